@@ -1,0 +1,106 @@
+# One command for each thing that is done here; nothing else does what a target does.
+
+PYTHON ?= python3
+# How many processes the tests use.
+JOBS ?= 2
+# Seeds that `make sim` tries; SEED=7 replays one.
+SEEDS ?= 20
+PARITY_DIR ?=
+SCENARIOS_DIR ?=
+SCENARIOS_FLAGS ?=
+PEER_DIR ?=
+BENCH_FLAGS ?=
+
+BIN := .venv/bin
+LOCK := requirements-dev.lock
+UV := $(shell command -v uv 2>/dev/null || true)
+
+# Both ways install the same locked versions. The seed is pip, for a later run without uv.
+ifneq ($(UV),)
+CREATE_VENV = uv venv --quiet --seed --allow-existing --python "$(PYTHON)" .venv
+INSTALL = uv pip install --quiet --python $(BIN)/python
+else
+CREATE_VENV = "$(PYTHON)" -m venv .venv
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+endif
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: demo test check bench bench-peer parity scenarios sim docs help clean static
+
+demo: .venv/.runtime ## simulate examples/quickstart (installs what running needs, nothing more)
+	$(BIN)/bayplan simulate examples/quickstart
+
+test: static ## everything in `check`, then all tests; pytest's summary is the last line
+	@$(BIN)/python -m pytest -n $(JOBS) tests
+
+check: static ## lint, format, types, layers, architecture
+	@$(BIN)/python -m pytest -q tests/test_architecture.py
+
+static: .venv/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports --no-logo
+
+bench: .venv/.dev ## measure scheduling cycles (BENCH_FLAGS=...)
+	$(BIN)/python -m benchmarks.bench_cycle $(BENCH_FLAGS)
+
+bench-peer: need-PEER_DIR .venv/.dev ## the same loads here and by a peer: PEER_DIR=../shared/peer
+	$(BIN)/python -m benchmarks.bench_peer --peer-dir "$(PEER_DIR)" $(BENCH_FLAGS)
+
+parity: need-PARITY_DIR .venv/.dev ## compare with kube-scheduler's recorded answers: PARITY_DIR=../shared/parity
+	$(BIN)/python -m tests.parity.runner "$(PARITY_DIR)"
+
+scenarios: need-SCENARIOS_DIR .venv/.dev ## run a folder of scenarios: SCENARIOS_DIR=../shared/scenarios (SCENARIOS_FLAGS=...)
+	$(BIN)/python "$(SCENARIOS_DIR)/check.py" --project . $(SCENARIOS_FLAGS) $(BIN)/bayplan
+
+sim: .venv/.dev ## simulate with faults: SEEDS=200 tries that many, SEED=7 replays one
+ifdef SEED
+	BAYPLAN_SIM_SEED=$(SEED) $(BIN)/python -m pytest --timeout=0 tests/sim
+else
+	BAYPLAN_SIM_SEEDS=$(SEEDS) $(BIN)/python -m pytest --timeout=0 -n $(JOBS) tests/sim
+endif
+
+docs: .venv/.dev ## check that the links in the documents lead somewhere
+	@$(BIN)/python -m pytest -q tests/test_architecture.py -k documents
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' \
+		| while IFS="$$(printf '\t')" read -r name text; do printf 'make %-11s %s\n' "$$name" "$$text"; done
+
+clean: ## remove the environment and everything made by tools
+	rm -rf .venv build dist .hypothesis .pytest_cache .ruff_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Asked before anything is installed: is the folder given, and is it there?
+need-PEER_DIR: example = make bench-peer PEER_DIR=../shared/peer
+need-PARITY_DIR: example = make parity PARITY_DIR=../shared/parity
+need-SCENARIOS_DIR: example = make scenarios SCENARIOS_DIR=../shared/scenarios
+
+need-%:
+	@[ -n "$($*)" ] || { echo "$* is not given. For example: $(example)" >&2; exit 2; }
+	@[ -d "$($*)" ] || { echo "$*=$($*) is no folder. For example: $(example)" >&2; exit 2; }
+
+# ---------------------------------------------------------------- the environment
+
+.venv/.created:
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "Bayplan needs Python 3.11 or newer, and $(PYTHON) is" \
+			"$$("$(PYTHON)" --version 2>/dev/null || echo missing). Name another: make PYTHON=python3.12" >&2; \
+		exit 1; }
+	@$(CREATE_VENV) || { \
+		echo "The environment could not be made: Debian and Ubuntu need the package python3-venv." >&2; \
+		exit 1; }
+	@touch $@
+
+# The lock constrains: what only development needs is left out, the versions are the same.
+.venv/.runtime: .venv/.created pyproject.toml $(LOCK)
+	@echo "Installing Bayplan into .venv"
+	@$(INSTALL) --editable . --constraint $(LOCK)
+	@touch $@
+
+.venv/.dev: .venv/.runtime
+	@echo "Installing the tools for development into .venv"
+	@$(INSTALL) --requirement $(LOCK)
+	@touch $@

@@ -1,0 +1,1 @@
+"""A Kubernetes scheduler in Python: write a policy, try it on a laptop, run it in the cluster."""

@@ -1,0 +1,404 @@
+"""The Kubernetes objects a scheduler reads, as frozen structs.
+
+Metadata is whole but for managedFields; of everything else only the fields that some plugin of
+ours reads are decoded, straight from bytes. Decoding is lenient where the API server is not our
+concern (a bad selector, an unknown operator): what such a thing means is decided where it is used.
+Every field may be null, as it may be on the wire.
+"""
+
+from typing import Any, dataclass_transform
+
+import msgspec
+from msgspec import Struct, field
+
+from bayplan.api.quantity import Quantity
+
+Quantities = dict[str, Quantity]
+Strings = dict[str, str]
+
+NO_SCHEDULE = "NoSchedule"
+PREFER_NO_SCHEDULE = "PreferNoSchedule"
+NO_EXECUTE = "NoExecute"
+
+HOSTNAME_LABEL = "kubernetes.io/hostname"
+ZONE_LABEL = "topology.kubernetes.io/zone"
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class _Api(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """What all API structs share: frozen, camelCase on the wire."""
+
+
+class OwnerReference(_Api):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+class ObjectMeta(_Api):
+    name: str = ""
+    generate_name: str | None = None
+    namespace: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    generation: int | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    labels: Strings | None = None
+    annotations: Strings | None = None
+    owner_references: tuple[OwnerReference, ...] | None = None
+    finalizers: tuple[str, ...] | None = None
+
+
+# ---- selectors -----------------------------------------------------------------------------
+
+
+class LabelSelectorRequirement(_Api):
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] | None = None
+
+
+class LabelSelector(_Api):
+    match_labels: Strings | None = None
+    match_expressions: tuple[LabelSelectorRequirement, ...] | None = None
+
+
+class NodeSelectorTerm(_Api):
+    match_expressions: tuple[LabelSelectorRequirement, ...] | None = None
+    match_fields: tuple[LabelSelectorRequirement, ...] | None = None
+
+
+class NodeSelector(_Api):
+    node_selector_terms: tuple[NodeSelectorTerm, ...] | None = None
+
+
+class PreferredSchedulingTerm(_Api):
+    weight: int = 0
+    preference: NodeSelectorTerm = NodeSelectorTerm()
+
+
+class NodeAffinity(_Api):
+    required: NodeSelector | None = field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: tuple[PreferredSchedulingTerm, ...] | None = field(
+        default=None, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class PodAffinityTerm(_Api):
+    label_selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] | None = None
+    topology_key: str = ""
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] | None = None
+    mismatch_label_keys: tuple[str, ...] | None = None
+
+
+class WeightedPodAffinityTerm(_Api):
+    weight: int = 0
+    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
+
+
+class PodAffinity(_Api):
+    """podAffinity and podAntiAffinity have the same shape."""
+
+    required: tuple[PodAffinityTerm, ...] | None = field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: tuple[WeightedPodAffinityTerm, ...] | None = field(
+        default=None, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class Affinity(_Api):
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class TopologySpreadConstraint(_Api):
+    max_skew: int = 0
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: tuple[str, ...] | None = None
+
+
+class Toleration(_Api):
+    key: str | None = None
+    operator: str | None = None
+    value: str | None = None
+    effect: str | None = None
+    toleration_seconds: int | None = None
+
+
+# ---- pods ----------------------------------------------------------------------------------
+
+
+class ResourceRequirements(_Api):
+    requests: Quantities | None = None
+    limits: Quantities | None = None
+
+
+class ContainerPort(_Api):
+    container_port: int | None = None
+    host_port: int | None = None
+    host_ip: str | None = field(default=None, name="hostIP")
+    protocol: str | None = None
+    name: str | None = None
+
+
+class Container(_Api):
+    name: str = ""
+    image: str | None = None
+    resources: ResourceRequirements | None = None
+    ports: tuple[ContainerPort, ...] | None = None
+    restart_policy: str | None = None
+
+
+class PodSchedulingGate(_Api):
+    name: str = ""
+
+
+class ImageVolumeSource(_Api):
+    reference: str | None = None
+
+
+class Volume(_Api):
+    """Only volume sources that a plugin reads are decoded."""
+
+    name: str = ""
+    image: ImageVolumeSource | None = None
+
+
+class PodResourceClaim(_Api):
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodSpec(_Api):
+    node_name: str | None = None
+    scheduler_name: str | None = None
+    containers: tuple[Container, ...] | None = None
+    init_containers: tuple[Container, ...] | None = None
+    overhead: Quantities | None = None
+    resources: ResourceRequirements | None = None
+    node_selector: Strings | None = None
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] | None = None
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] | None = None
+    scheduling_gates: tuple[PodSchedulingGate, ...] | None = None
+    priority: int | None = None
+    priority_class_name: str | None = None
+    preemption_policy: str | None = None
+    termination_grace_period_seconds: int | None = None
+    host_network: bool | None = None
+    restart_policy: str | None = None
+    volumes: tuple[Volume, ...] | None = None
+    resource_claims: tuple[PodResourceClaim, ...] | None = None
+
+
+class PodCondition(_Api):
+    type: str = ""
+    status: str = ""
+    reason: str | None = None
+    message: str | None = None
+    last_transition_time: str | None = None
+    observed_generation: int | None = None
+
+
+class ContainerStatus(_Api):
+    name: str = ""
+    allocated_resources: Quantities | None = None
+    resources: ResourceRequirements | None = None
+
+
+class PodResourceClaimStatus(_Api):
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class PodStatus(_Api):
+    phase: str | None = None
+    conditions: tuple[PodCondition, ...] | None = None
+    nominated_node_name: str | None = None
+    start_time: str | None = None
+    container_statuses: tuple[ContainerStatus, ...] | None = None
+    init_container_statuses: tuple[ContainerStatus, ...] | None = None
+    resize: str | None = None
+    allocated_resources: Quantities | None = None
+    resources: ResourceRequirements | None = None
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] | None = None
+
+
+class Pod(_Api):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+    declared: dict[str, Any] = {}  # field paths a plugin asked for beyond the above
+
+
+# ---- nodes ---------------------------------------------------------------------------------
+
+
+class Taint(_Api):
+    key: str = ""
+    value: str | None = None
+    effect: str = ""
+
+
+class NodeSpec(_Api):
+    unschedulable: bool | None = None
+    taints: tuple[Taint, ...] | None = None
+
+
+class NodeCondition(_Api):
+    type: str = ""
+    status: str = ""
+
+
+class ContainerImage(_Api):
+    names: tuple[str, ...] | None = None
+    size_bytes: int | None = None
+
+
+class NodeStatus(_Api):
+    allocatable: Quantities | None = None
+    capacity: Quantities | None = None
+    conditions: tuple[NodeCondition, ...] | None = None
+    images: tuple[ContainerImage, ...] | None = None
+    declared_features: tuple[str, ...] | None = None
+
+
+class Node(_Api):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+    declared: dict[str, Any] = {}
+
+
+# ---- what PodTopologySpread and InterPodAffinity look up ------------------------------------
+
+
+class Namespace(_Api):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class ServiceSpec(_Api):
+    selector: Strings | None = None
+
+
+class Service(_Api):
+    """A Service or a ReplicationController: both select by a plain map."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ServiceSpec = ServiceSpec()
+
+
+class WorkloadSpec(_Api):
+    selector: LabelSelector | None = None
+    replicas: int | None = None
+
+
+class Workload(_Api):
+    """A ReplicaSet or a StatefulSet, as far as default spreading needs it."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: WorkloadSpec = WorkloadSpec()
+
+
+class PriorityClass(_Api):
+    metadata: ObjectMeta = ObjectMeta()
+    value: int = 0
+    global_default: bool | None = None
+    preemption_policy: str | None = None
+
+
+class Unstructured(_Api):
+    """An object of a kind that only a plugin knows: metadata typed, the whole as plain values."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    content: dict[str, Any] = {}
+
+
+# ---- kinds ---------------------------------------------------------------------------------
+
+#: A kind is named as in a manifest's first two lines: "<apiVersion> <kind>".
+POD = "v1 Pod"
+NODE = "v1 Node"
+NAMESPACE = "v1 Namespace"
+SERVICE = "v1 Service"
+REPLICATION_CONTROLLER = "v1 ReplicationController"
+REPLICA_SET = "apps/v1 ReplicaSet"
+STATEFUL_SET = "apps/v1 StatefulSet"
+PRIORITY_CLASS = "scheduling.k8s.io/v1 PriorityClass"
+
+ApiObject = Pod | Node | Namespace | Service | Workload | PriorityClass | Unstructured
+
+_TYPES: dict[str, type[Any]] = {
+    POD: Pod,
+    NODE: Node,
+    NAMESPACE: Namespace,
+    SERVICE: Service,
+    REPLICATION_CONTROLLER: Service,
+    REPLICA_SET: Workload,
+    STATEFUL_SET: Workload,
+    PRIORITY_CLASS: PriorityClass,
+}
+
+
+class DecodeError(ValueError):
+    """Bytes or values that are not such an object; the message names the path."""
+
+
+def decode(kind: str, content: bytes | dict[str, Any], declared: tuple[str, ...] = ()) -> ApiObject:
+    """An object of ``kind`` from JSON bytes or plain values; of unknown kinds an Unstructured.
+
+    ``declared``: further field paths ("status.nodeInfo.kubeletVersion") to keep, for pods and
+    nodes. Raises DecodeError and nothing else, whatever the bytes.
+    """
+    try:
+        wanted = _TYPES.get(kind)
+        if (wanted is None or declared) and isinstance(content, bytes):
+            content = msgspec.json.decode(content, type=dict[str, Any])
+        if wanted is None:
+            assert isinstance(content, dict)
+            meta = msgspec.convert(content.get("metadata") or {}, ObjectMeta)
+            return Unstructured(metadata=meta, content=content)
+        if isinstance(content, bytes):
+            return msgspec.json.decode(content, type=wanted)
+        found = msgspec.convert(content, wanted)
+        if declared:
+            kept = {path: at_path(content, path) for path in declared}
+            found = msgspec.structs.replace(found, declared=kept)
+        return found
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError) as problem:
+        raise DecodeError(f"{kind}: {problem}") from None
+
+
+def at_path(content: Any, path: str) -> Any:
+    """The value at a dotted path, or None where it ends early."""
+    for part in path.split("."):
+        if not isinstance(content, dict):
+            return None
+        content = content.get(part)  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
+    return content  # pyright: ignore[reportUnknownVariableType]
+
+
+def namespaced_name(namespace: str | None, name: str) -> str:
+    """``namespace/name``, or just the name of what has no namespace."""
+    return f"{namespace}/{name}" if namespace else name
+
+
+def is_terminal(pod: Pod) -> bool:
+    """Succeeded and Failed pods take no room."""
+    return pod.status.phase in ("Succeeded", "Failed")

@@ -1,0 +1,273 @@
+"""Label selectors, node selector terms, taints and tolerations: pure, hashable predicates.
+
+A compiled `Selector` is a value: equal selectors are equal objects to a dictionary, so that
+matches can be computed once per (label set, selector). Upstream: apimachinery labels.Selector,
+component-helpers nodeaffinity, api/core/v1 Toleration.ToleratesTaint.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from bayplan.api.objects import (
+    LabelSelector,
+    LabelSelectorRequirement,
+    NodeSelectorTerm,
+    PreferredSchedulingTerm,
+    Taint,
+    Toleration,
+)
+
+IN = "In"
+NOT_IN = "NotIn"
+EXISTS = "Exists"
+DOES_NOT_EXIST = "DoesNotExist"
+GREATER_THAN = "Gt"
+LESS_THAN = "Lt"
+
+_LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
+_LABEL_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_INT64 = re.compile(r"[+-]?\d+")
+_VALUE_LENGTH_MAX = 63
+_PREFIX_LENGTH_MAX = 253
+
+
+class SelectorError(ValueError):
+    """A selector that does not parse; the message says which part."""
+
+
+def parse_int64(text: str) -> int | None:
+    """Go's ``strconv.ParseInt(text, 10, 64)``, None where that fails."""
+    if not _INT64.fullmatch(text) or not text.isascii():
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One condition on one label."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        return self.matches_value(labels.get(self.key))
+
+    def matches_value(self, value: str | None) -> bool:
+        """Whether the condition holds for a label's value; None where the label is absent."""
+        operator = self.operator
+        if operator == IN:
+            return value is not None and value in self.values
+        if operator == NOT_IN:
+            return value is None or value not in self.values
+        if operator == EXISTS:
+            return value is not None
+        if operator == DOES_NOT_EXIST:
+            return value is None
+        return value is not None and self._compares(value)
+
+    def _compares(self, value: str) -> bool:
+        found, bound = parse_int64(value), parse_int64(self.values[0])
+        if found is None or bound is None:
+            return False
+        return found > bound if self.operator == GREATER_THAN else found < bound
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """All requirements must hold; ``nothing`` matches no labels at all."""
+
+    requirements: tuple[Requirement, ...] = ()
+    nothing: bool = False
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        if self.nothing:
+            return False
+        return all(requirement.matches(labels) for requirement in self.requirements)
+
+    @property
+    def is_everything(self) -> bool:
+        return not self.nothing and not self.requirements
+
+    def equality(self) -> tuple[str, str] | None:
+        """A (key, value) that every match must carry, for an index; None if there is none."""
+        for requirement in self.requirements:
+            if requirement.operator == IN and len(requirement.values) == 1:
+                return requirement.key, requirement.values[0]
+        return None
+
+
+EVERYTHING = Selector()
+NOTHING = Selector(nothing=True)
+
+
+def label_selector(selector: LabelSelector | None) -> Selector:
+    """A null selector matches nothing, an empty one everything.
+
+    Raises SelectorError as metav1.LabelSelectorAsSelector fails.
+    """
+    if selector is None:
+        return NOTHING
+    requirements = [
+        _checked(Requirement(key, IN, (value,)))
+        for key, value in (selector.match_labels or {}).items()
+    ]
+    for expression in selector.match_expressions or ():
+        if expression.operator not in (IN, NOT_IN, EXISTS, DOES_NOT_EXIST):
+            raise SelectorError(f'"{expression.operator}" is not a valid label selector operator')
+        requirements.append(_checked(_requirement(expression)))
+    return Selector(_ordered(requirements))
+
+
+def map_selector(labels: Mapping[str, str]) -> Selector:
+    """The selector of a plain map (nodeSelector, a Service's): unchecked, as upstream's is."""
+    return Selector(_ordered(Requirement(key, IN, (value,)) for key, value in labels.items()))
+
+
+def with_requirements(selector: Selector, more: Iterable[Requirement]) -> Selector:
+    """A selector that demands ``more`` besides."""
+    if selector.nothing:
+        return selector
+    return Selector(_ordered((*selector.requirements, *more)))
+
+
+def _ordered(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
+    return tuple(sorted(set(requirements), key=lambda r: (r.key, r.operator, r.values)))
+
+
+def _requirement(expression: LabelSelectorRequirement) -> Requirement:
+    values = tuple(sorted(set(expression.values or ())))
+    return Requirement(expression.key, expression.operator, values)
+
+
+def _checked(requirement: Requirement) -> Requirement:
+    """Upstream's labels.NewRequirement. Raises SelectorError."""
+    count = len(requirement.values)
+    operator = requirement.operator
+    if operator in (IN, NOT_IN) and count == 0:
+        raise SelectorError(f"{requirement.key}: for operator {operator}, values are required")
+    if operator in (EXISTS, DOES_NOT_EXIST) and count:
+        raise SelectorError(f"{requirement.key}: for operator {operator}, values must be empty")
+    if operator in (GREATER_THAN, LESS_THAN) and (
+        count != 1 or parse_int64(requirement.values[0]) is None
+    ):
+        raise SelectorError(f"{requirement.key}: operator {operator} takes one integer")
+    if not is_label_key(requirement.key):
+        raise SelectorError(f"{requirement.key!r} is no label key")
+    for value in requirement.values:
+        if not is_label_value(value):
+            raise SelectorError(f"{value!r} is no label value")
+    return requirement
+
+
+def is_label_value(value: str) -> bool:
+    return len(value) <= _VALUE_LENGTH_MAX and _LABEL_VALUE.fullmatch(value) is not None
+
+
+def is_label_key(key: str) -> bool:
+    """A qualified name: [dns-subdomain/]name."""
+    prefix, slash, name = key.rpartition("/")
+    if slash and (len(prefix) > _PREFIX_LENGTH_MAX or not _DNS_SUBDOMAIN.fullmatch(prefix)):
+        return False
+    return len(name) <= _VALUE_LENGTH_MAX and _LABEL_NAME.fullmatch(name) is not None
+
+
+# ---- node selectors ------------------------------------------------------------------------
+
+_NODE_OPERATORS = frozenset((IN, NOT_IN, EXISTS, DOES_NOT_EXIST, GREATER_THAN, LESS_THAN))
+NODE_NAME_FIELD = "metadata.name"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTerm:
+    """One compiled term: label requirements and conditions on the node's name, AND-ed.
+
+    ``error``: the term does not parse; a required one then matches nothing, silently, and a
+    preferred one is an error (fact of v1.37.0).
+    """
+
+    labels: tuple[Requirement, ...] = ()
+    fields: tuple[Requirement, ...] = ()
+    error: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """A term without conditions matches no node."""
+        return not self.labels and not self.fields and self.error is None
+
+    def matches(self, labels: Mapping[str, str], name: str) -> bool:
+        if self.error is not None or self.is_empty:
+            return False
+        return all(r.matches_value(name) for r in self.fields) and all(
+            r.matches(labels) for r in self.labels
+        )
+
+
+def node_term(term: NodeSelectorTerm) -> NodeTerm:
+    """Upstream: component-helpers nodeaffinity.newNodeSelectorTerm."""
+    try:
+        labels = tuple(_node_requirement(e) for e in term.match_expressions or ())
+        fields = tuple(_field_requirement(e) for e in term.match_fields or ())
+    except SelectorError as problem:
+        return NodeTerm(error=str(problem))
+    return NodeTerm(labels, fields)
+
+
+def _node_requirement(expression: LabelSelectorRequirement) -> Requirement:
+    if expression.operator not in _NODE_OPERATORS:
+        raise SelectorError(f'"{expression.operator}" is not a valid node selector operator')
+    return _checked(_requirement(expression))
+
+
+def _field_requirement(expression: LabelSelectorRequirement) -> Requirement:
+    if expression.operator not in (IN, NOT_IN):
+        raise SelectorError(f'"{expression.operator}" is not a valid node field selector operator')
+    if len(expression.values or ()) != 1:
+        raise SelectorError(f"field {expression.key}: exactly one value is wanted")
+    return _requirement(expression)
+
+
+@dataclass(frozen=True, slots=True)
+class PreferredTerm:
+    weight: int
+    term: NodeTerm
+
+
+def preferred_terms(
+    terms: Iterable[PreferredSchedulingTerm] | None,
+) -> tuple[PreferredTerm, ...]:
+    """Terms that are empty or weigh nothing are left out, as upstream leaves them out."""
+    compiled = (PreferredTerm(t.weight, node_term(t.preference)) for t in terms or ())
+    return tuple(t for t in compiled if t.weight != 0 and not t.term.is_empty)
+
+
+# ---- taints --------------------------------------------------------------------------------
+
+
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
+    """Whether a toleration covers a taint (without the Lt and Gt operators, an alpha gate)."""
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator == EXISTS:
+        return True
+    return toleration.operator in (None, "", "Equal") and (toleration.value or "") == (
+        taint.value or ""
+    )
+
+
+def first_untolerated(
+    taints: Iterable[Taint],
+    tolerations: Iterable[Toleration],
+    counts: Callable[[Taint], bool],
+) -> Taint | None:
+    """The first taint that counts and that no toleration covers."""
+    accepted = tuple(tolerations)
+    for taint in taints:
+        if counts(taint) and not any(tolerates(t, taint) for t in accepted):
+            return taint
+    return None

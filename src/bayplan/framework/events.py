@@ -1,0 +1,206 @@
+"""What changed in the cluster, in the field's words: ClusterEvent, ActionType, QueueingHint.
+
+A plugin registers the events that may help the pods it rejects; the queue matches what happened
+against what was registered. Upstream: framework/events.go and types.go, v1.37.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum, IntFlag, StrEnum
+from typing import Any, Final
+
+
+class ActionType(IntFlag):
+    """Bits in upstream's order; newer ones are appended before the internal one moves."""
+
+    ADD = 1
+    DELETE = 2
+    UPDATE_NODE_ALLOCATABLE = 4
+    UPDATE_NODE_LABEL = 8
+    UPDATE_NODE_TAINT = 16
+    UPDATE_NODE_CONDITION = 32
+    UPDATE_NODE_ANNOTATION = 64
+    UPDATE_POD_LABEL = 128
+    UPDATE_POD_SCALE_DOWN = 256
+    UPDATE_POD_TOLERATION = 512
+    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 1024
+    UPDATE_POD_GENERATED_RESOURCE_CLAIM = 2048
+    #: A pod update with no special meaning; printed "Update".
+    UPDATE_POD_OTHER = 4096
+    UPDATE_NODE_DECLARED_FEATURE = 8192
+    UPDATE_NODE_PREEMPTION_POLICY = 16384
+    UPDATE_POD_SCALE_UP = 32768
+
+    def __str__(self) -> str:
+        return _ACTION_SPELLINGS.get(int(self)) or "|".join(
+            _ACTION_SPELLINGS[int(bit)] for bit in self
+        )
+
+
+ALL: Final = ActionType(65535)
+UPDATE: Final = ALL & ~(ActionType.ADD | ActionType.DELETE)
+
+_ACTION_SPELLINGS: Final[dict[int, str]] = {
+    1: "Add",
+    2: "Delete",
+    4: "UpdateNodeAllocatable",
+    8: "UpdateNodeLabel",
+    16: "UpdateNodeTaint",
+    32: "UpdateNodeCondition",
+    64: "UpdateNodeAnnotation",
+    128: "UpdatePodLabel",
+    256: "UpdatePodScaleDown",
+    512: "UpdatePodToleration",
+    1024: "UpdatePodSchedulingGatesEliminated",
+    2048: "UpdatePodGeneratedResourceClaim",
+    4096: "Update",
+    8192: "UpdateNodeDeclaredFeature",
+    16384: "UpdateNodePreemptionPolicy",
+    32768: "UpdatePodScaleUp",
+    int(UPDATE): "Update",
+    int(ALL): "All",
+}
+
+
+class EventResource(StrEnum):
+    """Resources of the default vocabulary. A CRD's is any "group/Kind" string."""
+
+    POD = "Pod"  # to register with: covers the next three
+    ASSIGNED_POD = "AssignedPod"
+    UNSCHEDULED_POD = "UnscheduledPod"
+    TARGET_POD = "TargetPod"
+    NODE = "Node"
+    PERSISTENT_VOLUME = "PersistentVolume"
+    PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
+    CSI_NODE = "storage.k8s.io/CSINode"
+    CSI_DRIVER = "storage.k8s.io/CSIDriver"
+    VOLUME_ATTACHMENT = "storage.k8s.io/VolumeAttachment"
+    CSI_STORAGE_CAPACITY = "storage.k8s.io/CSIStorageCapacity"
+    STORAGE_CLASS = "storage.k8s.io/StorageClass"
+    RESOURCE_CLAIM = "resource.k8s.io/ResourceClaim"
+    RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
+    DEVICE_CLASS = "resource.k8s.io/DeviceClass"
+    POD_GROUP = "scheduling.k8s.io/PodGroup"
+    COMPOSITE_POD_GROUP = "scheduling.k8s.io/CompositePodGroup"
+    WILDCARD = "*"
+
+
+_POD_PARTS: Final = frozenset(
+    (EventResource.ASSIGNED_POD, EventResource.UNSCHEDULED_POD, EventResource.TARGET_POD)
+)
+
+
+def resource_of_kind(kind: str) -> str:
+    """A kind's event resource: "storage.k8s.io/v1 CSINode" → "storage.k8s.io/CSINode"."""
+    api_version, _, name = kind.partition(" ")
+    group, slash, _ = api_version.partition("/")
+    return f"{group}/{name}" if slash else name
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEvent:
+    """Something that happened, or (registered by a plugin) that may happen."""
+
+    resource: str
+    action: ActionType
+    #: In place of resource + action where upstream has a word of its own.
+    special_label: str = ""
+
+    @property
+    def label(self) -> str:
+        return self.special_label or f"{self.resource}{self.action}"
+
+    @property
+    def is_wildcard(self) -> bool:
+        return self.resource == EventResource.WILDCARD and self.action == ALL
+
+    def match(self, incoming: "ClusterEvent") -> bool:
+        """Whether this registered event covers an incoming one.
+
+        An incoming wildcard matches only a wildcard registration. A general update does not match
+        a registration for one special update: action bits must meet *and* the incoming action must
+        not be larger than the registered one (fact of v1.37).
+        """
+        if self.is_wildcard:
+            return True
+        if incoming.is_wildcard or not self._covers(incoming.resource):
+            return False
+        # "other pod update" is only asked for by those who ask for every update.
+        if incoming.action == ActionType.UPDATE_POD_OTHER:
+            return (self.action & UPDATE) == UPDATE
+        if incoming.action == UPDATE:
+            return (self.action & UPDATE) == UPDATE
+        return bool(self.action & incoming.action)
+
+    def _covers(self, resource: str) -> bool:
+        if self.resource in (EventResource.WILDCARD, resource):
+            return True
+        return self.resource == EventResource.POD and resource in _POD_PARTS
+
+
+EVENT_ASSIGNED_POD_ADD: Final = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.ADD)
+EVENT_ASSIGNED_POD_UPDATE: Final = ClusterEvent(EventResource.ASSIGNED_POD, UPDATE)
+EVENT_ASSIGNED_POD_DELETE: Final = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)
+EVENT_UNSCHEDULED_POD_ADD: Final = ClusterEvent(EventResource.UNSCHEDULED_POD, ActionType.ADD)
+EVENT_UNSCHEDULED_POD_UPDATE: Final = ClusterEvent(EventResource.UNSCHEDULED_POD, UPDATE)
+EVENT_UNSCHEDULED_POD_DELETE: Final = ClusterEvent(EventResource.UNSCHEDULED_POD, ActionType.DELETE)
+EVENT_UNSCHEDULABLE_TIMEOUT: Final = ClusterEvent(
+    EventResource.WILDCARD, ALL, "UnschedulableTimeout"
+)
+EVENT_FORCE_ACTIVATE: Final = ClusterEvent(EventResource.WILDCARD, ALL, "ForceActivate")
+
+#: Moves that no cluster event causes.
+SCHEDULE_ATTEMPT_FAILURE: Final = "ScheduleAttemptFailure"
+BACKOFF_COMPLETE: Final = "BackoffComplete"
+POP_FROM_BACKOFF_Q: Final = "PopFromBackoffQ"
+
+
+class QueueingHint(Enum):
+    """Whether an event makes a rejected pod worth another attempt."""
+
+    QUEUE_SKIP = "QueueSkip"
+    QUEUE = "Queue"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+#: (pod waiting, old object, new object): old is None for an add, new is None for a delete.
+#: The first is a PodInfo; pods and nodes come as PodInfo and Node, other kinds as their struct.
+QueueingHintFn = Callable[[Any, Any, Any], QueueingHint]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEventWithHint:
+    """An event a plugin waits for; without a hint every such event is worth an attempt."""
+
+    event: ClusterEvent
+    hint: QueueingHintFn | None = None
+
+
+def default_events() -> Sequence[ClusterEventWithHint]:
+    """What a plugin waits for that registers nothing: everything, on every known resource."""
+    return [
+        ClusterEventWithHint(ClusterEvent(resource, ALL))
+        for resource in EventResource
+        if resource not in _POD_PARTS and resource is not EventResource.WILDCARD
+    ]
+
+
+def all_cluster_event_labels() -> list[str]:
+    """Every label an event can have, sorted: to create metric children ahead."""
+    labels = {EVENT_UNSCHEDULABLE_TIMEOUT.label, EVENT_FORCE_ACTIVATE.label}
+    labels |= {SCHEDULE_ATTEMPT_FAILURE, BACKOFF_COMPLETE, POP_FROM_BACKOFF_Q}
+    for resource in EventResource:
+        if resource is EventResource.WILDCARD:
+            continue
+        labels |= {ClusterEvent(resource, a).label for a in _actions_of(resource)}
+    return sorted(labels)
+
+
+def _actions_of(resource: EventResource) -> Iterator[ActionType]:
+    yield from (ActionType.ADD, ActionType.DELETE, UPDATE)
+    prefix = "UpdatePod" if resource is EventResource.POD or resource in _POD_PARTS else ""
+    prefix = "UpdateNode" if resource is EventResource.NODE else prefix
+    if prefix:
+        yield from (bit for bit in ActionType if str(bit).startswith(prefix))

@@ -1,0 +1,160 @@
+"""Who was rejected by whom and why: the arrays of one Filter run, and what is told from them.
+
+The first rejecting plugin of a node wins; all of its reasons count. Nothing here is built per
+node unless somebody asks for a node.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bayplan.framework.status import (
+    Code,
+    NodeToStatus,
+    Rejection,
+    Status,
+)
+from bayplan.state.columns import NodeMask, Rows
+from bayplan.state.nodes import NodeView
+
+#: What Filter may answer; upstream: IsRejected.
+FILTER_CODES = frozenset((Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING))
+
+
+@dataclass(slots=True)
+class Entry:
+    """Some nodes rejected by one plugin for some reasons."""
+
+    plugin: str
+    code: Code
+    reasons: tuple[str, ...]
+    positions: Rows
+    #: Per position, where codes differ.
+    codes: "np.ndarray[tuple[int], np.dtype[np.uint8]] | None" = None
+
+    def code_at(self, index: int) -> Code:
+        return self.code if self.codes is None else Code(int(self.codes[index]))
+
+
+@dataclass(slots=True)
+class FilterOutcome:
+    """The result of asking all Filter plugins about the nodes of one view."""
+
+    nodes: NodeView
+    feasible: NodeMask
+    entries: list[Entry] = field(default_factory=list[Entry])
+    #: An answer that ends the attempt.
+    error: Status | None = None
+
+    def add(self, plugin: str, rejections: Iterable[Rejection]) -> None:
+        """Take one plugin's rejections in; rows already rejected are not counted again."""
+        before = self.feasible
+        after: NodeMask | None = None
+        for rejection in rejections:
+            positions = _positions(rejection, before)
+            if not len(positions):
+                continue
+            codes = rejection.codes[positions] if rejection.codes is not None else None
+            self._check(plugin, rejection, codes)
+            if self.error is not None:
+                return
+            self.entries.append(Entry(plugin, rejection.code, rejection.reasons, positions, codes))
+            if after is None:
+                after = before.copy()
+            after[positions] = False
+        if after is not None:
+            self.feasible = after
+
+    def _check(self, plugin: str, rejection: Rejection, codes: "np.ndarray | None") -> None:
+        found = {rejection.code} if codes is None else {Code(int(c)) for c in np.unique(codes)}
+        wrong = found - FILTER_CODES
+        if not wrong:
+            return
+        code = min(wrong)
+        message = ", ".join(rejection.reasons) or f"Filter may not answer {code}"
+        if code is not Code.ERROR:
+            message = f"Filter answered {code}, which it may not: {message}"
+        reason = f'running "{plugin}" filter plugin: {message}'
+        self.error = Status(Code.ERROR, (reason,), plugin)
+
+    def reject(self, position: int, status: Status) -> None:
+        """One node, by a status that names its plugin."""
+        positions: Rows = np.array([position], np.intp)
+        self.entries.append(Entry(status.plugin, status.code, status.reasons, positions))
+        self.feasible = self.feasible.copy()
+        self.feasible[position] = False
+
+    def plugins(self) -> set[str]:
+        """Instances that rejected some node."""
+        return {entry.plugin for entry in self.entries}
+
+    def pending_plugins(self) -> set[str]:
+        return {
+            entry.plugin
+            for entry in self.entries
+            if entry.code is Code.PENDING
+            or (entry.codes is not None and bool((entry.codes == Code.PENDING).any()))
+        }
+
+    def reason_counts(self) -> Counter[str]:
+        """How many nodes give each reason."""
+        counts: Counter[str] = Counter()
+        for entry in self.entries:
+            for reason in entry.reasons:
+                counts[reason] += len(entry.positions)
+        return counts
+
+    def reason_counts_by_plugin(self) -> dict[tuple[str, str, str], int]:
+        """(plugin, code, reason) → nodes; for the journal."""
+        counts: Counter[tuple[str, str, str]] = Counter()
+        for entry in self.entries:
+            for index_code, count in _code_counts(entry):
+                for reason in entry.reasons:
+                    counts[(entry.plugin, str(index_code), reason)] += count
+        return dict(sorted(counts.items()))
+
+    def status_of(self, position: int) -> Status | None:
+        """The status of one node; None where it is feasible."""
+        code: Code | None = None
+        plugin = ""
+        reasons: tuple[str, ...] = ()
+        for entry in self.entries:
+            found = np.flatnonzero(entry.positions == position)
+            if len(found):
+                code = max(code or Code.SUCCESS, entry.code_at(int(found[0])))
+                plugin, reasons = entry.plugin, (*reasons, *entry.reasons)
+        return None if code is None else Status(code, reasons, plugin)
+
+    def node_to_status(self, absent: Status | None = None) -> NodeToStatus:
+        """Every rejected node by name."""
+        found: dict[int, Status] = {}
+        for entry in self.entries:
+            for index, position in enumerate(entry.positions.tolist()):
+                code, known = entry.code_at(index), found.get(position)
+                if known is None:
+                    found[position] = Status(code, entry.reasons, entry.plugin)
+                else:
+                    reasons = (*known.reasons, *entry.reasons)
+                    found[position] = Status(max(known.code, code), reasons, entry.plugin)
+        named = {self.nodes.name(position): status for position, status in sorted(found.items())}
+        return NodeToStatus(named, absent)
+
+
+def _positions(rejection: Rejection, feasible: NodeMask) -> Rows:
+    rows = rejection.rows
+    if rows.dtype == np.bool_:
+        assert rows.shape == feasible.shape, (
+            f"returned bool{rows.shape}, expected bool{feasible.shape}"
+        )
+        return np.flatnonzero(rows & feasible)
+    positions = np.unique(rows).astype(np.intp)
+    return positions[feasible[positions]]
+
+
+def _code_counts(entry: Entry) -> list[tuple[Code, int]]:
+    if entry.codes is None:
+        return [(entry.code, len(entry.positions))]
+    codes, counts = np.unique(entry.codes, return_counts=True)
+    return [(Code(int(c)), int(n)) for c, n in zip(codes, counts, strict=True)]

@@ -1,0 +1,474 @@
+"""The contract of a plugin: extension points, CycleState, Handle.
+
+A plugin is one class that implements the extension points it lists as bases. It answers for many
+nodes at once (`FilterPlugin`, `ScorePlugin`: arrays, one value per node of the view it is given)
+or node by node as in Go (`ScalarFilterPlugin`, `ScalarScorePlugin`); both may stand in one profile.
+Expected outcomes are values (`Status`, `Rejection`); a plugin that raises fails that pod's attempt
+with Code.ERROR, is named, and never stops the scheduler. Verbs and classes are upstream's
+(k8s.io/kube-scheduler/framework, v1.37) in snake_case.
+
+Inside a class the order is: what it is, its args, extension points in the order they run, sign and
+events, private parts. A plugin is final; to change one, wrap it (`handle.make`).
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, ClassVar, Protocol
+
+from msgspec import Struct
+
+from bayplan.framework.events import ClusterEventWithHint
+from bayplan.framework.status import NodeToStatus, Rejection, Status
+from bayplan.ports import BindPort
+from bayplan.state.change_log import ALL_FACETS, Facet
+from bayplan.state.columns import NodeMask, NodeScores
+from bayplan.state.nodes import NodeInfo, NodeView
+from bayplan.state.pods import PodInfo
+from bayplan.state.snapshot import Snapshot
+
+MIN_NODE_SCORE = 0
+MAX_NODE_SCORE = 100
+MAX_TOTAL_SCORE = 2**63 - 1
+#: A Permit plugin may hold a pod this long at most.
+MAX_PERMIT_TIMEOUT_SECONDS = 15 * 60.0
+
+
+class StateNotFound(KeyError):
+    """Nothing was written to the CycleState under this key."""
+
+
+class CycleState:
+    """Notes of one attempt, shared by its plugins; the next attempt starts with an empty one."""
+
+    def __init__(self) -> None:
+        self._notes: dict[Hashable, Any] = {}
+        #: Instance names whose Filter (and AddPod, RemovePod) or Score is left out this cycle.
+        self.skip_filter_plugins: set[str] = set()
+        self.skip_score_plugins: set[str] = set()
+        self.skip_pre_bind_plugins: set[str] = set()
+        #: Whether this attempt records durations per plugin (a tenth of all do).
+        self.record_plugin_metrics = False
+        #: "namespace/name" → pod: tried at once when this cycle succeeds. Shared by clones.
+        self.pods_to_activate: dict[str, PodInfo] = {}
+
+    def __getitem__(self, key: Hashable) -> Any:
+        try:
+            return self._notes[key]
+        except KeyError:
+            raise StateNotFound(key) from None
+
+    def __setitem__(self, key: Hashable, value: Any) -> None:
+        self._notes[key] = value
+
+    def __delitem__(self, key: Hashable) -> None:
+        if key not in self._notes:
+            raise StateNotFound(key)
+        del self._notes[key]
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._notes
+
+    def get(self, key: Hashable) -> Any:
+        """The note, or None."""
+        return self._notes.get(key)
+
+    def clone(self) -> "CycleState":
+        """A state of its own for a what-if: notes that can clone are cloned, others shared."""
+        other = CycleState()
+        for key, value in self._notes.items():
+            other._notes[key] = value.clone() if isinstance(value, Cloneable) else value
+        other.skip_filter_plugins = set(self.skip_filter_plugins)
+        other.skip_score_plugins = set(self.skip_score_plugins)
+        other.skip_pre_bind_plugins = set(self.skip_pre_bind_plugins)
+        other.record_plugin_metrics = self.record_plugin_metrics
+        other.pods_to_activate = self.pods_to_activate
+        return other
+
+
+class Cloneable(ABC):
+    """A CycleState note that add_pod and remove_pod change."""
+
+    @abstractmethod
+    def clone(self) -> "Cloneable": ...
+
+
+@dataclass(frozen=True, slots=True)
+class PreFilterResult:
+    """Which nodes are worth asking; None = all."""
+
+    node_names: frozenset[str] | None = None
+
+    def merge(self, other: "PreFilterResult") -> "PreFilterResult":
+        if self.node_names is None:
+            return other
+        if other.node_names is None:
+            return self
+        return PreFilterResult(self.node_names & other.node_names)
+
+
+class NominatingMode(Enum):
+    NOOP = "Noop"
+    OVERRIDE = "Override"
+
+
+@dataclass(frozen=True, slots=True)
+class Nomination:
+    """What becomes of a pod's nomination: NOOP keeps it, OVERRIDE sets it, "" clears it."""
+
+    mode: NominatingMode = NominatingMode.NOOP
+    node_name: str = ""
+
+
+@dataclass(slots=True)
+class QueuedPodInfo:
+    """A pod in the queue and what its attempts left behind. Upstream: QueuedPodInfo."""
+
+    pod: PodInfo
+    #: When it was added, or came back; decides among equal priorities.
+    timestamp_seconds: float
+    #: Orders entries of one timestamp: first come, first served.
+    sequence: int = 0
+    attempts: int = 0
+    #: When it first entered activeQ: from here the user's waiting time counts.
+    initial_attempt_seconds: float | None = None
+    unschedulable_plugins: set[str] = field(default_factory=set[str])
+    pending_plugins: set[str] = field(default_factory=set[str])
+    unschedulable_count: int = 0
+    consecutive_errors_count: int = 0
+    gating_plugin: str = ""
+    was_flushed: bool = False
+    flushed_at_seconds: float | None = None
+
+    @property
+    def gated(self) -> bool:
+        return bool(self.gating_plugin)
+
+    @property
+    def priority(self) -> int:
+        return self.pod.priority
+
+
+class WaitingPod(Protocol):
+    """A pod held at Permit."""
+
+    @property
+    def pod(self) -> PodInfo: ...
+    @property
+    def node_name(self) -> str: ...
+    @property
+    def pending_plugins(self) -> list[str]:
+        """Instances that have not allowed it yet, sorted."""
+        ...
+
+    def allow(self, plugin: str) -> None:
+        """One plugin agrees; when all have, the pod goes on to binding."""
+        ...
+
+    def reject(self, plugin: str, message: str) -> None:
+        """Ends the wait: the pod is unschedulable by ``plugin``."""
+        ...
+
+
+class PodNominator(Protocol):
+    """Who is nominated where. Upstream: framework.PodNominator."""
+
+    def add_nominated_pod(self, pod: PodInfo, nomination: Nomination | None = None) -> None: ...
+    def delete_nominated_pod_if_exists(self, pod: PodInfo) -> None: ...
+    def update_nominated_pod(self, old: PodInfo, new: PodInfo) -> None: ...
+    def nominated_pods_for_node(self, node_name: str) -> list[PodInfo]: ...
+
+
+class Objects(Protocol):
+    """Read-only lister of one kind, kept current."""
+
+    def list(self, namespace: str | None = None) -> Sequence[Any]:
+        """All, or those of one namespace, in order of their keys."""
+        ...
+
+    def get(self, name: str, namespace: str | None = None) -> Any | None: ...
+
+
+class FilterRunner(Protocol):
+    """For plugins that try placements themselves, such as preemption."""
+
+    def filter_with_nominated(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> Status | None:
+        """The verdict on one node, with and without the pods nominated to it."""
+        ...
+
+    def add_pod(
+        self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo
+    ) -> Status | None: ...
+
+    def remove_pod(
+        self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo
+    ) -> Status | None: ...
+
+
+class Handle(Protocol):
+    """What a plugin may use besides its arguments."""
+
+    @property
+    def profile_name(self) -> str: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def now_seconds(self) -> float:
+        """The scheduler's clock: virtual in a simulation."""
+        ...
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The cluster on loan; valid inside a scheduling cycle only, raises elsewhere."""
+        ...
+
+    @property
+    def nominator(self) -> PodNominator: ...
+    @property
+    def runner(self) -> FilterRunner: ...
+
+    def objects(self, kind: str) -> Objects:
+        """Lister of a kind the plugin declares in `kinds`, e.g. "v1 Service"."""
+        ...
+
+    def activate(self, pods: Iterable[PodInfo]) -> None:
+        """Try these pods now; remembered for one that is being tried, ignored if unknown."""
+        ...
+
+    def waiting_pods(self) -> list[WaitingPod]:
+        """Pods held at Permit, ordered by uid."""
+        ...
+
+    def waiting_pod(self, uid: str) -> WaitingPod | None: ...
+    def reject_waiting_pod(self, uid: str) -> bool: ...
+
+    def make(self, name: str, args: Any = None) -> "Plugin":
+        """An instance of another plugin, for composition; its args are checked like any."""
+        ...
+
+    def emit(self, regarding: PodInfo, kind: str, reason: str, action: str, note: str) -> None:
+        """An event about a pod: kind is Normal or Warning."""
+        ...
+
+
+class Plugin(ABC):
+    """A policy. Subclass the extension points it implements."""
+
+    #: Upstream's or yours; instances of one class are told apart as "Name/label".
+    name: ClassVar[str]
+    #: A frozen struct (`PluginArgs`) decoded strictly from pluginConfig; None: takes no args.
+    args_type: ClassVar[type["PluginArgs"] | None] = None
+    #: "row": the answer for a node follows from the signed part of the pod and that node's row.
+    #: "cluster": the plugin looks across nodes and is asked about all of them together.
+    scope: ClassVar[str] = "row"
+    #: The parts of a row that its answers depend on.
+    facets: ClassVar[Facet] = ALL_FACETS
+    #: Further kinds it reads through `handle.objects`, e.g. ("v1 Service",).
+    kinds: ClassVar[tuple[str, ...]] = ()
+    #: Further fields it reads, e.g. ("Node.status.nodeInfo.kubeletVersion",): found under
+    #: `node.declared["status.nodeInfo.kubeletVersion"]`.
+    fields: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, args: Any, handle: Handle, instance_name: str | None = None) -> None:
+        self.args = args
+        self.handle = handle
+        self.instance_name = instance_name or self.name
+        self.setup()
+
+    def setup(self) -> None:  # noqa: B027 - optional on purpose
+        """Called once, after args and handle are set: compile what the args say."""
+
+    def close(self) -> None:  # noqa: B027 - optional on purpose
+        """Called once, at shutdown."""
+
+
+class PluginArgs(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """Arguments of a plugin, strict. Defaults are upstream's."""
+
+    api_version: str | None = None
+    kind: str | None = None
+
+    def problems(self) -> Iterable[tuple[str, str]]:
+        """(path, what was found and what is wanted) of each value out of range."""
+        return ()
+
+
+class PreEnqueuePlugin(Plugin):
+    @abstractmethod
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        """May the pod enter activeQ? Asked on each move there, so it must be quick.
+
+        A pod that is refused is gated: only events of the refusing plugin are looked at for it.
+        """
+
+
+class QueueSortPlugin(Plugin):
+    @abstractmethod
+    def key(self, queued: QueuedPodInfo) -> Any:
+        """Sorts activeQ, smallest first. Exactly one per scheduler: there is one queue."""
+
+
+class PreFilterPlugin(Plugin):
+    @abstractmethod
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, nodes: NodeView
+    ) -> PreFilterResult | Status | None:
+        """Once per attempt, before any node is asked; ``nodes`` are all nodes.
+
+        May reject the pod, narrow the nodes (the others count as unresolvable), or SKIP: its own
+        Filter, add_pod and remove_pod are then left out.
+        """
+
+
+class PreFilterExtensions(ABC):
+    """For a PreFilter whose notes depend on the pods of nodes: keeps them right in a what-if.
+
+    Called after pre_filter only, on a clone of the state (see `Cloneable`).
+    """
+
+    @abstractmethod
+    def add_pod(
+        self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo
+    ) -> Status | None: ...
+
+    @abstractmethod
+    def remove_pod(
+        self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo
+    ) -> Status | None: ...
+
+
+class FilterPlugin(Plugin):
+    @abstractmethod
+    def filter(
+        self, state: CycleState, pod: PodInfo, nodes: NodeView, feasible: NodeMask
+    ) -> Iterable[Rejection]:
+        """Which of ``nodes`` cannot take the pod, and why.
+
+        ``feasible``: bool[nodes], those that no earlier plugin rejected; answers for the others
+        are ignored. Judge the view that is handed in: it may be a what-if.
+        """
+
+
+class ScalarFilterPlugin(Plugin):
+    @abstractmethod
+    def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        """Whether one node can take the pod: None, UNSCHEDULABLE or …_AND_UNRESOLVABLE."""
+
+
+class PostFilterPlugin(Plugin):
+    @abstractmethod
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, node_to_status: NodeToStatus
+    ) -> tuple[Nomination | None, Status | None]:
+        """After no node was found. SUCCESS: room is being made, take the nomination."""
+
+
+class PreScorePlugin(Plugin):
+    @abstractmethod
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> Status | None:
+        """Once per attempt; ``nodes`` are the feasible ones. SKIP leaves the Score out."""
+
+
+class Normalizer(Enum):
+    """How raw scores become 0..100, over the feasible nodes."""
+
+    #: They are already.
+    NONE = "none"
+    #: 100 x score / highest; all zero stays zero.
+    MAX = "max"
+    #: 100 - that; all zero becomes 100: the fewest is the best.
+    MAX_REVERSED = "maxReversed"
+    #: 100 x (score - lowest) / (highest - lowest).
+    MIN_MAX = "minMax"
+
+
+class ScorePlugin(Plugin):
+    normalizer: ClassVar[Normalizer] = Normalizer.NONE
+
+    @abstractmethod
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
+        """int64[nodes]: how good each node is; 0..100 after normalisation."""
+
+
+class ScalarScorePlugin(Plugin):
+    normalizer: ClassVar[Normalizer] = Normalizer.NONE
+
+    @abstractmethod
+    def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        """How good one node is; 0..100 after normalisation."""
+
+
+class NormalizeScorePlugin(ABC):
+    """For a score plugin whose normaliser is none of the named ones."""
+
+    @abstractmethod
+    def normalize(self, state: CycleState, pod: PodInfo, scores: NodeScores) -> NodeScores:
+        """int64[nodes] → int64[nodes] in 0..100; ``scores`` are all feasible nodes' at once."""
+
+
+class ReservePlugin(Plugin):
+    @abstractmethod
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        """Claim in memory what the pod will use; the first failure ends the attempt."""
+
+    @abstractmethod
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Undo reserve. Idempotent, and may come without a reserve before it."""
+
+
+class PermitPlugin(Plugin):
+    @abstractmethod
+    def permit(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> tuple[Status | None, float]:
+        """(SUCCESS, a rejection, or WAIT; how many seconds to wait, at most 15 minutes)."""
+
+
+class PreBindPlugin(Plugin):
+    def pre_bind_preflight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        """SKIP: there is nothing to prepare for this pod."""
+        return None
+
+    @abstractmethod
+    async def pre_bind(
+        self, state: CycleState, pod: PodInfo, node_name: str, port: BindPort
+    ) -> Status | None:
+        """Prepare what the pod needs outside the scheduler."""
+
+
+class BindPlugin(Plugin):
+    @abstractmethod
+    async def bind(
+        self, state: CycleState, pod: PodInfo, node_name: str, port: BindPort
+    ) -> Status | None:
+        """Write the binding; SKIP hands the pod to the next binder."""
+
+
+class PostBindPlugin(Plugin):
+    @abstractmethod
+    async def post_bind(
+        self, state: CycleState, pod: PodInfo, node_name: str, port: BindPort
+    ) -> None:
+        """Told after the pod was bound; a failure here changes nothing."""
+
+
+class EnqueueExtensions(ABC):
+    """What makes pods that this plugin rejected worth another attempt."""
+
+    @abstractmethod
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        """Asked once, at start."""
+
+
+class SignPlugin(ABC):
+    """What of a pod this plugin's answers depend on."""
+
+    @abstractmethod
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        """Equal values ⇒ equal answers for any node. None: this pod's answer is not kept.
+
+        Depends on namespace, labels and spec only. KEP-5598; ours must not sign too little.
+        """

@@ -1,0 +1,101 @@
+"""The plugins of one profile by extension point, in order, with their weights."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from bayplan.framework.interface import (
+    BindPlugin,
+    CycleState,
+    FilterPlugin,
+    PermitPlugin,
+    Plugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterExtensions,
+    PreFilterPlugin,
+    PreScorePlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+    ScalarFilterPlugin,
+    ScalarScorePlugin,
+    ScorePlugin,
+)
+
+#: Extension point as configured → the bases that implement it.
+EXTENSION_POINTS: dict[str, tuple[type[Plugin], ...]] = {
+    "preEnqueue": (PreEnqueuePlugin,),
+    "queueSort": (QueueSortPlugin,),
+    "preFilter": (PreFilterPlugin,),
+    "filter": (FilterPlugin, ScalarFilterPlugin),
+    "postFilter": (PostFilterPlugin,),
+    "preScore": (PreScorePlugin,),
+    "score": (ScorePlugin, ScalarScorePlugin),
+    "reserve": (ReservePlugin,),
+    "permit": (PermitPlugin,),
+    "preBind": (PreBindPlugin,),
+    "bind": (BindPlugin,),
+    "postBind": (PostBindPlugin,),
+}
+
+
+def extension_points_of(plugin: type[Plugin]) -> list[str]:
+    """The extension points a plugin class implements, in the order they run."""
+    return [point for point, bases in EXTENSION_POINTS.items() if issubclass(plugin, bases)]
+
+
+@dataclass(slots=True)
+class ProfilePlugins:
+    """One profile's instances by extension point, each list in the order they run."""
+
+    profile_name: str
+    queue_sort: QueueSortPlugin
+    #: percentageOfNodesToScore of the profile; 0: all nodes are looked at.
+    percentage_of_nodes_to_score: int = 0
+    pre_enqueue: list[PreEnqueuePlugin] = field(default_factory=list[PreEnqueuePlugin])
+    pre_filter: list[PreFilterPlugin] = field(default_factory=list[PreFilterPlugin])
+    filter: list[FilterPlugin | ScalarFilterPlugin] = field(
+        default_factory=list[FilterPlugin | ScalarFilterPlugin]
+    )
+    post_filter: list[PostFilterPlugin] = field(default_factory=list[PostFilterPlugin])
+    pre_score: list[PreScorePlugin] = field(default_factory=list[PreScorePlugin])
+    score: list[tuple[ScorePlugin | ScalarScorePlugin, int]] = field(
+        default_factory=list[tuple[ScorePlugin | ScalarScorePlugin, int]]
+    )
+    reserve: list[ReservePlugin] = field(default_factory=list[ReservePlugin])
+    permit: list[PermitPlugin] = field(default_factory=list[PermitPlugin])
+    pre_bind: list[PreBindPlugin] = field(default_factory=list[PreBindPlugin])
+    bind: list[BindPlugin] = field(default_factory=list[BindPlugin])
+    post_bind: list[PostBindPlugin] = field(default_factory=list[PostBindPlugin])
+
+    def instances(self) -> list[Plugin]:
+        """Every instance once, in order of first appearance."""
+        found: dict[str, Plugin] = {}
+        lists: Iterable[Iterable[Plugin]] = (
+            self.pre_enqueue,
+            (self.queue_sort,),
+            self.pre_filter,
+            self.filter,
+            self.post_filter,
+            self.pre_score,
+            (plugin for plugin, _ in self.score),
+            self.reserve,
+            self.permit,
+            self.pre_bind,
+            self.bind,
+            self.post_bind,
+        )
+        for plugins in lists:
+            for plugin in plugins:
+                found.setdefault(plugin.instance_name, plugin)
+        return list(found.values())
+
+    def pre_filter_extensions(self, state: CycleState) -> list[PreFilterExtensions]:
+        """Those whose PreFilter ran in this cycle."""
+        return [
+            plugin
+            for plugin in self.pre_filter
+            if isinstance(plugin, PreFilterExtensions)
+            and plugin.instance_name not in state.skip_filter_plugins
+        ]

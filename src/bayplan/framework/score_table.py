@@ -1,0 +1,49 @@
+"""The scores of one cycle: per plugin instance and feasible node, raw, normalised, weighted."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bayplan.state.columns import Int64s, NodeScores
+from bayplan.state.nodes import NodeView
+
+
+@dataclass(slots=True)
+class PluginScores:
+    """One instance's column of the table, int64[nodes] each."""
+
+    name: str
+    weight: int
+    raw: NodeScores
+    normalized: NodeScores
+
+    @property
+    def weighted(self) -> NodeScores:
+        return self.normalized * self.weight if self.weight != 1 else self.normalized
+
+
+@dataclass(slots=True)
+class ScoreTable:
+    """All score plugins over the feasible nodes. ``totals``: int64[nodes]."""
+
+    nodes: NodeView
+    columns: list[PluginScores]
+    totals: Int64s
+    #: Named contributions that no plugin made (extenders), already weighted.
+    others: dict[str, NodeScores] = field(default_factory=dict[str, NodeScores])
+
+    def row(self, name: str) -> tuple[list[tuple[str, int]], int]:
+        """(instance, weighted score) pairs of one node, and their total. Raises KeyError."""
+        position = self.nodes.position(name)
+        if position is None:
+            raise KeyError(name)
+        return self.row_at(position)
+
+    def row_at(self, position: int) -> tuple[list[tuple[str, int]], int]:
+        pairs = [(c.name, int(c.weighted[position])) for c in self.columns]
+        pairs += [(name, int(scores[position])) for name, scores in self.others.items()]
+        return pairs, int(self.totals[position])
+
+    def best_positions(self) -> "np.ndarray[tuple[int], np.dtype[np.intp]]":
+        """Positions of the highest total, ascending."""
+        return np.flatnonzero(self.totals == self.totals.max())

@@ -1,0 +1,258 @@
+"""Answers as values: Code, Status, Rejection, Diagnosis, FitError.
+
+Expected outcomes are never exceptions. `None` stands for success wherever a status is accepted.
+A vectorised Filter answers with `Rejection`s (some rows, one code, some reasons); the runtime
+keeps them as `NodeToStatus` and words the sentence kube-scheduler would print.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+Rows = npt.NDArray[np.intp]
+Mask = npt.NDArray[np.bool_]
+
+#: Stands for a plugin where an extender removed nodes.
+EXTENDER_NAME: Final = "Extender"
+NO_NODES_AVAILABLE: Final = "no nodes available to schedule pods"
+
+
+class Code(IntEnum):
+    """What a plugin says; upstream: framework.Code."""
+
+    SUCCESS = 0
+    #: Something unexpected: the attempt is retried after backoff, no plugin is to blame.
+    ERROR = 1
+    #: Cannot be scheduled now; waits for an event of the rejecting plugin, then pays backoff.
+    UNSCHEDULABLE = 2
+    #: The same, and evicting pods would not help: preemption leaves such nodes alone.
+    UNSCHEDULABLE_AND_UNRESOLVABLE = 3
+    #: Permit only: hold the pod until allowed, rejected or timed out.
+    WAIT = 4
+    #: PreFilter, PreScore: leave the coupled plugin out. Bind: the next binder, please.
+    SKIP = 5
+    #: Waits for an event of the plugin and then pays no backoff.
+    PENDING = 6
+
+    def __str__(self) -> str:
+        return _SPELLINGS[self]
+
+
+_SPELLINGS: Final = (
+    "Success",
+    "Error",
+    "Unschedulable",
+    "UnschedulableAndUnresolvable",
+    "Wait",
+    "Skip",
+    "Pending",
+)
+_REJECTED: Final = frozenset(
+    (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One answer. ``plugin`` is filled in by the framework, not by the plugin."""
+
+    code: Code
+    reasons: tuple[str, ...] = ()
+    plugin: str = ""
+    error: BaseException | None = None
+
+    def __post_init__(self) -> None:
+        if self.error is not None and (not self.reasons or self.reasons[0] != str(self.error)):
+            object.__setattr__(self, "reasons", (str(self.error), *self.reasons))
+
+    @staticmethod
+    def from_error(error: BaseException | None) -> "Status | None":
+        return None if error is None else Status(Code.ERROR, error=error)
+
+    @property
+    def message(self) -> str:
+        return ", ".join(self.reasons)
+
+    def __str__(self) -> str:
+        return self.message
+
+    def with_reason(self, reason: str) -> "Status":
+        return replace(self, reasons=(*self.reasons, reason))
+
+    def with_plugin(self, plugin: str) -> "Status":
+        return replace(self, plugin=plugin)
+
+    def with_error(self, error: BaseException) -> "Status":
+        return replace(self, error=error)
+
+
+def unschedulable(*reasons: str) -> Status:
+    return Status(Code.UNSCHEDULABLE, reasons)
+
+
+def unresolvable(*reasons: str) -> Status:
+    return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
+
+
+SKIP: Final = Status(Code.SKIP)
+
+
+def code_of(status: Status | None) -> Code:
+    return Code.SUCCESS if status is None else status.code
+
+
+def is_success(status: Status | None) -> bool:
+    return status is None or status.code is Code.SUCCESS
+
+
+def is_wait(status: Status | None) -> bool:
+    return status is not None and status.code is Code.WAIT
+
+
+def is_skip(status: Status | None) -> bool:
+    return status is not None and status.code is Code.SKIP
+
+
+def is_rejected(status: Status | None) -> bool:
+    return status is not None and status.code in _REJECTED
+
+
+def as_error(status: Status | None) -> BaseException | None:
+    """None for success, wait and skip; else the wrapped error or one made of the message."""
+    if status is None or status.code in (Code.SUCCESS, Code.WAIT, Code.SKIP):
+        return None
+    return status.error if status.error is not None else RuntimeError(status.message)
+
+
+def same(one: Status | None, other: Status | None) -> bool:
+    """Equality in which None and a bare SUCCESS are the same."""
+    return (one or _SUCCESS) == (other or _SUCCESS)
+
+
+_SUCCESS: Final = Status(Code.SUCCESS)
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Some rows of the view that was asked, rejected for ``reasons``.
+
+    ``rows``: bool[nodes of the view] or an array of positions in it. ``codes``: where given, one
+    Code per node of the view (uint8[nodes]) in place of ``code``. Several rejections of one
+    plugin may name the same row: its reasons add up, and its strongest code wins.
+    """
+
+    rows: Mask | Rows
+    code: Code
+    reasons: tuple[str, ...]
+    codes: npt.NDArray[np.uint8] | None = None
+
+
+class NodeToStatus:
+    """Statuses of nodes by name, with one status for all that are absent.
+
+    Upstream: framework.NodeToStatus.
+    """
+
+    def __init__(
+        self, explicit: Mapping[str, Status] | None = None, absent: Status | None = None
+    ) -> None:
+        self._explicit: dict[str, Status] = dict(explicit or {})
+        self._absent = absent or Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+
+    def get(self, node: str) -> Status:
+        return self._explicit.get(node, self._absent)
+
+    def set(self, node: str, status: Status) -> None:
+        self._explicit[node] = status
+
+    def __len__(self) -> int:
+        return len(self._explicit)
+
+    @property
+    def absent_nodes_status(self) -> Status:
+        return self._absent
+
+    def set_absent_nodes_status(self, status: Status) -> None:
+        self._absent = status
+
+    def for_each_explicit_node(self) -> Iterator[tuple[str, Status]]:
+        yield from self._explicit.items()
+
+    def nodes_for_status_code(self, nodes: Iterable[str], code: Code) -> list[str]:
+        """Those of ``nodes`` (all that exist) whose status has this code, sorted."""
+        if self._absent.code is code:
+            return sorted(n for n in nodes if self.get(n).code is code)
+        existing = set(nodes)
+        return sorted(
+            n for n, status in self._explicit.items() if status.code is code and n in existing
+        )
+
+    def reason_counts(self, node_count: int) -> Counter[str]:
+        """How many nodes give each reason; absent ones give the absent status' reasons."""
+        counts: Counter[str] = Counter()
+        for status in self._explicit.values():
+            counts.update(status.reasons)
+        absent_count = node_count - len(self._explicit)
+        if absent_count > 0:
+            for reason in self._absent.reasons:
+                counts[reason] += absent_count
+        return counts
+
+
+@dataclass(slots=True)
+class Diagnosis:
+    """Why no node: what PreFilter said, or each node's status."""
+
+    node_to_status: NodeToStatus = field(default_factory=NodeToStatus)
+    unschedulable_plugins: set[str] = field(default_factory=set[str])
+    pending_plugins: set[str] = field(default_factory=set[str])
+    pre_filter_msg: str = ""
+    post_filter_msg: str = ""
+    #: Reasons counted by whoever knows them without building a status per node.
+    counted: Counter[str] | None = None
+
+    def add_plugin_status(self, status: Status) -> None:
+        """Blame the status' plugin; a PENDING one is in both sets, a nameless one in none."""
+        if not status.plugin:
+            return
+        if status.code is Code.PENDING:
+            self.pending_plugins.add(status.plugin)
+        if is_rejected(status):
+            self.unschedulable_plugins.add(status.plugin)
+
+
+class FitError(Exception):
+    """No node fits. A value that travels inside a Status, never raised by the core."""
+
+    def __init__(self, pod_name: str, node_count: int, diagnosis: Diagnosis) -> None:
+        super().__init__()
+        self.pod_name = pod_name
+        self.node_count = node_count
+        self.diagnosis = diagnosis
+
+    @property
+    def message(self) -> str:
+        """The sentence kube-scheduler prints; upstream: FitError.Error."""
+        diagnosis = self.diagnosis
+        parts = [f"0/{self.node_count} nodes are available:"]
+        if diagnosis.pre_filter_msg:
+            parts.append(f"{diagnosis.pre_filter_msg}.")
+        else:
+            counts = diagnosis.counted
+            if counts is None:
+                counts = diagnosis.node_to_status.reason_counts(self.node_count)
+            # Sorted as plain strings, so "10 x" stands before "2 y".
+            reasons = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
+            if reasons:
+                parts.append(f"{reasons}.")
+        if diagnosis.post_filter_msg:
+            parts.append(diagnosis.post_filter_msg)
+        return " ".join(parts)
+
+    def __str__(self) -> str:
+        return self.message

@@ -1,0 +1,178 @@
+"""The outside as the core knows it: watch events in, effects out, and the Cluster port.
+
+The engine takes `WatchEvent`s and results, and returns effects; the runner performs effects
+through a `Cluster`. A live API server and the embedded one implement the same port, and both
+make their failures known as one small family of exceptions.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from bayplan.api.objects import ApiObject, Pod, PodCondition
+from bayplan.state.pods import PodInfo
+
+# ---- what happened -------------------------------------------------------------------------
+
+
+class EventType(StrEnum):
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """One change of one object; ``object`` is its newest state, also when deleted."""
+
+    type: EventType
+    kind: str
+    object: Any  # an ApiObject of that kind
+    resource_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """All objects of a kind at one moment."""
+
+    objects: Sequence[ApiObject]
+    resource_version: str
+
+
+# ---- failures of the outside ---------------------------------------------------------------
+
+
+class ApiError(Exception):
+    """The API server refused; ``code`` and ``reason`` as in its Status object."""
+
+    def __init__(self, code: int, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+
+
+class NotFoundError(ApiError):
+    """404: no such object, or another one under its name."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(404, "NotFound", message)
+
+
+class ConflictError(ApiError):
+    """409: somebody else was first."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(409, "Conflict", message)
+
+
+class GoneError(ApiError):
+    """410: the resourceVersion is too old; list again."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(410, "Expired", message)
+
+
+class OutcomeUnknownError(Exception):
+    """A request was sent and no answer came: it may have been carried out or not."""
+
+
+class WatchDroppedError(Exception):
+    """A watch ended without an error of its own: resume from the last resourceVersion."""
+
+
+# ---- what the core wants done --------------------------------------------------------------
+
+
+class BindPort(Protocol):
+    """What PreBind, Bind and PostBind may do; under virtual time in a simulation."""
+
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        """Write the binding. Raises ApiError, OutcomeUnknownError."""
+        ...
+
+    async def get_pod(self, namespace: str, name: str) -> Pod:
+        """Read the pod from the API. Raises ApiError."""
+        ...
+
+    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any]) -> None:
+        """JSON merge patch of an object. Raises ApiError."""
+        ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class Cluster(BindPort, Protocol):
+    """An API server, real or embedded."""
+
+    async def list(self, kind: str) -> Listing:
+        """Raises ApiError."""
+        ...
+
+    def watch(self, kind: str, resource_version: str) -> AsyncIterator[WatchEvent]:
+        """Changes after ``resource_version``. Raises GoneError, WatchDroppedError."""
+        ...
+
+    async def patch_pod_status(self, patch: "PatchPodStatus") -> None:
+        """Raises ApiError, OutcomeUnknownError."""
+        ...
+
+    async def create_event(self, event: "EmitEvent") -> None:
+        """Raises ApiError, OutcomeUnknownError."""
+        ...
+
+    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
+        """Raises ApiError, OutcomeUnknownError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class BindPod:
+    """Run a pod's binding cycle: ``run(port)`` returns how it ended, as the engine's own value,
+    which goes back to `Scheduler.binding_finished`. It does not raise."""
+
+    pod: PodInfo
+    node_name: str
+    run: Callable[[BindPort], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class PatchPodStatus:
+    """Set a condition and, where not None, status.nominatedNodeName ("" clears it)."""
+
+    namespace: str
+    name: str
+    uid: str
+    condition: PodCondition | None
+    nominated_node_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EmitEvent:
+    """An event about a pod, as events.k8s.io/v1 has it."""
+
+    namespace: str
+    name: str
+    uid: str
+    type: str  # Normal or Warning
+    reason: str
+    action: str
+    note: str
+    reporter: str
+
+
+@dataclass(frozen=True, slots=True)
+class AskExtender:
+    """Ask something outside about a pod whose cycle is parked meanwhile.
+
+    The answer goes back to `Scheduler.extender_answered` with ``token``.
+    """
+
+    token: int
+    extender: str
+    verb: str
+    pod: PodInfo
+    node_names: tuple[str, ...]
+
+
+Effect = BindPod | PatchPodStatus | EmitEvent | AskExtender

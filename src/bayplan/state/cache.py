@@ -1,0 +1,121 @@
+"""Cache: our picture of the cluster, a step ahead of the API by what we have assumed.
+
+A pod is *assumed* on its node when it is chosen, *confirmed* when the API says it is bound there,
+and *forgotten* when binding failed. Assumed pods never expire. Upstream: backend/cache.
+"""
+
+from bayplan.api.objects import Node
+from bayplan.state.change_log import Facet
+from bayplan.state.node_table import NodeTable
+from bayplan.state.nodes import Loan
+from bayplan.state.pods import PodInfo
+from bayplan.state.snapshot import Snapshot
+
+
+class Cache:
+    """Nodes and placed pods; the only writer of the node table."""
+
+    def __init__(self) -> None:
+        self.table = NodeTable()
+        self._pods: dict[str, PodInfo] = {}
+        self._assumed: set[str] = set()
+        self._loan: Loan | None = None
+        self._loan_number = 0
+
+    # ---- nodes ----------------------------------------------------------------------------
+
+    def node(self, name: str) -> Node | None:
+        row = self.table.row_of.get(name)
+        return self.table.nodes[row] if row is not None else None
+
+    def add_node(self, node: Node) -> None:
+        self._check_not_lent()
+        self.table.add_node(node)
+
+    def update_node(self, node: Node) -> Facet:
+        self._check_not_lent()
+        return self.table.update_node(node)
+
+    def remove_node(self, name: str) -> None:
+        self._check_not_lent()
+        self.table.remove_node(name)
+
+    # ---- pods -----------------------------------------------------------------------------
+
+    def pod(self, uid: str) -> PodInfo | None:
+        """The placed pod of this uid, as counted."""
+        return self._pods.get(uid)
+
+    def pods(self) -> list[PodInfo]:
+        return list(self._pods.values())
+
+    def is_assumed(self, uid: str) -> bool:
+        return uid in self._assumed
+
+    @property
+    def assumed_count(self) -> int:
+        return len(self._assumed)
+
+    def assume(self, pod: PodInfo) -> None:
+        """Count a pod on its node before the API knows."""
+        assert pod.uid not in self._pods, f"{pod!r} is already placed"
+        self.table.assign(pod)
+        self._pods[pod.uid] = pod
+        self._assumed.add(pod.uid)
+
+    def forget(self, pod: PodInfo) -> None:
+        """Take an assumed pod back. A pod confirmed meanwhile stays."""
+        if pod.uid in self._assumed:
+            self._assumed.discard(pod.uid)
+            self._displace(pod.uid)
+
+    def add_pod(self, pod: PodInfo) -> None:
+        """The API says a pod is on a node: confirms an assumed one, wherever it was assumed."""
+        self._assumed.discard(pod.uid)
+        if pod.uid in self._pods:
+            self._displace(pod.uid)
+        self._place(pod)
+
+    def update_pod(self, pod: PodInfo) -> None:
+        """A newer version of a placed pod. Rows change only where something counted changed."""
+        old = self._pods[pod.uid]
+        self._assumed.discard(pod.uid)
+        same_counts = (
+            old.shape is pod.shape
+            and old.node_name == pod.node_name
+            and old.is_terminating == pod.is_terminating
+        )
+        if same_counts:
+            self._pods[pod.uid] = pod
+            self.table.pods[self.table.row_of[pod.node_name]][pod.uid] = pod
+            return
+        self._displace(pod.uid)
+        self._place(pod)
+
+    def remove_pod(self, uid: str) -> PodInfo | None:
+        """The API says a placed pod is gone."""
+        self._assumed.discard(uid)
+        return self._displace(uid) if uid in self._pods else None
+
+    def _place(self, pod: PodInfo) -> None:
+        self._check_not_lent()
+        self.table.assign(pod)
+        self._pods[pod.uid] = pod
+
+    def _displace(self, uid: str) -> PodInfo:
+        self._check_not_lent()
+        pod = self._pods.pop(uid)
+        self.table.unassign(pod)
+        return pod
+
+    # ---- lending --------------------------------------------------------------------------
+
+    def lend(self) -> Snapshot:
+        """Lend the cluster for one cycle; `Snapshot.end` gives it back."""
+        self._check_not_lent()
+        self._loan_number += 1
+        self._loan = Loan(self._loan_number)
+        return Snapshot(self.table, self._loan)
+
+    def _check_not_lent(self) -> None:
+        assert self._loan is None or self._loan.ended, "the cluster changes while it is lent"

@@ -1,0 +1,86 @@
+"""Which nodes hold which image, and how large it is.
+
+Upstream keeps one size per image name: that of the first node added that has it, for all nodes,
+until no node has it any more. How many nodes hold it enters every holder's score, so a change of
+that number is a change of all their rows.
+"""
+
+import numpy as np
+
+from bayplan.api.objects import Node
+from bayplan.state.columns import Rows
+
+
+class ImageState:
+    """One image name: its size and the rows that hold it."""
+
+    __slots__ = ("_rows_array", "rows", "size_bytes")
+
+    def __init__(self, size_bytes: int) -> None:
+        self.size_bytes = size_bytes
+        self.rows: set[int] = set()
+        self._rows_array: Rows | None = None
+
+    @property
+    def node_count(self) -> int:
+        return len(self.rows)
+
+    def rows_array(self) -> Rows:
+        """The rows, ascending."""
+        if self._rows_array is None:
+            self._rows_array = np.array(sorted(self.rows), np.intp)
+        return self._rows_array
+
+    def add(self, row: int) -> None:
+        self.rows.add(row)
+        self._rows_array = None
+
+    def discard(self, row: int) -> None:
+        self.rows.discard(row)
+        self._rows_array = None
+
+
+class ImageIndex:
+    """Image name → ImageState, kept current as nodes report what they hold."""
+
+    def __init__(self) -> None:
+        self._images: dict[str, ImageState] = {}
+        self._held: dict[int, frozenset[str]] = {}
+
+    def find(self, name: str) -> ImageState | None:
+        return self._images.get(name)
+
+    def on_row(self, row: int) -> frozenset[str]:
+        return self._held.get(row, frozenset())
+
+    def set_row(self, row: int, node: Node | None) -> set[int]:
+        """Make a row hold what its node reports. Returns the rows whose scores this touches."""
+        sizes = image_sizes(node) if node is not None else {}
+        before, after = self._held.get(row, frozenset[str]()), frozenset(sizes)
+        touched: set[int] = set()
+        for name in before - after:
+            image = self._images[name]
+            image.discard(row)
+            touched |= image.rows
+            if not image.rows:
+                del self._images[name]
+        for name in after - before:
+            image = self._images.get(name)
+            if image is None:
+                image = self._images[name] = ImageState(sizes[name])
+            image.add(row)
+            touched |= image.rows
+        if after:
+            self._held[row] = after
+        else:
+            self._held.pop(row, None)
+        return touched
+
+
+def image_sizes(node: Node) -> dict[str, int]:
+    """Image name → size in bytes, of all names of all images a node reports."""
+    return {
+        name: image.size_bytes or 0
+        for image in node.status.images or ()
+        for name in image.names or ()
+    }

@@ -1,0 +1,306 @@
+"""NodeTable: nodes as rows of columns, with everything counted per node.
+
+A node keeps its row from add to delete; a freed row is used again. A row may be held by pods
+without a node (the node was deleted under them, or has not been seen yet): it is then not alive,
+and a node that comes back under the name finds its pods counted. Every change goes to the log.
+"""
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bayplan.api.objects import Node, Taint
+from bayplan.api.pod_requests import CPU, MEMORY, PODS, amounts, is_counted
+from bayplan.rng import stable_hash
+from bayplan.state.change_log import ALL_FACETS, ChangeLog, Facet
+from bayplan.state.columns import INITIAL_CAPACITY, Column, Rows, Vocabulary
+from bayplan.state.host_ports import HostPortIndex
+from bayplan.state.images import ImageIndex
+from bayplan.state.labels import LabelColumn, LabelColumns
+from bayplan.state.placed_terms import PlacedTerms
+from bayplan.state.pods import PodInfo
+from bayplan.state.selector_counts import SelectorCounts
+
+Taints = tuple[Taint, ...]
+
+#: Facets that every placement touches; more where the pod has ports or volumes.
+_PLACED = Facet.REQUESTED | Facet.PODS
+
+
+@dataclass(slots=True)
+class Derived:
+    """A column that follows from rows alone, kept by asking about changed rows only."""
+
+    column: Column
+    facets: Facet
+    generation: int
+
+
+class NodeTable:
+    """All nodes. Written by the cache; everybody else reads through a NodeView."""
+
+    def __init__(self) -> None:
+        capacity = INITIAL_CAPACITY
+        self.capacity = capacity
+        self.row_of: dict[str, int] = {}
+        self.row_count = 0  # rows ever used: all columns are meaningful below it
+        self._free_rows: list[int] = []
+        self.names: list[str] = []
+        self.nodes: list[Node | None] = []
+        self.labels: list[dict[str, str] | None] = []
+        self.pods: list[dict[str, PodInfo]] = []
+        self.node_count = 0
+        self._alive_rows: Rows | None = None
+        self._draw_order: Rows | None = None
+
+        self.alive = Column(capacity, np.bool_, False)
+        self.unschedulable = Column(capacity, np.bool_, False)
+        self.unschedulable_count = 0
+        self.taint_set_ids = Column(capacity, np.int32)
+        self.taint_sets: Vocabulary[Taints] = Vocabulary()
+        self.taint_sets.intern(())
+        self.allocatable: dict[str, Column] = {}
+        self.requested: dict[str, Column] = {}
+        self.non_zero_milli_cpu = Column(capacity, np.int64)
+        self.non_zero_memory_bytes = Column(capacity, np.int64)
+        self.pod_counts = Column(capacity, np.int64)
+        self._derived: dict[Hashable, Derived] = {}
+        for resource in (CPU, MEMORY, PODS):
+            self._resource_column(self.allocatable, resource)
+            self._resource_column(self.requested, resource)
+
+        self.label_columns = LabelColumns()
+        self.images = ImageIndex()
+        self.ports = HostPortIndex()
+        self.selector_counts = SelectorCounts(capacity)
+        self.placed_terms = PlacedTerms(capacity)
+        self._row_generations = Column(capacity, np.int64)
+        self.log = ChangeLog(self._row_generations)
+
+    # ---- nodes ----------------------------------------------------------------------------
+
+    def add_node(self, node: Node) -> int:
+        """Give a node a row, or the row that pods without a node hold under its name."""
+        row = self._row_for(node.metadata.name)
+        assert self.nodes[row] is None, f"node {node.metadata.name} is already there"
+        self.nodes[row] = node
+        self.alive.values[row] = True
+        self.node_count += 1
+        self._alive_rows = self._draw_order = None
+        self._write(row, node)
+        self.log.note(row, ALL_FACETS)
+        return row
+
+    def update_node(self, node: Node) -> Facet:
+        """Replace a node by a newer version. Returns the facets that changed."""
+        row = self.row_of[node.metadata.name]
+        old = self.nodes[row]
+        assert old is not None, f"node {node.metadata.name} is not there"
+        self.nodes[row] = node
+        facets = changed_facets(old, node)
+        if facets:
+            self._write(row, node)
+            self.log.note(row, facets)
+        return facets
+
+    def remove_node(self, name: str) -> None:
+        """Take a node out. Its row stays while pods are on it."""
+        row = self.row_of[name]
+        assert self.nodes[row] is not None, f"node {name} is not there"
+        self.nodes[row] = None
+        self.alive.values[row] = False
+        self.node_count -= 1
+        self._alive_rows = self._draw_order = None
+        self._write(row, None)
+        self.log.note(row, ALL_FACETS)
+        self._free_if_empty(row)
+
+    def _row_for(self, name: str) -> int:
+        row = self.row_of.get(name)
+        if row is None:
+            row = self._free_rows.pop() if self._free_rows else self._new_row()
+            self.row_of[name] = row
+            self.names[row] = name
+        return row
+
+    def _new_row(self) -> int:
+        row = self.row_count
+        if row == self.capacity:
+            self._grow(2 * self.capacity)
+        self.row_count += 1
+        self.names.append("")
+        self.nodes.append(None)
+        self.labels.append(None)
+        self.pods.append({})
+        return row
+
+    def _free_if_empty(self, row: int) -> None:
+        if self.nodes[row] is None and not self.pods[row]:
+            del self.row_of[self.names[row]]
+            self.names[row] = ""
+            self._free_rows.append(row)
+
+    def _write(self, row: int, node: Node | None) -> None:
+        """Make the node's own columns say what the node says; all empty for None."""
+        self.labels[row] = labels = (node.metadata.labels or {}) if node is not None else None
+        self.label_columns.set_row(row, labels)
+        self._write_allocatable(row, node)
+        unschedulable = node is not None and bool(node.spec.unschedulable)
+        self.unschedulable_count += int(unschedulable) - int(self.unschedulable.values[row])
+        self.unschedulable.values[row] = unschedulable
+        taints = (node.spec.taints or ()) if node is not None else ()
+        self.taint_set_ids.values[row] = self.taint_sets.intern(tuple(taints))
+        for touched in self.images.set_row(row, node):
+            if touched != row:
+                self.log.note(touched, Facet.IMAGES)
+
+    def _write_allocatable(self, row: int, node: Node | None) -> None:
+        found = amounts(node.status.allocatable) if node is not None else {}
+        for name in found:
+            if name == PODS or is_counted(name):
+                self._resource_column(self.allocatable, name)
+        for name, column in self.allocatable.items():
+            column.values[row] = found.get(name, 0)
+
+    def _resource_column(self, columns: dict[str, Column], resource: str) -> Column:
+        column = columns.get(resource)
+        if column is None:
+            column = columns[resource] = Column(self.capacity, np.int64)
+        return column
+
+    # ---- pods -----------------------------------------------------------------------------
+
+    def assign(self, pod: PodInfo) -> int:
+        """Count a pod on its node, which need not exist. Returns the row."""
+        row = self._row_for(pod.node_name)
+        pods = self.pods[row]
+        assert pod.uid not in pods, f"{pod!r} is already counted on {pod.node_name}"
+        pods[pod.uid] = pod
+        self._count(row, pod, 1)
+        self.selector_counts.add(row, pod)
+        if pod.shape.has_affinity:
+            self.placed_terms.add(row, pod)
+        facets = _PLACED
+        if pod.shape.host_ports:
+            facets |= Facet.PORTS
+            for port in pod.shape.host_ports:
+                self.ports.add(row, port)
+        self.log.note(row, facets)
+        return row
+
+    def unassign(self, pod: PodInfo) -> None:
+        """The exact opposite of `assign`."""
+        row = self.row_of.get(pod.node_name, -1)
+        assert row >= 0 and pod.uid in self.pods[row], f"{pod!r} is not on node {pod.node_name!r}"
+        del self.pods[row][pod.uid]
+        self._count(row, pod, -1)
+        self.selector_counts.remove(row, pod)
+        if pod.shape.has_affinity:
+            self.placed_terms.remove(row, pod)
+        facets = _PLACED
+        if pod.shape.host_ports:
+            facets |= Facet.PORTS
+            for port in pod.shape.host_ports:
+                self.ports.remove(row, port)
+        self.log.note(row, facets)
+        self._free_if_empty(row)
+
+    def _count(self, row: int, pod: PodInfo, step: int) -> None:
+        shape = pod.shape
+        for name, amount in shape.requests.items():
+            self._resource_column(self.requested, name).values[row] += step * amount
+        self.non_zero_milli_cpu.values[row] += step * shape.non_zero_milli_cpu
+        self.non_zero_memory_bytes.values[row] += step * shape.non_zero_memory_bytes
+        self.pod_counts.values[row] += step
+
+    # ---- what views are made of -----------------------------------------------------------
+
+    def alive_rows(self) -> Rows | None:
+        """Rows that hold a node, ascending; None where that is every row."""
+        if self.node_count == self.row_count:
+            return None
+        if self._alive_rows is None:
+            self._alive_rows = np.flatnonzero(self.alive.values[: self.row_count])
+        return self._alive_rows
+
+    def draw_order(self) -> Rows:
+        """Alive rows in the order in which ties are drawn: by (hash of name, name)."""
+        if self._draw_order is None:
+            rows = [row for row, node in enumerate(self.nodes) if node is not None]
+            rows.sort(key=lambda row: (stable_hash(self.names[row]), self.names[row]))
+            self._draw_order = np.array(rows, np.intp)
+        return self._draw_order
+
+    def label_column(self, key: str) -> LabelColumn:
+        return self.label_columns.of(key, self.labels, self.capacity)
+
+    def derived(
+        self,
+        key: Hashable,
+        facets: Facet,
+        dtype: npt.DTypeLike,
+        compute: Callable[[Rows], npt.NDArray[Any]],
+    ) -> Column:
+        """A column that follows from each row's ``facets``, current; see NodeView.derived."""
+        found = self._derived.get(key)
+        if found is None:
+            found = self._derived[key] = Derived(Column(self.capacity, dtype), facets, -1)
+        if found.generation < self.log.generation:
+            if found.generation < 0:
+                rows: Rows = np.arange(self.row_count)
+            else:
+                rows = self.log.rows_since(found.generation, found.facets)
+            if len(rows):
+                found.column.values[rows] = compute(rows)
+            found.generation = self.log.generation
+        return found.column
+
+    def generation_of(self, row: int) -> int:
+        return int(self._row_generations.values[row])
+
+    def _grow(self, capacity: int) -> None:
+        self.capacity = capacity
+        columns = [
+            self.alive,
+            self.unschedulable,
+            self.taint_set_ids,
+            self.non_zero_milli_cpu,
+            self.non_zero_memory_bytes,
+            self.pod_counts,
+            self._row_generations,
+            *self.allocatable.values(),
+            *self.requested.values(),
+            *(derived.column for derived in self._derived.values()),
+        ]
+        for column in columns:
+            column.grow(capacity)
+        self.label_columns.grow(capacity)
+        self.selector_counts.grow(capacity)
+        self.placed_terms.grow(capacity)
+
+
+def changed_facets(old: Node, new: Node) -> Facet:
+    """What differs between two versions of a node, as far as any plugin may read it."""
+    facets = Facet(0)
+    if old.status.allocatable != new.status.allocatable:
+        facets |= Facet.ALLOCATABLE
+    if _map(old.metadata.labels) != _map(new.metadata.labels):
+        facets |= Facet.LABELS
+    if old.spec != new.spec:
+        facets |= Facet.TAINTS
+    if old.status.images != new.status.images:
+        facets |= Facet.IMAGES
+    if _map(old.metadata.annotations) != _map(new.metadata.annotations):
+        facets |= Facet.ANNOTATIONS
+    if old.status.conditions != new.status.conditions:
+        facets |= Facet.CONDITIONS
+    if old.declared != new.declared or old.status.declared_features != new.status.declared_features:
+        facets |= Facet.DECLARED
+    return facets
+
+
+def _map(found: dict[str, str] | None) -> Mapping[str, str]:
+    return found or {}

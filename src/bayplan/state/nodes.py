@@ -1,0 +1,386 @@
+"""NodeView and NodeInfo: what plugins see of the nodes.
+
+A `NodeView` is a selection of rows with read-only columns, lent for one cycle; every accessor
+answers [nodes]: one value per node of the view. `view.take(positions)` is again a view, and a
+row-wise plugin gives the same answer through either. A `NodeInfo` is a read-only façade over one
+row, with the names of upstream's NodeInfo, for plugins written node by node.
+"""
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bayplan.api.objects import Node, Taint
+from bayplan.api.selectors import NodeTerm, Requirement
+from bayplan.state.change_log import Facet
+from bayplan.state.columns import Column, Int32s, Int64s, Mask, Rows
+from bayplan.state.host_ports import HostPort
+from bayplan.state.images import ImageState
+from bayplan.state.node_table import NodeTable
+from bayplan.state.placed_terms import PlacedTerm, TermKind
+from bayplan.state.pods import PodInfo
+from bayplan.state.selector_counts import PodSet
+
+
+class LoanEnded(RuntimeError):
+    """A view was used after the cycle it was lent for."""
+
+
+class Loan:
+    """Says whether what was lent may still be read."""
+
+    __slots__ = ("ended", "number")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.ended = False
+
+
+class NodeView:
+    """Some nodes of the cluster, as arrays."""
+
+    __slots__ = ("_loan", "_rows", "_size", "_table")
+
+    def __init__(self, table: NodeTable, loan: Loan, rows: Rows | None) -> None:
+        self._table = table
+        self._loan = loan
+        #: None: all rows of the table, which are then all alive; columns are lent uncopied.
+        self._rows = rows
+        self._size = table.row_count if rows is None else len(rows)
+
+    def __len__(self) -> int:
+        return self._size
+
+    # ---- selecting ------------------------------------------------------------------------
+
+    def take(self, positions: Rows | Mask | Sequence[int]) -> "NodeView":
+        """The nodes at these positions of this view (or where a mask of it is true)."""
+        chosen = np.asarray(positions)
+        if chosen.dtype == np.bool_:
+            chosen = np.flatnonzero(chosen)
+        rows = chosen if self._rows is None else self._rows[chosen]
+        return NodeView(self._open(), self._loan, rows.astype(np.intp, copy=False))
+
+    def all(self) -> "NodeView":
+        """All nodes of the cluster, whatever this view selects."""
+        table = self._open()
+        return NodeView(table, self._loan, table.alive_rows())
+
+    @property
+    def rows(self) -> Rows:
+        """intp[nodes]: the row of each node; stable from a node's add to its delete."""
+        return np.arange(self._size) if self._rows is None else self._rows
+
+    def position(self, name: str) -> int | None:
+        """Where in this view a node stands."""
+        row = self._open().row_of.get(name)
+        if row is None or self._table.nodes[row] is None:
+            return None
+        if self._rows is None:
+            return row
+        found = np.flatnonzero(self._rows == row)
+        return int(found[0]) if len(found) else None
+
+    def positions(self, names: Sequence[str]) -> Rows:
+        """Where these nodes stand in this view, ascending; names it does not hold are left out."""
+        table = self._open()
+        rows = [table.row_of[n] for n in names if n in table.row_of]
+        if self._rows is None:
+            return np.array(sorted(r for r in rows if table.nodes[r] is not None), np.intp)
+        return np.flatnonzero(np.isin(self._rows, rows))
+
+    def mask_of_rows(self, rows: Sequence[int] | Rows) -> Mask:
+        """bool[nodes]: true for nodes on these rows of the table."""
+        marked = np.zeros(self._open().row_count, np.bool_)
+        marked[rows] = True
+        return marked if self._rows is None else marked[self._rows]
+
+    def draw_order(self) -> Rows:
+        """The positions of this view in the order in which ties are drawn."""
+        order = self._open().draw_order()
+        if self._rows is None:
+            return order
+        place = np.full(self._table.row_count, -1, np.intp)
+        place[self._rows] = np.arange(self._size)
+        ordered = place[order]
+        return ordered[ordered >= 0]
+
+    # ---- names and objects ----------------------------------------------------------------
+
+    def name(self, position: int) -> str:
+        return self._open().names[self._row(position)]
+
+    def names(self) -> list[str]:
+        names = self._open().names
+        return list(names) if self._rows is None else [names[r] for r in self._rows.tolist()]
+
+    def info(self, position: int) -> "NodeInfo":
+        return NodeInfo(self._open(), self._loan, self._row(position))
+
+    def infos(self) -> Iterator["NodeInfo"]:
+        table, loan = self._open(), self._loan
+        rows = range(self._size) if self._rows is None else self._rows.tolist()
+        for row in rows:
+            yield NodeInfo(table, loan, row)
+
+    def node(self, position: int) -> Node:
+        node = self._open().nodes[self._row(position)]
+        assert node is not None
+        return node
+
+    # ---- resources ------------------------------------------------------------------------
+
+    def allocatable(self, resource: str) -> Int64s:
+        """int64[nodes]: cpu in millicores, everything else in whole units; 0 where unknown."""
+        return self._resource(self._open().allocatable, resource)
+
+    def requested(self, resource: str) -> Int64s:
+        """int64[nodes]: what placed pods ask for, overhead and pod-level requests included."""
+        return self._resource(self._open().requested, resource)
+
+    def non_zero_milli_cpu(self) -> Int64s:
+        """int64[nodes]: requested cpu where pods that ask for none count as 100m."""
+        return self._lend(self._open().non_zero_milli_cpu)
+
+    def non_zero_memory_bytes(self) -> Int64s:
+        """int64[nodes]: requested memory where pods that ask for none count as 200Mi."""
+        return self._lend(self._open().non_zero_memory_bytes)
+
+    def pod_counts(self) -> Int64s:
+        """int64[nodes]: how many pods are placed."""
+        return self._lend(self._open().pod_counts)
+
+    def resource_names(self) -> list[str]:
+        """Every resource that some node offers."""
+        return sorted(self._open().allocatable)
+
+    # ---- labels, taints -------------------------------------------------------------------
+
+    def label_ids(self, key: str) -> Int32s:
+        """int32[nodes]: an id per value of this label, -1 where absent; see `label_values`."""
+        return self._lend(self._open().label_column(key).ids)
+
+    def label_values(self, key: str) -> Sequence[str]:
+        """Id → value for `label_ids`; may hold values that no node has any more."""
+        return self._open().label_column(key).values.values
+
+    def satisfying(self, requirement: Requirement) -> Mask:
+        """bool[nodes]: whose labels satisfy one requirement."""
+        column = self._open().label_column(requirement.key)
+        return column.matching(self._lend(column.ids), requirement)
+
+    def matching_term(self, term: NodeTerm) -> Mask:
+        """bool[nodes]: whom one node selector term matches; an empty or broken one: nobody."""
+        if term.error is not None or term.is_empty:
+            return np.zeros(self._size, np.bool_)
+        matching: Mask | None = None
+        for requirement in term.labels:
+            found = self.satisfying(requirement)
+            matching = found if matching is None else matching & found
+        for requirement in term.fields:
+            found = self._named(requirement)
+            matching = found if matching is None else matching & found
+        assert matching is not None
+        return matching
+
+    def _named(self, requirement: Requirement) -> Mask:
+        """Conditions on fields are In or NotIn of one name."""
+        mask = np.zeros(self._size, np.bool_)
+        mask[self.positions(requirement.values)] = True
+        return mask if requirement.operator == "In" else ~mask
+
+    def taint_set_ids(self) -> Int32s:
+        """int32[nodes]: an id per distinct list of taints; see `taint_sets`. Id 0 is no taint."""
+        return self._lend(self._open().taint_set_ids)
+
+    def taint_sets(self) -> Sequence[tuple[Taint, ...]]:
+        """Id → taints for `taint_set_ids`."""
+        return self._open().taint_sets.values
+
+    def unschedulable(self) -> Mask:
+        """bool[nodes]: spec.unschedulable."""
+        return self._lend(self._open().unschedulable)
+
+    @property
+    def any_unschedulable(self) -> bool:
+        """Whether any node of the cluster is unschedulable: spares asking."""
+        return self._open().unschedulable_count > 0
+
+    # ---- pods -----------------------------------------------------------------------------
+
+    def matching_pods(self, pods: PodSet) -> Int32s:
+        """int32[nodes]: how many placed pods belong to the set."""
+        return self._lend(self._open().selector_counts.counter(pods).column)
+
+    def total_matching_pods(self, pods: PodSet) -> int:
+        """How many placed pods of the whole cluster belong to the set."""
+        return self._open().selector_counts.counter(pods).total
+
+    def placed_terms(self, kind: TermKind) -> list[PlacedTerm]:
+        """Distinct affinity terms of placed pods; see `term_weights`."""
+        return self._open().placed_terms.of(kind)
+
+    def term_weights(self, placed: PlacedTerm) -> Int64s:
+        """int64[nodes]: weight x pods that hold this term."""
+        return self._lend(placed.column)
+
+    def pods_with_affinity(self) -> Int32s:
+        """int32[nodes]: pods with any (anti-)affinity term."""
+        return self._lend(self._open().placed_terms.with_affinity)
+
+    def pods_with_required_anti_affinity(self) -> Int32s:
+        """int32[nodes]: pods with a required anti-affinity term."""
+        return self._lend(self._open().placed_terms.with_required_anti_affinity)
+
+    # ---- ports, images --------------------------------------------------------------------
+
+    def conflicting_ports(self, ports: Sequence[HostPort]) -> Mask:
+        """bool[nodes]: where one of these host ports is taken."""
+        index = self._open().ports
+        return self.mask_of_rows([row for p in ports for row in index.conflicting_rows(p)])
+
+    def image(self, name: str) -> ImageState | None:
+        """An image some node holds: its size and its rows (not positions; see mask_of_rows)."""
+        return self._open().images.find(name)
+
+    @property
+    def cluster_node_count(self) -> int:
+        """Nodes of the whole cluster, whatever this view selects."""
+        return self._open().node_count
+
+    # ---- derived --------------------------------------------------------------------------
+
+    def derived(
+        self,
+        key: Hashable,
+        facets: Facet,
+        dtype: npt.DTypeLike,
+        compute: Callable[["NodeView"], npt.NDArray[Any]],
+    ) -> npt.NDArray[Any]:
+        """A value per node that follows from these facets of its row alone, kept current.
+
+        ``compute`` is asked about a view of the rows that changed since the last time, and must
+        answer [nodes of that view]. ``key`` names the column together with its parameters.
+        """
+        table, loan = self._open(), self._loan
+        return self._lend(
+            table.derived(key, facets, dtype, lambda rows: compute(NodeView(table, loan, rows)))
+        )
+
+    # ---- inside ---------------------------------------------------------------------------
+
+    def _open(self) -> NodeTable:
+        if self._loan.ended:
+            raise LoanEnded("a view of the nodes is valid only within the cycle it was lent for")
+        return self._table
+
+    def _row(self, position: int) -> int:
+        return position if self._rows is None else int(self._rows[position])
+
+    def _resource(self, columns: Mapping[str, Column], resource: str) -> Int64s:
+        column = columns.get(resource)
+        if column is None:
+            return np.zeros(self._size, np.int64)
+        return self._lend(column)
+
+    def _lend(self, column: Column) -> npt.NDArray[Any]:
+        if self._rows is None:
+            return column.lent[: self._size]
+        found = column.values[self._rows]
+        found.flags.writeable = False
+        return found
+
+
+class NodeInfo:
+    """One node and what is on it, read-only. Upstream: framework.NodeInfo."""
+
+    __slots__ = ("_loan", "_row", "_table")
+
+    def __init__(self, table: NodeTable, loan: Loan, row: int) -> None:
+        self._table = table
+        self._loan = loan
+        self._row = row
+
+    def _open(self) -> NodeTable:
+        if self._loan.ended:
+            raise LoanEnded("a NodeInfo is valid only within the cycle it was lent for")
+        return self._table
+
+    @property
+    def name(self) -> str:
+        return self._open().names[self._row]
+
+    @property
+    def node(self) -> Node:
+        node = self._open().nodes[self._row]
+        assert node is not None
+        return node
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return self._open().labels[self._row] or {}
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        return self.node.metadata.annotations or {}
+
+    @property
+    def taints(self) -> tuple[Taint, ...]:
+        return self.node.spec.taints or ()
+
+    @property
+    def unschedulable(self) -> bool:
+        return bool(self.node.spec.unschedulable)
+
+    @property
+    def pods(self) -> list[PodInfo]:
+        """Placed pods, assumed ones included, in the order of their arrival."""
+        return list(self._open().pods[self._row].values())
+
+    @property
+    def pods_with_affinity(self) -> list[PodInfo]:
+        return [p for p in self.pods if p.shape.has_affinity]
+
+    @property
+    def pods_with_required_anti_affinity(self) -> list[PodInfo]:
+        return [p for p in self.pods if p.shape.anti_affinity.required]
+
+    @property
+    def requested(self) -> Mapping[str, int]:
+        """Resource name → amount; cpu in millicores. Zero amounts are left out."""
+        columns = self._open().requested
+        return {n: int(c.values[self._row]) for n, c in columns.items() if c.values[self._row]}
+
+    @property
+    def allocatable(self) -> Mapping[str, int]:
+        columns = self._open().allocatable
+        return {n: int(c.values[self._row]) for n, c in columns.items() if c.values[self._row]}
+
+    @property
+    def non_zero_requested(self) -> Mapping[str, int]:
+        table = self._open()
+        return {
+            "cpu": int(table.non_zero_milli_cpu.values[self._row]),
+            "memory": int(table.non_zero_memory_bytes.values[self._row]),
+        }
+
+    @property
+    def used_ports(self) -> frozenset[HostPort]:
+        return self._open().ports.on_row(self._row)
+
+    @property
+    def image_states(self) -> Mapping[str, ImageState]:
+        images = self._open().images
+        found = {name: images.find(name) for name in sorted(images.on_row(self._row))}
+        return {name: state for name, state in found.items() if state is not None}
+
+    @property
+    def generation(self) -> int:
+        return self._open().generation_of(self._row)
+
+    def __repr__(self) -> str:
+        pods = ", ".join(p.key for p in self.pods)
+        requested, allocatable = dict(self.requested), dict(self.allocatable)
+        return f"NodeInfo({self.name}: pods [{pods}], {requested=}, {allocatable=})"

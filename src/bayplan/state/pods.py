@@ -1,0 +1,208 @@
+"""PodInfo: a pod as the engine and the plugins see it, compiled once per shape.
+
+Pods made from one template differ in name, uid and node only. What follows from namespace, labels
+and spec is therefore compiled once per distinct combination, a `PodShape`, and shared: by a
+hundred thousand placed pods as by the next thousand pending ones.
+"""
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from bayplan.api.affinity import AffinityTerms, compile_terms
+from bayplan.api.objects import (
+    ObjectMeta,
+    Pod,
+    PodSpec,
+    PodStatus,
+    Toleration,
+    namespaced_name,
+)
+from bayplan.api.pod_requests import (
+    CPU,
+    MEMORY,
+    NON_ZERO_DEFAULTS,
+    is_counted,
+    requested,
+)
+from bayplan.state.host_ports import HostPort, host_ports
+
+T = TypeVar("T")
+
+DEFAULT_NAMESPACE = "default"
+DEFAULT_SCHEDULER = "default-scheduler"
+
+
+@dataclass(slots=True, weakref_slot=True, eq=False)
+class PodShape:
+    """What follows from a pod's namespace, labels and spec (without its node)."""
+
+    namespace: str
+    labels: Mapping[str, str]
+    spec: PodSpec
+    #: Resource name → amount, pod-level requests and overhead included; only counted resources.
+    requests: Mapping[str, int]
+    #: cpu and memory with 100m / 200Mi where nothing is asked: what placed pods score as.
+    non_zero_milli_cpu: int
+    non_zero_memory_bytes: int
+    host_ports: tuple[HostPort, ...]
+    affinity: AffinityTerms
+    anti_affinity: AffinityTerms
+    #: The parts that do not parse, each with its path.
+    errors: tuple[str, ...]
+    _memo: dict[Hashable, Any] = field(default_factory=dict[Hashable, Any])
+
+    @property
+    def tolerations(self) -> tuple[Toleration, ...]:
+        return self.spec.tolerations or ()
+
+    @property
+    def has_affinity(self) -> bool:
+        """Whether there is any pod (anti-)affinity term."""
+        one, other = self.affinity, self.anti_affinity
+        return bool(one.required or one.preferred or other.required or other.preferred)
+
+    def once(self, key: Hashable, compute: Callable[["PodShape"], T]) -> T:
+        """``compute(shape)``, remembered under ``key`` for all pods of this shape.
+
+        The result must follow from the shape and the key alone.
+        """
+        try:
+            return self._memo[key]
+        except KeyError:
+            found = self._memo[key] = compute(self)
+            return found
+
+
+class PodInfo:
+    """One version of a pod. Never changes; an update makes another."""
+
+    __slots__ = ("key", "metadata", "node_name", "shape", "status", "uid")
+
+    def __init__(
+        self, metadata: ObjectMeta, status: PodStatus, shape: PodShape, node_name: str
+    ) -> None:
+        assert metadata.uid, f"pod {metadata.namespace}/{metadata.name} has no uid"
+        self.metadata = metadata
+        self.status = status
+        self.shape = shape
+        #: The node it is bound to or, when assumed, about to be; "" for none.
+        self.node_name = node_name
+        self.uid: str = metadata.uid
+        #: "namespace/name"
+        self.key = namespaced_name(shape.namespace, metadata.name)
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        return self.shape.namespace
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return self.shape.labels
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        return self.metadata.annotations or {}
+
+    @property
+    def spec(self) -> PodSpec:
+        """The spec without nodeName, shared by equal pods; see `node_name`."""
+        return self.shape.spec
+
+    @property
+    def requests(self) -> Mapping[str, int]:
+        return self.shape.requests
+
+    @property
+    def priority(self) -> int:
+        return self.shape.spec.priority or 0
+
+    @property
+    def scheduler_name(self) -> str:
+        return self.shape.spec.scheduler_name or DEFAULT_SCHEDULER
+
+    @property
+    def nominated_node_name(self) -> str:
+        """What the API object says; the nominator may know better."""
+        return self.status.nominated_node_name or ""
+
+    @property
+    def is_terminating(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
+    @property
+    def pod(self) -> Pod:
+        """The API object, put together again."""
+        spec = self.shape.spec
+        if self.node_name:
+            spec = msgspec.structs.replace(spec, node_name=self.node_name)
+        return Pod(metadata=self.metadata, spec=spec, status=self.status)
+
+    def on_node(self, node_name: str) -> "PodInfo":
+        """The same pod, on a node."""
+        return PodInfo(self.metadata, self.status, self.shape, node_name)
+
+    def __repr__(self) -> str:
+        where = f" on {self.node_name}" if self.node_name else ""
+        return f"PodInfo({self.key}{where})"
+
+
+_encoder = msgspec.msgpack.Encoder(order=None)
+_shapes: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
+
+
+def pod_info(pod: Pod) -> PodInfo:
+    """Compile a pod. Raises QuantityError where a request is no quantity."""
+    node_name = pod.spec.node_name or ""
+    if node_name:
+        spec = msgspec.structs.replace(pod.spec, node_name=None)
+        pod = msgspec.structs.replace(pod, spec=spec)
+    shape = _compiled(pod) if _has_own_resources(pod.status) else _shared(pod)
+    return PodInfo(pod.metadata, pod.status, shape, node_name)
+
+
+def _has_own_resources(status: PodStatus) -> bool:
+    """A pod under in-place resize asks for what its status says: no template speaks for it."""
+    if status.resources is not None or status.allocated_resources is not None:
+        return True
+    statuses = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+    return any(s.resources is not None or s.allocated_resources is not None for s in statuses)
+
+
+def _shared(pod: Pod) -> PodShape:
+    meta = pod.metadata
+    key = _encoder.encode((meta.namespace, meta.labels, pod.spec))
+    found = _shapes.get(key)
+    if found is None:
+        found = _shapes[key] = _compiled(pod)
+    return found
+
+
+def _compiled(pod: Pod) -> PodShape:
+    namespace = pod.metadata.namespace or DEFAULT_NAMESPACE
+    affinity = pod.spec.affinity
+    errors: list[str] = []
+    path = "spec.affinity"
+    terms = affinity.pod_affinity if affinity else None
+    anti_terms = affinity.pod_anti_affinity if affinity else None
+    asked = requested(pod)
+    non_zero = requested(pod, defaults=NON_ZERO_DEFAULTS)
+    return PodShape(
+        namespace=namespace,
+        labels=pod.metadata.labels or {},
+        spec=pod.spec,
+        requests={name: amount for name, amount in asked.items() if is_counted(name)},
+        non_zero_milli_cpu=non_zero.get(CPU, 0),
+        non_zero_memory_bytes=non_zero.get(MEMORY, 0),
+        host_ports=host_ports(pod.spec),
+        affinity=compile_terms(terms, namespace, f"{path}.podAffinity", errors),
+        anti_affinity=compile_terms(anti_terms, namespace, f"{path}.podAntiAffinity", errors),
+        errors=tuple(errors),
+    )
