@@ -62,3 +62,16 @@ def rfc3339(epoch_seconds: float) -> str:
 def wall_seconds() -> float:
     """Real time for reports about ourselves (decisions per second), never for decisions."""
     return time.perf_counter()
+
+
+def go_duration(seconds: float) -> str:
+    """A duration as Go prints it: 8s, 1m30s, 15m0s, 250ms."""
+    milliseconds = round(seconds * 1000)
+    if milliseconds < 1000:
+        return f"{milliseconds}ms" if milliseconds else "0s"
+    minutes, rest = divmod(milliseconds, 60_000)
+    hours, minutes = divmod(minutes, 60)
+    text = f"{rest / 1000:.3f}".rstrip("0").rstrip(".") + "s"
+    if hours:
+        return f"{hours}h{minutes}m{text}"
+    return f"{minutes}m{text}" if minutes else text

@@ -179,6 +179,10 @@ class PodNominator(Protocol):
     def update_nominated_pod(self, old: PodInfo, new: PodInfo) -> None: ...
     def nominated_pods_for_node(self, node_name: str) -> list[PodInfo]: ...
 
+    def nominated_nodes(self) -> list[str]:
+        """Nodes that some pod is nominated to, sorted."""
+        ...
+
 
 class Objects(Protocol):
     """Read-only lister of one kind, kept current."""

@@ -1,0 +1,1 @@
+"""The scheduler as a pure function of events: it decides, a shell performs."""

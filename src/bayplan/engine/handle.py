@@ -1,0 +1,134 @@
+"""The Handle each plugin instance gets: small, and the same in every world."""
+
+from collections.abc import Iterable
+from typing import Any, Protocol, final
+
+from bayplan.engine.waiting import HeldPod
+from bayplan.framework.interface import CycleState, FilterRunner, Plugin
+from bayplan.framework.runtime import Framework
+from bayplan.framework.status import Status
+from bayplan.queue.nominator import Nominator
+from bayplan.state.nodes import NodeInfo
+from bayplan.state.object_store import KindStore, UndeclaredKind
+from bayplan.state.pods import PodInfo
+from bayplan.state.snapshot import Snapshot
+
+
+class SnapshotNotLent(RuntimeError):
+    """A plugin read the snapshot outside a scheduling cycle."""
+
+    def __init__(self, plugin: str) -> None:
+        super().__init__(
+            f"plugin {plugin} read handle.snapshot outside a scheduling cycle: it is lent from "
+            f"PreFilter to Permit only; hints and PreEnqueue read handle.objects(kind)"
+        )
+
+
+class Services(Protocol):
+    """What the engine does for handles."""
+
+    @property
+    def seed(self) -> int: ...
+    @property
+    def nominator(self) -> Nominator: ...
+    @property
+    def lent_snapshot(self) -> Snapshot | None: ...
+    def now_seconds(self) -> float: ...
+    def framework(self, profile_name: str) -> Framework: ...
+    def objects(self, kind: str) -> KindStore: ...
+    def activate(self, pods: Iterable[PodInfo]) -> None: ...
+    def waiting_pods(self) -> list[HeldPod]: ...
+    def waiting_pod(self, uid: str) -> HeldPod | None: ...
+    def reject_waiting_pod(self, uid: str, plugin: str) -> bool: ...
+    def make_plugin(self, name: str, args: Any, handle: "PluginHandle") -> Plugin: ...
+    def emit(
+        self, profile_name: str, pod: PodInfo, kind: str, reason: str, action: str, note: str
+    ) -> None: ...
+
+
+@final
+class PluginHandle:
+    """framework.interface.Handle for one instance."""
+
+    def __init__(
+        self, services: Services, profile_name: str, instance_name: str, kinds: tuple[str, ...]
+    ) -> None:
+        self._services = services
+        self._profile_name = profile_name
+        self.instance_name = instance_name
+        self._kinds = kinds
+
+    @property
+    def profile_name(self) -> str:
+        return self._profile_name
+
+    @property
+    def seed(self) -> int:
+        return self._services.seed
+
+    @property
+    def now_seconds(self) -> float:
+        return self._services.now_seconds()
+
+    @property
+    def snapshot(self) -> Snapshot:
+        snapshot = self._services.lent_snapshot
+        if snapshot is None:
+            raise SnapshotNotLent(self.instance_name)
+        return snapshot
+
+    @property
+    def nominator(self) -> Nominator:
+        return self._services.nominator
+
+    @property
+    def runner(self) -> FilterRunner:
+        return _Runner(self._services.framework(self._profile_name), self)
+
+    def objects(self, kind: str) -> KindStore:
+        if kind not in self._kinds:
+            raise UndeclaredKind(kind, self.instance_name)
+        return self._services.objects(kind)
+
+    def activate(self, pods: Iterable[PodInfo]) -> None:
+        self._services.activate(pods)
+
+    def waiting_pods(self) -> list[HeldPod]:
+        return self._services.waiting_pods()
+
+    def waiting_pod(self, uid: str) -> HeldPod | None:
+        return self._services.waiting_pod(uid)
+
+    def reject_waiting_pod(self, uid: str) -> bool:
+        return self._services.reject_waiting_pod(uid, self.instance_name)
+
+    def make(self, name: str, args: Any = None) -> Plugin:
+        return self._services.make_plugin(name, args, self)
+
+    def emit(self, regarding: PodInfo, kind: str, reason: str, action: str, note: str) -> None:
+        self._services.emit(self._profile_name, regarding, kind, reason, action, note)
+
+
+@final
+class _Runner:
+    """framework.interface.FilterRunner over the profile's framework and the lent snapshot."""
+
+    def __init__(self, framework: Framework, handle: PluginHandle) -> None:
+        self._framework = framework
+        self._handle = handle
+
+    def filter_with_nominated(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> Status | None:
+        snapshot = self._handle.snapshot
+        return self._framework.filter_with_nominated(state, pod, snapshot, node_name)
+
+    def add_pod(
+        self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo
+    ) -> Status | None:
+        return self._framework.run_add_pod(state, pod, added, node)
+
+    def remove_pod(
+        self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo
+    ) -> Status | None:
+        return self._framework.run_remove_pod(state, pod, removed, node)

@@ -1,0 +1,82 @@
+"""Which node, among those that scored best; and which nodes are looked at when sampling.
+
+Ties: the k-th of the tied nodes in the order of (hash of name, name), where k follows from seed,
+pod and attempt. Not from row numbers, nor from how the scores were computed: live, embedded,
+reused and fresh runs draw alike.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayplan import rng
+from bayplan.framework.filtering import FilterOutcome
+from bayplan.framework.score_table import ScoreTable
+from bayplan.state.columns import Mask, Rows
+from bayplan.state.nodes import NodeView
+
+#: With sampling at least this many feasible nodes are collected (upstream:
+#: minFeasibleNodesToFind).
+SAMPLED_NODES_MIN = 100
+#: Few ties are sorted by name; many are looked up in the order of all nodes.
+_FEW_TIES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The chosen node and what was equal to it."""
+
+    node_name: str
+    evaluated_count: int
+    tied_count: int = 1
+    tied_index: int = 0
+
+
+def choose(
+    table: ScoreTable, seed: int, pod_uid: str, attempt: int, evaluated_count: int
+) -> Choice:
+    """The node with the highest total; among equals the one that is drawn."""
+    tied = table.best_positions()
+    count = len(tied)
+    if count == 1:
+        return Choice(table.nodes.name(int(tied[0])), evaluated_count)
+    index = rng.tie_index(seed, pod_uid, attempt, count)
+    name = _names_in_draw_order(table.nodes, tied, index)
+    return Choice(name, evaluated_count, count, index)
+
+
+def _names_in_draw_order(nodes: NodeView, positions: Rows, index: int) -> str:
+    """The index-th of these nodes in the order of the draw."""
+    if len(positions) <= _FEW_TIES:
+        names = [nodes.name(position) for position in positions.tolist()]
+        names.sort(key=lambda name: (rng.stable_hash(name), name))
+        return names[index]
+    return nodes.name(int(in_draw_order(nodes, positions)[index]))
+
+
+def in_draw_order(nodes: NodeView, positions: Rows) -> Rows:
+    """Positions of a view sorted as ties are drawn."""
+    marked = np.zeros(len(nodes), np.bool_)
+    marked[positions] = True
+    order = nodes.draw_order()
+    return order[marked[order]]
+
+
+def sampled(outcome: FilterOutcome, percentage: int, start: int) -> tuple[Mask, int]:
+    """(the feasible nodes that are kept, how many nodes were looked at until then).
+
+    From a rotating start in the order of the draw, the first max(100, n x percentage / 100)
+    feasible nodes of n candidates are kept. Upstream: numFeasibleNodesToFind.
+    """
+    count = len(outcome.nodes)
+    wanted = max(SAMPLED_NODES_MIN, count * percentage // 100)
+    if count <= SAMPLED_NODES_MIN or wanted >= count:
+        return outcome.feasible, count
+    order = np.roll(outcome.nodes.draw_order(), -(start % count))
+    found = np.cumsum(outcome.feasible[order])
+    if found[-1] <= wanted:
+        return outcome.feasible, count
+    looked_at = int(np.searchsorted(found, wanted)) + 1
+    kept = np.zeros(count, np.bool_)
+    kept[order[:looked_at]] = True
+    return kept & outcome.feasible, looked_at

@@ -1,0 +1,176 @@
+"""The journal: typed records of everything decided.
+
+The cycle's own arrays are the explanation of a decision; a record keeps what a person asks first:
+who rejected how many nodes and why, the best nodes' scores plugin by plugin, what broke the tie.
+Anything finer is answered by replaying the recorded inputs up to that attempt. Records carry
+virtual or monotonic time only, so that the digest of a run is a function of its inputs.
+"""
+
+import hashlib
+from collections import deque
+from collections.abc import Iterable
+from typing import BinaryIO, Protocol, final
+
+import msgspec
+from msgspec import Struct
+
+
+class RejectionCount(Struct, frozen=True):
+    """How many nodes one plugin rejected with one code for one reason."""
+
+    plugin: str
+    code: str
+    reason: str
+    nodes: int
+
+
+class PluginScore(Struct, frozen=True):
+    plugin: str
+    raw: int
+    normalized: int
+    weighted: int
+
+
+class NodeScore(Struct, frozen=True):
+    """One node's line of the score table."""
+
+    node: str
+    total: int
+    plugins: tuple[PluginScore, ...]
+
+
+class AttemptRecord(Struct, frozen=True, tag="attempt", omit_defaults=True, kw_only=True):
+    """One attempt at one pod, from PreFilter to Permit."""
+
+    at_seconds: float
+    pod: str  # namespace/name
+    uid: str
+    profile: str
+    attempt: int
+    #: scheduled, waiting (at Permit), unschedulable, error
+    result: str
+    node: str = ""
+    message: str = ""
+    node_count: int = 0
+    feasible_count: int = 0
+    rejections: tuple[RejectionCount, ...] = ()
+    #: The best nodes, best first, ties in the order of the draw.
+    scores: tuple[NodeScore, ...] = ()
+    tied_count: int = 0
+    tied_index: int = 0
+    nominated_node: str = ""
+    #: The plugin that rejected the pod as a whole or failed.
+    plugin: str = ""
+
+
+class BindingRecord(Struct, frozen=True, tag="binding", omit_defaults=True, kw_only=True):
+    """How a pod's binding ended: bound or failed."""
+
+    at_seconds: float
+    pod: str
+    uid: str
+    node: str
+    result: str
+    message: str = ""
+
+
+class GateRecord(Struct, frozen=True, tag="gate", omit_defaults=True, kw_only=True):
+    """A PreEnqueue plugin keeps a pod out of the queue."""
+
+    at_seconds: float
+    pod: str
+    uid: str
+    plugin: str
+    message: str = ""
+
+
+class NoteRecord(Struct, frozen=True, tag="note", omit_defaults=True, kw_only=True):
+    """Anything else worth keeping: a plugin's event, a hint that raised, a bug that failed an
+    attempt."""
+
+    at_seconds: float
+    subject: str
+    text: str
+
+
+Record = AttemptRecord | BindingRecord | GateRecord | NoteRecord
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Record)
+
+
+class Sink(Protocol):
+    """Where records go."""
+
+    def write(self, record: Record) -> None: ...
+
+
+class JournalError(ValueError):
+    """A journal that cannot be read; the message names the line."""
+
+
+@final
+class Journal:
+    """Hands each record to every sink. Without sinks nothing need be recorded."""
+
+    def __init__(self, sinks: Iterable[Sink] = ()) -> None:
+        self._sinks = tuple(sinks)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether anybody reads: spares making records."""
+        return bool(self._sinks)
+
+    def write(self, record: Record) -> None:
+        for sink in self._sinks:
+            sink.write(record)
+
+
+@final
+class FileSink:
+    """JSON lines."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def write(self, record: Record) -> None:
+        self._file.write(_encoder.encode(record) + b"\n")
+
+
+@final
+class MemorySink:
+    """The newest records, in memory."""
+
+    def __init__(self, length_max: int | None = None) -> None:
+        self.records: deque[Record] = deque(maxlen=length_max)
+
+    def write(self, record: Record) -> None:
+        self.records.append(record)
+
+    def story(self, uid: str) -> list[Record]:
+        """Everything recorded about one pod, oldest first."""
+        return [r for r in self.records if getattr(r, "uid", None) == uid]
+
+
+@final
+class DigestSink:
+    """A hash over everything decided: equal runs have equal digests."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+
+    def write(self, record: Record) -> None:
+        self._hash.update(_encoder.encode(record))
+
+    @property
+    def digest(self) -> str:
+        return self._hash.hexdigest()
+
+
+def read(lines: Iterable[bytes]) -> Iterable[Record]:
+    """Records of a journal file. Raises JournalError."""
+    for number, line in enumerate(lines, 1):
+        try:
+            yield _decoder.decode(line)
+        except msgspec.MsgspecError as problem:
+            raise JournalError(f"line {number}: {problem}") from None
