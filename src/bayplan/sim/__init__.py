@@ -1,0 +1,1 @@
+"""Simulation: the same scheduler on an embedded cluster, under virtual time."""

@@ -1,0 +1,285 @@
+"""asyncio on a manual clock: an event loop that never waits.
+
+As long as something can run, it runs and time stands still. When nothing can, the clock jumps to
+the next timer. When there is no timer either, nothing can ever run again: that is a deadlock, and
+it is an exception that names who waits for what, never a hang.
+
+There are no threads, no sockets and no signals here: what would need them is not implemented, so
+that a run is a function of its coroutine and its clock. Callbacks run in the order in which they
+became due, timers of one moment in the order in which they were set.
+
+A task that fails while nobody waits for it ends the run with its exception, before time moves on.
+"""
+
+import asyncio
+import heapq
+import math
+import sys
+from asyncio import Handle, Task, TimerHandle
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
+from contextvars import Context
+from pathlib import Path
+from types import FrameType
+from typing import Any, TypeVar, final
+from weakref import WeakValueDictionary
+
+from bayplan.clock import ManualClock
+
+T = TypeVar("T")
+
+#: Cancelled timers are swept out when they are this many and more than half of all.
+_SWEEP_FROM = 64
+
+
+class DeadlockError(RuntimeError):
+    """Tasks wait, and nothing is left that could wake one of them."""
+
+    def __init__(self, now_seconds: float, waiting: Iterable[str]) -> None:
+        self.waiting = tuple(waiting)
+        listed = "".join(f"\n  {one}" for one in self.waiting)
+        super().__init__(f"at {now_seconds:g} s nothing is left to happen, yet these wait:{listed}")
+
+
+def run(coroutine: Coroutine[Any, Any, T], clock: ManualClock) -> T:
+    """Run a coroutine to its end under virtual time and return its result.
+
+    Raises what the coroutine raises, what a task raised that nobody waited for, or DeadlockError.
+    Tasks that are left when it ends are cancelled.
+    """
+    return VirtualLoop(clock).run(coroutine)
+
+
+async def settled() -> None:
+    """Wait until nothing else can run at this moment: only the clock could bring more.
+
+    Several who wait for this are let go one after the other.
+    """
+    await running_loop().wait_until_idle()
+
+
+def running_loop() -> "VirtualLoop":
+    """The virtual loop the caller runs in."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop), "this runs under virtual time only"
+    return loop
+
+
+@final
+class VirtualLoop(asyncio.AbstractEventLoop):
+    """The part of asyncio's event loop that needs nothing from outside."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._clock = clock
+        self._ready: deque[Handle] = deque()
+        #: A heap of (when, number, timer): the number orders timers of one moment.
+        self._timers: list[tuple[float, int, TimerHandle]] = []
+        self._cancelled_count = 0
+        self._numbers = 0
+        self._idle: deque[asyncio.Future[None]] = deque()
+        #: Unfinished tasks in the order in which they were made.
+        self._tasks: dict[Task[Any], None] = {}
+        self._failed: list[Task[Any]] = []
+        self._broken: BaseException | None = None
+        self._generators: WeakValueDictionary[int, AsyncGenerator[Any, Any]] = WeakValueDictionary()
+
+    # ---- what asyncio asks of a loop --------------------------------------------------------
+
+    def time(self) -> float:
+        return self._clock.now()
+
+    def is_running(self) -> bool:
+        return asyncio._get_running_loop() is self
+
+    def is_closed(self) -> bool:
+        return False
+
+    def get_debug(self) -> bool:
+        return False
+
+    def call_soon(
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> Handle:
+        handle = Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def call_later(
+        self,
+        delay: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: Context | None = None,
+    ) -> TimerHandle:
+        return self.call_at(self.time() + delay, callback, *args, context=context)
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: Context | None = None,
+    ) -> TimerHandle:
+        """A moment that has passed means now; an infinite one never comes."""
+        assert not math.isnan(when), "a timer needs a moment"
+        timer = TimerHandle(when, callback, args, self, context)
+        if when < math.inf:
+            self._numbers += 1
+            heapq.heappush(self._timers, (when, self._numbers, timer))
+        return timer
+
+    def _timer_handle_cancelled(self, handle: TimerHandle) -> None:
+        self._cancelled_count += 1
+        if self._cancelled_count > _SWEEP_FROM and 2 * self._cancelled_count > len(self._timers):
+            self._timers = [entry for entry in self._timers if not entry[2].cancelled()]
+            heapq.heapify(self._timers)
+            self._cancelled_count = 0
+
+    def create_future(self) -> "asyncio.Future[Any]":
+        return asyncio.Future(loop=self)
+
+    def create_task(
+        self,
+        coro: Any,
+        *,
+        name: str | None = None,
+        context: Context | None = None,
+        **options: Any,
+    ) -> Task[Any]:
+        task: Task[Any] = Task(coro, loop=self, name=name, context=context, **options)
+        self._tasks[task] = None
+        task.add_done_callback(self._task_ended)
+        return task
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Called for what asyncio can raise nowhere, a callback's exception: it ends the run."""
+        if self._broken is None:
+            self._broken = context.get("exception") or RuntimeError(context.get("message"))
+
+    # ---- running ----------------------------------------------------------------------------
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """See `bayplan.sim.loop.run`."""
+        if asyncio._get_running_loop() is not None:
+            coroutine.close()
+            raise RuntimeError("virtual time cannot be started from inside a running event loop")
+        hooks = sys.get_asyncgen_hooks()
+        asyncio._set_running_loop(self)
+        sys.set_asyncgen_hooks(firstiter=self._generator_starts, finalizer=self._close_generator)
+        try:
+            main = self.create_task(coroutine, name="main")
+            try:
+                self._run_until(main)
+            finally:
+                self._cancel_the_rest()
+            self._raise_lost_failure(main)
+            return main.result()
+        finally:
+            sys.set_asyncgen_hooks(*hooks)
+            asyncio._set_running_loop(None)
+
+    async def wait_until_idle(self) -> None:
+        """See `settled`."""
+        waiter = self.create_future()
+        self._idle.append(waiter)
+        await waiter
+
+    def next_timer_seconds(self) -> float | None:
+        """When the next timer is due: the only thing that can happen once all is settled."""
+        while self._timers and self._timers[0][2].cancelled():
+            heapq.heappop(self._timers)
+            self._cancelled_count -= 1
+        return self._timers[0][0] if self._timers else None
+
+    def _run_until(self, main: Task[Any]) -> None:
+        while not main.done():
+            if self._ready and self._broken is None:
+                self._run_ready()
+                continue
+            self._raise_lost_failure(main)
+            if self._idle:
+                self._wake_one_idle()
+            elif not self._jump():
+                raise DeadlockError(self.time(), map(_described, self._tasks))
+
+    def _run_ready(self) -> None:
+        """What is ready now; what becomes ready meanwhile is for the next round."""
+        for _ in range(len(self._ready)):
+            handle = self._ready.popleft()
+            if not handle.cancelled():
+                handle._run()
+
+    def _wake_one_idle(self) -> None:
+        waiter = self._idle.popleft()
+        if not waiter.done():
+            waiter.set_result(None)
+
+    def _jump(self) -> bool:
+        """Move the clock to the next timer and make all of that moment ready."""
+        due = self.next_timer_seconds()
+        if due is None:
+            return False
+        self._clock.advance_to(max(due, self.time()))
+        while self._timers and self._timers[0][0] <= due:
+            timer = heapq.heappop(self._timers)[2]
+            if timer.cancelled():
+                self._cancelled_count -= 1
+            else:
+                self._ready.append(timer)
+        return True
+
+    # ---- how tasks end ----------------------------------------------------------------------
+
+    def _task_ended(self, task: Task[Any]) -> None:
+        del self._tasks[task]
+        if not task.cancelled() and task._exception is not None:
+            self._failed.append(task)
+
+    def _raise_lost_failure(self, main: Task[Any]) -> None:
+        """Raise the first failure that nobody has taken notice of by now."""
+        for task in self._failed:
+            # asyncio's own mark: whoever waits for a task takes it away.
+            if self._broken is None and task is not main and task._log_traceback:
+                self._broken = task.exception()
+                assert self._broken is not None
+                self._broken.add_note(f"in task {task.get_name()}, which nobody waited for")
+        self._failed.clear()
+        if self._broken is not None:
+            raise self._broken
+
+    def _cancel_the_rest(self) -> None:
+        """Time stands still meanwhile: who still waits after that is a bug, and named."""
+        for task in list(self._tasks):
+            if not task.done():  # cancelling a task that failed would take away asyncio's mark
+                task.cancel()
+        self._run_out()
+        for generator in list(self._generators.values()):
+            self.create_task(generator.aclose())
+        self._run_out()
+        if self._tasks:
+            raise DeadlockError(self.time(), map(_described, self._tasks))
+
+    def _run_out(self) -> None:
+        while self._ready:
+            self._run_ready()
+
+    def _generator_starts(self, generator: AsyncGenerator[Any, Any]) -> None:
+        self._numbers += 1
+        self._generators[self._numbers] = generator
+
+    def _close_generator(self, generator: AsyncGenerator[Any, Any]) -> None:
+        self.create_task(generator.aclose())
+
+
+def _described(task: Task[Any]) -> str:
+    """`main: Simulation.run, driver.py:71`: who waits, and where the innermost await stands."""
+    coroutine: Any = task.get_coro()
+    frame: FrameType | None = None
+    inner = coroutine
+    while inner is not None:
+        frame = getattr(inner, "cr_frame", None) or frame
+        inner = getattr(inner, "cr_await", None)
+    name = getattr(coroutine, "__qualname__", type(coroutine).__name__)
+    if frame is None:
+        return f"{task.get_name()}: {name}"
+    return f"{task.get_name()}: {name}, {Path(frame.f_code.co_filename).name}:{frame.f_lineno}"

@@ -1,0 +1,68 @@
+"""What a simulation found, as plain data: the object that `--format json` prints."""
+
+from typing import final
+
+from msgspec import Struct, field
+
+
+class PodResult(Struct, frozen=True, kw_only=True):
+    """One pod's fate. Times are seconds of virtual time; None: it did not happen."""
+
+    node: str | None = None
+    created_at: float | None = None
+    bound_at: float | None = None
+    deleted_at: float | None = None
+    attempts: int = 0
+    nominated_node: str | None = None
+    #: Of the last PodScheduled condition.
+    message: str | None = None
+
+
+class Counts(Struct, frozen=True, kw_only=True):
+    """How many pods there were of which sort."""
+
+    #: All that took part: running ones, ours, other schedulers'.
+    pods: int = 0
+    #: Bound before the simulation began.
+    running: int = 0
+    #: Bound by this run, also those that ended since.
+    scheduled: int = 0
+    #: Ours, pending at the end.
+    unschedulable: int = 0
+    #: Completed and failed ones in the input, which take no part.
+    left_out: int = 0
+    #: Pending ones whose schedulerName is no profile's.
+    other_schedulers: int = 0
+
+
+class Usage(Struct, frozen=True, kw_only=True):
+    """One resource over all nodes at the end: cpu in millicores, others in whole units."""
+
+    resource: str
+    requested: int
+    allocatable: int
+
+    @property
+    def share(self) -> float:
+        return self.requested / self.allocatable if self.allocatable else 0.0
+
+
+@final
+class SimulationResult(Struct, frozen=True, kw_only=True):
+    """Everything a run is asked for afterwards."""
+
+    nodes: int
+    counts: Counts
+    #: "namespace/name" → node, of pods bound by this run.
+    placements: dict[str, str]
+    #: "namespace/name" → message, of pods pending at the end.
+    unschedulable: dict[str, str]
+    pods: dict[str, PodResult]
+    seed: int
+    digest: str
+    simulated_seconds: float
+    wall_seconds: float
+    attempts: int
+    usage: tuple[Usage, ...] = ()
+    #: What was left out or made up, for the reader.
+    notes: tuple[str, ...] = field(default=())

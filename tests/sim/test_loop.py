@@ -1,0 +1,312 @@
+"""Virtual time: jumps, order, deadlocks, and failures that nobody may lose."""
+
+import asyncio
+import math
+from collections.abc import AsyncIterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.clock import ManualClock
+from bayplan.sim.loop import DeadlockError, run, running_loop, settled
+
+HOUR = 3600.0
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def test_the_result_comes_back() -> None:
+    async def answer() -> int:
+        return 42
+
+    assert run(answer(), ManualClock()) == 42
+
+
+def test_a_sleep_moves_the_clock_and_takes_no_time() -> None:
+    clock = ManualClock(start_seconds=5.0)
+
+    async def nap() -> float:
+        await asyncio.sleep(1000 * HOUR)
+        return now()
+
+    assert run(nap(), clock) == 5.0 + 1000 * HOUR
+    assert clock.now() == 5.0 + 1000 * HOUR
+
+
+def test_time_stands_still_while_something_can_run() -> None:
+    async def busy() -> float:
+        for _ in range(1000):
+            await asyncio.sleep(0)
+        return now()
+
+    assert run(busy(), ManualClock()) == 0.0
+
+
+@given(st.lists(st.sampled_from([0.0, 0.1, 0.25, 1.0, 7.0]), max_size=20))
+def test_sleepers_wake_by_time_and_then_in_the_order_of_falling_asleep(
+    delays: list[float],
+) -> None:
+    woken: list[tuple[float, int]] = []
+
+    async def sleeper(number: int, delay: float) -> None:
+        await asyncio.sleep(delay)
+        woken.append((now(), number))
+
+    async def main() -> None:
+        await asyncio.gather(*(sleeper(n, delay) for n, delay in enumerate(delays)))
+
+    run(main(), ManualClock())
+    assert woken == sorted((delay, number) for number, delay in enumerate(delays))
+
+
+def test_a_cancelled_timer_does_not_pull_the_clock() -> None:
+    async def main() -> float:
+        asyncio.get_running_loop().call_later(HOUR, print).cancel()
+        await asyncio.sleep(1)
+        return running_loop().next_timer_seconds() or now()
+
+    assert run(main(), ManualClock()) == 1.0
+
+
+def test_ten_thousand_cancelled_timers_are_swept_out() -> None:
+    async def main() -> tuple[int, float | None]:
+        loop = running_loop()
+        loop.call_later(2 * HOUR, print)
+        for _ in range(10_000):
+            loop.call_later(HOUR, print).cancel()
+        return len(loop._timers), loop.next_timer_seconds()
+
+    count, due = run(main(), ManualClock())
+    assert count < 200
+    assert due == 2 * HOUR
+
+
+def test_a_timeout_is_virtual_too() -> None:
+    async def main() -> float:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.Event().wait(), 30)
+        return now()
+
+    assert run(main(), ManualClock()) == 30.0
+
+
+def test_a_moment_that_has_passed_means_now() -> None:
+    async def main() -> float:
+        done = asyncio.Event()
+        asyncio.get_running_loop().call_at(3.0, done.set)
+        await done.wait()
+        return now()
+
+    assert run(main(), ManualClock(start_seconds=10.0)) == 10.0
+
+
+def test_a_deadlock_is_reported_with_those_who_wait() -> None:
+    async def waits_for_nothing() -> None:
+        await asyncio.Event().wait()
+
+    async def main() -> None:
+        await asyncio.sleep(2)
+        task = asyncio.create_task(waits_for_nothing(), name="reflector v1 Pod")
+        await task
+
+    with pytest.raises(DeadlockError) as found:
+        run(main(), ManualClock())
+    text = str(found.value)
+    assert "at 2 s" in text
+    assert len(found.value.waiting) == 2
+    assert found.value.waiting[0].startswith("main: ")
+    assert "reflector v1 Pod: " in found.value.waiting[1]
+    assert "waits_for_nothing, locks.py:" in found.value.waiting[1]
+
+
+def test_waiting_for_ever_is_a_deadlock_and_no_jump() -> None:
+    clock = ManualClock()
+    with pytest.raises(DeadlockError):
+        run(asyncio.sleep(math.inf), clock)
+    assert clock.now() == 0.0
+
+
+def test_a_failed_task_that_nobody_waits_for_ends_the_run() -> None:
+    async def fails() -> None:
+        raise KeyError("lost")
+
+    kept: list[asyncio.Task[None]] = []
+
+    async def main() -> None:
+        kept.append(asyncio.create_task(fails(), name="binder"))
+        await asyncio.sleep(HOUR)
+
+    clock = ManualClock()
+    with pytest.raises(KeyError, match="lost") as found:
+        run(main(), clock)
+    assert found.value.__notes__ == ["in task binder, which nobody waited for"]
+    assert clock.now() == 0.0
+
+
+def test_a_failed_task_that_somebody_waits_for_is_theirs() -> None:
+    async def fails() -> None:
+        await asyncio.sleep(1)
+        raise KeyError("found")
+
+    async def main() -> str:
+        try:
+            await asyncio.create_task(fails())
+        except KeyError as problem:
+            await asyncio.sleep(1)
+            return str(problem)
+        return "nothing"
+
+    assert run(main(), ManualClock()) == "'found'"
+
+
+def test_a_task_that_fails_as_the_run_ends_is_not_lost() -> None:
+    async def fails() -> None:
+        raise KeyError("late")
+
+    async def main() -> None:
+        task = asyncio.create_task(fails())
+        await asyncio.sleep(0)
+        assert task.done()
+
+    with pytest.raises(KeyError, match="late"):
+        run(main(), ManualClock())
+
+
+def test_a_callback_that_fails_ends_the_run() -> None:
+    async def main() -> None:
+        asyncio.get_running_loop().call_later(1, [].pop)
+        await asyncio.sleep(HOUR)
+
+    clock = ManualClock()
+    with pytest.raises(IndexError):
+        run(main(), clock)
+    assert clock.now() == 1.0
+
+
+def test_what_is_left_at_the_end_is_cancelled() -> None:
+    ended: list[str] = []
+
+    async def background() -> None:
+        try:
+            await asyncio.sleep(HOUR)
+        finally:
+            ended.append("background")
+
+    async def main() -> None:
+        task = asyncio.create_task(background())
+        await asyncio.sleep(0)
+        assert not task.done()
+
+    run(main(), ManualClock())
+    assert ended == ["background"]
+
+
+def test_who_will_not_end_is_named() -> None:
+    async def stubborn() -> None:
+        while True:
+            try:
+                await asyncio.sleep(HOUR)
+            except asyncio.CancelledError:
+                continue
+
+    async def main() -> None:
+        kept.append(asyncio.create_task(stubborn(), name="stubborn"))
+        await asyncio.sleep(1)
+
+    kept: list[asyncio.Task[None]] = []
+    with pytest.raises(DeadlockError, match="stubborn"):
+        run(main(), ManualClock())
+
+
+def test_an_abandoned_generator_is_closed() -> None:
+    closed: list[str] = []
+
+    async def numbers() -> AsyncIterator[int]:
+        try:
+            while True:
+                yield 1
+        finally:
+            await asyncio.sleep(0)
+            closed.append("numbers")
+
+    async def main() -> None:
+        kept.append(numbers())
+        assert await anext(kept[0]) == 1
+
+    kept: list[AsyncIterator[int]] = []
+    run(main(), ManualClock())
+    assert closed == ["numbers"]
+
+
+def test_settled_returns_when_only_the_clock_could_bring_more() -> None:
+    seen: list[str] = []
+
+    async def worker() -> None:
+        for step in range(5):
+            await asyncio.sleep(0)
+            seen.append(f"step {step}")
+        await asyncio.sleep(1)
+        seen.append("a second later")
+
+    async def main() -> tuple[list[str], float, float | None]:
+        task = asyncio.create_task(worker())
+        await settled()
+        found = list(seen), now(), running_loop().next_timer_seconds()
+        await task
+        return found
+
+    assert run(main(), ManualClock()) == ([f"step {n}" for n in range(5)], 0.0, 1.0)
+
+
+def test_those_who_wait_for_settling_are_let_go_one_by_one() -> None:
+    seen: list[str] = []
+
+    async def waiter(name: str) -> None:
+        await settled()
+        seen.append(f"{name} begins")
+        await asyncio.sleep(0)
+        seen.append(f"{name} ends")
+
+    async def main() -> None:
+        await asyncio.gather(waiter("a"), waiter("b"))
+
+    run(main(), ManualClock())
+    assert seen == ["a begins", "a ends", "b begins", "b ends"]
+
+
+def test_there_are_no_threads_here() -> None:
+    async def main() -> None:
+        await asyncio.to_thread(print)
+
+    with pytest.raises(NotImplementedError):
+        run(main(), ManualClock())
+
+
+def test_virtual_time_does_not_nest() -> None:
+    async def main() -> None:
+        run(asyncio.sleep(1), ManualClock())
+
+    with pytest.raises(RuntimeError, match="inside a running event loop"):
+        run(main(), ManualClock())
+
+
+def test_a_task_group_works_as_ever() -> None:
+    async def fails() -> None:
+        await asyncio.sleep(1)
+        raise ValueError("one of them")
+
+    async def both() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(fails())
+            group.create_task(asyncio.sleep(HOUR))
+
+    async def main() -> float:
+        with pytest.raises(ExceptionGroup) as found:
+            await both()
+        assert found.group_contains(ValueError, match="one of them")
+        return now()
+
+    assert run(main(), ManualClock()) == 1.0
