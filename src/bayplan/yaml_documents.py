@@ -1,0 +1,292 @@
+"""YAML and JSON as Kubernetes reads them, into plain values.
+
+Kubernetes turns YAML 1.1 into JSON and reads that: ``yes``, ``on`` and ``y`` are booleans, ``0777``
+is octal, ``1e3`` is 1000, a date or ``12:30:45`` is a string, and keys are strings whatever they
+look like. A null is an absent field. A key that is given twice is an error, since one of its two
+values would be lost without a word. Facts: go.yaml.in/yaml/v2 resolve.go, sigs.k8s.io/yaml.
+"""
+
+import base64
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+import yaml
+from yaml.events import (
+    AliasEvent,
+    CollectionStartEvent,
+    DocumentStartEvent,
+    Event,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+)
+
+
+class DocumentError(Exception):
+    """Text that is neither YAML nor JSON, or says something twice. One line, names the place."""
+
+    def __init__(self, message: str, source: str, document: int, line: int | None) -> None:
+        place = f"document {document}" + (f", line {line}" if line is not None else "")
+        super().__init__(f"{source}: {place}: {message}")
+        self.message = message
+        self.source = source
+        #: Both count from 1.
+        self.document = document
+        self.line = line
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document of a stream: mappings, lists, strings, numbers and booleans."""
+
+    value: Any
+    source: str
+    #: Which document of its source this is, and on which line it begins; both from 1.
+    index: int
+    line: int
+
+
+def load_documents(text: str | bytes, source: str) -> list[Document]:
+    """The documents of ``text`` that are not empty, in order. Raises DocumentError."""
+    decoded = _decoded(text, source)
+    # JSON is YAML too, but its own reader takes a tenth of the time.
+    if decoded.lstrip()[:1] in ("{", "["):
+        try:
+            return [Document(_read_json(decoded), source, 1, 1)]
+        except _DuplicateKey as problem:
+            raise DocumentError(str(problem), source, 1, None) from None
+        except (ValueError, RecursionError):
+            pass  # YAML in its flow style; or wrong, and YAML's message will say where
+    return list(_read_yaml(decoded, source))
+
+
+def _decoded(text: str | bytes, source: str) -> str:
+    encoded = text.encode(errors="surrogatepass") if isinstance(text, str) else text
+    try:
+        return encoded.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        line = encoded.count(b"\n", 0, problem.start) + 1
+        raise DocumentError("not UTF-8", source, 1, line) from None
+
+
+# ---- JSON ----------------------------------------------------------------------------------
+
+
+class _DuplicateKey(Exception):
+    """Not a ValueError: it is the last word about a text."""
+
+
+def _read_json(text: str) -> Any:
+    return json.loads(text, object_pairs_hook=_json_object, parse_constant=_no_number)
+
+
+def _json_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise _DuplicateKey(f'key "{twice}" is given twice')
+    return {key: value for key, value in pairs if value is not None}
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is not a number in JSON")
+
+
+# ---- YAML ----------------------------------------------------------------------------------
+
+
+class _Wrong(Exception):
+    """Something YAML allows and Kubernetes cannot read."""
+
+    def __init__(self, message: str, event: Event) -> None:
+        super().__init__(message)
+        self.line: int = event.start_mark.line + 1
+
+
+def _read_yaml(text: str, source: str) -> Iterator[Document]:
+    index = 0
+    try:
+        events = cast("Iterator[Event]", yaml.parse(text, Loader=yaml.CSafeLoader))
+        for event in events:
+            if not isinstance(event, DocumentStartEvent):
+                continue
+            index += 1
+            first = next(events)
+            value = _Values(events).of(first)
+            if value is not None:
+                yield Document(value, source, index, first.start_mark.line + 1)
+    except _Wrong as problem:
+        raise DocumentError(str(problem), source, max(index, 1), problem.line) from None
+    except yaml.MarkedYAMLError as problem:
+        mark = problem.problem_mark or problem.context_mark
+        message = ", ".join(part for part in (problem.context, problem.problem) if part)
+        line = mark.line + 1 if mark is not None else None
+        raise DocumentError(message, source, max(index, 1), line) from None
+    except yaml.reader.ReaderError as problem:
+        line = text.count("\n", 0, problem.position) + 1
+        raise DocumentError(problem.reason, source, max(index, 1), line) from None
+
+
+class _Values:
+    """Reads one document's values from the parser's events."""
+
+    def __init__(self, events: Iterator[Event]) -> None:
+        self._events = events
+        self._anchored: dict[str, Any] = {}
+        self._depth = 0
+
+    def of(self, event: Event) -> Any:
+        """The value that begins with ``event``."""
+        if isinstance(event, ScalarEvent):
+            value = _scalar(event)
+        elif isinstance(event, AliasEvent):
+            # Not known yet, too, is an anchor whose own value the alias is part of.
+            if event.anchor not in self._anchored:
+                raise _Wrong(f"nothing before this is called &{event.anchor}", event)
+            return self._anchored[event.anchor]
+        else:
+            assert isinstance(event, CollectionStartEvent)
+            value = self._collection(event)
+        if event.anchor is not None:
+            self._anchored[event.anchor] = value
+        return value
+
+    def _collection(self, event: CollectionStartEvent) -> Any:
+        self._depth += 1
+        if self._depth > DEPTH_MAX:
+            raise _Wrong(f"nested more than {DEPTH_MAX} deep", event)
+        tag = event.tag
+        if isinstance(event, MappingStartEvent):
+            kind, value = "map", self._mapping()
+        else:
+            kind, value = "seq", self._list()
+        if tag not in (None, "!", _TAG + kind):
+            raise _Wrong(f"the tag {tag} is not known", event)
+        self._depth -= 1
+        return value
+
+    def _list(self) -> list[Any]:
+        found: list[Any] = []
+        while not isinstance(event := next(self._events), SequenceEndEvent):
+            found.append(self.of(event))
+        return found
+
+    def _mapping(self) -> dict[str, Any]:
+        own: dict[str, Any] = {}
+        merged: dict[str, Any] = {}
+        while not isinstance(event := next(self._events), MappingEndEvent):
+            if isinstance(event, ScalarEvent) and event.value == "<<" and event.implicit[0]:
+                merged |= self._merged(event)
+                continue
+            key = _as_key(self.of(event), event)
+            if key in own:
+                raise _Wrong(f'key "{key}" is given twice', event)
+            own[key] = self.of(next(self._events))
+        # A null hides what is merged, and is then absent itself.
+        return {key: value for key, value in (merged | own).items() if value is not None}
+
+    def _merged(self, event: Event) -> dict[str, Any]:
+        """What ``<<`` brings in; of several mappings the first to name a key wins."""
+        value: Any = self.of(next(self._events))
+        parts: list[Any] = value if isinstance(value, list) else [value]
+        found: dict[str, Any] = {}
+        for part in reversed(parts):
+            if not isinstance(part, dict):
+                raise _Wrong("<< takes a mapping or a list of mappings", event)
+            found |= part
+        return found
+
+
+def _as_key(value: Any, event: Event) -> str:
+    """A key as JSON has it: ``on`` is "true", 80 is "80"."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return f"{value:g}" if isinstance(value, float) else str(value)
+    raise _Wrong("a key has to be a string", event)
+
+
+def _scalar(event: ScalarEvent) -> Any:
+    text, tag = event.value, event.tag
+    try:
+        if tag is None:
+            return _plain(text) if event.implicit[0] else text
+        if tag in ("!", _TAG + "str"):
+            return text
+        if tag == _TAG + "binary":
+            return base64.b64decode(text, validate=True).decode()
+        value = _plain(text)
+    except ValueError:
+        raise _Wrong(f"cannot read {json.dumps(text[:40])}", event) from None
+    if tag not in _TAGGED:
+        raise _Wrong(f"the tag {tag} is not known", event)
+    if type(value) not in _TAGGED[tag]:
+        raise _Wrong(f"{json.dumps(text[:40])} is not of the type {tag}", event)
+    return value
+
+
+def _plain(text: str) -> Any:
+    """What is not quoted may be more than a string. Raises ValueError for endless digits."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] not in _NUMBERS_BEGIN_WITH:
+        return text
+    if _INTEGER.fullmatch(text):
+        return _integer(text.replace("_", "").lower())
+    if _FLOAT.fullmatch(text):
+        value = float(text.replace("_", ""))
+        # A float without a fraction is an integer: that is how Go writes it as JSON.
+        return int(value) if abs(value) < _WHOLE_BELOW and value.is_integer() else value
+    return text
+
+
+def _integer(digits: str) -> int:
+    bare = digits.lstrip("+-")
+    # What begins with a bare 0 is octal, which Python wants spelled 0o.
+    is_octal = len(bare) > 1 and bare.isdigit() and bare[0] == "0"
+    return int(digits, 8 if is_octal else 0)
+
+
+#: More than any object of Kubernetes has; deeper text is an attack or an accident.
+DEPTH_MAX = 200
+
+#: From here on Go writes an exponent.
+_WHOLE_BELOW = 1e21
+
+_TAG = "tag:yaml.org,2002:"
+_TAGGED: dict[str, tuple[type, ...]] = {
+    _TAG + "null": (type(None),),
+    _TAG + "bool": (bool,),
+    _TAG + "int": (int,),
+    _TAG + "float": (float, int),
+}
+
+
+def _cases(*words: str) -> Iterator[str]:
+    """Each word as yes, Yes and YES; yEs is a string."""
+    for word in words:
+        yield from (word, word.capitalize(), word.upper())
+
+
+_INFINITE = (".inf", ".Inf", ".INF")
+_WORDS: dict[str, Any] = {
+    **dict.fromkeys(_cases("y", "yes", "true", "on"), True),
+    **dict.fromkeys(_cases("n", "no", "false", "off"), False),
+    **dict.fromkeys(("", "~", *_cases("null")), None),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
+    **{sign + word: float(sign + "inf") for sign in ("", "+", "-") for word in _INFINITE},
+}
+_NUMBERS_BEGIN_WITH = frozenset("-+.0123456789")
+# "017" is octal, but "08" is a decimal float.
+_INTEGER = re.compile(
+    r"[-+]?(0|0[bB][01_]*[01]|0[oO]?[0-7_]*[0-7]|0[xX][0-9a-fA-F_]*[0-9a-fA-F]|[1-9][0-9_]*)"
+)
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?")

@@ -1,0 +1,178 @@
+"""Plain values out of YAML and JSON, as Kubernetes understands them."""
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.yaml_documents import DEPTH_MAX, DocumentError, load_documents
+
+
+def value_of(text: str | bytes) -> Any:
+    [document] = load_documents(text, "some.yaml")
+    return document.value
+
+
+def refusal(text: str | bytes) -> DocumentError:
+    with pytest.raises(DocumentError) as caught:
+        load_documents(text, "some.yaml")
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        pytest.param("yes", True, id="yes is a boolean"),
+        pytest.param("Off", False, id="so is Off"),
+        pytest.param("y", True, id="and even y"),
+        pytest.param("yEs", "yEs", id="but not yEs"),
+        pytest.param("'yes'", "yes", id="nor what is quoted"),
+        pytest.param("0777", 511, id="a leading zero means octal"),
+        pytest.param("0o17", 15, id="as does 0o"),
+        pytest.param("08", 8, id="unless a digit is not octal"),
+        pytest.param("0x1F", 31, id="hexadecimal"),
+        pytest.param("-0b11", -3, id="binary with a sign"),
+        pytest.param("1_000", 1000, id="underscores are left out"),
+        pytest.param("1e3", 1000, id="an exponent needs no dot"),
+        pytest.param("2.0", 2, id="a float without fraction is an integer"),
+        pytest.param("+.5", 0.5, id="a float without integer part"),
+        pytest.param("-.Inf", float("-inf"), id="infinity"),
+        pytest.param("1e21", 1e21, id="what Go writes with an exponent stays a float"),
+        pytest.param("12:30:45", "12:30:45", id="a time is a string"),
+        pytest.param("190:20:30.15", "190:20:30.15", id="a sexagesimal float too"),
+        pytest.param("2024-01-01", "2024-01-01", id="a date is a string"),
+        pytest.param("2024-01-01T00:00:00Z", "2024-01-01T00:00:00Z", id="a time stamp too"),
+        pytest.param("500m", "500m", id="a quantity is a string"),
+        pytest.param("1.2.3", "1.2.3", id="a version is a string"),
+        pytest.param("=", "=", id="an equals sign is a string"),
+        pytest.param("!!str 5", "5", id="a tag says string"),
+        pytest.param("!!float 5", 5, id="a tag says float"),
+        pytest.param("!!binary aGk=", "hi", id="a tag says base64"),
+    ],
+)
+def test_a_scalar_is_what_kubernetes_reads(text: str, value: Any) -> None:
+    found = value_of(f"a: {text}")["a"]
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("on: 1", ["true"]),
+        ("no: 1", ["false"]),
+        ("80: x", ["80"]),
+        ("1.5: x", ["1.5"]),
+        ("'<<': x", ["<<"]),
+    ],
+)
+def test_keys_are_strings(text: str, keys: list[str]) -> None:
+    assert list(value_of(text)) == keys
+
+
+@pytest.mark.parametrize("text", ["a: ~\nb: 1", "a:\nb: 1", "a: null\nb: 1", '{"a":null,"b":1}'])
+def test_a_null_is_an_absent_field(text: str) -> None:
+    assert value_of(text) == {"b": 1}
+
+
+@pytest.mark.parametrize("text", ["- ~\n- 1", "[null, 1]"])
+def test_a_null_in_a_list_keeps_its_place(text: str) -> None:
+    assert value_of(text) == [None, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        pytest.param("{<<: *b, q: 3}", {"p": 1, "q": 3}, id="own keys win"),
+        pytest.param("{q: 3, <<: *b}", {"p": 1, "q": 3}, id="wherever they stand"),
+        pytest.param("{<<: [{p: 9}, *b]}", {"p": 9, "q": 2}, id="the first mapping wins"),
+        pytest.param("{<<: *b, p: ~}", {"q": 2}, id="a null takes a merged key away"),
+        pytest.param("*b", {"p": 1, "q": 2}, id="an alias stands for its value"),
+    ],
+)
+def test_anchors_and_merges(text: str, value: Any) -> None:
+    assert value_of(f"b: &b {{p: 1, q: 2}}\na: {text}")["a"] == value
+
+
+def test_documents_are_numbered_as_written_and_empty_ones_left_out() -> None:
+    found = load_documents("---\n# nothing\n---\na: 1\n---\n---\n\nb: 2\n", "some.yaml")
+    assert [(d.value, d.source, d.index, d.line) for d in found] == [
+        ({"a": 1}, "some.yaml", 2, 4),
+        ({"b": 2}, "some.yaml", 4, 8),
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "\ufeff", "null"])
+def test_an_empty_text_has_no_documents(text: str) -> None:
+    assert load_documents(text, "some.yaml") == []
+
+
+@pytest.mark.parametrize("text", [b"\xef\xbb\xbfa: \xc3\xa4", "\ufeffa: ä", '\ufeff{"a": "ä"}'])
+def test_a_byte_order_mark_is_no_content(text: str | bytes) -> None:
+    assert value_of(text) == {"a": "ä"}
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        pytest.param("a: 1\nb: 2\na: 3", 3, '"a" is given twice', id="a key twice"),
+        pytest.param("on: 1\n'true': 2", 2, '"true" is given twice', id="twice once a string"),
+        pytest.param('{"a": 1, "a": 2}', None, '"a" is given twice', id="a key twice in JSON"),
+        pytest.param("a: [\n", 2, "flow node", id="a bracket left open"),
+        pytest.param("a: 1\n---\nb: ]", 3, "document 2", id="in the second document"),
+        pytest.param('{"a":\n"b" 1}', 2, "flow mapping", id="broken JSON has a line too"),
+        pytest.param("a: 1\n\x01", 2, "control characters", id="a control character"),
+        pytest.param(b"a: 1\nb: \xff", 2, "UTF-8", id="bytes that are no text"),
+        pytest.param('a: "\ud800"', 1, "UTF-8", id="half a character"),
+        pytest.param("a: 1\nb: !Ref x", 2, "!Ref", id="a tag of somebody else"),
+        pytest.param("a: !Ref [x]", 1, "!Ref", id="on a list"),
+        pytest.param("a: !!set {x}", 1, "set", id="a type JSON does not have"),
+        pytest.param("a: !!int x", 1, '"x" is not of the type', id="a tag that is wrong"),
+        pytest.param("a: !!binary '%'", 1, '"%"', id="base64 that is none"),
+        pytest.param("a: " + "9" * 5000, 1, "999", id="endless digits"),
+        pytest.param("a: &x [*x]", 1, "&x", id="an alias within itself"),
+        pytest.param("a: *x", 1, "&x", id="an alias of nothing"),
+        pytest.param("? [a]\n: b", 1, "a key has to be a string", id="a list as a key"),
+        pytest.param("~: b", 1, "a key has to be a string", id="null as a key"),
+        pytest.param("a:\n  <<: 1", 2, "mapping", id="a merge of a number"),
+    ],
+)
+def test_a_refusal_names_source_document_and_line(
+    text: str | bytes, line: int | None, said: str
+) -> None:
+    problem = refusal(text)
+    assert problem.line == line
+    assert str(problem).startswith(f"some.yaml: document {problem.document}")
+    assert said in str(problem)
+    assert "\n" not in str(problem)
+
+
+@pytest.mark.parametrize("bracket", ["[", "{a: "])
+def test_nesting_has_an_end(bracket: str) -> None:
+    closing = {"[": "]", "{a: ": "}"}[bracket]
+    assert value_of(bracket * DEPTH_MAX + "x" + closing * DEPTH_MAX)
+    assert "deep" in refusal(bracket * 100_000).message
+
+
+plain_values = st.recursive(
+    st.booleans() | st.integers() | st.text(st.characters(exclude_categories=["C"])),
+    lambda inner: (
+        st.lists(inner) | st.dictionaries(st.text(st.characters(exclude_categories=["C"])), inner)
+    ),
+)
+
+
+@given(plain_values)
+def test_what_was_written_is_read(value: Any) -> None:
+    assert value_of(json.dumps({"a": value})) == {"a": value}
+    # Quoted: PyYAML does not know that a bare y is a boolean.
+    quoted = yaml.safe_dump({"a": value}, allow_unicode=True, default_style='"')
+    assert value_of(quoted) == {"a": value}
+
+
+@given(plain_values)
+def test_json_read_as_yaml_gives_the_same(value: Any) -> None:
+    assert value_of("# not JSON any more\n" + json.dumps(value, ensure_ascii=False)) == value
