@@ -123,7 +123,8 @@ class ClusterEvents:
             if new.is_terminating and not old.is_terminating:
                 engine.queue.move_all(EVENT_ASSIGNED_POD_DELETE, old, None)
             return
-        engine.queue.update(old, new, pod_events(old, new))
+        own = [e for e in pod_events(old, new) if e.resource == EventResource.TARGET_POD]
+        engine.queue.update(old, new, own)
         if old.nominated_node_name and old.nominated_node_name != new.nominated_node_name:
             self._room_freed_by(old)
 

@@ -236,14 +236,6 @@ class Scheduler:
     ) -> PluginHandle:
         return PluginHandle(self, profile_name, instance_name, plugin.kinds)
 
-    def gated(self, pod: PodInfo, plugin: str, message: str) -> None:
-        at_seconds = self._clock.now()
-        self.journal.write(
-            GateRecord(
-                at_seconds=at_seconds, pod=pod.key, uid=pod.uid, plugin=plugin, message=message
-            )
-        )
-
 
 @final
 class _Recorder:
@@ -260,3 +252,13 @@ class _Recorder:
 
     def unschedulable_delta(self, plugin: str, profile: str, delta: int) -> None:
         self._scheduler.metrics.unschedulable_delta(plugin, profile, delta)
+
+    def gated(self, pod: PodInfo, plugin: str, message: str) -> None:
+        record = GateRecord(
+            at_seconds=self._scheduler.now_seconds(),
+            pod=pod.key,
+            uid=pod.uid,
+            plugin=plugin,
+            message=message,
+        )
+        self._scheduler.journal.write(record)

@@ -1,0 +1,49 @@
+"""Time that is handed in."""
+
+import pytest
+
+from bayplan.clock import ManualClock, RealClock, go_duration, rfc3339
+
+
+def test_a_manual_clock_stands_still_until_it_is_moved():
+    clock = ManualClock()
+    assert (clock.now(), clock.now()) == (0.0, 0.0)
+    clock.advance_to(2.5)
+    assert clock.now() == 2.5
+    assert clock.epoch_seconds() - ManualClock.EPOCH_SECONDS == 2.5
+
+
+def test_a_manual_clock_never_goes_back():
+    clock = ManualClock(5.0)
+    with pytest.raises(AssertionError, match="never goes back"):
+        clock.advance_to(4.9)
+
+
+def test_the_real_clock_does_not_go_back():
+    clock = RealClock()
+    assert clock.now() <= clock.now()
+    assert clock.epoch_seconds() > ManualClock.EPOCH_SECONDS - 10 * 365 * 86400
+
+
+def test_time_stamps_are_written_as_the_api_writes_them():
+    assert rfc3339(ManualClock.EPOCH_SECONDS + 61.9) == "2026-01-01T00:01:01Z"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0s"),
+        (0.25, "250ms"),
+        (1, "1s"),
+        (1.5, "1.5s"),
+        (8, "8s"),
+        (10, "10s"),
+        (60, "1m0s"),
+        (90, "1m30s"),
+        (900, "15m0s"),
+        (3600, "1h0m0s"),
+        (3725.5, "1h2m5.5s"),
+    ],
+)
+def test_durations_are_printed_as_go_prints_them(seconds: float, text: str):
+    assert go_duration(seconds) == text

@@ -1,0 +1,73 @@
+"""Records of everything decided."""
+
+import io
+
+import pytest
+
+from bayplan.journal import (
+    AttemptRecord,
+    BindingRecord,
+    DigestSink,
+    FileSink,
+    Journal,
+    JournalError,
+    MemorySink,
+    NodeScore,
+    PluginScore,
+    RejectionCount,
+    read,
+)
+
+ATTEMPT = AttemptRecord(
+    at_seconds=1.5,
+    pod="default/p",
+    uid="u1",
+    profile="default-scheduler",
+    attempt=2,
+    result="scheduled",
+    node="n1",
+    node_count=3,
+    feasible_count=2,
+    rejections=(RejectionCount("NodePorts", "Unschedulable", "taken", 1),),
+    scores=(NodeScore("n1", 100, (PluginScore("ImageLocality", 50, 50, 100),)),),
+    tied_count=1,
+)
+BINDING = BindingRecord(at_seconds=2.0, pod="default/q", uid="u2", node="n1", result="bound")
+
+
+def test_what_is_written_to_a_file_is_read_back():
+    file = io.BytesIO()
+    journal = Journal([FileSink(file)])
+    journal.write(ATTEMPT)
+    journal.write(BINDING)
+    assert list(read(file.getvalue().splitlines())) == [ATTEMPT, BINDING]
+
+
+def test_the_digest_depends_on_every_record_and_their_order():
+    def digest(*records: AttemptRecord | BindingRecord) -> str:
+        sink = DigestSink()
+        for record in records:
+            sink.write(record)
+        return sink.digest
+
+    found = {digest(), digest(ATTEMPT), digest(ATTEMPT, BINDING), digest(BINDING, ATTEMPT)}
+    assert len(found) == 4
+    assert digest(ATTEMPT, BINDING) == digest(ATTEMPT, BINDING)
+
+
+def test_the_memory_keeps_the_newest_and_tells_a_pods_story():
+    sink = MemorySink(length_max=2)
+    for record in (ATTEMPT, BINDING, ATTEMPT):
+        sink.write(record)
+    assert list(sink.records) == [BINDING, ATTEMPT]
+    assert sink.story("u2") == [BINDING]
+
+
+def test_a_journal_without_sinks_is_not_kept():
+    assert not Journal().is_kept
+    assert Journal([MemorySink()]).is_kept
+
+
+def test_a_line_that_is_no_record_is_refused_with_its_number():
+    with pytest.raises(JournalError, match="line 2"):
+        list(read([b'{"type":"note","at_seconds":1,"subject":"x","text":"y"}', b"{nonsense"]))
