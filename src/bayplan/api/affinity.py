@@ -51,29 +51,32 @@ NO_TERMS = AffinityTerms()
 def compile_terms(
     affinity: PodAffinity | None, namespace: str, path: str, errors: list[str]
 ) -> AffinityTerms:
-    """Terms that do not parse are left out and named in ``errors`` with their path."""
+    """A term that does not parse is named in ``errors`` with its path, and its list is empty.
+
+    One bad term spoils all required, or all preferred terms, as upstream's NewPodInfo has it.
+    """
     if affinity is None:
         return NO_TERMS
     required = _compiled(affinity.required or (), namespace, f"{path}.required", errors)
     preferred = affinity.preferred or ()
-    weighted: list[WeightedTerm] = []
-    for index, entry in enumerate(preferred):
-        where = f"{path}.preferred[{index}]"
-        terms = _compiled((entry.pod_affinity_term,), namespace, where, errors)
-        weighted += [WeightedTerm(term, entry.weight) for term in terms]
-    return AffinityTerms(tuple(required), tuple(weighted))
+    bare = [entry.pod_affinity_term for entry in preferred]
+    terms = _compiled(bare, namespace, f"{path}.preferred", errors)
+    weights = [entry.weight for entry in preferred]
+    return AffinityTerms(required, tuple(map(WeightedTerm, terms, weights)))
 
 
 def _compiled(
     terms: Iterable[PodAffinityTerm], namespace: str, path: str, errors: list[str]
-) -> list[AffinityTerm]:
+) -> tuple[AffinityTerm, ...]:
+    """All of them, or none."""
     compiled: list[AffinityTerm] = []
     for index, term in enumerate(terms):
         try:
             compiled.append(affinity_term(term, namespace))
         except SelectorError as problem:
             errors.append(f"{path}[{index}]: {problem}")
-    return compiled
+            return ()
+    return tuple(compiled)
 
 
 def affinity_term(term: PodAffinityTerm, namespace: str) -> AffinityTerm:

@@ -3,17 +3,17 @@
 Metadata is whole but for managedFields; of everything else only the fields that some plugin of
 ours reads are decoded, straight from bytes. Decoding is lenient where the API server is not our
 concern (a bad selector, an unknown operator): what such a thing means is decided where it is used.
-Every field may be null, as it may be on the wire.
+A field that is null is a field that is absent, as the API machinery reads it.
 """
 
-from typing import Any, dataclass_transform
+from typing import Annotated, Any, cast, dataclass_transform
 
 import msgspec
 from msgspec import Struct, field
 
-from bayplan.api.quantity import Quantity
-
-Quantities = dict[str, Quantity]
+#: As wide as the widest integer of the API: what is beyond decodes to an error, here already.
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Quantities = dict[str, str | Int64 | float]
 Strings = dict[str, str]
 
 NO_SCHEDULE = "NoSchedule"
@@ -43,10 +43,10 @@ class ObjectMeta(_Api):
     namespace: str | None = None
     uid: str | None = None
     resource_version: str | None = None
-    generation: int | None = None
+    generation: Int64 | None = None
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
-    deletion_grace_period_seconds: int | None = None
+    deletion_grace_period_seconds: Int64 | None = None
     labels: Strings | None = None
     annotations: Strings | None = None
     owner_references: tuple[OwnerReference, ...] | None = None
@@ -77,7 +77,7 @@ class NodeSelector(_Api):
 
 
 class PreferredSchedulingTerm(_Api):
-    weight: int = 0
+    weight: Int64 = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
@@ -100,7 +100,7 @@ class PodAffinityTerm(_Api):
 
 
 class WeightedPodAffinityTerm(_Api):
-    weight: int = 0
+    weight: Int64 = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
@@ -122,11 +122,11 @@ class Affinity(_Api):
 
 
 class TopologySpreadConstraint(_Api):
-    max_skew: int = 0
+    max_skew: Int64 = 0
     topology_key: str = ""
     when_unsatisfiable: str = ""
     label_selector: LabelSelector | None = None
-    min_domains: int | None = None
+    min_domains: Int64 | None = None
     node_affinity_policy: str | None = None
     node_taints_policy: str | None = None
     match_label_keys: tuple[str, ...] | None = None
@@ -137,7 +137,7 @@ class Toleration(_Api):
     operator: str | None = None
     value: str | None = None
     effect: str | None = None
-    toleration_seconds: int | None = None
+    toleration_seconds: Int64 | None = None
 
 
 # ---- pods ----------------------------------------------------------------------------------
@@ -149,8 +149,8 @@ class ResourceRequirements(_Api):
 
 
 class ContainerPort(_Api):
-    container_port: int | None = None
-    host_port: int | None = None
+    container_port: Int64 | None = None
+    host_port: Int64 | None = None
     host_ip: str | None = field(default=None, name="hostIP")
     protocol: str | None = None
     name: str | None = None
@@ -197,10 +197,10 @@ class PodSpec(_Api):
     tolerations: tuple[Toleration, ...] | None = None
     topology_spread_constraints: tuple[TopologySpreadConstraint, ...] | None = None
     scheduling_gates: tuple[PodSchedulingGate, ...] | None = None
-    priority: int | None = None
+    priority: Int64 | None = None
     priority_class_name: str | None = None
     preemption_policy: str | None = None
-    termination_grace_period_seconds: int | None = None
+    termination_grace_period_seconds: Int64 | None = None
     host_network: bool | None = None
     restart_policy: str | None = None
     volumes: tuple[Volume, ...] | None = None
@@ -213,7 +213,7 @@ class PodCondition(_Api):
     reason: str | None = None
     message: str | None = None
     last_transition_time: str | None = None
-    observed_generation: int | None = None
+    observed_generation: Int64 | None = None
 
 
 class ContainerStatus(_Api):
@@ -227,6 +227,17 @@ class PodResourceClaimStatus(_Api):
     resource_claim_name: str | None = None
 
 
+class ContainerExtendedResourceRequest(_Api):
+    container_name: str = ""
+    resource_name: str = ""
+    request_name: str = ""
+
+
+class PodExtendedResourceClaimStatus(_Api):
+    request_mappings: tuple[ContainerExtendedResourceRequest, ...] | None = None
+    resource_claim_name: str = ""
+
+
 class PodStatus(_Api):
     phase: str | None = None
     conditions: tuple[PodCondition, ...] | None = None
@@ -238,6 +249,7 @@ class PodStatus(_Api):
     allocated_resources: Quantities | None = None
     resources: ResourceRequirements | None = None
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] | None = None
+    extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
 
 
 class Pod(_Api):
@@ -256,9 +268,14 @@ class Taint(_Api):
     effect: str = ""
 
 
+class NodePodPreemptionPolicy(_Api):
+    disable_resize_preemption: tuple[str, ...] | None = None
+
+
 class NodeSpec(_Api):
     unschedulable: bool | None = None
     taints: tuple[Taint, ...] | None = None
+    pod_preemption_policy: NodePodPreemptionPolicy | None = None
 
 
 class NodeCondition(_Api):
@@ -268,7 +285,7 @@ class NodeCondition(_Api):
 
 class ContainerImage(_Api):
     names: tuple[str, ...] | None = None
-    size_bytes: int | None = None
+    size_bytes: Int64 | None = None
 
 
 class NodeStatus(_Api):
@@ -306,7 +323,7 @@ class Service(_Api):
 
 class WorkloadSpec(_Api):
     selector: LabelSelector | None = None
-    replicas: int | None = None
+    replicas: Int64 | None = None
 
 
 class Workload(_Api):
@@ -318,7 +335,7 @@ class Workload(_Api):
 
 class PriorityClass(_Api):
     metadata: ObjectMeta = ObjectMeta()
-    value: int = 0
+    value: Int64 = 0
     global_default: bool | None = None
     preemption_policy: str | None = None
 
@@ -368,21 +385,46 @@ def decode(kind: str, content: bytes | dict[str, Any], declared: tuple[str, ...]
     """
     try:
         wanted = _TYPES.get(kind)
-        if (wanted is None or declared) and isinstance(content, bytes):
-            content = msgspec.json.decode(content, type=dict[str, Any])
+        if wanted is not None and not declared:
+            return _decoded(wanted, content)
+        plain: Any = msgspec.json.decode(content) if isinstance(content, bytes) else content
         if wanted is None:
-            assert isinstance(content, dict)
-            meta = msgspec.convert(content.get("metadata") or {}, ObjectMeta)
-            return Unstructured(metadata=meta, content=content)
-        if isinstance(content, bytes):
-            return msgspec.json.decode(content, type=wanted)
-        found = msgspec.convert(content, wanted)
-        if declared:
-            kept = {path: at_path(content, path) for path in declared}
-            found = msgspec.structs.replace(found, declared=kept)
-        return found
+            return _unstructured(plain)
+        kept = {path: at_path(plain, path) for path in declared}
+        return msgspec.structs.replace(_decoded(wanted, plain), declared=kept)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError) as problem:
         raise DecodeError(f"{kind}: {problem}") from None
+
+
+def _decoded(wanted: type[Any], content: Any) -> Any:
+    """Raises what msgspec raises, naming the path."""
+    try:
+        if isinstance(content, bytes):
+            return msgspec.json.decode(content, type=wanted)
+        return msgspec.convert(content, wanted)
+    except msgspec.ValidationError:
+        # The types know null only where a field has no zero value: such objects pay twice.
+        if isinstance(content, bytes):
+            if b"null" not in content:
+                raise
+            content = msgspec.json.decode(content)
+        return msgspec.convert(_without_nulls(content), wanted)
+
+
+def _unstructured(content: Any) -> Unstructured:
+    """A Namespace is metadata and nothing else: what every object has in common."""
+    values: dict[str, Any] = msgspec.convert(content, dict[str, Any])
+    return Unstructured(metadata=_decoded(Namespace, values).metadata, content=values)
+
+
+def _without_nulls(content: Any) -> Any:
+    """Plain values without the members that are null."""
+    if isinstance(content, dict):
+        members = cast(dict[Any, Any], content)
+        return {key: _without_nulls(value) for key, value in members.items() if value is not None}
+    if isinstance(content, list):
+        return [_without_nulls(item) for item in cast(list[Any], content)]
+    return content
 
 
 def at_path(content: Any, path: str) -> Any:

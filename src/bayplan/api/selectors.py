@@ -28,7 +28,7 @@ LESS_THAN = "Lt"
 _LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 _LABEL_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_INT64 = re.compile(r"[+-]?\d+")
+_INT64 = re.compile(r"[+-]?0*([0-9]{1,19})")
 _VALUE_LENGTH_MAX = 63
 _PREFIX_LENGTH_MAX = 253
 
@@ -39,9 +39,11 @@ class SelectorError(ValueError):
 
 def parse_int64(text: str) -> int | None:
     """Go's ``strconv.ParseInt(text, 10, 64)``, None where that fails."""
-    if not _INT64.fullmatch(text) or not text.isascii():
+    found = _INT64.fullmatch(text)
+    if found is None:
         return None
-    number = int(text)
+    # Only the digits that matter: Python refuses to read thousands of leading zeros.
+    number = int(found[1]) if text[0] != "-" else -int(found[1])
     return number if -(2**63) <= number < 2**63 else None
 
 
@@ -139,7 +141,9 @@ def _ordered(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
 
 
 def _requirement(expression: LabelSelectorRequirement) -> Requirement:
-    values = tuple(sorted(set(expression.values or ())))
+    values = expression.values or ()
+    if expression.operator in (IN, NOT_IN):
+        values = tuple(sorted(set(values)))  # a set of values; elsewhere their number counts
     return Requirement(expression.key, expression.operator, values)
 
 
@@ -227,7 +231,12 @@ def _field_requirement(expression: LabelSelectorRequirement) -> Requirement:
         raise SelectorError(f'"{expression.operator}" is not a valid node field selector operator')
     if len(expression.values or ()) != 1:
         raise SelectorError(f"field {expression.key}: exactly one value is wanted")
-    return _requirement(expression)
+    if expression.key == NODE_NAME_FIELD:
+        return _requirement(expression)
+    # A node has no other field: any reads as "". Whether that satisfies is known now, and said by
+    # a condition on the name that always or never holds.
+    holds = (expression.values == ("",)) == (expression.operator == IN)
+    return Requirement(NODE_NAME_FIELD, NOT_IN if holds else IN, ())
 
 
 @dataclass(frozen=True, slots=True)

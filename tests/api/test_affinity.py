@@ -1,0 +1,95 @@
+"""Which pods an affinity term means."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from bayplan.api.affinity import NO_TERMS, AffinityTerm, affinity_term, compile_terms
+from bayplan.api.objects import PodAffinity, PodAffinityTerm
+
+BAD = {"labelSelector": {"matchLabels": {"app": "not a value"}}, "topologyKey": "zone"}
+GOOD = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def term(**wire: Any) -> AffinityTerm:
+    """A term of a pod in namespace a."""
+    return affinity_term(msgspec.convert(wire, PodAffinityTerm), "a")
+
+
+@pytest.mark.parametrize(
+    ("wire", "meant"),
+    [
+        pytest.param({"labelSelector": {}}, {"a"}, id="the pod's own namespace"),
+        pytest.param({}, set(), id="no selector selects nobody"),
+        pytest.param({"labelSelector": {}, "namespaces": ["b"]}, {"b"}, id="the listed namespaces"),
+        pytest.param({"labelSelector": {}, "namespaceSelector": {}}, {"a", "b"}, id="all of them"),
+        pytest.param(
+            {"labelSelector": {}, "namespaceSelector": {"matchLabels": {"team": "b"}}},
+            {"b"},
+            id="the selected namespaces, without its own",
+        ),
+        pytest.param(
+            {
+                "labelSelector": {},
+                "namespaces": ["a"],
+                "namespaceSelector": {"matchLabels": {"team": "b"}},
+            },
+            {"a", "b"},
+            id="listed or selected",
+        ),
+        pytest.param(
+            {"labelSelector": {"matchLabels": {"app": "db"}}},
+            set(),
+            id="other labels are not meant",
+        ),
+    ],
+)
+def test_whom_a_term_means(wire: dict[str, Any], meant: set[str]) -> None:
+    compiled = term(**wire)
+    found = {n for n in ("a", "b") if compiled.matches(n, {"app": "web"}, {"team": n})}
+    assert found == meant
+
+
+def test_label_keys_to_match_are_the_api_servers_to_merge() -> None:
+    with_keys = term(labelSelector={}, matchLabelKeys=["app"], mismatchLabelKeys=["x"])
+    assert with_keys == term(labelSelector={})
+
+
+def compiled(wire: dict[str, Any] | None) -> tuple[Any, list[str]]:
+    errors: list[str] = []
+    affinity = None if wire is None else msgspec.convert(wire, PodAffinity)
+    return compile_terms(affinity, "a", "spec.x", errors), errors
+
+
+def test_no_affinity_has_no_terms() -> None:
+    assert compiled(None) == (NO_TERMS, [])
+    assert compiled({}) == (NO_TERMS, [])
+
+
+def test_preferred_terms_keep_their_weights() -> None:
+    wire = [{"weight": 3, "podAffinityTerm": GOOD}, {"weight": 7, "podAffinityTerm": GOOD}]
+    terms, errors = compiled({PREFERRED: wire})
+    assert [entry.weight for entry in terms.preferred] == [3, 7]
+    assert {entry.term.topology_key for entry in terms.preferred} == {"zone"}
+    assert not errors
+
+
+def test_one_bad_term_spoils_its_list_and_is_named_but_not_the_other_list() -> None:
+    wire = {REQUIRED: [GOOD, BAD], PREFERRED: [{"weight": 3, "podAffinityTerm": GOOD}]}
+    terms, errors = compiled(wire)
+    assert terms.required == ()
+    assert len(terms.preferred) == 1
+    assert errors == ["spec.x.required[1]: 'not a value' is no label value"]
+
+
+def test_a_bad_preferred_term_spoils_the_preferred_ones() -> None:
+    bad = {**GOOD, "namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "Foo"}]}}
+    wire = [{"weight": weight, "podAffinityTerm": each} for weight, each in ((1, GOOD), (2, bad))]
+    terms, errors = compiled({REQUIRED: [GOOD], PREFERRED: wire})
+    assert terms.preferred == ()
+    assert len(terms.required) == 1
+    assert errors == ['spec.x.preferred[1]: "Foo" is not a valid label selector operator']

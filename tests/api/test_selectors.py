@@ -1,0 +1,314 @@
+"""Label selectors, node selector terms and tolerations against plain restatements of the rules."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.api.objects import (
+    LabelSelector,
+    NodeSelectorTerm,
+    PreferredSchedulingTerm,
+    Taint,
+    Toleration,
+)
+from bayplan.api.selectors import (
+    EVERYTHING,
+    NOTHING,
+    Requirement,
+    Selector,
+    SelectorError,
+    first_untolerated,
+    is_label_key,
+    is_label_value,
+    label_selector,
+    map_selector,
+    node_term,
+    parse_int64,
+    preferred_terms,
+    tolerates,
+    with_requirements,
+)
+
+
+def selector(wire: dict[str, Any] | None) -> Selector:
+    return label_selector(None if wire is None else msgspec.convert(wire, LabelSelector))
+
+
+def condition(key: str, operator: str, *values: str) -> dict[str, Any]:
+    return {"key": key, "operator": operator, "values": list(values)}
+
+
+# ---- numbers -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("0", 0),
+        ("-7", -7),
+        ("+7", 7),
+        ("007", 7),
+        ("9223372036854775807", 2**63 - 1),
+        ("-9223372036854775808", -(2**63)),
+        ("0" * 5000 + "1", 1),
+    ],
+)
+def test_what_go_reads_as_an_integer_is_one(text: str, number: int) -> None:
+    assert parse_int64(text) == number
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "+", "1.0", "1_0", " 1", "1\n", "0x1", "９", "9223372036854775808", "9" * 5000],
+)
+def test_what_go_does_not_read_as_an_integer_is_none(text: str) -> None:
+    assert parse_int64(text) is None
+
+
+@given(st.integers(min_value=-(2**64), max_value=2**64))
+def test_only_64_bits_are_integers(number: int) -> None:
+    expected = number if -(2**63) <= number < 2**63 else None
+    assert parse_int64(str(number)) == expected
+
+
+# ---- names ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", ["", "a", "A.b-c_d", "1", "a" * 63])
+def test_a_label_value_may_be(value: str) -> None:
+    assert is_label_value(value)
+
+
+@pytest.mark.parametrize("value", ["-a", "a-", "a b", "a" * 64, "ä", "a\n"])
+def test_a_label_value_may_not_be(value: str) -> None:
+    assert not is_label_value(value)
+
+
+@pytest.mark.parametrize("key", ["a", "A_b.c-d", "kubernetes.io/hostname", "a" * 63, "a/" + "b"])
+def test_a_label_key_may_be(key: str) -> None:
+    assert is_label_key(key)
+
+
+@pytest.mark.parametrize(
+    "key", ["", "/a", "a/", "a/b/c", "A/b", "a" * 64, "a" * 254 + "/b", "-a", "a..b/c"]
+)
+def test_a_label_key_may_not_be(key: str) -> None:
+    assert not is_label_key(key)
+
+
+# ---- label selectors -----------------------------------------------------------------------
+
+
+def test_no_selector_matches_nothing_and_an_empty_one_everything() -> None:
+    assert selector(None) == NOTHING
+    assert selector({}) == EVERYTHING
+    assert not NOTHING.matches({})
+    assert EVERYTHING.matches({})
+    assert EVERYTHING.is_everything
+    assert not NOTHING.is_everything
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        pytest.param({"matchExpressions": [condition("a", "In")]}, id="In wants values"),
+        pytest.param({"matchExpressions": [condition("a", "NotIn")]}, id="NotIn wants values"),
+        pytest.param({"matchExpressions": [condition("a", "Exists", "x")]}, id="Exists takes none"),
+        pytest.param({"matchExpressions": [condition("a", "Gt", "1")]}, id="Gt is for nodes only"),
+        pytest.param({"matchExpressions": [condition("a b", "Exists")]}, id="the key is no key"),
+        pytest.param({"matchLabels": {"a": "b c"}}, id="the value is no value"),
+    ],
+)
+def test_a_selector_that_does_not_parse_is_an_error(wire: dict[str, Any]) -> None:
+    with pytest.raises(SelectorError):
+        selector(wire)
+
+
+def test_equal_selectors_are_equal_however_they_are_written() -> None:
+    one = selector(
+        {"matchLabels": {"a": "1"}, "matchExpressions": [condition("b", "In", "x", "y")]}
+    )
+    other = selector(
+        {"matchExpressions": [condition("b", "In", "y", "x", "y"), condition("a", "In", "1")]}
+    )
+    assert one == other
+    assert hash(one) == hash(other)
+
+
+def test_a_map_is_taken_as_it_is() -> None:
+    assert map_selector({"a": "not a value"}).matches({"a": "not a value"})
+    assert map_selector({}) == EVERYTHING
+
+
+def test_more_requirements_narrow_a_selector_but_nothing_stays_nothing() -> None:
+    more = [Requirement("b", "In", ("2",))]
+    narrowed = with_requirements(selector({"matchLabels": {"a": "1"}}), more)
+    assert narrowed == selector({"matchLabels": {"a": "1", "b": "2"}})
+    assert with_requirements(NOTHING, more) == NOTHING
+
+
+def test_the_index_entry_of_a_selector_is_one_that_every_match_carries() -> None:
+    several = selector({"matchExpressions": [condition("a", "In", "1", "2")]})
+    assert several.equality() is None
+    assert selector({"matchLabels": {"b": "3"}}).equality() == ("b", "3")
+
+
+KEYS = st.sampled_from(["a", "b"])
+VALUES = st.sampled_from(["", "1", "2", "10", "x"])
+LABELS = st.dictionaries(KEYS, VALUES)
+CONDITIONS = st.one_of(
+    st.builds(
+        lambda key, operator, values: condition(key, operator, *values),
+        KEYS,
+        st.sampled_from(["In", "NotIn"]),
+        st.lists(VALUES, min_size=1, max_size=4),
+    ),
+    st.builds(condition, KEYS, st.sampled_from(["Exists", "DoesNotExist"])),
+)
+COMPARISONS = st.builds(
+    condition, KEYS, st.sampled_from(["Gt", "Lt"]), st.sampled_from(["1", "2", "007"])
+)
+
+
+def holds(wire: dict[str, Any], labels: dict[str, str]) -> bool:
+    """One condition, said plainly."""
+    value, wanted = labels.get(wire["key"]), wire["values"]
+    match wire["operator"]:
+        case "In":
+            return value is not None and value in wanted
+        case "NotIn":
+            return value is None or value not in wanted
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt":
+            return value is not None and value.isdigit() and int(value) > int(wanted[0])
+        case _:
+            return value is not None and value.isdigit() and int(value) < int(wanted[0])
+
+
+@given(st.dictionaries(KEYS, VALUES), st.lists(CONDITIONS, max_size=3), LABELS)
+def test_a_selector_matches_when_all_of_it_holds(
+    pairs: dict[str, str], conditions: list[dict[str, Any]], labels: dict[str, str]
+) -> None:
+    expected = pairs.items() <= labels.items() and all(holds(c, labels) for c in conditions)
+    found = selector({"matchLabels": pairs, "matchExpressions": conditions})
+    assert found.matches(labels) == expected
+    pair = found.equality()
+    assert pair is None or not expected or labels[pair[0]] == pair[1]
+
+
+# ---- node selector terms -------------------------------------------------------------------
+
+
+@given(st.lists(st.one_of(CONDITIONS, COMPARISONS), max_size=3), LABELS)
+def test_a_node_term_matches_when_all_of_it_holds(
+    conditions: list[dict[str, Any]], labels: dict[str, str]
+) -> None:
+    term = node_term(msgspec.convert({"matchExpressions": conditions}, NodeSelectorTerm))
+    expected = bool(conditions) and all(holds(c, labels) for c in conditions)
+    assert term.matches(labels, "n1") == expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "matching"),
+    [
+        pytest.param([condition("metadata.name", "In", "n1")], {"n1"}, id="that node"),
+        pytest.param([condition("metadata.name", "NotIn", "n1")], {"n2"}, id="any other"),
+        pytest.param([condition("spec.foo", "In", "x")], set(), id="no node has other fields"),
+        pytest.param([condition("spec.foo", "In", "")], {"n1", "n2"}, id="which read as empty"),
+        pytest.param([condition("spec.foo", "NotIn", "x")], {"n1", "n2"}, id="and differ from x"),
+        pytest.param([condition("spec.foo", "NotIn", "")], set(), id="but not from empty"),
+    ],
+)
+def test_conditions_on_fields(fields: list[dict[str, Any]], matching: set[str]) -> None:
+    term = node_term(msgspec.convert({"matchFields": fields}, NodeSelectorTerm))
+    assert {name for name in ("n1", "n2") if term.matches({}, name)} == matching
+    assert not term.is_empty
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        pytest.param({"matchExpressions": [condition("a", "Gt", "1", "1")]}, id="Gt takes one"),
+        pytest.param({"matchExpressions": [condition("a", "Lt", "x")]}, id="and a number"),
+        pytest.param({"matchExpressions": [condition("a", "Foo", "x")]}, id="no such operator"),
+        pytest.param({"matchFields": [condition("metadata.name", "Exists")]}, id="nor for fields"),
+        pytest.param({"matchFields": [condition("metadata.name", "In")]}, id="a field takes one"),
+        pytest.param(
+            {"matchFields": [condition("metadata.name", "In", "a", "a")]}, id="exactly one"
+        ),
+    ],
+)
+def test_a_node_term_that_does_not_parse_matches_nothing_and_says_why(wire: dict[str, Any]) -> None:
+    term = node_term(msgspec.convert(wire, NodeSelectorTerm))
+    assert term.error
+    assert not term.is_empty
+    assert not term.matches({"a": "2"}, "a")
+
+
+def test_an_empty_node_term_matches_nothing() -> None:
+    term = node_term(NodeSelectorTerm())
+    assert term.is_empty
+    assert not term.matches({}, "n1")
+
+
+def test_preferred_terms_that_are_empty_or_weigh_nothing_are_left_out() -> None:
+    wire = [
+        {"weight": 1, "preference": {}},
+        {"weight": 0, "preference": {"matchExpressions": [condition("a", "Exists")]}},
+        {"weight": 5, "preference": {"matchExpressions": [condition("a", "Exists")]}},
+        {"weight": 7, "preference": {"matchExpressions": [condition("a", "Foo")]}},
+    ]
+    terms = preferred_terms(msgspec.convert(wire, tuple[PreferredSchedulingTerm, ...]))
+    assert [(t.weight, t.term.error is None) for t in terms] == [(5, True), (7, False)]
+    assert preferred_terms(None) == ()
+
+
+# ---- taints --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("toleration", "covered"),
+    [
+        pytest.param({"operator": "Exists"}, True, id="Exists without key covers every taint"),
+        pytest.param({"key": "k", "operator": "Exists", "value": "no"}, True, id="whatever value"),
+        pytest.param({"key": "k", "value": "v"}, True, id="no operator means Equal"),
+        pytest.param({"key": "k", "operator": "Equal", "value": "v"}, True, id="Equal"),
+        pytest.param({"key": "k", "value": "v", "effect": "NoSchedule"}, True, id="the effect too"),
+        pytest.param({"value": "v"}, True, id="no key, but the value"),
+        pytest.param({"key": "k", "value": "w"}, False, id="another value"),
+        pytest.param({"key": "k"}, False, id="no value is the empty one"),
+        pytest.param({"key": "l", "operator": "Exists"}, False, id="another key"),
+        pytest.param({"operator": "Exists", "effect": "NoExecute"}, False, id="another effect"),
+        pytest.param({"key": "k", "operator": "Gt", "value": "v"}, False, id="Gt is an alpha gate"),
+    ],
+)
+def test_which_tolerations_cover_a_taint(toleration: dict[str, str], covered: bool) -> None:
+    taint = Taint(key="k", value="v", effect="NoSchedule")
+    assert tolerates(msgspec.convert(toleration, Toleration), taint) is covered
+
+
+def test_a_taint_without_value_has_the_empty_one() -> None:
+    taint = Taint(key="k", effect="NoSchedule")
+    assert tolerates(Toleration(key="k"), taint)
+    assert tolerates(Toleration(key="k", value=""), taint)
+
+
+def test_the_first_untolerated_taint_is_the_first_that_counts() -> None:
+    soft, hard, covered = (
+        Taint(key="soft", effect="PreferNoSchedule"),
+        Taint(key="hard", effect="NoSchedule"),
+        Taint(key="covered", effect="NoSchedule"),
+    )
+    tolerations = [Toleration(key="covered", operator="Exists")]
+
+    def counts(taint: Taint) -> bool:
+        return taint.effect == "NoSchedule"
+
+    assert first_untolerated([soft, covered, hard], tolerations, counts) == hard
+    assert first_untolerated([soft, covered], tolerations, counts) is None
