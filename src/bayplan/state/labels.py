@@ -1,18 +1,30 @@
 """Node labels as columns: one int32 id per row for a key somebody asked for.
 
-The column of a key is made when a selector or a topology key first needs it. A requirement is
-evaluated once per distinct value of its key, as a look-up table, and then gathered; the last entry
-of the table answers for rows without the label (their id is -1, which indexes it).
+The column of a key is made when a selector or a topology key first needs it. Most conditions are
+comparisons of ids; one that reads the values themselves (Gt, Lt) is evaluated once per distinct
+value, as a look-up table, and gathered. The table's last entry answers for rows without the label:
+their id is -1, which indexes it.
 """
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from bayplan.api.selectors import Requirement
+from bayplan.api.selectors import (
+    DOES_NOT_EXIST,
+    EXISTS,
+    IN,
+    NOT_IN,
+    Requirement,
+)
 from bayplan.state.columns import Column, Int32s, Mask, Vocabulary
 
 ABSENT_ID = -1
+
+#: Up to here comparing with each id in turn is faster than gathering from a table.
+_COMPARED_VALUES_MAX = 3
+#: Tables kept per key; pods that ask for ever new bounds must not cost ever more memory.
+_TABLES_MAX = 64
 
 
 class LabelColumn:
@@ -30,11 +42,36 @@ class LabelColumn:
 
     def matching(self, ids: Int32s, requirement: Requirement) -> Mask:
         """bool[ids]: whether the requirement holds for each row's value."""
-        return self._table(requirement)[ids]
+        operator = requirement.operator
+        if operator == IN:
+            return self._among(ids, requirement.values)
+        if operator == NOT_IN:
+            return ~self._among(ids, requirement.values)
+        if operator == EXISTS:
+            return ids != ABSENT_ID
+        if operator == DOES_NOT_EXIST:
+            return ids == ABSENT_ID
+        return self._table(requirement).take(ids)
+
+    def _among(self, ids: Int32s, values: Sequence[str]) -> Mask:
+        """bool[ids]: whose value is one of these; absent ones are not."""
+        wanted = [found for value in values if (found := self.values.find(value)) is not None]
+        if len(wanted) > _COMPARED_VALUES_MAX:
+            table = np.zeros(len(self.values) + 1, np.bool_)
+            table[wanted] = True
+            return table.take(ids)
+        if not wanted:
+            return np.zeros(len(ids), np.bool_)
+        among = ids == wanted[0]
+        for value_id in wanted[1:]:
+            among |= ids == value_id
+        return among
 
     def _table(self, requirement: Requirement) -> Mask:
         table = self._tables.get(requirement)
         if table is None or len(table) != len(self.values) + 1:
+            if len(self._tables) >= _TABLES_MAX:
+                self._tables.clear()
             answers = [requirement.matches_value(value) for value in self.values.values]
             answers.append(requirement.matches_value(None))
             table = self._tables[requirement] = np.array(answers, np.bool_)

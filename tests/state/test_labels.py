@@ -1,0 +1,117 @@
+"""Label columns answer like the requirement itself, value by value."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.api.selectors import Requirement
+from bayplan.state.labels import ABSENT_ID, LabelColumn, LabelColumns
+
+VALUES = ["", "1", "2", "3", "10", "x", "y", "-4"]
+REQUIREMENTS = st.one_of(
+    st.builds(
+        Requirement,
+        st.just("k"),
+        st.sampled_from(["In", "NotIn"]),
+        st.lists(st.sampled_from([*VALUES, "unseen"]), max_size=6).map(tuple),
+    ),
+    st.builds(Requirement, st.just("k"), st.sampled_from(["Exists", "DoesNotExist"])),
+    st.builds(
+        Requirement,
+        st.just("k"),
+        st.sampled_from(["Gt", "Lt"]),
+        st.sampled_from([("2",), ("-4",), ("x",)]),
+    ),
+)
+ROWS = st.lists(st.one_of(st.none(), st.sampled_from(VALUES)), min_size=1, max_size=12)
+
+
+def column_of(values: list[str | None]) -> LabelColumn:
+    column = LabelColumn(len(values))
+    for row, value in enumerate(values):
+        column.set(row, value)
+    return column
+
+
+@given(ROWS, REQUIREMENTS)
+def test_a_column_answers_as_the_requirement_does(
+    values: list[str | None], requirement: Requirement
+) -> None:
+    column = column_of(values)
+    expected = [requirement.matches_value(value) for value in values]
+    assert column.matching(column.ids.values, requirement).tolist() == expected
+
+
+@given(ROWS, REQUIREMENTS, st.data())
+def test_some_rows_are_answered_as_among_all(
+    values: list[str | None], requirement: Requirement, data: st.DataObject
+) -> None:
+    column = column_of(values)
+    rows = data.draw(st.lists(st.integers(0, len(values) - 1)))
+    everywhere = column.matching(column.ids.values, requirement)
+    some = column.matching(column.ids.values[rows], requirement)
+    assert some.tolist() == everywhere[rows].tolist()
+
+
+@given(st.lists(ROWS, min_size=2, max_size=2), REQUIREMENTS)
+def test_an_answer_is_right_again_after_new_values_were_seen(
+    generations: list[list[str | None]], requirement: Requirement
+) -> None:
+    column = LabelColumn(max(map(len, generations)))
+    for values in generations:
+        for row, value in enumerate(values):
+            column.set(row, value)
+        found = column.matching(column.ids.values[: len(values)], requirement)
+        assert found.tolist() == [requirement.matches_value(value) for value in values]
+
+
+def test_an_answer_may_be_written_to() -> None:
+    column = column_of(["1", None])
+    for operator, values in (("In", ("1",)), ("NotIn", ()), ("Exists", ()), ("Gt", ("0",))):
+        column.matching(column.ids.lent, Requirement("k", operator, values))[0] = False
+
+
+def test_tables_do_not_pile_up() -> None:
+    column = column_of(["5"])
+    for bound in range(1000):
+        requirement = Requirement("k", "Gt", (str(bound),))
+        assert column.matching(column.ids.values, requirement)[0] == (bound < 5)
+    assert len(column._tables) < 100
+
+
+# ---- the columns of a table ----------------------------------------------------------------
+
+
+def test_a_column_is_made_from_the_labels_when_it_is_first_asked_for() -> None:
+    columns = LabelColumns()
+    labels: list[dict[str, str] | None] = [{"k": "a"}, None, {"other": "x"}, {"k": "b"}]
+    column = columns.of("k", labels, 8)
+    assert [column.values.values[i] if i >= 0 else None for i in column.ids.values[:4]] == [
+        "a",
+        None,
+        None,
+        "b",
+    ]
+    assert columns.of("k", [], 8) is column
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"), [({"k": "b"}, "b"), ({"other": "x"}, None), (None, None)]
+)
+def test_a_row_follows_its_nodes_labels(
+    labels: dict[str, str] | None, expected: str | None
+) -> None:
+    columns = LabelColumns()
+    column = columns.of("k", [{"k": "a"}], 4)
+    columns.set_row(0, labels)
+    found = int(column.ids.values[0])
+    assert (None if found == ABSENT_ID else column.values.values[found]) == expected
+
+
+def test_growing_keeps_values_and_leaves_new_rows_without_the_label() -> None:
+    columns = LabelColumns()
+    column = columns.of("k", [{"k": "a"}], 1)
+    columns.grow(3)
+    assert np.array_equal(column.ids.values, [0, ABSENT_ID, ABSENT_ID])
+    assert np.array_equal(column.ids.lent, column.ids.values)
