@@ -88,7 +88,9 @@ class Status:
         return replace(self, plugin=plugin)
 
     def with_error(self, error: BaseException) -> "Status":
-        return replace(self, error=error)
+        """The same answer wrapping another error, whose text takes the former one's place."""
+        reasons = self.reasons if self.error is None else self.reasons[1:]
+        return replace(self, reasons=reasons, error=error)
 
 
 def unschedulable(*reasons: str) -> Status:

@@ -1,0 +1,183 @@
+"""Which cluster events a change of a pod or a node amounts to.
+
+Each kind of change that a plugin can wait for is one predicate of (old, new), in the order in
+which upstream announces them (framework/events.go and eventhandlers.go, v1.37.0). A predicate
+compares as the API machinery does: a missing map equals an empty one, "1" of cpu equals "1000m".
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from bayplan.api.objects import Node, PodExtendedResourceClaimStatus, Quantities, Taint
+from bayplan.api.quantity import parse
+from bayplan.framework.events import (
+    EVENT_ASSIGNED_POD_ADD,
+    EVENT_ASSIGNED_POD_DELETE,
+    UPDATE,
+    ActionType,
+    ClusterEvent,
+    EventResource,
+)
+from bayplan.state.pods import PodInfo
+
+# ---- nodes ---------------------------------------------------------------------------------
+
+
+def node_events(old: Node | None, new: Node | None) -> list[ClusterEvent]:
+    """What happened to a node; nothing where nothing changed that any plugin can wait for.
+
+    ``old`` is None for an added node, ``new`` for a deleted one. One event may occur twice: a node
+    that becomes schedulable and loses its taint is UpdateNodeTaint, and again.
+    """
+    if old is None:
+        return [_node_event(ActionType.ADD)]
+    if new is None:
+        return [_node_event(ActionType.DELETE)]
+    return [event for event, changed in _NODE_CHANGES if changed(old, new)]
+
+
+def _became_schedulable(old: Node, new: Node) -> bool:
+    return bool(old.spec.unschedulable) and not new.spec.unschedulable
+
+
+def _allocatable_changed(old: Node, new: Node) -> bool:
+    before, after = old.status.allocatable, new.status.allocatable
+    return before != after and _exact(before) != _exact(after)
+
+
+def _node_labels_changed(old: Node, new: Node) -> bool:
+    return (old.metadata.labels or {}) != (new.metadata.labels or {})
+
+
+def _taints_changed(old: Node, new: Node) -> bool:
+    """In their order. When a taint was added (timeAdded) is not looked at: nobody reads it."""
+    return _taints(old.spec.taints) != _taints(new.spec.taints)
+
+
+def _conditions_changed(old: Node, new: Node) -> bool:
+    """Type and status only: a heartbeat is no change."""
+    return _conditions(old) != _conditions(new)
+
+
+def _annotations_changed(old: Node, new: Node) -> bool:
+    return (old.metadata.annotations or {}) != (new.metadata.annotations or {})
+
+
+def _preemption_policy_changed(old: Node, new: Node) -> bool:
+    return _preemption_policy(old) != _preemption_policy(new)
+
+
+def _declared_features_changed(old: Node, new: Node) -> bool:
+    return (old.status.declared_features or ()) != (new.status.declared_features or ())
+
+
+def _exact(quantities: Quantities | None) -> Mapping[str, object]:
+    """Values to compare. Raises QuantityError."""
+    return {name: parse(quantity) for name, quantity in (quantities or {}).items()}
+
+
+def _taints(taints: Sequence[Taint] | None) -> list[tuple[str, str, str]]:
+    return [(taint.key, taint.value or "", taint.effect) for taint in taints or ()]
+
+
+def _conditions(node: Node) -> Mapping[str, str]:
+    return {condition.type: condition.status for condition in node.status.conditions or ()}
+
+
+def _preemption_policy(node: Node) -> Sequence[str] | None:
+    policy = node.spec.pod_preemption_policy
+    return None if policy is None else policy.disable_resize_preemption or ()
+
+
+def _node_event(action: ActionType) -> ClusterEvent:
+    return ClusterEvent(EventResource.NODE, action)
+
+
+_NODE_CHANGES: Final[Sequence[tuple[ClusterEvent, Callable[[Node, Node], bool]]]] = (
+    (_node_event(ActionType.UPDATE_NODE_TAINT), _became_schedulable),
+    (_node_event(ActionType.UPDATE_NODE_ALLOCATABLE), _allocatable_changed),
+    (_node_event(ActionType.UPDATE_NODE_LABEL), _node_labels_changed),
+    (_node_event(ActionType.UPDATE_NODE_TAINT), _taints_changed),
+    (_node_event(ActionType.UPDATE_NODE_CONDITION), _conditions_changed),
+    (_node_event(ActionType.UPDATE_NODE_ANNOTATION), _annotations_changed),
+    (_node_event(ActionType.UPDATE_NODE_PREEMPTION_POLICY), _preemption_policy_changed),
+    (_node_event(ActionType.UPDATE_NODE_DECLARED_FEATURE), _declared_features_changed),
+)
+
+# ---- pods ----------------------------------------------------------------------------------
+
+
+def pod_events(old: PodInfo | None, new: PodInfo | None) -> list[ClusterEvent]:
+    """What happened to a pod, in the order in which it is announced.
+
+    ``old`` is None for an added pod, ``new`` for a deleted one. A pod that waits is no news to
+    others until it gets a node; its own update is told as TargetPod, to itself alone. Where it
+    gives up a nomination, AssignedPod Delete tells pods of its priority or lower, itself included,
+    that the room it was to take is free.
+    """
+    if old is not None and old.node_name:
+        if new is None or not new.node_name:
+            return [EVENT_ASSIGNED_POD_DELETE]
+        return _pod_updates(old, new, EventResource.ASSIGNED_POD)
+    if new is not None and new.node_name:
+        return [EVENT_ASSIGNED_POD_ADD]
+    if old is None:
+        return []
+    events = [] if new is None else _pod_updates(old, new, EventResource.TARGET_POD)
+    nominated = "" if new is None else new.nominated_node_name
+    if old.nominated_node_name not in ("", nominated):
+        events.append(EVENT_ASSIGNED_POD_DELETE)
+    return events
+
+
+def _pod_updates(old: PodInfo, new: PodInfo, resource: EventResource) -> list[ClusterEvent]:
+    """The special updates, or for want of one a general one."""
+    actions = [action for action, changed in _POD_CHANGES if changed(old, new)]
+    return [ClusterEvent(resource, action) for action in actions or (UPDATE,)]
+
+
+def _pod_labels_changed(old: PodInfo, new: PodInfo) -> bool:
+    return old.labels != new.labels
+
+
+def _scaled_down(old: PodInfo, new: PodInfo) -> bool:
+    """Some request fell or went away."""
+    return old.shape is not new.shape and _any_higher(old.requests, new.requests)
+
+
+def _scaled_up(old: PodInfo, new: PodInfo) -> bool:
+    return _scaled_down(new, old)
+
+
+def _any_higher(these: Mapping[str, int], those: Mapping[str, int]) -> bool:
+    return any(name not in those or amount > those[name] for name, amount in these.items())
+
+
+def _gates_eliminated(old: PodInfo, new: PodInfo) -> bool:
+    return bool(old.spec.scheduling_gates) and not new.spec.scheduling_gates
+
+
+def _tolerations_changed(old: PodInfo, new: PodInfo) -> bool:
+    """Tolerations can only be added: their number tells."""
+    return len(old.shape.tolerations) != len(new.shape.tolerations)
+
+
+def _generated_claims_changed(old: PodInfo, new: PodInfo) -> bool:
+    before, after = old.status, new.status
+    claims = before.resource_claim_statuses or (), after.resource_claim_statuses or ()
+    extended = before.extended_resource_claim_status, after.extended_resource_claim_status
+    return claims[0] != claims[1] or _extended(extended[0]) != _extended(extended[1])
+
+
+def _extended(status: PodExtendedResourceClaimStatus | None) -> object:
+    return status and (status.resource_claim_name, status.request_mappings or ())
+
+
+_POD_CHANGES: Final[Sequence[tuple[ActionType, Callable[[PodInfo, PodInfo], bool]]]] = (
+    (ActionType.UPDATE_POD_LABEL, _pod_labels_changed),
+    (ActionType.UPDATE_POD_SCALE_DOWN, _scaled_down),
+    (ActionType.UPDATE_POD_SCALE_UP, _scaled_up),
+    (ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, _gates_eliminated),
+    (ActionType.UPDATE_POD_TOLERATION, _tolerations_changed),
+    (ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM, _generated_claims_changed),
+)

@@ -1,0 +1,247 @@
+"""Codes, statuses and the sentence that says why not."""
+
+import dataclasses
+from collections import Counter
+
+import pytest
+
+from bayplan.framework.interface import PreFilterResult
+from bayplan.framework.status import (
+    EXTENDER_NAME,
+    NO_NODES_AVAILABLE,
+    SKIP,
+    Code,
+    Diagnosis,
+    FitError,
+    NodeToStatus,
+    Status,
+    as_error,
+    code_of,
+    is_rejected,
+    is_skip,
+    is_success,
+    is_wait,
+    same,
+    unresolvable,
+    unschedulable,
+)
+
+# ---- codes and statuses --------------------------------------------------------------------
+
+
+def test_codes_have_upstreams_numbers_and_spellings() -> None:
+    assert [(int(code), str(code)) for code in Code] == [
+        (0, "Success"),
+        (1, "Error"),
+        (2, "Unschedulable"),
+        (3, "UnschedulableAndUnresolvable"),
+        (4, "Wait"),
+        (5, "Skip"),
+        (6, "Pending"),
+    ]
+
+
+def test_no_status_is_success() -> None:
+    assert code_of(None) is Code.SUCCESS
+    assert is_success(None)
+    assert Status.from_error(None) is None
+
+
+def test_an_error_becomes_a_status_that_keeps_it() -> None:
+    problem = OSError("x")
+    status = Status.from_error(problem)
+    assert status is not None
+    assert (status.code, status.reasons, status.error) == (Code.ERROR, ("x",), problem)
+
+
+def test_a_message_joins_the_reasons_and_an_errors_text_comes_first() -> None:
+    status = Status(Code.UNSCHEDULABLE, ("a", "b"))
+    assert status.message == str(status) == "a, b"
+    assert status.with_error(ValueError("x")).reasons == ("x", "a", "b")
+
+
+ANSWERS = [None, *(Status(code, ("why",)) for code in Code)]
+
+
+@pytest.mark.parametrize(
+    ("predicate", "true_for"),
+    [
+        (is_success, {None, Code.SUCCESS}),
+        (is_wait, {Code.WAIT}),
+        (is_skip, {Code.SKIP}),
+        (
+            is_rejected,
+            {Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING},
+        ),
+        (lambda answer: as_error(answer) is None, {None, Code.SUCCESS, Code.WAIT, Code.SKIP}),
+    ],
+)
+def test_predicates_over_all_codes_and_none(predicate, true_for) -> None:
+    found = {None if answer is None else answer.code for answer in ANSWERS if predicate(answer)}
+    assert found == true_for
+
+
+def test_an_error_is_the_wrapped_one_or_is_made_of_the_message() -> None:
+    problem = OSError("x")
+    assert as_error(Status.from_error(problem)) is problem
+    assert str(as_error(unschedulable("a", "b"))) == "a, b"
+
+
+def test_a_status_changes_by_making_another() -> None:
+    status = unschedulable("a")
+    assert status.with_reason("b").reasons == ("a", "b")
+    assert status.with_plugin("X/one").plugin == "X/one"
+    assert status == unschedulable("a")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        status.plugin = "X"  # type: ignore[misc]
+
+
+def test_an_error_keeps_its_place_when_reasons_or_another_error_come() -> None:
+    status = unschedulable("a").with_error(ValueError("x"))
+    assert status.with_reason("b").reasons == ("x", "a", "b")
+    other = ValueError("y")
+    replaced = status.with_error(other)
+    assert (replaced.reasons, replaced.error) == (("y", "a"), other)
+
+
+def test_equality_is_of_code_reasons_plugin_and_error() -> None:
+    problem = OSError("x")
+    assert unschedulable("a") == unschedulable("a")
+    assert unschedulable("a") != unschedulable("b")
+    assert unschedulable("a") != unresolvable("a")
+    assert unschedulable("a") != unschedulable("a").with_plugin("X")
+    assert Status.from_error(problem) == Status.from_error(problem)
+    assert Status.from_error(problem) != Status(Code.ERROR, ("x",))
+
+
+def test_none_and_a_bare_success_are_the_same() -> None:
+    assert same(None, None)
+    assert same(None, Status(Code.SUCCESS))
+    assert not same(None, SKIP)
+    assert not same(unschedulable("a"), unschedulable("b"))
+
+
+# ---- statuses of nodes ---------------------------------------------------------------------
+
+
+def test_absent_nodes_are_unresolvable_unless_said_otherwise() -> None:
+    statuses = NodeToStatus({"n1": unschedulable("a")})
+    assert statuses.get("n1").code is Code.UNSCHEDULABLE
+    assert statuses.get("ghost").code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    assert len(statuses) == 1
+    statuses.set_absent_nodes_status(unschedulable("r"))
+    assert statuses.get("ghost") == statuses.absent_nodes_status == unschedulable("r")
+    statuses.set("ghost", unresolvable("gone"))
+    assert dict(statuses.for_each_explicit_node())["ghost"] == unresolvable("gone")
+
+
+def test_nodes_of_a_code_include_the_absent_ones_where_those_have_it() -> None:
+    statuses = NodeToStatus({"n1": unresolvable("x")}, absent=unschedulable("r"))
+    nodes = ["n3", "n2", "n1"]
+    assert statuses.nodes_for_status_code(nodes, Code.UNSCHEDULABLE) == ["n2", "n3"]
+    assert statuses.nodes_for_status_code(nodes, Code.UNSCHEDULABLE_AND_UNRESOLVABLE) == ["n1"]
+
+
+def test_nodes_of_a_code_are_looked_for_among_explicit_ones_that_still_exist() -> None:
+    statuses = NodeToStatus({"n2": unschedulable("x"), "n1": unschedulable("x"), "gone": SKIP})
+    statuses.set("gone", unschedulable("x"))
+    assert statuses.nodes_for_status_code(["n1", "n2", "n3"], Code.UNSCHEDULABLE) == ["n1", "n2"]
+
+
+# ---- diagnosis -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "unschedulable_plugins", "pending_plugins"),
+    [
+        (Status(Code.PENDING, plugin="P"), {"P"}, {"P"}),
+        (Status(Code.UNSCHEDULABLE, plugin="P"), {"P"}, set()),
+        (Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, plugin="P"), {"P"}, set()),
+        (Status(Code.UNSCHEDULABLE), set(), set()),
+        (Status(Code.ERROR, plugin="P"), set(), set()),
+    ],
+)
+def test_whom_a_status_blames(status, unschedulable_plugins, pending_plugins) -> None:
+    diagnosis = Diagnosis()
+    diagnosis.add_plugin_status(status)
+    assert diagnosis.unschedulable_plugins == unschedulable_plugins
+    assert diagnosis.pending_plugins == pending_plugins
+
+
+def test_an_extender_stands_for_a_plugin_under_its_own_name() -> None:
+    diagnosis = Diagnosis()
+    diagnosis.add_plugin_status(unresolvable("licence missing").with_plugin(EXTENDER_NAME))
+    assert diagnosis.unschedulable_plugins == {"Extender"}
+
+
+# ---- the sentence --------------------------------------------------------------------------
+
+
+def message(node_count: int, diagnosis: Diagnosis) -> str:
+    return FitError("default/p", node_count, diagnosis).message
+
+
+def test_reasons_are_counted_and_sorted_as_plain_strings() -> None:
+    taints = unresolvable("node(s) had untolerated taint(s)")
+    statuses = {f"t{i}": taints for i in range(10)}
+    statuses |= {"w1": unschedulable("Insufficient cpu"), "w2": unschedulable("Insufficient cpu")}
+    statuses["w3"] = unschedulable("Insufficient cpu", "Insufficient memory")
+    said = (
+        "preemption: 0/13 nodes are available: 10 Preemption is not helpful for scheduling, "
+        "3 No preemption victims found for incoming pod."
+    )
+    diagnosis = Diagnosis(NodeToStatus(statuses), post_filter_msg=said)
+    assert message(13, diagnosis) == (
+        "0/13 nodes are available: 1 Insufficient memory, 10 node(s) had untolerated taint(s), "
+        "3 Insufficient cpu. " + said
+    )
+
+
+def test_absent_nodes_count_with_their_reason() -> None:
+    absent = unresolvable("node(s) didn't satisfy plugin(s) [NodeAffinity]")
+    statuses = NodeToStatus({"w1": unschedulable("Insufficient cpu")}, absent)
+    assert message(13, Diagnosis(statuses)) == (
+        "0/13 nodes are available: 1 Insufficient cpu, "
+        "12 node(s) didn't satisfy plugin(s) [NodeAffinity]."
+    )
+    twelve = NodeToStatus(absent=unschedulable("r"))
+    assert twelve.reason_counts(12) == Counter({"r": 12})
+
+
+def test_what_pre_filter_said_takes_the_place_of_the_reasons() -> None:
+    statuses = NodeToStatus(absent=unresolvable("not told"))
+    diagnosis = Diagnosis(statuses, pre_filter_msg="pod affinity terms conflict")
+    assert message(3, diagnosis) == "0/3 nodes are available: pod affinity terms conflict."
+    diagnosis.post_filter_msg = "not found"
+    assert message(3, diagnosis).endswith("conflict. not found")
+
+
+def test_reasons_counted_by_somebody_else_are_taken_as_they_are() -> None:
+    diagnosis = Diagnosis(counted=Counter({"b": 2, "a": 10}))
+    assert message(12, diagnosis) == "0/12 nodes are available: 10 a, 2 b."
+
+
+def test_without_any_reason_only_the_head_is_said() -> None:
+    assert message(2, Diagnosis()) == "0/2 nodes are available:"
+    assert str(FitError("default/p", 2, Diagnosis())) == "0/2 nodes are available:"
+    assert NO_NODES_AVAILABLE == "no nodes available to schedule pods"
+
+
+# ---- PreFilter's result --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "merged"),
+    [
+        (None, {"a", "b"}, {"a", "b"}),
+        ({"a", "b"}, None, {"a", "b"}),
+        ({"a", "b"}, {"b", "c"}, {"b"}),
+        ({"a"}, {"b"}, set()),
+        (None, None, None),
+    ],
+)
+def test_merging_pre_filter_results_intersects(one, other, merged) -> None:
+    def result(names: set[str] | None) -> PreFilterResult:
+        return PreFilterResult(None if names is None else frozenset(names))
+
+    assert result(one).merge(result(other)) == result(merged)
