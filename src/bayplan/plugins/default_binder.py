@@ -1,0 +1,77 @@
+"""DefaultBinder: write the binding, and find out what became of it where no answer came.
+
+A binding may be written once: the API server refuses to bind a bound pod, or another pod of the
+same name (the binding carries the uid). So a request without an answer is never repeated here. The
+pod is read back: bound to our node is success, anything else an error after which the pod is tried
+again as the cluster then shows it. Upstream: plugins/defaultbinder, which has no such case.
+"""
+
+from typing import final
+
+from bayplan.api.objects import Pod
+from bayplan.framework.interface import BindPlugin, CycleState
+from bayplan.framework.status import Code, Status
+from bayplan.ports import ApiError, BindPort, OutcomeUnknownError
+from bayplan.state.pods import PodInfo
+
+#: Waits between attempts to read the pod back; after the last the binding counts as failed.
+READ_BACK_DELAYS_SECONDS = (0.5, 1.0, 2.0, 4.0)
+
+_TOO_MANY_REQUESTS = 429
+_SERVER_ERRORS = 500
+
+
+@final
+class DefaultBinder(BindPlugin):
+    """Binds pods through the API server."""
+
+    name = "DefaultBinder"
+
+    async def bind(
+        self, state: CycleState, pod: PodInfo, node_name: str, port: BindPort
+    ) -> Status | None:
+        try:
+            await port.bind(pod, node_name)
+        except ApiError as problem:
+            return Status.from_error(problem)
+        except OutcomeUnknownError as problem:
+            return await _read_back(pod, node_name, port, problem)
+        return None
+
+
+async def _read_back(
+    pod: PodInfo, node_name: str, port: BindPort, unknown: Exception
+) -> Status | None:
+    for delay_seconds in (*READ_BACK_DELAYS_SECONDS, None):
+        try:
+            found = await port.get_pod(pod.namespace, pod.name)
+            return _verdict(pod, node_name, found)
+        except ApiError as problem:
+            if not _may_pass(problem):
+                return Status.from_error(problem)
+            unknown = problem
+        except OutcomeUnknownError as problem:
+            unknown = problem
+        if delay_seconds is not None:
+            await port.sleep(delay_seconds)
+    return Status(Code.ERROR, (f"binding to {node_name}: outcome unknown: {unknown}",))
+
+
+def _may_pass(problem: ApiError) -> bool:
+    """Whether the server is merely busy, or out of order for a while."""
+    return problem.code == _TOO_MANY_REQUESTS or problem.code >= _SERVER_ERRORS
+
+
+def _verdict(pod: PodInfo, node_name: str, found: Pod) -> Status | None:
+    """What the pod in the API says about our binding."""
+    if found.metadata.uid != pod.uid:
+        return _failed(node_name, f"another pod has its name, with uid {found.metadata.uid}")
+    if not found.spec.node_name:
+        return _failed(node_name, "no answer came and the pod is not bound")
+    if found.spec.node_name != node_name:
+        return _failed(node_name, f"the pod is bound to {found.spec.node_name}")
+    return None
+
+
+def _failed(node_name: str, why: str) -> Status:
+    return Status(Code.ERROR, (f"binding to {node_name}: {why}",))

@@ -1,0 +1,62 @@
+"""NodeName: a pod that names its node in spec.nodeName gets that one or none.
+
+Such a pod is not scheduled as a rule: whoever named the node has bound it. Upstream:
+plugins/nodename.
+"""
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import final
+
+import numpy as np
+
+from bayplan.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+)
+from bayplan.framework.interface import (
+    CycleState,
+    EnqueueExtensions,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    SignPlugin,
+)
+from bayplan.framework.status import Code, Rejection, Status
+from bayplan.state.change_log import Facet
+from bayplan.state.columns import NodeMask
+from bayplan.state.nodes import NodeView
+from bayplan.state.pods import PodInfo
+
+OTHER_NODE = "node(s) didn't match the requested node name"
+
+
+@final
+class NodeName(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
+    """Keeps a pod to the node it names."""
+
+    name = "NodeName"
+    facets = Facet.NODE
+
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, nodes: NodeView
+    ) -> PreFilterResult | Status | None:
+        return PreFilterResult(frozenset((pod.node_name,))) if pod.node_name else None
+
+    def filter(
+        self, state: CycleState, pod: PodInfo, nodes: NodeView, feasible: NodeMask
+    ) -> Iterable[Rejection]:
+        if not pod.node_name:
+            return
+        others = np.ones(len(nodes), np.bool_)
+        position = nodes.position(pod.node_name)
+        if position is not None:
+            others[position] = False
+        yield Rejection(others, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (OTHER_NODE,))
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        return [ClusterEventWithHint(ClusterEvent(EventResource.NODE, ActionType.ADD))]
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        return (pod.node_name,)

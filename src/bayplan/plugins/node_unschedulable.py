@@ -1,0 +1,90 @@
+"""NodeUnschedulable: keep pods off nodes with spec.unschedulable, unless they tolerate that.
+
+To tolerate it is to tolerate the taint that the node controller puts on such nodes, whether or not
+it is there yet. Upstream: plugins/nodeunschedulable.
+"""
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import final
+
+from bayplan.api.objects import NO_SCHEDULE, Node, Taint
+from bayplan.api.selectors import tolerates
+from bayplan.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+)
+from bayplan.framework.interface import (
+    CycleState,
+    EnqueueExtensions,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    SignPlugin,
+)
+from bayplan.framework.status import Code, Rejection, Status
+from bayplan.state.change_log import Facet
+from bayplan.state.columns import NodeMask
+from bayplan.state.nodes import NodeView
+from bayplan.state.pods import PodInfo, PodShape
+
+UNSCHEDULABLE = "node(s) were unschedulable"
+
+_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
+
+
+@final
+class NodeUnschedulable(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
+    """Keeps pods off cordoned nodes."""
+
+    name = "NodeUnschedulable"
+    facets = Facet.TAINTS
+
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, nodes: NodeView
+    ) -> PreFilterResult | Status | None:
+        """Upstream's runs for every pod and never skips."""
+        return None
+
+    def filter(
+        self, state: CycleState, pod: PodInfo, nodes: NodeView, feasible: NodeMask
+    ) -> Iterable[Rejection]:
+        if nodes.any_unschedulable and not _tolerated(pod):
+            rows = nodes.unschedulable()
+            yield Rejection(rows, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (UNSCHEDULABLE,))
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        node_changed = ActionType.ADD | ActionType.UPDATE_NODE_TAINT
+        tolerations_changed = ActionType.UPDATE_POD_TOLERATION
+        return [
+            ClusterEventWithHint(ClusterEvent(EventResource.NODE, node_changed), _after_node),
+            ClusterEventWithHint(
+                ClusterEvent(EventResource.TARGET_POD, tolerations_changed), _after_tolerations
+            ),
+        ]
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        return (_tolerated(pod),)
+
+
+def _after_node(pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
+    """Worth it where a node is schedulable that was not, or was not there."""
+    was_closed = old is None or old.spec.unschedulable
+    return QueueingHint.QUEUE if was_closed and not new.spec.unschedulable else _SKIP
+
+
+def _after_tolerations(pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
+    return QueueingHint.QUEUE if _tolerated(new) else _SKIP
+
+
+_SKIP = QueueingHint.QUEUE_SKIP
+
+
+def _tolerated(pod: PodInfo) -> bool:
+    return pod.shape.once("NodeUnschedulable", _shape_tolerates)
+
+
+def _shape_tolerates(shape: PodShape) -> bool:
+    return any(tolerates(toleration, _TAINT) for toleration in shape.tolerations)

@@ -1,0 +1,19 @@
+"""PrioritySort: the higher priority first, among equals the one that waits longer.
+
+Upstream: plugins/queuesort.
+"""
+
+from typing import final
+
+from bayplan.framework.interface import QueuedPodInfo, QueueSortPlugin
+
+
+@final
+class PrioritySort(QueueSortPlugin):
+    """The order of activeQ."""
+
+    name = "PrioritySort"
+
+    def key(self, queued: QueuedPodInfo) -> tuple[int, float, int]:
+        """Ours is total: at one moment, first come, first served."""
+        return -queued.priority, queued.timestamp_seconds, queued.sequence

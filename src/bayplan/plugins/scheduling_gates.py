@@ -1,0 +1,43 @@
+"""SchedulingGates: a pod waits until the last of its spec.schedulingGates is taken away.
+
+Upstream: plugins/schedulinggates. The condition SchedulingGated is written by the API server.
+"""
+
+from collections.abc import Sequence
+from typing import Any, final
+
+from bayplan.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+)
+from bayplan.framework.interface import EnqueueExtensions, PreEnqueuePlugin
+from bayplan.framework.status import Status, unresolvable
+from bayplan.state.pods import PodInfo
+
+WAITING = "waiting for scheduling gates: [{}]"
+
+
+@final
+class SchedulingGates(PreEnqueuePlugin, EnqueueExtensions):
+    """Keeps gated pods out of the queue."""
+
+    name = "SchedulingGates"
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        gates = pod.spec.scheduling_gates
+        if not gates:
+            return None
+        return unresolvable(WAITING.format(" ".join(gate.name for gate in gates)))
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        eliminated = ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
+        event = ClusterEvent(EventResource.TARGET_POD, eliminated)
+        return [ClusterEventWithHint(event, _after_gates_eliminated)]
+
+
+def _after_gates_eliminated(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+    """The event says all there is to know."""
+    return QueueingHint.QUEUE

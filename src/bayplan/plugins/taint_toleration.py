@@ -1,0 +1,188 @@
+"""TaintToleration: keep a pod off nodes whose taints it does not tolerate, or would rather not.
+
+NoSchedule and NoExecute taints reject a node; PreferNoSchedule taints that are not tolerated are
+counted, and the fewest are the best. Nodes share few distinct lists of taints: the pod's verdict
+on each list is a table, kept with the pod's shape, and the nodes' answers are gathered from it.
+Upstream: plugins/tainttoleration (v1.37, without the alpha operators Lt and Gt).
+"""
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, final
+
+import numpy as np
+
+from bayplan.api.objects import (
+    NO_EXECUTE,
+    NO_SCHEDULE,
+    PREFER_NO_SCHEDULE,
+    Node,
+    Taint,
+    Toleration,
+)
+from bayplan.api.selectors import EXISTS, first_untolerated, tolerates
+from bayplan.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+)
+from bayplan.framework.interface import (
+    CycleState,
+    EnqueueExtensions,
+    FilterPlugin,
+    Normalizer,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    ScorePlugin,
+    SignPlugin,
+)
+from bayplan.framework.status import Code, Rejection, Status
+from bayplan.state.change_log import Facet
+from bayplan.state.columns import Int64s, Mask, NodeMask, NodeScores
+from bayplan.state.nodes import NodeView
+from bayplan.state.pods import PodInfo, PodShape
+
+UNTOLERATED = "node(s) had untolerated taint(s)"
+
+Tolerations = tuple[Toleration, ...]
+
+
+@final
+class TaintToleration(
+    PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensions, SignPlugin
+):
+    """Weighs the taints of nodes against the tolerations of a pod."""
+
+    name = "TaintToleration"
+    facets = Facet.TAINTS
+    normalizer = Normalizer.MAX_REVERSED
+
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, nodes: NodeView
+    ) -> PreFilterResult | Status | None:
+        """Upstream's runs for every pod and never skips."""
+        return None
+
+    def filter(
+        self, state: CycleState, pod: PodInfo, nodes: NodeView, feasible: NodeMask
+    ) -> Iterable[Rejection]:
+        verdicts = _verdicts(pod, nodes)
+        if verdicts.any_rejected:
+            rows = verdicts.rejected.take(nodes.taint_set_ids())
+            yield Rejection(rows, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (UNTOLERATED,))
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> Status | None:
+        """Upstream's never skips: a node without a taint scores 100."""
+        return None
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
+        """int64[nodes]: how many PreferNoSchedule taints the pod does not tolerate."""
+        verdicts = _verdicts(pod, nodes)
+        if not verdicts.any_disliked:
+            return np.zeros(len(nodes), np.int64)
+        return verdicts.disliked_counts.take(nodes.taint_set_ids())
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        node_changed = ActionType.ADD | ActionType.UPDATE_NODE_TAINT
+        tolerations_changed = ActionType.UPDATE_POD_TOLERATION
+        return [
+            ClusterEventWithHint(ClusterEvent(EventResource.NODE, node_changed), _after_node),
+            ClusterEventWithHint(
+                ClusterEvent(EventResource.TARGET_POD, tolerations_changed), _after_tolerations
+            ),
+        ]
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        return pod.shape.once("TaintToleration.sign", _canonical)
+
+
+# ---- hints ---------------------------------------------------------------------------------
+
+
+def _after_node(pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
+    """Worth it where a node is tolerated that was not, or was not there."""
+    was_closed = old is None or _closed(old, pod)
+    return QueueingHint.QUEUE if was_closed and not _closed(new, pod) else QueueingHint.QUEUE_SKIP
+
+
+def _after_tolerations(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+    """Tolerations can only be added, and any may be the one."""
+    return QueueingHint.QUEUE
+
+
+def _closed(node: Node, pod: PodInfo) -> bool:
+    taints = node.spec.taints or ()
+    return first_untolerated(taints, pod.shape.tolerations, _forbids) is not None
+
+
+# ---- verdicts ------------------------------------------------------------------------------
+
+
+class _Verdicts:
+    """What one pod shape says to each distinct list of taints, by the list's id.
+
+    Lists only ever join the cluster's vocabulary: the tables grow with it.
+    """
+
+    def __init__(self, tolerations: Tolerations) -> None:
+        self._tolerations = tolerations
+        self._taint_sets: Sequence[tuple[Taint, ...]] = ()
+        self._clear()
+
+    def _clear(self) -> None:
+        self.rejected: Mask = np.zeros(0, np.bool_)
+        self.disliked_counts: Int64s = np.zeros(0, np.int64)
+        self.any_rejected = self.any_disliked = False
+
+    def follow(self, taint_sets: Sequence[tuple[Taint, ...]]) -> None:
+        """Have an answer for each of these lists, the cluster's vocabulary."""
+        if taint_sets is not self._taint_sets:  # another cluster in the same process
+            self._taint_sets = taint_sets
+            self._clear()
+        known_count = len(self.rejected)
+        if known_count == len(taint_sets):
+            return
+        unknown = taint_sets[known_count:]
+        rejected = [self._rejects(taints) for taints in unknown]
+        counts = [self._disliked_count(taints) for taints in unknown]
+        self.rejected = np.append(self.rejected, np.array(rejected, np.bool_))
+        self.disliked_counts = np.append(self.disliked_counts, np.array(counts, np.int64))
+        self.any_rejected = self.any_rejected or any(rejected)
+        self.any_disliked = self.any_disliked or any(counts)
+
+    def _rejects(self, taints: Iterable[Taint]) -> bool:
+        return first_untolerated(taints, self._tolerations, _forbids) is not None
+
+    def _disliked_count(self, taints: Iterable[Taint]) -> int:
+        return sum(
+            taint.effect == PREFER_NO_SCHEDULE
+            and not any(tolerates(toleration, taint) for toleration in self._tolerations)
+            for taint in taints
+        )
+
+
+def _verdicts(pod: PodInfo, nodes: NodeView) -> _Verdicts:
+    verdicts = pod.shape.once("TaintToleration.verdicts", _no_verdicts)
+    verdicts.follow(nodes.taint_sets())
+    return verdicts
+
+
+def _no_verdicts(shape: PodShape) -> _Verdicts:
+    return _Verdicts(shape.tolerations)
+
+
+def _forbids(taint: Taint) -> bool:
+    return taint.effect in (NO_SCHEDULE, NO_EXECUTE)
+
+
+def _canonical(shape: PodShape) -> Hashable:
+    """What matches alike signs alike; how long an eviction may wait matters to nobody here."""
+    return tuple(sorted({_matching_part(toleration) for toleration in shape.tolerations}))
+
+
+def _matching_part(toleration: Toleration) -> tuple[str, str, str, str]:
+    operator = toleration.operator or "Equal"
+    value = "" if operator == EXISTS else toleration.value or ""
+    return toleration.key or "", operator, value, toleration.effect or ""

@@ -1,0 +1,138 @@
+"""A few nodes, a pod, and what one plugin says about them; wire names, as in a manifest."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from bayplan.api.objects import NODE, POD, Node, Pod, decode
+from bayplan.framework.arithmetic import normalized
+from bayplan.framework.events import ActionType, ClusterEvent, QueueingHint
+from bayplan.framework.filtering import FilterOutcome
+from bayplan.framework.interface import (
+    CycleState,
+    EnqueueExtensions,
+    FilterPlugin,
+    Handle,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    ScorePlugin,
+)
+from bayplan.framework.status import SKIP, Code, Status
+from bayplan.state.cache import Cache
+from bayplan.state.nodes import NodeView
+from bayplan.state.pods import PodInfo, pod_info
+
+#: The plugins tested with this kit ask their handle for nothing.
+NO_HANDLE = cast(Handle, None)
+
+
+def pod(
+    name: str = "p", labels: dict[str, str] | None = None, namespace: str = "default", **spec: Any
+) -> PodInfo:
+    metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "labels": labels}
+    found = decode(POD, {"metadata": metadata, "spec": spec})
+    assert isinstance(found, Pod)
+    return pod_info(found)
+
+
+def node(name: str = "n1", labels: dict[str, str] | None = None, **spec: Any) -> Node:
+    found = decode(NODE, {"metadata": {"name": name, "labels": labels}, "spec": spec})
+    assert isinstance(found, Node)
+    return found
+
+
+def lent(nodes: Iterable[Node]) -> NodeView:
+    """All of them, as a cycle sees them."""
+    cache = Cache()
+    for each in nodes:
+        cache.add_node(each)
+    return cache.lend().nodes
+
+
+# ---- Filter --------------------------------------------------------------------------------
+
+
+def asked(plugin: PreFilterPlugin, pod: PodInfo, nodes: NodeView) -> frozenset[str] | Status | None:
+    """What PreFilter answers: names of nodes, a status, or None for all nodes."""
+    answer = plugin.pre_filter(CycleState(), pod, nodes)
+    return answer.node_names if isinstance(answer, PreFilterResult) else answer
+
+
+def rejected(
+    plugin: FilterPlugin, pod: PodInfo, nodes: NodeView
+) -> dict[str, tuple[Code, tuple[str, ...]]]:
+    """Rejected node → code and reasons; nothing where PreFilter skipped."""
+    if isinstance(plugin, PreFilterPlugin) and asked(plugin, pod, nodes) is SKIP:
+        return {}
+    outcome = FilterOutcome(nodes, np.ones(len(nodes), np.bool_))
+    outcome.add(plugin.name, plugin.filter(CycleState(), pod, nodes, outcome.feasible))
+    assert outcome.error is None
+    statuses = outcome.node_to_status().for_each_explicit_node()
+    return {name: (status.code, status.reasons) for name, status in statuses}
+
+
+def unresolvable(names: Iterable[str], reason: str) -> dict[str, tuple[Code, tuple[str, ...]]]:
+    return dict.fromkeys(names, (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,)))
+
+
+def refuses_alike_by_rows(
+    plugin: FilterPlugin, pod: PodInfo, nodes: NodeView, positions: Sequence[int]
+) -> bool:
+    """Whether some nodes alone are answered as among all others."""
+    some = nodes.take(positions)
+    chosen, everywhere = set(some.names()), rejected(plugin, pod, nodes)
+    alone = rejected(plugin, pod, some)
+    return alone == {name: said for name, said in everywhere.items() if name in chosen}
+
+
+# ---- Score ---------------------------------------------------------------------------------
+
+
+def scored(plugin: ScorePlugin, pod: PodInfo, nodes: NodeView) -> dict[str, int] | None:
+    """Raw scores; None where PreScore skipped."""
+    state = CycleState()
+    if isinstance(plugin, PreScorePlugin):
+        status = plugin.pre_score(state, pod, nodes)
+        if status is SKIP:
+            return None
+        assert status is None, status
+    scores = plugin.score(state, pod, nodes)
+    assert scores.dtype == np.int64
+    return dict(zip(nodes.names(), scores.tolist(), strict=True))
+
+
+def normalized_scores(plugin: ScorePlugin, pod: PodInfo, nodes: NodeView) -> dict[str, int]:
+    raw = plugin.score(CycleState(), pod, nodes)
+    final = normalized(plugin.normalizer, raw)
+    return dict(zip(nodes.names(), final.tolist(), strict=True))
+
+
+def scores_alike_by_rows(
+    plugin: ScorePlugin, pod: PodInfo, nodes: NodeView, positions: Sequence[int]
+) -> bool:
+    some = nodes.take(positions)
+    everywhere, alone = scored(plugin, pod, nodes), scored(plugin, pod, some)
+    if everywhere is None or alone is None:
+        return everywhere is alone
+    return alone == {name: everywhere[name] for name in some.names()}
+
+
+# ---- hints ---------------------------------------------------------------------------------
+
+
+def registered(plugin: EnqueueExtensions) -> list[tuple[str, str, bool]]:
+    """(resource, actions, whether there is a hint) of each event."""
+    entries = plugin.events_to_register()
+    return [(e.event.resource, str(e.event.action), e.hint is not None) for e in entries]
+
+
+def hint(
+    plugin: EnqueueExtensions, event: tuple[str, ActionType], pod: PodInfo, old: Any, new: Any
+) -> QueueingHint | None:
+    """What the plugin says to an event; None where it does not wait for such."""
+    for entry in plugin.events_to_register():
+        if entry.event.match(ClusterEvent(*event)):
+            return QueueingHint.QUEUE if entry.hint is None else entry.hint(pod, old, new)
+    return None

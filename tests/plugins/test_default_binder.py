@@ -1,0 +1,128 @@
+"""DefaultBinder: what is written, and what is made of an answer that never came."""
+
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+import pytest
+
+from bayplan.api.objects import POD, Pod, decode
+from bayplan.framework.interface import CycleState
+from bayplan.framework.status import Code, Status
+from bayplan.plugins.default_binder import READ_BACK_DELAYS_SECONDS, DefaultBinder
+from bayplan.ports import ApiError, ConflictError, NotFoundError, OutcomeUnknownError
+from bayplan.state.pods import PodInfo
+from tests.plugins.row_kit import NO_HANDLE, pod
+
+UNKNOWN = OutcomeUnknownError("connection reset")
+BUSY = ApiError(429, "TooManyRequests", "try again")
+
+
+class Port:
+    """An API server with answers laid out beforehand; it notes what it was asked."""
+
+    def __init__(
+        self, bind: Exception | None = None, reads: Sequence[Pod | Exception] = ()
+    ) -> None:
+        self.bind_answer = bind
+        self.reads = list(reads)
+        self.bound: list[tuple[str, str]] = []
+        self.slept_seconds: list[float] = []
+
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        self.bound.append((pod.key, node_name))
+        if self.bind_answer is not None:
+            raise self.bind_answer
+
+    async def get_pod(self, namespace: str, name: str) -> Pod:
+        assert (namespace, name) == ("default", "p")
+        answer = self.reads.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any]) -> None:
+        raise AssertionError("a binder patches nothing")
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept_seconds.append(seconds)
+
+
+def done(coroutine: Coroutine[Any, Any, Status | None]) -> Status | None:
+    """Run to the end what waits for nothing outside."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        return stop.value
+    raise AssertionError("it waits")
+
+
+def bind(port: Port) -> Status | None:
+    return done(DefaultBinder(None, NO_HANDLE).bind(CycleState(), pod(), "n1", port))
+
+
+def stored(node_name: str | None = None, uid: str = "uid-p") -> Pod:
+    """The pod as the API has it."""
+    metadata = {"name": "p", "namespace": "default", "uid": uid}
+    found = decode(POD, {"metadata": metadata, "spec": {"nodeName": node_name}})
+    assert isinstance(found, Pod)
+    return found
+
+
+def test_a_binding_that_is_written_is_success() -> None:
+    port = Port()
+    assert bind(port) is None
+    assert port.bound == [("default/p", "n1")]
+
+
+@pytest.mark.parametrize("problem", [ConflictError("already bound"), NotFoundError("no such pod")])
+def test_what_the_server_refuses_is_an_error_in_its_words(problem: ApiError) -> None:
+    status = bind(Port(problem))
+    assert status is not None
+    assert (status.code, status.reasons, status.error) == (Code.ERROR, (str(problem),), problem)
+
+
+def test_without_an_answer_a_pod_found_on_its_node_is_bound() -> None:
+    assert bind(Port(UNKNOWN, [stored("n1")])) is None
+
+
+@pytest.mark.parametrize(
+    ("read", "said"),
+    [
+        pytest.param(stored(), "no answer came and the pod is not bound", id="not bound"),
+        pytest.param(stored("n2"), "the pod is bound to n2", id="bound elsewhere"),
+        pytest.param(
+            stored("n1", "uid-q"), "another pod has its name, with uid uid-q", id="reborn"
+        ),
+        pytest.param(NotFoundError("no such pod"), "no such pod", id="deleted"),
+    ],
+)
+def test_without_an_answer_anything_else_is_an_error(read: Pod | Exception, said: str) -> None:
+    port = Port(UNKNOWN, [read])
+    status = bind(port)
+    assert status is not None
+    assert status.code is Code.ERROR
+    assert status.message.endswith(said)
+
+
+@pytest.mark.parametrize("trouble", [UNKNOWN, BUSY, ApiError(503, "Unavailable", "starting")])
+def test_reading_back_is_tried_again_with_growing_delay(trouble: Exception) -> None:
+    port = Port(UNKNOWN, [trouble, trouble, stored("n1")])
+    assert bind(port) is None
+    assert port.slept_seconds == list(READ_BACK_DELAYS_SECONDS[:2])
+    assert port.slept_seconds == sorted(port.slept_seconds)
+
+
+def test_reading_back_ends_some_time() -> None:
+    port = Port(UNKNOWN, [UNKNOWN] * (len(READ_BACK_DELAYS_SECONDS) + 1))
+    status = bind(port)
+    assert status is not None
+    assert status.code is Code.ERROR
+    assert status.message == "binding to n1: outcome unknown: connection reset"
+    assert port.slept_seconds == list(READ_BACK_DELAYS_SECONDS)
+
+
+@pytest.mark.parametrize("reads", [[stored()], [UNKNOWN, stored("n2")], [UNKNOWN] * 9])
+def test_a_binding_is_never_written_twice(reads: list[Pod | Exception]) -> None:
+    port = Port(UNKNOWN, reads)
+    bind(port)
+    assert len(port.bound) == 1

@@ -1,0 +1,477 @@
+"""NodeAffinity: against a plain restatement of the rules, and the corners one by one."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.framework.events import ActionType, QueueingHint
+from bayplan.framework.interface import CycleState
+from bayplan.framework.status import SKIP, Code, Status
+from bayplan.plugins.node_affinity import NodeAffinity, NodeAffinityArgs
+from bayplan.state.pods import PodInfo
+from tests.plugins.row_kit import (
+    NO_HANDLE,
+    asked,
+    hint,
+    lent,
+    node,
+    normalized_scores,
+    pod,
+    refuses_alike_by_rows,
+    registered,
+    rejected,
+    scored,
+    scores_alike_by_rows,
+    unresolvable,
+)
+
+NO_MATCH = "node(s) didn't match Pod's node affinity/selector"
+NO_ADDED_MATCH = "node(s) didn't match scheduler-enforced node affinity"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def plugin(required: Any = None, preferred: Any = None) -> NodeAffinity:
+    """With addedAffinity of these terms."""
+    if required is None and preferred is None:
+        return NodeAffinity(None, NO_HANDLE)
+    args = msgspec.convert({"addedAffinity": rules(required, preferred)}, NodeAffinityArgs)
+    assert not list(args.problems())
+    return NodeAffinity(args, NO_HANDLE)
+
+
+def rules(required: Any = None, preferred: Any = None) -> dict[str, Any]:
+    selector = None if required is None else {"nodeSelectorTerms": required}
+    return {REQUIRED: selector, PREFERRED: preferred}
+
+
+def wanting(required: Any = None, preferred: Any = None, **spec: Any) -> PodInfo:
+    """A pod with node affinity of these terms."""
+    return pod(affinity={"nodeAffinity": rules(required, preferred)}, **spec)
+
+
+def condition(key: str, operator: str, *values: str) -> dict[str, Any]:
+    return {"key": key, "operator": operator, "values": list(values)}
+
+
+def labelled(*conditions: dict[str, Any]) -> dict[str, Any]:
+    return {"matchExpressions": list(conditions)}
+
+
+def named(*names: str, operator: str = "In") -> dict[str, Any]:
+    return {"matchFields": [condition("metadata.name", operator, name) for name in names]}
+
+
+BROKEN = labelled(condition("a", "In", "no value!"))
+ZONE_A, ZONE_B = labelled(condition("zone", "In", "a")), labelled(condition("zone", "In", "b"))
+
+
+# ---- the rules, said plainly ---------------------------------------------------------------
+
+
+def holds(wire: dict[str, Any], value: str | None) -> bool:
+    wanted = wire["values"]
+    match wire["operator"]:
+        case "In":
+            return value is not None and value in wanted
+        case "NotIn":
+            return value is None or value not in wanted
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case operator:
+            if value is None or not value.isdigit():
+                return False
+            return int(value) > int(wanted[0]) if operator == "Gt" else int(value) < int(wanted[0])
+
+
+def term_matches(term: dict[str, Any], name: str, labels: dict[str, str]) -> bool:
+    fields, expressions = term.get("matchFields", []), term.get("matchExpressions", [])
+    return (
+        bool(fields or expressions)
+        and all(holds(c, name) for c in fields)
+        and all(holds(c, labels.get(c["key"])) for c in expressions)
+    )
+
+
+def any_matches(terms: Any, name: str, labels: dict[str, str]) -> bool:
+    return terms is None or any(term_matches(term, name, labels) for term in terms)
+
+
+def points(preferred: Any, name: str, labels: dict[str, str]) -> int:
+    return sum(
+        each["weight"] * term_matches(each["preference"], name, labels) for each in preferred or ()
+    )
+
+
+KEYS, VALUES = st.sampled_from(["a", "b"]), st.sampled_from(["", "1", "2", "10", "x"])
+CONDITIONS = st.one_of(
+    st.builds(
+        lambda key, operator, values: condition(key, operator, *values),
+        KEYS,
+        st.sampled_from(["In", "NotIn"]),
+        st.lists(VALUES, min_size=1, max_size=5),
+    ),
+    st.builds(condition, KEYS, st.sampled_from(["Exists", "DoesNotExist"])),
+    st.builds(condition, KEYS, st.sampled_from(["Gt", "Lt"]), st.sampled_from(["1", "2"])),
+)
+FIELDS = st.builds(
+    condition,
+    st.just("metadata.name"),
+    st.sampled_from(["In", "NotIn"]),
+    st.sampled_from(["n0", "n1", "ghost"]),
+)
+TERMS = st.fixed_dictionaries(
+    {},
+    optional={
+        "matchExpressions": st.lists(CONDITIONS, max_size=2),
+        "matchFields": st.lists(FIELDS, max_size=2),
+    },
+)
+REQUIRED_TERMS = st.one_of(st.none(), st.lists(TERMS, max_size=3))
+PREFERRED_TERMS = st.one_of(
+    st.none(),
+    st.lists(
+        st.fixed_dictionaries({"weight": st.sampled_from([0, 1, 7, 100]), "preference": TERMS}),
+        max_size=3,
+    ),
+)
+LABELS = st.dictionaries(KEYS, VALUES)
+CLUSTERS = st.lists(LABELS, min_size=1, max_size=6).map(
+    lambda drawn: {f"n{i}": labels for i, labels in enumerate(drawn)}
+)
+POSITIONS = st.lists(st.integers(0, 5), unique=True)
+
+
+@given(CLUSTERS, REQUIRED_TERMS, REQUIRED_TERMS, st.one_of(st.none(), LABELS), POSITIONS)
+def test_it_rejects_exactly_the_nodes_that_do_not_match(
+    cluster: dict[str, dict[str, str]],
+    own: Any,
+    added: Any,
+    selector: dict[str, str] | None,
+    wanted: list[int],
+) -> None:
+    expected: dict[str, Any] = {}
+    for name, labels in cluster.items():
+        if not any_matches(added, name, labels):
+            expected |= unresolvable([name], NO_ADDED_MATCH)
+        elif not ((selector or {}).items() <= labels.items() and any_matches(own, name, labels)):
+            expected |= unresolvable([name], NO_MATCH)
+    nodes = lent(node(name, labels) for name, labels in cluster.items())
+    who, asked_plugin = wanting(own, nodeSelector=selector), plugin(added)
+    assert rejected(asked_plugin, who, nodes) == expected
+    positions = [p for p in wanted if p < len(nodes)]
+    assert refuses_alike_by_rows(asked_plugin, who, nodes, positions)
+
+
+@given(CLUSTERS, PREFERRED_TERMS, PREFERRED_TERMS, POSITIONS)
+def test_it_scores_the_weights_of_what_matches(
+    cluster: dict[str, dict[str, str]], own: Any, added: Any, wanted: list[int]
+) -> None:
+    nodes = lent(node(name, labels) for name, labels in cluster.items())
+    who, asked_plugin = wanting(preferred=own), plugin(preferred=added)
+    expected = {
+        name: points(own, name, labels) + points(added, name, labels)
+        for name, labels in cluster.items()
+    }
+    skipped = own is None and not added
+    assert scored(asked_plugin, who, nodes) == (None if skipped else expected)
+    positions = [p for p in wanted if p < len(nodes)]
+    assert scores_alike_by_rows(asked_plugin, who, nodes, positions)
+
+
+@given(CLUSTERS, REQUIRED_TERMS)
+def test_the_nodes_it_narrows_to_hold_every_node_that_matches(
+    cluster: dict[str, dict[str, str]], own: Any
+) -> None:
+    nodes = lent(node(name, labels) for name, labels in cluster.items())
+    answer = asked(plugin(), wanting(own), nodes)
+    matching = {name for name, labels in cluster.items() if any_matches(own, name, labels)}
+    if isinstance(answer, frozenset):
+        assert matching <= answer
+    elif isinstance(answer, Status) and answer is not SKIP:
+        assert not matching
+
+
+# ---- PreFilter -----------------------------------------------------------------------------
+
+NODES = [node("n1", {"zone": "a"}), node("n2", {"zone": "b"}), node("n3")]
+
+
+@pytest.mark.parametrize(
+    ("who", "skips"),
+    [
+        pytest.param(pod(), True, id="no affinity at all"),
+        pytest.param(wanting(preferred=[]), True, id="preferences demand nothing"),
+        pytest.param(pod(nodeSelector={}), False, id="an empty nodeSelector is one"),
+        pytest.param(pod(nodeSelector={"zone": "a"}), False, id="a nodeSelector"),
+        pytest.param(wanting([]), False, id="required affinity, though without terms"),
+    ],
+)
+def test_who_has_nothing_to_ask(who: PodInfo, skips: bool) -> None:
+    nodes = lent(NODES)
+    assert (asked(plugin(), who, nodes) is SKIP) is skips
+    assert asked(plugin([ZONE_A]), who, nodes) is not SKIP
+    assert (asked(plugin(None, [{"weight": 1}]), who, nodes) is SKIP) is skips
+
+
+def test_an_empty_node_selector_rejects_nobody() -> None:
+    assert rejected(plugin(), pod(nodeSelector={}), lent(NODES)) == {}
+
+
+@pytest.mark.parametrize(
+    ("terms", "narrowed"),
+    [
+        pytest.param([named("n1")], {"n1"}, id="one node"),
+        pytest.param([named("n1"), named("n2")], {"n1", "n2"}, id="terms are OR-ed"),
+        pytest.param([named("n1", "n1")], {"n1"}, id="conditions are AND-ed"),
+        pytest.param([named("n1"), named("n1", "n2")], {"n1"}, id="an impossible term adds none"),
+        pytest.param([named("ghost")], {"ghost"}, id="whether or not it exists"),
+        pytest.param([{**named("n1"), **ZONE_B}], {"n1"}, id="labels are looked at later"),
+        pytest.param([named("n1"), ZONE_B], None, id="a term that names none opens all"),
+        pytest.param([named("n1"), {}], None, id="an empty one too"),
+        pytest.param([named("n1", operator="NotIn")], None, id="NotIn names none"),
+        pytest.param([], None, id="no terms"),
+    ],
+)
+def test_terms_that_name_nodes_narrow_the_nodes(terms: Any, narrowed: set[str] | None) -> None:
+    assert asked(plugin(), wanting(terms), lent(NODES)) == narrowed
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        pytest.param([named("n1", "n2")], id="two names at once"),
+        pytest.param([{"matchFields": [condition("metadata.name", "In")]}], id="no name"),
+    ],
+)
+def test_terms_that_leave_no_node_conflict(terms: Any) -> None:
+    status = asked(plugin(), wanting(terms), lent(NODES))
+    assert isinstance(status, Status)
+    assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    assert status.reasons == ("pod affinity terms conflict",)
+
+
+# ---- Filter --------------------------------------------------------------------------------
+
+
+def test_terms_that_do_not_parse_match_nothing_and_say_nothing() -> None:
+    nodes = lent(NODES)
+    assert rejected(plugin(), wanting([BROKEN, ZONE_A]), nodes) == unresolvable(
+        ["n2", "n3"], NO_MATCH
+    )
+    assert len(rejected(plugin(), wanting([BROKEN]), nodes)) == 3
+
+
+def test_one_name_per_condition_is_what_parses() -> None:
+    two = {"matchFields": [condition("metadata.name", "In", "n1", "n2")]}
+    nodes = lent(NODES)
+    assert asked(plugin(), wanting([two]), nodes) == {"n1", "n2"}
+    assert len(rejected(plugin(), wanting([two]), nodes)) == 3
+
+
+def test_what_the_configuration_demands_is_asked_first() -> None:
+    found = rejected(plugin([ZONE_A]), pod(nodeSelector={"zone": "b"}), lent(NODES))
+    assert found == unresolvable(["n1"], NO_MATCH) | unresolvable(["n2", "n3"], NO_ADDED_MATCH)
+
+
+def test_it_answers_without_its_pre_filter() -> None:
+    """A profile may disable one extension point of a plugin."""
+    (rejection,) = plugin().filter(CycleState(), wanting([ZONE_A]), lent(NODES), None)  # type: ignore[arg-type]
+    assert rejection.rows.tolist() == [False, True, True]
+
+
+# ---- Score ---------------------------------------------------------------------------------
+
+
+def preferring(*weighted: tuple[int, Any]) -> PodInfo:
+    return wanting(preferred=[{"weight": w, "preference": term} for w, term in weighted])
+
+
+def test_scores_are_scaled_to_the_best_node() -> None:
+    who = preferring((4, ZONE_A), (1, ZONE_B))
+    assert normalized_scores(plugin(), who, lent(NODES)) == {"n1": 100, "n2": 25, "n3": 0}
+
+
+def test_an_empty_preference_matches_nothing() -> None:
+    assert scored(plugin(), preferring((5, {})), lent(NODES)) == {"n1": 0, "n2": 0, "n3": 0}
+
+
+def test_a_preference_that_does_not_parse_is_an_error() -> None:
+    status = plugin().pre_score(CycleState(), preferring((5, BROKEN)), lent(NODES))
+    assert status is not None
+    assert status.code is Code.ERROR
+    assert "no value!" in status.message
+
+
+def test_a_preference_without_weight_is_never_read() -> None:
+    assert scored(plugin(), preferring((0, BROKEN)), lent(NODES)) == {"n1": 0, "n2": 0, "n3": 0}
+
+
+def test_it_is_left_out_only_where_nobody_prefers_anything() -> None:
+    nodes = lent(NODES)
+    added = [{"weight": 0, "preference": ZONE_A}]
+    assert scored(plugin(), pod(), nodes) is None
+    assert scored(plugin(preferred=[]), pod(), nodes) is None
+    assert scored(plugin(), wanting(preferred=[]), nodes) is not None
+    assert scored(plugin(preferred=added), pod(), nodes) == {"n1": 0, "n2": 0, "n3": 0}
+
+
+# ---- args ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wire", "path"),
+    [
+        pytest.param({"addedAffinty": {}}, "addedAffinty", id="a misspelt argument"),
+        pytest.param({"addedAffinity": {"required": {}}}, "$.addedAffinity", id="in the affinity"),
+        pytest.param(
+            {"addedAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpression": []}]}}},
+            f"$.addedAffinity.{REQUIRED}.nodeSelectorTerms[0]",
+            id="in a term",
+        ),
+        pytest.param(
+            {"addedAffinity": {PREFERRED: [{"weight": 1, "preference": {"match": []}}]}},
+            f"$.addedAffinity.{PREFERRED}[0].preference",
+            id="in a preference",
+        ),
+        pytest.param(
+            {"addedAffinity": {REQUIRED: {"nodeSelectorTerms": [labelled({"key": "a", "op": 1})]}}},
+            "nodeSelectorTerms[0].matchExpressions[0]",
+            id="in a condition",
+        ),
+    ],
+)
+def test_args_that_nobody_knows_are_refused(wire: Any, path: str) -> None:
+    with pytest.raises(msgspec.ValidationError) as caught:
+        msgspec.convert(wire, NodeAffinityArgs)
+    assert path in str(caught.value)
+
+
+def test_args_that_do_not_parse_are_named_by_their_path() -> None:
+    preferred = [{"weight": 0, "preference": BROKEN}, {"weight": 1, "preference": BROKEN}]
+    wire = {"addedAffinity": rules([ZONE_A, BROKEN, {}], preferred)}
+    said = "'no value!' is no label value; wanted a node selector term"
+    assert list(msgspec.convert(wire, NodeAffinityArgs).problems()) == [
+        (f"addedAffinity.{REQUIRED}.nodeSelectorTerms[1]", said),
+        (f"addedAffinity.{PREFERRED}[1]", said),
+    ]
+
+
+def test_without_args_nothing_is_added() -> None:
+    assert not list(NodeAffinityArgs().problems())
+    nothing = msgspec.convert({"addedAffinity": {REQUIRED: None}}, NodeAffinityArgs)
+    assert asked(NodeAffinity(nothing, NO_HANDLE), pod(), lent(NODES)) is SKIP
+
+
+# ---- hints ---------------------------------------------------------------------------------
+
+QUEUE, QUEUE_SKIP = QueueingHint.QUEUE, QueueingHint.QUEUE_SKIP
+IN_A, IN_B = node("n1", {"zone": "a"}), node("n1", {"zone": "b"})
+
+
+def test_what_it_waits_for() -> None:
+    assert registered(plugin()) == [("Node", "Add|UpdateNodeLabel", True)]
+
+
+@pytest.mark.parametrize(
+    ("added", "old", "new", "expected"),
+    [
+        pytest.param(None, None, IN_A, QUEUE, id="a matching node was added"),
+        pytest.param(None, None, IN_B, QUEUE_SKIP, id="another node was added"),
+        pytest.param(None, IN_B, IN_A, QUEUE, id="it begins to match"),
+        pytest.param(None, IN_A, IN_A, QUEUE_SKIP, id="it matched before"),
+        pytest.param(None, IN_A, IN_B, QUEUE_SKIP, id="it matches no longer"),
+        pytest.param([ZONE_B], IN_B, IN_A, QUEUE_SKIP, id="what is added does not match"),
+        pytest.param([ZONE_A], IN_B, IN_A, QUEUE, id="both begin to match"),
+    ],
+)
+def test_which_nodes_are_worth_another_attempt(
+    added: Any, old: Any, new: Any, expected: QueueingHint
+) -> None:
+    action = ActionType.ADD if old is None else ActionType.UPDATE_NODE_LABEL
+    for who in (wanting([ZONE_A]), pod(nodeSelector={"zone": "a"})):
+        assert hint(plugin(added), ("Node", action), who, old, new) is expected
+
+
+def test_a_node_that_only_begins_to_match_what_is_added_is_worth_it() -> None:
+    """Different from upstream on purpose: the pod would wait for the five-minute flush."""
+    old, new = node("n1", {"zone": "a"}), node("n1", {"zone": "a", "pool": "x"})
+    added = plugin([labelled(condition("pool", "Exists"))])
+    event = ("Node", ActionType.UPDATE_NODE_LABEL)
+    assert hint(added, event, wanting([ZONE_A]), old, new) is QUEUE
+    assert hint(added, event, wanting([ZONE_A]), new, new) is QUEUE_SKIP
+
+
+@pytest.mark.parametrize(
+    ("who", "expected"),
+    [
+        pytest.param(wanting([BROKEN]), QUEUE, id="upstream's hint fails, which is Queue"),
+        pytest.param(wanting([BROKEN, ZONE_A]), QUEUE_SKIP, id="another term settles it"),
+        pytest.param(
+            wanting([BROKEN], nodeSelector={"zone": "b"}), QUEUE_SKIP, id="the selector too"
+        ),
+    ],
+)
+def test_terms_that_do_not_parse_leave_the_hint_in_doubt(
+    who: PodInfo, expected: QueueingHint
+) -> None:
+    event = ("Node", ActionType.UPDATE_NODE_LABEL)
+    assert hint(plugin(), event, who, IN_A, IN_A) is expected
+
+
+# ---- signature -----------------------------------------------------------------------------
+
+TWO = labelled(condition("a", "In", "1"), condition("b", "Exists"))
+OWT = labelled(condition("b", "Exists"), condition("a", "In", "1"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "equal"),
+    [
+        pytest.param(pod("a", priority=1), pod("b", {"x": "y"}), True, id="name, labels, priority"),
+        pytest.param(
+            pod(nodeSelector={"a": "1", "b": "2"}),
+            pod(nodeSelector={"b": "2", "a": "1"}),
+            True,
+            id="a map has no order",
+        ),
+        pytest.param(wanting([TWO, ZONE_A]), wanting([ZONE_A, OWT]), True, id="nor do conditions"),
+        pytest.param(
+            wanting([labelled(condition("a", "In", "1", "2"))]),
+            wanting([labelled(condition("a", "In", "2", "1"))]),
+            True,
+            id="nor do values",
+        ),
+        pytest.param(
+            preferring((1, ZONE_A), (2, ZONE_B)),
+            preferring((2, ZONE_B), (1, ZONE_A)),
+            True,
+            id="nor do preferences",
+        ),
+        pytest.param(pod(nodeSelector={"a": "1"}), pod(), False, id="a selector"),
+        pytest.param(wanting([ZONE_A]), wanting([ZONE_B]), False, id="a required term"),
+        pytest.param(wanting([]), pod(), False, id="required terms, though none"),
+        pytest.param(preferring((1, ZONE_A)), preferring((2, ZONE_A)), False, id="a weight"),
+        pytest.param(
+            preferring((1, ZONE_A)),
+            preferring((1, ZONE_A), (1, ZONE_A)),
+            False,
+            id="a preference counts as often as it is said",
+        ),
+        pytest.param(wanting([named("n1")]), wanting([named("n2")]), False, id="a name"),
+    ],
+)
+def test_signatures_are_equal_where_the_demands_are(
+    one: PodInfo, other: PodInfo, equal: bool
+) -> None:
+    assert (plugin().sign_pod(one) == plugin().sign_pod(other)) is equal
+
+
+def test_what_is_added_leaves_pods_signed() -> None:
+    assert plugin([ZONE_A], [{"weight": 1}]).sign_pod(pod()) == plugin().sign_pod(pod())
+    assert plugin().sign_pod(pod()) is not None

@@ -1,0 +1,111 @@
+"""NodeUnschedulable: cordoned nodes, and who may go there all the same."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.framework.events import ActionType, QueueingHint
+from bayplan.plugins.node_unschedulable import NodeUnschedulable
+from tests.plugins.row_kit import (
+    NO_HANDLE,
+    asked,
+    hint,
+    lent,
+    node,
+    pod,
+    refuses_alike_by_rows,
+    registered,
+    rejected,
+    unresolvable,
+)
+
+PLUGIN = NodeUnschedulable(None, NO_HANDLE)
+REASON = "node(s) were unschedulable"
+KEY = "node.kubernetes.io/unschedulable"
+NODES = [node("open"), node("cordoned", unschedulable=True), node("again", unschedulable=False)]
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "tolerated"),
+    [
+        pytest.param(None, False, id="none"),
+        pytest.param([{"key": KEY, "operator": "Exists"}], True, id="the key"),
+        pytest.param([{"key": KEY, "effect": "NoSchedule"}], True, id="the taint as it is"),
+        pytest.param([{"operator": "Exists"}], True, id="everything"),
+        pytest.param([{"key": KEY, "value": "x"}], False, id="the taint has no value"),
+        pytest.param([{"key": KEY, "effect": "NoExecute"}], False, id="another effect"),
+        pytest.param([{"key": "x", "operator": "Exists"}], False, id="another key"),
+    ],
+)
+def test_who_may_go_to_a_cordoned_node(tolerations: Any, tolerated: bool) -> None:
+    found = rejected(PLUGIN, pod(tolerations=tolerations), lent(NODES))
+    assert found == ({} if tolerated else unresolvable(["cordoned"], REASON))
+
+
+def test_it_is_asked_for_every_pod_and_narrows_nothing() -> None:
+    assert asked(PLUGIN, pod(), lent(NODES)) is None
+
+
+@given(
+    st.lists(st.booleans(), min_size=1, max_size=8),
+    st.booleans(),
+    st.lists(st.integers(0, 7), unique=True),
+)
+def test_every_cordoned_node_and_no_other(
+    cordoned: list[bool], tolerated: bool, wanted: list[int]
+) -> None:
+    nodes = lent(node(f"n{i}", unschedulable=closed) for i, closed in enumerate(cordoned))
+    who = pod(tolerations=[{"key": KEY, "operator": "Exists"}] if tolerated else [])
+    expected = [f"n{i}" for i, closed in enumerate(cordoned) if closed and not tolerated]
+    assert rejected(PLUGIN, who, nodes) == unresolvable(expected, REASON)
+    assert refuses_alike_by_rows(PLUGIN, who, nodes, [p for p in wanted if p < len(nodes)])
+
+
+# ---- hints ---------------------------------------------------------------------------------
+
+OPEN, CLOSED = node(), node(unschedulable=True)
+QUEUE, QUEUE_SKIP = QueueingHint.QUEUE, QueueingHint.QUEUE_SKIP
+
+
+def test_what_it_waits_for() -> None:
+    assert registered(PLUGIN) == [
+        ("Node", "Add|UpdateNodeTaint", True),
+        ("TargetPod", "UpdatePodToleration", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        pytest.param(None, OPEN, QUEUE, id="a schedulable node was added"),
+        pytest.param(None, CLOSED, QUEUE_SKIP, id="a cordoned node was added"),
+        pytest.param(CLOSED, OPEN, QUEUE, id="uncordoned"),
+        pytest.param(OPEN, CLOSED, QUEUE_SKIP, id="cordoned"),
+        pytest.param(OPEN, OPEN, QUEUE_SKIP, id="schedulable before and after"),
+        pytest.param(CLOSED, CLOSED, QUEUE_SKIP, id="cordoned before and after"),
+    ],
+)
+def test_which_nodes_are_worth_another_attempt(old: Any, new: Any, expected: QueueingHint) -> None:
+    action = ActionType.ADD if old is None else ActionType.UPDATE_NODE_TAINT
+    assert hint(PLUGIN, ("Node", action), pod(), old, new) is expected
+
+
+@pytest.mark.parametrize(("key", "expected"), [(KEY, QUEUE), ("other", QUEUE_SKIP)])
+def test_its_own_new_toleration_helps_if_it_is_that_one(key: str, expected: QueueingHint) -> None:
+    new = pod(tolerations=[{"key": key, "operator": "Exists"}])
+    event = ("TargetPod", ActionType.UPDATE_POD_TOLERATION)
+    assert hint(PLUGIN, event, new, pod(), new) is expected
+
+
+# ---- signature -----------------------------------------------------------------------------
+
+
+def test_the_signature_is_whether_the_taint_is_tolerated() -> None:
+    foreign = pod(tolerations=[{"key": "x", "operator": "Exists"}])
+    tolerating = pod(tolerations=[{"key": KEY, "operator": "Exists"}])
+    everything = pod(tolerations=[{"operator": "Exists"}])
+    assert PLUGIN.sign_pod(foreign) == PLUGIN.sign_pod(pod())
+    assert PLUGIN.sign_pod(tolerating) != PLUGIN.sign_pod(pod())
+    assert PLUGIN.sign_pod(tolerating) == PLUGIN.sign_pod(everything)

@@ -1,0 +1,57 @@
+"""PrioritySort: who is tried first."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.framework.interface import QueuedPodInfo
+from bayplan.plugins.priority_sort import PrioritySort
+from tests.plugins.row_kit import NO_HANDLE, pod
+
+PLUGIN = PrioritySort(None, NO_HANDLE)
+
+
+def queued(
+    name: str, *, priority: int | None = None, at: float = 0.0, sequence: int = 0
+) -> QueuedPodInfo:
+    return QueuedPodInfo(pod(name, priority=priority), at, sequence)
+
+
+def order(*entries: QueuedPodInfo) -> list[str]:
+    return [entry.pod.name for entry in sorted(entries, key=PLUGIN.key)]
+
+
+def test_the_higher_priority_goes_first_however_late_it_came() -> None:
+    assert order(queued("low", priority=-1), queued("high", priority=5, at=9.0)) == ["high", "low"]
+
+
+def test_no_priority_is_zero() -> None:
+    found = order(queued("none"), queued("below", priority=-1), queued("above", priority=1))
+    assert found == ["above", "none", "below"]
+
+
+def test_among_equals_the_earlier_goes_first_and_then_the_one_that_came_first() -> None:
+    found = order(
+        queued("second", at=1.0, sequence=7), queued("first", at=1.0, sequence=6), queued("zeroth")
+    )
+    assert found == ["zeroth", "first", "second"]
+
+
+ENTRIES = st.builds(
+    lambda priority, at, sequence: queued("p", priority=priority, at=at, sequence=sequence),
+    st.one_of(st.none(), st.integers(-2, 2)),
+    st.sampled_from([0.0, 0.5, 1.0]),
+    st.integers(0, 2),
+)
+
+
+@given(ENTRIES, ENTRIES)
+def test_the_key_orders_as_upstreams_less_does(one: QueuedPodInfo, other: QueuedPodInfo) -> None:
+    less = one.priority > other.priority or (
+        one.priority == other.priority and one.timestamp_seconds < other.timestamp_seconds
+    )
+    if less:
+        assert PLUGIN.key(one) < PLUGIN.key(other)
+    elif PLUGIN.key(one) < PLUGIN.key(other):
+        tied = (one.priority, one.timestamp_seconds) == (other.priority, other.timestamp_seconds)
+        assert tied
+        assert one.sequence < other.sequence

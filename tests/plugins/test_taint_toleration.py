@@ -1,0 +1,226 @@
+"""TaintToleration: against a plain restatement, and the examples everybody expects."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.api.objects import Node
+from bayplan.framework.events import ActionType, QueueingHint
+from bayplan.plugins.taint_toleration import TaintToleration
+from bayplan.state.cache import Cache
+from bayplan.state.pods import PodInfo
+from tests.plugins.row_kit import (
+    NO_HANDLE,
+    asked,
+    hint,
+    lent,
+    node,
+    normalized_scores,
+    pod,
+    refuses_alike_by_rows,
+    registered,
+    rejected,
+    scored,
+    scores_alike_by_rows,
+    unresolvable,
+)
+
+PLUGIN = TaintToleration(None, NO_HANDLE)
+REASON = "node(s) had untolerated taint(s)"
+
+
+def taint(key: str, effect: str = "NoSchedule", value: str | None = None) -> dict[str, Any]:
+    return {"key": key, "value": value, "effect": effect}
+
+
+# ---- the rule, said plainly ----------------------------------------------------------------
+
+
+def covers(toleration: dict[str, Any], each: dict[str, Any]) -> bool:
+    if toleration.get("effect") not in (None, "", each["effect"]):
+        return False
+    if toleration.get("key") not in (None, "", each["key"]):
+        return False
+    operator = toleration.get("operator") or "Equal"
+    same_value = (toleration.get("value") or "") == (each["value"] or "")
+    return operator == "Exists" or (operator == "Equal" and same_value)
+
+
+def untolerated(taints: list[Any], tolerations: list[Any], effects: set[str]) -> int:
+    return sum(
+        each["effect"] in effects and not any(covers(t, each) for t in tolerations)
+        for each in taints
+    )
+
+
+HARD, SOFT = {"NoSchedule", "NoExecute"}, {"PreferNoSchedule"}
+OPTIONAL = st.sampled_from([None, "", "a", "b"])
+TAINTS = st.builds(
+    taint,
+    st.sampled_from(["a", "b"]),
+    st.sampled_from(["NoSchedule", "NoExecute", "PreferNoSchedule", "Unheard"]),
+    OPTIONAL,
+)
+TOLERATIONS = st.fixed_dictionaries(
+    {
+        "key": OPTIONAL,
+        "operator": st.sampled_from([None, "", "Equal", "Exists", "Gt"]),
+        "value": OPTIONAL,
+        "effect": st.sampled_from([None, "", "NoSchedule", "PreferNoSchedule"]),
+    }
+)
+CLUSTERS = st.lists(st.lists(TAINTS, max_size=3), min_size=1, max_size=8)
+POSITIONS = st.lists(st.integers(0, 7), unique=True)
+
+
+@given(CLUSTERS, st.lists(TOLERATIONS, max_size=3), POSITIONS)
+def test_it_says_of_all_nodes_what_the_rule_says_of_each(
+    cluster: list[list[Any]], tolerations: list[Any], wanted: list[int]
+) -> None:
+    nodes = lent(node(f"n{i}", taints=taints) for i, taints in enumerate(cluster))
+    who, positions = pod(tolerations=tolerations), [p for p in wanted if p < len(nodes)]
+    hard = [f"n{i}" for i, each in enumerate(cluster) if untolerated(each, tolerations, HARD)]
+    assert rejected(PLUGIN, who, nodes) == unresolvable(hard, REASON)
+    assert scored(PLUGIN, who, nodes) == {
+        f"n{i}": untolerated(each, tolerations, SOFT) for i, each in enumerate(cluster)
+    }
+    assert refuses_alike_by_rows(PLUGIN, who, nodes, positions)
+    assert scores_alike_by_rows(PLUGIN, who, nodes, positions)
+
+
+# ---- examples ------------------------------------------------------------------------------
+
+
+def test_a_node_is_rejected_once_however_many_taints_it_has() -> None:
+    nodes = lent([node("n1", taints=[taint("a"), taint("b")]), node("n2")])
+    assert rejected(PLUGIN, pod(), nodes) == unresolvable(["n1"], REASON)
+
+
+def test_soft_taints_reject_nobody_and_the_fewest_are_the_best() -> None:
+    soft = [taint(key, "PreferNoSchedule") for key in "abcd"]
+    nodes = lent([node("n0"), node("n1", taints=soft[:1]), node("n4", taints=soft)])
+    assert rejected(PLUGIN, pod(), nodes) == {}
+    assert normalized_scores(PLUGIN, pod(), nodes) == {"n0": 100, "n1": 75, "n4": 0}
+
+
+def test_without_taints_every_node_is_as_good() -> None:
+    nodes = lent([node("n1"), node("n2")])
+    assert rejected(PLUGIN, pod(), nodes) == {}
+    assert scored(PLUGIN, pod(), nodes) == {"n1": 0, "n2": 0}
+    assert normalized_scores(PLUGIN, pod(), nodes) == {"n1": 100, "n2": 100}
+
+
+def test_it_is_asked_for_every_pod_and_narrows_nothing() -> None:
+    assert asked(PLUGIN, pod(), lent([node()])) is None
+
+
+# ---- what a pod's shape remembers ----------------------------------------------------------
+
+
+def refused(cache: Cache, who: PodInfo) -> set[str]:
+    snapshot = cache.lend()
+    found = set(rejected(PLUGIN, who, snapshot.nodes))
+    snapshot.end()
+    return found
+
+
+def test_taints_that_come_and_go_are_seen() -> None:
+    cache, who = Cache(), pod()
+    cache.add_node(node("n1"))
+    assert refused(cache, who) == set()
+    cache.update_node(node("n1", taints=[taint("a")]))
+    assert refused(cache, who) == {"n1"}
+    cache.add_node(node("n2", taints=[taint("b")]))
+    assert refused(cache, who) == {"n1", "n2"}
+    cache.update_node(node("n1"))
+    assert refused(cache, who) == {"n2"}
+
+
+def test_one_shape_in_two_clusters_does_not_mix_them_up() -> None:
+    who, one, other = pod(), Cache(), Cache()
+    one.add_node(node("n1", taints=[taint("a")]))
+    other.add_node(node("n1", taints=[taint("a", "PreferNoSchedule")]))
+    assert [refused(one, who), refused(other, who), refused(one, who)] == [{"n1"}, set(), {"n1"}]
+
+
+# ---- hints ---------------------------------------------------------------------------------
+
+QUEUE, QUEUE_SKIP = QueueingHint.QUEUE, QueueingHint.QUEUE_SKIP
+OPEN, CLOSED = node(), node(taints=[taint("a")])
+SOFTLY = node(taints=[taint("a", "PreferNoSchedule")])
+
+
+def test_what_it_waits_for() -> None:
+    assert registered(PLUGIN) == [
+        ("Node", "Add|UpdateNodeTaint", True),
+        ("TargetPod", "UpdatePodToleration", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        pytest.param(None, OPEN, QUEUE, id="a node without taints was added"),
+        pytest.param(None, SOFTLY, QUEUE, id="soft taints do not keep anybody out"),
+        pytest.param(None, CLOSED, QUEUE_SKIP, id="a tainted node was added"),
+        pytest.param(CLOSED, OPEN, QUEUE, id="the taint was removed"),
+        pytest.param(OPEN, SOFTLY, QUEUE_SKIP, id="it was open before"),
+        pytest.param(OPEN, CLOSED, QUEUE_SKIP, id="the taint was added"),
+        pytest.param(CLOSED, CLOSED, QUEUE_SKIP, id="tainted before and after"),
+        pytest.param(node(unschedulable=True), OPEN, QUEUE_SKIP, id="cordons are another's matter"),
+    ],
+)
+def test_which_nodes_are_worth_another_attempt(
+    old: Node | None, new: Node, expected: QueueingHint
+) -> None:
+    action = ActionType.ADD if old is None else ActionType.UPDATE_NODE_TAINT
+    assert hint(PLUGIN, ("Node", action), pod(), old, new) is expected
+
+
+def test_a_tainted_node_is_worth_it_for_who_tolerates_it() -> None:
+    who = pod(tolerations=[{"key": "a", "operator": "Exists"}])
+    assert hint(PLUGIN, ("Node", ActionType.ADD), who, None, CLOSED) is QUEUE
+
+
+def test_any_new_toleration_of_its_own_is_worth_it() -> None:
+    event = ("TargetPod", ActionType.UPDATE_POD_TOLERATION)
+    assert hint(PLUGIN, event, pod(), pod(), pod()) is QUEUE
+
+
+# ---- signature -----------------------------------------------------------------------------
+
+A, B = {"key": "a", "operator": "Exists"}, {"key": "b", "value": "1"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "equal"),
+    [
+        pytest.param([A, B], [B, A], True, id="in any order"),
+        pytest.param([A, A], [A], True, id="said twice"),
+        pytest.param([B], [{**B, "operator": "Equal"}], True, id="Equal is the default"),
+        pytest.param([A], [{**A, "value": "x"}], True, id="Exists looks at no value"),
+        pytest.param([A], [{**A, "effect": ""}], True, id="no effect is every effect"),
+        pytest.param([A], [{**A, "tolerationSeconds": 5}], True, id="eviction is no matter here"),
+        pytest.param([A], [], False, id="one more"),
+        pytest.param([B], [{**B, "value": "2"}], False, id="another value"),
+        pytest.param([A], [{**A, "effect": "NoExecute"}], False, id="one effect only"),
+    ],
+)
+def test_signatures_are_equal_where_the_matching_is(
+    one: list[Any], other: list[Any], equal: bool
+) -> None:
+    found = PLUGIN.sign_pod(pod(tolerations=one)) == PLUGIN.sign_pod(pod(tolerations=other))
+    assert found is equal
+
+
+@given(CLUSTERS, st.lists(TOLERATIONS, max_size=3), st.lists(TOLERATIONS, max_size=3))
+def test_equal_signatures_mean_equal_answers(
+    cluster: list[list[Any]], one: list[Any], other: list[Any]
+) -> None:
+    pods = pod(tolerations=one), pod(tolerations=[*reversed(one), *other])
+    nodes = lent(node(f"n{i}", taints=taints) for i, taints in enumerate(cluster))
+    if PLUGIN.sign_pod(pods[0]) == PLUGIN.sign_pod(pods[1]):
+        assert rejected(PLUGIN, pods[0], nodes) == rejected(PLUGIN, pods[1], nodes)
+        assert scored(PLUGIN, pods[0], nodes) == scored(PLUGIN, pods[1], nodes)
