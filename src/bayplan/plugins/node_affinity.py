@@ -294,7 +294,7 @@ def _any_of(terms: Sequence[NodeTerm], nodes: NodeView) -> Mask:
         return np.zeros(len(nodes), np.bool_)
     matching = nodes.matching_term(terms[0])
     for term in terms[1:]:
-        matching |= nodes.matching_term(term)
+        matching = matching | nodes.matching_term(term)
     return matching
 
 
