@@ -1,0 +1,1 @@
+"""Adapters: what stands behind the ports. They do not know the engine."""

@@ -1,0 +1,250 @@
+"""What the API server fills in: the defaults of v1.37's types and of its built-in admission.
+
+The engine never fills in anything; it reads what is there. Defaults of types are set whenever an
+object is written, those of admission when a pod is created. Filled in is what a scheduler or one
+of its plugins can see; nothing here makes an invalid object valid.
+
+Where this differs from upstream, on purpose: a pod without terminationGracePeriodSeconds gets 0
+(upstream 30), so that time passes in a simulation only where it is asked to; a priority that is
+given is kept (upstream refuses one that differs from its class), so that a pod needs no class to
+be important and one from another cluster stays what it was.
+
+Sources: pkg/apis/core/v1/defaults.go, pkg/registry/core/pod/strategy.go (PrepareForCreate),
+plugin/pkg/admission/{defaulttolerationseconds,podtopologylabels}.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from bayplan.adapters.object_names import Content
+from bayplan.api.objects import NAMESPACE, NODE, POD, Pod, decode
+from bayplan.api.pod_requests import CPU, is_pod_level, requested
+
+#: Upstream has 30; see above.
+GRACE_PERIOD_SECONDS = 0
+TOLERATION_SECONDS = 300
+NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
+TOPOLOGY_LABELS = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
+
+_GATED: Content = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+_DEFAULT_TOLERATIONS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+
+
+def defaulted(kind: str, content: Content) -> Content:
+    """The defaults of the type, at every write. The content decodes; it is not changed."""
+    fill_in = _DEFAULTS.get(kind)
+    return content if fill_in is None else fill_in(content)
+
+
+# ---- pods: defaults of the type -------------------------------------------------------------
+
+
+def _pod(pod: Content) -> Content:
+    spec: Content = {
+        "restartPolicy": "Always",
+        "schedulerName": "default-scheduler",
+        **_given(pod.get("spec") or {}),
+    }
+    grace = spec.get("terminationGracePeriodSeconds", GRACE_PERIOD_SECONDS)
+    spec["terminationGracePeriodSeconds"] = 1 if grace < 0 else grace
+    on_host = bool(spec.get("hostNetwork"))
+    for name in ("containers", "initContainers"):
+        if spec.get(name):
+            spec[name] = [_container(one, on_host) for one in spec[name]]
+    return {**pod, "spec": spec}
+
+
+def _given(members: Content) -> Content:
+    """Without what is null or an empty string: both mean absent where a default exists."""
+    return {name: value for name, value in members.items() if value is not None and value != ""}
+
+
+def _container(container: Content, on_host: bool) -> Content:
+    filled = dict(container)
+    resources = container.get("resources") or {}
+    limits = resources.get("limits")
+    if limits:
+        requests = {**limits, **(resources.get("requests") or {})}
+        filled["resources"] = {**resources, "requests": requests}
+    if container.get("ports"):
+        filled["ports"] = [_port(one, on_host) for one in container["ports"]]
+    return filled
+
+
+def _port(port: Content, on_host: bool) -> Content:
+    filled: Content = {"protocol": "TCP", **_given(port)}
+    if on_host and not filled.get("hostPort") and "containerPort" in filled:
+        filled["hostPort"] = filled["containerPort"]
+    return filled
+
+
+# ---- other kinds ----------------------------------------------------------------------------
+
+
+def _node(node: Content) -> Content:
+    status = node.get("status") or {}
+    if status.get("allocatable") is not None or status.get("capacity") is None:
+        return node
+    return {**node, "status": {**status, "allocatable": dict(status["capacity"])}}
+
+
+def _namespace(namespace: Content) -> Content:
+    meta = namespace["metadata"]
+    labels = {**(meta.get("labels") or {}), NAMESPACE_NAME_LABEL: meta["name"]}
+    return {**namespace, "metadata": {**meta, "labels": labels}}
+
+
+_DEFAULTS: Mapping[str, Callable[[Content], Content]] = {
+    POD: _pod,
+    NODE: _node,
+    NAMESPACE: _namespace,
+}
+
+
+# ---- pods: what their creation adds ---------------------------------------------------------
+
+
+def created_pod(pod: Content) -> Content:
+    """What a pod gets once, when it is created: all but its priority and what its node gives it.
+
+    The pod has the defaults of its type.
+    """
+    spec = dict(pod["spec"])
+    spec["tolerations"] = _tolerations(spec.get("tolerations") or [])
+    labels = (pod.get("metadata") or {}).get("labels") or {}
+    if spec.get("affinity"):
+        spec["affinity"] = _affinity(spec["affinity"], labels)
+    if spec.get("topologySpreadConstraints"):
+        spec["topologySpreadConstraints"] = [
+            _with_label_keys(one, labels) for one in spec["topologySpreadConstraints"]
+        ]
+    if spec.get("resources"):
+        spec["resources"] = _pod_level_resources(pod)
+    return {**pod, "spec": spec}
+
+
+def _tolerations(given: list[Content]) -> list[Content]:
+    """A node that is not ready, or not heard of, is put up with for five minutes.
+
+    Added unless the pod says something about that taint itself. It concerns NoExecute only, which
+    a cordon or a full disk does not set, and so rarely decides where a pod goes.
+    """
+    return given + [
+        {
+            "key": key,
+            "operator": "Exists",
+            "effect": "NoExecute",
+            "tolerationSeconds": TOLERATION_SECONDS,
+        }
+        for key in _DEFAULT_TOLERATIONS
+        if not any(_speaks_of(one, key) for one in given)
+    ]
+
+
+def _speaks_of(toleration: Content, key: str) -> bool:
+    return (toleration.get("key") or key) == key and (
+        toleration.get("effect") or "NoExecute"
+    ) == "NoExecute"
+
+
+def _affinity(affinity: Content, labels: Mapping[str, str]) -> Content:
+    filled = dict(affinity)
+    for name in ("podAffinity", "podAntiAffinity"):
+        if affinity.get(name):
+            filled[name] = _pod_affinity(affinity[name], labels)
+    return filled
+
+
+def _pod_affinity(terms: Content, labels: Mapping[str, str]) -> Content:
+    filled = dict(terms)
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    preferred = "preferredDuringSchedulingIgnoredDuringExecution"
+    if terms.get(required):
+        filled[required] = [_with_label_keys(one, labels) for one in terms[required]]
+    if terms.get(preferred):
+        filled[preferred] = [
+            {**one, "podAffinityTerm": _with_label_keys(one.get("podAffinityTerm") or {}, labels)}
+            for one in terms[preferred]
+        ]
+    return filled
+
+
+def _with_label_keys(term: Content, labels: Mapping[str, str]) -> Content:
+    """(mis)matchLabelKeys merged into the selector; a null selector selects nothing and stays.
+
+    What is merged already, in a pod read back from a cluster, is not merged again.
+    """
+    selector = term.get("labelSelector")
+    if selector is None:
+        return term
+    present = list(selector.get("matchExpressions") or [])
+    added = [
+        *_label_requirements(term.get("matchLabelKeys") or (), "In", labels),
+        *_label_requirements(term.get("mismatchLabelKeys") or (), "NotIn", labels),
+    ]
+    new = [one for one in added if one not in present]
+    if not new:
+        return term
+    return {**term, "labelSelector": {**selector, "matchExpressions": present + new}}
+
+
+def _label_requirements(
+    keys: Iterable[str], operator: str, labels: Mapping[str, str]
+) -> list[Content]:
+    return [
+        {"key": key, "operator": operator, "values": [labels[key]]} for key in keys if key in labels
+    ]
+
+
+def _pod_level_resources(pod: Content) -> Content:
+    """Requests of the pod as a whole: what its containers ask, else its own limit."""
+    resources = pod["spec"]["resources"]
+    limits = resources.get("limits") or {}
+    requests = dict(resources.get("requests") or {})
+    if not limits and not requests:
+        return resources
+    typed = decode(POD, {"spec": {**pod["spec"], "overhead": {}}})
+    assert isinstance(typed, Pod)
+    for name, amount in requested(typed, pod_level=False).items():
+        # Huge pages cannot be promised twice: for them the limit counts.
+        if is_pod_level(name) and not name.startswith("hugepages-"):
+            requests.setdefault(name, f"{amount}m" if name == CPU else str(amount))
+    for name, limit in limits.items():
+        if is_pod_level(name):
+            requests.setdefault(name, limit)
+    return {**resources, "requests": requests}
+
+
+def created_status(pod: Content) -> Content:
+    """The status a pod begins with: pending, or running where it stands on a node already."""
+    status = {"phase": "Pending", **_given(pod.get("status") or {})}
+    if status["phase"] in ("Succeeded", "Failed"):
+        return status
+    if pod["spec"].get("nodeName"):
+        return {**status, "phase": "Running"}
+    conditions = status.get("conditions") or []
+    if pod["spec"].get("schedulingGates") and not any(
+        one.get("type") == "PodScheduled" for one in conditions
+    ):
+        status["conditions"] = [*conditions, dict(_GATED)]
+    return status
+
+
+# ---- pods: labels from their node -----------------------------------------------------------
+
+
+def with_topology_labels(pod: Content, node: Mapping[str, Any] | None) -> Content:
+    """A pod on a node carries the node's zone and region as labels, over its own."""
+    if node is None:
+        return pod
+    found = (node["metadata"].get("labels") or {}).items()
+    taken = {key: value for key, value in found if key in TOPOLOGY_LABELS}
+    if not taken:
+        return pod
+    meta = pod["metadata"]
+    return {**pod, "metadata": {**meta, "labels": {**(meta.get("labels") or {}), **taken}}}

@@ -1,0 +1,351 @@
+"""The rules of an API server over objects in memory: the verbs, what they refuse, what they set.
+
+No call waits: what an API server does at once happens at once here. Only a graceful deletion takes
+time, through the ``later`` it was given. Pods need no kubelet: once bound a pod runs, and when its
+grace has passed it is gone.
+
+A binding is checked as upstream checks it (uid, not being deleted, not bound, no gates); whether
+the node exists is not, as upstream does not.
+"""
+
+from collections.abc import Callable
+from typing import Any, cast, final
+
+from bayplan.adapters.api_defaults import (
+    created_pod,
+    created_status,
+    defaulted,
+    with_topology_labels,
+)
+from bayplan.adapters.api_validation import identity_problems, problems, update_problems
+from bayplan.adapters.json_merge import merge_patch
+from bayplan.adapters.object_names import (
+    Content,
+    ObjectKey,
+    key_of,
+    object_key,
+    resource_of,
+    stable_suffix,
+    stable_uid,
+)
+from bayplan.adapters.object_store import ObjectStore, Stored
+from bayplan.adapters.priorities import NoPriorityClass, with_priority
+from bayplan.api.objects import NODE, POD, PRIORITY_CLASS, Pod, PriorityClass, is_terminal
+from bayplan.clock import Clock, rfc3339
+from bayplan.ports import ApiError, ConflictError, NotFoundError, PatchPodStatus
+
+#: ``later(seconds, call)``: call it when so much time has passed.
+Later = Callable[[float, Callable[[], None]], object]
+
+_POD_SCHEDULED = "PodScheduled"
+
+#: Metadata that only the server writes.
+_FIXED = frozenset(
+    (
+        "creationTimestamp",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "generation",
+        "name",
+        "namespace",
+        "uid",
+    )
+)
+
+
+class AlreadyExistsError(ApiError):
+    """409: the name is taken."""
+
+    def __init__(self, key: ObjectKey) -> None:
+        message = f'{resource_of(key.kind)} "{key.name}" already exists'
+        super().__init__(409, "AlreadyExists", message)
+
+
+class InvalidError(ApiError):
+    """422: the object is not as the API wants it; the message says where."""
+
+    def __init__(self, key: ObjectKey, message: str) -> None:
+        super().__init__(
+            422, "Invalid", f'{resource_of(key.kind)} "{key.name}" is invalid: {message}'
+        )
+
+
+class ForbiddenError(ApiError):
+    """403: an admission plugin said no."""
+
+    def __init__(self, key: ObjectKey, message: str) -> None:
+        text = f'{resource_of(key.kind)} "{key.name}" is forbidden: {message}'
+        super().__init__(403, "Forbidden", text)
+
+
+@final
+class ApiServer:
+    """Create, update, patch, delete, bind. Every call raises ApiError when it refuses."""
+
+    def __init__(self, clock: Clock, store: ObjectStore, later: Later) -> None:
+        self._clock = clock
+        self._store = store
+        self._later = later
+        #: How many objects ever had a name: each of them gets a uid of its own.
+        self._made: dict[ObjectKey, int] = {}
+        #: Pods whose grace has not passed yet, by uid.
+        self.terminating: dict[str, ObjectKey] = {}
+
+    # ---- create -----------------------------------------------------------------------------
+
+    def create(self, content: Content) -> Stored:
+        """Defaults, admission, validation, in that order. Returns the object as it is stored.
+
+        A uid, a creationTimestamp and a deletionTimestamp that are given are kept: an object read
+        from a cluster stays who it was, and may be on its way out.
+        """
+        nameless = identity_problems(content)
+        if nameless:
+            raise ApiError(400, "BadRequest", "; ".join(map(str, nameless)))
+        content = self._named(content)
+        key = key_of(content)
+        if self._store.get(key) is not None:
+            raise AlreadyExistsError(key)
+        self._check(key, content)
+        content = self._identified(key, defaulted(key.kind, content))
+        if key.kind == POD:
+            content = self._admitted(key, content)
+        self._made[key] = self._made.get(key, 0) + 1
+        stored = self._store.put(key, content)
+        if content["metadata"].get("deletionTimestamp"):
+            self._end_gracefully(stored)
+        return stored
+
+    def _named(self, content: Content) -> Content:
+        """With a name, where one is to be made from generateName, and a namespace."""
+        meta = dict(content.get("metadata") or {})
+        key = key_of(content)
+        prefix = meta.get("generateName")
+        if not key.name and isinstance(prefix, str):
+            made = self._made[key] = self._made.get(key, 0) + 1
+            meta["name"] = prefix + stable_suffix(f"{key.kind}/{key.namespace}/{prefix}/{made}")
+        if key.namespace:
+            meta["namespace"] = key.namespace
+        return {**content, "metadata": meta}
+
+    def _check(self, key: ObjectKey, content: Content) -> None:
+        found = problems(content)
+        if found:
+            raise InvalidError(key, "; ".join(map(str, found)))
+
+    def _identified(self, key: ObjectKey, content: Content) -> Content:
+        meta = {
+            "uid": stable_uid(key, self._made.get(key, 0)),
+            "creationTimestamp": rfc3339(self._clock.epoch_seconds()),
+            **content["metadata"],
+            "generation": 1,
+        }
+        return {**content, "metadata": meta}
+
+    def _admitted(self, key: ObjectKey, pod: Content) -> Content:
+        classes = [one.object for one in self._store.all(PRIORITY_CLASS)]
+        try:
+            pod = with_priority(created_pod(pod), cast(list[PriorityClass], classes))
+        except NoPriorityClass as problem:
+            raise ForbiddenError(key, str(problem)) from None
+        pod = {**pod, "status": created_status(pod)}
+        return self._placed(pod) if pod["spec"].get("nodeName") else pod
+
+    def _placed(self, pod: Content) -> Content:
+        """A pod that stands on a node: it has the node's zone, and runs unless it has ended."""
+        node = self._store.get(object_key(NODE, "", pod["spec"]["nodeName"]))
+        pod = with_topology_labels(pod, None if node is None else node.content)
+        status = pod["status"]
+        if status["phase"] == "Running" and not status.get("startTime"):
+            now = rfc3339(self._clock.epoch_seconds())
+            pod = {**pod, "status": {**status, "startTime": now}}
+        return pod
+
+    # ---- update -----------------------------------------------------------------------------
+
+    def get(self, key: ObjectKey) -> Stored:
+        found = self._store.get(key)
+        if found is None:
+            raise NotFoundError(f'{resource_of(key.kind)} "{key.name}" not found')
+        return found
+
+    def update(self, content: Content) -> Stored:
+        """Replace an object. A resourceVersion that is given must be the newest one."""
+        old = self.get(key_of(content))
+        return self._write(old, content)
+
+    def patch(self, key: ObjectKey, patch: Content) -> Stored:
+        """JSON merge patch. A resourceVersion or uid in it must be the object's own."""
+        old = self.get(key)
+        return self._write(old, merge_patch(old.content, patch))
+
+    def set_phase(self, key: ObjectKey, phase: str) -> Stored:
+        """What a kubelet reports of a pod."""
+        return self.patch(key, {"status": {"phase": phase}})
+
+    def _write(self, old: Stored, new: Content) -> Stored:
+        new = {**new, "apiVersion": old.content["apiVersion"], "kind": old.content["kind"]}
+        self._check(old.key, new)
+        self._expect_same(old, new.get("metadata") or {})
+        new = _kept_identity(old.content, defaulted(old.key.kind, new))
+        if _without_version(new) == _without_version(old.content):
+            return old
+        found = update_problems(old.key.kind, old.content, new)
+        if found:
+            raise InvalidError(old.key, "; ".join(map(str, found)))
+        stored = self._store.put(old.key, new)
+        if new["metadata"].get("deletionTimestamp"):
+            self._remove_if_free(stored)
+        return stored
+
+    def _expect_same(self, old: Stored, meta: Content) -> None:
+        version = meta.get("resourceVersion")
+        if version and version != str(old.version):
+            raise ConflictError(
+                f'Operation cannot be fulfilled on {resource_of(old.key.kind)} "{old.key.name}": '
+                f"the object has been modified; please apply your changes to the latest version "
+                f"and try again"
+            )
+        _expect_uid(old, meta.get("uid") or "")
+
+    # ---- pods -------------------------------------------------------------------------------
+
+    def bind(self, key: ObjectKey, uid: str, node_name: str) -> Stored:
+        """Put a pod on a node, once. It runs at once."""
+        old = self.get(key)
+        _expect_uid(old, uid)
+        spec, meta = old.content["spec"], old.content["metadata"]
+        if meta.get("deletionTimestamp"):
+            self._refuse_binding(key, "is being deleted, cannot be assigned to a host")
+        if spec.get("nodeName"):
+            self._refuse_binding(key, f'is already assigned to node "{spec["nodeName"]}"')
+        if spec.get("schedulingGates"):
+            self._refuse_binding(key, "has non-empty .spec.schedulingGates")
+        status = {**old.content["status"], "phase": "Running"}
+        status.pop("nominatedNodeName", None)
+        status["conditions"] = self._conditions(status, {"type": _POD_SCHEDULED, "status": "True"})
+        spec = {**spec, "nodeName": node_name}
+        return self._store.put(key, self._placed({**old.content, "spec": spec, "status": status}))
+
+    def _refuse_binding(self, key: ObjectKey, why: str) -> None:
+        raise ConflictError(
+            f'Operation cannot be fulfilled on pods/binding "{key.name}": pod {key.name} {why}'
+        )
+
+    def patch_pod_status(self, patch: PatchPodStatus) -> Stored:
+        """Set a condition of a pod, and its nomination. What changes nothing is no change."""
+        old = self.get(object_key(POD, patch.namespace, patch.name))
+        _expect_uid(old, patch.uid)
+        status = dict(old.content["status"])
+        if patch.nominated_node_name is not None:
+            status["nominatedNodeName"] = patch.nominated_node_name
+            if not patch.nominated_node_name:
+                del status["nominatedNodeName"]
+        if patch.condition is not None:
+            told = patch.condition
+            condition = {
+                "type": told.type,
+                "status": told.status,
+                "reason": told.reason,
+                "message": told.message,
+                "observedGeneration": told.observed_generation,
+            }
+            status["conditions"] = self._conditions(status, condition)
+        if status == old.content["status"]:
+            return old
+        return self._store.put(old.key, {**old.content, "status": status})
+
+    def _conditions(self, status: Content, told: Content) -> list[Content]:
+        """Conditions with one more, or anew; its time moves only with its status."""
+        condition = {name: value for name, value in told.items() if value is not None}
+        conditions: list[Content] = list(status.get("conditions") or ())
+        index = len(conditions)
+        since = rfc3339(self._clock.epoch_seconds())
+        for number, one in enumerate(conditions):
+            if one.get("type") == condition["type"]:
+                index = number
+                if one.get("status") == condition["status"]:
+                    since = one.get("lastTransitionTime") or since
+        conditions[index : index + 1] = [{**condition, "lastTransitionTime": since}]
+        return conditions
+
+    # ---- delete -----------------------------------------------------------------------------
+
+    def delete(self, key: ObjectKey, uid: str = "") -> None:
+        """Remove an object, after its grace and its finalizers. Asking again changes nothing."""
+        old = self.get(key)
+        _expect_uid(old, uid)
+        if old.content["metadata"].get("deletionTimestamp"):
+            return
+        grace = _grace_seconds(old)
+        if not grace and not old.content["metadata"].get("finalizers"):
+            self._store.remove(key)
+            return
+        stamp = rfc3339(self._clock.epoch_seconds() + grace)
+        meta = {**old.content["metadata"], "deletionTimestamp": stamp}
+        if key.kind == POD:
+            meta["deletionGracePeriodSeconds"] = grace
+        self._end_gracefully(self._store.put(key, {**old.content, "metadata": meta}))
+
+    def forget_oldest(self, kind: str) -> None:
+        """Remove the oldest object of a kind whose names are never used again."""
+        oldest = self._store.oldest(kind)
+        self._store.remove(oldest.key)
+        del self._made[oldest.key]
+
+    def _end_gracefully(self, stored: Stored) -> None:
+        """From now on the object is on its way out."""
+        grace = _grace_seconds(stored)
+        if not grace:
+            self._remove_if_free(stored)
+            return
+        uid = stored.content["metadata"]["uid"]
+        self.terminating[uid] = stored.key
+        self._later(grace, lambda: self._grace_has_passed(stored.key, uid))
+
+    def _grace_has_passed(self, key: ObjectKey, uid: str) -> None:
+        self.terminating.pop(uid, None)
+        found = self._store.get(key)
+        if found is not None and found.content["metadata"]["uid"] == uid:
+            self._remove_if_free(found)
+
+    def _remove_if_free(self, stored: Stored) -> None:
+        """What is being deleted goes when its grace has passed and no finalizer holds it."""
+        meta: dict[str, Any] = stored.content["metadata"]
+        if not meta.get("finalizers") and meta["uid"] not in self.terminating:
+            self._store.remove(stored.key)
+
+
+def _grace_seconds(stored: Stored) -> int:
+    """How long an object takes to go: only a pod that runs on a node takes any time."""
+    pod = stored.object
+    if not isinstance(pod, Pod) or not pod.spec.node_name or is_terminal(pod):
+        return 0
+    return pod.spec.termination_grace_period_seconds or 0
+
+
+def _expect_uid(stored: Stored, uid: str) -> None:
+    own = stored.content["metadata"]["uid"]
+    if uid and uid != own:
+        raise ConflictError(
+            f'Operation cannot be fulfilled on {resource_of(stored.key.kind)} "{stored.key.name}": '
+            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {own}"
+        )
+
+
+def _kept_identity(old: Content, new: Content) -> Content:
+    """``new`` with what no write may change, and its generation one higher if its spec differs."""
+    was = old["metadata"]
+    given = (new.get("metadata") or {}).items()
+    meta = {name: value for name, value in given if name not in _FIXED}
+    meta |= {name: value for name, value in was.items() if name in _FIXED}
+    if new.get("spec") != old.get("spec"):
+        meta["generation"] = was.get("generation", 1) + 1
+    # A status that is left out is not taken away: it is the server's own.
+    status = {"status": old["status"]} if "status" in old else {}
+    return {**status, **new, "metadata": meta}
+
+
+def _without_version(content: Content) -> Content:
+    meta = {key: value for key, value in content["metadata"].items() if key != "resourceVersion"}
+    return {**content, "metadata": meta}

@@ -1,0 +1,181 @@
+"""A cluster that misbehaves as real ones do, by chance that a seed repeats.
+
+Wraps any cluster behind the same port. Which faults there are and how often is sampled per seed,
+each kind being absent in half of all runs, so that rare combinations get their turn. Losing nodes
+and stepping the clock are not calls to a cluster: how often is said here, doing it is the test's.
+"""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar, final
+
+from bayplan.api.objects import Pod
+from bayplan.ports import (
+    ApiError,
+    Cluster,
+    ConflictError,
+    EmitEvent,
+    GoneError,
+    Listing,
+    OutcomeUnknownError,
+    PatchPodStatus,
+    WatchDroppedError,
+    WatchEvent,
+)
+from bayplan.rng import stream
+from bayplan.state.pods import PodInfo
+
+T = TypeVar("T")
+
+_CHANCES = (0.005, 0.02, 0.05, 0.1, 0.3)
+_SLOW_SECONDS = (0.05, 0.5, 3.0, 20.0)
+
+
+@dataclass(frozen=True, slots=True)
+class FaultOptions:
+    """How often what goes wrong: chances per call, per watch or per event, and counts per run."""
+
+    seed: int
+    #: Per event: the watch ends instead.
+    watch_drops: float = 0.0
+    #: Per event: it comes late, and all after it.
+    watch_lags: float = 0.0
+    #: Per watch: its version is too old by now.
+    gone_on_resume: float = 0.0
+    list_failures: float = 0.0
+    conflicts: float = 0.0
+    #: Per writing call: no answer comes; half of these calls are carried out.
+    unknown_outcomes: float = 0.0
+    slow_calls: float = 0.0
+    #: How long a slow call takes at most, and how late an event comes.
+    slow_seconds: float = 0.0
+    node_losses: int = 0
+    clock_steps: int = 0
+
+    @classmethod
+    def sampled(cls, seed: int) -> "FaultOptions":
+        """The same for the same seed."""
+        random = stream(seed, "fault options")
+
+        def chance() -> float:
+            return random.choice(_CHANCES) if random.random() < 0.5 else 0.0
+
+        return cls(
+            seed=seed,
+            watch_drops=chance(),
+            watch_lags=chance(),
+            gone_on_resume=chance(),
+            list_failures=chance(),
+            conflicts=chance(),
+            unknown_outcomes=chance(),
+            slow_calls=chance(),
+            slow_seconds=random.choice(_SLOW_SECONDS),
+            node_losses=random.choice((0, 0, 1, 2, 5)),
+            clock_steps=random.choice((0, 0, 1, 3)),
+        )
+
+    def __str__(self) -> str:
+        """One line; what does not happen is left out: `seed=7 conflicts=0.1 …`."""
+        told = (f"{one.name}={getattr(self, one.name):g}" for one in fields(self)[1:])
+        return " ".join((f"seed={self.seed}", *(text for text in told if not text.endswith("=0"))))
+
+
+@final
+class FaultyCluster:
+    """ports.Cluster around another one."""
+
+    def __init__(self, inner: Cluster, options: FaultOptions) -> None:
+        self._inner = inner
+        self._options = options
+        self._random = stream(options.seed, "faults")
+        self._is_calm = False
+        #: How often each fault happened: a run that met none has tested none.
+        self.counts: Counter[str] = Counter()
+
+    def calm(self) -> None:
+        """From now on nothing goes wrong."""
+        self._is_calm = True
+
+    # ---- reading ----------------------------------------------------------------------------
+
+    async def list(self, kind: str) -> Listing:
+        await self._delay()
+        if self._happens("list_failures"):
+            raise _unavailable()
+        return await self._inner.list(kind)
+
+    def watch(self, kind: str, resource_version: str) -> AsyncIterator[WatchEvent]:
+        return self._watch(kind, resource_version)
+
+    async def _watch(self, kind: str, resource_version: str) -> AsyncIterator[WatchEvent]:
+        if self._happens("gone_on_resume"):
+            raise GoneError(f"too old resource version: {resource_version}")
+        async for event in self._inner.watch(kind, resource_version):
+            if self._happens("watch_drops"):
+                raise WatchDroppedError(f"watch of {kind} ended")
+            if self._happens("watch_lags"):
+                await self._inner.sleep(self._random.uniform(0, self._options.slow_seconds))
+            yield event
+
+    async def get_pod(self, namespace: str, name: str) -> Pod:
+        await self._delay()
+        if self._happens("list_failures"):
+            raise _unavailable()
+        return await self._inner.get_pod(namespace, name)
+
+    # ---- writing ----------------------------------------------------------------------------
+
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        await self._call(f"bind {pod.key}", lambda: self._inner.bind(pod, node_name))
+
+    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any]) -> None:
+        what = f"patch {kind} {namespace}/{name}"
+        await self._call(what, lambda: self._inner.patch(kind, namespace, name, patch))
+
+    async def patch_pod_status(self, patch: PatchPodStatus) -> None:
+        what = f"patch the status of {patch.namespace}/{patch.name}"
+        await self._call(what, lambda: self._inner.patch_pod_status(patch))
+
+    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
+        what = f"delete {namespace}/{name}"
+        await self._call(what, lambda: self._inner.delete_pod(namespace, name, uid))
+
+    async def create_event(self, event: EmitEvent) -> None:
+        what = f"event {event.reason} of {event.namespace}/{event.name}"
+        await self._call(what, lambda: self._inner.create_event(event))
+
+    async def sleep(self, seconds: float) -> None:
+        await self._inner.sleep(seconds)
+
+    # ---- chance -----------------------------------------------------------------------------
+
+    async def _call(self, what: str, perform: Callable[[], Awaitable[T]]) -> T:
+        """A request that may be slow on its way, refused, or without an answer."""
+        await self._delay()
+        if self._happens("conflicts"):
+            raise ConflictError(f"{what}: the object has been modified")
+        if self._happens("unknown_outcomes"):
+            if self._random.random() < 0.5:
+                await perform()
+            await self._delay()
+            raise OutcomeUnknownError(f"{what}: no answer")
+        answer = await perform()
+        await self._delay()
+        return answer
+
+    async def _delay(self) -> None:
+        if self._happens("slow_calls"):
+            await self._inner.sleep(self._random.uniform(0, self._options.slow_seconds))
+
+    def _happens(self, fault: str) -> bool:
+        """Draw; nothing is drawn for what cannot happen."""
+        chance: float = getattr(self._options, fault)
+        if self._is_calm or not chance or self._random.random() >= chance:
+            return False
+        self.counts[fault] += 1
+        return True
+
+
+def _unavailable() -> ApiError:
+    return ApiError(503, "ServiceUnavailable", "the server is currently unable to answer")

@@ -1,0 +1,257 @@
+"""What the API server refuses in a pod's spec, as far as scheduling is concerned.
+
+What a scheduler never looks at (images, probes, security) is not checked: an input is refused for
+what would be decided wrongly, not for what is incomplete. Upstream: ValidatePodSpec and what it
+calls, pkg/apis/core/validation/validation.go.
+"""
+
+from collections.abc import Iterator
+
+from bayplan.adapters import selector_validation as selectors
+from bayplan.adapters.problems import Problem, join, wrong
+from bayplan.adapters.resource_validation import overhead, requirements
+from bayplan.adapters.selector_validation import (
+    DNS_SUBDOMAIN,
+    LABEL_KEY,
+    LABEL_VALUE,
+    is_dns_label,
+    is_dns_subdomain,
+    label_key,
+    label_selector,
+    one_of,
+)
+from bayplan.api.objects import (
+    NO_EXECUTE,
+    NO_SCHEDULE,
+    PREFER_NO_SCHEDULE,
+    Affinity,
+    Container,
+    ContainerPort,
+    PodAffinity,
+    PodAffinityTerm,
+    PodSpec,
+    Toleration,
+    TopologySpreadConstraint,
+)
+from bayplan.api.selectors import EXISTS, is_label_key, is_label_value
+
+EFFECTS = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
+_TOLERATION_OPERATORS = ("Equal", EXISTS)
+_PROTOCOLS = ("TCP", "UDP", "SCTP")
+_DO_NOT_SCHEDULE = "DoNotSchedule"
+_WHEN_UNSATISFIABLE = (_DO_NOT_SCHEDULE, "ScheduleAnyway")
+_POLICIES = ("Honor", "Ignore")
+_RESTART_POLICIES = ("Always", "OnFailure", "Never")
+_PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_PORT = "a port from 1 to 65535"
+_WEIGHT = "a weight from 1 to 100"
+
+
+def pod_spec(spec: PodSpec, path: str) -> Iterator[Problem]:
+    """Everything that is wrong with a pod's, or a pod template's, spec."""
+    if not spec.containers:
+        yield wrong(join(path, "containers"), None, "at least one container")
+    yield from _containers(spec.containers, join(path, "containers"))
+    yield from _containers(spec.init_containers, join(path, "initContainers"))
+    yield from _host_ports(spec, join(path, "containers"))
+    yield from requirements(spec.resources, join(path, "resources"), of_pod=True)
+    yield from overhead(spec.overhead, join(path, "overhead"))
+    yield from selectors.labels(spec.node_selector, join(path, "nodeSelector"))
+    yield from _affinity(spec.affinity, join(path, "affinity"))
+    for index, toleration in enumerate(spec.tolerations or ()):
+        yield from _toleration(toleration, f"{path}.tolerations[{index}]")
+    yield from _spread(spec.topology_spread_constraints or (), path)
+    yield from _gates(spec, join(path, "schedulingGates"))
+    yield from _single_fields(spec, path)
+
+
+def choice(value: str | None, path: str, known: tuple[str, ...]) -> Iterator[Problem]:
+    """A value of a closed set; absent is fine."""
+    if value and value not in known:
+        yield wrong(path, value, one_of(known), known)
+
+
+def effect(value: str, path: str) -> Iterator[Problem]:
+    """A taint's effect, which has to be there."""
+    if value not in EFFECTS:
+        yield wrong(path, value, one_of(EFFECTS), EFFECTS)
+
+
+def _single_fields(spec: PodSpec, path: str) -> Iterator[Problem]:
+    yield from choice(spec.restart_policy, join(path, "restartPolicy"), _RESTART_POLICIES)
+    policy = spec.preemption_policy
+    yield from choice(policy, join(path, "preemptionPolicy"), _PREEMPTION_POLICIES)
+    names = {
+        "nodeName": spec.node_name,
+        "schedulerName": spec.scheduler_name,
+        "priorityClassName": spec.priority_class_name,
+    }
+    for field, name in names.items():
+        if name and not is_dns_subdomain(name):
+            yield wrong(join(path, field), name, DNS_SUBDOMAIN)
+    if spec.priority is not None and not -(2**31) <= spec.priority < 2**31:
+        yield wrong(join(path, "priority"), spec.priority, "a number of 32 bits")
+
+
+def _gates(spec: PodSpec, path: str) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for index, gate in enumerate(spec.scheduling_gates or ()):
+        if not is_label_key(gate.name):
+            yield wrong(f"{path}[{index}].name", gate.name, "a name such as example.com/quota")
+        if gate.name in seen:
+            yield wrong(f"{path}[{index}].name", gate.name, "each gate once")
+        seen.add(gate.name)
+
+
+# ---- containers -----------------------------------------------------------------------------
+
+
+def _containers(found: tuple[Container, ...] | None, path: str) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for index, container in enumerate(found or ()):
+        where = f"{path}[{index}]"
+        if container.name in seen:
+            yield wrong(join(where, "name"), container.name, "a name of its own")
+        if container.name:
+            seen.add(container.name)
+        yield from requirements(container.resources, join(where, "resources"))
+        policy = container.restart_policy
+        yield from choice(policy, join(where, "restartPolicy"), _RESTART_POLICIES)
+        for number, port in enumerate(container.ports or ()):
+            yield from _port(port, f"{where}.ports[{number}]")
+
+
+def _port(port: ContainerPort, path: str) -> Iterator[Problem]:
+    if port.container_port is None or not 1 <= port.container_port <= 65535:
+        yield wrong(join(path, "containerPort"), port.container_port, _PORT)
+    if port.host_port and not 1 <= port.host_port <= 65535:
+        yield wrong(join(path, "hostPort"), port.host_port, _PORT)
+    yield from choice(port.protocol, join(path, "protocol"), _PROTOCOLS)
+
+
+def _host_ports(spec: PodSpec, path: str) -> Iterator[Problem]:
+    """One pod cannot take a host's port twice."""
+    seen: set[tuple[str, str, int]] = set()
+    for index, container in enumerate(spec.containers or ()):
+        for number, port in enumerate(container.ports or ()):
+            if not port.host_port:
+                continue
+            taken = (port.protocol or "TCP", port.host_ip or "", port.host_port)
+            if taken in seen:
+                where = f"{path}[{index}].ports[{number}].hostPort"
+                yield wrong(where, port.host_port, "each host port once in a pod")
+            seen.add(taken)
+
+
+# ---- affinity -------------------------------------------------------------------------------
+
+
+def _affinity(affinity: Affinity | None, path: str) -> Iterator[Problem]:
+    if affinity is None:
+        return
+    if affinity.node_affinity is not None:
+        where = join(path, "nodeAffinity")
+        yield from selectors.node_selector(affinity.node_affinity.required, join(where, _REQUIRED))
+        for index, term in enumerate(affinity.node_affinity.preferred or ()):
+            place = f"{where}.{_PREFERRED}[{index}]"
+            yield from _weight(term.weight, place)
+            preference = join(place, "preference")
+            yield from selectors.node_term(term.preference, preference, checks_values=False)
+    yield from _pod_affinity(affinity.pod_affinity, join(path, "podAffinity"))
+    yield from _pod_affinity(affinity.pod_anti_affinity, join(path, "podAntiAffinity"))
+
+
+def _weight(weight: int, path: str) -> Iterator[Problem]:
+    if not 1 <= weight <= 100:
+        yield wrong(join(path, "weight"), weight, _WEIGHT)
+
+
+def _pod_affinity(affinity: PodAffinity | None, path: str) -> Iterator[Problem]:
+    if affinity is None:
+        return
+    for index, term in enumerate(affinity.required or ()):
+        yield from _pod_affinity_term(term, f"{path}.{_REQUIRED}[{index}]")
+    for index, weighted in enumerate(affinity.preferred or ()):
+        place = f"{path}.{_PREFERRED}[{index}]"
+        yield from _weight(weighted.weight, place)
+        yield from _pod_affinity_term(weighted.pod_affinity_term, join(place, "podAffinityTerm"))
+
+
+def _pod_affinity_term(term: PodAffinityTerm, path: str) -> Iterator[Problem]:
+    yield from label_key(term.topology_key, join(path, "topologyKey"))
+    yield from label_selector(term.label_selector, join(path, "labelSelector"))
+    yield from label_selector(term.namespace_selector, join(path, "namespaceSelector"))
+    for index, namespace in enumerate(term.namespaces or ()):
+        if not is_dns_label(namespace):
+            yield wrong(f"{path}.namespaces[{index}]", namespace, selectors.DNS_LABEL)
+    has_selector = term.label_selector is not None
+    match, mismatch = term.match_label_keys or (), term.mismatch_label_keys or ()
+    yield from _label_keys(match, has_selector, join(path, "matchLabelKeys"))
+    yield from _label_keys(mismatch, has_selector, join(path, "mismatchLabelKeys"))
+    for index, key in enumerate(match):
+        if key in mismatch:
+            wanted = "a key that is not in mismatchLabelKeys"
+            yield wrong(f"{path}.matchLabelKeys[{index}]", key, wanted)
+
+
+def _label_keys(keys: tuple[str, ...], has_selector: bool, path: str) -> Iterator[Problem]:
+    if keys and not has_selector:
+        yield wrong(path, keys, "nothing where there is no labelSelector")
+    for index, key in enumerate(keys):
+        if not is_label_key(key):
+            yield wrong(f"{path}[{index}]", key, LABEL_KEY)
+
+
+# ---- tolerations and spreading --------------------------------------------------------------
+
+
+def _toleration(toleration: Toleration, path: str) -> Iterator[Problem]:
+    operator = toleration.operator or ""
+    if toleration.key and not is_label_key(toleration.key):
+        yield wrong(join(path, "key"), toleration.key, LABEL_KEY)
+    if operator and operator not in _TOLERATION_OPERATORS:
+        wanted = one_of(_TOLERATION_OPERATORS)
+        yield wrong(join(path, "operator"), operator, wanted, _TOLERATION_OPERATORS)
+    elif operator == EXISTS and toleration.value:
+        yield wrong(join(path, "value"), toleration.value, "no value for Exists")
+    elif operator != EXISTS and not toleration.key:
+        yield wrong(join(path, "operator"), operator, "Exists where there is no key")
+    elif operator != EXISTS and not is_label_value(toleration.value or ""):
+        yield wrong(join(path, "value"), toleration.value, LABEL_VALUE)
+    yield from choice(toleration.effect, join(path, "effect"), EFFECTS)
+    if toleration.toleration_seconds is not None and toleration.effect != NO_EXECUTE:
+        wanted = f"{NO_EXECUTE} where there are tolerationSeconds"
+        yield wrong(join(path, "effect"), toleration.effect, wanted)
+
+
+def _spread(constraints: tuple[TopologySpreadConstraint, ...], path: str) -> Iterator[Problem]:
+    seen: set[tuple[str, str]] = set()
+    for index, one in enumerate(constraints):
+        where = f"{path}.topologySpreadConstraints[{index}]"
+        yield from _spread_constraint(one, where)
+        pair = (one.topology_key, one.when_unsatisfiable)
+        if pair in seen:
+            yield wrong(where, " ".join(pair), "each topologyKey once per whenUnsatisfiable")
+        seen.add(pair)
+
+
+def _spread_constraint(one: TopologySpreadConstraint, path: str) -> Iterator[Problem]:
+    if one.max_skew < 1:
+        yield wrong(join(path, "maxSkew"), one.max_skew, "a number from 1 up")
+    if not one.topology_key:
+        yield wrong(join(path, "topologyKey"), None, LABEL_KEY)
+    if one.when_unsatisfiable not in _WHEN_UNSATISFIABLE:
+        wanted = one_of(_WHEN_UNSATISFIABLE)
+        value = one.when_unsatisfiable
+        yield wrong(join(path, "whenUnsatisfiable"), value, wanted, _WHEN_UNSATISFIABLE)
+    if one.min_domains is not None and one.min_domains < 1:
+        yield wrong(join(path, "minDomains"), one.min_domains, "a number from 1 up")
+    if one.min_domains is not None and one.when_unsatisfiable != _DO_NOT_SCHEDULE:
+        yield wrong(join(path, "minDomains"), one.min_domains, f"it with {_DO_NOT_SCHEDULE} only")
+    yield from choice(one.node_affinity_policy, join(path, "nodeAffinityPolicy"), _POLICIES)
+    yield from choice(one.node_taints_policy, join(path, "nodeTaintsPolicy"), _POLICIES)
+    yield from label_selector(one.label_selector, join(path, "labelSelector"))
+    keys = one.match_label_keys or ()
+    yield from _label_keys(keys, one.label_selector is not None, join(path, "matchLabelKeys"))

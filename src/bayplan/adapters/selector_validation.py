@@ -1,0 +1,138 @@
+"""Labels and selectors as the API server checks them.
+
+Upstream: apimachinery pkg/apis/meta/v1/validation and pkg/apis/core/validation.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from bayplan.adapters.problems import Problem, join, wrong
+from bayplan.api.objects import (
+    LabelSelector,
+    LabelSelectorRequirement,
+    NodeSelector,
+    NodeSelectorTerm,
+)
+from bayplan.api.selectors import (
+    DOES_NOT_EXIST,
+    EXISTS,
+    GREATER_THAN,
+    IN,
+    LESS_THAN,
+    NODE_NAME_FIELD,
+    NOT_IN,
+    is_label_key,
+    is_label_value,
+)
+
+LABEL_OPERATORS = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST)
+NODE_OPERATORS = (*LABEL_OPERATORS, GREATER_THAN, LESS_THAN)
+FIELD_OPERATORS = (IN, NOT_IN)
+
+LABEL_KEY = "a label key such as app or example.com/app"
+LABEL_VALUE = "a label value: at most 63 letters, digits, '-', '_', '.', ending in none of the last"
+DNS_SUBDOMAIN = "a DNS name: lower case letters, digits, '-' and '.', at most 253"
+DNS_LABEL = "a DNS label: lower case letters, digits and '-', at most 63"
+
+_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_DNS_LABEL = re.compile(_LABEL)
+_DNS_SUBDOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*")
+
+
+def is_dns_subdomain(name: str) -> bool:
+    return len(name) <= 253 and _DNS_SUBDOMAIN.fullmatch(name) is not None
+
+
+def is_dns_label(name: str) -> bool:
+    return len(name) <= 63 and _DNS_LABEL.fullmatch(name) is not None
+
+
+def one_of(names: Iterable[str]) -> str:
+    return "one of " + ", ".join(names)
+
+
+# ---- labels ---------------------------------------------------------------------------------
+
+
+def labels(found: Mapping[str, str] | None, path: str) -> Iterator[Problem]:
+    """A map of labels, or a plain selector."""
+    for key, value in (found or {}).items():
+        if not is_label_key(key):
+            yield wrong(path, key, LABEL_KEY)
+        if not is_label_value(value):
+            yield wrong(join(path, key), value, LABEL_VALUE)
+
+
+def label_key(key: str | None, path: str) -> Iterator[Problem]:
+    if not key or not is_label_key(key):
+        yield wrong(path, key, LABEL_KEY)
+
+
+# ---- selectors ------------------------------------------------------------------------------
+
+
+def label_selector(selector: LabelSelector | None, path: str) -> Iterator[Problem]:
+    if selector is None:
+        return
+    yield from labels(selector.match_labels, join(path, "matchLabels"))
+    for index, one in enumerate(selector.match_expressions or ()):
+        where = f"{path}.matchExpressions[{index}]"
+        yield from _requirement(one, LABEL_OPERATORS, where)
+        yield from _label_values(one, where)
+
+
+def node_selector(selector: NodeSelector | None, path: str) -> Iterator[Problem]:
+    """What a node has to match: terms, of which there is at least one."""
+    if selector is None:
+        return
+    where = join(path, "nodeSelectorTerms")
+    if not selector.node_selector_terms:
+        yield wrong(where, None, "at least one term")
+    for index, term in enumerate(selector.node_selector_terms or ()):
+        yield from node_term(term, f"{where}[{index}]", checks_values=True)
+
+
+def node_term(term: NodeSelectorTerm, path: str, *, checks_values: bool) -> Iterator[Problem]:
+    """``checks_values``: upstream lets a preferred term ask for values that no label can have."""
+    for index, one in enumerate(term.match_expressions or ()):
+        where = f"{path}.matchExpressions[{index}]"
+        yield from _requirement(one, NODE_OPERATORS, where)
+        if checks_values:
+            yield from _label_values(one, where)
+    for index, one in enumerate(term.match_fields or ()):
+        yield from _field_requirement(one, f"{path}.matchFields[{index}]")
+
+
+def _requirement(
+    one: LabelSelectorRequirement, operators: tuple[str, ...], path: str
+) -> Iterator[Problem]:
+    yield from label_key(one.key, join(path, "key"))
+    count = len(one.values or ())
+    if one.operator not in operators:
+        yield wrong(join(path, "operator"), one.operator, one_of(operators), operators)
+    elif one.operator in (IN, NOT_IN) and not count:
+        yield wrong(join(path, "values"), None, f"at least one value for {one.operator}")
+    elif one.operator in (EXISTS, DOES_NOT_EXIST) and count:
+        yield wrong(join(path, "values"), one.values, f"no values for {one.operator}")
+    elif one.operator in (GREATER_THAN, LESS_THAN) and count != 1:
+        wanted = f"exactly one value for {one.operator}"
+        yield wrong(join(path, "values"), one.values or None, wanted)
+
+
+def _label_values(one: LabelSelectorRequirement, path: str) -> Iterator[Problem]:
+    for index, value in enumerate(one.values or ()):
+        if not is_label_value(value):
+            yield wrong(f"{path}.values[{index}]", value, LABEL_VALUE)
+
+
+def _field_requirement(one: LabelSelectorRequirement, path: str) -> Iterator[Problem]:
+    if one.key != NODE_NAME_FIELD:
+        yield wrong(join(path, "key"), one.key, NODE_NAME_FIELD, (NODE_NAME_FIELD,))
+    if one.operator not in FIELD_OPERATORS:
+        wanted = one_of(FIELD_OPERATORS)
+        yield wrong(join(path, "operator"), one.operator, wanted, FIELD_OPERATORS)
+    elif len(one.values or ()) != 1:
+        wanted = f"exactly one value for {one.operator}"
+        yield wrong(join(path, "values"), one.values or None, wanted)
+    elif not is_dns_subdomain((one.values or ("",))[0]):
+        yield wrong(f"{path}.values[0]", (one.values or ("",))[0], "a node's name")
