@@ -17,6 +17,15 @@ from bayplan.adapters.api_defaults import (
     defaulted,
     with_topology_labels,
 )
+from bayplan.adapters.api_errors import (
+    AlreadyExistsError,
+    ForbiddenError,
+    InvalidError,
+    modified,
+    not_bindable,
+    not_found,
+    other_uid,
+)
 from bayplan.adapters.api_validation import identity_problems, problems, update_problems
 from bayplan.adapters.json_merge import merge_patch
 from bayplan.adapters.object_names import (
@@ -24,20 +33,18 @@ from bayplan.adapters.object_names import (
     ObjectKey,
     key_of,
     object_key,
-    resource_of,
     stable_suffix,
     stable_uid,
 )
 from bayplan.adapters.object_store import ObjectStore, Stored
+from bayplan.adapters.pod_status import bound, patched, why_not_bindable
 from bayplan.adapters.priorities import NoPriorityClass, with_priority
 from bayplan.api.objects import NODE, POD, PRIORITY_CLASS, Pod, PriorityClass, is_terminal
 from bayplan.clock import Clock, rfc3339
-from bayplan.ports import ApiError, ConflictError, NotFoundError, PatchPodStatus
+from bayplan.ports import ApiError, PatchPodStatus
 
 #: ``later(seconds, call)``: call it when so much time has passed.
 Later = Callable[[float, Callable[[], None]], object]
-
-_POD_SCHEDULED = "PodScheduled"
 
 #: Metadata that only the server writes.
 _FIXED = frozenset(
@@ -51,31 +58,6 @@ _FIXED = frozenset(
         "uid",
     )
 )
-
-
-class AlreadyExistsError(ApiError):
-    """409: the name is taken."""
-
-    def __init__(self, key: ObjectKey) -> None:
-        message = f'{resource_of(key.kind)} "{key.name}" already exists'
-        super().__init__(409, "AlreadyExists", message)
-
-
-class InvalidError(ApiError):
-    """422: the object is not as the API wants it; the message says where."""
-
-    def __init__(self, key: ObjectKey, message: str) -> None:
-        super().__init__(
-            422, "Invalid", f'{resource_of(key.kind)} "{key.name}" is invalid: {message}'
-        )
-
-
-class ForbiddenError(ApiError):
-    """403: an admission plugin said no."""
-
-    def __init__(self, key: ObjectKey, message: str) -> None:
-        text = f'{resource_of(key.kind)} "{key.name}" is forbidden: {message}'
-        super().__init__(403, "Forbidden", text)
 
 
 @final
@@ -136,7 +118,7 @@ class ApiServer:
     def _identified(self, key: ObjectKey, content: Content) -> Content:
         meta = {
             "uid": stable_uid(key, self._made.get(key, 0)),
-            "creationTimestamp": rfc3339(self._clock.epoch_seconds()),
+            "creationTimestamp": self._stamp(),
             **content["metadata"],
             "generation": 1,
         }
@@ -157,8 +139,7 @@ class ApiServer:
         pod = with_topology_labels(pod, None if node is None else node.content)
         status = pod["status"]
         if status["phase"] == "Running" and not status.get("startTime"):
-            now = rfc3339(self._clock.epoch_seconds())
-            pod = {**pod, "status": {**status, "startTime": now}}
+            pod = {**pod, "status": {**status, "startTime": self._stamp()}}
         return pod
 
     # ---- update -----------------------------------------------------------------------------
@@ -166,7 +147,7 @@ class ApiServer:
     def get(self, key: ObjectKey) -> Stored:
         found = self._store.get(key)
         if found is None:
-            raise NotFoundError(f'{resource_of(key.kind)} "{key.name}" not found')
+            raise not_found(key)
         return found
 
     def update(self, content: Content) -> Stored:
@@ -186,7 +167,7 @@ class ApiServer:
     def _write(self, old: Stored, new: Content) -> Stored:
         new = {**new, "apiVersion": old.content["apiVersion"], "kind": old.content["kind"]}
         self._check(old.key, new)
-        self._expect_same(old, new.get("metadata") or {})
+        _expect_same(old, new.get("metadata") or {})
         new = _kept_identity(old.content, defaulted(old.key.kind, new))
         if _without_version(new) == _without_version(old.content):
             return old
@@ -198,76 +179,28 @@ class ApiServer:
             self._remove_if_free(stored)
         return stored
 
-    def _expect_same(self, old: Stored, meta: Content) -> None:
-        version = meta.get("resourceVersion")
-        if version and version != str(old.version):
-            raise ConflictError(
-                f'Operation cannot be fulfilled on {resource_of(old.key.kind)} "{old.key.name}": '
-                f"the object has been modified; please apply your changes to the latest version "
-                f"and try again"
-            )
-        _expect_uid(old, meta.get("uid") or "")
-
     # ---- pods -------------------------------------------------------------------------------
 
     def bind(self, key: ObjectKey, uid: str, node_name: str) -> Stored:
         """Put a pod on a node, once. It runs at once."""
         old = self.get(key)
         _expect_uid(old, uid)
-        spec, meta = old.content["spec"], old.content["metadata"]
-        if meta.get("deletionTimestamp"):
-            self._refuse_binding(key, "is being deleted, cannot be assigned to a host")
-        if spec.get("nodeName"):
-            self._refuse_binding(key, f'is already assigned to node "{spec["nodeName"]}"')
-        if spec.get("schedulingGates"):
-            self._refuse_binding(key, "has non-empty .spec.schedulingGates")
-        status = {**old.content["status"], "phase": "Running"}
-        status.pop("nominatedNodeName", None)
-        status["conditions"] = self._conditions(status, {"type": _POD_SCHEDULED, "status": "True"})
-        spec = {**spec, "nodeName": node_name}
-        return self._store.put(key, self._placed({**old.content, "spec": spec, "status": status}))
-
-    def _refuse_binding(self, key: ObjectKey, why: str) -> None:
-        raise ConflictError(
-            f'Operation cannot be fulfilled on pods/binding "{key.name}": pod {key.name} {why}'
-        )
+        why_not = why_not_bindable(old.content)
+        if why_not is not None:
+            raise not_bindable(key, why_not)
+        return self._store.put(key, self._placed(bound(old.content, node_name, self._stamp())))
 
     def patch_pod_status(self, patch: PatchPodStatus) -> Stored:
         """Set a condition of a pod, and its nomination. What changes nothing is no change."""
         old = self.get(object_key(POD, patch.namespace, patch.name))
         _expect_uid(old, patch.uid)
-        status = dict(old.content["status"])
-        if patch.nominated_node_name is not None:
-            status["nominatedNodeName"] = patch.nominated_node_name
-            if not patch.nominated_node_name:
-                del status["nominatedNodeName"]
-        if patch.condition is not None:
-            told = patch.condition
-            condition = {
-                "type": told.type,
-                "status": told.status,
-                "reason": told.reason,
-                "message": told.message,
-                "observedGeneration": told.observed_generation,
-            }
-            status["conditions"] = self._conditions(status, condition)
+        status = patched(old.content["status"], patch, self._stamp())
         if status == old.content["status"]:
             return old
         return self._store.put(old.key, {**old.content, "status": status})
 
-    def _conditions(self, status: Content, told: Content) -> list[Content]:
-        """Conditions with one more, or anew; its time moves only with its status."""
-        condition = {name: value for name, value in told.items() if value is not None}
-        conditions: list[Content] = list(status.get("conditions") or ())
-        index = len(conditions)
-        since = rfc3339(self._clock.epoch_seconds())
-        for number, one in enumerate(conditions):
-            if one.get("type") == condition["type"]:
-                index = number
-                if one.get("status") == condition["status"]:
-                    since = one.get("lastTransitionTime") or since
-        conditions[index : index + 1] = [{**condition, "lastTransitionTime": since}]
-        return conditions
+    def _stamp(self) -> str:
+        return rfc3339(self._clock.epoch_seconds())
 
     # ---- delete -----------------------------------------------------------------------------
 
@@ -324,13 +257,18 @@ def _grace_seconds(stored: Stored) -> int:
     return pod.spec.termination_grace_period_seconds or 0
 
 
+def _expect_same(stored: Stored, meta: Content) -> None:
+    """Who writes and names a version or a uid means this one."""
+    version = meta.get("resourceVersion")
+    if version and version != str(stored.version):
+        raise modified(stored.key)
+    _expect_uid(stored, meta.get("uid") or "")
+
+
 def _expect_uid(stored: Stored, uid: str) -> None:
     own = stored.content["metadata"]["uid"]
     if uid and uid != own:
-        raise ConflictError(
-            f'Operation cannot be fulfilled on {resource_of(stored.key.kind)} "{stored.key.name}": '
-            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {own}"
-        )
+        raise other_uid(stored.key, uid, own)
 
 
 def _kept_identity(old: Content, new: Content) -> Content:
