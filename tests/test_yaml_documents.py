@@ -78,6 +78,12 @@ def test_a_null_is_an_absent_field(text: str) -> None:
     assert value_of(text) == {"b": 1}
 
 
+@pytest.mark.parametrize("text", ["a: ~\nb: {c: null}", '{"a":null,"b":{"c":null}}'])
+def test_a_null_is_there_for_who_wants_it(text: str) -> None:
+    [document] = load_documents(text, "some.yaml", keeps_nulls=True)
+    assert document.value == {"a": None, "b": {"c": None}}
+
+
 @pytest.mark.parametrize("text", ["- ~\n- 1", "[null, 1]"])
 def test_a_null_in_a_list_keeps_its_place(text: str) -> None:
     assert value_of(text) == [None, 1]

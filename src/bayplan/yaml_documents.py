@@ -51,18 +51,23 @@ class Document:
     line: int
 
 
-def load_documents(text: str | bytes, source: str) -> list[Document]:
-    """The documents of ``text`` that are not empty, in order. Raises DocumentError."""
+def load_documents(
+    text: str | bytes, source: str, *, keeps_nulls: bool = False
+) -> list[Document]:
+    """The documents of ``text`` that are not empty, in order. Raises DocumentError.
+
+    ``keeps_nulls``: a null member is there, as None: in a merge patch it says what to remove.
+    """
     decoded = _decoded(text, source)
     # JSON is YAML too, but its own reader takes a tenth of the time.
     if decoded.lstrip()[:1] in ("{", "["):
         try:
-            return [Document(_read_json(decoded), source, 1, 1)]
+            return [Document(_read_json(decoded, keeps_nulls), source, 1, 1)]
         except _DuplicateKey as problem:
             raise DocumentError(str(problem), source, 1, None) from None
         except (ValueError, RecursionError):
             pass  # YAML in its flow style; or wrong, and YAML's message will say where
-    return list(_read_yaml(decoded, source))
+    return list(_read_yaml(decoded, source, keeps_nulls))
 
 
 def _decoded(text: str | bytes, source: str) -> str:
@@ -81,8 +86,9 @@ class _DuplicateKey(Exception):
     """Not a ValueError: it is the last word about a text."""
 
 
-def _read_json(text: str) -> Any:
-    return json.loads(text, object_pairs_hook=_json_object, parse_constant=_no_number)
+def _read_json(text: str, keeps_nulls: bool) -> Any:
+    members = _json_object if keeps_nulls else _json_object_without_nulls
+    return json.loads(text, object_pairs_hook=members, parse_constant=_no_number)
 
 
 def _json_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -91,7 +97,11 @@ def _json_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
         raise _DuplicateKey(f'key "{twice}" is given twice')
-    return {key: value for key, value in pairs if value is not None}
+    return found
+
+
+def _json_object_without_nulls(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {key: value for key, value in _json_object(pairs).items() if value is not None}
 
 
 def _no_number(name: str) -> Any:
@@ -109,7 +119,7 @@ class _Wrong(Exception):
         self.line: int = event.start_mark.line + 1
 
 
-def _read_yaml(text: str, source: str) -> Iterator[Document]:
+def _read_yaml(text: str, source: str, keeps_nulls: bool) -> Iterator[Document]:
     index = 0
     try:
         events = cast("Iterator[Event]", yaml.parse(text, Loader=yaml.CSafeLoader))
@@ -118,7 +128,7 @@ def _read_yaml(text: str, source: str) -> Iterator[Document]:
                 continue
             index += 1
             first = next(events)
-            value = _Values(events).of(first)
+            value = _Values(events, keeps_nulls).of(first)
             if value is not None:
                 yield Document(value, source, index, first.start_mark.line + 1)
     except _Wrong as problem:
@@ -136,8 +146,9 @@ def _read_yaml(text: str, source: str) -> Iterator[Document]:
 class _Values:
     """Reads one document's values from the parser's events."""
 
-    def __init__(self, events: Iterator[Event]) -> None:
+    def __init__(self, events: Iterator[Event], keeps_nulls: bool) -> None:
         self._events = events
+        self._keeps_nulls = keeps_nulls
         self._anchored: dict[str, Any] = {}
         self._depth = 0
 
@@ -189,7 +200,10 @@ class _Values:
                 raise _Wrong(f'key "{key}" is given twice', event)
             own[key] = self.of(next(self._events))
         # A null hides what is merged, and is then absent itself.
-        return {key: value for key, value in (merged | own).items() if value is not None}
+        found = merged | own
+        if self._keeps_nulls:
+            return found
+        return {key: value for key, value in found.items() if value is not None}
 
     def _merged(self, event: Event) -> dict[str, Any]:
         """What ``<<`` brings in; of several mappings the first to name a key wins."""
