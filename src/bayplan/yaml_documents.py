@@ -51,9 +51,7 @@ class Document:
     line: int
 
 
-def load_documents(
-    text: str | bytes, source: str, *, keeps_nulls: bool = False
-) -> list[Document]:
+def load_documents(text: str | bytes, source: str, *, keeps_nulls: bool = False) -> list[Document]:
     """The documents of ``text`` that are not empty, in order. Raises DocumentError.
 
     ``keeps_nulls``: a null member is there, as None: in a merge patch it says what to remove.
