@@ -2,25 +2,36 @@
 
 Pods fall into classes of equal (namespace, labels, terminating); each class knows on which rows
 its pods are. A counter for a (namespaces, selector) pair is made when first asked for, by matching
-classes, not pods, and then follows every placement. Counters are found for a new class through an
-index by namespace and one key=value; those not asked for in a long while leave.
+classes, not pods, and then follows every placement; the counters not asked for in the longest
+time leave. Both ways an index by namespace and one key=value finds who may match: counters for a
+new class, classes for a new counter. So neither the ten-thousandth selector nor the ten-thousandth
+set of labels is compared with all the others.
+
+Invariant: a counter's column is what counting all placed pods one by one would give.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import final
 
 import numpy as np
 
 from bayplan.api.selectors import Selector
 from bayplan.state.columns import Column, Int32s
-from bayplan.state.pods import PodInfo
+from bayplan.state.pods import PodInfo, PodShape
 
+#: Counters kept; each is an int32 per row.
 COUNTERS_MAX = 512
+#: Label keys by which the classes of a namespace are found; selectors use few.
+INDEXED_KEYS_MAX = 32
 
-_ClassKey = tuple[str, frozenset[tuple[str, str]], bool]
+_Labels = frozenset[tuple[str, str]]
+_Pair = tuple[str, str]
+_ClassKey = tuple[_Labels, bool]
 
 
+@final
 @dataclass(frozen=True, slots=True)
 class PodSet:
     """Which pods are meant. ``namespaces`` None = all namespaces."""
@@ -29,6 +40,15 @@ class PodSet:
     selector: Selector
     #: Whether pods that are being deleted count, too.
     with_terminating: bool = True
+    _hash: int = field(init=False, repr=False, compare=False, default=0)
+
+    def __post_init__(self) -> None:
+        # Looked up several times per cycle: hashing a selector each time would cost more than that.
+        parts = (self.namespaces, self.selector, self.with_terminating)
+        object.__setattr__(self, "_hash", hash(parts))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def matches(self, namespace: str, labels: Mapping[str, str], terminating: bool) -> bool:
         if terminating and not self.with_terminating:
@@ -51,23 +71,34 @@ class PodClass:
 
 @dataclass(slots=True, eq=False)
 class Counter:
-    """int32 matching pods per row, for one `PodSet`."""
+    """int32 matching pods per row, for one `PodSet`.
+
+    Good until the next counter is asked for: it may be the one that leaves.
+    """
 
     pods: PodSet
     column: Column
     total: int = 0
 
+    def include(self, pod_class: PodClass) -> None:
+        """Count a class from now on, with the pods it has."""
+        pod_class.counters.append(self)
+        for row, count in pod_class.rows.items():
+            self.column.values[row] += count
+            self.total += count
 
+
+@final
 class SelectorCounts:
     """All counters in use, and the classes of placed pods they are made from."""
 
     def __init__(self, capacity: int, counters_max: int = COUNTERS_MAX) -> None:
         self._capacity = capacity
         self._counters_max = counters_max
-        self._classes: dict[_ClassKey, PodClass] = {}
+        self._namespaces: dict[str, _Classes] = {}
         self._counters: OrderedDict[PodSet, Counter] = OrderedDict()
         #: (namespace or None, (key, value) or None) → counters whose matches must carry it.
-        self._index: dict[tuple[str | None, tuple[str, str] | None], list[Counter]] = {}
+        self._index: dict[tuple[str | None, _Pair | None], list[Counter]] = {}
 
     # ---- asking ---------------------------------------------------------------------------
 
@@ -78,9 +109,9 @@ class SelectorCounts:
             self._counters.move_to_end(pods)
             return counter
         counter = Counter(pods, Column(self._capacity, np.int32))
-        for pod_class in self._classes.values():
+        for pod_class in self._classes_for(pods):
             if pods.matches(pod_class.namespace, pod_class.labels, pod_class.terminating):
-                self._attach(counter, pod_class)
+                counter.include(pod_class)
         self._enter(counter)
         return counter
 
@@ -98,18 +129,20 @@ class SelectorCounts:
             counter.total += 1
 
     def remove(self, row: int, pod: PodInfo) -> None:
-        key = _class_key(pod)
-        pod_class = self._classes[key]
-        left = pod_class.rows[row] - 1
-        if left:
-            pod_class.rows[row] = left
+        classes = self._namespaces[pod.namespace]
+        pod_class = classes.by_key[_class_key(pod)]
+        left_count = pod_class.rows[row] - 1
+        if left_count:
+            pod_class.rows[row] = left_count
         else:
             del pod_class.rows[row]
         for counter in pod_class.counters:
             counter.column.values[row] -= 1
             counter.total -= 1
         if not pod_class.rows:
-            del self._classes[key]
+            classes.leave(_class_key(pod))
+            if not classes.by_key:
+                del self._namespaces[pod.namespace]
 
     def grow(self, capacity: int) -> None:
         self._capacity = capacity
@@ -119,53 +152,114 @@ class SelectorCounts:
     # ---- inside ---------------------------------------------------------------------------
 
     def _class_of(self, pod: PodInfo) -> PodClass:
+        classes = self._namespaces.get(pod.namespace)
+        if classes is None:
+            classes = self._namespaces[pod.namespace] = _Classes()
         key = _class_key(pod)
-        found = self._classes.get(key)
+        found = classes.by_key.get(key)
         if found is None:
             found = PodClass(pod.namespace, pod.labels, pod.is_terminating)
-            self._classes[key] = found
-            found.counters = [
+            classes.enter(key, found)
+            found.counters += [
                 counter
-                for counter in self._candidates(found)
+                for counter in self._counters_for(found)
                 if counter.pods.matches(found.namespace, found.labels, found.terminating)
             ]
         return found
 
-    def _candidates(self, pod_class: PodClass) -> Iterator[Counter]:
+    def _counters_for(self, pod_class: PodClass) -> Iterator[Counter]:
+        """Those that may match a class."""
         pairs = (None, *pod_class.labels.items())
         for namespace in (pod_class.namespace, None):
             for pair in pairs:
                 yield from self._index.get((namespace, pair), ())
 
-    def _attach(self, counter: Counter, pod_class: PodClass) -> None:
-        pod_class.counters.append(counter)
-        for row, count in pod_class.rows.items():
-            counter.column.values[row] += count
-            counter.total += count
+    def _classes_for(self, pods: PodSet) -> Iterator[PodClass]:
+        """Those that may match a pod set."""
+        pair = pods.selector.equality()
+        wanted = self._namespaces if pods.namespaces is None else pods.namespaces
+        for namespace in wanted:
+            classes = self._namespaces.get(namespace)
+            if classes is not None:
+                yield from classes.carrying(pair)
 
     def _enter(self, counter: Counter) -> None:
         self._counters[counter.pods] = counter
-        for place in _index_keys(counter.pods):
+        for place in _places_of(counter.pods):
             self._index.setdefault(place, []).append(counter)
-        while len(self._counters) > self._counters_max:
+        if len(self._counters) > self._counters_max:
             self._leave(self._counters.popitem(last=False)[1])
 
     def _leave(self, counter: Counter) -> None:
-        for place in _index_keys(counter.pods):
+        for place in _places_of(counter.pods):
             self._index[place].remove(counter)
             if not self._index[place]:
                 del self._index[place]
-        for pod_class in self._classes.values():
+        for pod_class in self._classes_for(counter.pods):
             if counter in pod_class.counters:
                 pod_class.counters.remove(counter)
 
 
+class _Classes:
+    """The classes of one namespace, found by a label once a selector has asked for that label."""
+
+    __slots__ = ("_by_label", "by_key")
+
+    def __init__(self) -> None:
+        self.by_key: dict[_ClassKey, PodClass] = {}
+        #: Label key → value → classes (an ordered set).
+        self._by_label: dict[str, dict[str, dict[PodClass, None]]] = {}
+
+    def carrying(self, pair: _Pair | None) -> Collection[PodClass]:
+        """Classes with this label; None: all."""
+        if pair is None:
+            return self.by_key.values()
+        key, value = pair
+        by_value = self._by_label.get(key)
+        if by_value is None:
+            by_value = self._indexed(key)
+        return by_value.get(value, ())
+
+    def enter(self, key: _ClassKey, pod_class: PodClass) -> None:
+        self.by_key[key] = pod_class
+        for label, by_value in self._by_label.items():
+            _note(by_value, pod_class, label)
+
+    def leave(self, key: _ClassKey) -> None:
+        pod_class = self.by_key.pop(key)
+        for label, by_value in self._by_label.items():
+            value = pod_class.labels.get(label)
+            if value is not None:
+                del by_value[value][pod_class]
+                if not by_value[value]:
+                    del by_value[value]
+
+    def _indexed(self, label: str) -> dict[str, dict[PodClass, None]]:
+        if len(self._by_label) >= INDEXED_KEYS_MAX:
+            self._by_label.clear()
+        by_value = self._by_label[label] = {}
+        for pod_class in self.by_key.values():
+            _note(by_value, pod_class, label)
+        return by_value
+
+
+def _note(by_value: dict[str, dict[PodClass, None]], pod_class: PodClass, label: str) -> None:
+    value = pod_class.labels.get(label)
+    if value is not None:
+        by_value.setdefault(value, {})[pod_class] = None
+
+
 def _class_key(pod: PodInfo) -> _ClassKey:
-    labels = pod.shape.once("selector_counts.labels", lambda s: frozenset(s.labels.items()))
-    return (pod.namespace, labels, pod.is_terminating)
+    return pod.shape.once("selector_counts.labels", _label_set), pod.is_terminating
 
 
-def _index_keys(pods: PodSet) -> Iterator[tuple[str | None, tuple[str, str] | None]]:
+def _label_set(shape: PodShape) -> _Labels:
+    return frozenset(shape.labels.items())
+
+
+def _places_of(pods: PodSet) -> Iterator[tuple[str | None, _Pair | None]]:
+    """Where a counter stands in the index."""
     pair = pods.selector.equality()
-    for namespace in pods.namespaces if pods.namespaces is not None else (None,):
+    namespaces: Iterable[str | None] = (None,) if pods.namespaces is None else pods.namespaces
+    for namespace in namespaces:
         yield namespace, pair

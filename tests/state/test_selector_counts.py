@@ -1,0 +1,200 @@
+"""Counters follow every placement: against counting all pods one by one."""
+
+from collections import Counter as Tally
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from bayplan.api.selectors import (
+    DOES_NOT_EXIST,
+    EVERYTHING,
+    EXISTS,
+    IN,
+    NOT_IN,
+    NOTHING,
+    Requirement,
+    Selector,
+    map_selector,
+)
+from bayplan.state.pods import PodInfo
+from bayplan.state.selector_counts import INDEXED_KEYS_MAX, Counter, PodSet, SelectorCounts
+from tests.state.making import pod
+
+CAPACITY = 4
+
+
+def pods_of(namespace: str | None, selector: Selector, **rest: Any) -> PodSet:
+    return PodSet(None if namespace is None else frozenset((namespace,)), selector, **rest)
+
+
+def counts(*placed: tuple[int, PodInfo], counters_max: int = 8) -> SelectorCounts:
+    found = SelectorCounts(CAPACITY, counters_max)
+    for row, each in placed:
+        found.add(row, each)
+    return found
+
+
+def column(found: SelectorCounts, pods: PodSet) -> list[int]:
+    return found.counts(pods).tolist()
+
+
+WEB = map_selector({"app": "web"})
+ANY_WEB = pods_of(None, WEB)
+
+
+# ---- against counting one by one -----------------------------------------------------------
+
+label_sets = st.dictionaries(st.sampled_from(["app", "tier"]), st.sampled_from("xyz"))
+rows = st.integers(0, CAPACITY - 1)
+namespaces = st.sampled_from(["a", "b"])
+requirements = st.one_of(
+    st.builds(
+        Requirement,
+        st.sampled_from(["app", "tier"]),
+        st.sampled_from([IN, NOT_IN]),
+        st.sampled_from([("x",), ("x", "y")]),
+    ),
+    st.builds(
+        Requirement, st.sampled_from(["app", "tier"]), st.sampled_from([EXISTS, DOES_NOT_EXIST])
+    ),
+)
+selectors = st.one_of(
+    st.builds(lambda found: Selector(tuple(found)), st.lists(requirements, max_size=2)),
+    st.just(NOTHING),
+)
+pod_sets = st.builds(
+    PodSet, st.none() | st.frozensets(namespaces, max_size=2), selectors, st.booleans()
+)
+
+
+class Placements(RuleBasedStateMachine):
+    """Pods come and go in any order; counters are asked for at any moment, and few are kept."""
+
+    kept_max = 3
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.capacity = CAPACITY
+        self.counts = SelectorCounts(self.capacity, self.kept_max)
+        self.placed: list[tuple[int, PodInfo]] = []
+        self.kept: dict[PodSet, Counter] = {}  # least recently asked for first
+        self.number = 0
+
+    @rule(row=rows, namespace=namespaces, labels=label_sets, terminating=st.booleans())
+    def add(self, row: int, namespace: str, labels: dict[str, str], terminating: bool) -> None:
+        self.number += 1
+        name = f"p{self.number}"
+        added = pod(name, namespace=namespace, labels=labels, terminating=terminating)
+        self.counts.add(row, added)
+        self.placed.append((row, added))
+
+    @precondition(lambda self: self.placed)
+    @rule(data=st.data())
+    def remove(self, data: st.DataObject) -> None:
+        index = data.draw(st.integers(0, len(self.placed) - 1))
+        self.counts.remove(*self.placed.pop(index))
+
+    @rule(pods=pod_sets)
+    def ask(self, pods: PodSet) -> None:
+        counter = self.counts.counter(pods)
+        assert self.kept.pop(pods, counter) is counter
+        self.kept[pods] = counter
+        while len(self.kept) > self.kept_max:
+            self.kept.pop(next(iter(self.kept)))
+
+    @precondition(lambda self: self.capacity == CAPACITY)
+    @rule()
+    def grow(self) -> None:
+        self.capacity *= 2
+        self.counts.grow(self.capacity)
+
+    @invariant()
+    def kept_counters_are_right(self) -> None:
+        for pods, counter in self.kept.items():
+            tally = Tally(row for row, each in self.placed if matches(pods, each))
+            assert counter.column.lent.tolist() == [tally[row] for row in range(self.capacity)]
+            assert counter.total == tally.total()
+
+
+def matches(pods: PodSet, each: PodInfo) -> bool:
+    if each.is_terminating and not pods.with_terminating:
+        return False
+    named = pods.namespaces is None or each.namespace in pods.namespaces
+    return named and pods.selector.matches(each.labels)
+
+
+TestPlacements = Placements.TestCase
+
+
+# ---- examples ------------------------------------------------------------------------------
+
+
+def test_a_pod_is_counted_on_its_row_and_no_longer_when_it_left() -> None:
+    web = pod("a", labels={"app": "web"})
+    found = counts((1, web), (1, pod("b", labels={"app": "web"})), (2, pod("c")))
+    assert column(found, ANY_WEB) == [0, 2, 0, 0]
+    found.remove(1, web)
+    assert column(found, ANY_WEB) == [0, 1, 0, 0]
+    assert found.counter(ANY_WEB).total == 1
+
+
+def test_a_pod_being_deleted_counts_only_where_it_is_asked_for() -> None:
+    found = counts((0, pod("a", labels={"app": "web"}, terminating=True)))
+    assert column(found, ANY_WEB) == [1, 0, 0, 0]
+    assert column(found, pods_of(None, WEB, with_terminating=False)) == [0, 0, 0, 0]
+
+
+def test_no_namespace_at_all_is_not_every_namespace() -> None:
+    found = counts((0, pod("a")))
+    assert column(found, PodSet(frozenset(), EVERYTHING)) == [0, 0, 0, 0]
+    assert column(found, PodSet(None, EVERYTHING)) == [1, 0, 0, 0]
+
+
+def test_a_counter_that_left_comes_back_current() -> None:
+    web = pod("a", labels={"app": "web"})
+    found = counts((2, web), counters_max=1)
+    left = found.counter(ANY_WEB)
+    found.counter(pods_of(None, EVERYTHING))
+    found.add(3, web)
+    found.add(3, pod("b", labels={"app": "web", "tier": "front"}))
+    assert left.column.lent.tolist() == [0, 0, 1, 0], "nobody follows what nobody asks for"
+    assert column(found, ANY_WEB) == [0, 0, 1, 2]
+
+
+def test_more_indexed_labels_than_are_kept_are_still_counted_right() -> None:
+    found = counts((0, pod("a", labels={"app": "web"})), counters_max=1000)
+    for number in range(2 * INDEXED_KEYS_MAX):
+        assert not column(found, pods_of("default", map_selector({f"key{number}": "v"})))[0]
+    late = pod("b", labels={"app": "web", "key0": "v", f"key{2 * INDEXED_KEYS_MAX - 1}": "v"})
+    found.add(1, late)
+    assert column(found, pods_of("default", map_selector({"key0": "v"}))) == [0, 1, 0, 0]
+    assert column(found, pods_of("default", WEB)) == [1, 1, 0, 0]
+    assert len(found._namespaces["default"]._by_label) <= INDEXED_KEYS_MAX
+
+
+def test_labels_that_no_pod_has_any_more_cost_nothing() -> None:
+    web, other = pod("a", labels={"app": "web"}), pod("b")
+    found = counts((0, web), (0, other))
+    found.counter(pods_of("default", WEB))
+    found.remove(0, web)
+    assert not found._namespaces["default"].carrying(("app", "web"))
+    found.remove(0, other)
+    assert not found._namespaces
+
+
+def test_what_is_lent_cannot_be_written() -> None:
+    lent = counts().counts(ANY_WEB)
+    assert lent.dtype == np.int32
+    with pytest.raises(ValueError, match="read-only"):
+        lent[0] = 1
+
+
+def test_equal_pod_sets_are_one_counter() -> None:
+    found = counts()
+    twin = PodSet(None, map_selector({"app": "web"}))
+    assert twin == ANY_WEB
+    assert found.counter(twin) is found.counter(ANY_WEB)
+    assert pods_of(None, WEB, with_terminating=False) != ANY_WEB
