@@ -7,6 +7,7 @@ hundred thousand placed pods as by the next thousand pending ones.
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -35,10 +36,16 @@ T = TypeVar("T")
 DEFAULT_NAMESPACE = "default"
 DEFAULT_SCHEDULER = "default-scheduler"
 
+#: Shared by all pods of which no plugin reads more than everybody does.
+NOTHING_DECLARED: Mapping[str, Any] = MappingProxyType({})
+
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
 class PodShape:
-    """What follows from a pod's namespace, labels and spec (without its node)."""
+    """What follows from a pod's namespace, labels and spec (without its node).
+
+    Under in-place resize, also from what the kubelet says it gave the pod.
+    """
 
     namespace: str
     labels: Mapping[str, str]
@@ -80,20 +87,27 @@ class PodShape:
 class PodInfo:
     """One version of a pod. Never changes; an update makes another."""
 
-    __slots__ = ("key", "metadata", "node_name", "shape", "status", "uid")
+    __slots__ = ("declared", "key", "metadata", "node_name", "shape", "status", "uid")
 
     def __init__(
-        self, metadata: ObjectMeta, status: PodStatus, shape: PodShape, node_name: str
+        self,
+        metadata: ObjectMeta,
+        status: PodStatus,
+        shape: PodShape,
+        node_name: str,
+        declared: Mapping[str, Any] = NOTHING_DECLARED,
     ) -> None:
-        assert metadata.uid, f"pod {metadata.namespace}/{metadata.name} has no uid"
+        #: "namespace/name"
+        self.key = namespaced_name(shape.namespace, metadata.name)
+        assert metadata.uid, f"pod {self.key} has no uid"
+        self.uid: str = metadata.uid
         self.metadata = metadata
         self.status = status
         self.shape = shape
         #: The node it is bound to or, when assumed, about to be; "" for none.
         self.node_name = node_name
-        self.uid: str = metadata.uid
-        #: "namespace/name"
-        self.key = namespaced_name(shape.namespace, metadata.name)
+        #: Path → value of the further fields that plugins declare to read.
+        self.declared = declared
 
     @property
     def name(self) -> str:
@@ -143,11 +157,12 @@ class PodInfo:
         spec = self.shape.spec
         if self.node_name:
             spec = msgspec.structs.replace(spec, node_name=self.node_name)
-        return Pod(metadata=self.metadata, spec=spec, status=self.status)
+        declared = dict(self.declared)
+        return Pod(metadata=self.metadata, spec=spec, status=self.status, declared=declared)
 
     def on_node(self, node_name: str) -> "PodInfo":
         """The same pod, on a node."""
-        return PodInfo(self.metadata, self.status, self.shape, node_name)
+        return PodInfo(self.metadata, self.status, self.shape, node_name, self.declared)
 
     def __repr__(self) -> str:
         where = f" on {self.node_name}" if self.node_name else ""
@@ -164,25 +179,42 @@ def pod_info(pod: Pod) -> PodInfo:
     if node_name:
         spec = msgspec.structs.replace(pod.spec, node_name=None)
         pod = msgspec.structs.replace(pod, spec=spec)
-    shape = _compiled(pod) if _has_own_resources(pod.status) else _shared(pod)
-    return PodInfo(pod.metadata, pod.status, shape, node_name)
+    declared = pod.declared or NOTHING_DECLARED
+    return PodInfo(pod.metadata, pod.status, _shape_of(pod), node_name, declared)
 
 
-def _has_own_resources(status: PodStatus) -> bool:
-    """A pod under in-place resize asks for what its status says: no template speaks for it."""
-    if status.resources is not None or status.allocated_resources is not None:
-        return True
-    statuses = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
-    return any(s.resources is not None or s.allocated_resources is not None for s in statuses)
-
-
-def _shared(pod: Pod) -> PodShape:
-    meta = pod.metadata
-    key = _encoder.encode((meta.namespace, meta.labels, pod.spec))
+def _shape_of(pod: Pod) -> PodShape:
+    meta, status_part = pod.metadata, _status_part(pod.status)
+    key = _encoder.encode((meta.namespace, meta.labels, pod.spec, status_part))
     found = _shapes.get(key)
     if found is None:
-        found = _shapes[key] = _compiled(pod)
+        found = _compiled(pod)
+        if status_part is not None:
+            # Every running pod says what it was given: mostly what its template asks for.
+            template = _shape_of(msgspec.structs.replace(pod, status=PodStatus()))
+            found = template if _asks_alike(found, template) else found
+        _shapes[key] = found
     return found
+
+
+def _status_part(status: PodStatus) -> object:
+    """What the kubelet says of resources; under in-place resize the request follows from it."""
+    statuses = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+    of_pod = (status.resources, status.allocated_resources)
+    if of_pod == (None, None) and all(
+        s.resources is None and s.allocated_resources is None for s in statuses
+    ):
+        return None
+    pending = [c.reason for c in status.conditions or () if c.type == "PodResizePending"]
+    return of_pod, statuses, pending[:1]
+
+
+def _asks_alike(one: PodShape, other: PodShape) -> bool:
+    return (
+        one.requests == other.requests
+        and one.non_zero_milli_cpu == other.non_zero_milli_cpu
+        and one.non_zero_memory_bytes == other.non_zero_memory_bytes
+    )
 
 
 def _compiled(pod: Pod) -> PodShape:

@@ -1,0 +1,219 @@
+"""PodInfo: what is compiled, what is shared, what is refused."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from bayplan.api.objects import POD, Pod, decode
+from bayplan.api.quantity import QuantityError
+from bayplan.state.pods import PodInfo, PodShape, pod_info
+
+AFFINITY_TERM = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "zone"}
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def api_pod(name: str = "p", **rest: Any) -> Pod:
+    """``metadata`` and ``status`` add to what is there; the rest stands in the spec."""
+    metadata = {"name": name, "uid": f"uid-{name}", "namespace": "default"}
+    metadata |= rest.pop("metadata", {})
+    content = {"metadata": metadata, "status": rest.pop("status", {}), "spec": rest}
+    found = decode(POD, content)
+    assert isinstance(found, Pod)
+    return found
+
+
+def compiled(name: str = "p", **rest: Any) -> PodInfo:
+    return pod_info(api_pod(name, **rest))
+
+
+def containers(**requests: str) -> list[dict[str, Any]]:
+    return [{"name": "main", "resources": {"requests": requests}}]
+
+
+def given(**amounts: str) -> dict[str, Any]:
+    """A status in which the kubelet says what it gave the container."""
+    said = {"name": "main", "allocatedResources": amounts, "resources": {"requests": amounts}}
+    return {"containerStatuses": [said]}
+
+
+# ---- identity ------------------------------------------------------------------------------
+
+
+def test_a_pod_without_uid_is_refused_by_its_name() -> None:
+    with pytest.raises(AssertionError, match="team/nameless has no uid"):
+        compiled("nameless", metadata={"uid": None, "namespace": "team"})
+
+
+def test_a_pod_is_named_by_namespace_and_name() -> None:
+    pod = compiled("web", metadata={"namespace": None})
+    assert (pod.key, pod.namespace, pod.name) == ("default/web", "default", "web")
+    assert compiled("web", metadata={"namespace": "a"}).key == "a/web"
+
+
+def test_what_is_left_out_has_the_defaults_of_the_api() -> None:
+    pod = compiled()
+    assert (pod.priority, pod.scheduler_name) == (0, "default-scheduler")
+    assert (pod.labels, pod.annotations, pod.nominated_node_name) == ({}, {}, "")
+    assert (pod.node_name, pod.is_terminating) == ("", False)
+
+
+def test_what_is_given_is_read() -> None:
+    pod = compiled(
+        metadata={"annotations": {"a": "b"}, "deletionTimestamp": "2026-01-01T00:00:00Z"},
+        status={"nominatedNodeName": "n2"},
+        priority=7,
+        schedulerName="other",
+        nodeName="n1",
+    )
+    assert (pod.priority, pod.scheduler_name, pod.node_name) == (7, "other", "n1")
+    assert (pod.annotations, pod.nominated_node_name) == ({"a": "b"}, "n2")
+    assert pod.is_terminating
+
+
+def test_a_pod_prints_where_it_is() -> None:
+    assert repr(compiled("web")) == "PodInfo(default/web)"
+    assert repr(compiled("web").on_node("n1")) == "PodInfo(default/web on n1)"
+
+
+# ---- the API object ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("node_name", [None, "n1"])
+def test_the_api_object_comes_back_as_it_was(node_name: str | None) -> None:
+    original = api_pod(nodeName=node_name, containers=containers(cpu="1"), priority=3)
+    assert pod_info(original).pod == original
+
+
+def test_fields_that_plugins_declare_stay_with_the_pod() -> None:
+    declared = {"spec.hostname": "a"}
+    pod = pod_info(msgspec.structs.replace(api_pod(), declared=declared)).on_node("n1")
+    assert pod.declared == declared
+    assert pod.pod.declared == declared
+    assert compiled().declared == {}
+
+
+def test_on_a_node_it_is_the_same_pod() -> None:
+    pod = compiled(containers=containers(cpu="1"))
+    placed = pod.on_node("n1")
+    assert (placed.uid, placed.key, placed.node_name) == (pod.uid, pod.key, "n1")
+    assert placed.shape is pod.shape
+    assert placed.pod.spec.node_name == "n1"
+    assert pod.node_name == ""
+
+
+# ---- shapes --------------------------------------------------------------------------------
+
+
+def test_pods_of_one_template_share_their_shape() -> None:
+    one = compiled("a", containers=containers(cpu="1"), nodeName="n1")
+    other = compiled("b", containers=containers(cpu="1"))
+    assert one.shape is other.shape
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        pytest.param({"metadata": {"labels": {"a": "b"}}}, id="labels"),
+        pytest.param({"metadata": {"namespace": "other"}}, id="namespace"),
+        pytest.param({"priority": 1}, id="spec"),
+    ],
+)
+def test_pods_that_differ_in_what_is_compiled_do_not(rest: dict[str, Any]) -> None:
+    assert compiled().shape is not compiled(**rest).shape
+
+
+def test_requests_are_compiled_to_integers() -> None:
+    pod = compiled(containers=containers(cpu="500m", memory="1Gi"))
+    assert pod.requests == {"cpu": 500, "memory": 1 << 30}
+    empty = compiled(containers=containers()).shape
+    assert empty.requests == {}
+    assert (empty.non_zero_milli_cpu, empty.non_zero_memory_bytes) == (100, 200 << 20)
+
+
+def test_a_request_that_is_no_quantity_raises() -> None:
+    with pytest.raises(QuantityError):
+        compiled(containers=containers(cpu="lots"))
+
+
+def test_a_running_pod_that_was_given_what_it_asked_for_shares_its_template() -> None:
+    """Every kubelet reports this: without it, no two running pods of a cluster would share."""
+    asked = containers(cpu="1", memory="1Gi")
+    running = compiled("a", containers=asked, status=given(cpu="1", memory="1Gi"), nodeName="n1")
+    assert running.shape is compiled("b", containers=asked).shape
+
+
+def test_under_resize_a_pod_asks_for_what_it_was_given() -> None:
+    asked = containers(cpu="1")
+    resized = compiled("a", containers=asked, status=given(cpu="2"))
+    assert resized.requests == {"cpu": 2000}
+    assert resized.shape is compiled("b", containers=asked, status=given(cpu="2")).shape
+    assert resized.shape is not compiled("c", containers=asked).shape
+    larger = compiled("d", containers=asked, status=given(cpu="4"))
+    assert (resized.requests, larger.requests) == ({"cpu": 2000}, {"cpu": 4000})
+
+
+def test_an_infeasible_resize_counts_as_what_was_given() -> None:
+    pending = {"type": "PodResizePending", "status": "True"}
+    asked, status = containers(cpu="3"), given(cpu="2")
+    deferred = status | {"conditions": [pending | {"reason": "Deferred"}]}
+    infeasible = status | {"conditions": [pending | {"reason": "Infeasible"}]}
+    waiting = compiled("a", containers=asked, status=deferred)
+    refused = compiled("b", containers=asked, status=infeasible)
+    assert (waiting.requests, refused.requests) == ({"cpu": 3000}, {"cpu": 2000})
+
+
+# ---- what a shape remembers ----------------------------------------------------------------
+
+
+def test_what_follows_from_a_shape_is_computed_once_for_all_its_pods() -> None:
+    asked: list[PodShape] = []
+
+    def compute(shape: PodShape) -> int:
+        asked.append(shape)
+        return len(asked)
+
+    one, other = compiled("a"), compiled("b")
+    assert [pod.shape.once("key", compute) for pod in (one, other)] == [1, 1]
+    assert one.shape.once(("key", 2), compute) == 2
+
+
+def test_nothing_is_remembered_of_what_raised() -> None:
+    def fail(shape: PodShape) -> int:
+        raise KeyError("no such thing")
+
+    shape = compiled(priority=99).shape
+    with pytest.raises(KeyError, match="no such thing"):
+        shape.once("raises", fail)
+    assert shape.once("raises", lambda shape: 1) == 1
+
+
+# ---- affinity ------------------------------------------------------------------------------
+
+
+def affinity(*terms: dict[str, Any], kind: str = "podAffinity") -> dict[str, Any]:
+    return {kind: {REQUIRED: list(terms)}}
+
+
+def test_affinity_terms_are_compiled_by_kind() -> None:
+    both = {**affinity(AFFINITY_TERM), **affinity(AFFINITY_TERM, kind="podAntiAffinity")}
+    shape = compiled(affinity=both).shape
+    assert shape.affinity.required == shape.anti_affinity.required
+    assert [term.topology_key for term in shape.affinity.required] == ["zone"]
+    assert shape.has_affinity
+    assert not compiled().shape.has_affinity
+
+
+def test_a_selector_that_does_not_parse_is_named_by_its_path() -> None:
+    bad = {"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Foo"}]}}
+    shape = compiled(affinity=affinity(AFFINITY_TERM, bad | {"topologyKey": "zone"})).shape
+    (error,) = shape.errors
+    assert error.startswith("spec.affinity.podAffinity.required[1]: ")
+    assert "Foo" in error
+
+
+def test_an_update_that_leaves_affinity_alone_leaves_its_terms_equal() -> None:
+    old = compiled(affinity=affinity(AFFINITY_TERM))
+    new = compiled(affinity=affinity(AFFINITY_TERM), metadata={"labels": {"new": "label"}})
+    assert old.shape is not new.shape
+    assert old.shape.affinity == new.shape.affinity
