@@ -1,16 +1,24 @@
 """What a pod asks for: integers per resource name.
 
-Upstream: component-helpers/resource/helpers.go, PodRequests. cpu in millicores, everything else in
-whole units, all rounded up. The rules in order: containers summed; init containers walked with the
-sidecars started so far; the larger of both; pod-level requests replace; overhead is added. Under
-in-place resize the aggregate is the maximum of what the spec asks, what the kubelet allocated and
-what it actuated.
+Upstream: component-helpers/resource/helpers.go, PodRequests. The rules in order: containers
+summed; init containers walked with the sidecars started so far; the larger of both; pod-level
+requests replace; overhead is added. Under in-place resize the aggregate is the maximum of what the
+spec asks, what the kubelet allocated and what it actuated. Until the end all amounts are exact
+(billionths); then cpu becomes millicores, everything else whole units, rounded up once.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 
-from bayplan.api.objects import Container, ContainerStatus, Pod, Quantities
-from bayplan.api.quantity import INT64_MAX, thousandths, units
+from bayplan.api.objects import Container, ContainerStatus, Pod, PodSpec, Quantities
+from bayplan.api.quantity import (
+    NANOS,
+    NANOS_PER_MILLI,
+    nanos,
+    thousandths,
+    thousandths_of,
+    units,
+    units_of,
+)
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -18,12 +26,10 @@ EPHEMERAL_STORAGE = "ephemeral-storage"
 PODS = "pods"
 HUGEPAGES_PREFIX = "hugepages-"
 
-#: What a container that names no cpu or memory counts as, for scoring only.
-DEFAULT_MILLI_CPU_REQUEST = 100
-DEFAULT_MEMORY_REQUEST_BYTES = 200 * 1024 * 1024
+#: What a container that names no cpu or memory counts as, for scoring only, in billionths.
 NON_ZERO_DEFAULTS: Mapping[str, int] = {
-    CPU: DEFAULT_MILLI_CPU_REQUEST,
-    MEMORY: DEFAULT_MEMORY_REQUEST_BYTES,
+    CPU: 100 * NANOS_PER_MILLI,
+    MEMORY: 200 * 1024 * 1024 * NANOS,
 }
 NO_DEFAULTS: Mapping[str, int] = {}
 
@@ -74,25 +80,45 @@ def requested(
     defaults: Mapping[str, int] = NO_DEFAULTS,
     pod_level: bool = True,
 ) -> Amounts:
-    """The pod's request. Raises QuantityError.
+    """The pod's request: cpu in millicores, everything else in whole units. Raises QuantityError.
 
-    ``defaults``: what a container that has no key for a resource counts as. ``pod_level``: whether
-    spec.resources is honoured (upstream's NodeResourcesFit score does not).
+    ``defaults``: what a container that has no key for a resource counts as, in billionths.
+    ``pod_level``: whether spec.resources is honoured (upstream's NodeResourcesFit score does not).
     """
     level = _pod_level_requests(pod) if pod_level else {}
-    if level:
+    if level and defaults:
         # A default stands only for what the pod as a whole does not request.
-        defaults = {name: amount for name, amount in defaults.items() if name not in level}
+        known = _footprint(pod, level, NO_DEFAULTS)
+        defaults = {name: amount for name, amount in defaults.items() if name not in known}
+    return {
+        name: thousandths_of(amount) if name == CPU else units_of(amount)
+        for name, amount in _footprint(pod, level, defaults).items()
+    }
+
+
+def all_containers(spec: PodSpec) -> Iterable[Container]:
+    """Init containers first."""
+    yield from spec.init_containers or ()
+    yield from spec.containers or ()
+
+
+# ---- exact from here on: all amounts in billionths -----------------------------------------
+
+
+def _exact(quantities: Quantities | None) -> Amounts:
+    return {name: nanos(quantity) for name, quantity in (quantities or {}).items()}
+
+
+def _footprint(pod: Pod, level: Amounts, defaults: Mapping[str, int]) -> Amounts:
     total = _resized(pod, defaults)
-    if pod_level:
-        total.update(_effective_pod_level(pod, level))
-    _add(total, amounts(pod.spec.overhead))
+    total.update(_effective_pod_level(pod, level))
+    _add(total, _exact(pod.spec.overhead))
     return total
 
 
 def _pod_level_requests(pod: Pod) -> Amounts:
     resources = pod.spec.resources
-    found = amounts(resources.requests) if resources is not None else {}
+    found = _exact(resources.requests) if resources is not None else {}
     return {name: amount for name, amount in found.items() if is_pod_level(name)}
 
 
@@ -100,48 +126,56 @@ def _effective_pod_level(pod: Pod, level: Amounts) -> Amounts:
     """spec.resources, or under a pod-level resize the largest of spec, actuated and allocated."""
     if not level or pod.status.resources is None:
         return level
-    effective = {} if _resize_reason(pod) == "Infeasible" else dict(level)
+    effective = {} if _is_resize_infeasible(pod) else dict(level)
     for known in (pod.status.resources.requests, pod.status.allocated_resources):
-        supported = {n: a for n, a in amounts(known).items() if is_pod_level(n)}
-        _raise_to(effective, supported)
+        _raise_to(effective, {n: a for n, a in _exact(known).items() if is_pod_level(n)})
     return effective
 
 
 def _resized(pod: Pod, defaults: Mapping[str, int]) -> Amounts:
-    statuses = _statuses(pod)
+    """What containers ask for or, where the kubelet says what it gave them, the largest of all."""
     spec = _aggregate(pod, lambda c: _with_defaults(_requests(c), defaults))
-    if not any(s.allocated_resources or s.resources for s in statuses.values()):
+    said = _pod_level_status(pod) or _container_statuses(pod, defaults)
+    if said is None:
         return spec
-    infeasible = _resize_reason(pod) == "Infeasible"
-    fallback: _RequestsOf = (lambda c: {}) if infeasible else _requests
-    allocated = _aggregate(
-        pod, lambda c: _with_defaults(_allocated(c, statuses, fallback), defaults)
-    )
-    actuated = _aggregate(pod, lambda c: _with_defaults(_actuated(c, statuses, fallback), defaults))
-    if pod.status.allocated_resources and pod.status.resources and pod.status.resources.requests:
-        allocated = amounts(pod.status.allocated_resources)
-        actuated = amounts(pod.status.resources.requests)
-    total: Amounts = {} if infeasible else spec
-    _raise_to(total, allocated)
-    _raise_to(total, actuated)
+    total: Amounts = {} if _is_resize_infeasible(pod) else spec
+    for aggregate in said:
+        _raise_to(total, aggregate)
     return total
 
 
-def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
-    status = pod.status
-    found = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
-    return {s.name: s for s in found}
+def _pod_level_status(pod: Pod) -> tuple[Amounts, Amounts] | None:
+    """(allocated, actuated) of the pod as a whole, if its status has both."""
+    allocated, actuated = pod.status.allocated_resources, pod.status.resources
+    if allocated is None or actuated is None or actuated.requests is None:
+        return None
+    return _exact(allocated), _exact(actuated.requests)
 
 
-def _resize_reason(pod: Pod) -> str | None:
+def _container_statuses(pod: Pod, defaults: Mapping[str, int]) -> tuple[Amounts, Amounts] | None:
+    """(allocated, actuated) summed up from containers, if any status tells of resources."""
+    found = (*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ()))
+    if all(s.allocated_resources is None and s.resources is None for s in found):
+        return None
+    statuses = {s.name: s for s in reversed(found)}
+    infeasible = _is_resize_infeasible(pod)
+    fallback: _RequestsOf = (lambda c: {}) if infeasible else _requests
+    return (
+        _aggregate(pod, lambda c: _with_defaults(_allocated(c, statuses, fallback), defaults)),
+        _aggregate(pod, lambda c: _with_defaults(_actuated(c, statuses, fallback), defaults)),
+    )
+
+
+def _is_resize_infeasible(pod: Pod) -> bool:
+    """By the reason of the first condition of that type."""
     for condition in pod.status.conditions or ():
         if condition.type == "PodResizePending":
-            return condition.reason
-    return None
+            return condition.reason == "Infeasible"
+    return False
 
 
 def _requests(container: Container) -> Amounts:
-    return amounts(container.resources.requests) if container.resources is not None else {}
+    return _exact(container.resources.requests) if container.resources is not None else {}
 
 
 def _allocated(
@@ -150,16 +184,16 @@ def _allocated(
     status = statuses.get(container.name)
     if status is None or status.allocated_resources is None:
         return fallback(container)
-    return amounts(status.allocated_resources)
+    return _exact(status.allocated_resources)
 
 
 def _actuated(
     container: Container, statuses: Mapping[str, ContainerStatus], fallback: _RequestsOf
 ) -> Mapping[str, int]:
     status = statuses.get(container.name)
-    if status is not None and status.resources is not None and status.resources.requests:
-        return amounts(status.resources.requests)
-    return _allocated(container, statuses, fallback)
+    if status is None or status.resources is None or status.resources.requests is None:
+        return _allocated(container, statuses, fallback)
+    return _exact(status.resources.requests)
 
 
 def _with_defaults(found: Mapping[str, int], defaults: Mapping[str, int]) -> Mapping[str, int]:
@@ -189,16 +223,9 @@ def _aggregate(pod: Pod, requests_of: _RequestsOf) -> Amounts:
 
 def _add(total: Amounts, more: Mapping[str, int]) -> None:
     for name, amount in more.items():
-        total[name] = min(total.get(name, 0) + amount, INT64_MAX)
+        total[name] = total.get(name, 0) + amount
 
 
 def _raise_to(total: Amounts, floor: Mapping[str, int]) -> None:
     for name, amount in floor.items():
-        if amount > total.get(name, 0) or name not in total:
-            total[name] = max(amount, total.get(name, amount))
-
-
-def all_containers(pod: Pod) -> Iterable[Container]:
-    """Init containers first, as upstream visits them for images."""
-    yield from pod.spec.init_containers or ()
-    yield from pod.spec.containers or ()
+        total[name] = max(amount, total.get(name, amount))

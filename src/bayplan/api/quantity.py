@@ -1,11 +1,13 @@
 """Kubernetes quantities as integers.
 
-A quantity is a decimal number with a binary (Ki), decimal (k, m) or exponent (e3) suffix. A
-scheduler needs two readings of it: whole units and thousandths, both rounded away from zero as
-``Quantity.Value`` and ``Quantity.MilliValue`` do upstream (apimachinery, resource/quantity.go).
+A quantity is a decimal number with a binary (Ki), decimal (k, m) or exponent (e3) suffix, and
+never finer than a billionth: what is smaller is rounded away from zero when it is read. So whole
+numbers of billionths add and compare exactly; only a final amount is rounded, away from zero, to
+whole units or to thousandths, as ``Quantity.Value`` and ``Quantity.MilliValue`` do upstream
+(apimachinery, resource/quantity.go). Where an amount leaves int64, ours stays at its limit;
+upstream's becomes 0 or wraps.
 """
 
-import math
 import re
 from fractions import Fraction
 from functools import lru_cache
@@ -14,8 +16,13 @@ Quantity = str | int | float
 
 INT64_MAX = 2**63 - 1
 
+#: Billionths in a unit and in a thousandth of one.
+NANOS = 10**9
+NANOS_PER_MILLI = 10**6
+
 _PATTERN = re.compile(
-    r"([+-]?)(\d+\.?\d*|\.\d+)(?:[eE]([+-]?\d{1,3})|(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E)?)"
+    r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)"
+    r"(?:[eE]([+-]?)0*([0-9]{1,3})|(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E)?)"
 )
 _SUFFIXES: dict[str, Fraction] = {
     "n": Fraction(1, 10**9),
@@ -24,6 +31,8 @@ _SUFFIXES: dict[str, Fraction] = {
     **{suffix: Fraction(1000**power) for power, suffix in enumerate("kMGTPE", 1)},
     **{f"{suffix}i": Fraction(1024**power) for power, suffix in enumerate("KMGTPE", 1)},
 }
+#: Nobody writes so many digits, and Python refuses to read some thousands of them.
+_LENGTH_MAX = 1000
 
 
 class QuantityError(ValueError):
@@ -34,35 +43,54 @@ class QuantityError(ValueError):
 
 
 def parse(quantity: Quantity) -> Fraction:
-    """The exact value. Raises QuantityError."""
+    """The exact value of what is written. Raises QuantityError."""
     if isinstance(quantity, bool):
         raise QuantityError(quantity)
     if isinstance(quantity, int):
         return Fraction(quantity)
-    found = _PATTERN.fullmatch(str(quantity))
+    text = str(quantity).strip()
+    found = _PATTERN.fullmatch(text) if len(text) <= _LENGTH_MAX else None
     if found is None:
         raise QuantityError(quantity)
-    sign, digits, exponent, suffix = found.groups()
-    value = Fraction(digits if not digits.endswith(".") else digits[:-1])
+    sign, digits, exponent_sign, exponent, suffix = found.groups()
+    value = Fraction(digits.removesuffix("."))
     if exponent:
-        value *= Fraction(10) ** int(exponent)
+        value *= Fraction(10) ** int(exponent_sign + exponent)
     elif suffix:
         value *= _SUFFIXES[suffix]
     return -value if sign == "-" else value
 
 
 @lru_cache(maxsize=4096)
+def nanos(quantity: Quantity) -> int:
+    """Billionths, rounded away from zero: what to add and compare with. Raises QuantityError."""
+    value = parse(quantity) * NANOS
+    return _away_from_zero(value.numerator, value.denominator)
+
+
 def units(quantity: Quantity) -> int:
     """Whole units, rounded away from zero, at most 2^63-1. Raises QuantityError."""
-    return _round_away(parse(quantity))
+    return units_of(nanos(quantity))
 
 
-@lru_cache(maxsize=4096)
 def thousandths(quantity: Quantity) -> int:
     """Thousandths (millicores for cpu), rounded away from zero. Raises QuantityError."""
-    return _round_away(parse(quantity) * 1000)
+    return thousandths_of(nanos(quantity))
 
 
-def _round_away(value: Fraction) -> int:
-    magnitude = min(math.ceil(abs(value)), INT64_MAX)
-    return magnitude if value >= 0 else -magnitude
+def units_of(amount_nanos: int) -> int:
+    """Billionths as whole units, rounded away from zero, at most 2^63-1."""
+    return _saturated(_away_from_zero(amount_nanos, NANOS))
+
+
+def thousandths_of(amount_nanos: int) -> int:
+    """Billionths as thousandths, rounded away from zero, at most 2^63-1."""
+    return _saturated(_away_from_zero(amount_nanos, NANOS_PER_MILLI))
+
+
+def _away_from_zero(amount: int, part: int) -> int:
+    return -(-amount // part) if amount >= 0 else amount // part
+
+
+def _saturated(amount: int) -> int:
+    return max(-INT64_MAX, min(amount, INT64_MAX))

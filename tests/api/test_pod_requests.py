@@ -1,0 +1,253 @@
+"""What a pod asks for: against exact fractions, and every rule by its example."""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.api.objects import POD, Pod, decode
+from bayplan.api.pod_requests import (
+    NON_ZERO_DEFAULTS,
+    all_containers,
+    amounts,
+    is_counted,
+    is_extended,
+    is_pod_level,
+    is_scalar,
+    requested,
+)
+from bayplan.api.quantity import INT64_MAX, QuantityError
+
+MIB = 1024 * 1024
+Wire = dict[str, Any]
+
+
+def pod(status: Wire | None = None, **spec: Any) -> Pod:
+    found = decode(POD, {"metadata": {"name": "p"}, "spec": spec, "status": status or {}})
+    assert isinstance(found, Pod)
+    return found
+
+
+def container(name: str = "c", restart: str | None = None, **requests: Any) -> Wire:
+    """Requests by keyword; ``restart="Always"`` makes an init container a sidecar."""
+    return {"name": name, "resources": {"requests": requests}, "restartPolicy": restart}
+
+
+# ---- containers, init containers, sidecars -------------------------------------------------
+
+#: Finer than a thousandth: what is rounded too early shows in the sum.
+MICRO = st.sampled_from([0, 1, 250, 400, 999])
+AMOUNTS = st.builds(lambda whole, micro: whole + Fraction(micro, 10**6), st.integers(0, 4), MICRO)
+Step = tuple[bool, Fraction]
+
+
+def wire(amount: Fraction) -> str:
+    return f"{int(amount * 10**6)}u"
+
+
+def most_at_a_time(containers: Sequence[Fraction], steps: Sequence[Step]) -> Fraction:
+    """The largest sum of what runs together, moment by moment. Steps: (is a sidecar, amount)."""
+    moments = [sum(containers, Fraction(0)) + sum(a for sidecar, a in steps if sidecar)]
+    for number, (_, amount) in enumerate(steps):
+        moments.append(amount + sum(a for sidecar, a in steps[:number] if sidecar))
+    return max(moments)
+
+
+@given(
+    st.lists(AMOUNTS, max_size=3),
+    st.lists(st.tuples(st.booleans(), AMOUNTS), max_size=4),
+    AMOUNTS,
+)
+def test_a_pod_asks_for_its_largest_moment_rounded_once(
+    containers: list[Fraction], steps: list[Step], overhead: Fraction
+) -> None:
+    found = requested(
+        pod(
+            containers=[container(cpu=wire(a), memory=wire(a)) for a in containers],
+            initContainers=[
+                container(restart="Always" if sidecar else None, cpu=wire(a), memory=wire(a))
+                for sidecar, a in steps
+            ],
+            overhead={"cpu": wire(overhead), "memory": wire(overhead)},
+        )
+    )
+    total = most_at_a_time(containers, steps) + overhead
+    assert found == {"cpu": math.ceil(total * 1000), "memory": math.ceil(total)}
+
+
+def test_two_halves_of_a_millicore_are_one() -> None:
+    halves = [container(cpu="500u"), container(cpu="500u")]
+    assert requested(pod(containers=halves)) == {"cpu": 1}
+
+
+def test_each_resource_has_its_own_largest_moment() -> None:
+    init = container(cpu="3", memory="1Mi")
+    found = requested(pod(containers=[container(cpu=1, memory="2Mi")], initContainers=[init]))
+    assert found == {"cpu": 3000, "memory": 2 * MIB}
+
+
+def test_a_pod_without_containers_asks_for_nothing() -> None:
+    assert requested(pod()) == {}
+
+
+def test_what_is_no_quantity_is_refused() -> None:
+    with pytest.raises(QuantityError):
+        requested(pod(containers=[container(cpu="much")]))
+
+
+def test_sums_beyond_int64_stay_at_its_limit() -> None:
+    found = requested(pod(containers=[container(memory="7Ei"), container(memory="7Ei")]))
+    assert found == {"memory": INT64_MAX}
+
+
+# ---- pod-level requests --------------------------------------------------------------------
+
+
+def test_what_the_pod_requests_as_a_whole_replaces_the_sum() -> None:
+    level = {"requests": {"cpu": "500m", "hugepages-2Mi": "4Mi", "ephemeral-storage": 9}}
+    storing = {"name": "s", "resources": {"requests": {"ephemeral-storage": 1}}}
+    asking = pod(
+        containers=[container(cpu=2, memory=5), storing],
+        resources=level,
+        overhead={"cpu": "100m"},
+    )
+    # Storage cannot be requested for the whole; overhead comes on top all the same.
+    expected = {"cpu": 600, "memory": 5, "ephemeral-storage": 1, "hugepages-2Mi": 4 * MIB}
+    assert requested(asking) == expected
+    assert requested(asking, pod_level=False)["cpu"] == 2100
+
+
+# ---- defaults where they are scored --------------------------------------------------------
+
+
+def test_silent_containers_count_as_something() -> None:
+    silent, explicit = container(), container(cpu=0, memory=0)
+    found = requested(pod(containers=[silent, explicit]), defaults=NON_ZERO_DEFAULTS)
+    assert found == {"cpu": 100, "memory": 200 * MIB}
+
+
+def test_init_containers_have_defaults_too() -> None:
+    asking = pod(containers=[container(cpu="50m", memory=1)], initContainers=[container()])
+    assert requested(asking, defaults=NON_ZERO_DEFAULTS) == {"cpu": 100, "memory": 200 * MIB}
+
+
+@pytest.mark.parametrize(
+    ("containers", "level", "overhead", "cpu"),
+    [
+        pytest.param([{}, {}], {"memory": 1}, {}, 200, id="nobody asks for cpu"),
+        pytest.param([{}, {}], {"cpu": "1"}, {}, 1000, id="the whole does"),
+        pytest.param([{"cpu": "1"}, {}], {"memory": 1}, {}, 1000, id="another container does"),
+        pytest.param([{}, {}], {"memory": 1}, {"cpu": "1m"}, 1, id="the overhead does"),
+        pytest.param([{"cpu": "1"}, {}], {}, {}, 1100, id="no pod-level requests"),
+    ],
+)
+def test_beside_pod_level_requests_a_default_stands_for_what_nobody_asks_for(
+    containers: list[Wire], level: Wire, overhead: Wire, cpu: int
+) -> None:
+    asking = pod(
+        containers=[container(**each) for each in containers],
+        resources={"requests": level},
+        overhead=overhead,
+    )
+    assert requested(asking, defaults=NON_ZERO_DEFAULTS)["cpu"] == cpu
+
+
+# ---- in-place resize -----------------------------------------------------------------------
+
+
+def resized(reason: str = "", **more: Any) -> Pod:
+    """A container that asks for 2 cpu, got 1 and has 3; and what the status says beside it."""
+    told = {
+        "name": "c",
+        "allocatedResources": {"cpu": 1},
+        "resources": {"requests": {"cpu": 3}},
+    }
+    pending = [{"type": "PodResizePending", "reason": reason}] if reason else []
+    status = {"containerStatuses": [told], "conditions": pending, **more}
+    return pod(status, containers=[container(cpu=2), container("other", cpu=5)])
+
+
+def test_under_resize_the_largest_sum_counts() -> None:
+    assert requested(resized()) == {"cpu": 8000}
+    assert requested(resized("Deferred")) == {"cpu": 8000}
+
+
+def test_an_infeasible_resize_counts_what_the_kubelet_gave() -> None:
+    assert requested(resized("Infeasible")) == {"cpu": 3000}
+
+
+def test_sums_are_compared_not_containers() -> None:
+    """Allocated 1 + 4, actuated 4 + 1, asked for 2 + 2: five at most, not eight."""
+    told = [
+        {
+            "name": name,
+            "allocatedResources": {"cpu": got},
+            "resources": {"requests": {"cpu": has}},
+        }
+        for name, got, has in (("a", 1, 4), ("b", 4, 1))
+    ]
+    asking = [container("a", cpu=2), container("b", cpu=2)]
+    assert requested(pod({"containerStatuses": told}, containers=asking)) == {"cpu": 5000}
+
+
+def test_an_init_container_is_told_of_in_its_own_list() -> None:
+    told = [{"name": "s", "allocatedResources": {"cpu": 4}}]
+    asking = pod({"initContainerStatuses": told}, initContainers=[container("s", "Always", cpu=1)])
+    assert requested(asking) == {"cpu": 4000}
+
+
+def test_what_the_status_says_of_the_whole_pod_takes_the_place_of_its_containers() -> None:
+    whole = {"allocatedResources": {"cpu": 9}, "resources": {"requests": {"cpu": 4}}}
+    assert requested(resized(**whole)) == {"cpu": 9000}
+    assert requested(pod(whole, containers=[container(cpu=2)])) == {"cpu": 9000}
+
+
+@pytest.mark.parametrize(("reason", "cpu"), [("", 6000), ("Deferred", 6000), ("Infeasible", 5000)])
+def test_pod_level_requests_are_resized_alike(reason: str, cpu: int) -> None:
+    pending = [{"type": "PodResizePending", "reason": reason}]
+    told = {"resources": {"requests": {"cpu": 4}}, "allocatedResources": {"cpu": 5}}
+    asking = pod({**told, "conditions": pending}, resources={"requests": {"cpu": 6}})
+    assert requested(asking) == {"cpu": cpu}
+
+
+# ---- names ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "counted", "scalar", "extended", "pod_level"),
+    [
+        ("cpu", True, False, False, True),
+        ("memory", True, False, False, True),
+        ("ephemeral-storage", True, False, False, False),
+        ("pods", False, False, False, False),
+        ("storage", False, False, False, False),
+        ("hugepages-2Mi", True, True, False, True),
+        ("attachable-volumes-csi", True, True, False, False),
+        ("example.com/gpu", True, True, True, False),
+        ("kubernetes.io/batch", True, True, False, False),
+        ("requests.example.com/gpu", False, False, False, False),
+    ],
+)
+def test_what_kind_of_resource_a_name_means(
+    name: str, counted: bool, scalar: bool, extended: bool, pod_level: bool
+) -> None:
+    found = (is_counted(name), is_scalar(name), is_extended(name), is_pod_level(name))
+    assert found == (counted, scalar, extended, pod_level)
+
+
+def test_cpu_is_counted_in_thousandths_all_else_in_units() -> None:
+    assert amounts({"cpu": "1.5", "memory": "1.5", "example.com/gpu": 2}) == {
+        "cpu": 1500,
+        "memory": 2,
+        "example.com/gpu": 2,
+    }
+    assert amounts(None) == {}
+
+
+def test_init_containers_are_named_first() -> None:
+    spec = pod(containers=[container("main")], initContainers=[container("first")]).spec
+    assert [each.name for each in all_containers(spec)] == ["first", "main"]
