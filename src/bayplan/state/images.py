@@ -53,15 +53,31 @@ class ImageIndex:
     def on_row(self, row: int) -> frozenset[str]:
         return self._held.get(row, frozenset())
 
+    def __len__(self) -> int:
+        """How many image names some node holds."""
+        return len(self._images)
+
     def set_row(self, row: int, node: Node | None) -> set[int]:
         """Make a row hold what its node reports. Returns the rows whose scores this touches."""
+        changed = self.set_names(row, node)
+        return {
+            touched
+            for name in changed
+            if (image := self._images.get(name)) is not None
+            for touched in image.rows
+        }
+
+    def set_names(self, row: int, node: Node | None) -> frozenset[str]:
+        """Make a row hold what its node reports.
+
+        Returns the names that came or went, or whose size changed.
+        """
         sizes = image_sizes(node) if node is not None else {}
         before, after = self._held.get(row, frozenset[str]()), frozenset(sizes)
-        touched: set[int] = set()
+        resized = self._resize(row, {name: sizes[name] for name in before & after})
         for name in before - after:
             image = self._images[name]
             image.discard(row)
-            touched |= image.rows
             if not image.rows:
                 del self._images[name]
         for name in after - before:
@@ -69,18 +85,28 @@ class ImageIndex:
             if image is None:
                 image = self._images[name] = ImageState(sizes[name])
             image.add(row)
-            touched |= image.rows
         if after:
             self._held[row] = after
         else:
             self._held.pop(row, None)
-        return touched
+        return (before ^ after) | resized
+
+    def _resize(self, row: int, sizes: dict[str, int]) -> frozenset[str]:
+        """A row that alone holds an image says its size anew. Returns the names it changed."""
+        alone = {
+            name: image
+            for name, size_bytes in sizes.items()
+            if (image := self._images[name]).size_bytes != size_bytes and image.node_count == 1
+        }
+        for name, image in alone.items():
+            image.size_bytes = sizes[name]
+        return frozenset(alone)
 
 
 def image_sizes(node: Node) -> dict[str, int]:
-    """Image name → size in bytes, of all names of all images a node reports."""
-    return {
-        name: image.size_bytes or 0
-        for image in node.status.images or ()
-        for name in image.names or ()
-    }
+    """Image name → size in bytes, of all names of all images a node reports; the first counts."""
+    sizes: dict[str, int] = {}
+    for image in node.status.images or ():
+        for name in image.names or ():
+            sizes.setdefault(name, image.size_bytes or 0)
+    return sizes

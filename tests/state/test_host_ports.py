@@ -1,0 +1,97 @@
+"""Host ports: the rule of conflicts, and an index that follows what is placed."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.api.objects import POD, Pod, decode
+from bayplan.state.host_ports import HostPort, HostPortIndex, conflicts, host_ports
+
+PORTS = st.builds(
+    HostPort,
+    ip=st.sampled_from(["0.0.0.0", "10.0.0.1", "10.0.0.2"]),
+    protocol=st.sampled_from(["TCP", "UDP"]),
+    port=st.sampled_from([80, 81]),
+)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "clash"),
+    [
+        pytest.param(("0.0.0.0", "TCP", 80), ("0.0.0.0", "TCP", 80), True, id="the same"),
+        pytest.param(("10.0.0.1", "TCP", 80), ("0.0.0.0", "TCP", 80), True, id="one of all"),
+        pytest.param(("10.0.0.1", "TCP", 80), ("10.0.0.1", "TCP", 80), True, id="one address"),
+        pytest.param(("10.0.0.1", "TCP", 80), ("10.0.0.2", "TCP", 80), False, id="two addresses"),
+        pytest.param(("0.0.0.0", "TCP", 80), ("0.0.0.0", "UDP", 80), False, id="two protocols"),
+        pytest.param(("0.0.0.0", "TCP", 80), ("0.0.0.0", "TCP", 81), False, id="two ports"),
+    ],
+)
+def test_who_conflicts_with_whom(one: Any, other: Any, clash: bool) -> None:
+    assert conflicts(HostPort(*one), HostPort(*other)) is clash
+    assert conflicts(HostPort(*other), HostPort(*one)) is clash
+
+
+#: (add, or else remove one that is there; row; port)
+STEPS = st.lists(st.tuples(st.booleans(), st.integers(0, 3), PORTS), max_size=20)
+
+
+@given(STEPS, PORTS)
+def test_the_index_knows_who_is_in_the_way(
+    steps: list[tuple[bool, int, HostPort]], wanted: HostPort
+) -> None:
+    """Two pods that use one port of one node are two: the first to go leaves it taken."""
+    index, used = HostPortIndex(), Counter[tuple[int, HostPort]]()
+    for adding, row, port in steps:
+        if adding:
+            index.add(row, port)
+            used[row, port] += 1
+        elif used[row, port]:
+            index.remove(row, port)
+            used[row, port] -= 1
+    taken = [place for place, count in used.items() if count]
+    expected = sorted({row for row, port in taken if conflicts(wanted, port)})
+    assert sorted(index.conflicting_rows(wanted)) == expected
+    for row in range(4):
+        assert index.on_row(row) == {port for each, port in taken if each == row}
+
+
+# ---- what a pod binds ----------------------------------------------------------------------
+
+
+def ports_of(*ports: dict[str, Any], **spec: Any) -> tuple[HostPort, ...]:
+    containers = [{"name": "c", "ports": list(ports)}]
+    found = decode(POD, {"spec": {"containers": containers, **spec}})
+    assert isinstance(found, Pod)
+    return host_ports(found.spec)
+
+
+@pytest.mark.parametrize(
+    "port",
+    [
+        pytest.param({"hostPort": 80}, id="left out"),
+        pytest.param({"hostPort": 80, "hostIP": "", "protocol": ""}, id="empty"),
+        pytest.param({"hostPort": 80, "hostIP": "0.0.0.0", "protocol": "TCP"}, id="written out"),
+    ],
+)
+def test_all_addresses_and_tcp_are_meant(port: dict[str, Any]) -> None:
+    assert ports_of(port) == (HostPort("0.0.0.0", "TCP", 80),)
+
+
+def test_a_port_of_the_container_alone_binds_nothing() -> None:
+    assert ports_of({"containerPort": 80}, {"containerPort": 80, "hostPort": 0}) == ()
+
+
+def test_ports_are_sorted_and_told_once() -> None:
+    found = ports_of({"hostPort": 81}, {"hostPort": 80}, {"hostPort": 81})
+    assert [port.port for port in found] == [80, 81]
+
+
+def test_sidecars_bind_ports_and_init_containers_give_them_back() -> None:
+    def init(port: int, policy: str | None) -> dict[str, Any]:
+        return {"name": "i", "ports": [{"hostPort": port}], "restartPolicy": policy}
+
+    found = ports_of(initContainers=[init(80, "Always"), init(81, None)])
+    assert [port.port for port in found] == [80]

@@ -1,0 +1,129 @@
+"""Which nodes hold which image: against a plain model of what upstream's cache does."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.api.objects import NODE, Node, decode
+from bayplan.state.images import ImageIndex, image_sizes
+
+#: (name, bytes) in the order in which the node reports them.
+Reported = list[tuple[str, int]]
+
+
+def node(reported: Reported) -> Node:
+    listed: list[dict[str, Any]] = [{"names": [n], "sizeBytes": size} for n, size in reported]
+    found = decode(NODE, {"metadata": {"name": "n"}, "status": {"images": listed}})
+    assert isinstance(found, Node)
+    return found
+
+
+class Model:
+    """An image has one size: its first holder's, until nobody holds it."""
+
+    def __init__(self) -> None:
+        self.sizes: dict[str, int] = {}
+        self.rows: dict[int, set[str]] = {}
+
+    def report(self, row: int, reported: Reported) -> None:
+        """As upstream updates a node: all it held is taken away, then all it holds is added."""
+        self.rows[row] = set()
+        held = set().union(*self.rows.values())
+        self.sizes = {name: size for name, size in self.sizes.items() if name in held}
+        for name, size in reported:
+            self.sizes.setdefault(name, size)
+            self.rows[row].add(name)
+
+    def holders(self, name: str) -> list[int]:
+        return sorted(row for row, names in self.rows.items() if name in names)
+
+    def seen_from(self, row: int) -> dict[str, tuple[int, int]]:
+        """What enters a row's score: the size and the number of holders of each of its images."""
+        return {n: (self.sizes[n], len(self.holders(n))) for n in self.rows.get(row, ())}
+
+
+NAMES = ("a", "b", "c")
+REPORTS = st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from([1, 2, 3])), max_size=4)
+STEPS = st.lists(st.tuples(st.integers(0, 3), REPORTS), max_size=8)
+
+
+@given(STEPS)
+def test_it_knows_holders_and_sizes_and_whom_a_change_touches(
+    steps: list[tuple[int, Reported]],
+) -> None:
+    index, model = ImageIndex(), Model()
+    for row, reported in steps:
+        before = {each: model.seen_from(each) for each in range(4)}
+        touched = index.set_row(row, node(reported) if reported else None)
+        model.report(row, reported)
+        assert len(index) == len(model.sizes)
+        for name in NAMES:
+            image = index.find(name)
+            rows = [] if image is None else image.rows_array().tolist()
+            assert rows == model.holders(name)
+            assert image is None or (image.size_bytes, image.node_count) == (
+                model.sizes[name],
+                len(rows),
+            )
+        for each in range(4):
+            assert index.on_row(each) == model.rows.get(each, set())
+            assert each in touched | {row} or model.seen_from(each) == before[each]
+
+
+def test_all_holders_are_touched_when_another_one_comes() -> None:
+    index = ImageIndex()
+    index.set_row(0, node([("a", 1)]))
+    index.set_row(1, node([("b", 1)]))
+    assert index.set_row(2, node([("a", 1)])) == {0, 2}
+
+
+def test_the_size_of_an_image_is_its_first_holders() -> None:
+    index = ImageIndex()
+    index.set_row(0, node([("a", 10)]))
+    index.set_row(1, node([("a", 20)]))
+    assert size_of(index, "a") == 10
+    index.set_row(0, None)
+    assert size_of(index, "a") == 10
+
+
+def test_the_only_holder_says_a_new_size() -> None:
+    index = ImageIndex()
+    index.set_row(0, node([("a", 10)]))
+    assert index.set_names(0, node([("a", 20)])) == {"a"}
+    assert size_of(index, "a") == 20
+
+
+def test_one_holder_of_several_does_not() -> None:
+    index = ImageIndex()
+    for row in (0, 1):
+        index.set_row(row, node([("a", 10)]))
+    assert index.set_names(1, node([("a", 20)])) == frozenset()
+    assert size_of(index, "a") == 10
+
+
+def size_of(index: ImageIndex, name: str) -> int:
+    image = index.find(name)
+    assert image is not None
+    return image.size_bytes
+
+
+@pytest.mark.parametrize(
+    ("images", "sizes"),
+    [
+        pytest.param([{"names": ["a", "a:1"], "sizeBytes": 5}], {"a": 5, "a:1": 5}, id="names"),
+        pytest.param(
+            [{"names": ["a"], "sizeBytes": 5}, {"names": ["a"], "sizeBytes": 6}],
+            {"a": 5},
+            id="the first of two counts",
+        ),
+        pytest.param([{"names": ["a"]}, {"sizeBytes": 5}], {"a": 0}, id="parts left out"),
+    ],
+)
+def test_every_name_of_an_image_has_its_size(
+    images: list[dict[str, Any]], sizes: dict[str, int]
+) -> None:
+    found = decode(NODE, {"status": {"images": images}})
+    assert isinstance(found, Node)
+    assert image_sizes(found) == sizes
