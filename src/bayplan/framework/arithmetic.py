@@ -1,7 +1,9 @@
 """Go's integer arithmetic on arrays: the only place where scores are divided.
 
-Go divides towards zero, numpy's // towards minus infinity. For numerators below 2^53 a float64
-division cut to its integer part gives the same quotient, twice as fast; beyond, int64 is used.
+Go divides towards zero, numpy's // towards minus infinity. For numbers below 2^53 a float64
+division cut to its integer part gives the same quotient, at twice the speed: were the exact
+quotient not whole, it would be at least 1/denominator away from the next whole number, which is
+more than float64 is wrong by. Beyond, int64 is used, and wraps as Go's does.
 """
 
 import numpy as np
@@ -10,27 +12,50 @@ import numpy.typing as npt
 from bayplan.framework.interface import MAX_NODE_SCORE, Normalizer
 from bayplan.state.columns import Int64s, NodeScores
 
+Integers = npt.NDArray[np.int64] | npt.NDArray[np.uint64]
+
 #: Integers below this are exact in float64.
 FLOAT_EXACT_BELOW = 2**53
 
 #: Amounts below this stay exact when multiplied by the highest score.
 PERCENT_EXACT_BELOW = 2**46
 
+#: As an array: numpy would make one of a plain number at every call.
+_HIGHEST_SCORE = np.array(MAX_NODE_SCORE)
+
 
 def divide(numerators: Int64s, denominators: Int64s | int) -> Int64s:
     """Elementwise Go quotient; a denominator of 0 gives 0."""
     if not len(numerators):
-        return numerators
-    exact = abs(int(numerators.max())) < FLOAT_EXACT_BELOW > abs(int(numerators.min()))
-    below = np.asarray(denominators)
-    if exact and (not below.size or int(np.abs(below).max()) < FLOAT_EXACT_BELOW):
-        with np.errstate(divide="ignore", invalid="ignore"):
-            quotients = np.trunc(numerators / below)
-        return np.nan_to_num(quotients, nan=0.0, posinf=0.0, neginf=0.0).astype(np.int64)
-    safe = np.where(below == 0, 1, below)
-    quotients = np.abs(numerators) // np.abs(safe)
-    signed = np.where((numerators < 0) != (safe < 0), -quotients, quotients)
-    return np.where(below == 0, 0, signed).astype(np.int64)
+        return np.zeros(0, np.int64)
+    if isinstance(denominators, int):
+        if denominators == 0:
+            return np.zeros(len(numerators), np.int64)
+        return _quotients(numerators, denominators, abs(denominators) < FLOAT_EXACT_BELOW)
+    if not denominators.all():
+        quotients = divide(numerators, np.where(denominators == 0, 1, denominators))
+        return np.where(denominators == 0, 0, quotients)
+    return _quotients(numerators, denominators, _exact_in_float(denominators))
+
+
+def percent(parts: Int64s, wholes: Int64s) -> Int64s:
+    """Elementwise Go quotient 100 x part / whole, for 0 <= part <= whole and 0 < whole."""
+    if not len(parts):
+        return np.zeros(0, np.int64)
+    scaled = parts * _HIGHEST_SCORE
+    if highest(wholes) < PERCENT_EXACT_BELOW:
+        return (scaled / wholes).astype(np.int64)
+    return divide(scaled, wholes)
+
+
+def lowest(numbers: Integers) -> int:
+    """The smallest of at least one; numpy finds its place faster than its value."""
+    return numbers.item(numbers.argmin())
+
+
+def highest(numbers: Integers) -> int:
+    """The largest of at least one."""
+    return numbers.item(numbers.argmax())
 
 
 def normalized(normalizer: Normalizer, scores: NodeScores) -> NodeScores:
@@ -38,23 +63,49 @@ def normalized(normalizer: Normalizer, scores: NodeScores) -> NodeScores:
     if normalizer is Normalizer.NONE or not len(scores):
         return scores
     if normalizer is Normalizer.MIN_MAX:
-        lowest, highest = int(scores.min()), int(scores.max())
-        if highest == lowest:
-            return np.zeros(len(scores), np.int64)
-        return divide((scores - lowest) * MAX_NODE_SCORE, highest - lowest)
+        return _min_max(scores)
     reverse = normalizer is Normalizer.MAX_REVERSED
-    highest = int(scores.max())
-    if highest == 0:
+    most = highest(scores)
+    if most <= 0:
         return np.full(len(scores), MAX_NODE_SCORE, np.int64) if reverse else scores
-    scaled = divide(scores * MAX_NODE_SCORE, highest)
+    scaled = divide(scores * _HIGHEST_SCORE, most)
     return MAX_NODE_SCORE - scaled if reverse else scaled
 
 
 def in_score_range(scores: NodeScores) -> bool:
     """Whether all are in 0..100: seen as unsigned, negative ones are huge."""
-    return not len(scores) or int(scores.view(np.uint64).max()) <= MAX_NODE_SCORE
+    return not len(scores) or highest(scores.view(np.uint64)) <= MAX_NODE_SCORE
 
 
 def round_half_away(values: npt.NDArray[np.float64]) -> Int64s:
     """Go's math.Round, as int64."""
-    return np.trunc(values + np.copysign(0.5, values)).astype(np.int64)
+    whole = np.trunc(values)
+    # Not trunc(value + 0.5): the sum of the largest double below 0.5 and 0.5 rounds to 1.
+    beyond = np.abs(values - whole) >= 0.5
+    return (whole + np.copysign(beyond, values)).astype(np.int64)
+
+
+def _quotients(numerators: Int64s, denominators: Int64s | int, exact: bool) -> Int64s:
+    """``exact``: whether float64 holds the denominators, of which none is 0."""
+    if exact and _exact_in_float(numerators):
+        return (numerators / denominators).astype(np.int64)
+    below = np.asarray(denominators, np.int64)
+    with np.errstate(over="ignore"):  # -2^63 / -1 wraps, as in Go
+        quotients = numerators // below
+    has_rest = quotients * below != numerators
+    return quotients + (has_rest & ((numerators < 0) != (below < 0)))
+
+
+def _min_max(scores: NodeScores) -> NodeScores:
+    """In the order of upstream's InterPodAffinity: the quotient is rounded, then scaled and cut.
+
+    So 29 of 50 is 57, where whole numbers would give 58.
+    """
+    least, most = lowest(scores), highest(scores)
+    if most == least:
+        return np.zeros(len(scores), np.int64)
+    return ((scores - least) / (most - least) * MAX_NODE_SCORE).astype(np.int64)
+
+
+def _exact_in_float(numbers: Int64s) -> bool:
+    return lowest(numbers) > -FLOAT_EXACT_BELOW and highest(numbers) < FLOAT_EXACT_BELOW
