@@ -1,0 +1,109 @@
+"""What of a pod is scored, and the corners of the three strategies.
+
+That they score as upstream's is tested with the plugin that uses them, against a plain rule.
+"""
+
+import msgspec
+import numpy as np
+import pytest
+
+from bayplan.framework.resource_scorers import (
+    Demand,
+    ResourceSpec,
+    Scorer,
+    demands,
+    least_allocated,
+    most_allocated,
+    requested_to_capacity_ratio,
+)
+from tests.plugins.resource_kit import GPU, NIC, Place, lent
+
+CPU_ONLY = (Demand("cpu", 1, 0),)
+
+
+def scores(scorer: Scorer, demanded: tuple[Demand, ...], *places: Place) -> list[int]:
+    found = scorer(demanded, lent(places))
+    assert found.dtype == np.int64
+    return found.tolist()
+
+
+def test_a_scalar_resource_is_scored_only_where_it_is_asked_for() -> None:
+    specs = [ResourceSpec(name=name, weight=2) for name in ("cpu", "ephemeral-storage", GPU, NIC)]
+    assert demands(specs, {"cpu": 5, NIC: 1, GPU: 0}) == (
+        Demand("cpu", 2, 5),
+        Demand("ephemeral-storage", 2, 0),
+        Demand(NIC, 2, 1),
+    )
+
+
+@pytest.mark.parametrize("name", ["pods", "storage", ""])
+def test_what_nodes_do_not_count_is_never_scored(name: str) -> None:
+    assert demands([ResourceSpec(name=name)], {name: 1}) == ()
+
+
+def test_a_weight_of_0_means_1() -> None:
+    assert msgspec.convert({"name": "cpu", "weight": 0}, ResourceSpec).weight == 1
+    with pytest.raises(msgspec.ValidationError, match="weight"):
+        msgspec.convert({"name": "cpu", "weight": 101}, ResourceSpec)
+
+
+def test_a_resource_that_a_node_does_not_offer_has_no_weight_there() -> None:
+    demanded = (Demand("cpu", 1, 500), Demand("memory", 3, 100))
+    places = Place({"cpu": 1000, "memory": 1000}), Place({"cpu": 1000}), Place({})
+    assert scores(least_allocated, demanded, *places) == [(50 + 3 * 90) // 4, 50, 0]
+    assert scores(most_allocated, demanded, *places) == [(50 + 3 * 10) // 4, 50, 0]
+
+
+def test_silent_pods_on_a_node_count_as_100m_each() -> None:
+    running = [[{}], [{"cpu": 0}]]
+    assert scores(most_allocated, CPU_ONLY, Place({"cpu": 1000}, running=running)) == [10]
+
+
+def test_more_than_all_is_all() -> None:
+    over = Place({"cpu": 100}, running=[[{"cpu": 150}]])
+    assert scores(least_allocated, CPU_ONLY, over) == [0]
+    assert scores(most_allocated, CPU_ONLY, over) == [100]
+    assert scores(requested_to_capacity_ratio([(0, 10), (100, 3)]), CPU_ONLY, over) == [30]
+
+
+def test_amounts_that_float64_does_not_hold_are_divided_exactly() -> None:
+    """100 x (2^55 - 1) / 2^55 lies just below 100."""
+    demanded = (Demand("ephemeral-storage", 1, 2**55 - 1),)
+    assert scores(most_allocated, demanded, Place({"ephemeral-storage": 2**55})) == [99]
+
+
+# ---- the broken line -----------------------------------------------------------------------
+
+
+def line(points: list[tuple[int, int]], utilization: int) -> int:
+    """The score of one node at a utilization in percent."""
+    place = Place({"ephemeral-storage": 100})
+    demanded = (Demand("ephemeral-storage", 1, utilization),)
+    return scores(requested_to_capacity_ratio(points), demanded, place)[0]
+
+
+@pytest.mark.parametrize(
+    ("utilization", "score"),
+    [(0, 20), (20, 20), (35, 55), (50, 90), (65, 70), (80, 50), (100, 50)],
+)
+def test_between_points_the_line_is_straight_and_beyond_them_level(
+    utilization: int, score: int
+) -> None:
+    assert line([(20, 2), (50, 9), (80, 5)], utilization) == score
+
+
+def test_a_falling_line_is_cut_towards_its_start() -> None:
+    """10 x (1 - 2) x 1 / 3 is -3.33…, in Go -3."""
+    assert line([(0, 2), (3, 1)], 1) == 17
+
+
+def test_a_resource_that_scores_nothing_has_no_weight() -> None:
+    ratio = requested_to_capacity_ratio([(0, 0), (100, 10)])
+    demanded = (Demand("ephemeral-storage", 1, 50), Demand(GPU, 9, 0))
+    assert scores(ratio, demanded, Place({"ephemeral-storage": 100, GPU: 4})) == [50]
+
+
+def test_the_mean_is_rounded_half_up() -> None:
+    ratio = requested_to_capacity_ratio([(0, 0), (100, 10)])
+    demanded = (Demand("ephemeral-storage", 1, 50), Demand(GPU, 1, 51))
+    assert scores(ratio, demanded, Place({"ephemeral-storage": 100, GPU: 100})) == [51]

@@ -1,0 +1,97 @@
+"""Nodes with amounts, pods that ask for some, and how to draw them; amounts are whole numbers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import strategies as st
+
+from bayplan.api.objects import NODE, POD, Node, Pod, decode
+from bayplan.state.cache import Cache
+from bayplan.state.nodes import NodeView
+from bayplan.state.pods import PodInfo, pod_info
+
+#: cpu in millicores, everything else in units.
+Amounts = Mapping[str, int]
+
+GPU, NIC, HUGE = "example.com/gpu", "other.io/nic", "hugepages-2Mi"
+RESOURCES = ("cpu", "memory", "ephemeral-storage", GPU, NIC, HUGE)
+#: What a container that names none counts as where it is scored.
+UNSET = {"cpu": 100, "memory": 200 * 1024 * 1024}
+
+
+def quantities(amounts: Amounts) -> dict[str, Any]:
+    return {name: f"{n}m" if name == "cpu" else n for name, n in amounts.items()}
+
+
+def node(offered: Amounts, *, name: str = "n0", pods: int = 110) -> Node:
+    allocatable = {**quantities(offered), "pods": pods}
+    found = decode(NODE, {"metadata": {"name": name}, "status": {"allocatable": allocatable}})
+    assert isinstance(found, Node)
+    return found
+
+
+def container(amounts: Amounts | None = None, **rest: Any) -> dict[str, Any]:
+    return {"name": "c", "resources": {"requests": quantities(amounts or {})}, **rest}
+
+
+def pod(
+    name: str = "p", containers: Sequence[Amounts] = ({},), on: str | None = None, **spec: Any
+) -> PodInfo:
+    """A pod of containers with these requests; the rest stands in its spec."""
+    own = {"nodeName": on, "containers": [container(each) for each in containers], **spec}
+    found = decode(POD, {"metadata": {"name": name, "uid": f"uid-{name}"}, "spec": own})
+    assert isinstance(found, Pod)
+    return pod_info(found)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A node as it is drawn: what it offers, and the containers of each pod on it."""
+
+    offered: Amounts
+    pods: int = 110
+    running: Sequence[Sequence[Amounts]] = field(default_factory=tuple)
+
+    def used(self, name: str, unset: Amounts | None = None) -> int:
+        """What the pods on it ask for together; ``unset``: what a silent container counts as."""
+        return sum(total(containers, name, unset) for containers in self.running)
+
+
+def total(containers: Sequence[Amounts], name: str, unset: Amounts | None = None) -> int:
+    return sum(each.get(name, (unset or {}).get(name, 0)) for each in containers)
+
+
+def lent(places: Sequence[Place]) -> NodeView:
+    """Nodes n0, n1 … as a cycle sees them."""
+    cache = Cache()
+    for row, place in enumerate(places):
+        cache.add_node(node(place.offered, name=f"n{row}", pods=place.pods))
+        for number, containers in enumerate(place.running):
+            cache.add_pod(pod(f"{row}-{number}", containers, on=f"n{row}"))
+    return cache.lend().nodes
+
+
+# ---- drawing -------------------------------------------------------------------------------
+
+SMALL = st.integers(0, 6)
+#: Around the defaults of silent containers, and where float64 no longer holds 100 times as much.
+LARGE = st.sampled_from([0, 1, 99, 100, 250, 1000, 2**28, 2**28 + 1, 10**10, 2**46 - 1, 2**47 + 3])
+
+
+def amounts(number: st.SearchStrategy[int]) -> st.SearchStrategy[dict[str, int]]:
+    return st.dictionaries(st.sampled_from(RESOURCES), number, max_size=4)
+
+
+def pods(number: st.SearchStrategy[int]) -> st.SearchStrategy[list[dict[str, int]]]:
+    """The containers of one pod."""
+    return st.lists(amounts(number), min_size=1, max_size=2)
+
+
+def clusters(number: st.SearchStrategy[int]) -> st.SearchStrategy[list[Place]]:
+    place = st.builds(Place, amounts(number), st.integers(0, 3), st.lists(pods(number), max_size=2))
+    return st.lists(place, min_size=1, max_size=6)
+
+
+#: Some rows of a cluster; only those that it has are meant.
+POSITIONS = st.lists(st.integers(0, 5), unique=True, max_size=4)
