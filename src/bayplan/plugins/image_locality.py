@@ -1,0 +1,85 @@
+"""ImageLocality: prefer nodes that already hold the images of a pod, by their size.
+
+An image counts the more the more nodes hold it, so that a rare one does not draw all its pods to
+one node. Nodes that hold an image are known per image: only the pod's own images are looked at.
+Upstream: plugins/imagelocality.
+"""
+
+from collections import Counter
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from bayplan.api.objects import PodSpec
+from bayplan.api.pod_requests import all_containers
+from bayplan.framework.arithmetic import divide
+from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, ScorePlugin, SignPlugin
+from bayplan.state.change_log import Facet
+from bayplan.state.columns import Int64s, NodeScores
+from bayplan.state.nodes import NodeView
+from bayplan.state.pods import PodInfo, PodShape
+
+_MIB = 1024 * 1024
+#: Together smaller than this, images are not worth a preference.
+SIZE_BYTES_MIN = 23 * _MIB
+#: Larger than this, an image counts as if it were this large.
+SIZE_BYTES_MAX_PER_IMAGE = 1000 * _MIB
+
+
+@final
+class ImageLocality(ScorePlugin, SignPlugin):
+    """Scores nodes by how many bytes of a pod's images they hold."""
+
+    name = "ImageLocality"
+    facets = Facet.IMAGES
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
+        """int64[nodes]: 0..100 between the least and the largest size that counts."""
+        images = _images(pod)
+        held_bytes: Int64s | None = None
+        for name, times in images.times.items():
+            image = nodes.image(name)
+            if image is None:
+                continue
+            spread = image.node_count / nodes.cluster_node_count
+            size_bytes = times * int(image.size_bytes * spread)
+            held = nodes.mask_of_rows(image.rows_array()) * np.int64(size_bytes)
+            held_bytes = held if held_bytes is None else held_bytes + held
+        if held_bytes is None:
+            return np.zeros(len(nodes), np.int64)
+        most = SIZE_BYTES_MAX_PER_IMAGE * images.count
+        counted = np.clip(held_bytes, SIZE_BYTES_MIN, most) - SIZE_BYTES_MIN
+        return divide(counted * MAX_NODE_SCORE, most - SIZE_BYTES_MIN)
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        """All images, those of image volumes too, each as often as it is named."""
+        return _images(pod).signature
+
+
+@dataclass(frozen=True, slots=True)
+class _Images:
+    #: Full name → how many containers and volumes name it.
+    times: dict[str, int]
+    count: int
+    signature: Hashable
+
+
+def _images(pod: PodInfo) -> _Images:
+    return pod.shape.once("ImageLocality.images", _compiled)
+
+
+def _compiled(shape: PodShape) -> _Images:
+    names = sorted(map(_full_name, _named(shape.spec)))
+    return _Images(dict(Counter(names)), len(names), tuple(names))
+
+
+def _named(spec: PodSpec) -> Iterator[str]:
+    yield from (container.image or "" for container in all_containers(spec))
+    yield from (v.image.reference or "" for v in spec.volumes or () if v.image is not None)
+
+
+def _full_name(image: str) -> str:
+    """As nodes report it: without a tag, ``:latest`` is meant. A colon before "/" is a port's."""
+    return f"{image}:latest" if image.rfind(":") <= image.rfind("/") else image

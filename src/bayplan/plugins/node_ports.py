@@ -1,0 +1,75 @@
+"""NodePorts: keep a pod off nodes where a port of the host that it wants is taken.
+
+Ports in use are indexed by (protocol, port), so the nodes in conflict are looked up, not searched
+for. Upstream: plugins/nodeports.
+"""
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import final
+
+import numpy as np
+
+from bayplan.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+)
+from bayplan.framework.interface import (
+    CycleState,
+    EnqueueExtensions,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    SignPlugin,
+)
+from bayplan.framework.status import SKIP, Code, Rejection, Status
+from bayplan.state.change_log import Facet
+from bayplan.state.columns import NodeMask
+from bayplan.state.host_ports import conflicts
+from bayplan.state.nodes import NodeView
+from bayplan.state.pods import PodInfo
+
+PORT_TAKEN = "node(s) didn't have free ports for the requested pod ports"
+
+
+@final
+class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
+    """Rejects nodes on which a wanted host port is in use."""
+
+    name = "NodePorts"
+    facets = Facet.PORTS
+
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, nodes: NodeView
+    ) -> PreFilterResult | Status | None:
+        return None if pod.shape.host_ports else SKIP
+
+    def filter(
+        self, state: CycleState, pod: PodInfo, nodes: NodeView, feasible: NodeMask
+    ) -> Iterable[Rejection]:
+        taken = nodes.conflicting_ports(pod.shape.host_ports)
+        if np.count_nonzero(taken):
+            yield Rejection(taken, Code.UNSCHEDULABLE, (PORT_TAKEN,))
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        pod_gone = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)
+        node_added = ClusterEvent(EventResource.NODE, ActionType.ADD)
+        return [
+            ClusterEventWithHint(pod_gone, _after_pod_gone),
+            ClusterEventWithHint(node_added),
+        ]
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        """Address, protocol and port, sorted, with their defaults: all of them decide."""
+        return pod.shape.host_ports
+
+
+def _after_pod_gone(pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:
+    """Worth it where a pod that was placed, or about to be, had a port that this one wants."""
+    freed = old.shape.host_ports if old.node_name or old.nominated_node_name else ()
+    wanted = pod.shape.host_ports
+    if any(conflicts(one, other) for one in wanted for other in freed):
+        return QueueingHint.QUEUE
+    return QueueingHint.QUEUE_SKIP

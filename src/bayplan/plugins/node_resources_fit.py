@@ -1,0 +1,318 @@
+"""NodeResourcesFit: a node must have room for what a pod requests; how full it gets is its score.
+
+What a pod requests is compiled once per shape. Filter then compares one amount per resource with
+what the nodes have left; Score hands the pod's demand to one of three strategies. The two do not
+count alike: Filter honours spec.resources, while Score adds up containers alone, and one without
+cpu or memory counts as 100m or 200Mi there. Upstream: plugins/noderesources, fit.go, without
+extended resources that a DeviceClass provides.
+"""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Annotated, Any, Final, Literal, NamedTuple, final
+
+import msgspec
+import numpy as np
+
+from bayplan.api.objects import Node, Pod
+from bayplan.api.pod_requests import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    NON_ZERO_DEFAULTS,
+    PODS,
+    amounts,
+    is_counted,
+    is_extended,
+    requested,
+)
+from bayplan.api.selectors import is_label_key
+from bayplan.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+)
+from bayplan.framework.interface import (
+    CycleState,
+    EnqueueExtensions,
+    FilterPlugin,
+    PluginArgs,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    ScorePlugin,
+    SignPlugin,
+)
+from bayplan.framework.resource_scorers import (
+    DEFAULT_RESOURCES,
+    MAX_SHAPE_SCORE,
+    Demand,
+    ResourceSpec,
+    Scorer,
+    demands,
+    least_allocated,
+    most_allocated,
+    requested_to_capacity_ratio,
+)
+from bayplan.framework.status import Code, Rejection, Status
+from bayplan.state.change_log import Facet
+from bayplan.state.columns import Int64s, Mask, NodeMask, NodeScores
+from bayplan.state.nodes import NodeView
+from bayplan.state.pods import PodInfo, PodShape
+
+TOO_MANY_PODS = "Too many pods"
+#: Reasons are told in this order, then other resources by name.
+NAMED_FIRST = (CPU, MEMORY, EPHEMERAL_STORAGE)
+
+LEAST_ALLOCATED: Final = "LeastAllocated"
+MOST_ALLOCATED: Final = "MostAllocated"
+REQUESTED_TO_CAPACITY_RATIO: Final = "RequestedToCapacityRatio"
+
+
+def insufficient(resource: str) -> str:
+    """The reason of a node that has too little of a resource."""
+    return f"Insufficient {resource}"
+
+
+# ---- args ----------------------------------------------------------------------------------
+
+
+class _Arg(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """A part of the args."""
+
+
+class UtilizationShapePoint(_Arg, frozen=True):
+    utilization: Annotated[int, msgspec.Meta(ge=0, le=100)] = 0
+    score: Annotated[int, msgspec.Meta(ge=0, le=MAX_SHAPE_SCORE)] = 0
+
+
+class RequestedToCapacityRatioParam(_Arg, frozen=True):
+    shape: tuple[UtilizationShapePoint, ...] = ()
+
+
+class ScoringStrategy(_Arg, frozen=True):
+    """How full a node should be. No resources means cpu and memory."""
+
+    type: Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"]
+    resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
+    requested_to_capacity_ratio: RequestedToCapacityRatioParam | None = None
+
+    def __post_init__(self) -> None:
+        if not self.resources:
+            msgspec.structs.force_setattr(self, "resources", DEFAULT_RESOURCES)
+
+
+class NodeResourcesFitArgs(PluginArgs, frozen=True):
+    """What is not compared (somebody else sees to it), and how nodes are scored."""
+
+    ignored_resources: tuple[str, ...] = ()
+    ignored_resource_groups: tuple[str, ...] = ()
+    scoring_strategy: ScoringStrategy = ScoringStrategy(type=LEAST_ALLOCATED)
+
+    def problems(self) -> Iterable[tuple[str, str]]:
+        for index, name in enumerate(self.ignored_resources):
+            if not is_label_key(name):
+                yield f"ignoredResources[{index}]", f'"{name}"; wanted example.com/gpu or such'
+        for index, name in enumerate(self.ignored_resource_groups):
+            if "/" in name or not is_label_key(name):
+                yield f"ignoredResourceGroups[{index}]", f'"{name}"; wanted example.com or such'
+        ratio = self.scoring_strategy.requested_to_capacity_ratio
+        path = "scoringStrategy.requestedToCapacityRatio"
+        if self.scoring_strategy.type == REQUESTED_TO_CAPACITY_RATIO:
+            yield from _shape_problems(f"{path}.shape", ratio.shape if ratio is not None else ())
+        elif ratio is not None:
+            yield path, f"unwanted; belongs to the type {REQUESTED_TO_CAPACITY_RATIO}"
+
+
+def _shape_problems(path: str, shape: Sequence[UtilizationShapePoint]) -> Iterable[tuple[str, str]]:
+    if not shape:
+        yield path, "missing; wanted at least one point"
+    for index, (before, point) in enumerate(pairwise(shape), start=1):
+        if point.utilization <= before.utilization:
+            wanted = f"wanted more than {before.utilization}"
+            yield f"{path}[{index}].utilization", f"{point.utilization}; {wanted}"
+
+
+def _scorer(strategy: ScoringStrategy) -> Scorer:
+    if strategy.type == LEAST_ALLOCATED:
+        return least_allocated
+    if strategy.type == MOST_ALLOCATED:
+        return most_allocated
+    ratio = strategy.requested_to_capacity_ratio
+    assert ratio is not None and ratio.shape, "args are checked before a plugin is made"
+    return requested_to_capacity_ratio([(p.utilization, p.score) for p in ratio.shape])
+
+
+# ---- the plugin ----------------------------------------------------------------------------
+
+
+@final
+class NodeResourcesFit(
+    PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensions, SignPlugin
+):
+    """Rejects nodes without room for a pod, and scores how full it would make them."""
+
+    name = "NodeResourcesFit"
+    args_type = NodeResourcesFitArgs
+    facets = Facet.REQUESTED | Facet.ALLOCATABLE
+
+    def setup(self) -> None:
+        args: NodeResourcesFitArgs = self.args or NodeResourcesFitArgs()
+        self._ignored = frozenset(args.ignored_resources)
+        self._ignored_groups = frozenset(args.ignored_resource_groups)
+        self._resources = args.scoring_strategy.resources
+        self._scorer = _scorer(args.scoring_strategy)
+        said = (sorted(self._ignored), sorted(self._ignored_groups), self._resources)
+        self._wants_key = f"NodeResourcesFit.wants {said!r}"
+
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, nodes: NodeView
+    ) -> PreFilterResult | Status | None:
+        """Never skips: a pod that requests nothing still takes a place among the pods."""
+        return None
+
+    def filter(
+        self, state: CycleState, pod: PodInfo, nodes: NodeView, feasible: NodeMask
+    ) -> Iterable[Rejection]:
+        """All that is short is told. Evicting pods does not help where the whole node is."""
+        full = nodes.pod_counts() >= nodes.allocatable(PODS)
+        if np.count_nonzero(full):
+            yield Rejection(full, Code.UNSCHEDULABLE, (TOO_MANY_PODS,))
+        for need in self._wants(pod).needs:
+            allocatable = nodes.allocatable(need.resource)
+            short = allocatable - nodes.requested(need.resource) < need.amount
+            if np.count_nonzero(short):
+                yield _too_little(need, short, allocatable)
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> Status | None:
+        """Never skips."""
+        return None
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
+        """int64[nodes]: 0..100 by the configured strategy."""
+        return self._scorer(self._wants(pod).demands, nodes)
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        pod_gone = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)
+        node_action = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
+        node_changed = ClusterEvent(EventResource.NODE, node_action)
+        scale_down = ActionType.UPDATE_POD_SCALE_DOWN
+        other_shrunk = ClusterEvent(EventResource.ASSIGNED_POD, scale_down)
+        itself_shrunk = ClusterEvent(EventResource.TARGET_POD, scale_down)
+        return [
+            ClusterEventWithHint(pod_gone, _after_pod_gone),
+            ClusterEventWithHint(node_changed, self._after_node),
+            ClusterEventWithHint(other_shrunk, _after_other_shrunk),
+            ClusterEventWithHint(itself_shrunk, _after_itself_shrunk),
+        ]
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        """What is compared and what is scored; the two count differently."""
+        wants = self._wants(pod)
+        return wants.needs, wants.demands
+
+    def _after_node(self, pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
+        """Worth it where the pod fits the node when empty, and found more there than before.
+
+        Upstream compares ignored resources here, too, and so misses nodes that its own filter
+        takes.
+        """
+        after = amounts(new.status.allocatable)
+        has_room = all(after.get(n.resource, 0) >= n.amount for n in self._wants(pod).needs)
+        if not has_room or after.get(PODS, 0) < 1:
+            return QueueingHint.QUEUE_SKIP
+        if old is None:
+            return QueueingHint.QUEUE
+        before = amounts(old.status.allocatable)
+        requested_names = self._wants(pod).requested_names
+        grew = any(after.get(name, 0) > before.get(name, 0) for name in (PODS, *requested_names))
+        return QueueingHint.QUEUE if grew else QueueingHint.QUEUE_SKIP
+
+    # ---- what a pod wants -----------------------------------------------------------------
+
+    def _wants(self, pod: PodInfo) -> "_Wants":
+        return pod.shape.once(self._wants_key, self._compiled)
+
+    def _compiled(self, shape: PodShape) -> "_Wants":
+        compared = _compared(shape)
+        needs = tuple(
+            _Need(resource, amount, (insufficient(resource),))
+            for resource, amount in compared.items()
+            if not self._is_ignored(resource)
+        )
+        scored = requested(Pod(spec=shape.spec), defaults=NON_ZERO_DEFAULTS, pod_level=False)
+        return _Wants(needs, demands(self._resources, scored), tuple(compared))
+
+    def _is_ignored(self, resource: str) -> bool:
+        group = resource.partition("/")[0]
+        listed = resource in self._ignored or group in self._ignored_groups
+        return listed and is_extended(resource)
+
+
+class _Need(NamedTuple):
+    """An amount a node must have left, in millicores of cpu or units of all else."""
+
+    resource: str
+    amount: int
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Wants:
+    #: In the order of their reasons; nothing is needed where nothing is requested.
+    needs: tuple[_Need, ...]
+    demands: tuple[Demand, ...]
+    #: Of all resources, ignored ones too.
+    requested_names: tuple[str, ...]
+
+
+def _compared(shape: PodShape) -> Mapping[str, int]:
+    """What a pod of this shape requests by its spec, as Filter compares it, in order of reasons.
+
+    By its spec alone, as a pod that no kubelet has seen: what is counted once it runs may be more.
+    """
+    found = requested(Pod(spec=shape.spec))
+    asked = [name for name, amount in found.items() if amount > 0 and is_counted(name)]
+    others = sorted(name for name in asked if name not in NAMED_FIRST)
+    return {name: found[name] for name in (*NAMED_FIRST, *others) if name in asked}
+
+
+def _too_little(need: _Need, short: Mask, allocatable: Int64s) -> Rejection:
+    hopeless = allocatable < need.amount
+    hopeless_count = np.count_nonzero(hopeless)
+    if not hopeless_count:
+        return Rejection(short, Code.UNSCHEDULABLE, need.reasons)
+    if hopeless_count == np.count_nonzero(short):
+        return Rejection(short, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, need.reasons)
+    codes = np.where(hopeless, _UNRESOLVABLE, _UNSCHEDULABLE)
+    return Rejection(short, Code.UNSCHEDULABLE, need.reasons, codes)
+
+
+_UNSCHEDULABLE = np.uint8(Code.UNSCHEDULABLE)
+_UNRESOLVABLE = np.uint8(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+
+
+# ---- hints about pods ----------------------------------------------------------------------
+
+
+def _after_pod_gone(pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:
+    """Any pod that was placed, or about to be, leaves room."""
+    has_room = old.node_name or old.nominated_node_name
+    return QueueingHint.QUEUE if has_room else QueueingHint.QUEUE_SKIP
+
+
+def _after_other_shrunk(pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
+    """Worth it where a placed pod gives back some of what this one requests."""
+    before, after = old.requests, new.requests
+    shrunk = new.node_name and any(
+        amount and before.get(name, 0) > after.get(name, 0) for name, amount in pod.requests.items()
+    )
+    return QueueingHint.QUEUE if shrunk else QueueingHint.QUEUE_SKIP
+
+
+def _after_itself_shrunk(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+    """It may fit now."""
+    return QueueingHint.QUEUE

@@ -1,0 +1,144 @@
+"""ImageLocality: against a plain restatement, and the examples everybody expects."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.api.objects import NODE, Node, decode
+from bayplan.plugins.image_locality import ImageLocality
+from bayplan.state.cache import Cache
+from bayplan.state.nodes import NodeView
+from bayplan.state.pods import PodInfo
+from tests.plugins.row_kit import NO_HANDLE, pod, scored, scores_alike_by_rows
+
+PLUGIN = ImageLocality(None, NO_HANDLE)
+MIB = 1024 * 1024
+
+#: Full name → bytes.
+Images = dict[str, int]
+
+
+def holding(name: str, images: Images) -> Node:
+    listed = [{"names": [image], "sizeBytes": size} for image, size in images.items()]
+    found = decode(NODE, {"metadata": {"name": name}, "status": {"images": listed}})
+    assert isinstance(found, Node)
+    return found
+
+
+def lent(cluster: list[Images]) -> NodeView:
+    """Nodes n0, n1 … that hold these images."""
+    cache = Cache()
+    for row, images in enumerate(cluster):
+        cache.add_node(holding(f"n{row}", images))
+    return cache.lend().nodes
+
+
+def running(*images: str, init: tuple[str, ...] = (), volumes: tuple[str, ...] = ()) -> PodInfo:
+    return pod(
+        containers=[{"name": "c", "image": image} for image in images],
+        initContainers=[{"name": "i", "image": image} for image in init],
+        volumes=[{"name": "v", "image": {"reference": image}} for image in volumes],
+    )
+
+
+# ---- the rule, said plainly ----------------------------------------------------------------
+
+
+def rule(named: list[str], cluster: list[Images], row: int) -> int:
+    """``named``: full names, as often as the pod names them."""
+    held_bytes = 0
+    for name in named:
+        holders = [images for images in cluster if name in images]
+        if name in cluster[row]:
+            # Of an image there is one size: that of the first node which has it.
+            held_bytes += int(holders[0][name] * (len(holders) / len(cluster)))
+    most = 1000 * MIB * len(named)
+    counted = min(max(held_bytes, 23 * MIB), most)
+    return 100 * (counted - 23 * MIB) // (most - 23 * MIB)
+
+
+NAMES = st.sampled_from(["a:1", "b:latest", "registry:5000/c:latest"])
+SIZES = st.sampled_from([0, 1, 23 * MIB, 250 * MIB + 1, 999 * MIB, 3000 * MIB])
+CLUSTERS = st.lists(st.dictionaries(NAMES, SIZES), min_size=1, max_size=6)
+POSITIONS = st.lists(st.integers(0, 5), unique=True)
+
+
+@given(CLUSTERS, st.lists(NAMES, min_size=1, max_size=4), st.integers(0, 4), POSITIONS)
+def test_it_scores_all_nodes_as_the_rule_scores_each(
+    cluster: list[Images], named: list[str], init_count: int, positions: list[int]
+) -> None:
+    asking = running(*named[init_count:], init=tuple(named[:init_count]))
+    nodes = lent(cluster)
+    wanted = {f"n{row}": rule(named, cluster, row) for row in range(len(cluster))}
+    assert scored(PLUGIN, asking, nodes) == wanted
+    chosen = [p for p in positions if p < len(cluster)]
+    assert scores_alike_by_rows(PLUGIN, asking, nodes, chosen)
+
+
+# ---- examples ------------------------------------------------------------------------------
+
+HELD = [{"web:latest": 523 * MIB}, {"web:latest": 523 * MIB}, {}]
+
+
+@pytest.mark.parametrize(
+    "asking",
+    [
+        pytest.param(running("web"), id="a tag left out"),
+        pytest.param(running("web:latest"), id="a tag"),
+    ],
+)
+def test_holders_score_by_size_and_spread(asking: PodInfo) -> None:
+    share = 523 * MIB * 2 // 3
+    score = 100 * (share - 23 * MIB) // (977 * MIB)
+    assert scored(PLUGIN, asking, lent(HELD)) == {"n0": score, "n1": score, "n2": 0}
+
+
+def test_a_port_is_no_tag() -> None:
+    nodes = lent([{"registry:5000/web:latest": 1000 * MIB}])
+    assert scored(PLUGIN, running("registry:5000/web"), nodes) == {"n0": 100}
+
+
+def test_images_of_volumes_count() -> None:
+    nodes = lent([{"data:1": 2000 * MIB}])
+    assert scored(PLUGIN, running("web", volumes=("data:1",)), nodes) == {"n0": 100}
+
+
+def test_nobody_holds_the_image_and_a_pod_without_containers_holds_none() -> None:
+    nodes = lent(HELD)
+    assert set((scored(PLUGIN, running("other"), nodes) or {}).values()) == {0}
+    assert set((scored(PLUGIN, pod(), nodes) or {}).values()) == {0}
+
+
+def test_one_more_node_makes_every_share_smaller() -> None:
+    cache = Cache()
+    cache.add_node(holding("n0", {"web:1": 1000 * MIB}))
+    before = cache.lend()
+    assert scored(PLUGIN, running("web:1"), before.nodes) == {"n0": 100}
+    before.end()
+    cache.add_node(holding("n1", {}))
+    assert scored(PLUGIN, running("web:1"), cache.lend().nodes) == {"n0": 48, "n1": 0}
+
+
+# ---- sign ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        pytest.param(running("x", "y"), running("y", "x"), True, id="their order"),
+        pytest.param(running("x"), running("x:latest"), True, id="the tag that is meant"),
+        pytest.param(running("x"), running(init=("x",)), True, id="where it runs"),
+        pytest.param(running("x"), running(volumes=("x",)), True, id="in a volume"),
+        pytest.param(running("x:1"), running("x:2"), False, id="another tag"),
+        pytest.param(running("x"), running("x", "x"), False, id="twice"),
+    ],
+)
+def test_images_that_score_alike_sign_alike(one: PodInfo, other: PodInfo, alike: bool) -> None:
+    assert (PLUGIN.sign_pod(one) == PLUGIN.sign_pod(other)) is alike
+
+
+def test_what_is_no_image_does_not_sign() -> None:
+    volume: dict[str, Any] = {"name": "v", "configMap": {"name": "settings"}}
+    assert PLUGIN.sign_pod(pod(volumes=[volume])) == PLUGIN.sign_pod(pod())

@@ -1,0 +1,157 @@
+"""NodePorts: against a plain restatement, and the examples everybody expects."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.framework.events import ActionType, QueueingHint
+from bayplan.framework.status import SKIP, Code
+from bayplan.plugins.node_ports import NodePorts
+from bayplan.state.cache import Cache
+from bayplan.state.nodes import NodeView
+from bayplan.state.pods import PodInfo
+from tests.plugins.row_kit import (
+    NO_HANDLE,
+    asked,
+    hint,
+    node,
+    pod,
+    refuses_alike_by_rows,
+    registered,
+    rejected,
+)
+
+PLUGIN = NodePorts(None, NO_HANDLE)
+REASON = "node(s) didn't have free ports for the requested pod ports"
+
+Port = dict[str, Any]
+
+
+def port(number: int, protocol: str | None = None, ip: str | None = None) -> Port:
+    return {"hostPort": number, "protocol": protocol, "hostIP": ip}
+
+
+def with_ports(name: str, *ports: Port, **spec: Any) -> PodInfo:
+    return pod(name, containers=[{"name": "c", "ports": list(ports)}], **spec)
+
+
+def lent(cluster: list[list[Port]]) -> NodeView:
+    """Nodes n0, n1 … with one pod each that has these ports."""
+    cache = Cache()
+    for row, ports in enumerate(cluster):
+        cache.add_node(node(f"n{row}"))
+        cache.add_pod(with_ports(f"running-{row}", *ports, nodeName=f"n{row}"))
+    return cache.lend().nodes
+
+
+# ---- the rule, said plainly ----------------------------------------------------------------
+
+
+def clash(one: Port, other: Port) -> bool:
+    if one["hostPort"] != other["hostPort"] or not one["hostPort"]:
+        return False
+    if (one["protocol"] or "TCP") != (other["protocol"] or "TCP"):
+        return False
+    ips = {one["hostIP"] or "0.0.0.0", other["hostIP"] or "0.0.0.0"}
+    return len(ips) == 1 or "0.0.0.0" in ips
+
+
+PORTS = st.builds(
+    port,
+    st.sampled_from([0, 80, 81]),
+    st.sampled_from([None, "", "TCP", "UDP"]),
+    st.sampled_from([None, "", "0.0.0.0", "10.0.0.1", "10.0.0.2"]),
+)
+LISTS = st.lists(PORTS, max_size=3)
+CLUSTERS = st.lists(LISTS, min_size=1, max_size=6)
+POSITIONS = st.lists(st.integers(0, 5), unique=True)
+
+
+@given(CLUSTERS, LISTS, POSITIONS)
+def test_it_says_of_all_nodes_what_the_rule_says_of_each(
+    cluster: list[list[Port]], wanted: list[Port], positions: list[int]
+) -> None:
+    nodes, asking = lent(cluster), with_ports("p", *wanted)
+    taken = {
+        f"n{row}": (Code.UNSCHEDULABLE, (REASON,))
+        for row, ports in enumerate(cluster)
+        if any(clash(one, other) for one in wanted for other in ports)
+    }
+    assert rejected(PLUGIN, asking, nodes) == taken
+    chosen = [p for p in positions if p < len(cluster)]
+    assert refuses_alike_by_rows(PLUGIN, asking, nodes, chosen)
+
+
+# ---- examples ------------------------------------------------------------------------------
+
+
+def test_a_pod_without_host_ports_is_passed_over() -> None:
+    nodes = lent([[port(80)]])
+    assert asked(PLUGIN, pod(), nodes) is SKIP
+    assert asked(PLUGIN, with_ports("p", {"containerPort": 80}), nodes) is SKIP
+    assert asked(PLUGIN, with_ports("p", port(80)), nodes) is None
+
+
+@pytest.mark.parametrize(
+    ("restart_policy", "answer"),
+    [
+        pytest.param("Always", None, id="a sidecar lasts"),
+        pytest.param(None, SKIP, id="an init container ends"),
+    ],
+)
+def test_ports_of_what_lasts_count(restart_policy: str | None, answer: Any) -> None:
+    init = {"name": "i", "ports": [port(80)], "restartPolicy": restart_policy}
+    assert asked(PLUGIN, pod(initContainers=[init]), lent([])) is answer
+
+
+# ---- hints ---------------------------------------------------------------------------------
+
+GONE = ("AssignedPod", ActionType.DELETE)
+WAITING = with_ports("waiting", port(80, "TCP", "10.0.0.1"))
+
+
+def test_it_waits_for_ports_and_nodes() -> None:
+    assert registered(PLUGIN) == [("AssignedPod", "Delete", True), ("Node", "Add", False)]
+    assert hint(PLUGIN, ("Node", ActionType.ADD), WAITING, None, node()) is QueueingHint.QUEUE
+
+
+@pytest.mark.parametrize(
+    ("gone", "said"),
+    [
+        pytest.param(with_ports("g", port(80), nodeName="n0"), "Queue", id="on all addresses"),
+        pytest.param(
+            with_ports("g", port(80, ip="10.0.0.2"), nodeName="n0"), "QueueSkip", id="on another"
+        ),
+        pytest.param(with_ports("g", port(80, "UDP"), nodeName="n0"), "QueueSkip", id="of UDP"),
+        pytest.param(pod("g", nodeName="n0"), "QueueSkip", id="of nothing"),
+        pytest.param(with_ports("g", port(80)), "QueueSkip", id="on no node"),
+    ],
+)
+def test_a_pod_that_goes_is_worth_a_try_where_it_had_the_port(gone: PodInfo, said: str) -> None:
+    assert str(hint(PLUGIN, GONE, WAITING, gone, None)) == said
+
+
+# ---- sign ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("other", "alike"),
+    [
+        pytest.param([port(80, "TCP", "0.0.0.0")], True, id="what is meant anyway"),
+        pytest.param([port(80), port(80), port(0)], True, id="said twice"),
+        pytest.param([port(80, "UDP")], False, id="another protocol"),
+        pytest.param([port(80, ip="10.0.0.1")], False, id="one address"),
+        pytest.param([port(80), port(81)], False, id="one more"),
+        pytest.param([], False, id="none"),
+    ],
+)
+def test_ports_that_conflict_alike_sign_alike(other: list[Port], alike: bool) -> None:
+    one = PLUGIN.sign_pod(with_ports("p", port(80)))
+    assert (PLUGIN.sign_pod(with_ports("q", *other)) == one) is alike
+
+
+def test_the_order_of_ports_does_not_sign() -> None:
+    one, other = with_ports("p", port(81), port(80)), with_ports("p", port(80), port(81))
+    assert PLUGIN.sign_pod(one) == PLUGIN.sign_pod(other)

@@ -1,0 +1,184 @@
+"""NodeResourcesBalancedAllocation: against a plain restatement, and the examples one expects."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bayplan.plugins.node_resources_balanced_allocation as module
+from bayplan.plugins.node_resources_balanced_allocation import (
+    NodeResourcesBalancedAllocation,
+    NodeResourcesBalancedAllocationArgs,
+)
+from bayplan.state.cache import Cache
+from tests.plugins.resource_kit import (
+    GPU,
+    HUGE,
+    LARGE,
+    NIC,
+    POSITIONS,
+    RESOURCES,
+    Amounts,
+    Place,
+    clusters,
+    lent,
+    node,
+    pod,
+    pods,
+    total,
+)
+from tests.plugins.row_kit import NO_HANDLE, scored, scores_alike_by_rows
+
+PLUGIN = NodeResourcesBalancedAllocation(None, NO_HANDLE)
+
+
+def balanced(*resources: str) -> NodeResourcesBalancedAllocation:
+    args = {"resources": [{"name": name} for name in resources]}
+    found = msgspec.convert(args, NodeResourcesBalancedAllocationArgs)
+    assert not list(found.problems())
+    return NodeResourcesBalancedAllocation(found, NO_HANDLE)
+
+
+# ---- the rule, said plainly ----------------------------------------------------------------
+
+
+def balance(fractions: Sequence[float]) -> int:
+    deviation = 0.0
+    if len(fractions) == 2:
+        deviation = abs((fractions[0] - fractions[1]) / 2)
+    elif len(fractions) > 2:
+        mean = sum(fractions) / len(fractions)
+        squares = sum((f - mean) * (f - mean) for f in fractions)
+        deviation = math.sqrt(squares / len(fractions))
+    return int((1 - deviation) * 100)
+
+
+def rule(resources: Sequence[str], containers: Sequence[Amounts], place: Place) -> int:
+    before: list[float] = []
+    after: list[float] = []
+    for name in resources:
+        wanted, offered = total(containers, name), place.offered.get(name, 0)
+        if offered and (wanted or name not in (GPU, NIC, HUGE)):
+            before.append(min(place.used(name) / offered, 1.0))
+            after.append(min((place.used(name) + wanted) / offered, 1.0))
+    return 50 + (50 + balance(after) - balance(before)) // 2
+
+
+CHOSEN = st.lists(st.sampled_from(RESOURCES), min_size=1, max_size=5, unique=True)
+NUMBERS = LARGE | st.integers(1, 20)
+
+
+@given(CHOSEN, clusters(NUMBERS), pods(NUMBERS), POSITIONS, st.sampled_from([0, 500]))
+def test_it_scores_all_nodes_as_the_rule_scores_each(
+    resources: list[str],
+    places: list[Place],
+    containers: list[dict[str, int]],
+    positions: list[int],
+    few_nodes: int,
+) -> None:
+    """Whether the balance without the pod is a column that is kept, or computed on the spot."""
+    plugin, nodes, asking = balanced(*resources), lent(places), pod(containers=containers)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "FEW_NODES", few_nodes)
+        found = scored(plugin, asking, nodes)
+        if not any(total(containers, name) for name in resources):
+            assert found is None
+            return
+        wanted = {f"n{i}": rule(resources, containers, each) for i, each in enumerate(places)}
+        assert found == wanted
+        chosen = [p for p in positions if p < len(places)]
+        assert scores_alike_by_rows(plugin, asking, nodes, chosen)
+
+
+# ---- examples ------------------------------------------------------------------------------
+
+EVEN = {"cpu": 1000, "memory": 1000}
+
+
+HALF_CPU, HALF_MEMORY = {"cpu": 500}, {"memory": 500}
+
+
+@pytest.mark.parametrize(
+    ("running", "asked", "score"),
+    [
+        pytest.param(HALF_CPU, HALF_MEMORY, 87, id="made even"),
+        pytest.param(HALF_CPU, HALF_CPU, 62, id="made more uneven"),
+        pytest.param({}, {**HALF_CPU, **HALF_MEMORY}, 75, id="as even as before"),
+        pytest.param({"memory": 900}, HALF_MEMORY, 72, id="over full is full"),
+    ],
+)
+def test_it_says_what_the_pod_does_to_the_balance(
+    running: Amounts, asked: Amounts, score: int
+) -> None:
+    nodes = lent([Place(EVEN, running=[[running]])])
+    assert scored(PLUGIN, pod(containers=[asked]), nodes) == {"n0": score}
+
+
+def test_a_pod_that_asks_for_none_of_the_resources_is_passed_over() -> None:
+    nodes = lent([Place(EVEN)])
+    assert scored(PLUGIN, pod(), nodes) is None
+    assert scored(PLUGIN, pod(containers=[{GPU: 1}]), nodes) is None
+    assert scored(balanced(GPU), pod(containers=[{GPU: 1}]), nodes) is not None
+
+
+def test_what_the_pod_requests_as_a_whole_counts() -> None:
+    asking = pod(containers=[{}], resources={"requests": {"cpu": "1", "memory": 1000}})
+    assert scored(PLUGIN, asking, lent([Place(EVEN)])) == {"n0": 75}
+
+
+def test_the_kept_column_follows_what_is_placed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FEW_NODES", 0)
+    cache, asking = Cache(), pod(containers=[{"memory": 500}])
+    for name in ("a", "b"):
+        cache.add_node(node(EVEN, name=name))
+    for _ in range(2):
+        snapshot = cache.lend()
+        assert scored(PLUGIN, asking, snapshot.nodes) == {"a": 62, "b": 62}
+        snapshot.end()
+    cache.add_pod(pod("running", [{"cpu": 500}], on="b"))
+    assert scored(PLUGIN, asking, cache.lend().nodes) == {"a": 62, "b": 87}
+
+
+def test_no_nodes_have_no_scores() -> None:
+    nobody = lent([Place(EVEN)]).take([])
+    for plugin in (PLUGIN, balanced("cpu"), balanced("cpu", "memory", GPU)):
+        assert scored(plugin, pod(containers=[{"cpu": 1, GPU: 1}]), nobody) == {}
+
+
+# ---- sign ----------------------------------------------------------------------------------
+
+
+def test_it_signs_the_balanced_resources_and_nothing_else() -> None:
+    one, other = pod(containers=[{"cpu": 1, GPU: 1}]), pod(containers=[{"cpu": 1, GPU: 2}])
+    assert PLUGIN.sign_pod(one) == PLUGIN.sign_pod(other)
+    assert balanced("cpu", GPU).sign_pod(one) != balanced("cpu", GPU).sign_pod(other)
+
+
+def test_requests_of_containers_sign_as_their_sum() -> None:
+    one, other = pod(containers=[{"cpu": 400}, {}]), pod(containers=[{"cpu": 300}, {"cpu": 100}])
+    assert PLUGIN.sign_pod(one) == PLUGIN.sign_pod(other)
+    assert PLUGIN.sign_pod(one) != PLUGIN.sign_pod(pod(containers=[{"cpu": 401}]))
+
+
+# ---- args ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("resources", "path"),
+    [
+        pytest.param([{"name": "cpu", "weight": 2}], "resources[0].weight", id="a weight"),
+        pytest.param([{"name": "cpu"}, {"name": "cpu"}], "resources[1].name", id="twice"),
+    ],
+)
+def test_args_that_make_no_sense_are_named(resources: list[Any], path: str) -> None:
+    args = msgspec.convert({"resources": resources}, NodeResourcesBalancedAllocationArgs)
+    assert [found for found, _ in args.problems()] == [path]
+
+
+def test_no_resources_means_cpu_and_memory() -> None:
+    asking = pod(containers=[{"memory": 1}])
+    assert balanced().sign_pod(asking) == PLUGIN.sign_pod(asking)

@@ -1,0 +1,483 @@
+"""NodeResourcesFit: against a plain restatement, and the examples everybody expects."""
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.api.objects import POD, Node, Pod, decode
+from bayplan.framework.events import ActionType, QueueingHint
+from bayplan.framework.status import Code
+from bayplan.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
+from bayplan.state.pods import PodInfo, pod_info
+from tests.plugins.resource_kit import (
+    GPU,
+    HUGE,
+    LARGE,
+    NIC,
+    POSITIONS,
+    RESOURCES,
+    SMALL,
+    UNSET,
+    Amounts,
+    Place,
+    clusters,
+    container,
+    lent,
+    node,
+    pod,
+    pods,
+    total,
+)
+from tests.plugins.row_kit import (
+    NO_HANDLE,
+    asked,
+    hint,
+    refuses_alike_by_rows,
+    registered,
+    rejected,
+    scored,
+    scores_alike_by_rows,
+)
+from tests.plugins.row_kit import pod as pod_as_written
+
+STRATEGIES = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
+
+
+def fit(**args: Any) -> NodeResourcesFit:
+    found = msgspec.convert(args, NodeResourcesFitArgs)
+    assert not list(found.problems())
+    return NodeResourcesFit(found, NO_HANDLE)
+
+
+def scorer(kind: str, resources: Amounts, shape: Sequence[tuple[int, int]] = ()) -> dict[str, Any]:
+    """Args of a strategy; resources with their weights."""
+    listed = [{"name": name, "weight": weight} for name, weight in resources.items()]
+    points = [{"utilization": at, "score": score} for at, score in shape]
+    ratio = {"requestedToCapacityRatio": {"shape": points}} if shape else {}
+    return {"scoringStrategy": {"type": kind, "resources": listed, **ratio}}
+
+
+PLUGIN = NodeResourcesFit(None, NO_HANDLE)
+
+# ---- Filter --------------------------------------------------------------------------------
+
+
+def verdict(
+    containers: Sequence[Amounts], place: Place, ignored: Sequence[str] = ()
+) -> tuple[Code, tuple[str, ...]] | None:
+    """What one node answers, said plainly."""
+    reasons = ["Too many pods"] if len(place.running) + 1 > place.pods else []
+    hopeless = False
+    for name in ("cpu", "memory", "ephemeral-storage", GPU, HUGE, NIC):
+        wanted, offered = total(containers, name), place.offered.get(name, 0)
+        if name not in ignored and wanted > 0 and wanted > offered - place.used(name):
+            reasons.append(f"Insufficient {name}")
+            hopeless = hopeless or wanted > offered
+    code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if hopeless else Code.UNSCHEDULABLE
+    return (code, tuple(reasons)) if reasons else None
+
+
+def verdicts(
+    containers: Sequence[Amounts], places: Sequence[Place], ignored: Sequence[str] = ()
+) -> dict[str, tuple[Code, tuple[str, ...]]]:
+    found = {f"n{row}": verdict(containers, each, ignored) for row, each in enumerate(places)}
+    return {name: said for name, said in found.items() if said is not None}
+
+
+@given(clusters(SMALL), pods(SMALL), POSITIONS)
+def test_it_says_of_all_nodes_what_the_rule_says_of_each(
+    places: list[Place], containers: list[dict[str, int]], positions: list[int]
+) -> None:
+    nodes, asking = lent(places), pod(containers=containers)
+    assert rejected(PLUGIN, asking, nodes) == verdicts(containers, places)
+    chosen = [p for p in positions if p < len(places)]
+    assert refuses_alike_by_rows(PLUGIN, asking, nodes, chosen)
+
+
+@given(clusters(SMALL), pods(SMALL))
+def test_ignored_resources_are_compared_by_nobody(
+    places: list[Place], containers: list[dict[str, int]]
+) -> None:
+    plugin = fit(ignoredResources=[GPU, "cpu", HUGE], ignoredResourceGroups=["other.io"])
+    found = rejected(plugin, pod(containers=containers), lent(places))
+    # Only extended resources can be ignored.
+    assert found == verdicts(containers, places, ignored=(GPU, NIC))
+
+
+def test_all_that_is_short_is_told_in_upstreams_order() -> None:
+    wants = {NIC: 1, GPU: 1, "ephemeral-storage": 1, "memory": 1, "cpu": 1}
+    (said,) = rejected(PLUGIN, pod(containers=[wants]), lent([Place({}, pods=0)])).values()
+    assert said == (
+        Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
+        (
+            "Too many pods",
+            "Insufficient cpu",
+            "Insufficient memory",
+            "Insufficient ephemeral-storage",
+            f"Insufficient {GPU}",
+            f"Insufficient {NIC}",
+        ),
+    )
+
+
+def test_eviction_may_help_where_only_what_is_left_is_short() -> None:
+    places = [Place({"cpu": 1000}, running=[[{"cpu": 600}]]), Place({"cpu": 400})]
+    found = rejected(PLUGIN, pod(containers=[{"cpu": 500}]), lent(places))
+    assert {name: code for name, (code, _) in found.items()} == {
+        "n0": Code.UNSCHEDULABLE,
+        "n1": Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
+    }
+
+
+def test_a_pod_that_requests_nothing_only_needs_a_place() -> None:
+    places = [Place({}, pods=1), Place({}, pods=1, running=[[{}]])]
+    assert asked(PLUGIN, pod(), lent(places)) is None
+    assert rejected(PLUGIN, pod(), lent(places)) == {"n1": (Code.UNSCHEDULABLE, ("Too many pods",))}
+
+
+def test_what_the_pod_requests_as_a_whole_counts() -> None:
+    asking = pod(containers=[{"cpu": 100}], resources={"requests": {"cpu": "2"}})
+    assert list(rejected(PLUGIN, asking, lent([Place({"cpu": 1999}), Place({"cpu": 2000})]))) == [
+        "n0"
+    ]
+
+
+def test_what_a_kubelet_once_gave_it_does_not_count_before_it_is_placed() -> None:
+    status = {"containerStatuses": [{"name": "c", "allocatedResources": {"cpu": "3"}}]}
+    spec = {"containers": [container({"cpu": 1000})]}
+    found = decode(POD, {"metadata": {"name": "p", "uid": "u"}, "spec": spec, "status": status})
+    assert isinstance(found, Pod)
+    assert not rejected(PLUGIN, pod_info(found), lent([Place({"cpu": 1000})]))
+
+
+# ---- Score ---------------------------------------------------------------------------------
+
+
+def share(kind: str, used: int, offered: int) -> int:
+    if kind == "LeastAllocated":
+        return 0 if used > offered else (offered - used) * 100 // offered
+    return min(used, offered) * 100 // offered
+
+
+def mean(
+    kind: str, weights: Amounts, containers: Sequence[Amounts], place: Place
+) -> tuple[list[int], list[int]]:
+    """(scores, weights) of the resources that count on one node."""
+    scores: list[int] = []
+    counted: list[int] = []
+    for name, weight in weights.items():
+        wanted, offered = total(containers, name, UNSET), place.offered.get(name, 0)
+        is_scalar = name in (GPU, NIC, HUGE)
+        if offered and (wanted or not is_scalar):
+            scores.append(share(kind, place.used(name, UNSET) + wanted, offered))
+            counted.append(weight)
+    return scores, counted
+
+
+WEIGHTS = st.dictionaries(st.sampled_from(RESOURCES), st.integers(1, 5), min_size=1, max_size=4)
+
+
+@given(st.sampled_from(STRATEGIES[:2]), WEIGHTS, clusters(LARGE), pods(LARGE), POSITIONS)
+def test_it_scores_all_nodes_as_the_rule_scores_each(
+    kind: str,
+    weights: dict[str, int],
+    places: list[Place],
+    containers: list[dict[str, int]],
+    positions: list[int],
+) -> None:
+    plugin, nodes, asking = fit(**scorer(kind, weights)), lent(places), pod(containers=containers)
+    wanted: dict[str, int] = {}
+    for row, place in enumerate(places):
+        scores, counted = mean(kind, weights, containers, place)
+        weighted = sum(s * w for s, w in zip(scores, counted, strict=True))
+        wanted[f"n{row}"] = weighted // sum(counted) if counted else 0
+    assert scored(plugin, asking, nodes) == wanted
+    chosen = [p for p in positions if p < len(places)]
+    assert scores_alike_by_rows(plugin, asking, nodes, chosen)
+
+
+SHAPES = st.lists(st.tuples(st.integers(0, 100), st.integers(0, 10)), min_size=1, max_size=4)
+
+
+@given(SHAPES.map(lambda s: sorted(dict(s).items())), WEIGHTS, clusters(LARGE), pods(LARGE))
+def test_a_broken_line_scores_all_nodes_as_the_rule_scores_each(
+    shape: list[tuple[int, int]],
+    weights: dict[str, int],
+    places: list[Place],
+    containers: list[dict[str, int]],
+) -> None:
+    plugin = fit(**scorer("RequestedToCapacityRatio", weights, shape))
+    wanted: dict[str, int] = {}
+    for row, place in enumerate(places):
+        used, counted = mean("MostAllocated", weights, containers, place)
+        scores = [on_line(shape, utilization) for utilization in used]
+        pairs = [(s, w) for s, w in zip(scores, counted, strict=True) if s > 0]
+        weight = sum(w for _, w in pairs)
+        # Half away from zero, in whole numbers.
+        wanted[f"n{row}"] = (2 * sum(s * w for s, w in pairs) + weight) // (2 * weight or 1)
+    assert scored(plugin, pod(containers=containers), lent(places)) == wanted
+
+
+def on_line(shape: list[tuple[int, int]], at: int) -> int:
+    if at <= shape[0][0]:
+        return shape[0][1] * 10
+    for (x0, y0), (x1, y1) in pairwise(shape):
+        if at <= x1:
+            return y0 * 10 + int((y1 - y0) * 10 * (at - x0) / (x1 - x0))
+    return shape[-1][1] * 10
+
+
+def test_least_allocated_prefers_the_emptier_node_most_allocated_the_fuller() -> None:
+    places = [Place({"cpu": 4000, "memory": 10**10}), Place({"cpu": 8000, "memory": 10**10})]
+    nodes, asking = lent(places), pod(containers=[{"cpu": 1000, "memory": 5 * 10**9}])
+    assert scored(PLUGIN, asking, nodes) == {"n0": 62, "n1": 68}
+    most = fit(scoringStrategy={"type": "MostAllocated"})
+    assert scored(most, asking, nodes) == {"n0": 37, "n1": 31}
+
+
+def test_score_ignores_what_the_pod_requests_as_a_whole() -> None:
+    nodes = lent([Place({"cpu": 1000})])
+    plugin = fit(**scorer("LeastAllocated", {"cpu": 1}))
+    with_whole = pod(containers=[{"cpu": 500}, {}], resources={"requests": {"cpu": "900m"}})
+    assert scored(plugin, with_whole, nodes) == {"n0": 40}  # 500m, and 100m for the silent one
+
+
+def test_a_resource_that_only_counts_pods_is_not_scored() -> None:
+    plugin = fit(**scorer("MostAllocated", {"pods": 1}))
+    assert scored(plugin, pod(), lent([Place({"cpu": 1000}, running=[[{}]])])) == {"n0": 0}
+
+
+def test_no_nodes_have_no_scores() -> None:
+    nobody = lent([Place({"cpu": 1})]).take([])
+    line = [(0, 0), (100, 10)]
+    for kind in STRATEGIES:
+        shape = line if kind == STRATEGIES[2] else ()
+        assert scored(fit(**scorer(kind, {"cpu": 1, GPU: 2}, shape)), pod(), nobody) == {}
+
+
+# ---- hints ---------------------------------------------------------------------------------
+
+WAITING = pod("waiting", [{"cpu": 1000, GPU: 1}])
+NODE_ADDED = ("Node", ActionType.ADD)
+NODE_GREW = ("Node", ActionType.UPDATE_NODE_ALLOCATABLE)
+ENOUGH = {"cpu": 2000, GPU: 1}
+
+
+def test_it_waits_for_room() -> None:
+    assert registered(PLUGIN) == [
+        ("AssignedPod", "Delete", True),
+        ("Node", "Add|UpdateNodeAllocatable", True),
+        ("AssignedPod", "UpdatePodScaleDown", True),
+        ("TargetPod", "UpdatePodScaleDown", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("after", "said"),
+    [
+        pytest.param(node(ENOUGH), "Queue", id="with room"),
+        pytest.param(node({"cpu": 2000}), "QueueSkip", id="without a GPU"),
+        pytest.param(node(ENOUGH, pods=0), "QueueSkip", id="for no pods"),
+    ],
+)
+def test_a_new_node_is_worth_a_try_where_the_pod_fits(after: Node, said: str) -> None:
+    assert str(hint(PLUGIN, NODE_ADDED, WAITING, None, after)) == said
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        pytest.param({"cpu": 500, GPU: 1}, ENOUGH, "Queue", id="cpu grew"),
+        pytest.param({"cpu": 500, GPU: 1}, {"cpu": 600, GPU: 1}, "QueueSkip", id="not enough"),
+        pytest.param(ENOUGH, {**ENOUGH, "memory": 1}, "QueueSkip", id="what is unasked grew"),
+        pytest.param({"cpu": 3000, GPU: 1}, ENOUGH, "QueueSkip", id="cpu shrank"),
+    ],
+)
+def test_a_changed_node_is_worth_a_try_where_what_is_asked_for_grew(
+    before: Amounts, after: Amounts, said: str
+) -> None:
+    assert str(hint(PLUGIN, NODE_GREW, WAITING, node(before), node(after))) == said
+
+
+def test_a_node_that_takes_more_pods_is_worth_a_try() -> None:
+    before, after = node(ENOUGH, pods=5), node(ENOUGH, pods=6)
+    assert hint(PLUGIN, NODE_GREW, WAITING, before, after) is QueueingHint.QUEUE
+
+
+def test_a_node_that_lacks_only_what_is_ignored_is_worth_a_try() -> None:
+    """Upstream compares it all the same and leaves the pod waiting."""
+    plugin = fit(ignoredResourceGroups=["example.com"])
+    assert hint(plugin, NODE_ADDED, WAITING, None, node({"cpu": 2000})) is QueueingHint.QUEUE
+
+
+@pytest.mark.parametrize(
+    ("gone", "said"),
+    [
+        pytest.param(pod("gone", on="n0"), "Queue", id="it was placed"),
+        pytest.param(pod("gone"), "QueueSkip", id="it was not"),
+    ],
+)
+def test_room_comes_from_pods_that_had_a_node(gone: PodInfo, said: str) -> None:
+    event = ("AssignedPod", ActionType.DELETE)
+    assert str(hint(PLUGIN, event, WAITING, gone, None)) == said
+
+
+def test_a_nominated_pod_that_goes_leaves_room() -> None:
+    status = {"nominatedNodeName": "n0"}
+    found = decode(POD, {"metadata": {"name": "gone", "uid": "u"}, "status": status})
+    assert isinstance(found, Pod)
+    event = ("AssignedPod", ActionType.DELETE)
+    assert hint(PLUGIN, event, WAITING, pod_info(found), None) is QueueingHint.QUEUE
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "on", "said"),
+    [
+        pytest.param({"cpu": 2}, {"cpu": 1}, "n0", "Queue", id="less cpu"),
+        pytest.param({"memory": 2}, {"memory": 1}, "n0", "QueueSkip", id="less of what is unasked"),
+        pytest.param({"cpu": 1}, {"cpu": 2}, "n0", "QueueSkip", id="more cpu"),
+        pytest.param({"cpu": 2}, {"cpu": 1}, None, "QueueSkip", id="on no node"),
+    ],
+)
+def test_a_pod_that_shrinks_is_worth_a_try_for_those_who_want_the_same(
+    before: Amounts, after: Amounts, on: str | None, said: str
+) -> None:
+    event = ("AssignedPod", ActionType.UPDATE_POD_SCALE_DOWN)
+    old, new = pod("other", [before], on), pod("other", [after], on)
+    assert str(hint(PLUGIN, event, WAITING, old, new)) == said
+
+
+def test_a_pod_that_shrinks_itself_is_tried() -> None:
+    event = ("TargetPod", ActionType.UPDATE_POD_SCALE_DOWN)
+    assert hint(PLUGIN, event, WAITING, WAITING, WAITING) is QueueingHint.QUEUE
+
+
+# ---- sign ----------------------------------------------------------------------------------
+
+
+def signed(requests: dict[str, Any], plugin: NodeResourcesFit = PLUGIN, **spec: Any) -> object:
+    """The part of a pod of one container that requests this, as in a manifest."""
+    main = {"name": "main", "resources": {"requests": requests}}
+    return plugin.sign_pod(pod_as_written(containers=[main], **spec))
+
+
+def test_equal_amounts_sign_alike_however_they_are_written() -> None:
+    assert signed({"cpu": "500m", "memory": "1Gi"}) == signed({"memory": "1024Mi", "cpu": "0.5"})
+    assert signed({"cpu": "500m"}) != signed({"cpu": "501m"})
+
+
+def test_memory_unset_and_memory_0_sign_apart() -> None:
+    """Both need none, but only one counts as 200Mi where it is scored."""
+    assert signed({"cpu": 1}) != signed({"cpu": 1, "memory": 0})
+
+
+def test_equal_sums_with_a_silent_container_sign_apart() -> None:
+    one, other = [{"cpu": 200}, {"cpu": 200}], [{"cpu": 400}, {}]
+    assert PLUGIN.sign_pod(pod(containers=one)) != PLUGIN.sign_pod(pod(containers=other))
+
+
+def test_what_is_needed_and_what_is_scored_both_sign() -> None:
+    whole = {"requests": {"cpu": 3}}
+    assert signed({"cpu": 1}) != signed({"cpu": 1}, resources=whole)  # only needs more
+    assert signed({"cpu": 2}, resources=whole) != signed({"cpu": 1}, resources=whole)
+
+
+def test_what_is_ignored_does_not_sign() -> None:
+    plugin = fit(ignoredResources=[GPU])
+    assert signed({GPU: 1}, plugin) == signed({}, plugin)
+    assert signed({GPU: 1}) != signed({})
+
+
+def test_two_instances_do_not_share_what_they_compiled() -> None:
+    """Both ask the same pod shape; the key of what is remembered tells them apart."""
+    asking = pod(containers=[{GPU: 1}])
+    nodes = lent([Place({"cpu": 1000, "memory": 10**9})])
+    assert rejected(PLUGIN, asking, nodes)
+    assert not rejected(fit(ignoredResources=[GPU]), asking, nodes)
+
+
+# ---- args ----------------------------------------------------------------------------------
+
+RATIO = {"type": "RequestedToCapacityRatio"}
+
+
+def strategy(**said: Any) -> dict[str, Any]:
+    return {"scoringStrategy": said}
+
+
+def shaped(*points: tuple[int, int]) -> dict[str, Any]:
+    shape = [{"utilization": at, "score": score} for at, score in points]
+    return strategy(**RATIO, requestedToCapacityRatio={"shape": shape})
+
+
+@pytest.mark.parametrize(
+    ("args", "path"),
+    [
+        pytest.param({"ignoredResources": ["a b"]}, "ignoredResources[0]", id="no name"),
+        pytest.param(
+            {"ignoredResourceGroups": ["a", "b/c"]}, "ignoredResourceGroups[1]", id="a slash"
+        ),
+        pytest.param(
+            strategy(**RATIO), "scoringStrategy.requestedToCapacityRatio.shape", id="no shape"
+        ),
+        pytest.param(
+            shaped(), "scoringStrategy.requestedToCapacityRatio.shape", id="an empty shape"
+        ),
+        pytest.param(
+            shaped((50, 1), (50, 2)),
+            "scoringStrategy.requestedToCapacityRatio.shape[1].utilization",
+            id="it does not increase",
+        ),
+        pytest.param(
+            strategy(type="MostAllocated", requestedToCapacityRatio={}),
+            "scoringStrategy.requestedToCapacityRatio",
+            id="a shape for another type",
+        ),
+    ],
+)
+def test_args_that_make_no_sense_are_named(args: dict[str, Any], path: str) -> None:
+    assert [found for found, _ in msgspec.convert(args, NodeResourcesFitArgs).problems()] == [path]
+
+
+@pytest.mark.parametrize(
+    ("args", "path"),
+    [
+        pytest.param(strategy(), "$.scoringStrategy", id="no type"),
+        pytest.param(strategy(type="Mots"), "$.scoringStrategy.type", id="an unknown type"),
+        pytest.param(
+            strategy(type="LeastAllocated", resources=[{"name": "cpu", "weight": 101}]),
+            "$.scoringStrategy.resources[0].weight",
+            id="a weight above 100",
+        ),
+        pytest.param(
+            shaped((101, 0)),
+            "$.scoringStrategy.requestedToCapacityRatio.shape[0].utilization",
+            id="a utilization above 100",
+        ),
+        pytest.param(
+            shaped((0, 11)),
+            "$.scoringStrategy.requestedToCapacityRatio.shape[0].score",
+            id="a score above 10",
+        ),
+        pytest.param({"ignored": []}, "`ignored`", id="an unknown field"),
+    ],
+)
+def test_args_of_the_wrong_form_are_refused(args: dict[str, Any], path: str) -> None:
+    with pytest.raises(msgspec.ValidationError, match=re.escape(path)):
+        msgspec.convert(args, NodeResourcesFitArgs)
+
+
+def test_no_resources_means_cpu_and_memory_and_no_weight_means_1() -> None:
+    said = strategy(type="MostAllocated", resources=[])
+    assert fit(**said).args.scoring_strategy.resources == PLUGIN_RESOURCES
+    said = strategy(type="MostAllocated", resources=[{"name": "cpu", "weight": 0}])
+    assert fit(**said).args.scoring_strategy.resources == PLUGIN_RESOURCES[:1]
+
+
+PLUGIN_RESOURCES = NodeResourcesFitArgs().scoring_strategy.resources
