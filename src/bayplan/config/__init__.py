@@ -1,0 +1,6 @@
+"""The configuration: KubeSchedulerConfiguration v1, read strictly, without knowing any plugin."""
+
+from bayplan.config.loading import SchedulerConfig, config_from, load_config
+from bayplan.config.problems import ConfigError, Problem
+
+__all__ = ["ConfigError", "Problem", "SchedulerConfig", "config_from", "load_config"]

@@ -1,0 +1,228 @@
+"""Plain values into structs, strictly, with everything that is wrong and not only the first of it.
+
+msgspec stops at the first error and does not know the names that would have been right. So a value
+is first compared with what msgspec says about the type: each difference is a problem, and the part
+it concerns is left out. What remains always converts, and can be checked further.
+"""
+
+import binascii
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+import msgspec
+from msgspec import Struct, inspect, structs
+
+from bayplan.config.problems import Problem, joined, listed, nearest, shown, suggestion
+
+S = TypeVar("S", bound=Struct)
+
+INT32_MAX = 2**31 - 1
+#: Stands for a value that was refused and is left out.
+_REFUSED: Any = object()
+
+
+def decode(value: Any, kind: type[S], path: str) -> tuple[S | None, list[Problem]]:
+    """A struct of ``kind``, and what is wrong with ``value``.
+
+    Fields that are wrong have their defaults; None: one of those has no default.
+    """
+    problems: list[Problem] = []
+    kept = _Check(problems).of(value, inspect.type_info(kind), path)
+    try:
+        return msgspec.convert({} if kept is _REFUSED else kept, kind), problems
+    except msgspec.ValidationError as error:
+        if not problems:
+            problems.append(_as_problem(error, path))
+        return None, problems
+
+
+def _as_problem(error: msgspec.ValidationError, path: str) -> Problem:
+    """What only msgspec noticed: it ends its message with the place, as in `$.a.b`."""
+    text, _, place = str(error).partition(" - at `$")
+    return Problem(joined(path, place.rstrip("`").lstrip(".")), text)
+
+
+class _Check:
+    """Compares values with types; collects problems and returns what may be kept."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        self._problems = problems
+
+    def of(self, value: Any, kind: inspect.Type, path: str, wanted: str = "") -> Any:
+        """``value`` without its wrong parts. ``wanted``: what the type is described as."""
+        if isinstance(kind, inspect.Metadata):
+            return self.of(value, kind.type, path, _description(kind) or wanted)
+        if isinstance(kind, inspect.UnionType):
+            return self._union(value, kind, path, wanted)
+        if isinstance(kind, inspect.StructType):
+            return self._struct(value, kind, path, wanted or "a mapping")
+        if isinstance(kind, inspect.DictType):
+            return self._dict(value, kind, path, wanted or "a mapping")
+        if isinstance(kind, inspect.ListType | inspect.VarTupleType):
+            return self._list(value, kind, path, wanted or "a list")
+        fault = _fault(value, kind)
+        if fault is None:
+            return value
+        return self._refuse(path, shown(value), f"wanted {wanted}" if wanted else fault)
+
+    def _refuse(self, path: str, found: str, wanted: str) -> Any:
+        self._problems.append(Problem(path, found, wanted))
+        return _REFUSED
+
+    def _struct(self, value: Any, kind: inspect.StructType, path: str, wanted: str) -> Any:
+        if not isinstance(value, Mapping):
+            return self._refuse(path, shown(value), f"wanted {wanted}")
+        given = cast("Mapping[str, Any]", value)
+        fields = {field.encode_name: field for field in kind.fields}
+        kept: dict[str, Any] = {}
+        for name, part in given.items():
+            at = joined(path, name)
+            if name not in fields:
+                self._refuse(at, "unknown field", suggestion(name, fields))
+                continue
+            good = self.of(part, fields[name].type, at)
+            if good is not _REFUSED:
+                kept[name] = good
+        for name, field in fields.items():
+            if field.required and name not in given:
+                self._refuse(joined(path, name), "missing", _wanted(field.type))
+        return kept
+
+    def _dict(self, value: Any, kind: inspect.DictType, path: str, wanted: str) -> Any:
+        if not isinstance(value, Mapping):
+            return self._refuse(path, shown(value), f"wanted {wanted}")
+        given = cast("Mapping[str, Any]", value)
+        kept: dict[str, Any] = {}
+        for name, part in given.items():
+            good = self.of(part, kind.value_type, joined(path, name))
+            if good is not _REFUSED:
+                kept[name] = good
+        return kept
+
+    def _list(
+        self, value: Any, kind: inspect.ListType | inspect.VarTupleType, path: str, wanted: str
+    ) -> Any:
+        if not isinstance(value, list | tuple):
+            return self._refuse(path, shown(value), f"wanted {wanted}")
+        kept: list[Any] = []
+        for index, part in enumerate(cast("Sequence[Any]", value)):
+            good = self.of(part, kind.item_type, f"{path}[{index}]")
+            if good is not _REFUSED:
+                kept.append(good)
+            elif isinstance(kind.item_type, inspect.StructType):
+                kept.append({})  # so that those behind it keep their place
+        return kept
+
+    def _union(self, value: Any, kind: inspect.UnionType, path: str, wanted: str) -> Any:
+        if value is None and kind.includes_none:
+            return None
+        # The member that has least to complain about tells what is wrong.
+        complaints: list[list[Problem]] = []
+        for member in kind.types:
+            if isinstance(member, inspect.NoneType):
+                continue
+            problems: list[Problem] = []
+            kept = _Check(problems).of(value, member, path, wanted)
+            if not problems:
+                return kept
+            complaints.append(problems)
+        self._problems += min(complaints, key=len)
+        return _REFUSED
+
+
+def _wanted(kind: inspect.Type) -> str:
+    """What would be said about a value that is certainly wrong."""
+    problems: list[Problem] = []
+    _Check(problems).of(None, kind, "")
+    return problems[0].wanted if problems else ""
+
+
+def _description(kind: inspect.Metadata) -> str:
+    schema = cast("Any", kind).extra_json_schema
+    return schema.get("description", "") if schema else ""
+
+
+def _fault(value: Any, kind: inspect.Type) -> str | None:
+    """What was wanted in place of a scalar; None: it is right, or msgspec shall judge."""
+    if isinstance(kind, inspect.BoolType):
+        return None if isinstance(value, bool) else "wanted true or false"
+    if isinstance(kind, inspect.IntType):
+        is_integer = isinstance(value, int) and not isinstance(value, bool)
+        return _range_fault(value, kind, "an integer") if is_integer else "wanted an integer"
+    if isinstance(kind, inspect.FloatType):
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return _range_fault(value, kind, "a number") if is_number else "wanted a number"
+    if isinstance(kind, inspect.StrType):
+        return _string_fault(value, kind)
+    if isinstance(kind, inspect.BytesType):
+        return None if _is_base64(value) else "wanted a base64 string"
+    if isinstance(kind, inspect.LiteralType):
+        return _choice_fault(value, [str(choice) for choice in kind.values])
+    if isinstance(kind, inspect.EnumType):
+        return _choice_fault(value, [str(member.value) for member in kind.cls])
+    return None
+
+
+def _range_fault(value: float, kind: inspect.IntType | inspect.FloatType, what: str) -> str | None:
+    low, high = kind.ge, kind.le
+    if (low is None or value >= low) and (high is None or value <= high):
+        return None
+    # The limits of an integer's type are nobody's wish.
+    if low is not None and high is not None and high < INT32_MAX:
+        return f"wanted {what} from {low} to {high}"
+    is_low = low is not None and value < low
+    return f"wanted {what} of {low} or more" if is_low else f"wanted {what} of {high} or less"
+
+
+def _string_fault(value: Any, kind: inspect.StrType) -> str | None:
+    if not isinstance(value, str):
+        return "wanted a string"
+    if kind.min_length is not None and len(value) < kind.min_length:
+        return "wanted a string that is not empty"
+    if kind.pattern is not None and re.search(kind.pattern, value) is None:
+        return f"wanted a string that matches {kind.pattern}"
+    return None
+
+
+def _choice_fault(value: Any, choices: list[str]) -> str | None:
+    if value in choices:
+        return None
+    wanted = f"wanted {listed(choices)}"
+    match = nearest(value, choices) if isinstance(value, str) else None
+    return wanted if match is None else f'{wanted}; did you mean "{match}"?'
+
+
+def _is_base64(value: Any) -> bool:
+    if not isinstance(value, str):
+        return False
+    try:
+        binascii.a2b_base64(value, strict_mode=True)
+    except ValueError:
+        return False
+    return True
+
+
+# ---- back again ----------------------------------------------------------------------------
+
+
+def path_within(whole: Any, part: Any) -> str | None:
+    """Where the very object ``part`` is found in ``whole``; None: it is no part of it."""
+    if whole is part:
+        return ""
+    for step, child in _children(whole):
+        rest = path_within(child, part)
+        if rest is not None:
+            return joined(step, rest)
+    return None
+
+
+def _children(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Struct):
+        for field in structs.fields(value):
+            yield field.encode_name, getattr(value, field.name)
+    elif isinstance(value, Mapping):
+        yield from cast("Mapping[str, Any]", value).items()
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(cast("Sequence[Any]", value)):
+            yield f"[{index}]", item

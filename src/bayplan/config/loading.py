@@ -1,0 +1,101 @@
+"""A configuration from text: decoded, its defaults filled in, and all that is wrong with it.
+
+Problems travel with the configuration: only once its plugins are known, everything can be reported
+at once. `engine.profiles.resolve` does that, and nothing runs that it has not accepted.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from bayplan.config.decoding import decode
+from bayplan.config.feature_gates import (
+    FeatureGates,
+    default_gates,
+    parse_gates,
+    resolve_gates,
+)
+from bayplan.config.problems import ConfigError, Problem
+from bayplan.config.schema import API_VERSION, KIND, KubeSchedulerConfiguration, with_defaults
+from bayplan.config.validation import problems_of
+from bayplan.yaml_documents import DocumentError, load_documents
+
+FEATURE_GATES_FLAG = "--feature-gates"
+
+
+#: What stands for no configuration at all.
+DEFAULT_CONFIG: dict[str, Any] = {"apiVersion": API_VERSION, "kind": KIND}
+
+
+def _default_spec() -> KubeSchedulerConfiguration:
+    return with_defaults(KubeSchedulerConfiguration(api_version=API_VERSION, kind=KIND))
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerConfig:
+    """A configuration with its defaults; without any argument, the default one."""
+
+    spec: KubeSchedulerConfiguration = field(default_factory=_default_spec)
+    gates: FeatureGates = field(default_factory=default_gates)
+    #: Where it was read, for messages, and what was read there.
+    source: str = ""
+    text: str = ""
+    #: What is wrong with it, as far as can be told without knowing the plugins.
+    problems: tuple[Problem, ...] = ()
+    #: Top-level keys that were written.
+    written: frozenset[str] = frozenset()
+
+    @property
+    def pod_initial_backoff_seconds(self) -> int:
+        return self.spec.pod_initial_backoff_seconds
+
+    @property
+    def pod_max_backoff_seconds(self) -> int:
+        return self.spec.pod_max_backoff_seconds
+
+    def gate(self, name: str) -> bool:
+        """Whether a feature gate is on. Raises KeyError for one that does not exist."""
+        return self.gates.enabled(name)
+
+
+def load_config(text: str | bytes, source: str, feature_gates: str = "") -> SchedulerConfig:
+    """A configuration from YAML or JSON; ``feature_gates`` as kube-scheduler's flag.
+
+    Raises ConfigError for text that is no document at all; other problems are kept.
+    """
+    try:
+        documents = load_documents(text, source)
+    except DocumentError as problem:
+        place = f"line {problem.line}" if problem.line is not None else ""
+        raise ConfigError([Problem(place, problem.message)], source) from None
+    if len(documents) != 1:
+        problem = Problem("", f"{len(documents) or 'no'} documents", f"wanted one {KIND}")
+        raise ConfigError([problem], source)
+    config = config_from(documents[0].value, source, feature_gates)
+    return replace(config, text=text if isinstance(text, str) else text.decode("utf-8-sig"))
+
+
+def config_from(value: Any, source: str = "", feature_gates: str = "") -> SchedulerConfig:
+    """A configuration from plain values, as YAML and JSON give them."""
+    decoded, problems = decode(value, KubeSchedulerConfiguration, "")
+    spec = with_defaults(decoded or KubeSchedulerConfiguration())
+    _add(problems, problems_of(spec))
+    from_flag, bad_parts = parse_gates(feature_gates, FEATURE_GATES_FLAG)
+    gates, bad_gates = resolve_gates(
+        ("featureGates", spec.feature_gates), (FEATURE_GATES_FLAG, from_flag)
+    )
+    problems += [*bad_parts, *bad_gates]
+    written = frozenset(cast("dict[str, Any]", value) if isinstance(value, dict) else ())
+    return SchedulerConfig(
+        spec=spec, gates=gates, source=source, problems=tuple(problems), written=written
+    )
+
+
+def _add(problems: list[Problem], more: Iterable[Problem]) -> None:
+    """Keep what does not merely follow from a problem that is known already."""
+    known = {problem.path for problem in problems}
+    problems += [p for p in more if not any(_is_within(p.path, path) for path in known)]
+
+
+def _is_within(path: str, whole: str) -> bool:
+    return not whole or path == whole or path.startswith((f"{whole}.", f"{whole}["))

@@ -1,0 +1,210 @@
+"""KubeSchedulerConfiguration v1 as structs, field by field.
+
+Field names, types and defaults are those of kubescheduler.config.k8s.io/v1 of Kubernetes v1.37;
+`featureGates` alone is ours: kube-scheduler takes its gates from the command line. What these types
+cannot say is checked in `validation`. Upstream: kube-scheduler/config/v1, component-base/config.
+"""
+
+from typing import Annotated, Any, TypeVar, dataclass_transform
+
+from msgspec import Meta, Struct, field, structs
+
+from bayplan.config.durations import Duration, duration_seconds
+
+API_VERSION = "kubescheduler.config.k8s.io/v1"
+KIND = "KubeSchedulerConfiguration"
+DEFAULT_SCHEDULER_NAME = "default-scheduler"
+
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
+
+Percentage = Annotated[int, Meta(ge=0, le=100)]
+Positive32 = Annotated[int, Meta(ge=1, le=INT32_MAX)]
+Positive64 = Annotated[int, Meta(ge=1, le=INT64_MAX)]
+Natural32 = Annotated[int, Meta(ge=0, le=INT32_MAX)]
+Int64 = Annotated[int, Meta(ge=-INT64_MAX - 1, le=INT64_MAX)]
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class _Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """What all parts of a configuration share."""
+
+
+class LeaderElection(_Part):
+    """One of several replicas decides; the others wait."""
+
+    leader_elect: bool = True
+    lease_duration: Duration = "15s"
+    renew_deadline: Duration = "10s"
+    retry_period: Duration = "2s"
+    resource_lock: str = "leases"
+    resource_name: str = "kube-scheduler"
+    resource_namespace: str = "kube-system"
+
+
+class ClientConnection(_Part):
+    """How the API server is reached."""
+
+    kubeconfig: str = ""
+    accept_content_types: str = ""
+    content_type: str = "application/vnd.kubernetes.protobuf"
+    qps: float = 50.0
+    burst: Natural32 = 100
+
+
+class PluginEntry(_Part):
+    """One line of a plugin set. ``weight`` counts where the plugin scores; 0 stands for 1."""
+
+    name: str = ""
+    weight: Natural32 = 0
+
+
+class PluginSet(_Part):
+    """What is enabled besides the defaults, and which defaults are not; "*" is all of them."""
+
+    enabled: tuple[PluginEntry, ...] = ()
+    disabled: tuple[PluginEntry, ...] = ()
+
+
+class Plugins(_Part):
+    """A profile's plugins by extension point; ``multiPoint``: wherever they have something to do.
+
+    The last three are for pod groups.
+    """
+
+    multi_point: PluginSet = PluginSet()
+    pre_enqueue: PluginSet = PluginSet()
+    queue_sort: PluginSet = PluginSet()
+    pre_filter: PluginSet = PluginSet()
+    filter: PluginSet = PluginSet()
+    post_filter: PluginSet = PluginSet()
+    pre_score: PluginSet = PluginSet()
+    score: PluginSet = PluginSet()
+    reserve: PluginSet = PluginSet()
+    permit: PluginSet = PluginSet()
+    pre_bind: PluginSet = PluginSet()
+    bind: PluginSet = PluginSet()
+    post_bind: PluginSet = PluginSet()
+    placement_generate: PluginSet = PluginSet()
+    placement_score: PluginSet = PluginSet()
+    pod_group_post_filter: PluginSet = PluginSet()
+
+    def by_point(self) -> dict[str, PluginSet]:
+        """Extension point as written → its set; multiPoint is not one."""
+        return {
+            point.encode_name: getattr(self, point.name)
+            for point in structs.fields(self)
+            if point.name != "multi_point"
+        }
+
+
+class PluginConfig(_Part):
+    """Arguments of one plugin instance; decoded by whoever knows the plugin."""
+
+    name: str = ""
+    args: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+class Profile(_Part):
+    """One scheduler name and how its pods are scheduled."""
+
+    #: None: default-scheduler, if this is the only profile.
+    scheduler_name: str | None = None
+    #: None: the configuration's.
+    percentage_of_nodes_to_score: Percentage | None = None
+    plugins: Plugins = Plugins()
+    plugin_config: tuple[PluginConfig, ...] = ()
+
+
+class ExtenderTLSConfig(_Part):
+    insecure: bool = False
+    server_name: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+    ca_file: str = ""
+    cert_data: bytes = b""
+    key_data: bytes = b""
+    ca_data: bytes = b""
+
+
+class ExtenderManagedResource(_Part):
+    name: str = ""
+    ignored_by_scheduler: bool = False
+
+
+class Extender(_Part):
+    """A scheduler extender: an HTTP service that is asked about nodes."""
+
+    url_prefix: str = ""
+    filter_verb: str = ""
+    preempt_verb: str = ""
+    prioritize_verb: str = ""
+    weight: Int64 = 0
+    bind_verb: str = ""
+    enable_https: bool = field(name="enableHTTPS", default=False)
+    tls_config: ExtenderTLSConfig | None = None
+    http_timeout: Duration = "5s"
+    node_cache_capable: bool = False
+    managed_resources: tuple[ExtenderManagedResource, ...] = ()
+    ignorable: bool = False
+
+
+class KubeSchedulerConfiguration(_Part):
+    """A whole configuration."""
+
+    api_version: str = ""
+    kind: str = ""
+    parallelism: Positive32 = 16
+    leader_election: LeaderElection = LeaderElection()
+    client_connection: ClientConnection = ClientConnection()
+    enable_profiling: bool = True
+    #: None: as enableProfiling.
+    enable_contention_profiling: bool | None = None
+    #: 0: all nodes are looked at; kube-scheduler takes a share that depends on their number.
+    percentage_of_nodes_to_score: Percentage = 0
+    pod_initial_backoff_seconds: Positive64 = 1
+    pod_max_backoff_seconds: Int64 = 10
+    profiles: tuple[Profile, ...] = ()
+    extenders: tuple[Extender, ...] = ()
+    delay_cache_until_active: bool = False
+    feature_gates: dict[str, bool] = field(default_factory=dict[str, bool])
+
+
+def with_defaults(spec: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
+    """With all that follows from what is written: empty or zero parts that stand for "as usual".
+
+    Upstream: SetDefaults_KubeSchedulerConfiguration.
+    """
+    profiles = spec.profiles or (Profile(),)
+    if len(profiles) == 1 and profiles[0].scheduler_name is None:
+        profiles = (structs.replace(profiles[0], scheduler_name=DEFAULT_SCHEDULER_NAME),)
+    contention = spec.enable_contention_profiling
+    return structs.replace(
+        spec,
+        profiles=profiles,
+        enable_contention_profiling=spec.enable_profiling if contention is None else contention,
+        leader_election=_filled(spec.leader_election),
+        client_connection=_filled(spec.client_connection),
+        extenders=tuple(_filled(extender) for extender in spec.extenders),
+    )
+
+
+_DURATIONS = frozenset(("lease_duration", "renew_deadline", "retry_period", "http_timeout"))
+
+P = TypeVar("P", bound=_Part)
+
+
+def _filled(part: P) -> P:
+    """``part`` with the default where it is empty or zero; a false stays one."""
+    unset = {
+        name: default
+        for name, default in zip(part.__struct_fields__, part.__struct_defaults__, strict=True)
+        if _is_unset(name, getattr(part, name))
+    }
+    return structs.replace(part, **unset)
+
+
+def _is_unset(name: str, value: Any) -> bool:
+    if name in _DURATIONS:
+        return duration_seconds(value) == 0
+    return not value and not isinstance(value, bool)

@@ -1,0 +1,57 @@
+"""Which plugins kube-scheduler v1.37 has, and its default profile.
+
+Names only: which of them exist here is known to the registry. Upstream:
+pkg/scheduler/apis/config/v1/default_plugins.go and framework/plugins/registry.go.
+"""
+
+from bayplan.config.feature_gates import FeatureGates
+from bayplan.config.schema import PluginEntry
+
+#: (name, weight, the gate it depends on) in the order of the default profile.
+_DEFAULT_PROFILE = (
+    ("SchedulingGates", 0, ""),
+    ("PrioritySort", 0, ""),
+    ("NodeName", 0, ""),
+    ("NodeUnschedulable", 0, ""),
+    ("TaintToleration", 3, ""),
+    ("NodeAffinity", 2, ""),
+    ("NodePorts", 0, ""),
+    ("DeferredPodScheduling", 0, "InPlacePodVerticalScalingSchedulerPreemption"),
+    ("NodeResourcesFit", 1, ""),
+    ("VolumeRestrictions", 0, ""),
+    ("NodeVolumeLimits", 0, ""),
+    ("VolumeBinding", 0, ""),
+    ("VolumeZone", 0, ""),
+    ("PodTopologySpread", 2, ""),
+    ("InterPodAffinity", 2, ""),
+    ("DynamicResources", 2, "DynamicResourceAllocation"),
+    ("DefaultPreemption", 0, ""),
+    ("NodeResourcesBalancedAllocation", 1, ""),
+    ("ImageLocality", 1, ""),
+    ("DefaultBinder", 0, ""),
+    ("NodeDeclaredFeatures", 0, "NodeDeclaredFeatures"),
+    ("GangScheduling", 0, "GenericWorkload"),
+    ("TopologyPlacementGenerator", 0, "TopologyAwareWorkloadScheduling"),
+    ("PodGroupPodsCount", 1, "TopologyAwareWorkloadScheduling"),
+)
+
+UPSTREAM_PLUGINS = tuple(name for name, _, _ in _DEFAULT_PROFILE)
+
+#: Gates that add plugins to the default profile, with the plugins.
+PLUGIN_GATES = {
+    gate: tuple(name for name, _, other in _DEFAULT_PROFILE if other == gate)
+    for _, _, gate in _DEFAULT_PROFILE
+    if gate
+}
+
+#: Plugins that kube-scheduler had once and refuses since.
+REMOVED_PLUGINS = frozenset(("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"))
+
+
+def default_plugins(gates: FeatureGates) -> tuple[PluginEntry, ...]:
+    """The default profile's multiPoint list."""
+    return tuple(
+        PluginEntry(name=name, weight=weight)
+        for name, weight, gate in _DEFAULT_PROFILE
+        if not gate or gates.enabled(gate)
+    )

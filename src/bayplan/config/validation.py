@@ -1,0 +1,148 @@
+"""What a configuration's types cannot say: what must agree, be unique, or be there.
+
+Everything here can be told without knowing any plugin. Upstream:
+pkg/scheduler/apis/config/validation/validation.go, component-base/config/validation.
+"""
+
+from collections.abc import Iterator
+
+from bayplan.api.pod_requests import is_extended
+from bayplan.api.selectors import is_label_key
+from bayplan.config.durations import duration_seconds
+from bayplan.config.problems import Problem, shown
+from bayplan.config.schema import (
+    API_VERSION,
+    KIND,
+    Extender,
+    KubeSchedulerConfiguration,
+    LeaderElection,
+    PluginEntry,
+    Profile,
+)
+
+#: Separates a plugin's name from the label of one of its instances.
+LABEL_SEPARATOR = "/"
+ALL_PLUGINS = "*"
+
+
+def problems_of(spec: KubeSchedulerConfiguration) -> Iterator[Problem]:
+    """What is wrong with a configuration whose defaults are filled in."""
+    yield from _must_be("apiVersion", spec.api_version, API_VERSION)
+    yield from _must_be("kind", spec.kind, KIND)
+    if spec.leader_election.leader_elect:
+        yield from _leader_election(spec.leader_election)
+    if spec.pod_max_backoff_seconds < spec.pod_initial_backoff_seconds:
+        wanted = f"wanted podInitialBackoffSeconds, {spec.pod_initial_backoff_seconds}, or more"
+        yield Problem("podMaxBackoffSeconds", str(spec.pod_max_backoff_seconds), wanted)
+    for index, profile in enumerate(spec.profiles):
+        yield from _profile(f"profiles[{index}]", profile)
+    yield from _scheduler_names(spec.profiles)
+    yield from _queue_sorts(spec.profiles)
+    yield from _extenders(spec.extenders)
+
+
+def _must_be(path: str, found: str, wanted: str) -> Iterator[Problem]:
+    if found != wanted:
+        yield Problem(path, shown(found) if found else "missing", f"wanted {wanted}")
+
+
+def _leader_election(election: LeaderElection) -> Iterator[Problem]:
+    """Only of interest where there is an election."""
+    path = "leaderElection"
+    durations = {
+        "leaseDuration": election.lease_duration,
+        "renewDeadline": election.renew_deadline,
+        "retryPeriod": election.retry_period,
+    }
+    for name, duration in durations.items():
+        if duration_seconds(duration) <= 0:
+            yield Problem(f"{path}.{name}", duration, "wanted more than 0s")
+    if duration_seconds(election.lease_duration) <= duration_seconds(election.renew_deadline):
+        wanted = f"wanted more than renewDeadline, {election.renew_deadline}"
+        yield Problem(f"{path}.leaseDuration", election.lease_duration, wanted)
+    yield from _must_be(f"{path}.resourceLock", election.resource_lock, "leases")
+
+
+# ---- profiles ------------------------------------------------------------------------------
+
+
+def _profile(path: str, profile: Profile) -> Iterator[Problem]:
+    sets = {"multiPoint": profile.plugins.multi_point, **profile.plugins.by_point()}
+    for point, plugins in sets.items():
+        for index, entry in enumerate(plugins.enabled):
+            yield from _enabled(f"{path}.plugins.{point}.enabled[{index}].name", entry)
+        for index, entry in enumerate(plugins.disabled):
+            yield from _named(f"{path}.plugins.{point}.disabled[{index}].name", entry.name)
+    first: dict[str, int] = {}
+    for index, config in enumerate(profile.plugin_config):
+        at = f"{path}.pluginConfig[{index}].name"
+        yield from _named(at, config.name)
+        if config.name and first.setdefault(config.name, index) != index:
+            found = f'"{config.name}" again'
+            yield Problem(at, found, f"pluginConfig[{first[config.name]}] has its args already")
+
+
+def _enabled(path: str, entry: PluginEntry) -> Iterator[Problem]:
+    if entry.name == ALL_PLUGINS:
+        yield Problem(path, '"*"', "only what is disabled can be all plugins")
+    yield from _named(path, entry.name)
+
+
+def _named(path: str, name: str) -> Iterator[Problem]:
+    """A plugin's name, or the name and the label of one instance."""
+    plugin, separator, label = name.partition(LABEL_SEPARATOR)
+    if not name:
+        yield Problem(path, "missing", "wanted the name of a plugin")
+    elif not plugin or (separator and (not label or LABEL_SEPARATOR in label)):
+        yield Problem(path, f'"{name}"', "wanted Plugin, or Plugin/label for one of several")
+
+
+def _scheduler_names(profiles: tuple[Profile, ...]) -> Iterator[Problem]:
+    first: dict[str, int] = {}
+    for index, profile in enumerate(profiles):
+        path = f"profiles[{index}].schedulerName"
+        name = profile.scheduler_name
+        if not name:
+            yield Problem(path, "missing", "wanted the name that pods ask for in schedulerName")
+        elif first.setdefault(name, index) != index:
+            wanted = f"profiles[{first[name]}] has this name already"
+            yield Problem(path, f'"{name}" again', wanted)
+
+
+def _queue_sorts(profiles: tuple[Profile, ...]) -> Iterator[Problem]:
+    """Upstream compares what is written, not what it comes to, and so do we."""
+    for index, profile in enumerate(profiles):
+        if profile.plugins.queue_sort != profiles[0].plugins.queue_sort:
+            path = f"profiles[{index}].plugins.queueSort"
+            wanted = "all profiles share one queue: wanted the same in each"
+            yield Problem(path, "not what profiles[0] says", wanted)
+
+
+# ---- extenders -----------------------------------------------------------------------------
+
+
+def _extenders(extenders: tuple[Extender, ...]) -> Iterator[Problem]:
+    binder: int | None = None
+    managed: dict[str, str] = {}
+    for index, extender in enumerate(extenders):
+        path = f"extenders[{index}]"
+        if extender.prioritize_verb and extender.weight <= 0:
+            wanted = "wanted 1 or more where there is a prioritizeVerb"
+            yield Problem(f"{path}.weight", str(extender.weight), wanted)
+        if extender.bind_verb and binder is not None:
+            wanted = f"only one extender can bind, and extenders[{binder}] has a bindVerb too"
+            yield Problem(f"{path}.bindVerb", shown(extender.bind_verb), wanted)
+        elif extender.bind_verb:
+            binder = index
+        for position, resource in enumerate(extender.managed_resources):
+            at = f"{path}.managedResources[{position}].name"
+            if not _is_extended_resource(resource.name):
+                yield Problem(at, shown(resource.name), "wanted a name such as example.com/gpu")
+            elif managed.setdefault(resource.name, at) != at:
+                first = managed[resource.name]
+                yield Problem(at, f"{shown(resource.name)} again", f"{first} is the same")
+
+
+def _is_extended_resource(name: str) -> bool:
+    """Upstream: validateExtendedResourceName; the name must also do in a quota."""
+    return is_extended(name) and is_label_key(name) and is_label_key(f"requests.{name}")

@@ -1,0 +1,145 @@
+"""Feature gates: upstream's names, stages and defaults, and the rules for setting them."""
+
+import pytest
+
+from bayplan.config.feature_gates import (
+    ALPHA,
+    BETA,
+    GATES,
+    KNOWN_NAMES,
+    OTHER_COMPONENTS_GATES,
+    default_gates,
+    parse_gates,
+    resolve_gates,
+)
+
+
+def resolved(**given: bool) -> tuple[dict[str, bool], list[str]]:
+    gates, problems = resolve_gates(("featureGates", given))
+    return dict(gates.values), [str(problem) for problem in problems]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("SchedulerPopFromBackoffQ", True),
+        ("OpportunisticBatching", True),
+        ("SchedulerAsyncPreemption", True),
+        ("NodeDeclaredFeatures", True),
+        ("StorageCapacityScoring", True),
+        ("GenericWorkload", False),
+        ("SchedulerAsyncAPICalls", False),
+        ("DRAFractionalCapacityRange", False),
+    ],
+)
+def test_defaults_are_upstreams(name: str, value: bool) -> None:
+    assert default_gates().enabled(name) is value
+
+
+def test_a_gate_that_does_not_exist_has_no_value() -> None:
+    with pytest.raises(KeyError):
+        default_gates().enabled("OpportunisticBatchin")
+
+
+def test_every_gate_that_another_one_needs_exists_and_may_be_off() -> None:
+    for gate in GATES.values():
+        assert all(name in GATES and not GATES[name].is_locked for name in gate.needs)
+    assert not OTHER_COMPONENTS_GATES.intersection(GATES)
+    assert len(KNOWN_NAMES) == len(GATES) + len(OTHER_COMPONENTS_GATES) + 3
+
+
+def test_a_gate_is_set_by_name_and_by_its_alias() -> None:
+    assert resolved(SchedulerPopFromBackoffQ=False)[0]["SchedulerPopFromBackoffQ"] is False
+    values, problems = resolved(SchedulerOpportunisticBatching=False)
+    assert values["OpportunisticBatching"] is False
+    assert not problems
+
+
+def test_the_nearest_gate_of_the_scheduler_is_suggested() -> None:
+    assert resolved(OpportunisticBatchin=True)[1] == [
+        (
+            'featureGates.OpportunisticBatchin: no feature gate "OpportunisticBatchin"; '
+            'did you mean "OpportunisticBatching"?'
+        )
+    ]
+    assert 'did you mean "GracefulNodeShutdown"?' in resolved(GracefulNodeShutdow=True)[1][0]
+
+
+def test_a_locked_gate_cannot_be_changed() -> None:
+    assert resolved(DynamicResourceAllocation=True)[1] == []
+    assert resolved(DynamicResourceAllocation=False)[1] == [
+        "featureGates.DynamicResourceAllocation: false; this gate is locked to true"
+    ]
+
+
+def test_gates_of_other_components_are_accepted() -> None:
+    assert resolved(NodeSwap=True) == (dict(default_gates().values), [])
+
+
+def test_a_gate_needs_others() -> None:
+    assert resolved(PodGroupPreemptionPolicy=True)[1] == [
+        (
+            "featureGates.PodGroupPreemptionPolicy: PodGroupPreemptionPolicy is on; "
+            "it needs GenericWorkload"
+        )
+    ]
+    assert resolved(PodGroupPreemptionPolicy=True, GenericWorkload=True)[1] == []
+
+
+def test_who_switches_off_what_others_need_is_named() -> None:
+    assert resolved(DRADeviceTaints=False)[1] == [
+        "featureGates.DRADeviceTaints: DRADeviceTaintRules is on; it needs DRADeviceTaints"
+    ]
+
+
+def test_a_stage_is_switched_but_for_gates_with_a_value_of_their_own() -> None:
+    values, problems = resolved(AllBeta=False, SchedulerPopFromBackoffQ=True)
+    beta = {name for name, gate in GATES.items() if gate.stage == BETA}
+    assert {name for name in beta if values[name]} == {"SchedulerPopFromBackoffQ"}
+    assert not problems
+    values, problems = resolved(AllAlpha=True, GenericWorkload=True)
+    assert all(values[name] for name, gate in GATES.items() if gate.stage == ALPHA)
+    assert not problems
+
+
+def test_a_stage_that_lacks_what_it_needs_is_named() -> None:
+    paths = {line.split(":")[0] for line in resolved(AllAlpha=True)[1]}
+    assert paths == {"featureGates.AllAlpha"}
+
+
+def test_later_sources_win() -> None:
+    gates, problems = resolve_gates(
+        ("featureGates", {"OpportunisticBatching": False}),
+        ("--feature-gates", {"SchedulerOpportunisticBatching": True}),
+    )
+    assert gates.enabled("OpportunisticBatching")
+    assert gates.named == ("OpportunisticBatching",)
+    assert not problems
+
+
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        ("", {}),
+        ("A=true", {"A": True}),
+        ("A=true,B=false", {"A": True, "B": False}),
+        (" A = 1 ,, B=F,", {"A": True, "B": False}),
+        ("A=true,A=false", {"A": False}),
+    ],
+)
+def test_the_flag_is_read_as_go_reads_it(text: str, given: dict[str, bool]) -> None:
+    assert parse_gates(text, "--feature-gates") == (given, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("A=maybe", '--feature-gates.A: "maybe"; wanted true or false'),
+        ("A", "--feature-gates.A: no value; wanted true or false"),
+        ("A=yes", '--feature-gates.A: "yes"; wanted true or false'),
+    ],
+)
+def test_a_value_that_is_no_boolean_is_refused(text: str, complaint: str) -> None:
+    given, problems = parse_gates(f"B=true,{text}", "--feature-gates")
+    assert given == {"B": True}
+    assert [str(problem) for problem in problems] == [complaint]

@@ -1,0 +1,113 @@
+"""KubeSchedulerConfiguration v1: field names, and the defaults that are not constants."""
+
+import pytest
+from msgspec import structs
+
+from bayplan.config.schema import (
+    ClientConnection,
+    Extender,
+    ExtenderTLSConfig,
+    KubeSchedulerConfiguration,
+    LeaderElection,
+    Plugins,
+    PluginSet,
+    Profile,
+    with_defaults,
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        (
+            KubeSchedulerConfiguration,
+            (
+                "apiVersion kind parallelism leaderElection clientConnection enableProfiling "
+                "enableContentionProfiling percentageOfNodesToScore podInitialBackoffSeconds "
+                "podMaxBackoffSeconds profiles extenders delayCacheUntilActive featureGates"
+            ),
+        ),
+        (
+            Plugins,
+            (
+                "multiPoint preEnqueue queueSort preFilter filter postFilter preScore score "
+                "reserve permit preBind bind postBind placementGenerate placementScore "
+                "podGroupPostFilter"
+            ),
+        ),
+        (
+            Extender,
+            (
+                "urlPrefix filterVerb preemptVerb prioritizeVerb weight bindVerb enableHTTPS "
+                "tlsConfig httpTimeout nodeCacheCapable managedResources ignorable"
+            ),
+        ),
+        (
+            ExtenderTLSConfig,
+            "insecure serverName certFile keyFile caFile certData keyData caData",
+        ),
+        (
+            LeaderElection,
+            (
+                "leaderElect leaseDuration renewDeadline retryPeriod resourceLock resourceName "
+                "resourceNamespace"
+            ),
+        ),
+        (ClientConnection, "kubeconfig acceptContentTypes contentType qps burst"),
+        (Profile, "schedulerName percentageOfNodesToScore plugins pluginConfig"),
+    ],
+)
+def test_fields_are_named_as_upstream_names_them(kind: type, names: str) -> None:
+    assert [field.encode_name for field in structs.fields(kind)] == names.split()
+
+
+def test_a_single_profile_without_a_name_is_the_default_scheduler() -> None:
+    assert names(KubeSchedulerConfiguration()) == ["default-scheduler"]
+    assert names(KubeSchedulerConfiguration(profiles=(Profile(),))) == ["default-scheduler"]
+    assert names(KubeSchedulerConfiguration(profiles=(Profile(scheduler_name=""),))) == [""]
+    assert names(KubeSchedulerConfiguration(profiles=(Profile(), Profile()))) == [None, None]
+
+
+def names(spec: KubeSchedulerConfiguration) -> list[str | None]:
+    return [profile.scheduler_name for profile in with_defaults(spec).profiles]
+
+
+@pytest.mark.parametrize("given", ["0", "0s", "-0ms"])
+def test_a_zero_duration_stands_for_the_default(given: str) -> None:
+    spec = KubeSchedulerConfiguration(
+        leader_election=LeaderElection(lease_duration=given, resource_name="mine"),
+        extenders=(Extender(http_timeout=given),),
+    )
+    filled = with_defaults(spec)
+    assert filled.leader_election == LeaderElection(resource_name="mine")
+    assert filled.extenders[0].http_timeout == "5s"
+
+
+def test_what_is_empty_stands_for_the_default_and_false_does_not() -> None:
+    spec = KubeSchedulerConfiguration(
+        leader_election=LeaderElection(leader_elect=False, resource_lock="", resource_name=""),
+        client_connection=ClientConnection(content_type="", qps=0, burst=0),
+    )
+    filled = with_defaults(spec)
+    assert filled.leader_election == LeaderElection(leader_elect=False)
+    assert filled.client_connection == ClientConnection()
+
+
+@pytest.mark.parametrize(
+    ("profiling", "contention", "effective"),
+    [(True, None, True), (False, None, False), (False, True, True), (True, False, False)],
+)
+def test_contention_profiling_goes_with_profiling(
+    profiling: bool, contention: bool | None, effective: bool
+) -> None:
+    spec = KubeSchedulerConfiguration(
+        enable_profiling=profiling, enable_contention_profiling=contention
+    )
+    assert with_defaults(spec).enable_contention_profiling is effective
+
+
+def test_sets_are_found_by_extension_point() -> None:
+    own = PluginSet()
+    by_point = Plugins(pre_enqueue=own).by_point()
+    assert by_point["preEnqueue"] is own
+    assert "multiPoint" not in by_point

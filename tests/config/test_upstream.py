@@ -1,0 +1,44 @@
+"""kube-scheduler's default profile."""
+
+from bayplan.config.feature_gates import default_gates, resolve_gates
+from bayplan.config.upstream import PLUGIN_GATES, UPSTREAM_PLUGINS, default_plugins
+
+
+def names(**gates: bool) -> list[str]:
+    return [entry.name for entry in default_plugins(resolve_gates(("", gates))[0])]
+
+
+def test_the_default_profile_has_upstreams_plugins_in_upstreams_order() -> None:
+    assert " ".join(names()) == (
+        "SchedulingGates PrioritySort NodeName NodeUnschedulable TaintToleration NodeAffinity "
+        "NodePorts NodeResourcesFit VolumeRestrictions NodeVolumeLimits VolumeBinding "
+        "VolumeZone PodTopologySpread InterPodAffinity DynamicResources DefaultPreemption "
+        "NodeResourcesBalancedAllocation ImageLocality DefaultBinder NodeDeclaredFeatures"
+    )
+
+
+def test_their_weights_are_upstreams() -> None:
+    weights = {entry.name: entry.weight for entry in default_plugins(default_gates())}
+    assert {name: weight for name, weight in weights.items() if weight} == {
+        "TaintToleration": 3,
+        "NodeAffinity": 2,
+        "NodeResourcesFit": 1,
+        "PodTopologySpread": 2,
+        "InterPodAffinity": 2,
+        "DynamicResources": 2,
+        "NodeResourcesBalancedAllocation": 1,
+        "ImageLocality": 1,
+    }
+
+
+def test_gates_bring_plugins_to_their_places() -> None:
+    assert names(GenericWorkload=True)[-1] == "GangScheduling"
+    with_topology = names(GenericWorkload=True, TopologyAwareWorkloadScheduling=True)
+    assert with_topology[-2:] == ["TopologyPlacementGenerator", "PodGroupPodsCount"]
+    deferred = names(InPlacePodVerticalScalingSchedulerPreemption=True)
+    assert deferred.index("DeferredPodScheduling") + 1 == deferred.index("NodeResourcesFit")
+    assert PLUGIN_GATES["GenericWorkload"] == ("GangScheduling",)
+
+
+def test_every_plugin_of_upstream_is_known() -> None:
+    assert len(UPSTREAM_PLUGINS) == len(set(UPSTREAM_PLUGINS)) == 24
