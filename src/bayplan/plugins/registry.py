@@ -1,0 +1,204 @@
+"""Which plugins there are: name → class.
+
+Those in the tree stand in a table; installed packages bring theirs by the entry point group
+`bayplan.plugins`; a policy of one's own is a file. A class that cannot serve as a plugin is refused
+where it comes in, so that all others may rely on it: concrete, named, with an extension point, and
+nobody's subclass.
+"""
+
+import importlib.util
+import inspect
+import sys
+from collections.abc import Iterable, Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
+from traceback import extract_tb
+from types import ModuleType
+from typing import Any, final
+
+from bayplan.config.problems import ConfigError, Problem, listed
+from bayplan.framework.interface import Plugin, PluginArgs
+from bayplan.framework.profile import EXTENSION_POINTS, extension_points_of
+from bayplan.plugins.default_binder import DefaultBinder
+from bayplan.plugins.image_locality import ImageLocality
+from bayplan.plugins.inter_pod_affinity import InterPodAffinity
+from bayplan.plugins.node_affinity import NodeAffinity
+from bayplan.plugins.node_name import NodeName
+from bayplan.plugins.node_ports import NodePorts
+from bayplan.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from bayplan.plugins.node_resources_fit import NodeResourcesFit
+from bayplan.plugins.node_unschedulable import NodeUnschedulable
+from bayplan.plugins.pod_topology_spread import PodTopologySpread
+from bayplan.plugins.priority_sort import PrioritySort
+from bayplan.plugins.scheduling_gates import SchedulingGates
+from bayplan.plugins.taint_toleration import TaintToleration
+from bayplan.rng import stable_hash
+
+ENTRY_POINT_GROUP = "bayplan.plugins"
+#: Where the plugins of the table below come from.
+IN_TREE = "in tree"
+
+IN_TREE_PLUGINS: tuple[type[Plugin], ...] = (
+    SchedulingGates,
+    PrioritySort,
+    NodeName,
+    NodeUnschedulable,
+    TaintToleration,
+    NodeAffinity,
+    NodePorts,
+    NodeResourcesFit,
+    PodTopologySpread,
+    InterPodAffinity,
+    NodeResourcesBalancedAllocation,
+    ImageLocality,
+    DefaultBinder,
+)
+
+
+@final
+class Registry:
+    """Plugin classes by name, each with the place it came from."""
+
+    def __init__(self, plugins: Iterable[type[Plugin]] = IN_TREE_PLUGINS) -> None:
+        self._plugins: dict[str, type[Plugin]] = {}
+        self._origins: dict[str, str] = {}
+        for plugin in plugins:
+            self.add(plugin, IN_TREE)
+
+    @property
+    def names(self) -> list[str]:
+        """Of all plugins, in the order they came."""
+        return list(self._plugins)
+
+    def find(self, name: str) -> type[Plugin] | None:
+        return self._plugins.get(name)
+
+    def origin(self, name: str) -> str:
+        """Where a plugin came from: IN_TREE, a package's entry point, a file. Raises KeyError."""
+        return self._origins[name]
+
+    def add(self, plugin: type[Plugin], origin: str = "") -> None:
+        """Make a plugin known. Raises ConfigError for a class that cannot serve as one."""
+        fault = _fault_of(plugin)
+        if fault is not None:
+            raise ConfigError([Problem(plugin.__qualname__, fault)], origin)
+        if plugin.name in self._plugins:
+            other = self._origins[plugin.name] or "elsewhere"
+            found = f"there is a plugin {plugin.name} already ({other})"
+            raise ConfigError([Problem(plugin.__qualname__, found)], origin)
+        self._plugins[plugin.name] = plugin
+        self._origins[plugin.name] = origin
+
+    def load_file(self, path: str | Path) -> list[str]:
+        """Add every plugin that a Python file defines; returns their names.
+
+        Raises ConfigError for a file that cannot be read, fails, or defines none.
+        """
+        source = str(path)
+        module = _run(Path(path), source)
+        names: list[str] = []
+        for plugin in _defined_in(module):
+            self.add(plugin, source)
+            names.append(plugin.name)
+        if not names:
+            wanted = "wanted a class with one of the extension points, such as ScalarScorePlugin"
+            raise ConfigError([Problem("", "no plugin is defined here", wanted)], source)
+        return names
+
+    def load_entry_points(self) -> list[str]:
+        """Add what installed packages offer; returns the names. Raises ConfigError."""
+        names: list[str] = []
+        for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda p: (p.name, p.value)):
+            origin = f"entry point {point.name} = {point.value}"
+            try:
+                plugin = point.load()
+            except Exception as error:  # whatever a package does when imported
+                raise ConfigError([_failure(error)], origin) from error
+            self.add(plugin, origin)
+            names.append(plugin.name)
+        return names
+
+
+def default_registry(files: Iterable[str | Path] = ()) -> Registry:
+    """All plugins: in the tree, installed, and those of ``files``. Raises ConfigError."""
+    registry = Registry()
+    registry.load_entry_points()
+    for path in files:
+        registry.load_file(path)
+    return registry
+
+
+# ---- what may be a plugin ------------------------------------------------------------------
+
+
+def _fault_of(plugin: Any) -> str | None:
+    """Why a class cannot serve as a plugin."""
+    if not isinstance(plugin, type) or not issubclass(plugin, Plugin):
+        return "not a plugin; wanted a subclass of one of the extension points"
+    missing = sorted(getattr(plugin, "__abstractmethods__", ()))
+    if missing:
+        return f"does not implement {', '.join(missing)}"
+    name = getattr(plugin, "name", None)
+    if not isinstance(name, str) or not name or "/" in name or name == "*":
+        return f'name is {name!r}; wanted a string without "/", as in name = "MyPlugin"'
+    for parent in plugin.__mro__[1:]:
+        if _is_concrete(parent):
+            return f"a subclass of the plugin {parent.__name__}; wrap it with handle.make instead"
+    if not extension_points_of(plugin):
+        return f"no extension point; wanted one of {', '.join(EXTENSION_POINTS)}"
+    if plugin.scope not in ("row", "cluster"):
+        return f"scope is {plugin.scope!r}; wanted {listed(('row', 'cluster'))}"
+    args_type: Any = plugin.args_type
+    if args_type is not None and not (
+        isinstance(args_type, type) and issubclass(args_type, PluginArgs)
+    ):
+        return f"args_type is {args_type!r}; wanted a subclass of PluginArgs"
+    return None
+
+
+def _is_concrete(parent: type[Any]) -> bool:
+    is_plugin = issubclass(parent, Plugin) and parent is not Plugin
+    return is_plugin and not getattr(parent, "__abstractmethods__", ())
+
+
+# ---- files ---------------------------------------------------------------------------------
+
+
+def _run(path: Path, source: str) -> ModuleType:
+    # The module's own name: two files called policy.py do not meet, nor does one called random.py
+    # stand in for the library's.
+    module_name = f"bayplan_plugin_{path.stem}_{stable_hash(str(path.resolve())):x}"
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    if spec is None or spec.loader is None:
+        raise ConfigError([Problem("", "not a Python file", "wanted a name ending in .py")], source)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module  # classes look their own annotations up there
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # whatever the file does when it is run
+        del sys.modules[module_name]
+        raise ConfigError([_failure(error, spec.origin)], source) from error
+    return module
+
+
+def _defined_in(module: ModuleType) -> Iterator[type[Plugin]]:
+    """Its plugin classes in the order they stand there, but for abstract ones with subclasses."""
+    classes = [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type)
+        and issubclass(value, Plugin)
+        and value.__module__ == module.__name__
+    ]
+    for plugin in classes:
+        if not (inspect.isabstract(plugin) and plugin.__subclasses__()):
+            yield plugin
+
+
+def _failure(error: Exception, file: str | None = None) -> Problem:
+    """Something failed when it was imported; with the line of ``file`` that was reached."""
+    if isinstance(error, SyntaxError) and error.filename == file:
+        return Problem(f"line {error.lineno}", f"SyntaxError: {error.msg}")
+    frames = [frame for frame in extract_tb(error.__traceback__) if frame.filename == file]
+    place = f"line {frames[-1].lineno}" if frames else ""
+    return Problem(place, f"{type(error).__name__}: {error}")

@@ -1,0 +1,338 @@
+"""Where plugins come from, and what may be one."""
+
+import sys
+from importlib import import_module
+from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
+from pkgutil import iter_modules
+from textwrap import dedent
+from typing import Any, ClassVar, final
+
+import pytest
+
+import bayplan.plugins
+from bayplan.config import ConfigError
+from bayplan.config.decoding import decode
+from bayplan.config.upstream import UPSTREAM_PLUGINS
+from bayplan.framework.interface import (
+    EnqueueExtensions,
+    FilterPlugin,
+    Plugin,
+    QueueSortPlugin,
+    ScalarScorePlugin,
+)
+from bayplan.framework.profile import extension_points_of
+from bayplan.plugins import registry as registry_module
+from bayplan.plugins.registry import (
+    ENTRY_POINT_GROUP,
+    IN_TREE,
+    IN_TREE_PLUGINS,
+    Registry,
+    default_registry,
+)
+
+PLUGIN = """
+    from typing import final
+
+    from bayplan.framework.interface import ScalarScorePlugin
+
+
+    @final
+    class {name}(ScalarScorePlugin):
+        name = "{name}"
+
+        def score_node(self, state, pod, node):
+            return {score}
+"""
+
+
+@final
+class Sort(QueueSortPlugin):
+    name = "Sort"
+
+    def key(self, queued: Any) -> Any:
+        return 0
+
+
+def refusal(act: Any, *args: Any) -> str:
+    with pytest.raises(ConfigError) as caught:
+        act(*args)
+    return str(caught.value)
+
+
+def written(folder: Path, text: str, name: str = "my_policy.py") -> Path:
+    path = folder / name
+    path.write_text(dedent(text), encoding="utf-8")
+    return path
+
+
+# ---- the table -----------------------------------------------------------------------------
+
+
+def test_the_plugins_of_the_tree_are_known_by_their_names() -> None:
+    registry = Registry()
+    assert registry.names == [plugin.name for plugin in IN_TREE_PLUGINS]
+    assert registry.find("NodeName") in IN_TREE_PLUGINS
+    assert registry.origin("NodeName") == IN_TREE
+    assert registry.find("Nothing") is None
+
+
+def test_the_table_has_every_plugin_of_the_tree() -> None:
+    folder = bayplan.plugins
+    modules = [import_module(m.name) for m in iter_modules(folder.__path__, "bayplan.plugins.")]
+    found = {
+        value
+        for module in modules
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, Plugin) and hasattr(value, "name")
+    }
+    assert found == set(IN_TREE_PLUGINS)
+
+
+def test_the_table_follows_upstreams_order() -> None:
+    names = [name for name in Registry().names if name in UPSTREAM_PLUGINS]
+    assert names == [name for name in UPSTREAM_PLUGINS if name in names]
+
+
+def test_every_plugin_of_the_tree_does_something() -> None:
+    assert all(extension_points_of(plugin) for plugin in IN_TREE_PLUGINS)
+
+
+# ---- one class -----------------------------------------------------------------------------
+
+
+def test_a_class_is_added_by_its_name() -> None:
+    registry = Registry([])
+    registry.add(Sort, "elsewhere.py")
+    assert registry.find("Sort") is Sort
+    assert registry.origin("Sort") == "elsewhere.py"
+
+
+def test_a_name_stands_for_one_plugin() -> None:
+    registry = Registry([Sort])
+    assert refusal(registry.add, Sort, "my.py") == (
+        "my.py: Sort: there is a plugin Sort already (in tree)"
+    )
+
+
+class NoFilter(FilterPlugin):
+    name = "NoFilter"
+
+
+class Sorted(Sort):  # type: ignore[misc] # pyright: ignore[reportGeneralTypeIssues]
+    name = "Sorted"
+
+
+class Nameless(QueueSortPlugin):
+    def key(self, queued: Any) -> Any:
+        return 0
+
+
+class Slashed(Nameless):
+    name = "a/b"
+
+
+class Star(Nameless):
+    name = "*"
+
+
+class Idle(Plugin, EnqueueExtensions):
+    name = "Idle"
+
+    def events_to_register(self) -> list[Any]:
+        return []
+
+
+class Sideways(ScalarScorePlugin):
+    name = "Sideways"
+    scope = "column"
+
+    def score_node(self, state: Any, pod: Any, node: Any) -> int:
+        return 0
+
+
+class Argued(ScalarScorePlugin):
+    name = "Argued"
+    args_type: ClassVar[Any] = dict
+
+    def score_node(self, state: Any, pod: Any, node: Any) -> int:
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("plugin", "said"),
+    [
+        pytest.param(NoFilter, "does not implement filter", id="a point that is not implemented"),
+        pytest.param(Sorted, "a subclass of the plugin Sort; wrap it", id="an open class"),
+        pytest.param(Nameless, "name is None; wanted a string", id="no name"),
+        pytest.param(Slashed, "name is 'a/b'; wanted a string without", id="a name like a label"),
+        pytest.param(Star, "name is '*'; wanted a string", id="the name of all plugins"),
+        pytest.param(Idle, "no extension point; wanted one of preEnqueue", id="nothing to do"),
+        pytest.param(Sideways, 'scope is \'column\'; wanted "cluster" or "row"', id="a scope"),
+        pytest.param(Argued, "wanted a subclass of PluginArgs", id="args of another kind"),
+        pytest.param(Registry, "not a plugin", id="no plugin at all"),
+        pytest.param("Sort", "not a plugin", id="no class at all"),
+    ],
+)
+def test_a_class_that_cannot_serve_is_refused(plugin: Any, said: str) -> None:
+    fault = registry_module._fault_of(plugin)  # pyright: ignore[reportPrivateUsage]
+    assert fault is not None
+    assert said in fault
+    if isinstance(plugin, type):
+        assert fault in refusal(Registry([]).add, plugin)
+
+
+# ---- files ---------------------------------------------------------------------------------
+
+
+def test_a_file_brings_its_plugins_in_order(tmp_path: Path) -> None:
+    text = dedent(PLUGIN.format(name="Second", score=2)) + dedent(PLUGIN.format(name="A", score=1))
+    path = written(tmp_path, text)
+    registry = Registry([])
+    assert registry.load_file(path) == ["Second", "A"] == registry.names
+    assert registry.origin("A") == str(path)
+
+
+def test_what_a_file_imports_is_not_its_own(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        """
+        from bayplan.framework.interface import FilterPlugin, QueueSortPlugin
+        from bayplan.plugins.node_name import NodeName
+
+        class Oldest(QueueSortPlugin):
+            name = "Oldest"
+            def key(self, queued):
+                return queued.timestamp_seconds
+        """,
+    )
+    assert Registry([]).load_file(path) == ["Oldest"]
+
+
+def test_an_abstract_class_with_subclasses_is_not_a_plugin_of_the_file(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        """
+        from bayplan.framework.interface import QueueSortPlugin
+
+        class ByTime(QueueSortPlugin):
+            pass
+
+        class Oldest(ByTime):
+            name = "Oldest"
+            def key(self, queued):
+                return queued.timestamp_seconds
+        """,
+    )
+    assert Registry([]).load_file(path) == ["Oldest"]
+
+
+def test_args_of_a_file_are_decoded_by_their_annotations(tmp_path: Path) -> None:
+    text = """
+    from __future__ import annotations
+
+    import msgspec
+
+    from bayplan.framework.interface import PluginArgs, QueueSortPlugin
+
+    class Part(msgspec.Struct, frozen=True):
+        key: str = "a"
+
+    class Args(PluginArgs, frozen=True):
+        part: Part = Part()
+
+    class Oldest(QueueSortPlugin):
+        name = "Oldest"
+        args_type = Args
+        def key(self, queued):
+            return 0
+    """
+    registry = Registry([])
+    for folder in ("one", "two"):  # the same file name twice
+        (tmp_path / folder).mkdir()
+    registry.load_file(written(tmp_path / "one", text))
+    registry.load_file(written(tmp_path / "two", text.replace("Oldest", "Newest")))
+    oldest, newest = registry.find("Oldest"), registry.find("Newest")
+    assert oldest is not None and oldest.args_type is not None
+    assert newest is not None and newest.args_type is not oldest.args_type
+    args, problems = decode({"part": {"key": "b"}}, oldest.args_type, "")
+    assert not problems
+    assert args is not None and args.part.key == "b"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param("x = 1", "no plugin is defined here; wanted a class", id="no plugin"),
+        pytest.param("x = (", "line 1: SyntaxError: '(' was never closed", id="a slip"),
+        pytest.param("\n\n1 / 0", "line 3: ZeroDivisionError: division by zero", id="a failure"),
+        pytest.param("import no_such_module", "line 1: ModuleNotFoundError", id="an import"),
+        pytest.param(
+            "from bayplan.framework.interface import FilterPlugin\n"
+            "class Mine(FilterPlugin):\n    name = 'Mine'",
+            "Mine: does not implement filter",
+            id="an unfinished plugin",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_used_says_where(tmp_path: Path, text: str, said: str) -> None:
+    path = written(tmp_path, text)
+    assert refusal(Registry([]).load_file, path).startswith(f"{path}: {said}")
+
+
+@pytest.mark.parametrize("name", ["missing.py", "policy.txt"])
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
+    assert name in refusal(Registry([]).load_file, tmp_path / name)
+
+
+def test_a_file_does_not_hide_a_module_of_its_name(tmp_path: Path) -> None:
+    before = sys.modules["json"]
+    Registry([]).load_file(written(tmp_path, PLUGIN.format(name="Json", score=1), "json.py"))
+    assert sys.modules["json"] is before
+
+
+# ---- packages ------------------------------------------------------------------------------
+
+
+def offering(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
+    """Pretend that packages with these entry points are installed."""
+    points = EntryPoints(EntryPoint(n, v, ENTRY_POINT_GROUP) for n, v in values.items())
+
+    def found(group: str) -> EntryPoints:
+        return points.select(group=group)
+
+    monkeypatch.setattr(registry_module, "entry_points", found)
+
+
+def test_installed_packages_bring_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+    offering(monkeypatch, other="bayplan.plugins.priority_sort:PrioritySort")
+    registry = Registry([])
+    assert registry.load_entry_points() == ["PrioritySort"]
+    assert registry.origin("PrioritySort") == (
+        "entry point other = bayplan.plugins.priority_sort:PrioritySort"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("no_such_module:Mine", "ModuleNotFoundError"),
+        ("bayplan.plugins.priority_sort:Mine", "AttributeError"),
+        ("bayplan.plugins.priority_sort:QueueSortPlugin", "does not implement key"),
+    ],
+)
+def test_a_package_that_cannot_be_used_is_named(
+    monkeypatch: pytest.MonkeyPatch, value: str, said: str
+) -> None:
+    offering(monkeypatch, mine=value)
+    refused = refusal(Registry([]).load_entry_points)
+    assert refused.startswith(f"entry point mine = {value}: ")
+    assert said in refused
+
+
+def test_the_default_registry_has_all_of_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    offering(monkeypatch)
+    path = written(tmp_path, PLUGIN.format(name="Mine", score=1))
+    assert default_registry([path]).names == [*Registry().names, "Mine"]
