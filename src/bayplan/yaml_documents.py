@@ -1,9 +1,12 @@
 """YAML and JSON as Kubernetes reads them, into plain values.
 
-Kubernetes turns YAML 1.1 into JSON and reads that: ``yes``, ``on`` and ``y`` are booleans, ``0777``
-is octal, ``1e3`` is 1000, a date or ``12:30:45`` is a string, and keys are strings whatever they
-look like. A null is an absent field. A key that is given twice is an error, since one of its two
-values would be lost without a word. Facts: go.yaml.in/yaml/v2 resolve.go, sigs.k8s.io/yaml.
+Kubernetes turns YAML 1.1 into JSON and reads that: ``yes`` and ``on`` are booleans, ``0777`` is
+octal, ``1e3`` is 1000, a date or ``12:30:45`` is a string, and keys are strings whatever they look
+like. A null is an absent field. A key that is given twice is an error, since one of its two values
+would be lost without a word. Facts: go.yaml.in/yaml/v2 resolve.go, sigs.k8s.io/yaml.
+
+One difference: a bare ``y`` or ``n`` is the letter, as in most readers of YAML, where Kubernetes
+finds a boolean. Somebody who calls a pod y means a name; who means a boolean is told it is none.
 """
 
 import base64
@@ -290,8 +293,8 @@ def _cases(*words: str) -> Iterator[str]:
 
 _INFINITE = (".inf", ".Inf", ".INF")
 _WORDS: dict[str, Any] = {
-    **dict.fromkeys(_cases("y", "yes", "true", "on"), True),
-    **dict.fromkeys(_cases("n", "no", "false", "off"), False),
+    **dict.fromkeys(_cases("yes", "true", "on"), True),
+    **dict.fromkeys(_cases("no", "false", "off"), False),
     **dict.fromkeys(("", "~", *_cases("null")), None),
     **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
     **{sign + word: float(sign + "inf") for sign in ("", "+", "-") for word in _INFINITE},
