@@ -1,0 +1,134 @@
+"""Which events may help which rejected pods: registered events and their hints, of one profile.
+
+A change wakes a pod only if a plugin that rejected it registered for the event and its hint does
+not say Skip. What a plugin does wrong here costs an attempt, never a pod that waits for ever: a
+hint that raises, or answers something else, counts as Queue. Upstream: isPodWorthRequeuing.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final, final
+
+from bayplan.framework.events import (
+    ClusterEvent,
+    ClusterEventWithHint,
+    QueueingHint,
+    QueueingHintFn,
+)
+from bayplan.framework.interface import QueuedPodInfo
+from bayplan.queue.settings import QueueRecorder
+from bayplan.state.pods import PodInfo
+
+
+class Strategy(IntEnum):
+    """What an event means for an entry; the greater wins."""
+
+    SKIP = 0
+    AFTER_BACKOFF = 1
+    #: A plugin that answered Pending waited for just this: no delay is paid.
+    IMMEDIATELY = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An event with the object it is about: ``old`` is None for an add, ``new`` for a delete."""
+
+    event: ClusterEvent
+    old: Any
+    new: Any
+
+    @property
+    def subject_uid(self) -> str:
+        """The uid of the pod it is about; "" if it is about something else."""
+        about = self.old if self.new is None else self.new
+        return about.uid if isinstance(about, PodInfo) else ""
+
+
+_ANSWERS: Final = tuple(QueueingHint)
+
+#: Plugin instance → its hints for one event, None where it registered without one.
+Interested = Mapping[str, Sequence[QueueingHintFn | None]]
+
+
+@final
+class Hints:
+    """The registered events of one profile."""
+
+    def __init__(
+        self, events: Mapping[str, Sequence[ClusterEventWithHint]], recorder: QueueRecorder
+    ) -> None:
+        self._events: Final = events
+        self._recorder = recorder
+        # Few events differ: a resource and one action each.
+        self._interested: dict[ClusterEvent, Interested] = {}
+
+    def interested(self, event: ClusterEvent) -> Interested:
+        """The plugins that registered for an event, with their hints."""
+        found = self._interested.get(event)
+        if found is None:
+            found = self._interested[event] = {
+                plugin: hints
+                for plugin, registered in self._events.items()
+                if (hints := [each.hint for each in registered if each.event.match(event)])
+            }
+        return found
+
+    def helps(self, plugin: str, change: Change, pod: PodInfo) -> bool:
+        """Whether some hint of the plugin says Queue."""
+        hints = self.interested(change.event).get(plugin, ())
+        return any(self._says_queue(plugin, hint, change, pod) for hint in hints)
+
+    def strategy(self, queued: QueuedPodInfo, change: Change) -> Strategy:
+        """What the change means for one pod."""
+        pending, unschedulable = queued.pending_plugins, queued.unschedulable_plugins
+        if not pending and not unschedulable:
+            return Strategy.AFTER_BACKOFF
+        if change.event.is_wildcard:
+            return _of_wildcard(queued.pod, change)
+        # Pending plugins first: nothing is above what they can say.
+        for plugins, says in (
+            (pending, Strategy.IMMEDIATELY),
+            (unschedulable, Strategy.AFTER_BACKOFF),
+        ):
+            for plugin in self.interested(change.event):
+                if plugin in plugins and self.helps(plugin, change, queued.pod):
+                    return says
+        return Strategy.SKIP
+
+    def _says_queue(
+        self, plugin: str, hint: QueueingHintFn | None, change: Change, pod: PodInfo
+    ) -> bool:
+        if hint is None:
+            return True
+        try:
+            answer = hint(pod, change.old, change.new)
+            if answer not in _ANSWERS:
+                raise TypeError(f"a hint returned {answer!r}, expected a QueueingHint")
+        except Exception as problem:  # noqa: BLE001 - a plugin's failure costs one attempt
+            self._recorder.hint_failed(plugin, change.event.label, problem)
+            return True
+        return answer is QueueingHint.QUEUE
+
+
+def strategy_of(
+    hints: Mapping[str, Hints], pods: Iterable[QueuedPodInfo], changes: Iterable[Change]
+) -> Strategy:
+    """The most that one of the changes means for one of the pods; ``hints`` by profile."""
+    pods = tuple(pods)
+    pends = any(queued.pending_plugins for queued in pods)
+    most = Strategy.IMMEDIATELY if pends else Strategy.AFTER_BACKOFF
+    best = Strategy.SKIP
+    for change in changes:
+        for queued in pods:
+            best = max(best, hints[queued.pod.scheduler_name].strategy(queued, change))
+        if best is most:
+            break
+    return best
+
+
+def _of_wildcard(pod: PodInfo, change: Change) -> Strategy:
+    """A wildcard helps every pod, or the one pod it is about."""
+    if change.new is not None and change.subject_uid != pod.uid:
+        return Strategy.SKIP
+    return Strategy.AFTER_BACKOFF

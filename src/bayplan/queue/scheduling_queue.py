@@ -1,0 +1,275 @@
+"""The scheduling queue: what is tried next, and when what failed is tried again.
+
+    add → activeQ → pop → in flight → done
+                      ↑        ↓ add_unschedulable
+                   backoffQ  parked until an event may help
+
+An entry is in exactly one state, and moves as the table in `transitions` says. A pod that failed is
+parked under the plugins that rejected it; a change wakes it if one of them registered for the event
+and its hint agrees, and its delay decides whether it goes to activeQ or backoffQ. Changes that come
+while a pod is being tried are kept and looked at when it comes back. A pod that PreEnqueue holds
+back is gated. Time is the clock's that was handed in; among equals the first come is the first
+served. Upstream: backend/queue/scheduling_queue.go, v1.37.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count
+from typing import Any, final
+
+from bayplan.framework.events import (
+    BACKOFF_COMPLETE,
+    EVENT_FORCE_ACTIVATE,
+    EVENT_UNSCHEDULABLE_TIMEOUT,
+    EVENT_UNSCHEDULED_POD_ADD,
+    SCHEDULE_ATTEMPT_FAILURE,
+    ClusterEvent,
+)
+from bayplan.framework.interface import QueuedPodInfo
+from bayplan.queue.admission import Admission
+from bayplan.queue.entry import Entry, rejectors
+from bayplan.queue.hints import Change, Hints, Strategy, strategy_of
+from bayplan.queue.in_flight import InFlight
+from bayplan.queue.nominator import Nominator
+from bayplan.queue.parked import Parked, PreCheck
+from bayplan.queue.places import Places
+from bayplan.queue.settings import QueueProfile, QueueRecorder, QueueSettings
+from bayplan.queue.transitions import (
+    PENDING_QUEUES,
+    Cause,
+    State,
+    counted_as,
+    is_possible,
+    is_waiting,
+    next_state,
+)
+from bayplan.state.pods import PodInfo
+
+_POD_ADDED = EVENT_UNSCHEDULED_POD_ADD.label
+_FORCE_ACTIVATE = EVENT_FORCE_ACTIVATE.label
+_TIMEOUT = Change(EVENT_UNSCHEDULABLE_TIMEOUT, None, None)
+
+
+@final
+class SchedulingQueue:
+    """Pods of all profiles, in one queue."""
+
+    def __init__(
+        self,
+        profiles: Mapping[str, QueueProfile],
+        settings: QueueSettings,
+        clock: Callable[[], float],
+        recorder: QueueRecorder,
+        nominator: Nominator | None = None,
+    ) -> None:
+        """``profiles``: by scheduler name. ``clock``: seconds, never going back."""
+        self.nominator = nominator or Nominator()
+        self._clock = clock
+        self._recorder = recorder
+        self._hints = {name: Hints(profile.events, recorder) for name, profile in profiles.items()}
+        self._parked = Parked(profiles, self._hints, settings, recorder)
+        admission = Admission(profiles, recorder, pop_from_backoff_q=settings.pop_from_backoff_q)
+        self._places = Places(settings, clock, recorder, admission, self._parked)
+        self._in_flight = InFlight()
+        #: All that wait or are in flight, by uid.
+        self._entries: dict[str, Entry] = {}
+        self._sequence = count(1)
+
+    # ---- pods come, change and go ---------------------------------------------------------
+
+    def add(self, pod: PodInfo) -> None:
+        """A pod that waits for a node. One that is known already counts as changed."""
+        if pod.uid in self._entries:
+            self.update(None, pod)
+            return
+        self.nominator.add_nominated_pod(pod)
+        entry = Entry(QueuedPodInfo(pod, self._clock(), next(self._sequence)))
+        self._entries[entry.key] = entry
+        self._places.move(entry, Cause.ADDED, _POD_ADDED)
+
+    def update(
+        self, old: PodInfo | None, new: PodInfo, events: Sequence[ClusterEvent] = ()
+    ) -> None:
+        """The pod changed; ``events`` say how, as events about itself.
+
+        The first event that helps a parked pod wakes it. For a pod in flight they are kept, and
+        whoever brings it back brings its newest version. A pod that is not known is added.
+        """
+        entry = self._entries.get(new.uid)
+        if entry is None:
+            self.add(new)
+            return
+        old = old or entry.queued.pod
+        changes = [Change(event, old, new) for event in events]
+        if entry.state is State.IN_FLIGHT:
+            for change in changes:
+                self._in_flight.record_for(new.uid, change)
+            return
+        entry.queued.pod = new
+        self.nominator.update_nominated_pod(old, new)
+        self._places.refresh(entry)
+        for change in changes:
+            if not is_possible(entry.state, Cause.WOKEN):
+                return
+            strategy = strategy_of(self._hints, entry.pods, [change])
+            if strategy is not Strategy.SKIP:
+                self._requeue(entry, strategy, change.event.label)
+
+    def delete(self, pod: PodInfo) -> None:
+        """The pod is gone, or on a node. One in flight stays so until `done`."""
+        self.nominator.delete_nominated_pod_if_exists(pod)
+        entry = self._entries.get(pod.uid)
+        if entry is None:
+            return
+        if entry.state is not State.IN_FLIGHT:
+            self._count_rejectors(entry, -1)
+            del self._entries[entry.key]
+        self._places.move(entry, Cause.DELETED, "")
+
+    def activate(self, pods: Iterable[PodInfo]) -> None:
+        """Try these now, whatever they wait for but a gate.
+
+        For one in flight this is kept for when it comes back; one that is not known is ignored.
+        """
+        for pod in pods:
+            entry = self._entries.get(pod.uid)
+            if entry is None:
+                continue
+            if is_possible(entry.state, Cause.ACTIVATED):
+                self._places.move(entry, Cause.ACTIVATED, _FORCE_ACTIVATE)
+            elif entry.state is State.IN_FLIGHT:
+                self._in_flight.record_for(pod.uid, Change(EVENT_FORCE_ACTIVATE, None, pod))
+
+    # ---- attempts -------------------------------------------------------------------------
+
+    def pop(self) -> QueuedPodInfo | None:
+        """The pod to be tried next, now in flight; None if nothing is ready."""
+        entry = self._places.pop()
+        if entry is None:
+            return None
+        self._count_rejectors(entry, -1)
+        for queued in entry.pods:
+            queued.attempts += 1
+            self._in_flight.start(queued.pod.uid)
+        return entry.queued
+
+    def done(self, uid: str) -> None:
+        """The pod is no longer being tried and does not come back. Harmless if repeated."""
+        self._in_flight.finish(uid)
+        entry = self._entries.get(uid)
+        if entry is not None and entry.state is State.IN_FLIGHT:
+            entry.state = next_state(entry.state, Cause.FINISHED)
+            del self._entries[uid]
+
+    def add_unschedulable(self, queued: QueuedPodInfo) -> None:
+        """An attempt failed: the pod, in its newest version, comes back.
+
+        Its unschedulable and pending plugins are those of this attempt; none at all means that an
+        error ended it. A pod that waits here already (it was done, and added again) stays as it is.
+        """
+        uid = queued.pod.uid
+        entry = self._entries.setdefault(uid, Entry(queued))
+        if is_waiting(entry.state):
+            self._in_flight.finish(uid)
+            return
+        entry.come_back(queued, self._clock(), next(self._sequence))
+        self._count_rejectors(entry, 1)
+        # What came after an attempt was reported as done is not known: the pod is tried again.
+        strategy = Strategy.AFTER_BACKOFF
+        if entry.has_rejectors and uid in self._in_flight:
+            missed = self._in_flight.changes_since(uid)
+            strategy = strategy_of(self._hints, entry.pods, missed)
+        self._in_flight.finish(uid)
+        self._requeue(entry, strategy, SCHEDULE_ATTEMPT_FAILURE)
+
+    # ---- events ---------------------------------------------------------------------------
+
+    def move_all(
+        self, event: ClusterEvent, old: Any, new: Any, pre_check: PreCheck | None = None
+    ) -> None:
+        """Something happened in the cluster: wake whom it may help.
+
+        ``pre_check`` says which parked pods are looked at; pods in flight are told all the same.
+        """
+        change = Change(event, old, new)
+        if event.is_wildcard:
+            woken = self._parked.woken_by_wildcard(change, pre_check)
+        elif any(hints.interested(event) for hints in self._hints.values()):
+            woken = self._parked.woken_by(change, pre_check)
+        else:
+            return
+        for entry, strategy in woken:
+            self._requeue(entry, strategy, event.label, anew=True)
+        self._in_flight.record(change)
+
+    def _requeue(self, entry: Entry, strategy: Strategy, event: str, *, anew: bool = False) -> None:
+        if strategy is Strategy.SKIP:
+            cause = Cause.REJECTED
+        elif strategy is Strategy.IMMEDIATELY or not self._places.backoff.is_running(entry):
+            cause = Cause.WOKEN
+        else:
+            cause = Cause.WOKEN_EARLY if entry.has_rejectors else Cause.ERRED
+        self._places.move(entry, cause, event, anew=anew)
+
+    # ---- time -----------------------------------------------------------------------------
+
+    def run_timers(self) -> None:
+        """Do what is due by the clock: delays that ended, stays among the parked that do."""
+        now = self._clock()
+        while (entry := self._places.first_backoff_over(now)) is not None:
+            self._places.move(entry, Cause.BACKOFF_OVER, BACKOFF_COMPLETE)
+        if self._parked.first_overdue(now) is None:
+            return
+        # One that a gate holds stays among the parked: its next flush counts from this one.
+        while (entry := self._parked.first_overdue(now)) is not None:
+            entry.queued.was_flushed = True
+            entry.queued.flushed_at_seconds = now
+            self._requeue(entry, Strategy.AFTER_BACKOFF, _TIMEOUT.event.label, anew=True)
+        self._in_flight.record(_TIMEOUT)
+
+    def next_deadline_seconds(self) -> float | None:
+        """When `run_timers` has something to do next, on the clock's scale; None: never."""
+        return self._places.next_deadline_seconds()
+
+    # ---- looking in -----------------------------------------------------------------------
+
+    @property
+    def has_ready(self) -> bool:
+        """Whether `pop` would give a pod now."""
+        return self._places.has_ready
+
+    @property
+    def waiting_for_retry_only(self) -> bool:
+        """Whether nothing is left to happen here but retries of errors and the flush.
+
+        Pods in flight are their holder's to count.
+        """
+        return not (self._places.has_ready or self._places.has_rejected_backing_off)
+
+    def counts(self) -> dict[str, int]:
+        """Pods waiting, by the labels of scheduler_pending_pods."""
+        return self._places.counts()
+
+    def find(self, uid: str) -> QueuedPodInfo | None:
+        """A pod that waits or is in flight."""
+        entry = self._entries.get(uid)
+        return None if entry is None else entry.queued
+
+    def state_of(self, uid: str) -> State:
+        entry = self._entries.get(uid)
+        return State.ABSENT if entry is None else entry.state
+
+    def pending_pods(self) -> dict[str, list[PodInfo]]:
+        """Pods waiting, by the same labels, in order of their keys."""
+        found: dict[str, list[PodInfo]] = {queue: [] for queue in PENDING_QUEUES}
+        for entry in self._places:
+            found[counted_as(entry.state)] += [queued.pod for queued in entry.pods]
+        return {queue: sorted(pods, key=_key) for queue, pods in found.items()}
+
+    def _count_rejectors(self, entry: Entry, delta: int) -> None:
+        for queued in entry.pods:
+            for plugin in rejectors(queued):
+                self._recorder.unschedulable_delta(plugin, queued.pod.scheduler_name, delta)
+
+
+def _key(pod: PodInfo) -> str:
+    return pod.key

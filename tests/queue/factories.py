@@ -1,0 +1,182 @@
+"""Pods, plugins and queues for the tests of the queue."""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, final
+
+from bayplan.api.objects import ObjectMeta, Pod, PodSpec, PodStatus
+from bayplan.clock import ManualClock
+from bayplan.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+)
+from bayplan.framework.interface import PreEnqueuePlugin, QueuedPodInfo
+from bayplan.framework.status import Status, unresolvable
+from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.queue.settings import QueueProfile, QueueSettings
+from bayplan.state.pods import PodInfo, pod_info
+
+PROFILE = "default-scheduler"
+
+NODE_ADD = ClusterEvent(EventResource.NODE, ActionType.ADD)
+NODE_DELETE = ClusterEvent(EventResource.NODE, ActionType.DELETE)
+NODE_LABEL = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_LABEL)
+OWN_LABEL = ClusterEvent(EventResource.TARGET_POD, ActionType.UPDATE_POD_LABEL)
+OWN_SCALE_DOWN = ClusterEvent(EventResource.TARGET_POD, ActionType.UPDATE_POD_SCALE_DOWN)
+
+Events = Mapping[str, Sequence[ClusterEventWithHint]]
+
+
+def pod(
+    name: str = "p",
+    *,
+    priority: int = 0,
+    labels: dict[str, str] | None = None,
+    nominated: str = "",
+    node: str = "",
+    scheduler: str = PROFILE,
+    uid: str = "",
+) -> PodInfo:
+    return pod_info(
+        Pod(
+            metadata=ObjectMeta(
+                name=name, namespace="default", uid=uid or f"uid-{name}", labels=labels
+            ),
+            spec=PodSpec(priority=priority, node_name=node, scheduler_name=scheduler),
+            status=PodStatus(nominated_node_name=nominated),
+        )
+    )
+
+
+def queued(
+    name: str = "p", *, rejected_by: Sequence[str] = (), pending: Sequence[str] = (), at: float = 0
+) -> QueuedPodInfo:
+    return QueuedPodInfo(
+        pod(name),
+        at,
+        unschedulable_plugins=set(rejected_by),
+        pending_plugins=set(pending),
+    )
+
+
+@final
+class Gate(PreEnqueuePlugin):
+    """Refuses pods while ``refuses`` says so."""
+
+    name = "Gate"
+
+    def setup(self) -> None:
+        self.asked: list[str] = []
+
+    def refuse(self, refuses: Callable[[PodInfo], bool] | bool) -> None:
+        self.args = refuses
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        self.asked.append(pod.name)
+        refuses = self.args(pod) if callable(self.args) else self.args
+        return unresolvable("not yet") if refuses else None
+
+
+def gate(name: str = "Gate", refuses: Callable[[PodInfo], bool] | bool = True) -> Gate:
+    handle: Any = None
+    return Gate(refuses, handle, name)
+
+
+@final
+class Hint:
+    """A hint with a fixed answer that counts how often it is asked."""
+
+    def __init__(self, answer: QueueingHint | Callable[[PodInfo], QueueingHint]) -> None:
+        self.answer = answer
+        self.asked: list[str] = []
+
+    def __call__(self, pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+        self.asked.append(pod.name)
+        return self.answer(pod) if callable(self.answer) else self.answer
+
+
+def on(event: ClusterEvent, hint: Any = None) -> ClusterEventWithHint:
+    return ClusterEventWithHint(event, hint)
+
+
+@final
+class Recorder:
+    def __init__(self) -> None:
+        self.incoming_counts: Counter[tuple[str, str]] = Counter()
+        self.unschedulable: Counter[str] = Counter()
+        self.gates: list[tuple[str, str, str]] = []
+        self.failures: list[tuple[str, str, str]] = []
+
+    def incoming(self, queue: str, event: str) -> None:
+        self.incoming_counts[queue, event] += 1
+
+    def unschedulable_delta(self, plugin: str, profile: str, delta: int) -> None:
+        self.unschedulable[plugin] += delta
+
+    def gated(self, pod: PodInfo, plugin: str, message: str) -> None:
+        self.gates.append((pod.name, plugin, message))
+
+    def hint_failed(self, plugin: str, event: str, error: BaseException) -> None:
+        self.failures.append((plugin, event, str(error)))
+
+
+def by_shape(plugin: str, pod: PodInfo) -> Hashable | None:
+    """Signs the label ``shape``; a pod without it is not signed."""
+    return pod.labels.get("shape")
+
+
+def by_priority(queued: QueuedPodInfo) -> tuple[int, float]:
+    return -queued.priority, queued.timestamp_seconds
+
+
+@dataclass
+class Rig:
+    """A queue with its clock and recorder."""
+
+    queue: SchedulingQueue
+    clock: ManualClock
+    recorder: Recorder = field(default_factory=Recorder)
+
+    def run_until(self, seconds: float) -> None:
+        """Let time pass as the simulation does: from one deadline to the next."""
+        while (due := self.queue.next_deadline_seconds()) is not None and due <= seconds:
+            self.clock.advance_to(due)
+            self.queue.run_timers()
+        self.clock.advance_to(seconds)
+
+    def pop(self) -> QueuedPodInfo:
+        found = self.queue.pop()
+        assert found is not None
+        return found
+
+    def try_and_fail(self, *rejected_by: str, pending: Sequence[str] = ()) -> QueuedPodInfo:
+        """One attempt that ends at once; no plugin at all: by an error."""
+        found = self.pop()
+        self.fail(found, *rejected_by, pending=pending)
+        return found
+
+    def fail(self, queued: QueuedPodInfo, *rejected_by: str, pending: Sequence[str] = ()) -> None:
+        queued.unschedulable_plugins = set(rejected_by)
+        queued.pending_plugins = set(pending)
+        self.queue.add_unschedulable(queued)
+
+    def state(self, pod: PodInfo) -> str:
+        return self.queue.state_of(pod.uid).name
+
+
+def rig(
+    *,
+    events: Events | None = None,
+    gates: Sequence[PreEnqueuePlugin] = (),
+    sign: Callable[[str, PodInfo], Hashable | None] = by_shape,
+    at: float = 0.0,
+    **settings: Any,
+) -> Rig:
+    clock, recorder = ManualClock(at), Recorder()
+    profiles = {PROFILE: QueueProfile(gates, events or {}, sign)}
+    chosen = QueueSettings(sort_key=by_priority, **settings)
+    return Rig(SchedulingQueue(profiles, chosen, clock.now, recorder), clock, recorder)

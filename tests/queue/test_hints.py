@@ -1,0 +1,165 @@
+"""Which events may help which pods."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.framework.events import (
+    EVENT_ASSIGNED_POD_DELETE,
+    EVENT_FORCE_ACTIVATE,
+    EVENT_UNSCHEDULABLE_TIMEOUT,
+    QueueingHint,
+)
+from bayplan.queue.hints import Change, Hints, Strategy, strategy_of
+from tests.queue.factories import (
+    NODE_ADD,
+    NODE_LABEL,
+    PROFILE,
+    Events,
+    Hint,
+    Recorder,
+    on,
+    pod,
+    queued,
+)
+
+QUEUE, SKIP = QueueingHint.QUEUE, QueueingHint.QUEUE_SKIP
+ADDED = Change(NODE_ADD, None, "node")
+
+
+def hints(events: Events, recorder: Recorder | None = None) -> Hints:
+    return Hints(events, recorder or Recorder())
+
+
+def test_only_plugins_that_registered_for_an_event_are_interested() -> None:
+    hint = Hint(QUEUE)
+    table = hints({"Fit": [on(NODE_ADD, hint)], "Taint": [on(NODE_LABEL)], "Never": []})
+    assert table.interested(NODE_ADD) == {"Fit": [hint]}
+    assert table.interested(NODE_LABEL) == {"Taint": [None]}
+
+
+@pytest.mark.parametrize(
+    ("hint", "strategy"),
+    [
+        pytest.param(Hint(QUEUE), Strategy.AFTER_BACKOFF, id="Queue"),
+        pytest.param(Hint(SKIP), Strategy.SKIP, id="Skip"),
+        pytest.param(None, Strategy.AFTER_BACKOFF, id="no hint is always Queue"),
+    ],
+)
+def test_a_rejected_pod_is_woken_as_the_hint_says(hint: Any, strategy: Strategy) -> None:
+    table = hints({"Fit": [on(NODE_ADD, hint)]})
+    assert table.strategy(queued(rejected_by=["Fit"]), ADDED) is strategy
+
+
+def test_hints_of_plugins_that_did_not_reject_the_pod_are_not_asked() -> None:
+    other = Hint(QUEUE)
+    table = hints({"Fit": [on(NODE_ADD, Hint(SKIP))], "Taint": [on(NODE_ADD, other)]})
+    assert table.strategy(queued(rejected_by=["Fit"]), ADDED) is Strategy.SKIP
+    assert not other.asked
+
+
+def test_one_content_plugin_of_several_is_enough() -> None:
+    table = hints({"Fit": [on(NODE_ADD, Hint(SKIP))], "Taint": [on(NODE_ADD, Hint(QUEUE))]})
+    both = queued(rejected_by=["Fit", "Taint"])
+    assert table.strategy(both, ADDED) is Strategy.AFTER_BACKOFF
+
+
+def test_one_of_several_registrations_for_an_event_is_enough() -> None:
+    table = hints({"Fit": [on(NODE_ADD, Hint(SKIP)), on(NODE_ADD, Hint(QUEUE))]})
+    assert table.strategy(queued(rejected_by=["Fit"]), ADDED) is Strategy.AFTER_BACKOFF
+
+
+def test_a_pending_plugin_wakes_at_once() -> None:
+    table = hints({"Claims": [on(NODE_ADD)], "Fit": [on(NODE_ADD)]})
+    both = queued(rejected_by=["Fit"], pending=["Claims"])
+    assert table.strategy(both, ADDED) is Strategy.IMMEDIATELY
+
+
+def test_a_pending_plugin_that_skips_leaves_it_to_the_others() -> None:
+    table = hints({"Claims": [on(NODE_ADD, Hint(SKIP))], "Fit": [on(NODE_ADD)]})
+    both = queued(rejected_by=["Fit"], pending=["Claims"])
+    assert table.strategy(both, ADDED) is Strategy.AFTER_BACKOFF
+
+
+def test_a_pod_nobody_rejected_is_always_worth_another_attempt() -> None:
+    assert hints({}).strategy(queued(), ADDED) is Strategy.AFTER_BACKOFF
+
+
+@pytest.mark.parametrize(
+    ("new", "strategy"),
+    [
+        pytest.param(None, Strategy.AFTER_BACKOFF, id="about nothing"),
+        pytest.param(pod("p"), Strategy.AFTER_BACKOFF, id="about this pod"),
+        pytest.param(pod("other"), Strategy.SKIP, id="about another pod"),
+        pytest.param("a node", Strategy.SKIP, id="about something else"),
+    ],
+)
+def test_a_wildcard_asks_no_plugin(new: Any, strategy: Strategy) -> None:
+    for event in (EVENT_UNSCHEDULABLE_TIMEOUT, EVENT_FORCE_ACTIVATE):
+        change = Change(event, None, new)
+        assert hints({}).strategy(queued(rejected_by=["Fit"]), change) is strategy
+
+
+def test_a_hint_that_raises_counts_as_queue_and_is_reported() -> None:
+    def boom(*_: Any) -> QueueingHint:
+        raise ValueError("boom")
+
+    recorder = Recorder()
+    table = hints({"Fit": [on(NODE_ADD, boom)]}, recorder)
+    assert table.strategy(queued(rejected_by=["Fit"]), ADDED) is Strategy.AFTER_BACKOFF
+    assert recorder.failures == [("Fit", "NodeAdd", "boom")]
+
+
+@pytest.mark.parametrize("answer", [None, True, "Queue"])
+def test_a_hint_that_answers_something_else_counts_as_queue_and_is_reported(answer: Any) -> None:
+    recorder = Recorder()
+    table = hints({"Fit": [on(NODE_ADD, Hint(answer))]}, recorder)
+    assert table.helps("Fit", ADDED, pod())
+    assert f"returned {answer!r}" in recorder.failures[0][2]
+
+
+def test_a_hint_is_given_the_pod_and_both_objects() -> None:
+    given: list[Any] = []
+
+    def hint(*arguments: Any) -> QueueingHint:
+        given.extend(arguments)
+        return SKIP
+
+    one = queued("a", rejected_by=["Fit"])
+    hints({"Fit": [on(NODE_ADD, hint)]}).strategy(one, Change(NODE_ADD, "old", "new"))
+    assert given == [one.pod, "old", "new"]
+
+
+@pytest.mark.parametrize(
+    ("names", "strategy"),
+    [
+        pytest.param([], Strategy.SKIP, id="nothing happened"),
+        pytest.param(["skip"], Strategy.SKIP, id="nothing that helps"),
+        pytest.param(["help", "skip"], Strategy.AFTER_BACKOFF, id="one that helps is enough"),
+        pytest.param(["help", "now", "skip"], Strategy.IMMEDIATELY, id="the most of all counts"),
+    ],
+)
+def test_of_several_changes_the_one_that_helps_most_counts(
+    names: list[str], strategy: Strategy
+) -> None:
+    def says(*wanted: str) -> Any:
+        return lambda pod, old, new: QUEUE if new in wanted else SKIP
+
+    events = {"Fit": [on(NODE_ADD, says("help"))], "Claims": [on(NODE_ADD, says("now"))]}
+    both = queued(rejected_by=["Fit"], pending=["Claims"])
+    changes = [Change(NODE_ADD, None, name) for name in names]
+    assert strategy_of({PROFILE: hints(events)}, [both], changes) is strategy
+
+
+def test_nothing_is_asked_once_no_more_can_be_said() -> None:
+    hint = Hint(QUEUE)
+    table = {PROFILE: hints({"Fit": [on(NODE_ADD, hint)]})}
+    strategy_of(table, [queued(rejected_by=["Fit"])], [ADDED, ADDED])
+    assert len(hint.asked) == 1
+
+
+def test_a_change_knows_the_pod_it_is_about() -> None:
+    one = pod("a")
+    assert Change(EVENT_ASSIGNED_POD_DELETE, one, None).subject_uid == one.uid
+    assert Change(EVENT_ASSIGNED_POD_DELETE, None, one).subject_uid == one.uid
+    assert ADDED.subject_uid == ""

@@ -1,0 +1,119 @@
+"""What happens while pods are being tried."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.queue.hints import Change
+from bayplan.queue.in_flight import InFlight
+from tests.queue.factories import NODE_ADD
+
+
+def change(number: int) -> Change:
+    return Change(NODE_ADD, None, number)
+
+
+def seen(in_flight: InFlight, uid: str) -> list[int]:
+    return [each.new for each in in_flight.changes_since(uid)]
+
+
+def test_a_pod_sees_what_came_after_it_was_popped() -> None:
+    in_flight = InFlight()
+    in_flight.start("a")
+    in_flight.record(change(1))
+    in_flight.start("b")
+    in_flight.record(change(2))
+    assert seen(in_flight, "a") == [1, 2]
+    assert seen(in_flight, "b") == [2]
+
+
+def test_what_happens_while_nobody_is_in_flight_is_not_kept() -> None:
+    in_flight = InFlight()
+    in_flight.record(change(1))
+    assert in_flight.kept_count == 0
+
+
+def test_what_happens_to_one_pod_is_seen_by_that_pod_only() -> None:
+    in_flight = InFlight()
+    in_flight.start("a")
+    in_flight.start("b")
+    in_flight.record_for("b", change(1))
+    assert seen(in_flight, "a") == []
+    assert seen(in_flight, "b") == [1]
+
+
+def test_nothing_is_kept_when_the_last_pod_is_done() -> None:
+    in_flight = InFlight()
+    in_flight.start("a")
+    in_flight.record(change(1))
+    in_flight.finish("a")
+    assert in_flight.kept_count == 0
+    assert len(in_flight) == 0
+
+
+def test_being_done_twice_is_harmless() -> None:
+    in_flight = InFlight()
+    in_flight.start("a")
+    in_flight.finish("a")
+    in_flight.finish("a")
+    assert "a" not in in_flight
+
+
+def test_a_pod_is_not_tried_twice_at_once() -> None:
+    in_flight = InFlight()
+    in_flight.start("a")
+    with pytest.raises(AssertionError, match="twice at once"):
+        in_flight.start("a")
+
+
+def test_changes_nobody_needs_are_dropped_while_others_are_in_flight() -> None:
+    in_flight = InFlight()
+    for number in range(10_000):
+        in_flight.start(f"p{number}")
+        in_flight.record(change(number))
+        if number:
+            in_flight.finish(f"p{number - 1}")
+    assert in_flight.kept_count < 200
+    assert seen(in_flight, "p9999") == [9999]
+
+
+def test_a_pod_still_in_flight_sees_the_same_after_older_changes_were_dropped() -> None:
+    in_flight = InFlight()
+    in_flight.start("old")
+    for number in range(1000):
+        in_flight.record(change(number))
+    in_flight.start("a")
+    in_flight.record(change(1000))
+    in_flight.finish("old")
+    assert in_flight.kept_count == 1
+    in_flight.start("b")
+    in_flight.record(change(1001))
+    assert seen(in_flight, "a") == [1000, 1001]
+    assert seen(in_flight, "b") == [1001]
+
+
+steps = st.lists(
+    st.tuples(st.sampled_from(["start", "finish", "record", "record_for"]), st.integers(0, 5)),
+    max_size=300,
+)
+
+
+@given(steps)
+def test_every_pod_sees_exactly_what_concerns_it(done: list[tuple[str, int]]) -> None:
+    in_flight, model = InFlight(), dict[str, list[int]]()
+    for number, (what, which) in enumerate(done):
+        uid = f"p{which}"
+        if what == "start" and uid not in model:
+            in_flight.start(uid)
+            model[uid] = []
+        elif what == "finish":
+            in_flight.finish(uid)
+            model.pop(uid, None)
+        elif what == "record":
+            in_flight.record(change(number))
+            for since in model.values():
+                since.append(number)
+        elif what == "record_for" and uid in model:
+            in_flight.record_for(uid, change(number))
+            model[uid].append(number)
+        assert {uid: seen(in_flight, uid) for uid in model} == model

@@ -1,0 +1,296 @@
+"""The queue does what its naive description does, whatever happens in whatever order."""
+
+from collections import Counter
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from bayplan.framework.events import (
+    EVENT_ASSIGNED_POD_DELETE,
+    EVENT_FORCE_ACTIVATE,
+    EVENT_UNSCHEDULABLE_TIMEOUT,
+    ClusterEvent,
+    QueueingHint,
+)
+from bayplan.framework.interface import QueuedPodInfo
+from bayplan.queue.transitions import counted_as
+from bayplan.state.pods import PodInfo
+from tests.queue.factories import (
+    NODE_ADD,
+    NODE_LABEL,
+    OWN_LABEL,
+    OWN_SCALE_DOWN,
+    gate,
+    on,
+    pod,
+    rig,
+)
+from tests.queue.naive_queue import NaivePod, NaiveQueue
+
+GATES = ("GateA", "GateB")
+PLUGINS = ("Fit", "Spread", "Claims", *GATES)
+EVENTS = (NODE_ADD, NODE_LABEL, EVENT_ASSIGNED_POD_DELETE, OWN_LABEL, OWN_SCALE_DOWN)
+CLUSTER_EVENTS = (NODE_ADD, NODE_LABEL, EVENT_ASSIGNED_POD_DELETE)
+SHAPES = ("", "s1", "s2")
+
+plugins = st.sampled_from(PLUGINS)
+few_plugins = st.sets(st.sampled_from(["Fit", "Spread", "Claims"]), max_size=2)
+labels = st.fixed_dictionaries(
+    {"shape": st.sampled_from(SHAPES), "gate": st.sampled_from(["", "", *GATES])}
+).map(lambda drawn: {key: value for key, value in drawn.items() if value})
+numbers = st.integers(0, 4)
+#: (plugin, event label, shape, about itself) → what the hint says
+Answers = dict[tuple[str, str, str, bool], str]
+answers = st.dictionaries(
+    st.tuples(
+        plugins,
+        st.sampled_from([event.label for event in EVENTS]),
+        st.sampled_from(SHAPES),
+        st.booleans(),
+    ),
+    st.sampled_from(["queue", "queue", "raise"]),
+)
+#: plugin → events it registers for, and whether with a hint
+registrations = st.dictionaries(
+    plugins, st.dictionaries(st.sampled_from(EVENTS), st.booleans(), max_size=4)
+)
+
+
+class QueueMachine(RuleBasedStateMachine):
+    """Both queues are told the same and must be in the same state after each step."""
+
+    @initialize(windows=st.booleans(), registered=registrations, says=answers)
+    def begin(
+        self, windows: bool, registered: dict[str, dict[ClusterEvent, bool]], says: Answers
+    ) -> None:
+        self.registered, self.answers = registered, says
+        #: Gates that are closed now, for pods that have their label.
+        self.closed = set(GATES)
+        events = {
+            plugin: [
+                on(event, self.hint(plugin, event) if registered[plugin][event] else None)
+                for event in registered[plugin]
+            ]
+            for plugin in registered
+        }
+        gates = [gate(name, self.closed_for(name)) for name in GATES]
+        self.rig = rig(events=events, gates=gates, pop_from_backoff_q=windows)
+        self.model = NaiveQueue(
+            windows, self.says, self.is_registered, self.refuses, list(registered)
+        )
+        #: The API's pods, and those handed out: what the engine holds.
+        self.known: dict[str, PodInfo] = {}
+        self.held: dict[str, tuple[QueuedPodInfo, NaivePod]] = {}
+        self.uids = 0
+
+    # ---- the plugins ----------------------------------------------------------------------
+
+    def closed_for(self, name: str) -> Any:
+        return lambda waiting: name in self.closed and waiting.labels.get("gate") == name
+
+    def refuses(self, waiting: PodInfo, gated_by: str) -> str:
+        order = sorted(GATES, key=lambda name: name != gated_by)
+        return next((name for name in order if self.closed_for(name)(waiting)), "")
+
+    def answer(self, plugin: str, waiting: PodInfo, event: ClusterEvent, about: Any) -> str:
+        is_own = isinstance(about, PodInfo) and about.uid == waiting.uid
+        shape = waiting.labels.get("shape", "")
+        return self.answers.get((plugin, event.label, shape, is_own), "skip")
+
+    def hint(self, plugin: str, event: ClusterEvent) -> Any:
+        def hint(waiting: PodInfo, old: Any, new: Any) -> QueueingHint:
+            says = self.answer(plugin, waiting, event, old if new is None else new)
+            if says == "raise":
+                raise ValueError(plugin)
+            return QueueingHint.QUEUE if says == "queue" else QueueingHint.QUEUE_SKIP
+
+        return hint
+
+    def is_registered(self, plugin: str, event: ClusterEvent) -> bool:
+        return event in self.registered.get(plugin, {})
+
+    def says(self, plugin: str, waiting: PodInfo, event: ClusterEvent, old: Any, new: Any) -> bool:
+        if not self.registered[plugin][event]:
+            return True
+        return self.answer(plugin, waiting, event, old if new is None else new) != "skip"
+
+    # ---- pods come, change and go ---------------------------------------------------------
+
+    def some_known(self, number: int) -> PodInfo | None:
+        uids = sorted(self.known)
+        return self.known[uids[number % len(uids)]] if uids else None
+
+    @rule(priority=st.integers(0, 2), labels=labels)
+    def add(self, priority: int, labels: dict[str, str]) -> None:
+        self.uids += 1
+        new = pod(f"p{self.uids}", priority=priority, labels=labels)
+        self.known[new.uid] = new
+        self.rig.queue.add(new)
+        self.model.add(new)
+
+    @rule(
+        number=numbers,
+        priority=st.integers(0, 2),
+        labels=labels,
+        events=st.lists(st.sampled_from([OWN_LABEL, OWN_SCALE_DOWN]), unique=True),
+    )
+    def update(
+        self, number: int, priority: int, labels: dict[str, str], events: list[ClusterEvent]
+    ) -> None:
+        old = self.some_known(number)
+        if old is not None:
+            new = pod(old.name, priority=priority, labels=labels)
+            self.known[new.uid] = new
+            self.rig.queue.update(old, new, events)
+            self.model.update(old, new, events)
+
+    @rule(number=numbers)
+    def delete(self, number: int) -> None:
+        gone = self.some_known(number)
+        if gone is not None:
+            del self.known[gone.uid]
+            self.rig.queue.delete(gone)
+            self.model.delete(gone)
+
+    @rule(number=numbers)
+    def activate(self, number: int) -> None:
+        wanted = self.some_known(number)
+        if wanted is not None:
+            self.rig.queue.activate([wanted])
+            self.model.activate(wanted, EVENT_FORCE_ACTIVATE)
+
+    # ---- attempts -------------------------------------------------------------------------
+
+    @rule()
+    def pop(self) -> None:
+        is_ready = self.rig.queue.has_ready
+        found, expected = self.rig.queue.pop(), self.model.pop()
+        assert is_ready == (found is not None)
+        assert (found is None) == (expected is None)
+        if found is not None and expected is not None:
+            assert found.pod.uid == expected.pod.uid
+            self.held[found.pod.uid] = (found, expected)
+
+    def some_held(self, number: int) -> tuple[QueuedPodInfo, NaivePod]:
+        uids = sorted(self.held)
+        return self.held.pop(uids[number % len(uids)])
+
+    @precondition(lambda self: self.held)
+    @rule(number=numbers, rejected_by=few_plugins, pending=few_plugins)
+    def fail(self, number: int, rejected_by: set[str], pending: set[str]) -> None:
+        """An attempt or a binding fails. A pod that was deleted meanwhile does not come back."""
+        found, expected = self.some_held(number)
+        newest = self.known.get(found.pod.uid)
+        if newest is None:
+            self.rig.queue.done(found.pod.uid)
+            self.model.done(found.pod.uid)
+            return
+        is_back = newest.uid in self.model.pods
+        if not is_back:
+            found.pod = newest
+            found.unschedulable_plugins, found.pending_plugins = set(rejected_by), set(pending)
+        self.rig.queue.add_unschedulable(found)
+        self.model.fail(expected, newest, rejected_by, pending)
+
+    @precondition(lambda self: self.held)
+    @rule(number=numbers, is_bound=st.booleans())
+    def finish(self, number: int, is_bound: bool) -> None:
+        """The queue's part ends; the binding may still fail."""
+        found, expected = self.some_held(number)
+        uid = found.pod.uid
+        self.rig.queue.done(uid)
+        self.model.done(uid)
+        if is_bound:
+            self.known.pop(uid, None)
+        else:
+            self.held[uid] = (found, expected)
+
+    # ---- the cluster ----------------------------------------------------------------------
+
+    @rule(
+        event=st.sampled_from([*CLUSTER_EVENTS, EVENT_UNSCHEDULABLE_TIMEOUT]),
+        number=st.none() | numbers,
+        lowest=st.none() | st.integers(0, 2),
+    )
+    def happen(self, event: ClusterEvent, number: int | None, lowest: int | None) -> None:
+        """``number``: about that pod; ``lowest``: only pods of no higher priority are looked at."""
+        about = None if number is None else self.some_known(number)
+
+        def pre_check(waiting: PodInfo) -> bool:
+            return lowest is None or waiting.priority <= lowest
+
+        self.rig.queue.move_all(event, None, about, pre_check)
+        self.model.move_all(event, None, about, pre_check)
+
+    @rule(name=st.sampled_from(GATES))
+    def turn_gate(self, name: str) -> None:
+        self.closed ^= {name}
+
+    @rule(quarters=st.sampled_from([0, 1, 3, 4, 5, 8, 30, 120, 1000, 1300]))
+    def pass_time(self, quarters: int) -> None:
+        until = self.rig.clock.now() + quarters / 4
+        self.rig.run_until(until)
+        self.model.pass_time(until, EVENT_UNSCHEDULABLE_TIMEOUT)
+
+    # ---- what must hold -------------------------------------------------------------------
+
+    @invariant()
+    def every_pod_is_where_the_description_has_it(self) -> None:
+        expected = {**self.model.pods, **self.model.flying}
+        for uid in {*expected, *self.known, *self.held}:
+            place = expected[uid].place if uid in expected else "ABSENT"
+            assert self.rig.queue.state_of(uid).name == place
+
+    @invariant()
+    def counts_are_right(self) -> None:
+        queue = self.rig.queue
+        expected = Counter(counted_as(queue.state_of(uid)) for uid in self.model.pods)
+        assert {name: n for name, n in queue.counts().items() if n} == expected
+        listed = {name: len(pods) for name, pods in queue.pending_pods().items()}
+        assert listed == queue.counts()
+
+    @invariant()
+    def what_a_pod_carries_is_right(self) -> None:
+        for uid, expected in self.model.pods.items():
+            found = self.rig.queue.find(uid)
+            assert found is not None
+            assert found.pod is expected.pod
+            assert found.attempts == expected.attempts
+            assert found.unschedulable_plugins == expected.rejected_by
+            assert found.pending_plugins == expected.pending
+            assert found.gating_plugin == expected.gated_by
+
+    @invariant()
+    def the_gauge_counts_rejectors_of_waiting_pods(self) -> None:
+        expected = Counter(
+            plugin
+            for waiting in self.model.pods.values()
+            for plugin in waiting.rejected_by | waiting.pending
+        )
+        assert +self.rig.recorder.unschedulable == expected
+        assert not -self.rig.recorder.unschedulable
+
+    @invariant()
+    def only_retries_are_left_where_the_description_says_so(self) -> None:
+        places = {one.place for one in self.model.pods.values()}
+        assert self.rig.queue.waiting_for_retry_only == places.isdisjoint({"ACTIVE", "BACKOFF"})
+
+    @invariant()
+    def the_clock_is_waited_for_only_while_a_delay_or_a_wait_runs(self) -> None:
+        due = self.rig.queue.next_deadline_seconds()
+        waits = {one.place for one in self.model.pods.values()} - {"ACTIVE"}
+        assert (due is not None) == bool(waits)
+        assert due is None or due > self.rig.clock.now()
+
+
+def test_the_queue_does_what_its_description_says() -> None:
+    run_state_machine_as_test(QueueMachine, settings=settings(stateful_step_count=40))

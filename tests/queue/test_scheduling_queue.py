@@ -1,0 +1,761 @@
+"""The queue as the scheduler sees it: when a pod is tried, and when again."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.framework.events import (
+    EVENT_ASSIGNED_POD_DELETE,
+    EVENT_UNSCHEDULABLE_TIMEOUT,
+    QueueingHint,
+)
+from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.queue.settings import QueueProfile, QueueSettings
+from bayplan.state.pods import PodInfo
+from tests.queue.factories import (
+    NODE_ADD,
+    NODE_DELETE,
+    NODE_LABEL,
+    OWN_LABEL,
+    OWN_SCALE_DOWN,
+    Hint,
+    Recorder,
+    Rig,
+    by_priority,
+    by_shape,
+    gate,
+    on,
+    pod,
+    rig,
+)
+
+QUEUE, SKIP = QueueingHint.QUEUE, QueueingHint.QUEUE_SKIP
+FIT_EVENTS = {"Fit": [on(NODE_ADD)], "Claims": [on(NODE_ADD)]}
+
+both_gates = pytest.mark.parametrize("windows", [True, False])
+
+
+def one_rejected(**given: Any) -> Rig:
+    """A pod that Fit rejected at 0 and that waits for a node to be added."""
+    setting = rig(events=FIT_EVENTS, **given)
+    setting.queue.add(pod())
+    setting.try_and_fail("Fit")
+    return setting
+
+
+def incoming(setting: Rig) -> dict[str, int]:
+    return {f"{queue} {event}": n for (queue, event), n in setting.recorder.incoming_counts.items()}
+
+
+# ---- adding and popping -----------------------------------------------------------------------
+
+
+def test_a_new_pod_is_ready_at_once() -> None:
+    setting = rig()
+    assert not setting.queue.has_ready
+    setting.queue.add(pod())
+    assert setting.queue.has_ready
+    assert setting.pop().pod.name == "p"
+    assert not setting.queue.has_ready
+
+
+def test_an_empty_queue_gives_nothing() -> None:
+    assert rig().queue.pop() is None
+
+
+def test_a_higher_priority_created_later_is_popped_first() -> None:
+    setting = rig()
+    setting.queue.add(pod("old"))
+    setting.run_until(1)
+    setting.queue.add(pod("new", priority=5))
+    assert [setting.pop().pod.name for _ in range(2)] == ["new", "old"]
+
+
+def test_pods_of_one_moment_are_popped_in_the_order_they_came() -> None:
+    setting = rig()
+    for name in ("c", "a", "b"):
+        setting.queue.add(pod(name))
+    assert [setting.pop().pod.name for _ in range(3)] == ["c", "a", "b"]
+
+
+def test_popping_counts_the_attempt_and_puts_the_pod_in_flight() -> None:
+    setting = rig()
+    setting.queue.add(pod())
+    found = setting.pop()
+    assert found.attempts == 1
+    assert setting.state(pod()) == "IN_FLIGHT"
+    setting.queue.done(found.pod.uid)
+    assert setting.state(pod()) == "ABSENT"
+
+
+def test_being_done_is_harmless_for_a_pod_that_waits_or_is_not_known() -> None:
+    setting = rig()
+    setting.queue.add(pod())
+    setting.queue.done(pod().uid)
+    setting.queue.done("made-up")
+    assert setting.queue.counts()["active"] == 1
+
+
+def test_a_pod_added_twice_is_one_pod() -> None:
+    setting = rig()
+    setting.queue.add(pod())
+    setting.queue.add(pod(priority=3))
+    assert setting.queue.counts()["active"] == 1
+    assert setting.pop().priority == 3
+
+
+def test_a_pod_made_anew_under_an_old_name_is_another_pod() -> None:
+    setting = rig()
+    setting.queue.add(pod(uid="first"))
+    setting.queue.add(pod(uid="second"))
+    setting.queue.delete(pod(uid="first"))
+    assert setting.pop().pod.uid == "second"
+    assert setting.queue.pop() is None
+
+
+def test_the_waiting_time_counts_from_the_first_time_it_was_ready() -> None:
+    held = gate()
+    setting = rig(events={"Gate": [on(OWN_LABEL)]}, gates=[held])
+    setting.queue.add(pod())
+    setting.run_until(4)
+    held.refuse(False)
+    setting.queue.update(pod(), pod(labels={"x": "y"}), [OWN_LABEL])
+    setting.run_until(9)
+    assert setting.pop().initial_attempt_seconds == 4
+
+
+# ---- after a failed attempt: 5.3, 5.6 ---------------------------------------------------------
+
+
+def test_a_rejected_pod_waits_for_an_event() -> None:
+    setting = one_rejected()
+    assert setting.queue.counts() == {"active": 0, "backoff": 0, "unschedulable": 1, "gated": 0}
+    setting.run_until(250)
+    assert setting.queue.pop() is None
+
+
+def test_a_pod_that_failed_by_an_error_is_tried_after_its_delay() -> None:
+    setting = rig()
+    setting.queue.add(pod())
+    setting.run_until(0.25)
+    setting.try_and_fail()
+    assert setting.state(pod()) == "ERROR_BACKOFF"
+    assert not setting.queue.has_ready
+    setting.run_until(1.75)
+    assert not setting.queue.has_ready
+    setting.run_until(2)
+    assert setting.pop().attempts == 2
+
+
+@both_gates
+def test_errors_in_a_row_double_the_delay_up_to_the_maximum(windows: bool) -> None:
+    setting = rig(pop_from_backoff_q=windows)
+    setting.queue.add(pod())
+    setting.run_until(0.5)
+    tried: list[float] = []
+    for _ in range(6):
+        while not setting.queue.has_ready:
+            setting.run_until(setting.queue.next_deadline_seconds() or 0)
+        tried.append(setting.clock.now())
+        setting.try_and_fail()
+    assert tried == [0.5, 2, 5, 10, 19, 30]
+
+
+def test_a_rejection_after_errors_counts_rejections_only() -> None:
+    setting = rig(events=FIT_EVENTS)
+    setting.queue.add(pod())
+    found = setting.try_and_fail()
+    assert (found.consecutive_errors_count, found.unschedulable_count) == (1, 0)
+    setting.run_until(2)
+    setting.try_and_fail("Fit")
+    assert (found.consecutive_errors_count, found.unschedulable_count) == (0, 1)
+
+
+def test_coming_back_puts_a_pod_behind_those_that_came_meanwhile() -> None:
+    setting = rig(max_backoff_seconds=0)
+    setting.queue.add(pod("first"))
+    first = setting.pop()
+    setting.run_until(1)
+    setting.queue.add(pod("second"))
+    setting.run_until(2)
+    setting.fail(first)
+    assert [setting.pop().pod.name for _ in range(2)] == ["second", "first"]
+
+
+def test_without_a_maximum_there_is_no_delay() -> None:
+    setting = rig(max_backoff_seconds=0)
+    setting.queue.add(pod())
+    setting.try_and_fail()
+    assert setting.state(pod()) == "ACTIVE"
+
+
+def test_a_pod_that_is_waiting_already_stays_as_it_is() -> None:
+    """Its binding fails after it was done; meanwhile an update brought it back."""
+    setting = rig(events=FIT_EVENTS)
+    setting.queue.add(pod())
+    found = setting.pop()
+    setting.queue.done(found.pod.uid)
+    setting.queue.update(pod(), pod())
+    setting.fail(found, "Fit")
+    assert setting.state(pod()) == "ACTIVE"
+    assert found.unschedulable_count == 0
+
+
+@pytest.mark.parametrize(
+    ("rejected_by", "state"),
+    [
+        pytest.param([], "ERROR_BACKOFF", id="by an error"),
+        pytest.param(["Fit"], "BACKOFF", id="rejected: what it missed is not known"),
+    ],
+)
+def test_a_pod_whose_binding_failed_after_it_was_done_is_tried_again(
+    rejected_by: list[str], state: str
+) -> None:
+    setting = rig(events=FIT_EVENTS)
+    setting.queue.add(pod())
+    found = setting.pop()
+    setting.queue.done(found.pod.uid)
+    setting.fail(found, *rejected_by)
+    assert setting.state(pod()) == state
+
+
+# ---- events: 5.6, 5.7 -------------------------------------------------------------------------
+
+
+@both_gates
+def test_a_helping_event_during_the_delay_leads_to_the_backoffq(windows: bool) -> None:
+    setting = one_rejected(pop_from_backoff_q=windows)
+    setting.run_until(0.5)
+    setting.queue.move_all(NODE_ADD, None, "node")
+    assert setting.state(pod()) == "BACKOFF"
+    assert setting.queue.has_ready is windows
+
+
+@both_gates
+def test_a_delay_ends_at_the_whole_second_after_it(windows: bool) -> None:
+    """Tried at 0 and woken at 0.5; the delay of one second ends at 1, acted upon at 2."""
+    setting = one_rejected(pop_from_backoff_q=windows)
+    setting.run_until(0.5)
+    setting.queue.move_all(NODE_ADD, None, "node")
+    assert setting.queue.next_deadline_seconds() == 2
+    setting.run_until(1.75)
+    assert setting.state(pod()) == "BACKOFF"
+    setting.run_until(2)
+    assert setting.state(pod()) == "ACTIVE"
+    assert incoming(setting)["active BackoffComplete"] == 1
+
+
+def test_a_helping_event_after_the_delay_makes_the_pod_ready() -> None:
+    setting = one_rejected()
+    setting.run_until(2)
+    setting.queue.move_all(NODE_ADD, None, "node")
+    assert setting.state(pod()) == "ACTIVE"
+    assert incoming(setting)["active NodeAdd"] == 1
+
+
+def test_a_pending_pod_pays_no_delay() -> None:
+    setting = rig(events=FIT_EVENTS)
+    setting.queue.add(pod())
+    setting.try_and_fail(pending=["Claims"])
+    assert setting.state(pod()) == "UNSCHEDULABLE"
+    setting.queue.move_all(NODE_ADD, None, "node")
+    assert setting.state(pod()) == "ACTIVE"
+
+
+@pytest.mark.parametrize("event", [NODE_LABEL, NODE_DELETE])
+def test_an_event_nobody_registered_for_wakes_nobody(event: Any) -> None:
+    setting = one_rejected()
+    setting.run_until(5)
+    setting.queue.move_all(event, None, "node")
+    assert setting.state(pod()) == "UNSCHEDULABLE"
+
+
+def test_a_hint_that_raises_wakes_the_pod_and_is_reported() -> None:
+    def boom(*_: Any) -> QueueingHint:
+        raise ValueError("boom")
+
+    setting = rig(events={"Fit": [on(NODE_ADD, boom)]})
+    setting.queue.add(pod())
+    setting.try_and_fail("Fit")
+    setting.run_until(5)
+    setting.queue.move_all(NODE_ADD, None, "node")
+    assert setting.state(pod()) == "ACTIVE"
+    assert setting.recorder.failures == [("Fit", "NodeAdd", "boom")]
+
+
+def test_a_pre_check_leaves_waiting_pods_out_but_not_those_in_flight() -> None:
+    setting = rig(events={"Fit": [on(EVENT_ASSIGNED_POD_DELETE)]})
+    for name in ("parked", "flying"):
+        setting.queue.add(pod(name))
+    setting.try_and_fail("Fit")
+    flying = setting.pop()
+    setting.queue.move_all(EVENT_ASSIGNED_POD_DELETE, pod("gone"), None, lambda _: False)
+    assert setting.state(pod("parked")) == "UNSCHEDULABLE"
+    setting.fail(flying, "Fit")
+    assert setting.state(pod("flying")) == "BACKOFF"
+
+
+def test_profiles_have_hints_of_their_own() -> None:
+    clock = rig().clock
+    profiles = {
+        "one": QueueProfile((), {"Fit": [on(NODE_ADD, Hint(SKIP))]}, by_shape),
+        "two": QueueProfile((), {"Fit": [on(NODE_ADD, Hint(QUEUE))]}, by_shape),
+    }
+    setting = Rig(
+        SchedulingQueue(profiles, QueueSettings(by_priority), clock.now, Recorder()), clock
+    )
+    for name in profiles:
+        setting.queue.add(pod(name, scheduler=name))
+        setting.try_and_fail("Fit")
+    setting.run_until(5)
+    setting.queue.move_all(NODE_ADD, None, "node")
+    assert setting.state(pod("one")) == "UNSCHEDULABLE"
+    assert setting.state(pod("two")) == "ACTIVE"
+
+
+# ---- while a pod is being tried: 5.5 ----------------------------------------------------------
+
+
+def test_an_event_that_came_while_it_was_tried_is_not_lost() -> None:
+    setting = rig(events=FIT_EVENTS)
+    setting.queue.add(pod())
+    found = setting.pop()
+    setting.queue.move_all(NODE_ADD, None, "node")
+    setting.fail(found, "Fit")
+    assert setting.state(pod()) == "BACKOFF"
+    assert incoming(setting)["backoff ScheduleAttemptFailure"] == 1
+
+
+def test_an_event_that_came_while_it_was_tried_wakes_a_pending_pod_at_once() -> None:
+    setting = rig(events=FIT_EVENTS)
+    setting.queue.add(pod())
+    found = setting.pop()
+    setting.queue.move_all(NODE_ADD, None, "node")
+    setting.fail(found, "Fit", pending=["Claims"])
+    assert setting.state(pod()) == "ACTIVE"
+
+
+def test_an_event_before_it_was_popped_does_not_count() -> None:
+    setting = rig(events=FIT_EVENTS)
+    setting.queue.add(pod("other"))
+    setting.pop()
+    setting.queue.move_all(NODE_ADD, None, "node")
+    setting.queue.add(pod())
+    setting.try_and_fail("Fit")
+    assert setting.state(pod()) == "UNSCHEDULABLE"
+
+
+def test_the_hint_is_asked_with_what_was_recorded() -> None:
+    given: list[Any] = []
+
+    def hint(*arguments: Any) -> QueueingHint:
+        given.append(arguments)
+        return SKIP
+
+    setting = rig(events={"Fit": [on(NODE_ADD, hint)]})
+    setting.queue.add(pod())
+    found = setting.pop()
+    setting.queue.move_all(NODE_ADD, "old", "new")
+    setting.fail(found, "Fit")
+    assert given == [(found.pod, "old", "new")]
+
+
+def test_its_own_update_while_it_is_tried_counts_when_it_comes_back() -> None:
+    setting = rig(events={"Fit": [on(OWN_SCALE_DOWN)]})
+    setting.queue.add(pod())
+    setting.queue.add(pod("other"))
+    found, other = setting.pop(), setting.pop()
+    setting.queue.update(pod(), pod(labels={"x": "y"}), [OWN_SCALE_DOWN])
+    setting.fail(found, "Fit")
+    setting.fail(other, "Fit")
+    assert setting.state(pod()) == "BACKOFF"
+    assert setting.state(pod("other")) == "UNSCHEDULABLE"
+
+
+def test_a_pod_deleted_while_it_is_tried_is_gone_when_it_is_done() -> None:
+    setting = rig()
+    setting.queue.add(pod())
+    setting.pop()
+    setting.queue.delete(pod())
+    assert setting.state(pod()) == "IN_FLIGHT"
+    setting.queue.done(pod().uid)
+    assert setting.queue.find(pod().uid) is None
+
+
+# ---- gates: 5.4 -------------------------------------------------------------------------------
+
+
+def test_a_gated_pod_is_never_tried() -> None:
+    setting = rig(gates=[gate()])
+    setting.queue.add(pod())
+    assert setting.queue.counts()["gated"] == 1
+    assert setting.queue.pop() is None
+    found = setting.queue.find(pod().uid)
+    assert found is not None
+    assert (found.attempts, found.gated) == (0, True)
+    assert incoming(setting) == {"unschedulable UnscheduledPodAdd": 1}
+
+
+def test_a_gate_is_opened_by_an_event_of_its_plugin() -> None:
+    held = gate(refuses=lambda pod: "x" not in pod.labels)
+    setting = rig(events={"Gate": [on(OWN_LABEL)]}, gates=[held])
+    setting.queue.add(pod())
+    setting.queue.update(pod(), pod(labels={"y": ""}), [OWN_LABEL])
+    assert setting.state(pod()) == "GATED"
+    setting.queue.update(pod(), pod(labels={"x": ""}), [OWN_LABEL])
+    assert setting.pop().attempts == 1
+
+
+def test_a_gated_pod_does_not_hear_events_of_other_plugins() -> None:
+    held = gate(refuses=False)
+    setting = rig(events={"Fit": [on(NODE_ADD)], "Gate": [on(NODE_LABEL)]}, gates=[held])
+    setting.queue.add(pod())
+    setting.try_and_fail("Fit")
+    held.refuse(True)
+    setting.queue.activate([pod()])
+    assert setting.state(pod()) == "GATED"
+    held.refuse(False)
+    setting.run_until(5)
+    setting.queue.move_all(NODE_ADD, None, "node")
+    assert setting.state(pod()) == "GATED"
+    setting.queue.move_all(NODE_LABEL, None, "node")
+    assert setting.state(pod()) == "ACTIVE"
+
+
+def test_an_event_that_helps_is_not_enough_while_the_gate_is_closed() -> None:
+    setting = rig(events={"Gate": [on(NODE_ADD)]}, gates=[gate()])
+    setting.queue.add(pod())
+    setting.queue.move_all(NODE_ADD, None, "node")
+    assert setting.state(pod()) == "GATED"
+    assert setting.recorder.unschedulable == {"Gate": 1}
+
+
+def test_a_pod_may_be_gated_when_it_comes_back() -> None:
+    held = gate(refuses=False)
+    setting = rig(events=FIT_EVENTS, gates=[held])
+    setting.queue.add(pod())
+    found = setting.pop()
+    held.refuse(True)
+    setting.fail(found)
+    assert setting.state(pod()) == "GATED"
+    assert setting.recorder.gates == [("p", "Gate", "not yet")]
+
+
+@pytest.mark.parametrize(
+    ("windows", "asked_before"),
+    [
+        pytest.param(True, 2, id="asked on the way into the backoffQ"),
+        pytest.param(False, 1, id="asked on the way out of it"),
+    ],
+)
+def test_the_gate_is_asked_once_on_the_way_through_the_backoffq(
+    windows: bool, asked_before: int
+) -> None:
+    watched = gate(refuses=False)
+    setting = one_rejected(gates=[watched], pop_from_backoff_q=windows)
+    setting.queue.move_all(NODE_ADD, None, "node")
+    assert len(watched.asked) == asked_before
+    setting.run_until(2)
+    assert setting.state(pod()) == "ACTIVE"
+    assert len(watched.asked) == 2
+
+
+# ---- own updates and deletion: 5.7 ------------------------------------------------------------
+
+
+def test_an_update_of_a_parked_pod_wakes_it_if_the_hint_agrees() -> None:
+    setting = rig(events={"Fit": [on(OWN_SCALE_DOWN, Hint(lambda pod: QUEUE))]})
+    setting.queue.add(pod())
+    setting.try_and_fail("Fit")
+    setting.run_until(5)
+    setting.queue.update(pod(), pod(labels={"x": "y"}), [OWN_LABEL])
+    assert setting.state(pod()) == "UNSCHEDULABLE"
+    setting.queue.update(pod(), pod(labels={"x": "y"}), [OWN_LABEL, OWN_SCALE_DOWN])
+    assert setting.state(pod()) == "ACTIVE"
+    assert incoming(setting)["active TargetPodUpdatePodScaleDown"] == 1
+
+
+def test_the_first_event_that_wakes_the_pod_is_the_last_one_looked_at() -> None:
+    second = Hint(QUEUE)
+    setting = rig(events={"Fit": [on(OWN_LABEL), on(OWN_SCALE_DOWN, second)]})
+    setting.queue.add(pod())
+    setting.try_and_fail("Fit")
+    setting.queue.update(pod(), pod(), [OWN_LABEL, OWN_SCALE_DOWN])
+    assert setting.state(pod()) == "BACKOFF"
+    assert not second.asked
+
+
+def test_hints_about_an_own_update_get_the_new_pod() -> None:
+    hint = Hint(lambda pod: QUEUE if pod.labels == {"x": "new"} else SKIP)
+    setting = rig(events={"Fit": [on(OWN_LABEL, hint)]})
+    setting.queue.add(pod(labels={"x": "old"}))
+    setting.try_and_fail("Fit")
+    setting.run_until(5)
+    setting.queue.update(None, pod(labels={"x": "new"}), [OWN_LABEL])
+    assert setting.state(pod()) == "ACTIVE"
+
+
+@pytest.mark.parametrize("waits", ["ACTIVE", "BACKOFF", "ERROR_BACKOFF"])
+def test_an_update_of_a_pod_that_is_ready_or_waits_out_its_delay_replaces_it(waits: str) -> None:
+    setting = rig(events=FIT_EVENTS)
+    setting.queue.add(pod())
+    if waits != "ACTIVE":
+        setting.try_and_fail(*(["Fit"] if waits == "BACKOFF" else []))
+        setting.queue.move_all(NODE_ADD, None, "node")
+    setting.queue.update(pod(), pod(priority=7), [OWN_LABEL])
+    assert setting.state(pod()) == waits
+    setting.run_until(2)
+    assert setting.pop().priority == 7
+
+
+def test_an_update_of_a_pod_that_is_not_known_adds_it() -> None:
+    setting = rig()
+    setting.queue.update(pod(), pod(), [OWN_LABEL])
+    assert setting.state(pod()) == "ACTIVE"
+    assert incoming(setting) == {"active UnscheduledPodAdd": 1}
+
+
+def test_a_deleted_pod_leaves_no_trace() -> None:
+    for failed_by in (["Fit"], []):
+        setting = rig(events=FIT_EVENTS)
+        setting.queue.add(pod(nominated="n1"))
+        setting.try_and_fail(*failed_by)
+        setting.queue.delete(pod())
+        assert setting.queue.find(pod().uid) is None
+        assert not any(setting.queue.counts().values())
+        assert not any(setting.recorder.unschedulable.values())
+        assert setting.queue.nominator.nominated_nodes() == []
+        assert setting.queue.next_deadline_seconds() is None
+
+
+def test_deleting_a_pod_that_is_not_known_is_harmless() -> None:
+    setting = rig()
+    setting.queue.delete(pod())
+    assert not any(setting.queue.counts().values())
+
+
+def test_nominations_follow_the_pod() -> None:
+    setting = rig()
+    nominator = setting.queue.nominator
+    setting.queue.add(pod(nominated="n1"))
+    assert nominator.nominated_nodes() == ["n1"]
+    setting.queue.update(pod(nominated="n1"), pod(nominated="n2"))
+    assert nominator.nominated_nodes() == ["n2"]
+
+
+def test_a_gated_pod_is_nominated_like_any() -> None:
+    setting = rig(gates=[gate()])
+    setting.queue.add(pod(nominated="n1"))
+    assert setting.queue.nominator.nominated_nodes() == ["n1"]
+
+
+# ---- activation: 5.7 --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("failed_by", [["Fit"], []])
+def test_an_activated_pod_is_ready_whatever_it_waited_for(failed_by: list[str]) -> None:
+    setting = rig(events=FIT_EVENTS)
+    setting.queue.add(pod())
+    setting.try_and_fail(*failed_by)
+    setting.queue.activate([pod()])
+    assert setting.state(pod()) == "ACTIVE"
+    assert incoming(setting)["active ForceActivate"] == 1
+
+
+def test_activating_a_pod_that_is_being_tried_is_remembered() -> None:
+    setting = rig(events=FIT_EVENTS)
+    for name in ("p", "other"):
+        setting.queue.add(pod(name))
+    found, other = setting.pop(), setting.pop()
+    setting.queue.activate([pod()])
+    setting.fail(found, "Fit")
+    setting.fail(other, "Fit")
+    assert setting.state(pod()) == "BACKOFF"
+    assert setting.state(pod("other")) == "UNSCHEDULABLE"
+    assert setting.pop().pod.name == "p"
+
+
+def test_activating_a_made_up_pod_changes_nothing() -> None:
+    setting = one_rejected()
+    before = setting.queue.counts()
+    setting.queue.activate([pod("made-up")])
+    assert setting.queue.counts() == before
+
+
+def test_activating_a_ready_pod_changes_nothing() -> None:
+    setting = rig()
+    setting.queue.add(pod())
+    setting.queue.activate([pod()])
+    assert incoming(setting) == {"active UnscheduledPodAdd": 1}
+
+
+# ---- the flush: 5.7 ---------------------------------------------------------------------------
+
+
+def test_nobody_waits_for_an_event_much_longer_than_five_minutes() -> None:
+    setting = one_rejected()
+    assert setting.queue.next_deadline_seconds() == 330
+    setting.run_until(329)
+    assert setting.state(pod()) == "UNSCHEDULABLE"
+    setting.run_until(330)
+    found = setting.pop()
+    assert (found.attempts, found.was_flushed) == (2, True)
+    assert incoming(setting)["active UnschedulableTimeout"] == 1
+
+
+def test_coming_back_ends_being_flushed() -> None:
+    setting = one_rejected()
+    setting.run_until(330)
+    found = setting.try_and_fail("Fit")
+    assert (found.was_flushed, found.flushed_at_seconds) == (False, None)
+
+
+def test_a_gated_pod_is_looked_at_again_five_minutes_after_its_last_flush() -> None:
+    held = gate()
+    setting = rig(gates=[held])
+    setting.queue.add(pod())
+    setting.run_until(330)
+    assert setting.state(pod()) == "GATED"
+    held.refuse(False)
+    assert setting.queue.next_deadline_seconds() == 660
+    setting.run_until(660)
+    assert setting.state(pod()) == "ACTIVE"
+
+
+def test_a_flush_counts_for_pods_in_flight_too() -> None:
+    setting = one_rejected()
+    setting.queue.add(pod("flying"))
+    flying = setting.pop()
+    setting.run_until(330)
+    setting.fail(flying, "Fit")
+    assert setting.state(pod("flying")) == "BACKOFF"
+
+
+def test_a_wildcard_event_wakes_everyone() -> None:
+    setting = one_rejected()
+    setting.run_until(5)
+    setting.queue.move_all(EVENT_UNSCHEDULABLE_TIMEOUT, None, None)
+    assert setting.state(pod()) == "ACTIVE"
+
+
+def test_timers_that_run_late_do_what_was_due() -> None:
+    setting = one_rejected(pop_from_backoff_q=False)
+    setting.queue.move_all(NODE_ADD, None, "node")
+    setting.clock.advance_to(2.7)
+    setting.queue.run_timers()
+    assert setting.state(pod()) == "ACTIVE"
+
+
+def test_timers_that_run_early_do_nothing() -> None:
+    setting = one_rejected()
+    setting.queue.run_timers()
+    assert setting.state(pod()) == "UNSCHEDULABLE"
+
+
+# ---- what is left to happen -------------------------------------------------------------------
+
+
+def test_an_empty_queue_has_nothing_left_to_happen() -> None:
+    assert rig().queue.waiting_for_retry_only
+
+
+@both_gates
+def test_a_rejected_pod_on_its_way_back_is_left_to_happen(windows: bool) -> None:
+    setting = one_rejected(pop_from_backoff_q=windows)
+    assert setting.queue.waiting_for_retry_only
+    setting.queue.move_all(NODE_ADD, None, "node")
+    assert not setting.queue.waiting_for_retry_only
+    setting.run_until(2)
+    assert not setting.queue.waiting_for_retry_only
+
+
+def test_retries_of_errors_and_the_flush_are_not_left_to_happen() -> None:
+    setting = rig(gates=[gate(refuses=lambda pod: pod.name == "gated")])
+    for name in ("gated", "error", "rejected"):
+        setting.queue.add(pod(name))
+    setting.try_and_fail()
+    setting.try_and_fail("Fit")
+    assert setting.queue.waiting_for_retry_only
+    assert setting.queue.next_deadline_seconds() == 2
+
+
+# ---- what is told -----------------------------------------------------------------------------
+
+
+def test_the_gauge_counts_the_rejecting_plugins_of_waiting_pods() -> None:
+    setting = rig(events=FIT_EVENTS)
+    for name in ("a", "b"):
+        setting.queue.add(pod(name))
+        setting.try_and_fail("Fit", pending=["Claims"])
+    assert setting.recorder.unschedulable == {"Fit": 2, "Claims": 2}
+    setting.queue.activate([pod("a")])
+    assert setting.recorder.unschedulable == {"Fit": 2, "Claims": 2}
+    setting.pop()
+    assert setting.recorder.unschedulable == {"Fit": 1, "Claims": 1}
+
+
+def test_pending_pods_are_listed_by_queue_in_order_of_their_keys() -> None:
+    setting = rig(gates=[gate(refuses=lambda pod: pod.name == "gated")])
+    for name in ("b", "a", "gated"):
+        setting.queue.add(pod(name))
+
+    def names(listed: dict[str, list[PodInfo]]) -> dict[str, list[str]]:
+        return {queue: [found.name for found in pods] for queue, pods in listed.items()}
+
+    assert names(setting.queue.pending_pods()) == {
+        "active": ["a", "b"],
+        "backoff": [],
+        "unschedulable": [],
+        "gated": ["gated"],
+    }
+
+
+# ---- when a pod is tried again, second by second ----------------------------------------------
+
+
+def small_node_is_freed(setting: Rig) -> None:
+    """A pod too large for the node; at 0.3 a label changes, at 0.5 room becomes free."""
+    setting.queue.add(pod())
+    setting.try_and_fail("Fit")
+    setting.run_until(0.3)
+    setting.queue.move_all(NODE_LABEL, "node", "node")
+    assert not setting.queue.has_ready
+    setting.run_until(0.5)
+    setting.queue.move_all(EVENT_ASSIGNED_POD_DELETE, pod("running", node="n1"), None)
+
+
+def test_room_that_becomes_free_is_used_at_once_if_the_scheduler_is_idle() -> None:
+    setting = rig(events={"Fit": [on(EVENT_ASSIGNED_POD_DELETE)]})
+    small_node_is_freed(setting)
+    assert setting.pop().attempts == 2
+    assert setting.clock.now() == 0.5
+
+
+def test_room_that_becomes_free_is_used_after_the_delay_without_the_gate() -> None:
+    setting = rig(events={"Fit": [on(EVENT_ASSIGNED_POD_DELETE)]}, pop_from_backoff_q=False)
+    small_node_is_freed(setting)
+    assert not setting.queue.has_ready
+    due = setting.queue.next_deadline_seconds()
+    assert due is not None
+    assert 1.0 <= due <= 2.0
+    setting.run_until(due)
+    assert setting.pop().attempts == 2
+    assert incoming(setting) == {
+        "active UnscheduledPodAdd": 1,
+        "unschedulable ScheduleAttemptFailure": 1,
+        "backoff AssignedPodDelete": 1,
+        "active BackoffComplete": 1,
+    }
+
+
+def test_a_follower_is_tried_the_moment_its_leader_activates_it() -> None:
+    setting = rig(events={"Chain": []})
+    setting.queue.add(pod("follower"))
+    setting.try_and_fail("Chain")
+    setting.run_until(0.4)
+    setting.queue.add(pod("leader"))
+    leader = setting.pop()
+    setting.queue.activate([pod("follower")])
+    setting.queue.done(leader.pod.uid)
+    assert setting.pop().pod.name == "follower"
+    assert setting.clock.now() == 0.4
