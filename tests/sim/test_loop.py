@@ -261,6 +261,18 @@ def test_settled_returns_when_only_the_clock_could_bring_more() -> None:
     assert run(main(), ManualClock()) == ([f"step {n}" for n in range(5)], 0.0, 1.0)
 
 
+def test_a_timer_of_this_moment_belongs_to_this_moment() -> None:
+    async def main() -> list[str]:
+        seen: list[str] = []
+        loop = asyncio.get_running_loop()
+        loop.call_later(0, seen.append, "at once")
+        loop.call_at(-5, seen.append, "long ago")
+        await settled()
+        return seen
+
+    assert run(main(), ManualClock()) == ["long ago", "at once"]
+
+
 def test_those_who_wait_for_settling_are_let_go_one_by_one() -> None:
     seen: list[str] = []
 

@@ -193,13 +193,16 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     def _run_until(self, main: Task[Any]) -> None:
         while not main.done():
+            self._take_due()
             if self._ready and self._broken is None:
                 self._run_ready()
                 continue
             self._raise_lost_failure(main)
             if self._idle:
                 self._wake_one_idle()
-            elif not self._jump():
+            elif (due := self.next_timer_seconds()) is not None:
+                self._clock.advance_to(due)
+            else:
                 raise DeadlockError(self.time(), map(_described, self._tasks))
 
     def _run_ready(self) -> None:
@@ -214,19 +217,15 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         if not waiter.done():
             waiter.set_result(None)
 
-    def _jump(self) -> bool:
-        """Move the clock to the next timer and make all of that moment ready."""
-        due = self.next_timer_seconds()
-        if due is None:
-            return False
-        self._clock.advance_to(max(due, self.time()))
-        while self._timers and self._timers[0][0] <= due:
+    def _take_due(self) -> None:
+        """Make the timers of this moment ready, in the order in which they were set."""
+        now = self._clock.now()
+        while self._timers and self._timers[0][0] <= now:
             timer = heapq.heappop(self._timers)[2]
             if timer.cancelled():
                 self._cancelled_count -= 1
             else:
                 self._ready.append(timer)
-        return True
 
     # ---- how tasks end ----------------------------------------------------------------------
 

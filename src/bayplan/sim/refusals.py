@@ -1,0 +1,40 @@
+"""Refusing an input: everything that is wrong with it, in all its files, at once."""
+
+from collections.abc import Iterable
+from typing import final
+
+from bayplan.adapters.problems import Problem
+
+#: So many lines are told; the others are counted.
+LINES_MAX = 20
+
+
+class InputError(ValueError):
+    """An input that cannot be simulated; one line per problem, each with file and place."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self.lines = tuple(lines)
+        told = self.lines[:LINES_MAX]
+        more = len(self.lines) - len(told)
+        super().__init__("\n".join((*told, *([f"and {more} more"] if more else []))))
+
+
+@final
+class Complaints:
+    """Collects what is wrong while an input is read to its end."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+
+    def add(self, place: str, problem: Problem | str) -> None:
+        """``place``: file and where in it."""
+        self._lines.append(f"{place}: {problem}")
+
+    def add_all(self, place: str, problems: Iterable[Problem]) -> None:
+        for problem in problems:
+            self.add(place, problem)
+
+    def raise_if_any(self) -> None:
+        """Raises InputError."""
+        if self._lines:
+            raise InputError(self._lines)
