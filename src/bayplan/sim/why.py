@@ -1,11 +1,13 @@
 """`bayplan why`: a pod's story from the journal, in words and tables."""
 
+import difflib
 from collections.abc import Iterable, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from bayplan.framework.status import Status
 from bayplan.journal import (
     AttemptRecord,
     BindingRecord,
@@ -14,6 +16,9 @@ from bayplan.journal import (
     NoteRecord,
     Record,
 )
+from bayplan.sim.replay import NodeVerdict
+
+_NAMED_PODS_MAX = 5
 
 
 def story_of(pod: str, records: Iterable[Record]) -> list[Record]:
@@ -101,3 +106,41 @@ def _draw(record: AttemptRecord) -> str:
         f"{record.tied_count} nodes tied for the highest total; seed, pod and attempt drew number "
         f"{record.tied_index + 1} in the order of the hash of their names: {record.node}"
     )
+
+
+def known_pods(wanted: str, records: Iterable[Record]) -> str:
+    """A hint for a name nobody knows: the nearest ones, or some."""
+    names = sorted({_subject(r) for r in records})
+    near = difflib.get_close_matches(wanted, names, _NAMED_PODS_MAX) or names[:_NAMED_PODS_MAX]
+    return f"known are, for example: {', '.join(near)}" if near else "the journal is empty"
+
+
+def told_node(verdict: NodeVerdict) -> RenderableType:
+    """One node in one attempt."""
+    head = f"{verdict.pod}, attempt {verdict.attempt}, node {verdict.node}: {_ruling(verdict)}"
+    parts: list[RenderableType] = [Text(head, style="bold")]
+    if verdict.alone:
+        table = Table("Filter plugin", "asked alone about this node")
+        for name, status in verdict.alone:
+            table.add_row(name, _said(status))
+        parts.append(table)
+    if verdict.scores is not None:
+        parts.append(score_table([verdict.scores]))
+        parts.append(
+            Text(f"{verdict.better_count} nodes scored higher, {verdict.equal_count} as high")
+        )
+    if verdict.chosen:
+        parts.append(Text(f"chosen: {verdict.chosen}"))
+    return Group(*parts)
+
+
+def _ruling(verdict: NodeVerdict) -> str:
+    if verdict.not_asked:
+        return f"not asked, {verdict.not_asked}"
+    if verdict.rejection is not None:
+        return f"rejected by {verdict.rejection.plugin}: {_said(verdict.rejection)}"
+    return "chosen" if verdict.chosen == verdict.node else "feasible, not chosen"
+
+
+def _said(status: Status | None) -> str:
+    return "no objection" if status is None else f"{status.message} ({status.code})"

@@ -1,0 +1,86 @@
+"""Each pod's fate, written down as the API server's objects change."""
+
+from typing import final
+
+from bayplan.adapters.object_store import Stored
+from bayplan.api.objects import POD, Pod
+from bayplan.clock import Clock
+from bayplan.sim.result import PodResult
+
+
+class _Entry:
+    """What is known of one pod; the newest of those that had this name."""
+
+    __slots__ = ("bound_at", "created_at", "deleted_at", "pod", "was_running")
+
+    def __init__(self, pod: Pod, created_at: float) -> None:
+        self.pod = pod
+        self.created_at = created_at
+        self.bound_at: float | None = None
+        self.deleted_at: float | None = None
+        self.was_running = bool(pod.spec.node_name)
+
+
+@final
+class PodLog:
+    """An observer of the embedded API server."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._entries: dict[str, _Entry] = {}
+
+    def observe(self, before: Stored | None, after: Stored | None) -> None:
+        changed = after or before
+        assert changed is not None
+        if changed.key.kind != POD or not isinstance(changed.object, Pod):
+            return
+        name = f"{changed.key.namespace}/{changed.key.name}"
+        now = self._clock.now()
+        if before is None:
+            self._entries[name] = _Entry(changed.object, now)
+            return
+        entry = self._entries[name]
+        if after is None:
+            entry.deleted_at = now
+            return
+        if changed.object.spec.node_name and not entry.pod.spec.node_name:
+            entry.bound_at = now
+        entry.pod = changed.object
+
+    def names(self) -> list[str]:
+        """All pods there were, sorted."""
+        return sorted(self._entries)
+
+    def pod(self, name: str) -> Pod:
+        """The last version of a pod."""
+        return self._entries[name].pod
+
+    def was_running(self, name: str) -> bool:
+        """Whether it had a node when it was created."""
+        return self._entries[name].was_running
+
+    def is_pending(self, name: str) -> bool:
+        """Whether it is there and has no node."""
+        entry = self._entries[name]
+        return entry.deleted_at is None and not entry.pod.spec.node_name
+
+    def result(self, name: str, attempts: int) -> PodResult:
+        entry = self._entries[name]
+        status = entry.pod.status
+        return PodResult(
+            node=entry.pod.spec.node_name,
+            created_at=entry.created_at,
+            bound_at=entry.bound_at,
+            deleted_at=entry.deleted_at,
+            attempts=attempts,
+            nominated_node=status.nominated_node_name or None,
+            message=message_of(entry.pod),
+        )
+
+
+def message_of(pod: Pod) -> str | None:
+    """Of the condition PodScheduled."""
+    for condition in pod.status.conditions or ():
+        if condition.type == "PodScheduled":
+            return condition.message
+    return None

@@ -1,0 +1,195 @@
+"""One run = f(configuration, seed, workload): everything wired to virtual time.
+
+The scheduler and its runner are those of a live cluster; what differs is the API server behind the
+port and the clock.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import final
+
+from bayplan.adapters.embedded import EmbeddedCluster
+from bayplan.adapters.object_store import Stored
+from bayplan.api.objects import NODE, Pod
+from bayplan.api.pod_requests import PODS
+from bayplan.clock import ManualClock, wall_seconds
+from bayplan.config import SchedulerConfig
+from bayplan.engine.attempts import OnAttempt
+from bayplan.engine.scheduler import Scheduler
+from bayplan.journal import AttemptRecord, DigestSink, Journal, Record, Sink
+from bayplan.plugins.node_resources_fit import NodeResourcesFit
+from bayplan.plugins.registry import Registry
+from bayplan.runner import Runner
+from bayplan.sim.checkers import CapacityChecker, differences
+from bayplan.sim.driver import Driver
+from bayplan.sim.loop import run, settled
+from bayplan.sim.pod_log import PodLog
+from bayplan.sim.result import Counts, SimulationResult, Usage
+from bayplan.sim.workload import Workload
+from bayplan.state.columns import Int64s
+from bayplan.state.nodes import NodeView
+
+#: (pods done, pods in all): told now and then.
+OnProgress = Callable[[int, int], None]
+
+
+@final
+class _AttemptCounter:
+    """A journal sink: attempts per pod."""
+
+    def __init__(self) -> None:
+        self.by_pod: Counter[str] = Counter()
+
+    def write(self, record: Record) -> None:
+        if isinstance(record, AttemptRecord):
+            self.by_pod[record.pod] += 1
+
+
+@final
+class Simulation:
+    """One run of one workload. Use it once."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        config: SchedulerConfig,
+        registry: Registry,
+        *,
+        seed: int = 0,
+        sinks: Sequence[Sink] = (),
+        on_attempt: OnAttempt | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> None:
+        """``sinks``: where the journal goes besides the digest. Raises ConfigError."""
+        self._workload = workload
+        self._seed = seed
+        self._clock = ManualClock()
+        self._digest = DigestSink()
+        self._attempts = _AttemptCounter()
+        journal = Journal((self._digest, self._attempts, *sinks))
+        self.scheduler = Scheduler(
+            config,
+            registry,
+            self._clock,
+            seed=seed,
+            journal=journal,
+            on_attempt=on_attempt,
+            raise_bugs=True,
+        )
+        self.cluster = EmbeddedCluster(self._clock, self.scheduler.declared_fields)
+        self._pods = PodLog(self._clock)
+        self.cluster.observe(self._pods.observe)
+        if _respects_resources(self.scheduler, config):
+            self.cluster.observe(CapacityChecker(self.cluster).observe)
+        self._driver = Driver(
+            workload,
+            self.cluster,
+            self._clock,
+            settle=settled,
+            only_retries_wait=lambda: self.scheduler.only_retries_wait,
+        )
+        if on_progress is not None:
+            self.cluster.observe(_Progress(workload.pod_count, on_progress).observe)
+
+    def run(self) -> SimulationResult:
+        """Play the workload to its end. An invariant that breaks, or a bug of ours, raises."""
+        start = wall_seconds()
+        try:
+            run(self._main(), self._clock)
+        finally:
+            self.scheduler.close()
+        wrong = differences(self.scheduler, self.cluster)
+        assert not wrong, f"cache and API differ at the end: {'; '.join(wrong[:5])}"
+        return self._result(wall_seconds() - start)
+
+    async def _main(self) -> None:
+        runner = Runner(self.scheduler, self.cluster)
+        running = asyncio.get_running_loop().create_task(runner.run(), name="scheduler")
+        await self._driver.play()
+        running.cancel()
+
+    # ---- the result -----------------------------------------------------------------------
+
+    def _result(self, seconds: float) -> SimulationResult:
+        log, attempts = self._pods, self._attempts.by_pod
+        names = log.names()
+        ours = {name for name in names if self._is_ours(name)}
+        pods = {name: log.result(name, attempts[name]) for name in names}
+        pending = [name for name in names if log.is_pending(name)]
+        placements = {
+            name: found.node
+            for name, found in pods.items()
+            if found.bound_at is not None and found.node is not None and name in ours
+        }
+        waiting = {name: pods[name].message or "" for name in pending if name in ours}
+        counts = Counts(
+            pods=len(names),
+            running=sum(log.was_running(name) for name in names),
+            scheduled=len(placements),
+            unschedulable=len(waiting),
+            left_out=self._workload.left_out_count,
+            other_schedulers=sum(name not in ours for name in pending),
+        )
+        return SimulationResult(
+            nodes=len(self.cluster.objects(NODE)),
+            counts=counts,
+            placements=placements,
+            unschedulable=waiting,
+            pods=pods,
+            seed=self._seed,
+            digest=self._digest.digest,
+            simulated_seconds=self._clock.now(),
+            wall_seconds=seconds,
+            attempts=sum(attempts.values()),
+            usage=self._usage(),
+            notes=(*self._workload.notes, *self._driver.refused),
+        )
+
+    def _is_ours(self, name: str) -> bool:
+        return self.scheduler.is_responsible_for(self._pods.pod(name).spec.scheduler_name)
+
+    def _usage(self) -> tuple[Usage, ...]:
+        snapshot = self.scheduler.cache.lend()
+        nodes = snapshot.nodes
+        found = [
+            Usage(
+                resource=resource,
+                requested=int(_requested(nodes, resource).sum()),
+                allocatable=int(nodes.allocatable(resource).sum()),
+            )
+            for resource in nodes.resource_names()
+        ]
+        snapshot.end()
+        return tuple(usage for usage in found if usage.allocatable)
+
+
+def _respects_resources(scheduler: Scheduler, config: SchedulerConfig) -> bool:
+    """Whether every profile's Filter looks at all resources: a node over capacity is then a bug."""
+    for profile in config.spec.profiles:
+        plugins = scheduler.framework(profile.scheduler_name or "").plugins
+        fits = [p for p in plugins.filter if isinstance(p, NodeResourcesFit)]
+        if not fits or any(
+            p.args.ignored_resources or p.args.ignored_resource_groups for p in fits
+        ):
+            return False
+    return True
+
+
+def _requested(nodes: NodeView, resource: str) -> Int64s:
+    return nodes.pod_counts() if resource == PODS else nodes.requested(resource)
+
+
+@final
+class _Progress:
+    """An observer: how many of the workload's pods have come."""
+
+    def __init__(self, pod_count: int, tell: OnProgress) -> None:
+        self._pod_count = pod_count
+        self._tell = tell
+        self._seen = 0
+
+    def observe(self, before: Stored | None, after: Stored | None) -> None:
+        if before is None and after is not None and isinstance(after.object, Pod):
+            self._seen += 1
+            self._tell(self._seen, self._pod_count)
