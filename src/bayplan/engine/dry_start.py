@@ -1,0 +1,70 @@
+"""Plugins started for a scheduler that never schedules: to check them, and to ask what they are.
+
+What fails here fails in a real start too: there, no snapshot is lent and no object is known yet,
+either.
+"""
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, NoReturn, final
+
+from bayplan.config.loading import SchedulerConfig
+from bayplan.engine.handle import PluginHandle
+from bayplan.engine.profiles import build_profiles, make_plugin
+from bayplan.framework.interface import Plugin
+from bayplan.plugins.registry import Registry
+from bayplan.queue.nominator import Nominator
+from bayplan.state.object_store import KindStore
+from bayplan.state.pods import PodInfo
+
+
+def dry_start(config: SchedulerConfig, registry: Registry) -> None:
+    """Start every plugin of a configuration, and close it. Raises ConfigError as a start would."""
+    for profile in build_profiles(config, registry, partial(idle_handle, registry)):
+        for plugin in profile.plugins.instances():
+            plugin.close()
+
+
+def idle_handle(
+    registry: Registry, profile_name: str, instance_name: str, plugin: type[Plugin]
+) -> PluginHandle:
+    """A handle whose scheduler does nothing."""
+    return PluginHandle(_IdleScheduler(registry), profile_name, instance_name, plugin.kinds)
+
+
+@final
+class _IdleScheduler:
+    """engine.handle.Services of a scheduler that never schedules anything."""
+
+    seed = 0
+    lent_snapshot = None
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self.nominator = Nominator()
+
+    def now_seconds(self) -> float:
+        return 0.0
+
+    def framework(self, profile_name: str) -> NoReturn:
+        raise RuntimeError("no profile is running")
+
+    def objects(self, kind: str) -> KindStore:
+        return KindStore()
+
+    def activate(self, pods: Iterable[PodInfo]) -> None: ...
+
+    def waiting_pods(self) -> list[Any]:
+        return []
+
+    def waiting_pod(self, uid: str) -> None: ...
+
+    def reject_waiting_pod(self, uid: str, plugin: str) -> bool:
+        return False
+
+    def make_plugin(self, name: str, args: Any, handle: PluginHandle) -> Plugin:
+        return make_plugin(self._registry, name, args, handle, "args")
+
+    def emit(
+        self, profile_name: str, pod: PodInfo, kind: str, reason: str, action: str, note: str
+    ) -> None: ...

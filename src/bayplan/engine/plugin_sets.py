@@ -1,0 +1,149 @@
+"""From a profile's plugin sets to one ordered list per extension point. Names only.
+
+MultiPoint stands for every extension point a plugin implements; an extension point's own set
+overrides it. Upstream: mergePluginSet in apis/config/v1/default_plugins.go and
+expandMultiPointPlugins in framework/runtime/framework.go, v1.37.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from bayplan.config.problems import Problem, suggestion
+from bayplan.config.schema import PluginEntry, Plugins, PluginSet
+from bayplan.config.upstream import REMOVED_PLUGINS, UPSTREAM_PLUGINS
+from bayplan.config.validation import ALL_PLUGINS, LABEL_SEPARATOR
+from bayplan.framework.interface import MAX_NODE_SCORE, MAX_TOTAL_SCORE
+from bayplan.framework.profile import EXTENSION_POINTS, extension_points_of
+from bayplan.plugins.registry import Registry
+
+#: Extension point → entries in the order they run; weights are final where they score.
+PluginLists = Mapping[str, Sequence[PluginEntry]]
+
+
+def plugin_name(instance_name: str) -> str:
+    """ "TopologyScorer" of "TopologyScorer/rack"."""
+    return instance_name.partition(LABEL_SEPARATOR)[0]
+
+
+def is_awaited(name: str, registry: Registry) -> bool:
+    """Whether kube-scheduler has this plugin, or instance of it, and Bayplan does not yet."""
+    return plugin_name(name) in UPSTREAM_PLUGINS and registry.find(plugin_name(name)) is None
+
+
+def absence(name: str, registry: Registry) -> tuple[str, str]:
+    """(what is wrong, what would be right) about a name that is no plugin's."""
+    plugin = plugin_name(name)
+    if plugin in UPSTREAM_PLUGINS:
+        return f'"{plugin}" is a plugin of kube-scheduler that is not here yet', ""
+    if plugin in REMOVED_PLUGINS:
+        return f'no plugin "{plugin}"', "kube-scheduler has removed it"
+    meant = suggestion(plugin, registry.names)
+    return f'no plugin "{plugin}"', meant or "`bayplan plugins` tells which there are"
+
+
+# ---- checking ------------------------------------------------------------------------------
+
+
+def set_problems(plugins: Plugins, registry: Registry, path: str) -> Iterator[Problem]:
+    """Names without a plugin, plugins that do not do what they are enabled for, repetitions."""
+    for point, given in {"multiPoint": plugins.multi_point, **plugins.by_point()}.items():
+        yield from _enabled_problems(given, point, registry, f"{path}.{point}.enabled")
+        for index, entry in enumerate(given.disabled):
+            if not _may_be_disabled(entry.name, registry):
+                at = f"{path}.{point}.disabled[{index}].name"
+                yield Problem(at, *absence(entry.name, registry))
+
+
+def _may_be_disabled(name: str, registry: Registry) -> bool:
+    """What kube-scheduler has or had may be: it is off here anyway. A slip leaves another one on,
+    so unlike kube-scheduler we tell; what is no name at all `config.validation` has told."""
+    plugin = plugin_name(name)
+    return (
+        registry.find(plugin) is not None
+        or plugin in ("", ALL_PLUGINS)
+        or plugin in REMOVED_PLUGINS
+        or plugin in UPSTREAM_PLUGINS
+    )
+
+
+def _enabled_problems(
+    given: PluginSet, point: str, registry: Registry, path: str
+) -> Iterator[Problem]:
+    first: dict[str, int] = {}
+    for index, entry in enumerate(given.enabled):
+        at = f"{path}[{index}].name"
+        plugin = registry.find(plugin_name(entry.name))
+        if plugin is None:
+            if plugin_name(entry.name) not in ("", ALL_PLUGINS):
+                yield Problem(at, *absence(entry.name, registry))
+        elif point != "multiPoint" and point not in extension_points_of(plugin):
+            implemented = ", ".join(extension_points_of(plugin))
+            yield Problem(at, f'"{entry.name}" has no {point}', f"it has {implemented}")
+        elif first.setdefault(entry.name, index) != index:
+            wanted = f"enabled[{first[entry.name]}] is the same; wanted each once"
+            yield Problem(at, f'"{entry.name}" again', wanted)
+
+
+# ---- expanding -----------------------------------------------------------------------------
+
+
+def expand(plugins: Plugins, defaults: Iterable[PluginEntry], registry: Registry) -> PluginLists:
+    """The lists of a profile without problems; ``defaults``: plugins that exist."""
+    own = plugins.by_point()
+    multi_point = _merged(defaults, plugins.multi_point)
+    points_of = {entry.name: _points_of(entry.name, registry) for entry in multi_point}
+    lists = {
+        point: _ordered(own[point], [e for e in multi_point if point in points_of[e.name]])
+        for point in EXTENSION_POINTS
+    }
+    lists["score"] = [PluginEntry(name=e.name, weight=e.weight or 1) for e in lists["score"]]
+    return lists
+
+
+def _points_of(name: str, registry: Registry) -> list[str]:
+    plugin = registry.find(plugin_name(name))
+    assert plugin is not None, f"{name} was not checked"
+    return extension_points_of(plugin)
+
+
+def _merged(defaults: Iterable[PluginEntry], given: PluginSet) -> tuple[PluginEntry, ...]:
+    """MultiPoint with the defaults: one that is named again changes in its place."""
+    disabled = {entry.name for entry in given.disabled}
+    named = {entry.name: entry for entry in given.enabled}
+    kept = [
+        named.pop(entry.name, entry)
+        for entry in defaults
+        if ALL_PLUGINS not in disabled and entry.name not in disabled
+    ]
+    return (*kept, *named.values())
+
+
+def _ordered(own: PluginSet, multi_point: Sequence[PluginEntry]) -> list[PluginEntry]:
+    """One extension point: what overrides MultiPoint, MultiPoint itself, what is only here."""
+    disabled = {entry.name for entry in own.disabled}
+    if ALL_PLUGINS in disabled:
+        return list(own.enabled)
+    from_multi_point = [entry for entry in multi_point if entry.name not in disabled]
+    expanded = {entry.name for entry in from_multi_point}
+    named = {entry.name for entry in own.enabled}
+    return [
+        *(entry for entry in own.enabled if entry.name in expanded),
+        *(entry for entry in from_multi_point if entry.name not in named),
+        *(entry for entry in own.enabled if entry.name not in expanded),
+    ]
+
+
+# ---- what a profile needs ------------------------------------------------------------------
+
+
+def list_problems(lists: PluginLists, path: str) -> Iterator[Problem]:
+    """A profile sorts its queue in one way, binds in at least one, and adds up in 63 bits."""
+    sorts = [entry.name for entry in lists["queueSort"]]
+    if len(sorts) != 1:
+        found = f"{len(sorts)} queue sorts: {', '.join(sorts)}" if sorts else "no queue sort"
+        yield Problem(f"{path}.queueSort", found, "wanted exactly one")
+    if not lists["bind"]:
+        yield Problem(f"{path}.bind", "no plugin that binds", "wanted one at least")
+    total = sum(entry.weight for entry in lists["score"])
+    if total * MAX_NODE_SCORE > MAX_TOTAL_SCORE:
+        wanted = f"wanted {MAX_TOTAL_SCORE // MAX_NODE_SCORE} or less, so that scores add up"
+        yield Problem(f"{path}.score", f"weights that come to {total}", wanted)

@@ -1,0 +1,180 @@
+"""Profiles made of plugin instances: each profile's lists, the events it waits for, its signatures.
+
+Every instance is made once per profile and asked once for its events. If one of them cannot start,
+those made before it are closed, and all that failed are named.
+"""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, final
+
+from bayplan.config.decoding import path_within
+from bayplan.config.loading import SchedulerConfig
+from bayplan.config.problems import ConfigError, Problem, joined
+from bayplan.engine.plugin_sets import absence, plugin_name
+from bayplan.engine.resolved_config import Instance, ResolvedProfile, checked_args, resolve
+from bayplan.framework.events import ClusterEventWithHint, default_events
+from bayplan.framework.interface import (
+    EnqueueExtensions,
+    FilterPlugin,
+    Handle,
+    PermitPlugin,
+    Plugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    ReservePlugin,
+    ScalarFilterPlugin,
+    SignPlugin,
+)
+from bayplan.framework.profile import ProfilePlugins
+from bayplan.plugins.registry import Registry
+from bayplan.state.pods import PodInfo
+
+#: (profile name, instance name, class) → the handle of that instance.
+HandleFor = Callable[[str, str, type[Plugin]], Handle]
+
+Events = Sequence[ClusterEventWithHint]
+
+#: Pods wait for the events of those that can reject them. Upstream: shouldHaveEnqueueExtensions.
+REJECTING = (
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    FilterPlugin,
+    ScalarFilterPlugin,
+    ReservePlugin,
+    PermitPlugin,
+)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BuiltProfile:
+    """One profile, ready to run."""
+
+    plugins: ProfilePlugins
+    #: Instance name → what its rejections wait for; only of those that can reject.
+    events: Mapping[str, Events]
+    signers: Mapping[str, SignPlugin]
+
+    def sign(self, instance_name: str, pod: PodInfo) -> Hashable | None:
+        """The instance's part of the pod's signature; None: its answer is not to be kept."""
+        signer = self.signers.get(instance_name)
+        try:
+            return signer.sign_pod(pod) if signer is not None else None
+        except Exception:  # noqa: BLE001 - upstream, too, leaves a pod unsigned where signing fails
+            return None
+
+
+class NestedArgsError(ConfigError):
+    """Name or args of a plugin that another plugin makes; its own args may contain them."""
+
+    def __init__(self, problems: Sequence[Problem], nested: Any, path: str) -> None:
+        super().__init__([problem.under(path) for problem in problems])
+        #: By paths that begin inside ``nested``.
+        self.relative = tuple(problems)
+        self.nested = nested
+
+
+def build_profiles(
+    config: SchedulerConfig, registry: Registry, handle_for: HandleFor
+) -> list[BuiltProfile]:
+    """The profiles in order. Raises ConfigError with all that is wrong, or fails to start."""
+    problems: list[Problem] = []
+    built: list[BuiltProfile] = []
+    started: list[Plugin] = []
+    for index, profile in enumerate(resolve(config, registry).profiles):
+        path = f"profiles[{index}]"
+        running: dict[str, Plugin] = {}
+        events: dict[str, Events] = {}
+        for name, instance in profile.instances.items():
+            handle = handle_for(profile.name, name, instance.plugin)
+            plugin = _start(instance, handle, path, problems)
+            if plugin is None:
+                continue
+            started.append(plugin)
+            running[name] = plugin
+            if isinstance(plugin, REJECTING):
+                events[name] = _events(plugin, path, problems)
+        if not problems:
+            built.append(_built(profile, running, events))
+    if problems:
+        for plugin in started:
+            # What fails now is not why the start failed.
+            with suppress(Exception):
+                plugin.close()
+        raise ConfigError(problems, config.source)
+    return built
+
+
+def make_plugin(registry: Registry, name: str, args: Any, handle: Handle, path: str) -> Plugin:
+    """A plugin for composition in another one: what `handle.make` does.
+
+    ``args``: plain values as in pluginConfig, the plugin's own struct, or None for its defaults.
+    Raises ConfigError for a name or args that are wrong. Where the maker's own args contain them,
+    `build_profiles` tells their place in the configuration; ``path`` stands for it elsewhere.
+    """
+    plugin = registry.find(plugin_name(name))
+    if plugin is None:
+        raise NestedArgsError([Problem("", *absence(name, registry))], name, path)
+    checked, problems = checked_args(plugin, {} if args is None else args)
+    if problems:
+        raise NestedArgsError(problems, args, path)
+    return plugin(checked, handle, name)
+
+
+# ---- starting one instance -----------------------------------------------------------------
+
+
+def _start(instance: Instance, handle: Handle, path: str, problems: list[Problem]) -> Plugin | None:
+    try:
+        return instance.plugin(instance.args, handle, instance.name)
+    except NestedArgsError as error:
+        inside = path_within(instance.args, error.nested)
+        if inside is None:
+            problems += error.problems
+        else:
+            at = joined(instance.args_path, inside)
+            problems += [problem.under(at) for problem in error.relative]
+    except ConfigError as error:
+        problems += error.problems
+    except Exception as error:  # noqa: BLE001 - whatever a plugin raises, it is named
+        found = f"plugin {instance.name} cannot start: {type(error).__name__}: {error}"
+        problems.append(Problem(path, found))
+    return None
+
+
+def _events(plugin: Plugin, path: str, problems: list[Problem]) -> Events:
+    """What the plugin registers, or everything where it does not say."""
+    if not isinstance(plugin, EnqueueExtensions):
+        return default_events()
+    try:
+        return tuple(plugin.events_to_register())
+    except Exception as error:  # noqa: BLE001 - whatever a plugin raises, it is named
+        found = f"events of plugin {plugin.instance_name}: {type(error).__name__}: {error}"
+        problems.append(Problem(path, found))
+        return ()
+
+
+def _built(
+    profile: ResolvedProfile, running: Mapping[str, Plugin], events: Mapping[str, Events]
+) -> BuiltProfile:
+    lists: dict[str, Any] = {
+        _attribute(point): [running[entry.name] for entry in entries]
+        for point, entries in profile.lists.items()
+    }
+    weights = [entry.weight for entry in profile.lists["score"]]
+    lists["score"] = list(zip(lists["score"], weights, strict=True))
+    [lists["queue_sort"]] = lists["queue_sort"]
+    plugins = ProfilePlugins(
+        profile_name=profile.name,
+        percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
+        **lists,
+    )
+    signers = {name: p for name, p in running.items() if isinstance(p, SignPlugin)}
+    return BuiltProfile(plugins, events, signers)
+
+
+def _attribute(point: str) -> str:
+    """The name of a list in ProfilePlugins: preEnqueue → pre_enqueue."""
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in point)
