@@ -1,0 +1,185 @@
+"""The effective configuration: what holds after all defaults, and what of it means nothing here.
+
+It is itself a configuration: read again, it comes to the same lists and arguments.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import msgspec
+
+from bayplan.config.feature_gates import GATES
+from bayplan.config.loading import SchedulerConfig
+from bayplan.config.schema import PluginEntry, Profile
+from bayplan.config.upstream import PLUGIN_GATES, default_plugins
+from bayplan.config.validation import ALL_PLUGINS
+from bayplan.engine.dry_start import dry_start
+from bayplan.engine.plugin_sets import is_awaited, plugin_name
+from bayplan.engine.profiles import REJECTING
+from bayplan.engine.resolved_config import ResolvedProfile, resolve
+from bayplan.framework.interface import EnqueueExtensions, PluginArgs
+from bayplan.framework.profile import extension_points_of
+from bayplan.plugins.registry import Registry
+
+KUBE_SCHEDULER_LEASE = "kube-scheduler"
+
+_IS_TYPE = frozenset(("apiVersion", "kind"))
+
+#: Gates that are asked for somewhere; the others are known, and change nothing.
+READ_GATES = frozenset(("SchedulerPopFromBackoffQ",))
+
+#: Keys that are there for kube-scheduler's sake → why they have no effect.
+_WITHOUT_EFFECT = {
+    "parallelism": "all nodes are looked at together",
+    "enableProfiling": "there is no Go profiler to serve",
+    "enableContentionProfiling": "there is no Go profiler to serve",
+}
+
+
+def effective(config: SchedulerConfig, registry: Registry) -> dict[str, Any]:
+    """The configuration after defaults as plain data: each extension point's list with its
+    weights, each instance's arguments, each gate. Raises ConfigError for one that is refused, or
+    whose plugins do not start."""
+    resolved = resolve(config, registry)
+    dry_start(config, registry)
+    spec = _plain(config.spec)
+    spec["featureGates"] = dict(sorted(config.gates.values.items()))
+    spec["profiles"] = [_profile(profile) for profile in resolved.profiles]
+    return spec
+
+
+def _profile(profile: ResolvedProfile) -> dict[str, Any]:
+    lists: dict[str, Any] = {"multiPoint": {"disabled": [{"name": ALL_PLUGINS}]}}
+    for point, entries in profile.lists.items():
+        lists[point] = {"enabled": [_entry(entry, point) for entry in entries]}
+    configured = [
+        {"name": name, "args": plain_args(instance.args)}
+        for name, instance in profile.instances.items()
+        if instance.args is not None
+    ]
+    return {
+        "schedulerName": profile.name,
+        "percentageOfNodesToScore": profile.percentage_of_nodes_to_score,
+        "plugins": lists,
+        "pluginConfig": configured,
+    }
+
+
+def _entry(entry: PluginEntry, point: str) -> dict[str, Any]:
+    named = {"name": entry.name}
+    return {**named, "weight": entry.weight} if point == "score" else named
+
+
+def plain_args(args: PluginArgs) -> dict[str, Any]:
+    """Args as written in pluginConfig, with their type in front as a reader expects it."""
+    plain = _plain(args)
+    return {name: plain[name] for name in sorted(plain, key=_IS_TYPE.__contains__, reverse=True)}
+
+
+def _plain(value: Any) -> Any:
+    """A struct as YAML can print it: no tuples, nothing that is not set."""
+    return _set_parts(msgspec.to_builtins(value))
+
+
+def _set_parts(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        parts = cast("Mapping[str, Any]", value).items()
+        return {name: _set_parts(part) for name, part in parts if part is not None}
+    if isinstance(value, list | tuple):
+        return [_set_parts(part) for part in cast("list[Any]", value)]
+    return value
+
+
+# ---- remarks -------------------------------------------------------------------------------
+
+
+def remarks(config: SchedulerConfig, registry: Registry) -> list[str]:
+    """What is accepted and does not do what somebody may expect, one line each.
+
+    Raises ConfigError for a configuration that is refused.
+    """
+    resolved = resolve(config, registry)
+    found = [*_general(config), *_gates(config, registry)]
+    pairs = zip(config.spec.profiles, resolved.profiles, strict=True)
+    for index, (written, profile) in enumerate(pairs):
+        path = f"profiles[{index}]"
+        found += _absent_defaults(written, config, registry, path)
+        found += _idle_args(written, profile, registry, path)
+        found += _idle_weights(written, registry, path)
+        found += _unasked_events(profile, path)
+    return found
+
+
+def _general(config: SchedulerConfig) -> Iterator[str]:
+    plain = _plain(config.spec)
+    for key, reason in _WITHOUT_EFFECT.items():
+        if key in config.written:
+            yield f"{key}: {json.dumps(plain[key])} has no effect: {reason}"
+    connection, election = config.spec.client_connection, config.spec.leader_election
+    if "clientConnection" in config.written and "json" not in connection.content_type:
+        yield f"clientConnection.contentType: {connection.content_type} has no effect: JSON is used"
+    if election.leader_elect and election.resource_name == KUBE_SCHEDULER_LEASE:
+        yield (
+            f"leaderElection.resourceName: {KUBE_SCHEDULER_LEASE} is kube-scheduler's own lease: "
+            "where both run, give another name"
+        )
+    percentages = [profile.percentage_of_nodes_to_score for profile in config.spec.profiles]
+    if config.spec.percentage_of_nodes_to_score == 0 and not all(percentages):
+        yield (
+            "percentageOfNodesToScore: 0: all nodes are looked at, "
+            "where kube-scheduler takes a share that depends on their number"
+        )
+    for index, extender in enumerate(config.spec.extenders):
+        yield f"extenders[{index}]: {extender.url_prefix} is not asked yet"
+
+
+def _gates(config: SchedulerConfig, registry: Registry) -> Iterator[str]:
+    for name in config.gates.named:
+        brings = [p for p in PLUGIN_GATES.get(name, ()) if not is_awaited(p, registry)]
+        is_news = name not in GATES or config.gates.values[name] is not GATES[name].default
+        if is_news and name not in READ_GATES and not brings:
+            yield f"featureGates: {name} has no effect"
+
+
+def _absent_defaults(
+    profile: Profile, config: SchedulerConfig, registry: Registry, path: str
+) -> Iterator[str]:
+    disabled = {entry.name for entry in profile.plugins.multi_point.disabled}
+    absent = [
+        entry.name
+        for entry in default_plugins(config.gates)
+        if is_awaited(entry.name, registry) and entry.name not in disabled
+    ]
+    if absent and ALL_PLUGINS not in disabled:
+        yield f"{path}: without {', '.join(absent)}: not here yet"
+
+
+def _idle_args(
+    written: Profile, profile: ResolvedProfile, registry: Registry, path: str
+) -> Iterator[str]:
+    for index, given in enumerate(written.plugin_config):
+        at = f"{path}.pluginConfig[{index}]"
+        if is_awaited(given.name, registry):
+            yield f"{at}: {given.name} is not here yet: its args have no effect"
+        elif given.name not in profile.instances:
+            yield f"{at}: {given.name} is not enabled: its args have no effect"
+
+
+def _idle_weights(written: Profile, registry: Registry, path: str) -> Iterator[str]:
+    sets = {"multiPoint": written.plugins.multi_point, **written.plugins.by_point()}
+    for point, given in sets.items():
+        for index, entry in enumerate(given.enabled):
+            plugin = registry.find(plugin_name(entry.name))
+            scores = plugin is not None and "score" in extension_points_of(plugin)
+            if entry.weight and not (scores and point in ("score", "multiPoint")):
+                at = f"{path}.plugins.{point}.enabled[{index}]"
+                yield f"{at}: the weight of {entry.name} has no effect: weights are for scores"
+
+
+def _unasked_events(profile: ResolvedProfile, path: str) -> Iterator[str]:
+    for name, instance in profile.instances.items():
+        if issubclass(instance.plugin, EnqueueExtensions) and not issubclass(
+            instance.plugin, REJECTING
+        ):
+            yield f"{path}: {name} is not asked for its events: it cannot reject a pod"

@@ -1,0 +1,246 @@
+"""The effective configuration, and remarks about what has no effect."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import bayplan
+from bayplan.config import ConfigError, SchedulerConfig, load_config
+from bayplan.config.feature_gates import GATES
+from bayplan.engine.effective import READ_GATES, effective, plain_args, remarks
+from bayplan.framework.profile import EXTENSION_POINTS
+from bayplan.plugins.registry import Registry
+from tests.engine.plugin_kit import (
+    HEAD,
+    Both,
+    Gate,
+    GateArgs,
+    NoEvents,
+    Rack,
+    Talkative,
+    config,
+    profile,
+    registry,
+)
+
+KNOWN = registry(Both, Gate, Rack, Talkative, NoEvents)
+FULL = Path(__file__).with_name("full_config.yaml")
+
+
+def names(found: dict[str, Any], point: str) -> list[str]:
+    return [entry["name"] for entry in found["profiles"][0]["plugins"][point]["enabled"]]
+
+
+def remark(*profiles: dict[str, Any], **fields: Any) -> list[str]:
+    """Remarks, but for those that the default configuration has too."""
+    usual = remarks(config(profile()), KNOWN)
+    return [line for line in remarks(config(*profiles, **fields), KNOWN) if line not in usual]
+
+
+# ---- effective -----------------------------------------------------------------------------
+
+
+def test_every_list_of_the_default_profile_is_told() -> None:
+    found = effective(SchedulerConfig(), Registry())
+    assert set(found["profiles"][0]["plugins"]) == {"multiPoint", *EXTENSION_POINTS}
+    assert names(found, "filter")[:6] == [
+        "NodeName",
+        "NodeUnschedulable",
+        "TaintToleration",
+        "NodeAffinity",
+        "NodePorts",
+        "NodeResourcesFit",
+    ]
+    score = found["profiles"][0]["plugins"]["score"]["enabled"]
+    assert {"name": "TaintToleration", "weight": 3} in score
+
+
+def test_an_empty_list_is_told_too() -> None:
+    without = {"plugins": {"score": {"disabled": [{"name": "*"}]}}}
+    assert names(effective(config(without), Registry()), "score") == []
+
+
+def test_args_are_filled_in() -> None:
+    found = effective(config(profile(["Gate/a"], {"Gate/a": {"limit": 5}})), KNOWN)
+    assert found["profiles"][0]["pluginConfig"] == [
+        {"name": "Gate/a", "args": {"key": "a", "limit": 5}}
+    ]
+    fit = next(
+        entry["args"]
+        for entry in effective(SchedulerConfig(), Registry())["profiles"][0]["pluginConfig"]
+        if entry["name"] == "NodeResourcesFit"
+    )
+    assert fit["scoringStrategy"] == {
+        "type": "LeastAllocated",
+        "resources": [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}],
+    }
+
+
+def test_the_type_of_args_stands_in_front() -> None:
+    args = GateArgs(api_version="v1", kind="GateArgs")
+    assert list(plain_args(args)) == ["apiVersion", "kind", "key", "limit"]
+
+
+def test_defaults_of_the_whole_are_filled_in() -> None:
+    found = effective(SchedulerConfig(), Registry())
+    assert found["podInitialBackoffSeconds"] == 1
+    assert found["leaderElection"]["leaseDuration"] == "15s"
+    assert found["enableContentionProfiling"] is True
+    assert set(found["featureGates"]) == set(GATES)
+    assert found["profiles"][0]["percentageOfNodesToScore"] == 0
+
+
+def test_a_profile_tells_its_own_percentage() -> None:
+    found = effective(config(profile(), percentageOfNodesToScore=30), KNOWN)
+    assert found["profiles"][0]["percentageOfNodesToScore"] == 30
+
+
+@pytest.mark.parametrize("text", [FULL.read_text(encoding="utf-8"), yaml.safe_dump(HEAD)])
+def test_the_effective_configuration_is_one_and_stays_as_it_is(text: str) -> None:
+    known = Registry()
+    found = effective(load_config(text, ""), known)
+    printed = yaml.safe_dump(found, sort_keys=False)
+    assert effective(load_config(printed, ""), known) == found
+
+
+def test_what_is_refused_or_does_not_start_has_none() -> None:
+    with pytest.raises(ConfigError, match="parallelism"):
+        effective(config(profile(), parallelism=0), KNOWN)
+    with pytest.raises(ConfigError, match="cannot think of any"):
+        effective(config(profile(["NoEvents"])), KNOWN)
+
+
+# ---- remarks -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        (
+            {"parallelism": 32},
+            "parallelism: 32 has no effect: all nodes are looked at together",
+        ),
+        (
+            {"enableProfiling": False},
+            "enableProfiling: false has no effect: there is no Go profiler to serve",
+        ),
+        (
+            {"clientConnection": {"qps": 5}},
+            (
+                "clientConnection.contentType: application/vnd.kubernetes.protobuf has no effect: "
+                "JSON is used"
+            ),
+        ),
+        ({"extenders": [{"urlPrefix": "http://a/"}]}, "extenders[0]: http://a/ is not asked yet"),
+        (
+            {"featureGates": {"SchedulerAsyncAPICalls": True}},
+            "featureGates: SchedulerAsyncAPICalls",
+        ),
+        ({"featureGates": {"NodeSwap": True}}, "featureGates: NodeSwap has no effect"),
+        (
+            {"featureGates": {"GenericWorkload": True}},
+            "featureGates: GenericWorkload has no effect",
+        ),
+    ],
+)
+def test_what_has_no_effect_is_told(fields: dict[str, Any], said: str) -> None:
+    assert remark(profile(), **fields)[0].startswith(said)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"clientConnection": {"contentType": "application/json"}},
+        {"featureGates": {"SchedulerPopFromBackoffQ": False}},
+        {"featureGates": {"SchedulerAsyncAPICalls": False}},
+        {"podMaxBackoffSeconds": 20},
+    ],
+)
+def test_what_has_an_effect_or_is_as_always_is_not_told(fields: dict[str, Any]) -> None:
+    assert remark(profile(), **fields) == []
+
+
+def test_a_gate_whose_plugin_is_here_has_an_effect() -> None:
+    class Gang(Both):  # type: ignore[misc] # pyright: ignore[reportGeneralTypeIssues]
+        name = "GangScheduling"
+
+    known = Registry([*(plugin for plugin in map(KNOWN.find, KNOWN.names) if plugin)])
+    known._plugins["GangScheduling"] = Gang  # pyright: ignore[reportPrivateUsage]
+    lines = remarks(config(profile(), featureGates={"GenericWorkload": True}), known)
+    assert not [line for line in lines if "GenericWorkload" in line]
+
+
+def test_read_gates_are_those_that_are_asked_for() -> None:
+    """A gate that something begins to ask for is to be listed; one that nothing asks for is not."""
+    sources = Path(bayplan.__file__).parent.rglob("*.py")
+    text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
+    assert set(re.findall(r'\.gate\(\s*"(\w+)"', text)) == READ_GATES
+
+
+def test_all_nodes_are_looked_at_unless_a_percentage_says_otherwise() -> None:
+    def told(*profiles: dict[str, Any], **fields: Any) -> bool:
+        lines = remarks(config(*profiles, **fields), KNOWN)
+        return any("percentageOfNodesToScore: 0: all nodes are looked at" in li for li in lines)
+
+    assert told(profile())
+    assert not told(profile(), percentageOfNodesToScore=30)
+    assert not told(profile() | {"percentageOfNodesToScore": 30})
+    some = [profile() | {"schedulerName": "a"}, profile() | {"schedulerName": "b"}]
+    assert told(some[0] | {"percentageOfNodesToScore": 30}, some[1])
+
+
+def test_a_lease_of_kube_scheduler_is_told() -> None:
+    def told(**election: Any) -> bool:
+        lines = remarks(config(profile(), leaderElection=election), KNOWN)
+        return any(line.startswith("leaderElection.resourceName: kube-scheduler") for line in lines)
+
+    assert told()
+    assert not told(resourceName="bayplan")
+    assert not told(leaderElect=False)
+
+
+def test_default_plugins_that_are_not_here_are_told_unless_they_are_off() -> None:
+    [line] = [li for li in remarks(config(profile()), KNOWN) if ": without " in li]
+    assert line.startswith("profiles[0]: without SchedulingGates, PrioritySort, NodeName, ")
+    assert line.endswith(": not here yet")
+    some = profile()
+    some["plugins"]["multiPoint"]["disabled"] = [{"name": "NodeName"}]
+    assert "PrioritySort, NodeUnschedulable" in "".join(remarks(config(some), KNOWN))
+    off = {"disabled": [{"name": "*"}], "enabled": [{"name": "Sort"}, {"name": "Binder"}]}
+    lines = remarks(config({"plugins": {"multiPoint": off}}), KNOWN)
+    assert not [li for li in lines if ": without " in li]
+
+
+def test_args_that_nobody_gets_are_told() -> None:
+    args = {"Gate": {}, "Gate/a": {}, "VolumeBinding": {"bindTimeoutSeconds": 5}}
+    assert remark(profile(["Gate"], args)) == [
+        "profiles[0].pluginConfig[1]: Gate/a is not enabled: its args have no effect",
+        "profiles[0].pluginConfig[2]: VolumeBinding is not here yet: its args have no effect",
+    ]
+
+
+def test_weights_of_what_does_not_score_are_told() -> None:
+    both = [{"name": "Both", "weight": 2}]
+    sets = {"filter": {"enabled": both}, "score": {"enabled": both}}
+    multi_point = {"multiPoint": {"enabled": [*both, {"name": "Gate", "weight": 3}]}}
+    base = profile()["plugins"]["multiPoint"]["enabled"]
+    multi_point["multiPoint"]["enabled"] += base
+    told = remark({"plugins": sets | multi_point})
+    assert [line.split(" has no effect")[0] for line in told] == [
+        "profiles[0].plugins.multiPoint.enabled[1]: the weight of Gate",
+        "profiles[0].plugins.filter.enabled[0]: the weight of Both",
+    ]
+
+
+def test_events_of_a_plugin_that_only_scores_are_told() -> None:
+    assert remark(profile(["Talkative/a"])) == [
+        "profiles[0]: Talkative/a is not asked for its events: it cannot reject a pod"
+    ]
+
+
+def test_what_is_refused_has_no_remarks() -> None:
+    with pytest.raises(ConfigError):
+        remarks(config(profile(), parallelism=0), KNOWN)
