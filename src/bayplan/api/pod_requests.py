@@ -157,7 +157,7 @@ def _container_statuses(pod: Pod, defaults: Mapping[str, int]) -> tuple[Amounts,
     found = (*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ()))
     if all(s.allocated_resources is None and s.resources is None for s in found):
         return None
-    statuses = {s.name: s for s in reversed(found)}
+    statuses = {s.name: s for s in found}
     infeasible = _is_resize_infeasible(pod)
     fallback: _RequestsOf = (lambda c: {}) if infeasible else _requests
     return (
@@ -212,7 +212,6 @@ def _aggregate(pod: Pod, requests_of: _RequestsOf) -> Amounts:
         if container.restart_policy == "Always":
             _add(total, request)
             _add(sidecars, request)
-            _raise_to(start, sidecars)
         else:
             moment = dict(sidecars)
             _add(moment, request)

@@ -1,9 +1,9 @@
 """Go's integer arithmetic on arrays: the only place where scores are divided.
 
-Go divides towards zero, numpy's // towards minus infinity. For numbers below 2^53 a float64
-division cut to its integer part gives the same quotient, at twice the speed: were the exact
-quotient not whole, it would be at least 1/denominator away from the next whole number, which is
-more than float64 is wrong by. Beyond, int64 is used, and wraps as Go's does.
+Go divides towards zero, numpy's // towards minus infinity. For numerators below 2^53 a float64
+division cut to its integer part gives the same quotient, at twice the speed: where the exact
+quotient is not whole, it is at least 1/denominator away from the next whole number, which is more
+than float64 is wrong by. Beyond, int64 is used, and wraps as Go's does.
 """
 
 import numpy as np
@@ -31,11 +31,11 @@ def divide(numerators: Int64s, denominators: Int64s | int) -> Int64s:
     if isinstance(denominators, int):
         if denominators == 0:
             return np.zeros(len(numerators), np.int64)
-        return _quotients(numerators, denominators, abs(denominators) < FLOAT_EXACT_BELOW)
+        return _quotients(numerators, denominators)
     if not denominators.all():
         quotients = divide(numerators, np.where(denominators == 0, 1, denominators))
         return np.where(denominators == 0, 0, quotients)
-    return _quotients(numerators, denominators, _exact_in_float(denominators))
+    return _quotients(numerators, denominators)
 
 
 def percent(parts: Int64s, wholes: Int64s) -> Int64s:
@@ -85,17 +85,6 @@ def round_half_away(values: npt.NDArray[np.float64]) -> Int64s:
     return (whole + np.copysign(beyond, values)).astype(np.int64)
 
 
-def _quotients(numerators: Int64s, denominators: Int64s | int, exact: bool) -> Int64s:
-    """``exact``: whether float64 holds the denominators, of which none is 0."""
-    if exact and _exact_in_float(numerators):
-        return (numerators / denominators).astype(np.int64)
-    below = np.asarray(denominators, np.int64)
-    with np.errstate(over="ignore"):  # -2^63 / -1 wraps, as in Go
-        quotients = numerators // below
-    has_rest = quotients * below != numerators
-    return quotients + (has_rest & ((numerators < 0) != (below < 0)))
-
-
 def _min_max(scores: NodeScores) -> NodeScores:
     """In the order of upstream's InterPodAffinity: the quotient is rounded, then scaled and cut.
 
@@ -107,5 +96,12 @@ def _min_max(scores: NodeScores) -> NodeScores:
     return ((scores - least) / (most - least) * MAX_NODE_SCORE).astype(np.int64)
 
 
-def _exact_in_float(numbers: Int64s) -> bool:
-    return lowest(numbers) > -FLOAT_EXACT_BELOW and highest(numbers) < FLOAT_EXACT_BELOW
+def _quotients(numerators: Int64s, denominators: Int64s | int) -> Int64s:
+    """No denominator is 0. Larger ones than float64 holds do no harm: their quotients are 0."""
+    if lowest(numerators) > -FLOAT_EXACT_BELOW and highest(numerators) < FLOAT_EXACT_BELOW:
+        return (numerators / denominators).astype(np.int64)
+    below = np.asarray(denominators, np.int64)
+    with np.errstate(over="ignore"):  # -2^63 / -1 wraps, as in Go
+        quotients = numerators // below
+    has_rest = quotients * below != numerators
+    return quotients + (has_rest & ((numerators < 0) != (below < 0)))
