@@ -54,9 +54,15 @@ def test_a_resource_that_a_node_does_not_offer_has_no_weight_there() -> None:
     assert scores(most_allocated, demanded, *places) == [(50 + 3 * 10) // 4, 50, 0]
 
 
-def test_silent_pods_on_a_node_count_as_100m_each() -> None:
-    running = [[{}], [{"cpu": 0}]]
-    assert scores(most_allocated, CPU_ONLY, Place({"cpu": 1000}, running=running)) == [10]
+@pytest.mark.parametrize(
+    ("resource", "offered"), [("cpu", 1000), ("memory", 2000 * 2**20), ("ephemeral-storage", 10)]
+)
+def test_silent_pods_on_a_node_count_where_they_could_crowd(resource: str, offered: int) -> None:
+    """A tenth of the cpu or the memory is used by one pod that asks for nothing."""
+    running = [[{}], [{"cpu": 0, "memory": 0}]]
+    used = 0 if resource == "ephemeral-storage" else 10
+    place = Place({resource: offered}, running=running)
+    assert scores(most_allocated, (Demand(resource, 1, 0),), place) == [used]
 
 
 def test_more_than_all_is_all() -> None:

@@ -15,7 +15,7 @@ from bayplan.state.pods import PodInfo, pod_info
 Amounts = Mapping[str, int]
 
 GPU, NIC, HUGE = "example.com/gpu", "other.io/nic", "hugepages-2Mi"
-RESOURCES = ("cpu", "memory", "ephemeral-storage", GPU, NIC, HUGE)
+RESOURCES: tuple[str, ...] = ("cpu", "memory", "ephemeral-storage", GPU, NIC, HUGE)
 #: What a container that names none counts as where it is scored.
 UNSET = {"cpu": 100, "memory": 200 * 1024 * 1024}
 
@@ -77,9 +77,12 @@ def lent(places: Sequence[Place]) -> NodeView:
 SMALL = st.integers(0, 6)
 #: Around the defaults of silent containers, and where float64 no longer holds 100 times as much.
 LARGE = st.sampled_from([0, 1, 99, 100, 250, 1000, 2**28, 2**28 + 1, 10**10, 2**46 - 1, 2**47 + 3])
+#: Of which the above are shares.
+ROOM = st.sampled_from([0, 1, 700, 1000, 4001, 2**29, 3 * 2**29, 10**10, 2**46, 2**47 + 3])
 
 
 def amounts(number: st.SearchStrategy[int]) -> st.SearchStrategy[dict[str, int]]:
+    """What a container asks for."""
     return st.dictionaries(st.sampled_from(RESOURCES), number, max_size=4)
 
 
@@ -88,8 +91,14 @@ def pods(number: st.SearchStrategy[int]) -> st.SearchStrategy[list[dict[str, int
     return st.lists(amounts(number), min_size=1, max_size=2)
 
 
-def clusters(number: st.SearchStrategy[int]) -> st.SearchStrategy[list[Place]]:
-    place = st.builds(Place, amounts(number), st.integers(0, 3), st.lists(pods(number), max_size=2))
+def clusters(
+    number: st.SearchStrategy[int], room: st.SearchStrategy[int]
+) -> st.SearchStrategy[list[Place]]:
+    """Nodes that offer ``room`` of some resources, or of all."""
+    some = st.fixed_dictionaries({}, optional=dict.fromkeys(RESOURCES, room))
+    whole = st.fixed_dictionaries(dict.fromkeys(RESOURCES, room))
+    running = st.lists(pods(number), max_size=2)
+    place = st.builds(Place, some | whole, st.integers(0, 3), running)
     return st.lists(place, min_size=1, max_size=6)
 
 

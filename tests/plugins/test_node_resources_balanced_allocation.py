@@ -22,6 +22,7 @@ from tests.plugins.resource_kit import (
     NIC,
     POSITIONS,
     RESOURCES,
+    ROOM,
     Amounts,
     Place,
     clusters,
@@ -69,10 +70,10 @@ def rule(resources: Sequence[str], containers: Sequence[Amounts], place: Place) 
 
 
 CHOSEN = st.lists(st.sampled_from(RESOURCES), min_size=1, max_size=5, unique=True)
-NUMBERS = LARGE | st.integers(1, 20)
+NUMBERS = LARGE | st.integers(1, 500)
 
 
-@given(CHOSEN, clusters(NUMBERS), pods(NUMBERS), POSITIONS, st.sampled_from([0, 500]))
+@given(CHOSEN, clusters(NUMBERS, ROOM), pods(NUMBERS), POSITIONS, st.sampled_from([0, 500]))
 def test_it_scores_all_nodes_as_the_rule_scores_each(
     resources: list[str],
     places: list[Place],
@@ -116,6 +117,13 @@ def test_it_says_what_the_pod_does_to_the_balance(
 ) -> None:
     nodes = lent([Place(EVEN, running=[[running]])])
     assert scored(PLUGIN, pod(containers=[asked]), nodes) == {"n0": score}
+
+
+def test_of_three_resources_the_deviation_counts_in_whole_percents() -> None:
+    """From 85.9 to 87.5: two whole percents up, not one and a half."""
+    plugin, room = balanced("cpu", "memory", "ephemeral-storage"), dict.fromkeys(RESOURCES, 1000)
+    nodes = lent([Place(room, running=[[{"cpu": 300}]])])
+    assert scored(plugin, pod(containers=[{"memory": 100}]), nodes) == {"n0": 76}
 
 
 def test_a_pod_that_asks_for_none_of_the_resources_is_passed_over() -> None:

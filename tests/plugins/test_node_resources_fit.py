@@ -22,6 +22,7 @@ from tests.plugins.resource_kit import (
     NIC,
     POSITIONS,
     RESOURCES,
+    ROOM,
     SMALL,
     UNSET,
     Amounts,
@@ -90,7 +91,7 @@ def verdicts(
     return {name: said for name, said in found.items() if said is not None}
 
 
-@given(clusters(SMALL), pods(SMALL), POSITIONS)
+@given(clusters(SMALL, SMALL), pods(SMALL), POSITIONS)
 def test_it_says_of_all_nodes_what_the_rule_says_of_each(
     places: list[Place], containers: list[dict[str, int]], positions: list[int]
 ) -> None:
@@ -100,7 +101,7 @@ def test_it_says_of_all_nodes_what_the_rule_says_of_each(
     assert refuses_alike_by_rows(PLUGIN, asking, nodes, chosen)
 
 
-@given(clusters(SMALL), pods(SMALL))
+@given(clusters(SMALL, SMALL), pods(SMALL))
 def test_ignored_resources_are_compared_by_nobody(
     places: list[Place], containers: list[dict[str, int]]
 ) -> None:
@@ -183,7 +184,7 @@ def mean(
 WEIGHTS = st.dictionaries(st.sampled_from(RESOURCES), st.integers(1, 5), min_size=1, max_size=4)
 
 
-@given(st.sampled_from(STRATEGIES[:2]), WEIGHTS, clusters(LARGE), pods(LARGE), POSITIONS)
+@given(st.sampled_from(STRATEGIES[:2]), WEIGHTS, clusters(LARGE, ROOM), pods(LARGE), POSITIONS)
 def test_it_scores_all_nodes_as_the_rule_scores_each(
     kind: str,
     weights: dict[str, int],
@@ -205,7 +206,7 @@ def test_it_scores_all_nodes_as_the_rule_scores_each(
 SHAPES = st.lists(st.tuples(st.integers(0, 100), st.integers(0, 10)), min_size=1, max_size=4)
 
 
-@given(SHAPES.map(lambda s: sorted(dict(s).items())), WEIGHTS, clusters(LARGE), pods(LARGE))
+@given(SHAPES.map(lambda s: sorted(dict(s).items())), WEIGHTS, clusters(LARGE, ROOM), pods(LARGE))
 def test_a_broken_line_scores_all_nodes_as_the_rule_scores_each(
     shape: list[tuple[int, int]],
     weights: dict[str, int],

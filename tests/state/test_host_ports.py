@@ -42,7 +42,6 @@ STEPS = st.lists(st.tuples(st.booleans(), st.integers(0, 3), PORTS), max_size=20
 def test_the_index_knows_who_is_in_the_way(
     steps: list[tuple[bool, int, HostPort]], wanted: HostPort
 ) -> None:
-    """Two pods that use one port of one node are two: the first to go leaves it taken."""
     index, used = HostPortIndex(), Counter[tuple[int, HostPort]]()
     for adding, row, port in steps:
         if adding:
@@ -56,6 +55,16 @@ def test_the_index_knows_who_is_in_the_way(
     assert sorted(index.conflicting_rows(wanted)) == expected
     for row in range(4):
         assert index.on_row(row) == {port for each, port in taken if each == row}
+
+
+def test_of_two_pods_with_one_port_the_first_to_go_leaves_it_taken() -> None:
+    index, port = HostPortIndex(), HostPort("0.0.0.0", "TCP", 80)
+    for _ in range(2):
+        index.add(0, port)
+    index.remove(0, port)
+    assert index.conflicting_rows(port) == [0]
+    index.remove(0, port)
+    assert index.conflicting_rows(port) == []
 
 
 # ---- what a pod binds ----------------------------------------------------------------------
