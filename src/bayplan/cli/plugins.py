@@ -3,15 +3,12 @@
 import click
 import msgspec
 import yaml
-from rich.console import Console
 from rich.table import Table
 
+from bayplan.cli.console import reader
 from bayplan.cli.problems import read_config, refusals
 from bayplan.engine.plugin_table import PluginRow, plugin_table
 from bayplan.plugins.registry import default_registry
-
-#: A line per plugin must be readable when it is piped, too.
-_WIDTH_MIN = 150
 
 
 @click.command("plugins")
@@ -27,14 +24,13 @@ def plugins_command(plugins: tuple[str, ...], config_path: str | None, output: s
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
         return
-    console = Console()
-    if console.width < _WIDTH_MIN and not console.is_terminal:
-        console = Console(width=_WIDTH_MIN)
-    console.print(_table(rows))
+    reader().print(_table(rows))
 
 
 def _table(rows: list[PluginRow]) -> Table:
     table = Table("plugin", "extension points", "args (defaults)", "woken by", "scope", "signed")
+    for column in table.columns:
+        column.overflow = "fold"
     table.show_lines = True
     for row in rows:
         if row.note:

@@ -10,6 +10,7 @@ import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from bayplan.cli.console import reader
 from bayplan.cli.problems import read_config, refusals
 from bayplan.journal import FileSink, Sink
 from bayplan.plugins.registry import default_registry
@@ -108,4 +109,4 @@ def _print(result: SimulationResult, output: str) -> None:
         sys.stdout.buffer.write(msgspec.json.encode(result) + b"\n")
         sys.stdout.buffer.flush()
     else:
-        Console().print(summary(result))
+        reader().print(summary(result))

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import click
-from rich.console import Console
 
+from bayplan.cli.console import reader
 from bayplan.cli.problems import fail, refusals
 from bayplan.sim.replay import node_verdict
 from bayplan.sim.run_folder import RunFolder
@@ -27,6 +27,6 @@ def why_command(pod: str, run_path: str, node: str | None, attempt: int | None) 
         if not story:
             fail(f"{run_path}: nothing was decided about {name}; {known_pods(name, records)}")
         if node is None:
-            Console().print(told(story))
+            reader().print(told(story))
             return
-        Console().print(told_node(node_verdict(folder, name, node, attempt)))
+        reader().print(told_node(node_verdict(folder, name, node, attempt)))

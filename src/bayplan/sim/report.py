@@ -1,5 +1,6 @@
 """The summary a person reads after a simulation."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
@@ -9,8 +10,11 @@ from rich.text import Text
 
 from bayplan.sim.result import SimulationResult, Usage
 
-#: So many pods are named per reason; the others are counted.
+#: So many pods are named per reason, and so many reasons told; the others are counted.
 EXAMPLES_MAX = 3
+GROUPS_MAX = 12
+#: A count of nodes, not a digit inside a name.
+_NUMBER = re.compile(r"(0/)?(?<![\w.-])\d+(?![\w.-])")
 _BYTES = frozenset(("memory", "ephemeral-storage"))
 
 
@@ -41,19 +45,33 @@ def _what(result: SimulationResult) -> Iterator[str]:
 
 
 def _why_not(result: SimulationResult) -> Table:
-    """Pending pods grouped by the scheduler's sentence, the largest group first."""
+    """Pending pods grouped by what the scheduler says of them, the largest groups first.
+
+    Sentences that differ in their counts only are one group, told by its first pod's sentence.
+    """
     groups: dict[str, list[str]] = defaultdict(list)
-    for name, message in result.unschedulable.items():
-        groups[message or "not tried yet"].append(name)
-    table = Table("pods", "why they wait", "for example", title_justify="left", show_lines=True)
+    for name in sorted(result.unschedulable):
+        groups[_kind_of(result.unschedulable[name])].append(name)
+    ordered = sorted(groups.values(), key=lambda names: (-len(names), names[0]))
+    table = Table("pods", "why they wait", "for example", show_lines=True)
     table.columns[0].justify = "right"
-    for message, names in sorted(groups.items(), key=lambda g: (-len(g[1]), g[0])):
+    for names in ordered[:GROUPS_MAX]:
+        message = result.unschedulable[names[0]] or "not tried yet"
         table.add_row(f"{len(names):,}", message, _examples(names))
+    rest = ordered[GROUPS_MAX:]
+    if rest:
+        count = sum(map(len, rest))
+        table.add_row(f"{count:,}", f"{len(rest):,} further reasons", _examples(rest[0]))
     return table
 
 
+def _kind_of(message: str) -> str:
+    """A sentence without its counts; reasons, which are sorted with them, are sorted anew."""
+    return ", ".join(sorted(part.strip(" .") for part in _NUMBER.sub("", message).split(",")))
+
+
 def _examples(names: list[str]) -> str:
-    shown = ", ".join(sorted(names)[:EXAMPLES_MAX])
+    shown = ", ".join(names[:EXAMPLES_MAX])
     return shown if len(names) <= EXAMPLES_MAX else f"{shown}, …"
 
 

@@ -84,7 +84,9 @@ def score_table(scores: Sequence[NodeScore]) -> Table:
     """Nodes by plugins: weighted score, and raw → normalised where they differ."""
     plugins = [score.plugin for score in scores[0].plugins]
     table = Table("node", "total", *plugins)
+    table.columns[0].overflow = "fold"
     for column in table.columns[1:]:
+        column.overflow = "fold"
         column.justify = "right"
     for row in scores:
         cells = [_cell(s.raw, s.normalized, s.weighted) for s in row.plugins]
