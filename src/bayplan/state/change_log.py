@@ -2,17 +2,24 @@
 
 A reader remembers the generation it has seen and asks for the rows changed since in the facets it
 reads. One that is older than the log compares per-row generations instead and gets a superset.
-Generations never go back: undoing a trial is one more change of its rows.
+Generations never go back: undoing a trial is one more change of its rows. Each change is the next
+generation, so its entry stands at (generation - 1) modulo the log's length.
 """
 
-from collections import deque
 from enum import IntFlag
 
 import numpy as np
+import numpy.typing as npt
 
 from bayplan.state.columns import Column, Rows
 
 LOG_LENGTH_MAX = 1 << 16
+
+#: In place of a row: what changed is a number that every row's answer may follow from.
+ALL_ROWS = -1
+
+#: So many entries are looked at one by one faster than as arrays.
+_FEW_ENTRIES = 16
 
 
 class Facet(IntFlag):
@@ -23,6 +30,7 @@ class Facet(IntFlag):
     LABELS = 4
     TAINTS = 8
     PORTS = 16
+    #: What images the node holds, and how many nodes (of how many) hold them, too.
     IMAGES = 32
     #: Which pods are here, with what labels and affinity terms.
     PODS = 64
@@ -44,26 +52,63 @@ class ChangeLog:
     def __init__(self, row_generations: Column, length_max: int = LOG_LENGTH_MAX) -> None:
         self.generation = 0
         self._row_generations = row_generations
-        self._entries: deque[tuple[int, int, int]] = deque(maxlen=length_max)
+        self._all_rows_generation = 0
+        self._length_max = length_max
+        # Zeroed memory is not touched, and so not taken, before it is written.
+        self._rows: npt.NDArray[np.int32] = np.zeros(length_max, np.int32)
+        self._facets: npt.NDArray[np.int32] = np.zeros(length_max, np.int32)
 
     def note(self, row: int, facets: int) -> None:
+        """One more change; ``row`` may be ALL_ROWS."""
+        place = self.generation % self._length_max
         self.generation += 1
-        self._row_generations.values[row] = self.generation
-        self._entries.append((self.generation, row, facets))
+        self._rows[place] = row
+        self._facets[place] = facets
+        if row >= 0:
+            self._row_generations.values[row] = self.generation
+        else:
+            self._all_rows_generation = self.generation
 
     def rows_since(self, generation: int, facets: int) -> Rows:
-        """Rows changed after ``generation`` in one of ``facets``, ascending."""
-        if generation >= self.generation:
+        """Rows changed after ``generation`` in one of ``facets``, ascending.
+
+        Exact as far back as the log reaches; beyond, and where every row changed, freed rows and
+        rows changed in other facets may be among them.
+        """
+        count = self.generation - generation
+        if count <= 0:
             return _NO_ROWS
-        if generation + 1 < self._entries[0][0]:
-            return np.flatnonzero(self._row_generations.values > generation)
-        rows: set[int] = set()
-        for at, row, changed in reversed(self._entries):
-            if at <= generation:
-                break
-            if changed & facets:
-                rows.add(row)
-        return np.array(sorted(rows), np.intp)
+        if count > self._length_max:
+            return self._rows_late(generation)
+        rows, changed = self._newest(count)
+        # A plain integer: arithmetic with flags is slow.
+        wanted = int(facets)
+        if count <= _FEW_ENTRIES:
+            pairs = zip(rows.tolist(), changed.tolist(), strict=True)
+            few = sorted({row for row, bits in pairs if bits & wanted})
+            return self._rows_ever_used() if few[:1] == [ALL_ROWS] else np.array(few, np.intp)
+        found = rows[(changed & wanted) != 0]
+        if len(found) and found.min() == ALL_ROWS:
+            return self._rows_ever_used()
+        marked = np.zeros(len(self._row_generations.values), np.bool_)
+        marked[found] = True
+        return np.flatnonzero(marked)
+
+    def _newest(self, count: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """(row, facets) of the last ``count`` changes."""
+        end = (self.generation - 1) % self._length_max + 1
+        if count <= end:
+            return self._rows[end - count : end], self._facets[end - count : end]
+        places = np.arange(end - count, end)  # negative ones stand at the end
+        return self._rows[places], self._facets[places]
+
+    def _rows_late(self, generation: int) -> Rows:
+        if self._all_rows_generation > generation:
+            return self._rows_ever_used()
+        return np.flatnonzero(self._row_generations.values > max(generation, 0))
+
+    def _rows_ever_used(self) -> Rows:
+        return np.flatnonzero(self._row_generations.values)
 
 
 _NO_ROWS: Rows = np.empty(0, np.intp)

@@ -1,0 +1,80 @@
+"""The log of changed rows, against a list that forgets nothing."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.state.change_log import ALL_FACETS, ALL_ROWS, ChangeLog, Facet
+from bayplan.state.columns import Column
+
+ROW_COUNT = 6
+FACETS = [Facet.REQUESTED | Facet.PODS, Facet.LABELS, Facet.IMAGES, ALL_FACETS]
+
+ROWS = st.integers(ALL_ROWS, ROW_COUNT - 1)
+CHANGES = st.lists(st.tuples(ROWS, st.sampled_from(FACETS)), max_size=80)
+
+
+def log_of(changes: list[tuple[int, Facet]], length_max: int) -> ChangeLog:
+    log = ChangeLog(Column(ROW_COUNT + 2, np.int64), length_max)
+    for row, facets in changes:
+        log.note(row, facets)
+    return log
+
+
+def rows_changed(changes: list[tuple[int, Facet]], since: int, wanted: Facet) -> set[int]:
+    ever = {row for row, _ in changes if row != ALL_ROWS}
+    found = {row for row, facets in changes[since:] if facets & wanted}
+    return ever if ALL_ROWS in found else found
+
+
+@given(changes=CHANGES, since=st.integers(0, 80), wanted=st.sampled_from(FACETS))
+def test_what_the_log_holds_it_tells_exactly(
+    changes: list[tuple[int, Facet]], since: int, wanted: Facet
+) -> None:
+    log = log_of(changes, length_max=100)
+    assert log.rows_since(since, wanted).tolist() == sorted(rows_changed(changes, since, wanted))
+
+
+@given(
+    changes=CHANGES,
+    since=st.integers(-1, 80),
+    wanted=st.sampled_from(FACETS),
+    length_max=st.sampled_from([1, 7, 20, 40]),
+)
+def test_a_reader_that_is_older_than_the_log_misses_nothing(
+    changes: list[tuple[int, Facet]], since: int, wanted: Facet, length_max: int
+) -> None:
+    log = log_of(changes, length_max)
+    told = log.rows_since(since, wanted).tolist()
+    assert told == sorted(set(told))
+    expected = rows_changed(changes, max(since, 0), wanted)
+    if len(changes) - since <= length_max:
+        assert set(told) == expected
+    else:
+        assert expected <= set(told) <= {row for row, _ in changes}
+
+
+def test_each_change_is_a_generation() -> None:
+    log = log_of([(0, Facet.LABELS), (0, Facet.LABELS), (ALL_ROWS, Facet.IMAGES)], 10)
+    assert log.generation == 3
+
+
+def test_nothing_changed_since_now_or_later() -> None:
+    log = log_of([(3, Facet.LABELS)], 10)
+    assert not len(log.rows_since(1, ALL_FACETS))
+    assert not len(log.rows_since(5, ALL_FACETS))
+
+
+def test_a_change_of_all_rows_is_no_change_of_any_rows_own_generation() -> None:
+    generations = Column(3, np.int64)
+    log = ChangeLog(generations, 10)
+    log.note(1, Facet.LABELS)
+    log.note(ALL_ROWS, Facet.IMAGES)
+    assert generations.values.tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize("length_max", [1, 100], ids=["older than the log", "within the log"])
+def test_rows_never_used_did_not_change(length_max: int) -> None:
+    log = log_of([(2, ALL_FACETS), (ALL_ROWS, Facet.IMAGES)], length_max)
+    assert log.rows_since(0, Facet.IMAGES).tolist() == [2]

@@ -1,0 +1,44 @@
+"""Columns and vocabularies."""
+
+import numpy as np
+import pytest
+
+from bayplan.state.columns import Column, Vocabulary
+
+
+def test_a_lent_column_is_the_same_memory_and_refuses_to_be_written() -> None:
+    column = Column(2, np.int64)
+    column.values[1] = 7
+    assert column.lent.tolist() == [0, 7]
+    with pytest.raises(ValueError, match="read-only"):
+        column.lent[0] = 1
+
+
+def test_a_column_that_grows_keeps_its_values_and_is_empty_beyond() -> None:
+    column = Column(2, np.int32, empty=-1)
+    column.values[:] = (5, 6)
+    column.grow(4)
+    assert column.lent.tolist() == [5, 6, -1, -1]
+    assert column.lent.dtype == np.int32
+
+
+def test_a_column_that_grew_lends_its_new_memory() -> None:
+    column = Column(1, np.int64)
+    before = column.lent
+    column.grow(2)
+    column.values[0] = 9
+    assert (before.tolist(), column.lent.tolist()) == ([0], [9, 0])
+
+
+def test_clearing_a_row_makes_it_empty() -> None:
+    column = Column(2, np.int32, empty=-1)
+    column.values[:] = (5, 6)
+    column.clear(0)
+    assert column.values.tolist() == [-1, 6]
+
+
+def test_a_vocabulary_numbers_values_in_order_of_appearance_and_for_good() -> None:
+    words: Vocabulary[str] = Vocabulary()
+    assert [words.intern(word) for word in ("b", "a", "b")] == [0, 1, 0]
+    assert (words.values, len(words)) == (["b", "a"], 2)
+    assert (words.find("a"), words.find("c")) == (1, None)
