@@ -19,8 +19,8 @@ from bayplan.state.columns import Column, Int32s, Int64s, Mask, Rows
 from bayplan.state.host_ports import HostPort
 from bayplan.state.images import ImageState
 from bayplan.state.node_table import NodeTable
-from bayplan.state.placed_terms import PlacedTerm, TermKind
-from bayplan.state.pods import PodInfo
+from bayplan.state.placed_terms import PlacedTerm, TermKind, TermsAbout
+from bayplan.state.pods import PodInfo, PodShape
 from bayplan.state.selector_counts import PodSet
 
 
@@ -60,8 +60,9 @@ class NodeView:
         chosen = np.asarray(positions)
         if chosen.dtype == np.bool_:
             chosen = np.flatnonzero(chosen)
-        rows = chosen if self._rows is None else self._rows[chosen]
-        return NodeView(self._open(), self._loan, rows.astype(np.intp, copy=False))
+        chosen = chosen.astype(np.intp, copy=False)  # an empty list arrives as floats
+        rows = chosen if self._rows is None else self._rows.take(chosen)
+        return NodeView(self._open(), self._loan, rows)
 
     def all(self) -> "NodeView":
         """All nodes of the cluster, whatever this view selects."""
@@ -71,7 +72,10 @@ class NodeView:
     @property
     def rows(self) -> Rows:
         """intp[nodes]: the row of each node; stable from a node's add to its delete."""
-        return np.arange(self._size) if self._rows is None else self._rows
+        self._open()
+        rows = np.arange(self._size) if self._rows is None else self._rows.view()
+        rows.flags.writeable = False
+        return rows
 
     def position(self, name: str) -> int | None:
         """Where in this view a node stands."""
@@ -86,10 +90,10 @@ class NodeView:
     def positions(self, names: Sequence[str]) -> Rows:
         """Where these nodes stand in this view, ascending; names it does not hold are left out."""
         table = self._open()
-        rows = [table.row_of[n] for n in names if n in table.row_of]
+        rows = {table.row_of[n] for n in names if n in table.row_of}
         if self._rows is None:
             return np.array(sorted(r for r in rows if table.nodes[r] is not None), np.intp)
-        return np.flatnonzero(np.isin(self._rows, rows))
+        return np.flatnonzero(np.isin(self._rows, list(rows)))
 
     def mask_of_rows(self, rows: Sequence[int] | Rows) -> Mask:
         """bool[nodes]: true for nodes on these rows of the table."""
@@ -219,12 +223,20 @@ class NodeView:
         return self._open().selector_counts.counter(pods).total
 
     def placed_terms(self, kind: TermKind) -> list[PlacedTerm]:
-        """Distinct affinity terms of placed pods; see `term_weights`."""
+        """Distinct affinity terms of placed pods; see `pods_with_term`."""
         return self._open().placed_terms.of(kind)
+
+    def terms_about(self, kind: TermKind, shape: PodShape) -> TermsAbout:
+        """Those of them that mean pods of this shape: found through an index, and remembered."""
+        return self._open().placed_terms.about(kind, shape)
+
+    def pods_with_term(self, placed: PlacedTerm) -> Int32s:
+        """int32[nodes]: how many placed pods hold this term."""
+        return self._lend(self._open().placed_terms.pods(placed))
 
     def term_weights(self, placed: PlacedTerm) -> Int64s:
         """int64[nodes]: weight x pods that hold this term."""
-        return self._lend(placed.column)
+        return np.multiply(self.pods_with_term(placed), placed.weight, dtype=np.int64)
 
     def pods_with_affinity(self) -> Int32s:
         """int32[nodes]: pods with any (anti-)affinity term."""
@@ -288,7 +300,7 @@ class NodeView:
     def _lend(self, column: Column) -> npt.NDArray[Any]:
         if self._rows is None:
             return column.lent[: self._size]
-        found = column.values[self._rows]
+        found = column.values.take(self._rows)
         found.flags.writeable = False
         return found
 
@@ -321,6 +333,10 @@ class NodeInfo:
     @property
     def labels(self) -> Mapping[str, str]:
         return self._open().labels[self._row] or {}
+
+    def label_id(self, key: str) -> int:
+        """The id of this label's value, -1 where absent; see NodeView.label_ids."""
+        return int(self._open().label_column(key).ids.values[self._row])
 
     @property
     def annotations(self) -> Mapping[str, str]:

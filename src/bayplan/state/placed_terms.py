@@ -1,18 +1,31 @@
 """Affinity terms of placed pods, interned: for each distinct term, how many pods per row hold it.
 
 InterPodAffinity asks what the pods already there want of the pod that comes. Pods of one workload
-share their terms, so the question is put once per distinct term, not once per pod.
+share their terms, so the question is put once per distinct term, not once per pod; and only to
+those terms that an index by namespace and one key=value finds for the pod's labels. Which terms
+mean pods of some labels is remembered until a term of that kind first appears or finally leaves.
+
+A term's pods are kept by row; the column over all rows is made when a cycle asks for it, follows
+every placement from then on, and leaves when many others were asked for since.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
+from weakref import WeakValueDictionary
 
 import numpy as np
 
 from bayplan.api.affinity import AffinityTerm
 from bayplan.state.columns import Column
-from bayplan.state.pods import PodInfo
+from bayplan.state.pods import PodInfo, PodShape
+
+#: Columns kept; each is an int32 per row.
+COLUMNS_MAX = 512
+
+#: Pods of so many different labels are remembered for each kind of terms.
+_REMEMBERED_MAX = 4096
 
 
 class TermKind(Enum):
@@ -22,72 +35,204 @@ class TermKind(Enum):
     PREFERRED_ANTI_AFFINITY = "preferredAntiAffinity"
 
 
-@dataclass(slots=True, eq=False)
-class PlacedTerm:
-    """One distinct term: on how many placed pods of each row it is, weights added up.
+@dataclass(slots=True, weakref_slot=True, eq=False)
+class TermKey:
+    """One distinct (kind, term, weight). There is only one object for it: it hashes by identity."""
 
-    A required term weighs 1; ``column`` is int64[all rows] of weight x pods.
-    """
-
+    kind: TermKind
     term: AffinityTerm
     weight: int
-    column: Column
+
+
+@dataclass(slots=True, eq=False)
+class PlacedTerm:
+    """One distinct term and the pods that hold it. A required term weighs 1."""
+
+    kind: TermKind
+    term: AffinityTerm
+    weight: int
     pod_count: int = 0
+    #: Row → pods there; a pod that states a term twice counts twice.
+    rows: dict[int, int] = field(default_factory=dict[int, int])
+    #: The same over all rows, int32; None while nobody asks for it.
+    column: Column | None = None
 
 
-_Key = tuple[AffinityTerm, int]
+@dataclass(frozen=True, slots=True)
+class TermsAbout:
+    """The placed terms of one kind that mean pods of some namespace and labels."""
+
+    certain: tuple[PlacedTerm, ...] = ()
+    #: These only where their namespace selector matches the labels of the pod's namespace.
+    conditional: tuple[PlacedTerm, ...] = ()
+
+
+_NO_TERMS = TermsAbout()
+
+#: Where a term stands in the index.
+_Place = tuple[str | None, tuple[str, str] | None]
+#: What a term may look at: namespace and labels of a pod.
+_Looks = tuple[str, frozenset[tuple[str, str]]]
 
 
 class PlacedTerms:
     """The distinct terms of all placed pods, by kind."""
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, columns_max: int = COLUMNS_MAX) -> None:
         self._capacity = capacity
-        self._terms: dict[TermKind, dict[_Key, PlacedTerm]] = {kind: {} for kind in TermKind}
+        self._columns_max = columns_max
+        self._indexes = {kind: _TermIndex() for kind in TermKind}
+        self._with_column: OrderedDict[PlacedTerm, None] = OrderedDict()
         #: int32 per row: pods with any (anti-)affinity term; with a required anti-affinity term.
         self.with_affinity = Column(capacity, np.int32)
         self.with_required_anti_affinity = Column(capacity, np.int32)
 
+    # ---- asking ---------------------------------------------------------------------------
+
     def of(self, kind: TermKind) -> list[PlacedTerm]:
-        return list(self._terms[kind].values())
+        return list(self._indexes[kind].terms.values())
+
+    def about(self, kind: TermKind, shape: PodShape) -> TermsAbout:
+        index = self._indexes[kind]
+        return index.about(shape) if index.terms else _NO_TERMS
+
+    def pods(self, placed: PlacedTerm) -> Column:
+        """int32[all rows]: how many pods hold the term."""
+        column = placed.column
+        if column is None:
+            column = placed.column = Column(self._capacity, np.int32)
+            for row, count in placed.rows.items():
+                column.values[row] = count
+            self._with_column[placed] = None
+            if len(self._with_column) > self._columns_max:
+                self._with_column.popitem(last=False)[0].column = None
+        else:
+            self._with_column.move_to_end(placed)
+        return column
+
+    # ---- following placements -------------------------------------------------------------
 
     def add(self, row: int, pod: PodInfo) -> None:
-        self._change(row, pod, 1)
+        """Count a pod with terms."""
+        self._change(row, pod.shape, 1)
 
     def remove(self, row: int, pod: PodInfo) -> None:
-        self._change(row, pod, -1)
+        self._change(row, pod.shape, -1)
 
     def grow(self, capacity: int) -> None:
         self._capacity = capacity
         self.with_affinity.grow(capacity)
         self.with_required_anti_affinity.grow(capacity)
-        for terms in self._terms.values():
-            for placed in terms.values():
-                placed.column.grow(capacity)
+        for placed in self._with_column:
+            assert placed.column is not None
+            placed.column.grow(capacity)
 
-    def _change(self, row: int, pod: PodInfo, step: int) -> None:
+    def _change(self, row: int, shape: PodShape, step: int) -> None:
         self.with_affinity.values[row] += step
-        if pod.shape.anti_affinity.required:
+        if shape.anti_affinity.required:
             self.with_required_anti_affinity.values[row] += step
-        for kind, term, weight in _terms_of(pod):
-            terms = self._terms[kind]
-            placed = terms.get((term, weight))
-            if placed is None:
-                placed = PlacedTerm(term, weight, Column(self._capacity, np.int64))
-                terms[(term, weight)] = placed
-            placed.column.values[row] += step * weight
+        for key in shape.once("placed_terms.keys", _keys_of):
+            index = self._indexes[key.kind]
+            placed = index.terms.get(key) or index.enter(key)
+            count = placed.rows.get(row, 0) + step
+            if count:
+                placed.rows[row] = count
+            else:
+                del placed.rows[row]
             placed.pod_count += step
-            if placed.pod_count == 0:
-                del terms[(term, weight)]
+            if placed.column is not None:
+                placed.column.values[row] = count
+            if not placed.pod_count:
+                index.leave(key)
+                self._with_column.pop(placed, None)
 
 
-def _terms_of(pod: PodInfo) -> Iterator[tuple[TermKind, AffinityTerm, int]]:
-    affinity, anti_affinity = pod.shape.affinity, pod.shape.anti_affinity
-    for term in affinity.required:
+class _TermIndex:
+    """The terms of one kind, found by what a pod must carry to be meant."""
+
+    def __init__(self) -> None:
+        self.terms: dict[TermKey, PlacedTerm] = {}
+        self._places: dict[_Place, dict[PlacedTerm, None]] = {}
+        # Emptied whenever a term appears or leaves.
+        self._about: dict[_Looks, TermsAbout] = {}
+
+    def enter(self, key: TermKey) -> PlacedTerm:
+        placed = self.terms[key] = PlacedTerm(key.kind, key.term, key.weight)
+        for place in _places_of(key.term):
+            self._places.setdefault(place, {})[placed] = None
+        self._about.clear()
+        return placed
+
+    def leave(self, key: TermKey) -> None:
+        placed = self.terms.pop(key)
+        for place in _places_of(key.term):
+            del self._places[place][placed]
+            if not self._places[place]:
+                del self._places[place]
+        self._about.clear()
+
+    def about(self, shape: PodShape) -> TermsAbout:
+        looks = shape.once("placed_terms.looks", _looks_of)
+        found = self._about.get(looks)
+        if found is None:
+            if len(self._about) >= _REMEMBERED_MAX:
+                self._about.clear()
+            found = self._about[looks] = self._matching(shape.namespace, shape.labels)
+        return found
+
+    def _matching(self, namespace: str, labels: Mapping[str, str]) -> TermsAbout:
+        certain: list[PlacedTerm] = []
+        conditional: list[PlacedTerm] = []
+        for placed in self._candidates(namespace, labels):
+            term = placed.term
+            if not term.selector.matches(labels):
+                continue
+            if namespace in term.namespaces or term.namespace_selector.is_everything:
+                certain.append(placed)
+            elif not term.namespace_selector.nothing:
+                conditional.append(placed)
+        return TermsAbout(tuple(certain), tuple(conditional))
+
+    def _candidates(self, namespace: str, labels: Mapping[str, str]) -> Iterator[PlacedTerm]:
+        for pair in (None, *labels.items()):
+            yield from self._places.get((namespace, pair), ())
+            yield from self._places.get((None, pair), ())
+
+
+def _looks_of(shape: PodShape) -> _Looks:
+    return shape.namespace, frozenset(shape.labels.items())
+
+
+def _places_of(term: AffinityTerm) -> Iterator[_Place]:
+    """Where a term stands in the index: namespace None where labels of namespaces decide."""
+    pair = term.selector.equality()
+    if term.namespace_selector.nothing:
+        for namespace in term.namespaces:
+            yield namespace, pair
+    else:
+        yield None, pair
+
+
+_keys: WeakValueDictionary[tuple[TermKind, AffinityTerm, int], TermKey] = WeakValueDictionary()
+
+
+def _keys_of(shape: PodShape) -> tuple[TermKey, ...]:
+    return tuple(_interned(*stated) for stated in _stated(shape))
+
+
+def _interned(kind: TermKind, term: AffinityTerm, weight: int) -> TermKey:
+    found = _keys.get((kind, term, weight))
+    if found is None:
+        found = _keys[(kind, term, weight)] = TermKey(kind, term, weight)
+    return found
+
+
+def _stated(shape: PodShape) -> Iterator[tuple[TermKind, AffinityTerm, int]]:
+    for term in shape.affinity.required:
         yield TermKind.REQUIRED_AFFINITY, term, 1
-    for term in anti_affinity.required:
+    for term in shape.anti_affinity.required:
         yield TermKind.REQUIRED_ANTI_AFFINITY, term, 1
-    for weighted in affinity.preferred:
+    for weighted in shape.affinity.preferred:
         yield TermKind.PREFERRED_AFFINITY, weighted.term, weighted.weight
-    for weighted in anti_affinity.preferred:
+    for weighted in shape.anti_affinity.preferred:
         yield TermKind.PREFERRED_ANTI_AFFINITY, weighted.term, weighted.weight

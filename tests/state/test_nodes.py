@@ -1,0 +1,302 @@
+"""NodeView and NodeInfo. Rows F-038 to F-041 and F-043 of the checklist, as far as state goes."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.api.objects import HOSTNAME_LABEL, ZONE_LABEL, NodeSelectorTerm
+from bayplan.api.selectors import EVERYTHING, NodeTerm, Requirement, map_selector, node_term
+from bayplan.state.cache import Cache
+from bayplan.state.change_log import Facet
+from bayplan.state.host_ports import HostPort
+from bayplan.state.nodes import LoanEnded, NodeView
+from bayplan.state.placed_terms import TermKind
+from bayplan.state.pods import PodInfo
+from bayplan.state.selector_counts import PodSet
+from tests.state.making import PREFERRED, REQUIRED, node, pod, term, weighted
+
+WEB = {"app": "web"}
+ALL_PODS = PodSet(None, EVERYTHING)
+
+
+def cache_of(*names: str, pods: tuple[PodInfo, ...] = ()) -> Cache:
+    cache = Cache()
+    for name in names:
+        cache.add_node(node(name, zone=f"zone-{name}"))
+    for each in pods:
+        cache.add_pod(each)
+    return cache
+
+
+def view_of(*names: str, pods: tuple[PodInfo, ...] = ()) -> NodeView:
+    return cache_of(*names, pods=pods).lend().nodes
+
+
+def holed_view(*names: str, hole: int, pods: tuple[PodInfo, ...] = ()) -> NodeView:
+    """The same nodes with an unused row before position ``hole``."""
+    cache = Cache()
+    for index, name in enumerate(names):
+        if index == hole:
+            cache.add_node(node("gone"))
+        cache.add_node(node(name, zone=f"zone-{name}"))
+    for each in pods:
+        cache.add_pod(each)
+    cache.remove_node("gone")
+    return cache.lend().nodes
+
+
+# ---- selecting ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("view", [view_of("a", "b", "c"), holed_view("a", "b", "c", hole=1)])
+@pytest.mark.parametrize(
+    ("positions", "names"),
+    [
+        pytest.param([2, 0], ["c", "a"], id="positions in any order"),
+        pytest.param([], [], id="an empty list"),
+        pytest.param(np.array([1]), ["b"], id="an array"),
+        pytest.param(np.array([True, False, True]), ["a", "c"], id="a mask"),
+        pytest.param(np.zeros(3, np.bool_), [], id="a mask of nothing"),
+    ],
+)
+def test_take_selects_by_position(
+    view: NodeView, positions: "np.ndarray | list[int]", names: list[str]
+) -> None:
+    taken = view.take(positions)
+    assert (len(taken), taken.names()) == (len(names), names)
+    assert taken.allocatable("cpu").tolist() == [8000] * len(names)
+    assert [info.name for info in taken.infos()] == names
+
+
+def test_a_view_can_be_selected_again_and_all_brings_everything_back() -> None:
+    view = holed_view("a", "b", "c", "d", hole=2)
+    again = view.take([3, 1, 0]).take([2, 0])
+    assert again.names() == ["a", "d"]
+    assert again.all().names() == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("view", [view_of("a", "b", "c"), holed_view("a", "b", "c", hole=0)])
+def test_nodes_are_found_by_name(view: NodeView) -> None:
+    assert [view.position(name) for name in ("a", "c", "ghost", "gone")] == [0, 2, None, None]
+    assert view.positions(["c", "ghost", "a", "c", "gone"]).tolist() == [0, 2]
+    assert view.take([2, 1]).position("c") == 0
+    assert view.take([2, 1]).position("a") is None
+    assert view.take([2, 1]).positions(["a", "b"]).tolist() == [1]
+
+
+def test_a_name_that_only_pods_hold_is_no_node() -> None:
+    view = view_of("a", pods=(pod("p", "ghost"),))
+    assert view.names() == ["a"]
+    assert (view.position("ghost"), view.positions(["ghost", "a"]).tolist()) == (None, [0])
+    assert view.matching_pods(ALL_PODS).tolist() == [0]
+
+
+def test_rows_mark_positions() -> None:
+    view = holed_view("a", "b", "c", hole=1)
+    rows = view.rows
+    assert view.mask_of_rows([int(rows[1]), int(rows[2])]).tolist() == [False, True, True]
+    assert view.take([2]).mask_of_rows(rows).tolist() == [True]
+    assert view.mask_of_rows([]).tolist() == [False] * 3
+
+
+def test_the_order_of_draws_is_the_same_through_holes_and_selections() -> None:
+    names = ["a", "b", "c", "d", "e"]
+    full, holed = view_of(*names), holed_view(*names, hole=3)
+    order = [full.name(position) for position in full.draw_order()]
+    assert [holed.name(position) for position in holed.draw_order()] == order
+    some = holed.take([4, 0, 2])
+    drawn = [some.name(position) for position in some.draw_order()]
+    assert drawn == [name for name in order if name in ("e", "a", "c")]
+
+
+# ---- columns are read-only and on loan ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("view", [view_of("a", "b"), holed_view("a", "b", hole=1)])
+def test_no_column_can_be_written(view: NodeView) -> None:
+    columns = (
+        view.allocatable("cpu"),
+        view.label_ids(ZONE_LABEL),
+        view.taint_set_ids(),
+        view.matching_pods(ALL_PODS),
+        view.rows,
+        view.take([1, 0]).rows,
+        view.derived("k", Facet.REQUESTED, np.int64, lambda nodes: nodes.requested("cpu")),
+    )
+    for column in columns:
+        with pytest.raises(ValueError, match="read-only"):
+            column[0] = 1
+
+
+def test_a_view_outlives_its_loan_in_vain() -> None:
+    snapshot = cache_of("a").lend()
+    view, info = snapshot.nodes, snapshot.node("a")
+    snapshot.end()
+    questions = (
+        lambda: view.allocatable("cpu"),
+        lambda: view.take([0]),
+        view.names,
+        lambda: view.rows,
+        lambda: view.matching_pods(ALL_PODS),
+        lambda: view.cluster_node_count,
+        lambda: info.name,
+        lambda: info.pods,
+    )
+    for question in questions:
+        with pytest.raises(LoanEnded):
+            question()
+
+
+# ---- labels and terms --------------------------------------------------------------------------
+
+
+def test_label_ids_lead_to_values_and_are_negative_where_absent() -> None:
+    cache = cache_of("a", "b")
+    cache.add_node(node("c", labels={"rack": "r1"}))
+    view = cache.lend().nodes
+    ids = view.label_ids("rack").tolist()
+    assert ids[:2] == [-1, -1]
+    assert view.label_values("rack")[ids[2]] == "r1"
+    assert [info.label_id("rack") for info in view.infos()] == ids
+
+
+def test_a_term_is_matched_by_labels_and_by_name() -> None:
+    view = view_of("a", "b", "c")
+    labels = (Requirement(ZONE_LABEL, "In", ("zone-a", "zone-b")),)
+    names = (Requirement("metadata.name", "NotIn", ("a",)),)
+    assert view.matching_term(NodeTerm(labels, names)).tolist() == [False, True, False]
+    assert view.matching_term(NodeTerm((), names)).tolist() == [False, True, True]
+    assert not view.matching_term(node_term(NodeSelectorTerm())).any()
+    assert not view.matching_term(NodeTerm(error="bad")).any()
+
+
+# ---- pods --------------------------------------------------------------------------------------
+
+
+def test_pods_of_a_set_are_counted_per_node_and_over_the_cluster() -> None:
+    pods = (pod("p", "a", labels=WEB), pod("q", "b", labels=WEB), pod("r", "b"))
+    view = view_of("a", "b", pods=pods)
+    web = PodSet(frozenset(("default",)), map_selector(WEB))
+    assert view.matching_pods(web).tolist() == [1, 1]
+    assert view.take([1]).matching_pods(ALL_PODS).tolist() == [2]
+    assert view.take([1]).total_matching_pods(web) == 2
+
+
+def test_terms_of_placed_pods_are_counted_per_node() -> None:
+    affinity = {"podAffinity": {PREFERRED: [weighted(5, term(WEB))]}}
+    pods = (pod("p", "a", affinity=affinity), pod("q", "a", affinity=affinity), pod("r", "b"))
+    view = holed_view("a", "b", hole=1, pods=pods)
+    (placed,) = view.placed_terms(TermKind.PREFERRED_AFFINITY)
+    assert view.pods_with_term(placed).tolist() == [2, 0]
+    assert view.term_weights(placed).tolist() == [10, 0]
+    assert view.pods_with_affinity().tolist() == [2, 0]
+    assert view.pods_with_required_anti_affinity().tolist() == [0, 0]
+    (about,) = view.terms_about(TermKind.PREFERRED_AFFINITY, pod(labels=WEB).shape).certain
+    assert about is placed
+    assert view.terms_about(TermKind.PREFERRED_AFFINITY, pod().shape).certain == ()
+
+
+@given(
+    held=st.lists(st.tuples(st.sampled_from(["", "10.0.0.1", "0.0.0.0"]), st.booleans())),
+    asked=st.sampled_from(["0.0.0.0", "10.0.0.1", "10.0.0.2"]),
+)
+def test_a_host_port_conflicts_with_equal_and_with_all_addresses(
+    held: list[tuple[str, bool]], asked: str
+) -> None:
+    """F-039: an empty address is 0.0.0.0, an empty protocol TCP, a port of 0 is none."""
+    pods = tuple(
+        pod(f"p{index}", "a", ports=[{"hostIP": ip, "hostPort": 80, "protocol": "UDP" * udp}])
+        for index, (ip, udp) in enumerate(held)
+    )
+    view = view_of("a", "b", pods=(*pods, pod("none", "b", ports=[{"hostPort": 0}])))
+    everywhere = ("", "0.0.0.0")
+    taken = any(
+        not udp and (ip == asked or ip in everywhere or asked in everywhere) for ip, udp in held
+    )
+    assert view.conflicting_ports([HostPort(asked, "TCP", 80)]).tolist() == [taken, False]
+    assert not view.conflicting_ports([HostPort(asked, "TCP", 81)]).any()
+
+
+# ---- images ------------------------------------------------------------------------------------
+
+
+def test_an_image_knows_how_many_nodes_hold_it() -> None:
+    """F-040: its size is the first holder's; it is gone with its last."""
+    cache = Cache()
+    cache.add_node(node("a", images={"i": 600}))
+    cache.add_node(node("b"))
+    cache.update_node(node("b", images={"i": 700}))
+    snapshot = cache.lend()
+    image = snapshot.nodes.image("i")
+    assert image is not None
+    assert (image.size_bytes, image.node_count) == (600, 2)
+    assert snapshot.nodes.mask_of_rows(image.rows_array()).tolist() == [True, True]
+    snapshot.end()
+    cache.remove_node("a")
+    cache.remove_node("b")
+    assert cache.lend().nodes.image("i") is None
+
+
+# ---- derived -----------------------------------------------------------------------------------
+
+
+def test_a_derived_column_reads_like_any_other_through_holes() -> None:
+    view = holed_view("a", "b", hole=1, pods=(pod("p", "b", requests={"cpu": 2}),))
+
+    def double(nodes: NodeView) -> np.ndarray:
+        return nodes.requested("cpu") * 2
+
+    derived = view.derived("double", Facet.REQUESTED, np.int64, double)
+    assert derived.tolist() == [0, 4000]
+    assert view.take([1]).derived("double", Facet.REQUESTED, np.int64, double).tolist() == [4000]
+
+
+# ---- NodeInfo ----------------------------------------------------------------------------------
+
+
+def test_a_pod_without_requests_counts_with_defaults_where_scores_ask() -> None:
+    """F-041; assumed pods are included."""
+    cache = cache_of("a")
+    cache.assume(pod("p", "a"))
+    info = cache.lend().node("a")
+    assert info.requested == {}
+    assert info.non_zero_requested == {"cpu": 100, "memory": 200 << 20}
+    assert [each.name for each in info.pods] == ["p"]
+
+
+def test_a_node_info_has_what_upstreams_has() -> None:
+    away = {"podAntiAffinity": {REQUIRED: [term(WEB)]}}
+    likes = {"podAffinity": {PREFERRED: [weighted(1, term(WEB))]}}
+    cache = Cache()
+    cache.add_node(node("a", images={"i": 600}, unschedulable=True))
+    cache.add_pod(pod("p", "a", requests={"cpu": "1500m"}, ports=[{"hostPort": 80}]))
+    cache.add_pod(pod("q", "a", affinity=away))
+    cache.add_pod(pod("r", "a", affinity=likes))
+    info = cache.lend().node("a")
+    assert info.labels == {HOSTNAME_LABEL: "a"}
+    assert (info.unschedulable, info.taints) == (True, ())
+    assert info.requested == {"cpu": 1500}
+    assert info.allocatable == {"cpu": 8000, "memory": 16 << 30, "pods": 110}
+    assert info.used_ports == {HostPort("0.0.0.0", "TCP", 80)}
+    assert {name: image.size_bytes for name, image in info.image_states.items()} == {"i": 600}
+    assert [each.name for each in info.pods_with_affinity] == ["q", "r"]
+    assert [each.name for each in info.pods_with_required_anti_affinity] == ["q"]
+
+
+def test_a_node_info_shows_name_pods_requested_and_allocatable() -> None:
+    cache = cache_of("a", pods=(pod("p", "a", requests={"cpu": 1}),))
+    shown = repr(cache.lend().node("a"))
+    for part in ("a: pods [default/p]", "requested={'cpu': 1000}", "'cpu': 8000"):
+        assert part in shown
+
+
+def test_a_rows_generation_moves_with_its_changes() -> None:
+    cache = cache_of("a", "b")
+    snapshot = cache.lend()
+    before = (snapshot.node("a").generation, snapshot.node("b").generation)
+    snapshot.end()
+    cache.assume(pod("p", "a"))
+    snapshot = cache.lend()
+    assert snapshot.node("a").generation > before[0]
+    assert snapshot.node("b").generation == before[1]

@@ -1,0 +1,196 @@
+"""Affinity terms of placed pods, against asking each pod's every term."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.api.affinity import AffinityTerm
+from bayplan.api.objects import ZONE_LABEL
+from bayplan.state.placed_terms import PlacedTerm, PlacedTerms, TermKind
+from bayplan.state.pods import PodInfo
+from tests.state.making import PREFERRED, REQUIRED, pod, term, weighted
+
+CAPACITY = 4
+TEAM_A = {"matchLabels": {"team": "a"}}
+
+APPS = st.fixed_dictionaries({}, optional={"app": st.sampled_from("ab"), "tier": st.just("x")})
+SELECTORS = st.one_of(
+    st.none(),
+    st.just({}),
+    st.sampled_from("ab").map(lambda app: {"matchLabels": {"app": app}}),
+    st.just({"matchExpressions": [{"key": "app", "operator": "In", "values": ["a", "b"]}]}),
+    st.just({"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}),
+)
+
+
+@st.composite
+def terms(draw: st.DrawFn) -> dict[str, Any]:
+    found = {
+        "topologyKey": draw(st.sampled_from(["zone", "host"])),
+        "labelSelector": draw(SELECTORS),
+        "namespaces": draw(st.sampled_from([None, ["n1"], ["n1", "n2"]])),
+        "namespaceSelector": draw(st.sampled_from([None, {}, TEAM_A])),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+@st.composite
+def pods(draw: st.DrawFn) -> PodInfo:
+    some = st.lists(terms(), max_size=2)
+    scored = st.lists(st.tuples(st.sampled_from([1, 5]), terms()), max_size=2)
+
+    def affinity() -> dict[str, Any]:
+        preferred = [weighted(weight, of) for weight, of in draw(scored)]
+        return {REQUIRED: draw(some), PREFERRED: preferred}
+
+    return pod(
+        namespace=draw(st.sampled_from(["n1", "n2"])),
+        labels=draw(APPS),
+        affinity={"podAffinity": affinity(), "podAntiAffinity": affinity()},
+    )
+
+
+def stated(pod: PodInfo, kind: TermKind) -> list[tuple[AffinityTerm, int]]:
+    """The terms of one kind as the pod states them, with their weights."""
+    near, away = pod.shape.affinity, pod.shape.anti_affinity
+    required = {TermKind.REQUIRED_AFFINITY: near, TermKind.REQUIRED_ANTI_AFFINITY: away}
+    if kind in required:
+        return [(term, 1) for term in required[kind].required]
+    preferred = near if kind is TermKind.PREFERRED_AFFINITY else away
+    return [(weighted.term, weighted.weight) for weighted in preferred.preferred]
+
+
+def counts_of(terms: PlacedTerms, placed: list[PlacedTerm]) -> Counter[Any]:
+    """(term, weight, row) → pods."""
+    return Counter(
+        {
+            (each.term, each.weight, row): int(count)
+            for each in placed
+            for row, count in enumerate(terms.pods(each).lent)
+            if count
+        }
+    )
+
+
+Placements = list[tuple[int, PodInfo]]
+#: Only pods with terms are counted here.
+WITH_TERMS = pods().filter(lambda each: each.shape.has_affinity)
+PLACEMENTS = st.lists(st.tuples(st.integers(0, CAPACITY - 1), WITH_TERMS), max_size=8)
+
+
+@given(placements=PLACEMENTS, gone=st.sets(st.integers(0, 7)), asked_before=st.booleans())
+def test_terms_are_counted_by_row_as_pods_come_and_go(
+    placements: Placements, gone: set[int], asked_before: bool
+) -> None:
+    terms = PlacedTerms(CAPACITY, columns_max=2)
+    for row, each in placements:
+        terms.add(row, each)
+        if asked_before:
+            [terms.pods(placed) for kind in TermKind for placed in terms.of(kind)]
+    for index, (row, each) in enumerate(placements):
+        if index in gone:
+            terms.remove(row, each)
+    left = [placement for index, placement in enumerate(placements) if index not in gone]
+    for kind in TermKind:
+        expected = Counter((*said, row) for row, each in left for said in stated(each, kind))
+        placed = terms.of(kind)
+        assert counts_of(terms, placed) == expected
+        assert sum(each.pod_count for each in placed) == expected.total()
+        assert len({(each.term, each.weight) for each in placed}) == len(placed)
+
+
+@given(placements=PLACEMENTS, gone=st.sets(st.integers(0, 7)), asking=pods())
+def test_the_terms_about_a_pod_are_those_that_mean_it(
+    placements: Placements, gone: set[int], asking: PodInfo
+) -> None:
+    terms = PlacedTerms(CAPACITY)
+    for row, each in placements:
+        terms.add(row, each)
+        [terms.about(kind, asking.shape) for kind in TermKind]  # remembered, and then outdated
+    for index, (row, each) in enumerate(placements):
+        if index in gone:
+            terms.remove(row, each)
+    for kind in TermKind:
+        about = terms.about(kind, asking.shape)
+        for team in ("a", "b"):
+            labels = {"team": team}
+            found = [*about.certain]
+            found += [p for p in about.conditional if p.term.namespace_selector.matches(labels)]
+            expected = [
+                placed
+                for placed in terms.of(kind)
+                if placed.term.matches(asking.namespace, asking.labels, labels)
+            ]
+            assert Counter(map(id, found)) == Counter(map(id, expected))
+    assert terms.about(TermKind.REQUIRED_AFFINITY, asking.shape) == terms.about(
+        TermKind.REQUIRED_AFFINITY, asking.shape
+    )
+
+
+@given(placements=PLACEMENTS)
+def test_rows_know_how_many_of_their_pods_have_terms(placements: Placements) -> None:
+    terms = PlacedTerms(CAPACITY)
+    for row, each in placements:
+        terms.add(row, each)
+    with_terms = Counter(row for row, _ in placements)
+    away = Counter(row for row, each in placements if each.shape.anti_affinity.required)
+    rows = range(CAPACITY)
+    assert terms.with_affinity.lent.tolist() == [with_terms[row] for row in rows]
+    assert terms.with_required_anti_affinity.lent.tolist() == [away[row] for row in rows]
+
+
+def keeping_away(name: str, app: str, key: str = ZONE_LABEL) -> PodInfo:
+    away = {REQUIRED: [term({"app": app}, key=key)]}
+    return pod(name, labels={"app": app}, affinity={"podAntiAffinity": away})
+
+
+def test_pods_of_one_workload_share_their_term() -> None:
+    terms = PlacedTerms(CAPACITY)
+    for row, name in enumerate(("w1", "w2", "w3")):
+        terms.add(row, keeping_away(name, "web"))
+    (placed,) = terms.of(TermKind.REQUIRED_ANTI_AFFINITY)
+    assert placed.pod_count == 3
+    assert terms.pods(placed).lent.tolist() == [1, 1, 1, 0]
+
+
+def test_a_term_leaves_with_its_last_pod() -> None:
+    terms = PlacedTerms(CAPACITY)
+    web = keeping_away("w", "web")
+    terms.add(0, web)
+    terms.remove(0, web)
+    assert terms.of(TermKind.REQUIRED_ANTI_AFFINITY) == []
+    assert terms.about(TermKind.REQUIRED_ANTI_AFFINITY, web.shape).certain == ()
+
+
+def test_columns_grow_with_the_table_and_go_on_counting() -> None:
+    terms = PlacedTerms(2)
+    terms.add(1, keeping_away("w1", "web"))
+    (placed,) = terms.of(TermKind.REQUIRED_ANTI_AFFINITY)
+    terms.pods(placed)
+    terms.grow(4)
+    terms.add(3, keeping_away("w2", "web"))
+    assert terms.pods(placed).lent.tolist() == [0, 1, 0, 1]
+    assert terms.with_required_anti_affinity.lent.tolist() == [0, 1, 0, 1]
+
+
+def test_only_columns_asked_for_lately_are_kept() -> None:
+    terms = PlacedTerms(CAPACITY, columns_max=2)
+    for row, app in enumerate("abc"):
+        terms.add(row, keeping_away(app, app))
+    first, second, third = terms.of(TermKind.REQUIRED_ANTI_AFFINITY)
+    for placed in (first, second, first, third):
+        terms.pods(placed)
+    assert [placed.column is not None for placed in (first, second, third)] == [True, False, True]
+
+
+def test_a_lent_column_cannot_be_written() -> None:
+    terms = PlacedTerms(CAPACITY)
+    terms.add(0, keeping_away("w", "web"))
+    column = terms.pods(terms.of(TermKind.REQUIRED_ANTI_AFFINITY)[0])
+    assert column.lent.dtype == np.int32
+    with pytest.raises(ValueError, match="read-only"):
+        column.lent[0] = 7
