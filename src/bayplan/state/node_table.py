@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from bayplan.api.objects import Node, Taint
 from bayplan.api.pod_requests import CPU, MEMORY, PODS, amounts, is_counted
-from bayplan.rng import stable_hash
-from bayplan.state.change_log import ALL_FACETS, ChangeLog, Facet
+from bayplan.state.change_log import ALL_FACETS, ALL_ROWS, ChangeLog, Facet
 from bayplan.state.columns import INITIAL_CAPACITY, Column, Rows, Vocabulary
+from bayplan.state.draw_order import DrawOrder
 from bayplan.state.host_ports import HostPortIndex
 from bayplan.state.images import ImageIndex
 from bayplan.state.labels import LabelColumn, LabelColumns
@@ -28,6 +28,9 @@ Taints = tuple[Taint, ...]
 
 #: Facets that every placement touches; more where the pod has ports or volumes.
 _PLACED = Facet.REQUESTED | Facet.PODS
+
+#: An image held by more rows than this is a change of all rows: one entry, not thousands.
+_ROWS_NOTED_MAX = 256
 
 
 @dataclass(slots=True)
@@ -42,8 +45,8 @@ class Derived:
 class NodeTable:
     """All nodes. Written by the cache; everybody else reads through a NodeView."""
 
-    def __init__(self) -> None:
-        capacity = INITIAL_CAPACITY
+    def __init__(self, capacity: int = INITIAL_CAPACITY) -> None:
+        #: Rows that fit before all columns grow.
         self.capacity = capacity
         self.row_of: dict[str, int] = {}
         self.row_count = 0  # rows ever used: all columns are meaningful below it
@@ -54,7 +57,7 @@ class NodeTable:
         self.pods: list[dict[str, PodInfo]] = []
         self.node_count = 0
         self._alive_rows: Rows | None = None
-        self._draw_order: Rows | None = None
+        self._draw_order = DrawOrder()
 
         self.alive = Column(capacity, np.bool_, False)
         self.unschedulable = Column(capacity, np.bool_, False)
@@ -89,9 +92,11 @@ class NodeTable:
         self.nodes[row] = node
         self.alive.values[row] = True
         self.node_count += 1
-        self._alive_rows = self._draw_order = None
+        self._alive_rows = None
+        self._draw_order.add(node.metadata.name, row)
         self._write(row, node)
-        self.log.note(row, ALL_FACETS)
+        self.images.set_names(row, node)
+        self._note_node(row)
         return row
 
     def update_node(self, node: Node) -> Facet:
@@ -104,6 +109,8 @@ class NodeTable:
         if facets:
             self._write(row, node)
             self.log.note(row, facets)
+        if facets & Facet.IMAGES:
+            _note_holders(self.log, self.images.set_row(row, node) - {row})
         return facets
 
     def remove_node(self, name: str) -> None:
@@ -113,10 +120,18 @@ class NodeTable:
         self.nodes[row] = None
         self.alive.values[row] = False
         self.node_count -= 1
-        self._alive_rows = self._draw_order = None
+        self._alive_rows = None
+        self._draw_order.remove(name)
         self._write(row, None)
-        self.log.note(row, ALL_FACETS)
+        self.images.set_names(row, None)
+        self._note_node(row)
         self._free_if_empty(row)
+
+    def _note_node(self, row: int) -> None:
+        self.log.note(row, ALL_FACETS)
+        if len(self.images):
+            # The share of nodes that hold an image enters the score of each of them.
+            self.log.note(ALL_ROWS, Facet.IMAGES)
 
     def _row_for(self, name: str) -> int:
         row = self.row_of.get(name)
@@ -153,9 +168,6 @@ class NodeTable:
         self.unschedulable.values[row] = unschedulable
         taints = (node.spec.taints or ()) if node is not None else ()
         self.taint_set_ids.values[row] = self.taint_sets.intern(tuple(taints))
-        for touched in self.images.set_row(row, node):
-            if touched != row:
-                self.log.note(touched, Facet.IMAGES)
 
     def _write_allocatable(self, row: int, node: Node | None) -> None:
         found = amounts(node.status.allocatable) if node is not None else {}
@@ -224,15 +236,12 @@ class NodeTable:
             return None
         if self._alive_rows is None:
             self._alive_rows = np.flatnonzero(self.alive.values[: self.row_count])
+            self._alive_rows.flags.writeable = False
         return self._alive_rows
 
     def draw_order(self) -> Rows:
         """Alive rows in the order in which ties are drawn: by (hash of name, name)."""
-        if self._draw_order is None:
-            rows = [row for row, node in enumerate(self.nodes) if node is not None]
-            rows.sort(key=lambda row: (stable_hash(self.names[row]), self.names[row]))
-            self._draw_order = np.array(rows, np.intp)
-        return self._draw_order
+        return self._draw_order.rows()
 
     def label_column(self, key: str) -> LabelColumn:
         return self.label_columns.of(key, self.labels, self.capacity)
@@ -253,6 +262,8 @@ class NodeTable:
                 rows: Rows = np.arange(self.row_count)
             else:
                 rows = self.log.rows_since(found.generation, found.facets)
+            # A row without a node has nothing to follow from; all of it changes when one comes.
+            rows = rows[self.alive.values[rows]]
             if len(rows):
                 found.column.values[rows] = compute(rows)
             found.generation = self.log.generation
@@ -280,6 +291,12 @@ class NodeTable:
         self.label_columns.grow(capacity)
         self.selector_counts.grow(capacity)
         self.placed_terms.grow(capacity)
+
+
+def _note_holders(log: ChangeLog, rows: set[int]) -> None:
+    """An image came to or went from some node: the others that hold it score anew."""
+    for row in sorted(rows) if len(rows) <= _ROWS_NOTED_MAX else (ALL_ROWS,):
+        log.note(row, Facet.IMAGES)
 
 
 def changed_facets(old: Node, new: Node) -> Facet:

@@ -1,0 +1,295 @@
+"""Rows, columns and the log of the node table. Rows F-038, F-040, F-043, F-044 of the checklist."""
+
+import numpy as np
+import pytest
+
+from bayplan.api.objects import ZONE_LABEL, Node
+from bayplan.state.change_log import ALL_FACETS, Facet
+from bayplan.state.columns import Rows
+from bayplan.state.node_table import NodeTable, changed_facets
+from bayplan.state.pods import PodInfo
+from tests.state.making import node, pod
+
+
+def table_of(*nodes: Node, capacity: int = 8) -> NodeTable:
+    table = NodeTable(capacity)
+    for each in nodes:
+        table.add_node(each)
+    return table
+
+
+# ---- rows --------------------------------------------------------------------------------------
+
+
+def test_a_freed_row_is_used_again() -> None:
+    table = table_of(node("a"), node("b"), node("c"))
+    table.remove_node("b")
+    assert table.add_node(node("d")) == 1
+    assert (table.row_count, table.names) == (3, ["a", "d", "c"])
+
+
+def test_a_node_keeps_its_row_while_others_come_and_go() -> None:
+    table = table_of(node("a"), node("b"), node("c"))
+    table.remove_node("a")
+    table.update_node(node("c", labels={"x": "1"}))
+    table.add_node(node("d"))
+    assert table.row_of["c"] == 2
+
+
+def test_a_removed_nodes_pods_are_still_counted_when_it_returns() -> None:
+    table = table_of(node("a"), node("b"))
+    placed = pod("p", "a", requests={"cpu": "500m"})
+    row = table.assign(placed)
+    table.remove_node("a")
+    assert table.alive_rows().tolist() == [1]  # pyright: ignore[reportOptionalMemberAccess]
+    assert table.add_node(node("a")) == row
+    assert table.requested["cpu"].values[row] == 500
+    table.unassign(placed)
+    assert table.requested["cpu"].values[row] == 0
+
+
+def test_a_row_without_a_node_is_freed_with_its_last_pod() -> None:
+    table = table_of(node("a"))
+    one, other = pod("p", "a"), pod("q", "a")
+    table.assign(one)
+    table.assign(other)
+    table.remove_node("a")
+    table.unassign(one)
+    assert "a" in table.row_of
+    table.unassign(other)
+    assert "a" not in table.row_of
+    assert table.add_node(node("z")) == 0
+
+
+def test_a_pod_may_come_before_its_node() -> None:
+    table = NodeTable()
+    row = table.assign(pod("p", "later", requests={"cpu": 1}))
+    assert (table.node_count, table.row_count) == (0, 1)
+    assert table.add_node(node("later")) == row
+    assert table.requested["cpu"].values[row] == 1000
+
+
+def test_columns_grow_beyond_the_capacity() -> None:
+    table = table_of(capacity=2)
+    table.label_column(ZONE_LABEL)
+    for index in range(9):
+        table.add_node(node(f"n{index}", zone=f"z{index % 2}"))
+        table.assign(pod(f"p{index}", f"n{index}", requests={"cpu": index}))
+    assert table.capacity == 16
+    assert table.allocatable["cpu"].values[:9].tolist() == [8000] * 9
+    assert table.requested["cpu"].values[:9].tolist() == [1000 * index for index in range(9)]
+    assert table.label_column(ZONE_LABEL).ids.values[:9].tolist() == [0, 1] * 4 + [0]
+
+
+def test_adding_a_node_twice_and_changing_an_absent_one_name_it() -> None:
+    table = table_of(node("a"), node("b"))
+    table.assign(pod("p", "b"))
+    table.remove_node("b")
+    with pytest.raises(AssertionError, match="node a is already there"):
+        table.add_node(node("a"))
+    with pytest.raises(AssertionError, match="node b is not there"):
+        table.update_node(node("b"))
+    with pytest.raises(AssertionError, match="node b is not there"):
+        table.remove_node("b")
+
+
+def test_removing_an_unknown_pod_names_pod_and_node() -> None:
+    table = table_of(node("a"))
+    with pytest.raises(AssertionError, match=r"default/p .*not on node 'a'"):
+        table.unassign(pod("p", "a"))
+    with pytest.raises(AssertionError, match=r"default/p .*not on node 'ghost'"):
+        table.unassign(pod("p", "ghost"))
+
+
+def test_a_pod_is_counted_once() -> None:
+    table = table_of(node("a"))
+    table.assign(pod("p", "a"))
+    with pytest.raises(AssertionError, match=r"default/p.* already counted on a"):
+        table.assign(pod("p", "a"))
+
+
+# ---- columns -----------------------------------------------------------------------------------
+
+
+def test_amounts_are_whole_units_and_cpu_is_in_millicores() -> None:
+    offered = {"cpu": "500m", "memory": "1Gi", "pods": "110", "example.com/gpu": "2", "odd": "7"}
+    table = table_of(node("a", allocatable=offered))
+    found = {name: int(column.values[0]) for name, column in table.allocatable.items()}
+    assert found == {"cpu": 500, "memory": 1 << 30, "pods": 110, "example.com/gpu": 2}
+
+
+def test_a_resource_that_a_node_no_longer_offers_is_0() -> None:
+    table = table_of(node("a", allocatable={"example.com/gpu": "2"}))
+    table.update_node(node("a"))
+    assert table.allocatable["example.com/gpu"].values[0] == 0
+
+
+def test_unschedulable_nodes_are_counted() -> None:
+    table = table_of(node("a", unschedulable=True), node("b"), node("c", unschedulable=True))
+    table.update_node(node("a"))
+    assert (table.unschedulable_count, table.unschedulable.values[2]) == (1, True)
+    table.remove_node("c")
+    assert table.unschedulable_count == 0
+
+
+def test_equal_lists_of_taints_have_one_id_and_none_is_0() -> None:
+    taint = [{"key": "gpu", "effect": "NoSchedule"}]
+    table = table_of(node("a"), node("b", taints=taint), node("c", taints=taint))
+    table.remove_node("c")
+    assert table.taint_set_ids.values[:3].tolist() == [0, 1, 0]
+
+
+# ---- the log -----------------------------------------------------------------------------------
+
+
+def test_binding_one_pod_changes_one_row_of_a_thousand() -> None:
+    table = table_of(*(node(f"n{index}") for index in range(1000)))
+    seen = table.log.generation
+    table.assign(pod("p", "n7"))
+    assert table.log.rows_since(seen, ALL_FACETS).tolist() == [7]
+
+
+@pytest.mark.parametrize(
+    ("placed", "facet", "changed"),
+    [
+        pytest.param(pod("p", "a"), Facet.PORTS, False, id="no ports, no change of ports"),
+        pytest.param(pod("p", "a", ports=[{"hostPort": 80}]), Facet.PORTS, True, id="ports"),
+        pytest.param(pod("p", "a"), Facet.LABELS, False, id="never the node's own labels"),
+        pytest.param(pod("p", "a"), Facet.PODS, True, id="always the pods"),
+        pytest.param(pod("p", "a"), Facet.REQUESTED, True, id="always what is requested"),
+    ],
+)
+def test_a_placement_changes(placed: PodInfo, facet: Facet, changed: bool) -> None:
+    table = table_of(node("a"))
+    seen = table.log.generation
+    row = table.assign(placed)
+    assert (row in table.log.rows_since(seen, facet)) is changed
+    seen = table.log.generation
+    table.unassign(placed)
+    assert (row in table.log.rows_since(seen, facet)) is changed
+
+
+def test_a_node_that_was_recreated_never_shows_an_old_generation() -> None:
+    table = table_of(node("a"), node("b"))
+    before = table.generation_of(0)
+    table.remove_node("a")
+    removed = table.generation_of(0)
+    assert table.add_node(node("a")) == 0
+    assert before < removed < table.generation_of(0)
+
+
+def test_an_update_that_changes_nothing_changes_no_row() -> None:
+    table = table_of(node("a", zone="z"))
+    seen = table.log.generation
+    assert table.update_node(node("a", zone="z")) == Facet(0)
+    assert table.log.generation == seen
+
+
+BEFORE = node("a")
+
+
+@pytest.mark.parametrize(
+    ("after", "facets"),
+    [
+        pytest.param(node("a", allocatable={"cpu": "9"}), Facet.ALLOCATABLE, id="allocatable"),
+        pytest.param(node("a", labels={"x": "1"}), Facet.LABELS, id="labels"),
+        pytest.param(node("a", unschedulable=True), Facet.TAINTS, id="unschedulable"),
+        pytest.param(node("a", images={"i": 1}), Facet.IMAGES, id="images"),
+        pytest.param(node("a"), Facet(0), id="nothing"),
+    ],
+)
+def test_what_an_update_changes(after: Node, facets: Facet) -> None:
+    assert changed_facets(BEFORE, after) == facets
+    assert table_of(BEFORE).update_node(after) == facets
+
+
+# ---- images: how many nodes hold one is said of all of them ------------------------------------
+
+
+def test_an_image_that_another_node_gets_changes_the_rows_that_hold_it() -> None:
+    table = table_of(node("a", images={"i": 600}), node("b"), node("c", images={"j": 1}))
+    seen = table.log.generation
+    table.update_node(node("b", images={"i": 600}))
+    assert table.log.rows_since(seen, Facet.IMAGES).tolist() == [0, 1]
+    assert table.log.rows_since(seen, Facet.LABELS).tolist() == []
+
+
+@pytest.mark.parametrize("change", ["add", "remove"])
+def test_the_share_of_nodes_that_hold_an_image_changes_with_the_number_of_nodes(
+    change: str,
+) -> None:
+    table = table_of(node("a", images={"i": 600}), node("b"))
+    seen = table.log.generation
+    if change == "add":
+        table.add_node(node("c"))
+    else:
+        table.remove_node("b")
+    assert 0 in table.log.rows_since(seen, Facet.IMAGES)
+    assert 0 not in table.log.rows_since(seen, Facet.LABELS)
+
+
+def test_where_no_node_holds_an_image_a_new_node_changes_its_own_row_only() -> None:
+    table = table_of(node("a"))
+    seen = table.log.generation
+    table.add_node(node("b"))
+    assert table.log.rows_since(seen, ALL_FACETS).tolist() == [1]
+
+
+def test_an_image_that_many_nodes_hold_takes_one_entry_of_the_log() -> None:
+    table = table_of(*(node(f"n{index}", images={"i": 1}) for index in range(300)), node("last"))
+    seen = table.log.generation
+    table.update_node(node("last", images={"i": 1}))
+    assert table.log.generation == seen + 2
+    assert len(table.log.rows_since(seen, Facet.IMAGES)) == 301
+
+
+# ---- derived columns ---------------------------------------------------------------------------
+
+
+def zeros(rows: Rows) -> np.ndarray:
+    return np.zeros(len(rows), np.int64)
+
+
+def test_a_derived_column_asks_about_changed_rows_only() -> None:
+    table = table_of(node("a"), node("b"), node("c"))
+    asked: list[list[int]] = []
+
+    def compute(rows: Rows) -> np.ndarray:
+        asked.append(rows.tolist())
+        return table.requested["cpu"].values[rows] // 2
+
+    def derived() -> list[int]:
+        column = table.derived("half", Facet.REQUESTED, np.int64, compute)
+        return column.values[: table.row_count].tolist()
+
+    assert derived() == [0, 0, 0]
+    table.assign(pod("p", "b", requests={"cpu": 1}))
+    table.update_node(node("c", labels={"x": "1"}))
+    assert derived() == [0, 500, 0]
+    assert derived() == [0, 500, 0]
+    assert asked == [[0, 1, 2], [1]]
+
+
+def test_a_derived_column_is_not_asked_about_rows_without_a_node() -> None:
+    table = table_of(node("a"), node("b"))
+    asked: list[list[int]] = []
+
+    def compute(rows: Rows) -> np.ndarray:
+        asked.append(rows.tolist())
+        return zeros(rows)
+
+    table.assign(pod("p", "ghost"))
+    table.derived("k", ALL_FACETS, np.int64, compute)
+    table.remove_node("a")
+    table.derived("k", ALL_FACETS, np.int64, compute)
+    table.add_node(node("a"))
+    table.derived("k", ALL_FACETS, np.int64, compute)
+    assert asked == [[0, 1], [0]]
+
+
+def test_a_derived_column_grows_with_the_table() -> None:
+    table = table_of(node("a"), capacity=1)
+    table.derived("k", ALL_FACETS, np.int64, lambda rows: zeros(rows) + 5)
+    table.add_node(node("b"))
+    column = table.derived("k", ALL_FACETS, np.int64, lambda rows: zeros(rows) + 6)
+    assert column.values[:2].tolist() == [5, 6]
