@@ -6,6 +6,7 @@ and *forgotten* when binding failed. Assumed pods never expire. Upstream: backen
 
 from bayplan.api.objects import Node
 from bayplan.state.change_log import Facet
+from bayplan.state.columns import INITIAL_CAPACITY
 from bayplan.state.node_table import NodeTable
 from bayplan.state.nodes import Loan
 from bayplan.state.pods import PodInfo
@@ -15,8 +16,9 @@ from bayplan.state.snapshot import Snapshot
 class Cache:
     """Nodes and placed pods; the only writer of the node table."""
 
-    def __init__(self) -> None:
-        self.table = NodeTable()
+    def __init__(self, capacity: int = INITIAL_CAPACITY) -> None:
+        """``capacity``: nodes that fit before the columns grow."""
+        self.table = NodeTable(capacity)
         self._pods: dict[str, PodInfo] = {}
         self._assumed: set[str] = set()
         self._loan: Loan | None = None
@@ -57,7 +59,10 @@ class Cache:
         return len(self._assumed)
 
     def assume(self, pod: PodInfo) -> None:
-        """Count a pod on its node before the API knows."""
+        """Count a pod on its node before the API knows.
+
+        The cycle itself does this, and forgets, while the cluster is lent to it.
+        """
         assert pod.uid not in self._pods, f"{pod!r} is already placed"
         self.table.assign(pod)
         self._pods[pod.uid] = pod
@@ -71,21 +76,19 @@ class Cache:
 
     def add_pod(self, pod: PodInfo) -> None:
         """The API says a pod is on a node: confirms an assumed one, wherever it was assumed."""
-        self._assumed.discard(pod.uid)
         if pod.uid in self._pods:
-            self._displace(pod.uid)
+            self.update_pod(pod)
+            return
+        self._check_not_lent()
         self._place(pod)
 
     def update_pod(self, pod: PodInfo) -> None:
         """A newer version of a placed pod. Rows change only where something counted changed."""
-        old = self._pods[pod.uid]
+        self._check_not_lent()
+        old = self._pods.get(pod.uid)
+        assert old is not None, f"{pod!r} is not placed"
         self._assumed.discard(pod.uid)
-        same_counts = (
-            old.shape is pod.shape
-            and old.node_name == pod.node_name
-            and old.is_terminating == pod.is_terminating
-        )
-        if same_counts:
+        if _counts_alike(old, pod):
             self._pods[pod.uid] = pod
             self.table.pods[self.table.row_of[pod.node_name]][pod.uid] = pod
             return
@@ -94,16 +97,15 @@ class Cache:
 
     def remove_pod(self, uid: str) -> PodInfo | None:
         """The API says a placed pod is gone."""
+        self._check_not_lent()
         self._assumed.discard(uid)
         return self._displace(uid) if uid in self._pods else None
 
     def _place(self, pod: PodInfo) -> None:
-        self._check_not_lent()
         self.table.assign(pod)
         self._pods[pod.uid] = pod
 
     def _displace(self, uid: str) -> PodInfo:
-        self._check_not_lent()
         pod = self._pods.pop(uid)
         self.table.unassign(pod)
         return pod
@@ -119,3 +121,13 @@ class Cache:
 
     def _check_not_lent(self) -> None:
         assert self._loan is None or self._loan.ended, "the cluster changes while it is lent"
+
+
+def _counts_alike(one: PodInfo, other: PodInfo) -> bool:
+    """Whether two versions of a placed pod are the same to whoever reads its row."""
+    return (
+        one.shape is other.shape
+        and one.node_name == other.node_name
+        and one.is_terminating == other.is_terminating
+        and one.declared == other.declared
+    )

@@ -6,11 +6,9 @@ assumes or removes pods in place and puts everything back, unless it is committe
 
 from types import TracebackType
 
-import numpy as np
-
 from bayplan.state.columns import Rows
 from bayplan.state.node_table import NodeTable
-from bayplan.state.nodes import Loan, NodeInfo, NodeView
+from bayplan.state.nodes import Loan, LoanEnded, NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
 
 
@@ -29,37 +27,43 @@ class Snapshot:
     @property
     def nodes(self) -> NodeView:
         """All nodes."""
-        return NodeView(self._table, self._loan, self._table.alive_rows())
+        table = self._open()
+        return NodeView(table, self._loan, table.alive_rows())
 
     @property
     def node_count(self) -> int:
-        return self._table.node_count
+        return self._open().node_count
 
     def node(self, name: str) -> NodeInfo:
         """Raises NodeNotFound."""
-        row = self._table.row_of.get(name)
-        if row is None or self._table.nodes[row] is None:
+        table = self._open()
+        row = table.row_of.get(name)
+        if row is None or table.nodes[row] is None:
             raise NodeNotFound(name)
-        return NodeInfo(self._table, self._loan, row)
+        return NodeInfo(table, self._loan, row)
 
     @property
     def rows_with_affinity(self) -> Rows:
         nodes = self.nodes
-        return nodes.rows[np.flatnonzero(nodes.pods_with_affinity())]
+        return nodes.rows[nodes.pods_with_affinity() > 0]
 
     @property
     def rows_with_required_anti_affinity(self) -> Rows:
         nodes = self.nodes
-        return nodes.rows[np.flatnonzero(nodes.pods_with_required_anti_affinity())]
+        return nodes.rows[nodes.pods_with_required_anti_affinity() > 0]
 
     def trial(self) -> "Trial":
         """What-if: ``with snapshot.trial() as trial: trial.assume(pod, "n1") …``."""
-        assert not self._loan.ended
-        return Trial(self._table)
+        return Trial(self._open())
 
     def end(self) -> None:
         """Take the loan back: every view of it raises from now on."""
         self._loan.ended = True
+
+    def _open(self) -> NodeTable:
+        if self._loan.ended:
+            raise LoanEnded("a snapshot is valid only within the cycle it was lent for")
+        return self._table
 
 
 class Trial:
@@ -70,19 +74,23 @@ class Trial:
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
-        self._steps: list[tuple[bool, PodInfo]] = []  # (was it assumed?, pod)
+        #: (pod, None where it was assumed, or the uids on its node before it was removed).
+        self._steps: list[tuple[PodInfo, list[str] | None]] = []
 
     def assume(self, pod: PodInfo, node_name: str) -> PodInfo:
         """Count a pod on a node."""
         placed = pod.on_node(node_name)
         self._table.assign(placed)
-        self._steps.append((True, placed))
+        self._steps.append((placed, None))
         return placed
 
     def remove(self, pod: PodInfo) -> None:
         """Count a placed pod no longer."""
-        self._table.unassign(pod)
-        self._steps.append((False, pod))
+        table = self._table
+        row = table.row_of.get(pod.node_name)
+        uids = [] if row is None else list(table.pods[row])
+        table.unassign(pod)
+        self._steps.append((pod, uids))
 
     def commit(self) -> None:
         """Keep what was tried."""
@@ -91,11 +99,12 @@ class Trial:
     def undo(self) -> None:
         """Put back what was tried, last step first."""
         while self._steps:
-            was_assumed, pod = self._steps.pop()
-            if was_assumed:
+            pod, uids = self._steps.pop()
+            if uids is None:
                 self._table.unassign(pod)
             else:
-                self._table.assign(pod)
+                row = self._table.assign(pod)
+                self._table.pods[row] = _in_order(self._table.pods[row], uids)
 
     def __enter__(self) -> "Trial":
         return self
@@ -107,3 +116,8 @@ class Trial:
         trace: TracebackType | None,
     ) -> None:
         self.undo()
+
+
+def _in_order(pods: dict[str, PodInfo], uids: list[str]) -> dict[str, PodInfo]:
+    """The same pods, these first: as if none of them had gone meanwhile."""
+    return {uid: pods[uid] for uid in uids if uid in pods} | pods

@@ -1,0 +1,182 @@
+"""A cluster as plain dictionaries: what the columns must say, counted pod by pod.
+
+`said` reads everything a view says of its nodes; `expected` counts the same from the model. Values
+are told by node name, so row numbers, holes and the order of things do not matter.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bayplan.api.objects import HOSTNAME_LABEL, ZONE_LABEL, Node
+from bayplan.api.pod_requests import amounts
+from bayplan.api.selectors import EVERYTHING, map_selector
+from bayplan.rng import stable_hash
+from bayplan.state.change_log import Facet
+from bayplan.state.host_ports import HostPort, conflicts
+from bayplan.state.nodes import NodeView
+from bayplan.state.placed_terms import TermKind
+from bayplan.state.pods import PodInfo
+from bayplan.state.selector_counts import PodSet
+
+LABEL_KEYS = (HOSTNAME_LABEL, ZONE_LABEL, "disk")
+RESOURCES = ("cpu", "memory", "pods", "example.com/gpu", "example.com/never")
+PORTS = (HostPort("0.0.0.0", "TCP", 80), HostPort("10.0.0.1", "TCP", 80))
+IMAGES = ("i", "j")
+POD_SETS = (
+    PodSet(None, EVERYTHING),
+    PodSet(frozenset(("default",)), map_selector({"app": "web"})),
+    PodSet(None, map_selector({"app": "db"}), with_terminating=False),
+)
+
+Said = dict[str, Any]
+
+
+@dataclass
+class Model:
+    """Nodes and placed pods by name and uid; pods in the order of their arrival on their node."""
+
+    nodes: dict[str, Node] = field(default_factory=dict[str, Node])
+    pods: dict[str, PodInfo] = field(default_factory=dict[str, PodInfo])
+    assumed: set[str] = field(default_factory=set[str])
+
+    def on(self, name: str) -> list[PodInfo]:
+        return [pod for pod in self.pods.values() if pod.node_name == name]
+
+    def place(self, pod: PodInfo) -> None:
+        """The newest comes last, also where it was there before."""
+        self.pods.pop(pod.uid, None)
+        self.pods[pod.uid] = pod
+
+    def copy(self) -> "Model":
+        return Model(dict(self.nodes), dict(self.pods), set(self.assumed))
+
+
+# ---- what a view says --------------------------------------------------------------------------
+
+
+def said(nodes: NodeView) -> dict[str, Said]:
+    """Node name → column → value."""
+    columns: dict[str, Any] = {f"allocatable {r}": nodes.allocatable(r) for r in RESOURCES}
+    columns |= {f"requested {r}": nodes.requested(r) for r in RESOURCES}
+    columns["non-zero cpu"] = nodes.non_zero_milli_cpu()
+    columns["non-zero memory"] = nodes.non_zero_memory_bytes()
+    columns["pods"] = nodes.pod_counts()
+    columns["unschedulable"] = nodes.unschedulable()
+    columns["with affinity"] = nodes.pods_with_affinity()
+    columns["with anti-affinity"] = nodes.pods_with_required_anti_affinity()
+    columns |= {f"label {key}": _values(nodes, key) for key in LABEL_KEYS}
+    columns["taints"] = [nodes.taint_sets()[i] for i in nodes.taint_set_ids()]
+    columns |= {f"matching {i}": nodes.matching_pods(s) for i, s in enumerate(POD_SETS)}
+    columns |= {f"port {port}": nodes.conflicting_ports([port]) for port in PORTS}
+    columns |= {f"image {name}": _holders(nodes, name) for name in IMAGES}
+    columns["free cpu"] = nodes.derived(
+        "free cpu", Facet.REQUESTED | Facet.ALLOCATABLE, np.int64, _free_cpu
+    )
+    columns["infos"] = [[pod.uid for pod in info.pods] for info in nodes.infos()]
+    columns["terms"] = _terms(nodes)
+    found = {name: dict[str, Any]() for name in nodes.names()}
+    for column, values in columns.items():
+        for name, value in zip(found, values, strict=True):
+            found[name][column] = value.item() if isinstance(value, np.generic) else value
+    return found
+
+
+def _values(nodes: NodeView, key: str) -> list[str | None]:
+    values = nodes.label_values(key)
+    return [values[int(i)] if i >= 0 else None for i in nodes.label_ids(key)]
+
+
+def _holders(nodes: NodeView, name: str) -> Any:
+    image = nodes.image(name)
+    return nodes.mask_of_rows(image.rows_array() if image is not None else [])
+
+
+def _free_cpu(nodes: NodeView) -> Any:
+    return nodes.allocatable("cpu") - nodes.requested("cpu")
+
+
+def _terms(nodes: NodeView) -> list[Counter[Any]]:
+    """Per node: (kind, term, weight) → pods that hold it."""
+    found: list[Counter[Any]] = [Counter() for _ in range(len(nodes))]
+    for kind in TermKind:
+        for placed in nodes.placed_terms(kind):
+            for counter, count in zip(found, nodes.pods_with_term(placed), strict=True):
+                counter[kind, placed.term, placed.weight] += int(count)
+    return [+counter for counter in found]
+
+
+# ---- what it must say --------------------------------------------------------------------------
+
+
+def expected(model: Model) -> dict[str, Said]:
+    return {name: _expected(node, model.on(name)) for name, node in model.nodes.items()}
+
+
+def _expected(node: Node, pods: list[PodInfo]) -> Said:
+    offered = amounts(node.status.allocatable)
+    labels: Mapping[str, str] = node.metadata.labels or {}
+    held = {name for image in node.status.images or () for name in image.names or ()}
+    asked = {r: sum(pod.requests.get(r, 0) for pod in pods) for r in RESOURCES}
+    shapes = [pod.shape for pod in pods]
+    found: Said = {f"allocatable {r}": offered.get(r, 0) for r in RESOURCES}
+    found |= {f"requested {r}": asked[r] for r in RESOURCES}
+    found["non-zero cpu"] = sum(shape.non_zero_milli_cpu for shape in shapes)
+    found["non-zero memory"] = sum(shape.non_zero_memory_bytes for shape in shapes)
+    found["pods"] = len(pods)
+    found["unschedulable"] = bool(node.spec.unschedulable)
+    found["with affinity"] = sum(shape.has_affinity for shape in shapes)
+    found["with anti-affinity"] = sum(bool(shape.anti_affinity.required) for shape in shapes)
+    found |= {f"label {key}": labels.get(key) for key in LABEL_KEYS}
+    found["taints"] = node.spec.taints or ()
+    for i, wanted in enumerate(POD_SETS):
+        matches = (wanted.matches(p.namespace, p.labels, p.is_terminating) for p in pods)
+        found[f"matching {i}"] = sum(matches)
+    for port in PORTS:
+        taken = (p for shape in shapes for p in shape.host_ports)
+        found[f"port {port}"] = any(conflicts(port, p) for p in taken)
+    found |= {f"image {name}": name in held for name in IMAGES}
+    found["free cpu"] = offered.get("cpu", 0) - asked["cpu"]
+    found["infos"] = [pod.uid for pod in pods]
+    found["terms"] = Counter(stated for pod in pods for stated in _stated(pod))
+    return found
+
+
+def _stated(pod: PodInfo) -> list[Any]:
+    near, away = pod.shape.affinity, pod.shape.anti_affinity
+    return [
+        *((TermKind.REQUIRED_AFFINITY, term, 1) for term in near.required),
+        *((TermKind.REQUIRED_ANTI_AFFINITY, term, 1) for term in away.required),
+        *((TermKind.PREFERRED_AFFINITY, w.term, w.weight) for w in near.preferred),
+        *((TermKind.PREFERRED_ANTI_AFFINITY, w.term, w.weight) for w in away.preferred),
+    ]
+
+
+def expected_draw_order(model: Model) -> list[str]:
+    return sorted(model.nodes, key=lambda name: (stable_hash(name), name))
+
+
+#: Facets by what `said` tells of them; the log must name every row where one of these changed.
+FACET_COLUMNS: dict[Facet, tuple[str, ...]] = {
+    Facet.REQUESTED: ("requested", "non-zero", "pods"),
+    Facet.ALLOCATABLE: ("allocatable",),
+    Facet.LABELS: ("label",),
+    Facet.TAINTS: ("taints", "unschedulable"),
+    Facet.PORTS: ("port",),
+    Facet.IMAGES: ("image",),
+    Facet.PODS: ("pods", "matching", "with", "terms"),
+}
+
+
+def by_facet(told: dict[str, Said]) -> dict[Facet, dict[str, Said]]:
+    """Facet → node name → what belongs to it of that which the node says."""
+    return {
+        facet: {
+            name: {column: value for column, value in each.items() if column.startswith(prefixes)}
+            for name, each in told.items()
+        }
+        for facet, prefixes in FACET_COLUMNS.items()
+    }

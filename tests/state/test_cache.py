@@ -1,0 +1,394 @@
+"""The cache: what the API says and what is assumed, against a model that counts pod by pod."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+
+from bayplan.api.objects import Node
+from bayplan.state.cache import Cache
+from bayplan.state.change_log import ALL_FACETS, ChangeLog, Facet
+from bayplan.state.pods import PodInfo
+from tests.state.cluster_model import (
+    Model,
+    Said,
+    by_facet,
+    expected,
+    expected_draw_order,
+    said,
+)
+from tests.state.making import PREFERRED, REQUIRED, node, pod, term, weighted
+
+# ---- a pod's life ------------------------------------------------------------------------------
+
+
+def cache_of(*names: str) -> Cache:
+    cache = Cache()
+    for name in names:
+        cache.add_node(node(name))
+    return cache
+
+
+def requested(cache: Cache) -> dict[str, int]:
+    """Node name → millicores that its pods ask for."""
+    snapshot = cache.lend()
+    found = dict(zip(snapshot.nodes.names(), snapshot.nodes.requested("cpu").tolist(), strict=True))
+    snapshot.end()
+    return found
+
+
+def test_an_assumed_pod_counts_until_it_is_forgotten() -> None:
+    cache = cache_of("a")
+    assumed = pod("p", "a", requests={"cpu": 2})
+    cache.assume(assumed)
+    assert (cache.is_assumed(assumed.uid), cache.assumed_count) == (True, 1)
+    assert (requested(cache), cache.pod(assumed.uid)) == ({"a": 2000}, assumed)
+    cache.forget(assumed)
+    assert (requested(cache), cache.pod(assumed.uid)) == ({"a": 0}, None)
+    assert not cache.is_assumed(assumed.uid)
+
+
+def test_a_pod_confirmed_meanwhile_is_not_forgotten() -> None:
+    cache = cache_of("a")
+    assumed = pod("p", "a", requests={"cpu": 2})
+    cache.assume(assumed)
+    cache.add_pod(assumed)
+    cache.forget(assumed)
+    assert requested(cache) == {"a": 2000}
+
+
+def test_a_pod_is_confirmed_where_the_api_says_not_where_it_was_assumed() -> None:
+    cache = cache_of("a", "b")
+    cache.assume(pod("p", "a", requests={"cpu": 2}))
+    cache.add_pod(pod("p", "b", requests={"cpu": 2}))
+    assert requested(cache) == {"a": 0, "b": 2000}
+    assert cache.assumed_count == 0
+
+
+def test_confirming_a_pod_where_it_was_assumed_changes_no_row() -> None:
+    cache = cache_of("a")
+    cache.assume(pod("p", "a", requests={"cpu": 2}))
+    generation = cache.table.log.generation
+    confirmed = pod("p", "a", requests={"cpu": 2})
+    cache.add_pod(confirmed)
+    assert cache.table.log.generation == generation
+    assert cache.pod(confirmed.uid) is confirmed
+    assert cache.lend().node("a").pods[0] is confirmed
+
+
+@pytest.mark.parametrize(
+    ("after", "changes"),
+    [
+        pytest.param(pod("p", "a"), False, id="nothing"),
+        pytest.param(pod("p", "a", labels={"x": "1"}), True, id="labels"),
+        pytest.param(pod("p", "a", requests={"cpu": 1}), True, id="requests"),
+        pytest.param(pod("p", "a", terminating=True), True, id="it is being deleted"),
+    ],
+)
+def test_an_update_changes_the_row_where_something_counted_changed(
+    after: PodInfo, changes: bool
+) -> None:
+    cache = cache_of("a")
+    cache.add_pod(pod("p", "a"))
+    generation = cache.table.log.generation
+    cache.update_pod(after)
+    assert (cache.table.log.generation > generation) is changes
+    assert cache.pod(after.uid) is after
+
+
+def test_a_placed_pod_may_be_looked_up_and_listed() -> None:
+    cache = cache_of("a")
+    placed = pod("p", "a")
+    cache.add_pod(placed)
+    assert cache.pods() == [placed]
+    assert cache.remove_pod(placed.uid) is placed
+    assert cache.remove_pod(placed.uid) is None
+    assert cache.pods() == []
+
+
+def test_impossible_requests_name_the_pod() -> None:
+    cache = cache_of("a")
+    cache.assume(pod("p", "a"))
+    with pytest.raises(AssertionError, match=r"default/p.* already placed"):
+        cache.assume(pod("p", "a"))
+    with pytest.raises(AssertionError, match=r"default/q.* not placed"):
+        cache.update_pod(pod("q", "a"))
+
+
+def test_events_wait_while_the_cluster_is_lent_but_the_cycle_itself_assumes_and_forgets() -> None:
+    cache = cache_of("a")
+    placed, assumed = pod("p", "a"), pod("q", "a")
+    cache.add_pod(placed)
+    snapshot = cache.lend()
+    events = (
+        lambda: cache.add_node(node("b")),
+        lambda: cache.update_node(node("a")),
+        lambda: cache.remove_node("a"),
+        lambda: cache.add_pod(pod("r", "a")),
+        lambda: cache.update_pod(placed),
+        lambda: cache.remove_pod(placed.uid),
+        cache.lend,
+    )
+    for event in events:
+        with pytest.raises(AssertionError, match="while it is lent"):
+            event()
+    cache.assume(assumed)
+    assert [each.name for each in snapshot.node("a").pods] == ["p", "q"]
+    cache.forget(assumed)
+    assert [each.name for each in snapshot.node("a").pods] == ["p"]
+
+
+def test_a_node_is_known_until_it_is_removed() -> None:
+    cache = cache_of("a")
+    cache.add_pod(pod("p", "a"))
+    assert cache.node("a") is not None
+    cache.remove_node("a")
+    assert (cache.node("a"), cache.node("ghost")) == (None, None)
+    assert len(cache.lend().nodes) == 0
+
+
+# ---- everything, in any order ------------------------------------------------------------------
+
+NODE_NAMES = [f"n{index}" for index in range(3)]
+POD_NAMES = [f"p{index}" for index in range(8)]
+#: So short that readers are older than the log now and then.
+LOG_LENGTH = 12
+
+
+@st.composite
+def nodes(draw: st.DrawFn, name: str) -> Node:
+    spec: dict[str, Any] = {}
+    if draw(st.booleans()):
+        spec["taints"] = [{"key": draw(st.sampled_from("kl")), "effect": "NoSchedule"}]
+    if draw(st.booleans()):
+        spec["unschedulable"] = True
+    return node(
+        name,
+        zone=draw(st.sampled_from([None, "za", "zb"])),
+        labels=draw(st.sampled_from([{}, {"disk": "ssd"}])),
+        allocatable=draw(st.sampled_from([{}, {"cpu": "4"}, {"example.com/gpu": 2}])),
+        images=draw(st.sampled_from([{}, {"i": 5}, {"i": 6, "j": 1}])),
+        **spec,
+    )
+
+
+WEB = {"app": "web"}
+HOST_PORTS = [[], [{"hostPort": 80}], [{"hostPort": 80, "hostIP": "10.0.0.1"}]]
+AFFINITIES: list[dict[str, Any] | None] = [
+    None,
+    {"podAntiAffinity": {REQUIRED: [term(WEB), term(WEB)]}},
+    {"podAffinity": {REQUIRED: [term(WEB)], PREFERRED: [weighted(5, term({}))]}},
+]
+
+
+@st.composite
+def pods(draw: st.DrawFn, name: str, on: str | None) -> PodInfo:
+    return pod(
+        name,
+        on,
+        namespace="default",
+        labels=draw(st.sampled_from([{}, WEB, {"app": "db"}])),
+        requests=draw(st.sampled_from([{}, {"cpu": "300m"}, {"cpu": 1, "example.com/gpu": 1}])),
+        ports=draw(st.sampled_from(HOST_PORTS)),
+        affinity=draw(st.sampled_from(AFFINITIES)),
+        terminating=draw(st.booleans()),
+    )
+
+
+def counts_alike(one: PodInfo, other: PodInfo) -> bool:
+    """Whether these two versions of a pod differ in nothing that is counted."""
+    return (one.node_name, one.labels, one.spec, one.is_terminating) == (
+        other.node_name,
+        other.labels,
+        other.spec,
+        other.is_terminating,
+    )
+
+
+NAMES = st.sampled_from(NODE_NAMES)
+#: A placed pod may name a node that was never seen.
+PLACES = st.sampled_from([*NODE_NAMES, "ghost"])
+
+
+class CacheMachine(RuleBasedStateMachine):
+    """The cache and the model are told the same things, and must always say the same."""
+
+    @initialize(capacity=st.sampled_from([1, 2, 64]))
+    def start(self, capacity: int) -> None:
+        self.cache = Cache(capacity)
+        table = self.cache.table
+        table.log = ChangeLog(table._row_generations, LOG_LENGTH)
+        self.model = Model()
+        #: Generation → facet → node name → what it said then.
+        self.told: dict[int, dict[Facet, dict[str, Said]]] = {0: by_facet({})}
+        self.rows: dict[str, int] = {}
+
+    # ---- nodes ----
+
+    @rule(name=NAMES, data=st.data())
+    def add_or_update_node(self, name: str, data: st.DataObject) -> None:
+        drawn = data.draw(nodes(name))
+        if name in self.model.nodes:
+            self.cache.update_node(drawn)
+        else:
+            self.cache.add_node(drawn)
+        self.model.nodes.pop(name, None)
+        self.model.nodes[name] = drawn
+
+    @precondition(lambda self: self.model.nodes)
+    @rule(data=st.data())
+    def remove_node(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(sorted(self.model.nodes)))
+        self.cache.remove_node(name)
+        del self.model.nodes[name], self.rows[name]
+
+    # ---- pods ----
+
+    @rule(name=st.sampled_from(POD_NAMES), place=PLACES, data=st.data())
+    def pod_from_the_api(self, name: str, place: str, data: st.DataObject) -> None:
+        drawn = data.draw(pods(name, place))
+        old = self.model.pods.get(drawn.uid)
+        if old is None or data.draw(st.booleans()):
+            self.cache.add_pod(drawn)
+        else:
+            self.cache.update_pod(drawn)
+        self.model.assumed.discard(drawn.uid)
+        if old is not None and counts_alike(old, drawn):
+            self.model.pods[drawn.uid] = drawn  # it keeps its place among its node's pods
+        else:
+            self.model.place(drawn)
+
+    @rule(name=st.sampled_from(POD_NAMES), place=PLACES, data=st.data())
+    def assume(self, name: str, place: str, data: st.DataObject) -> None:
+        drawn = data.draw(pods(name, place))
+        if drawn.uid not in self.model.pods:
+            self.cache.assume(drawn)
+            self.model.place(drawn)
+            self.model.assumed.add(drawn.uid)
+
+    @precondition(lambda self: self.model.pods)
+    @rule(data=st.data())
+    def forget(self, data: st.DataObject) -> None:
+        uid = data.draw(st.sampled_from(sorted(self.model.pods)))
+        self.cache.forget(self.model.pods[uid])
+        if uid in self.model.assumed:
+            self.model.assumed.discard(uid)
+            del self.model.pods[uid]
+
+    @precondition(lambda self: self.model.assumed)
+    @rule(data=st.data())
+    def confirm(self, data: st.DataObject) -> None:
+        uid = data.draw(st.sampled_from(sorted(self.model.assumed)))
+        self.cache.add_pod(self.model.pods[uid])
+        self.model.assumed.discard(uid)
+
+    @rule(name=st.sampled_from(POD_NAMES))
+    def remove_pod(self, name: str) -> None:
+        uid = f"uid-default/{name}"
+        assert self.cache.remove_pod(uid) is self.model.pods.pop(uid, None)
+        self.model.assumed.discard(uid)
+
+    # ---- what-ifs ----
+
+    @rule(data=st.data(), count=st.integers(1, 5))
+    def trial(self, data: st.DataObject, count: int) -> None:
+        what_if = self.model.copy()
+        snapshot = self.cache.lend()
+        with snapshot.trial() as trial:
+            for index in range(count):
+                placed = [p for p in what_if.pods.values() if p.node_name in what_if.nodes]
+                if placed and data.draw(st.booleans()):
+                    gone = data.draw(st.sampled_from(placed))
+                    trial.remove(gone)
+                    del what_if.pods[gone.uid]
+                elif what_if.nodes:
+                    drawn = data.draw(pods(f"tried-{index}", None))
+                    name = data.draw(st.sampled_from(sorted(what_if.nodes)))
+                    what_if.place(trial.assume(drawn, name))
+            assert said(snapshot.nodes) == expected(what_if)
+        snapshot.end()
+
+    # ---- what must hold ----
+
+    @invariant()
+    def columns_say_what_the_model_counts(self) -> None:
+        snapshot = self.cache.lend()
+        nodes = snapshot.nodes
+        told = said(nodes)
+        assert told == expected(self.model)
+        assert [nodes.name(i) for i in nodes.draw_order()] == expected_draw_order(self.model)
+        order = np.arange(len(nodes))[::-2]
+        assert said(nodes.take(order)) == {nodes.name(i): told[nodes.name(i)] for i in order}
+        snapshot.end()
+        self.told[self.cache.table.log.generation] = by_facet(told)
+
+    @invariant()
+    def a_node_keeps_its_row(self) -> None:
+        rows = {name: self.cache.table.row_of[name] for name in self.model.nodes}
+        assert {name: rows[name] for name in self.rows} == self.rows
+        assert len(set(self.cache.table.row_of.values())) == len(self.cache.table.row_of)
+        self.rows = rows
+
+    @invariant()
+    def no_row_is_held_for_nothing(self) -> None:
+        held = set(self.model.nodes) | {pod.node_name for pod in self.model.pods.values()}
+        assert set(self.cache.table.row_of) == held
+
+    @invariant()
+    def pods_and_assumptions_are_known(self) -> None:
+        assert {each.uid: each for each in self.cache.pods()} == self.model.pods
+        assert self.cache.assumed_count == len(self.model.assumed)
+        assert all(self.cache.is_assumed(uid) for uid in self.model.assumed)
+
+    @invariant()
+    def the_log_names_every_row_that_changed(self) -> None:
+        log, row_of = self.cache.table.log, self.cache.table.row_of
+        now = self.told[log.generation]
+        for since, before in self.told.items():
+            for facet, parts in now.items():
+                rows = set(log.rows_since(since, facet).tolist())
+                changed = {name for name in parts if parts[name] != before[facet].get(name)}
+                assert {row_of[name] for name in changed} <= rows, (since, facet)
+
+    @invariant()
+    def generations_never_go_back(self) -> None:
+        newest = max(self.told)
+        table = self.cache.table
+        assert table.log.generation >= newest
+        for name in self.model.nodes:
+            assert 0 < table.generation_of(table.row_of[name]) <= table.log.generation
+
+    def teardown(self) -> None:
+        """Built afresh, without holes and without a history, the same cluster says the same."""
+        fresh = Cache()
+        for each in self.model.nodes.values():
+            fresh.add_node(each)
+        for placed in self.model.pods.values():
+            fresh.add_pod(placed)
+        assert said(fresh.lend().nodes) == said(self.cache.lend().nodes)
+
+
+TestCacheMachine = CacheMachine.TestCase
+TestCacheMachine.settings = settings(max_examples=60, stateful_step_count=30)
+
+
+def test_the_log_tells_no_more_than_what_changed() -> None:
+    """Exact within the log: a row not touched in a facet is not named for it."""
+    cache = cache_of("a", "b", "c")
+    seen = cache.table.log.generation
+    cache.assume(pod("p", "b", requests={"cpu": 1}))
+    cache.update_node(node("c", labels={"x": "1"}))
+    log = cache.table.log
+    assert log.rows_since(seen, Facet.REQUESTED).tolist() == [1]
+    assert log.rows_since(seen, Facet.LABELS | Facet.TAINTS).tolist() == [2]
+    assert log.rows_since(seen, Facet.PORTS | Facet.NODE).tolist() == []
+    assert log.rows_since(seen, ALL_FACETS).tolist() == [1, 2]
