@@ -25,7 +25,9 @@ LONG_FILES: dict[str, int] = {}
 # "path:Class.function": lines without the docstring
 LONG_FUNCTIONS: dict[str, int] = {}
 # "path:Class": methods
-LARGE_CLASSES: dict[str, int] = {}
+LARGE_CLASSES: dict[str, int] = {
+    "state/nodes.py:NodeView": 45,  # an accessor for each column there is, and little else
+}
 # "path:Class.function": parameters without self
 MANY_PARAMETERS: dict[str, int] = {}
 # "path": where its tests are instead
