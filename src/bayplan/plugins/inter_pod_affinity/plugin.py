@@ -1,0 +1,304 @@
+"""When InterPodAffinity is asked what. The idea is told by the package."""
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+
+from bayplan.api.objects import NAMESPACE
+from bayplan.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+)
+from bayplan.framework.interface import (
+    MAX_NODE_SCORE,
+    Cloneable,
+    CycleState,
+    EnqueueExtensions,
+    FilterPlugin,
+    NormalizeScorePlugin,
+    PluginArgs,
+    PreFilterExtensions,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    ScorePlugin,
+    SignPlugin,
+)
+from bayplan.framework.status import SKIP, Code, Rejection, Status, unresolvable
+from bayplan.plugins.inter_pod_affinity.counts import DomainCounts
+from bayplan.plugins.inter_pod_affinity.hints import Labels, after_assigned_pod, after_node
+from bayplan.plugins.inter_pod_affinity.terms import OwnTerms, own_terms
+from bayplan.state.change_log import Facet
+from bayplan.state.columns import Mask, NodeMask, NodeScores
+from bayplan.state.nodes import NodeInfo, NodeView
+from bayplan.state.placed_terms import PlacedTerm, TermKind
+from bayplan.state.pods import PodInfo, PodShape
+from bayplan.state.selector_counts import PodSet
+
+NO_AFFINITY = "node(s) didn't match pod affinity rules"
+NO_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
+EXISTING_REFUSE = "node(s) didn't satisfy existing pods anti-affinity rules"
+
+_WEIGHT_MAX = 100
+
+
+class InterPodAffinityArgs(PluginArgs, frozen=True):
+    """``hardPodAffinityWeight``: what a placed pod's required affinity to the pod is worth."""
+
+    hard_pod_affinity_weight: int = 1
+    #: Applies to pods without preferred terms of their own only, as upstream's does.
+    ignore_preferred_terms_of_existing_pods: bool = False
+
+    def problems(self) -> Iterable[tuple[str, str]]:
+        weight = self.hard_pod_affinity_weight
+        if not 0 <= weight <= _WEIGHT_MAX:
+            yield "hardPodAffinityWeight", f"{weight}; wanted a number in 0..{_WEIGHT_MAX}"
+
+
+@dataclass(slots=True, eq=False)
+class _Notes(Cloneable):
+    """What PreFilter found, kept right by add_pod and remove_pod."""
+
+    own: OwnTerms
+    #: The pods that match all required affinity terms, if there are any.
+    wanted: PodSet | None
+    #: (topology key, the pods to keep away from) of each required anti-affinity term.
+    unwanted: tuple[tuple[str, PodSet], ...]
+    namespace_labels: Labels
+    #: Whether the pod is one of those it wants: then it may be the first of them.
+    wants_itself: bool
+    near: DomainCounts
+    away: DomainCounts
+    #: Placed pods whose required anti-affinity means this pod.
+    refusing: DomainCounts
+
+    def clone(self) -> "_Notes":
+        near, away, refusing = self.near.clone(), self.away.clone(), self.refusing.clone()
+        return replace(self, near=near, away=away, refusing=refusing)
+
+    def lacking(self, nodes: NodeView) -> Mask | None:
+        """bool[nodes]: where required affinity is not satisfied; None for nowhere."""
+        lacking: Mask | None = None
+        is_first = self.wants_itself and bool(self.own.keys) and self.near.is_empty
+        for key in self.own.keys:
+            found = nodes.label_ids(key) < 0 if is_first else ~self.near.present(nodes, key)
+            lacking = found if lacking is None else lacking | found
+        return lacking
+
+
+@final
+class InterPodAffinity(
+    PreFilterPlugin,
+    PreFilterExtensions,
+    FilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+    NormalizeScorePlugin,
+    EnqueueExtensions,
+    SignPlugin,
+):
+    """Places pods by the pods that are already there."""
+
+    name = "InterPodAffinity"
+    args_type = InterPodAffinityArgs
+    scope = "cluster"
+    facets = Facet.LABELS | Facet.PODS | Facet.NODE
+    kinds = (NAMESPACE,)
+
+    def setup(self) -> None:
+        args = self.args or InterPodAffinityArgs()
+        self._ignores_preferred = args.ignore_preferred_terms_of_existing_pods
+        self._filter_key = f"PreFilter{self.instance_name}"
+        self._score_key = f"PreScore{self.instance_name}"
+        #: Kinds of placed terms that score, with the factor of their weights.
+        self._scoring_kinds = [
+            (TermKind.PREFERRED_AFFINITY, 1),
+            (TermKind.PREFERRED_ANTI_AFFINITY, -1),
+        ]
+        if args.hard_pod_affinity_weight > 0:
+            hard = (TermKind.REQUIRED_AFFINITY, args.hard_pod_affinity_weight)
+            self._scoring_kinds.append(hard)
+
+    # ---- filter ---------------------------------------------------------------------------
+
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, nodes: NodeView
+    ) -> PreFilterResult | Status | None:
+        own = own_terms(pod)
+        if own.error:
+            return unresolvable(f"parsing pod: {own.error}")
+        refusing = DomainCounts()
+        for placed in self._terms_about(pod, TermKind.REQUIRED_ANTI_AFFINITY, nodes):
+            refusing.count(nodes, placed.term.topology_key, nodes.pods_with_term(placed))
+        if not own.together and not own.apart and not refusing.keys:
+            return SKIP
+        state[self._filter_key] = self._notes(pod, own, nodes, refusing)
+        return None
+
+    def _notes(
+        self, pod: PodInfo, own: OwnTerms, nodes: NodeView, refusing: DomainCounts
+    ) -> _Notes:
+        namespaces = self.handle.objects(NAMESPACE)
+        wanted = own.matching_all(namespaces) if own.together else None
+        unwanted = tuple((want.key, want.pods(namespaces)) for want in own.apart)
+        near, away = DomainCounts(), DomainCounts()
+        if wanted is not None:
+            matching = nodes.matching_pods(wanted)
+            for key in own.keys:
+                near.count(nodes, key, matching)
+        for key, pods in unwanted:
+            away.count(nodes, key, nodes.matching_pods(pods))
+        return _Notes(
+            own=own,
+            wanted=wanted,
+            unwanted=unwanted,
+            namespace_labels=self._labels_of(pod.namespace),
+            wants_itself=wanted is not None and _belongs(pod, wanted),
+            near=near,
+            away=away,
+            refusing=refusing,
+        )
+
+    def add_pod(
+        self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo
+    ) -> Status | None:
+        _count(state[self._filter_key], pod, added, node, 1)
+        return None
+
+    def remove_pod(
+        self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo
+    ) -> Status | None:
+        _count(state[self._filter_key], pod, removed, node, -1)
+        return None
+
+    def filter(
+        self, state: CycleState, pod: PodInfo, nodes: NodeView, feasible: NodeMask
+    ) -> Iterable[Rejection]:
+        """A node's first reason is its only one, in this order."""
+        notes: _Notes = state[self._filter_key]
+        lacking = notes.lacking(nodes)
+        if lacking is not None and lacking.any():
+            yield Rejection(lacking, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (NO_AFFINITY,))
+        rejected = lacking
+        for counts, reason in ((notes.away, NO_ANTI_AFFINITY), (notes.refusing, EXISTING_REFUSE)):
+            for key in counts.keys:
+                found = counts.present(nodes, key)
+                if rejected is not None:
+                    found &= ~rejected
+                    rejected = rejected | found
+                else:
+                    rejected = found
+                if found.any():
+                    yield Rejection(found, Code.UNSCHEDULABLE, (reason,))
+
+    # ---- score ----------------------------------------------------------------------------
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> Status | None:
+        own = own_terms(pod)
+        if own.error:
+            return Status(Code.ERROR, (f"failed to parse pod: {own.error}",))
+        if self._ignores_preferred and not own.preferred:
+            return SKIP
+        everywhere = nodes.all()
+        worth = DomainCounts()
+        for kind, factor in self._scoring_kinds:
+            for placed in self._terms_about(pod, kind, everywhere):
+                pods = everywhere.pods_with_term(placed)
+                worth.count(everywhere, placed.term.topology_key, pods, factor * placed.weight)
+        if own.preferred:
+            namespaces = self.handle.objects(NAMESPACE)
+            for want in own.preferred:
+                pods = everywhere.matching_pods(want.pods(namespaces))
+                worth.count(everywhere, want.key, pods, want.weight)
+        if not worth.keys:
+            return SKIP
+        state[self._score_key] = worth
+        return None
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
+        """int64[nodes]: what the node's domains are worth, added up; negative for aversion."""
+        worth: DomainCounts = state[self._score_key]
+        total = sum(worth.of(nodes, key) for key in worth.keys)
+        return np.asarray(total).astype(np.int64)
+
+    def normalize(self, state: CycleState, pod: PodInfo, scores: NodeScores) -> NodeScores:
+        """Upstream divides first, in float64, and only then multiplies."""
+        if not len(scores):
+            return scores
+        lowest, highest = scores.min(), scores.max()
+        if lowest == highest:
+            return np.zeros(len(scores), np.int64)
+        return (MAX_NODE_SCORE * ((scores - lowest) / (highest - lowest))).astype(np.int64)
+
+    # ---- sign and events ------------------------------------------------------------------
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        """What placed pods' terms look at; a pod with terms of its own is asked anew each time."""
+        return pod.shape.once("InterPodAffinity.sign", _signed)
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        pod_changed = ActionType.ADD | ActionType.UPDATE_POD_LABEL | ActionType.DELETE
+        assigned = ClusterEvent(EventResource.ASSIGNED_POD, pod_changed)
+        relabelled = ClusterEvent(EventResource.TARGET_POD, ActionType.UPDATE_POD_LABEL)
+        node_changed = ClusterEvent(
+            EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL
+        )
+        return (
+            ClusterEventWithHint(assigned, self._after_assigned_pod),
+            ClusterEventWithHint(relabelled, _after_own_labels),
+            ClusterEventWithHint(node_changed, after_node),
+        )
+
+    def _after_assigned_pod(
+        self, pod: PodInfo, old: PodInfo | None, new: PodInfo | None
+    ) -> QueueingHint:
+        return after_assigned_pod(pod, old, new, self._labels_of)
+
+    # ---- inside ---------------------------------------------------------------------------
+
+    def _terms_about(self, pod: PodInfo, kind: TermKind, nodes: NodeView) -> Sequence[PlacedTerm]:
+        """Distinct terms of placed pods that mean this pod."""
+        about = nodes.terms_about(kind, pod.shape)
+        if not about.conditional:
+            return about.certain
+        labels = self._labels_of(pod.namespace)
+        found = [p for p in about.conditional if p.term.namespace_selector.matches(labels)]
+        return (*about.certain, *found)
+
+    def _labels_of(self, namespace: str) -> Labels:
+        """A namespace that is not known has no labels."""
+        found = self.handle.objects(NAMESPACE).get(namespace)
+        return (found.metadata.labels or {}) if found is not None else {}
+
+
+def _belongs(pod: PodInfo, pods: PodSet) -> bool:
+    return pods.matches(pod.namespace, pod.labels, pod.is_terminating)
+
+
+def _count(notes: _Notes, pod: PodInfo, other: PodInfo, node: NodeInfo, step: int) -> None:
+    """Let the notes say that another pod came to a node, or left it."""
+    if notes.wanted is not None and _belongs(other, notes.wanted):
+        for key in notes.own.keys:
+            notes.near.add(key, node.label_id(key), step)
+    for key, pods in notes.unwanted:
+        if _belongs(other, pods):
+            notes.away.add(key, node.label_id(key), step)
+    for term in other.shape.anti_affinity.required:
+        if term.matches(pod.namespace, pod.labels, notes.namespace_labels):
+            notes.refusing.add(term.topology_key, node.label_id(term.topology_key), step)
+
+
+def _signed(shape: PodShape) -> Hashable | None:
+    if shape.has_affinity or shape.errors:
+        return None
+    return (shape.namespace, tuple(sorted(shape.labels.items())))
+
+
+def _after_own_labels(pod: PodInfo, old: PodInfo | None, new: PodInfo | None) -> QueueingHint:
+    """Placed pods may have had something against the old labels."""
+    return QueueingHint.QUEUE

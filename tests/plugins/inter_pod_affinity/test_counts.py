@@ -1,0 +1,90 @@
+"""Amounts by topology domain, against dictionaries."""
+
+from collections import Counter
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.plugins.inter_pod_affinity.counts import DomainCounts
+from bayplan.state.cache import Cache
+from bayplan.state.nodes import NodeView
+from tests.state.making import node
+
+Zones = list[str | None]
+ZONES: st.SearchStrategy[Zones] = st.lists(
+    st.sampled_from([None, "z1", "z2", "z3"]), min_size=1, max_size=8
+)
+
+
+def view(zones: Zones) -> NodeView:
+    cache = Cache()
+    for index, zone in enumerate(zones):
+        cache.add_node(node(f"n{index}", labels={"zone": zone} if zone else {}))
+    return cache.lend().nodes
+
+
+def pods(counts: list[int]) -> np.ndarray:
+    return np.array(counts, np.int32)
+
+
+@given(zones=ZONES, data=st.data())
+def test_each_node_is_told_what_its_domain_counts(zones: Zones, data: st.DataObject) -> None:
+    nodes, counts, expected = view(zones), DomainCounts(), Counter[str | None]()
+    for _ in range(data.draw(st.integers(0, 3))):
+        amounts = data.draw(st.lists(st.integers(0, 4), min_size=len(zones), max_size=len(zones)))
+        weight = data.draw(st.sampled_from([1, 5, -3]))
+        counts.count(nodes, "zone", pods(amounts), weight)
+        for zone, amount in zip(zones, amounts, strict=True):
+            expected[zone] += weight * amount if zone is not None else 0
+    assert counts.of(nodes, "zone").tolist() == [expected[zone] for zone in zones]
+    assert counts.present(nodes, "zone").tolist() == [expected[zone] > 0 for zone in zones]
+    assert counts.is_empty is not any(expected.values())
+
+
+def test_a_key_is_known_once_a_pod_is_in_one_of_its_domains() -> None:
+    nodes, counts = view(["z1", None]), DomainCounts()
+    counts.count(nodes, "zone", pods([0, 0]))
+    counts.count(nodes, "zone", pods([0, 3]))
+    counts.count(nodes, "rack", pods([1, 1]))
+    assert (counts.keys, counts.is_empty) == ([], True)
+    counts.count(nodes, "zone", pods([1, 0]))
+    assert (counts.keys, counts.is_empty) == (["zone"], False)
+
+
+def test_what_is_added_to_one_domain_is_seen_by_all_its_nodes() -> None:
+    nodes, counts = view(["z1", "z2", "z2", None]), DomainCounts()
+    z2 = nodes.info(1).label_id("zone")
+    counts.add("zone", z2, 2)
+    counts.add("zone", nodes.info(3).label_id("zone"), 7)
+    assert counts.of(nodes, "zone").tolist() == [0, 2, 2, 0]
+    counts.add("zone", z2, -2)
+    assert counts.is_empty
+
+
+def test_a_clone_and_its_original_change_apart() -> None:
+    nodes, counts = view(["z1", "z2"]), DomainCounts()
+    counts.count(nodes, "zone", pods([1, 0]))
+    clone = counts.clone()
+    clone.add("zone", 1, 5)
+    counts.add("zone", 0, 2)
+    again = clone.clone()
+    clone.add("zone", 0, 1)
+    assert counts.of(nodes, "zone").tolist() == [3, 0]
+    assert clone.of(nodes, "zone").tolist() == [2, 5]
+    assert again.of(nodes, "zone").tolist() == [1, 5]
+
+
+def test_domains_that_appear_after_the_count_count_nothing() -> None:
+    """A cycle that was parked meets a cluster that has grown."""
+    cache, counts = Cache(), DomainCounts()
+    cache.add_node(node("a", labels={"zone": "z1"}))
+    snapshot = cache.lend()
+    counts.count(snapshot.nodes, "zone", pods([2]))
+    snapshot.end()
+    cache.add_node(node("b", labels={"zone": "z2"}))
+    cache.add_node(node("c"))
+    nodes = cache.lend().nodes
+    assert counts.of(nodes, "zone").tolist() == [2, 0, 0]
+    counts.add("zone", nodes.info(1).label_id("zone"), 1)
+    assert counts.of(nodes, "zone").tolist() == [2, 1, 0]

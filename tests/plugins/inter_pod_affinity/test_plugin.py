@@ -1,0 +1,405 @@
+"""InterPodAffinity against a scalar oracle, and by small examples."""
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.api.objects import HOSTNAME_LABEL, NAMESPACE, ZONE_LABEL
+from bayplan.framework.events import ActionType, EventResource
+from bayplan.framework.interface import CycleState
+from bayplan.framework.status import Code, Status
+from bayplan.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinityArgs
+from bayplan.state.pods import PodInfo
+from tests.plugins.affinity_kit import (
+    World,
+    drawn_pods,
+    drawn_worlds,
+    filter_answers,
+    filtered,
+    must_filter,
+    must_score,
+    scored,
+)
+from tests.state.making import PREFERRED, REQUIRED, node, pod, term, weighted
+
+WEB, DB = {"app": "web"}, {"app": "db"}
+NO_AFFINITY = (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, "node(s) didn't match pod affinity rules")
+NO_ANTI = (Code.UNSCHEDULABLE, "node(s) didn't match pod anti-affinity rules")
+REFUSED = (Code.UNSCHEDULABLE, "node(s) didn't satisfy existing pods anti-affinity rules")
+
+
+def near(*terms: dict[str, Any], prefer: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+    return {"podAffinity": {REQUIRED: list(terms), PREFERRED: prefer or []}}
+
+
+def away(*terms: dict[str, Any], prefer: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+    return {"podAntiAffinity": {REQUIRED: list(terms), PREFERRED: prefer or []}}
+
+
+def zones(*placed: PodInfo, **more: Any) -> World:
+    """Nodes a and b in zone z1, c in z2, d in no zone."""
+    nodes = [node("a", zone="z1"), node("b", zone="z1"), node("c", zone="z2"), node("d")]
+    return World(nodes, list(placed), **more)
+
+
+# ---- against the oracle ------------------------------------------------------------------------
+
+
+@given(world=drawn_worlds(), pod=drawn_pods("new"))
+def test_filter_says_what_pod_by_pod_counting_says(world: World, pod: PodInfo) -> None:
+    assert filtered(world, pod) == must_filter(world, pod)
+
+
+@given(world=drawn_worlds(), pod=drawn_pods("new"))
+def test_score_says_what_pod_by_pod_counting_says(world: World, pod: PodInfo) -> None:
+    assert scored(world, pod) == must_score(world, pod)
+
+
+@given(world=drawn_worlds(), pod=drawn_pods("new"), data=st.data())
+def test_a_selection_of_nodes_is_answered_as_among_all(
+    world: World, pod: PodInfo, data: st.DataObject
+) -> None:
+    """What is counted is the cluster; what is judged is the view."""
+    plugin, state, nodes = world.plugin(), CycleState(), world.lend().nodes
+    chosen = data.draw(st.permutations(range(len(nodes))))[: data.draw(st.integers(1, len(nodes)))]
+    some = nodes.take(chosen)
+    if plugin.pre_filter(state, pod, nodes) is None:
+        everywhere = filter_answers(plugin, state, pod, nodes)
+        told = filter_answers(plugin, state, pod, some)
+        assert told == {name: everywhere[name] for name in some.names()}
+    if plugin.pre_score(state, pod, some) is None:
+        assert plugin.score(state, pod, some).tolist() == [
+            plugin.score(state, pod, nodes)[position] for position in chosen
+        ]
+
+
+@given(world=drawn_worlds(), pod=drawn_pods("new"), data=st.data())
+def test_notes_follow_pods_that_come_and_go_in_a_what_if(
+    world: World, pod: PodInfo, data: st.DataObject
+) -> None:
+    """As PreFilter would have noted, had it seen the what-if."""
+    plugin, state, snapshot = world.plugin(), CycleState(), world.lend()
+    if plugin.pre_filter(state, pod, snapshot.nodes) is not None:
+        return
+    names = snapshot.nodes.names()
+    before = filter_answers(plugin, state, pod, snapshot.nodes)
+    what_if = state.clone()
+    with snapshot.trial() as trial:
+        for index in range(data.draw(st.integers(1, 3))):
+            there = [each for each in world.placed if each.node_name in names]
+            if there and data.draw(st.booleans()):
+                gone = data.draw(st.sampled_from(there))
+                world.placed.remove(gone)
+                trial.remove(gone)
+                plugin.remove_pod(what_if, pod, gone, snapshot.node(gone.node_name))
+            else:
+                drawn = data.draw(drawn_pods(f"tried-{index}", names))
+                world.placed.append(drawn)
+                trial.assume(drawn, drawn.node_name)
+                plugin.add_pod(what_if, pod, drawn, snapshot.node(drawn.node_name))
+        expected = must_filter(world, pod)
+        if expected is Code.SKIP:
+            expected = dict.fromkeys(names)
+        assert filter_answers(plugin, what_if, pod, snapshot.nodes) == expected
+    assert filter_answers(plugin, state, pod, snapshot.nodes) == before
+
+
+# ---- required affinity -------------------------------------------------------------------------
+
+
+def test_affinity_keeps_a_pod_in_the_domain_of_a_pod_that_matches() -> None:
+    world = zones(pod("web", "a", labels=WEB))
+    wanting = pod(affinity=near(term(WEB, key=ZONE_LABEL)))
+    assert filtered(world, wanting) == {"a": None, "b": None, "c": NO_AFFINITY, "d": NO_AFFINITY}
+
+
+def test_one_pod_must_match_all_terms_at_once() -> None:
+    """A web pod here and a front pod there are no web front pod."""
+    both = near(term(WEB, key=ZONE_LABEL), term({"tier": "front"}, key=HOSTNAME_LABEL))
+    apart = zones(pod("w", "a", labels=WEB), pod("f", "a", labels={"tier": "front"}))
+    assert filtered(apart, pod(affinity=both)) == dict.fromkeys("abcd", NO_AFFINITY)
+    in_one = zones(pod("wf", "a", labels=WEB | {"tier": "front"}))
+    assert filtered(in_one, pod(affinity=both)) == {"a": None} | dict.fromkeys("bcd", NO_AFFINITY)
+
+
+def test_the_first_pod_of_a_group_that_wants_itself_may_go_where_the_domain_exists() -> None:
+    first = pod(labels=WEB, affinity=near(term(WEB, key=ZONE_LABEL)))
+    assert filtered(zones(), first) == {"a": None, "b": None, "c": None, "d": NO_AFFINITY}
+
+
+def test_a_matching_pod_outside_all_domains_does_not_count_as_the_first() -> None:
+    """Upstream keeps counts by domain: a match on a node without the label leaves no trace."""
+    next_one = pod(labels=WEB, affinity=near(term(WEB, key=ZONE_LABEL)))
+    answers = filtered(zones(pod("web", "d", labels=WEB)), next_one)
+    assert answers == {"a": None, "b": None, "c": None, "d": NO_AFFINITY}
+
+
+def test_a_pod_that_does_not_match_its_own_terms_is_nobodys_first() -> None:
+    stranger = pod(labels=DB, affinity=near(term(WEB, key=ZONE_LABEL)))
+    assert filtered(zones(), stranger) == dict.fromkeys("abcd", NO_AFFINITY)
+
+
+def test_pods_that_are_being_deleted_are_wanted_and_unwanted_like_others() -> None:
+    world = zones(pod("web", "a", labels=WEB, terminating=True))
+    assert filtered(world, pod(affinity=near(term(WEB)))) == {
+        "a": None,
+        **dict.fromkeys("bcd", NO_AFFINITY),
+    }
+    assert filtered(world, pod(affinity=away(term(WEB)))) == {
+        "a": NO_ANTI,
+        **dict.fromkeys("bcd"),
+    }
+
+
+def test_pods_on_a_node_that_is_gone_are_not_near_anybody() -> None:
+    world = zones(pod("web", "gone", labels=WEB))
+    assert filtered(world, pod(affinity=near(term(WEB)))) == dict.fromkeys("abcd", NO_AFFINITY)
+    refusing = zones(pod("web", "gone", labels=WEB, affinity=away(term(DB))))
+    assert filtered(refusing, pod(labels=DB)) is Code.SKIP
+
+
+# ---- required anti-affinity --------------------------------------------------------------------
+
+
+def test_anti_affinity_rejects_the_domain_and_not_nodes_outside_all_domains() -> None:
+    world = zones(pod("web", "a", labels=WEB), pod("web2", "d", labels=WEB))
+    answers = filtered(world, pod(affinity=away(term(WEB, key=ZONE_LABEL))))
+    assert answers == {"a": NO_ANTI, "b": NO_ANTI, "c": None, "d": None}
+
+
+def test_each_anti_affinity_term_rejects_for_itself() -> None:
+    world = zones(pod("web", "a", labels=WEB), pod("db", "c", labels=DB))
+    answers = filtered(world, pod(affinity=away(term(WEB), term(DB, key=ZONE_LABEL))))
+    assert answers == {"a": NO_ANTI, "b": None, "c": NO_ANTI, "d": None}
+
+
+def test_a_placed_pod_refuses_the_pods_it_wants_away() -> None:
+    world = zones(pod("web", "a", labels=WEB, affinity=away(term(DB, key=ZONE_LABEL))))
+    refused = {"a": REFUSED, "b": REFUSED, "c": None, "d": None}
+    assert filtered(world, pod(labels=DB)) == refused
+    assert filtered(world, pod(labels=WEB)) is Code.SKIP
+    assert filtered(world, pod(labels=DB, namespace="other")) is Code.SKIP
+
+
+def test_the_first_reason_of_a_node_is_its_only_one() -> None:
+    world = zones(pod("web", "a", labels=WEB, affinity=away(term(DB))))
+    one = pod(labels=DB, affinity=near(term({"app": "x"})) | away(term(WEB)))
+    assert filtered(world, one) == dict.fromkeys("abcd", NO_AFFINITY)
+    other = pod(labels=DB, affinity=near(term(WEB)) | away(term(WEB)))
+    assert filtered(world, other) == {"a": NO_ANTI, **dict.fromkeys("bcd", NO_AFFINITY)}
+
+
+# ---- namespaces --------------------------------------------------------------------------------
+
+TEAM_A = {"matchLabels": {"team": "a"}}
+
+
+@pytest.mark.parametrize(
+    ("where", "rejected"),
+    [
+        pytest.param({}, False, id="its own namespace only"),
+        pytest.param({"namespaces": ["other"]}, True, id="a listed namespace"),
+        pytest.param({"namespaceSelector": {}}, True, id="all namespaces"),
+        pytest.param({"namespaceSelector": TEAM_A}, True, id="a namespace of team a"),
+        pytest.param({"namespaceSelector": {"matchLabels": {"team": "b"}}}, False, id="of team b"),
+        pytest.param(
+            {"namespaces": ["third"], "namespaceSelector": TEAM_A}, True, id="listed or selected"
+        ),
+    ],
+)
+def test_a_term_means_the_pods_of_its_namespaces(where: dict[str, Any], rejected: bool) -> None:
+    known = {"default": {"team": "b2"}, "other": {"team": "a"}}
+    world = zones(pod("web", "a", namespace="other", labels=WEB), namespaces=known)
+    answers = filtered(world, pod(affinity=away(term(WEB, **where))))
+    assert answers == {"a": NO_ANTI if rejected else None, "b": None, "c": None, "d": None}
+
+
+def test_a_placed_pods_namespace_selector_looks_at_the_namespace_of_the_pod_that_comes() -> None:
+    refusing = pod("web", "a", affinity=away(term(DB, namespaceSelector=TEAM_A)))
+    known = {"default": dict[str, str](), "other": {"team": "a"}}
+    world = zones(refusing, namespaces=known)
+    assert filtered(world, pod(labels=DB)) is Code.SKIP
+    assert filtered(world, pod(labels=DB, namespace="unknown")) is Code.SKIP
+    coming = pod(labels=DB, namespace="other")
+    assert filtered(world, coming) == {"a": REFUSED, "b": None, "c": None, "d": None}
+
+
+# ---- scores ------------------------------------------------------------------------------------
+
+
+def test_preferred_terms_of_both_sides_and_required_ones_of_placed_pods_add_up() -> None:
+    world = zones(
+        pod("web", "a", labels=WEB, affinity=near(prefer=[weighted(3, term(DB, key=ZONE_LABEL))])),
+        pod("hard", "c", affinity=near(term(DB))),
+        pod("shy", "d", affinity=away(prefer=[weighted(4, term(DB))])),
+        args=InterPodAffinityArgs(hard_pod_affinity_weight=10),
+    )
+    coming = pod(labels=DB, affinity=near(prefer=[weighted(5, term(WEB))]))
+    raw = {"a": 8, "b": 3, "c": 10, "d": -4}
+    assert scored(world, coming) == {n: (s, int(100 * ((s + 4) / 14))) for n, s in raw.items()}
+
+
+def test_nothing_to_add_up_is_nothing_to_ask() -> None:
+    world = zones(pod("web", "a", labels=WEB, affinity=away(term(WEB))))
+    assert scored(world, pod(labels=DB)) is Code.SKIP
+    assert scored(world, pod(affinity=near(prefer=[weighted(5, term({"app": "x"}))]))) is Code.SKIP
+    assert scored(world, pod(affinity=near(prefer=[weighted(5, term(WEB, key="x"))]))) is Code.SKIP
+
+
+def test_what_cancels_out_is_still_asked() -> None:
+    both = near(prefer=[weighted(5, term(WEB))]) | away(prefer=[weighted(5, term(WEB))])
+    answers = scored(zones(pod("web", "a", labels=WEB)), pod(affinity=both))
+    assert answers == dict.fromkeys("abcd", (0, 0))
+
+
+def test_a_weight_of_0_is_worth_nothing_but_asked() -> None:
+    """No API server lets it in; what upstream answers is known all the same."""
+    world = zones(pod("web", "a", affinity=near(prefer=[weighted(0, term(DB))])))
+    assert scored(world, pod(labels=DB)) == dict.fromkeys("abcd", (0, 0))
+
+
+@pytest.mark.parametrize(("weight", "skips"), [(0, True), (1, False)])
+def test_required_affinity_of_placed_pods_scores_unless_its_weight_is_0(
+    weight: int, skips: bool
+) -> None:
+    args = InterPodAffinityArgs(hard_pod_affinity_weight=weight)
+    world = zones(pod("web", "a", affinity=near(term(DB))), args=args)
+    assert (scored(world, pod(labels=DB)) is Code.SKIP) is skips
+
+
+def test_ignoring_preferred_terms_of_placed_pods_needs_a_pod_without_its_own() -> None:
+    args = InterPodAffinityArgs(ignore_preferred_terms_of_existing_pods=True)
+    world = zones(
+        pod("w", "a", labels=WEB, affinity=near(prefer=[weighted(3, term(DB))])), args=args
+    )
+    assert scored(world, pod(labels=DB)) is Code.SKIP
+    both = scored(world, pod(labels=DB, affinity=near(prefer=[weighted(5, term(WEB))])))
+    assert isinstance(both, dict)
+    assert both["a"] == (8, 100)
+
+
+def test_normalising_divides_first() -> None:
+    """29/100 of the way is 28 in float64: 100 * 0.29 is a little less than 29."""
+    plugin = zones().plugin()
+    scores = np.array([0, 29, 57, 58, 100], np.int64)
+    final = plugin.normalize(CycleState(), pod(), scores)
+    assert (final.tolist(), final.dtype) == ([0, 28, 56, 57, 100], np.int64)
+
+
+def test_equal_scores_and_no_scores_are_normalised() -> None:
+    plugin = zones().plugin()
+    assert plugin.normalize(CycleState(), pod(), np.array([7, 7], np.int64)).tolist() == [0, 0]
+    assert plugin.normalize(CycleState(), pod(), np.array([], np.int64)).tolist() == []
+
+
+# ---- what does not parse -----------------------------------------------------------------------
+
+BROKEN = {"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Foo"}]}}
+
+
+def test_a_pod_whose_terms_do_not_parse_is_rejected_for_good() -> None:
+    broken = pod(affinity=near({**BROKEN, "topologyKey": "zone"}))
+    plugin, nodes = zones().plugin(), zones().lend().nodes
+    answer = plugin.pre_filter(CycleState(), broken, nodes)
+    assert isinstance(answer, Status)
+    assert answer.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    assert answer.reasons == (
+        'parsing pod: requiredAffinityTerms: "Foo" is not a valid label selector operator',
+    )
+    status = plugin.pre_score(CycleState(), broken, nodes)
+    assert status is not None
+    assert status.code is Code.ERROR
+
+
+# ---- the rest of the contract ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weight", [0, 100])
+def test_weights_within_range_are_accepted(weight: int) -> None:
+    args = msgspec.convert({"hardPodAffinityWeight": weight}, InterPodAffinityArgs)
+    assert list(args.problems()) == []
+
+
+@pytest.mark.parametrize("weight", [-1, 101])
+def test_a_weight_out_of_range_is_named(weight: int) -> None:
+    args = msgspec.convert({"hardPodAffinityWeight": weight}, InterPodAffinityArgs)
+    assert list(args.problems()) == [
+        ("hardPodAffinityWeight", f"{weight}; wanted a number in 0..100")
+    ]
+
+
+def test_unknown_args_are_refused_and_defaults_are_upstreams() -> None:
+    with pytest.raises(msgspec.ValidationError, match="hardPodAfinityWeight"):
+        msgspec.convert({"hardPodAfinityWeight": 1}, InterPodAffinityArgs)
+    args = InterPodAffinityArgs()
+    assert args.hard_pod_affinity_weight == 1
+    assert not args.ignore_preferred_terms_of_existing_pods
+
+
+def test_two_instances_keep_their_notes_apart() -> None:
+    world, state = zones(pod("web", "a", labels=WEB)), CycleState()
+    nodes, wanting = world.lend().nodes, pod(affinity=near(term(WEB)))
+    plain, named = world.plugin(), world.plugin()
+    named = InterPodAffinity(named.args, named.handle, "InterPodAffinity/two")
+    plain.pre_filter(state, wanting, nodes)
+    named.pre_filter(state, wanting, nodes)
+    plain.remove_pod(state, wanting, world.placed[0], nodes.info(0))
+    assert filter_answers(plain, state, wanting, nodes)["a"] == NO_AFFINITY
+    assert filter_answers(named, state, wanting, nodes)["a"] is None
+
+
+SIGNED: dict[str, Any] = {"namespace": "default", "labels": WEB}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "equal"),
+    [
+        pytest.param({}, {"priority": 7, "uid": "x", "name": "y"}, True, id="priority, uid, name"),
+        pytest.param({}, {"requests": {"cpu": 1}}, True, id="requests"),
+        pytest.param(
+            {"labels": {"a": "1", "b": "2"}}, {"labels": {"b": "2", "a": "1"}}, True, id="order"
+        ),
+        pytest.param({}, {"labels": DB}, False, id="labels: placed pods' terms look at them"),
+        pytest.param({}, {"namespace": "other"}, False, id="the namespace: so do they"),
+        pytest.param({}, {"affinity": {"podAffinity": {}}}, True, id="no terms in it"),
+    ],
+)
+def test_pods_that_are_equal_to_the_plugin_have_equal_signatures(
+    one: dict[str, Any], other: dict[str, Any], equal: bool
+) -> None:
+    plugin = zones().plugin()
+    pods: list[dict[str, Any]] = [SIGNED | one, SIGNED | other]
+    signed = [plugin.sign_pod(pod(**options)) for options in pods]
+    assert None not in signed
+    assert (signed[0] == signed[1]) is equal
+
+
+@pytest.mark.parametrize(
+    "affinity",
+    [
+        pytest.param(near(term(WEB)), id="required affinity"),
+        pytest.param(away(prefer=[weighted(1, term(WEB))]), id="preferred anti-affinity"),
+        pytest.param(near({**BROKEN, "topologyKey": "zone"}), id="what does not parse"),
+    ],
+)
+def test_a_pod_with_terms_is_unsigned(affinity: dict[str, Any]) -> None:
+    assert zones().plugin().sign_pod(pod(affinity=affinity)) is None
+
+
+def test_it_waits_for_pods_of_other_nodes_its_own_labels_and_nodes() -> None:
+    registered = {e.event.resource: e.event.action for e in zones().plugin().events_to_register()}
+    assert registered == {
+        EventResource.ASSIGNED_POD: ActionType.ADD
+        | ActionType.DELETE
+        | ActionType.UPDATE_POD_LABEL,
+        EventResource.TARGET_POD: ActionType.UPDATE_POD_LABEL,
+        EventResource.NODE: ActionType.ADD | ActionType.UPDATE_NODE_LABEL,
+    }
+
+
+def test_it_looks_across_nodes_and_reads_namespaces() -> None:
+    assert (InterPodAffinity.scope, InterPodAffinity.kinds) == ("cluster", (NAMESPACE,))
