@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from bayplan.api.pod_requests import CPU, MEMORY, is_counted, is_scalar
-from bayplan.framework.arithmetic import lowest, percent
+from bayplan.framework.arithmetic import divide, lowest, percent
 from bayplan.framework.interface import MAX_NODE_SCORE
 from bayplan.state.columns import Int64s, NodeScores
 from bayplan.state.nodes import NodeView
@@ -132,7 +132,7 @@ def _mean(
             weight = offered * demand.weight
         sums += scores if demand.weight == 1 else scores * demand.weight
         weights = weights + weight
-    return (sums / np.maximum(weights, _ONE)).astype(np.int64)
+    return divide(sums, weights)
 
 
 def _columns(demand: Demand, nodes: NodeView) -> tuple[Int64s, Int64s, Int64s | None]:
