@@ -1,0 +1,249 @@
+"""What a pod is held to: its own constraints, or the configured defaults, compiled.
+
+Own constraints follow from the pod's shape and are compiled once for it. Defaults apply to a pod
+without own ones if Services select it or a controller owns it: their selectors, put together, say
+which pods count. That may change with every Service, so it is remembered per shape together with
+what it was deduced from. Upstream: podtopologyspread/common.go, helper.DefaultSelector.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, final
+from weakref import WeakKeyDictionary
+
+from bayplan.api.objects import (
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    SERVICE,
+    STATEFUL_SET,
+    LabelSelector,
+    OwnerReference,
+    Service,
+    TopologySpreadConstraint,
+)
+from bayplan.api.selectors import (
+    IN,
+    Requirement,
+    Selector,
+    SelectorError,
+    label_selector,
+    map_selector,
+    with_requirements,
+)
+from bayplan.framework.interface import Handle
+from bayplan.plugins.pod_topology_spread.args import HARD, SOFT, PodTopologySpreadArgs
+from bayplan.state.pods import PodInfo, PodShape
+from bayplan.state.selector_counts import PodSet
+
+_HONOR = "Honor"
+_OWNER_KINDS = (REPLICATION_CONTROLLER, REPLICA_SET, STATEFUL_SET)
+
+#: Kinds that defaults are deduced from.
+SELECTING_KINDS = (SERVICE, *_OWNER_KINDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """One constraint on one pod shape, its defaults filled in."""
+
+    topology_key: str
+    max_skew: int
+    min_domains: int
+    #: Nodes that the pod's node selector and required node affinity exclude are not counted.
+    honors_affinity: bool
+    #: Nodes with taints that the pod does not tolerate are not counted.
+    honors_taints: bool
+    selector: Selector
+    #: The placed pods that count. None: an empty selector counts nobody (fact of v1.37.0),
+    #: although it matches everybody wherever it is asked about one pod.
+    pods: PodSet | None
+    #: 1 if the pod itself matches, else 0.
+    self_match_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Constraints:
+    """Those of one kind, hard or soft; ``error``: one of them does not parse."""
+
+    constraints: tuple[Constraint, ...] = ()
+    error: str | None = None
+
+
+NO_CONSTRAINTS: Final = Constraints()
+
+
+@final
+class SpreadRules:
+    """Says what each pod is held to, as one profile is configured."""
+
+    def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
+        defaults = args.constraints()
+        self._defaults = Defaults(defaults, handle)
+        self.has_defaults: Final = bool(defaults)
+        self._has_hard_defaults = any(d.when_unsatisfiable == HARD for d in defaults)
+        self._has_soft_defaults = any(d.when_unsatisfiable == SOFT for d in defaults)
+        self._requires_all_by_default = not args.is_system_defaulting
+
+    def hard(self, pod: PodInfo) -> Constraints:
+        if has_own(pod):
+            return pod.shape.once("PodTopologySpread.hard", _own_hard)
+        return self._defaults.of(pod).hard if self._has_hard_defaults else NO_CONSTRAINTS
+
+    def soft(self, pod: PodInfo) -> Constraints:
+        if has_own(pod):
+            return pod.shape.once("PodTopologySpread.soft", _own_soft)
+        return self._defaults.of(pod).soft if self._has_soft_defaults else NO_CONSTRAINTS
+
+    def requires_all_topologies(self, pod: PodInfo) -> bool:
+        """Whether scoring leaves out nodes without all the labels.
+
+        With the system's defaults it does not: hostnames are worth spreading over where there are
+        no zones.
+        """
+        return self._requires_all_by_default or has_own(pod)
+
+
+def has_own(pod: PodInfo) -> bool:
+    return bool(pod.spec.topology_spread_constraints)
+
+
+# ---- own constraints -----------------------------------------------------------------------
+
+
+def _own_hard(shape: PodShape) -> Constraints:
+    return _own(shape, HARD, "obtaining pod's hard topology spread constraints")
+
+
+def _own_soft(shape: PodShape) -> Constraints:
+    return _own(shape, SOFT, "obtaining pod's soft topology spread constraints")
+
+
+def _own(shape: PodShape, action: str, doing: str) -> Constraints:
+    stated = shape.spec.topology_spread_constraints or ()
+    try:
+        compiled = [
+            _compiled(constraint, shape, _own_selector(constraint, shape))
+            for constraint in stated
+            if constraint.when_unsatisfiable == action
+        ]
+    except SelectorError as problem:
+        return Constraints(error=f"{doing}: {problem}")
+    return Constraints(tuple(compiled))
+
+
+def _own_selector(constraint: TopologySpreadConstraint, shape: PodShape) -> Selector:
+    """With matchLabelKeys; the API server may have merged them already. Raises SelectorError."""
+    selector = label_selector(constraint.label_selector)
+    keys, labels = constraint.match_label_keys or (), shape.labels
+    # As upstream, the pod's values are not checked once more.
+    return with_requirements(
+        selector, (Requirement(key, IN, (labels[key],)) for key in keys if key in labels)
+    )
+
+
+def _compiled(
+    constraint: TopologySpreadConstraint, shape: PodShape, selector: Selector
+) -> Constraint:
+    pods = PodSet(frozenset((shape.namespace,)), selector, with_terminating=False)
+    min_domains = constraint.min_domains
+    return Constraint(
+        topology_key=constraint.topology_key,
+        max_skew=constraint.max_skew,
+        min_domains=1 if min_domains is None else min_domains,
+        honors_affinity=constraint.node_affinity_policy in (None, _HONOR),
+        honors_taints=constraint.node_taints_policy == _HONOR,
+        selector=selector,
+        pods=None if selector.is_everything else pods,
+        self_match_count=int(selector.matches(shape.labels)),
+    )
+
+
+# ---- defaults ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Defaulted:
+    """The defaults for one shape, and what they were deduced from."""
+
+    services: Sequence[Service] = ()
+    owner_selector: Any = None
+    hard: Constraints = NO_CONSTRAINTS
+    soft: Constraints = NO_CONSTRAINTS
+
+
+_NOT_SELECTED: Final = Defaulted()
+
+
+@final
+class Defaults:
+    """The configured constraints, for the pods that are selected by something."""
+
+    def __init__(self, defaults: Sequence[TopologySpreadConstraint], handle: Handle) -> None:
+        self._defaults = defaults
+        self._handle = handle
+        self._known: WeakKeyDictionary[PodShape, Defaulted] = WeakKeyDictionary()
+
+    def of(self, pod: PodInfo) -> Defaulted:
+        services: list[Service] = list(self._handle.objects(SERVICE).list(pod.namespace))
+        owner_selector = self._owner_selector(pod)
+        if not services and owner_selector is None:
+            return _NOT_SELECTED
+        known = self._known.get(pod.shape)
+        # Mostly they are the very same objects, which is what lists are compared by first.
+        if known is None or (known.services, known.owner_selector) != (services, owner_selector):
+            known = self._deduced(pod.shape, services, owner_selector)
+            self._known[pod.shape] = known
+        return known
+
+    def _owner_selector(self, pod: PodInfo) -> Any:
+        """Of the controller that owns the pod: a plain map, a LabelSelector, or None."""
+        owner = _controller_of(pod)
+        if owner is None:
+            return None
+        kind = f"{owner.api_version} {owner.kind}"
+        if kind not in _OWNER_KINDS:
+            return None
+        workload = self._handle.objects(kind).get(owner.name, pod.namespace)
+        return None if workload is None else workload.spec.selector
+
+    def _deduced(
+        self, shape: PodShape, services: Sequence[Service], owner_selector: Any
+    ) -> Defaulted:
+        selector = _merged(shape, services, owner_selector)
+        if selector.is_everything:
+            return Defaulted(services, owner_selector)
+        hard, soft = (
+            Constraints(
+                tuple(
+                    _compiled(constraint, shape, selector)
+                    for constraint in self._defaults
+                    if constraint.when_unsatisfiable == action
+                )
+            )
+            for action in (HARD, SOFT)
+        )
+        return Defaulted(services, owner_selector, hard, soft)
+
+
+def _controller_of(pod: PodInfo) -> OwnerReference | None:
+    for owner in pod.metadata.owner_references or ():
+        if owner.controller:
+            return owner
+    return None
+
+
+def _merged(shape: PodShape, services: Iterable[Service], owner_selector: Any) -> Selector:
+    """Everything that the pod's Services and its owner demand of their pods."""
+    demanded: dict[str, str] = {}
+    for service in services:
+        wanted = service.spec.selector
+        # A Service without a selector selects nothing.
+        if wanted is not None and wanted.items() <= shape.labels.items():
+            demanded.update(wanted)
+    if isinstance(owner_selector, LabelSelector):
+        try:
+            more = label_selector(owner_selector).requirements
+        except SelectorError:
+            more = ()
+        return with_requirements(map_selector(demanded), more)
+    return map_selector({**demanded, **(owner_selector or {})})

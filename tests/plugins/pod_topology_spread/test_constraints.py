@@ -1,0 +1,244 @@
+"""What a pod is held to: own constraints, and defaults for pods that something selects."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.api.objects import (
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    SERVICE,
+    STATEFUL_SET,
+    ZONE_LABEL,
+)
+from bayplan.api.selectors import Selector, map_selector
+from bayplan.plugins.pod_topology_spread.args import (
+    HARD,
+    SOFT,
+    DefaultConstraint,
+    PodTopologySpreadArgs,
+)
+from bayplan.plugins.pod_topology_spread.constraints import Constraint, SpreadRules
+from bayplan.state.pods import PodInfo
+from tests.plugins.spread_kit import NO_DEFAULTS, World, constraint, pod, rules
+
+SYSTEM = PodTopologySpreadArgs()
+#: One hard and one soft default.
+LISTED = PodTopologySpreadArgs(
+    defaulting_type="List",
+    default_constraints=tuple(
+        DefaultConstraint(max_skew=2, topology_key=ZONE_LABEL, when_unsatisfiable=action)
+        for action in (HARD, SOFT)
+    ),
+)
+
+# ---- own constraints -------------------------------------------------------------------------
+
+
+def only(spread: dict[str, Any], **rest: Any) -> Constraint:
+    """The one hard constraint of a pod."""
+    (found,) = rules().hard(pod(spread=[spread], **rest)).constraints
+    return found
+
+
+def test_what_is_left_out_has_the_defaults_of_the_api() -> None:
+    found = only(constraint())
+    assert (found.max_skew, found.min_domains) == (1, 1)
+    assert (found.honors_affinity, found.honors_taints) == (True, False)
+
+
+def test_what_is_given_is_kept() -> None:
+    policies = {"nodeAffinityPolicy": "Ignore", "nodeTaintsPolicy": "Honor"}
+    found = only(constraint("rack", maxSkew=4, minDomains=3, **policies))
+    assert (found.topology_key, found.max_skew, found.min_domains) == ("rack", 4, 3)
+    assert (found.honors_affinity, found.honors_taints) == (False, True)
+
+
+def test_constraints_are_told_apart_by_their_action() -> None:
+    spread = [constraint("a"), constraint("b", SOFT), constraint("c"), constraint("d", "")]
+    waiting = pod(spread=spread)
+    assert [c.topology_key for c in rules().hard(waiting).constraints] == ["a", "c"]
+    assert [c.topology_key for c in rules().soft(waiting).constraints] == ["b"]
+
+
+def test_pods_of_one_shape_are_compiled_once() -> None:
+    one, other = pod("one", spread=[constraint()]), pod("other", spread=[constraint()])
+    assert rules().hard(one) is rules(SYSTEM).hard(other)
+
+
+def test_only_pods_of_the_namespace_that_are_not_being_deleted_count() -> None:
+    pods = only(constraint(), namespace="team").pods
+    assert pods is not None
+    assert pods.matches("team", {"app": "a"}, False)
+    assert not pods.matches("default", {"app": "a"}, False)
+    assert not pods.matches("team", {"app": "a"}, True)
+
+
+@pytest.mark.parametrize(
+    ("labels", "keys", "selected"),
+    [
+        pytest.param({"hash": "1"}, ["hash"], {"app": "a", "hash": "1"}, id="the pod has it"),
+        pytest.param({"hash": "1"}, ["none"], {"app": "a"}, id="the pod lacks it"),
+        pytest.param({}, ["hash"], {"app": "a"}, id="no labels"),
+    ],
+)
+def test_match_label_keys_narrow_the_selector_to_the_pods_own_values(
+    labels: dict[str, str], keys: list[str], selected: dict[str, str]
+) -> None:
+    found = only(constraint(matchLabelKeys=keys), labels=labels)
+    assert found.selector == map_selector(selected)
+
+
+def test_match_label_keys_that_the_api_server_merged_change_nothing() -> None:
+    merged = {"matchExpressions": [{"key": "app", "operator": "In", "values": ["a"]}]}
+    found = only(constraint(labelSelector=merged, matchLabelKeys=["app"]))
+    assert found.selector == map_selector({"app": "a"})
+
+
+def test_an_empty_selector_counts_nobody_but_matches_the_pod() -> None:
+    found = only(constraint(labelSelector={}))
+    assert found.pods is None
+    assert found.self_match_count == 1
+
+
+def test_no_selector_matches_nobody_even_with_match_label_keys() -> None:
+    found = only(constraint(labelSelector=None, matchLabelKeys=["app"]))
+    assert found.selector.nothing
+    assert found.self_match_count == 0
+
+
+def test_a_pod_may_not_match_its_own_constraint() -> None:
+    assert only(constraint(), labels={"app": "b"}).self_match_count == 0
+    assert only(constraint(), labels={"app": "a"}).self_match_count == 1
+
+
+BROKEN = {"matchExpressions": [{"key": "app", "operator": "Foo"}]}
+
+
+def test_a_selector_that_does_not_parse_spoils_the_constraints_of_its_kind() -> None:
+    waiting = pod(spread=[constraint(), constraint(SOFT, SOFT, labelSelector=BROKEN)])
+    assert rules().hard(waiting).error is None
+    error = rules().soft(waiting).error
+    assert error is not None
+    assert error.startswith("obtaining pod's soft topology spread constraints: ")
+    assert '"Foo" is not a valid label selector operator' in error
+
+
+# ---- defaults --------------------------------------------------------------------------------
+
+OWNED = ("apps/v1", "ReplicaSet", "web")
+
+
+def selector_of(spread: SpreadRules, waiting: PodInfo) -> Selector | None:
+    """What the soft defaults count; None where they do not apply."""
+    found = {c.selector for c in spread.soft(waiting).constraints}
+    assert len(found) <= 1
+    return found.pop() if found else None
+
+
+def test_without_services_and_owner_no_defaults_apply() -> None:
+    spread = rules(SYSTEM)
+    assert not spread.soft(pod()).constraints
+    assert not spread.soft(pod(owner=OWNED)).constraints
+
+
+def test_the_systems_defaults_are_soft_alone() -> None:
+    spread = rules(SYSTEM, World().put(SERVICE, "web", {"app": "a"}))
+    assert len(spread.soft(pod()).constraints) == 2
+    assert not spread.hard(pod()).constraints
+
+
+def test_a_list_may_hold_both_kinds() -> None:
+    spread = rules(LISTED, World().put(SERVICE, "web", {"app": "a"}))
+    assert [c.max_skew for c in spread.hard(pod()).constraints] == [2]
+    assert [c.max_skew for c in spread.soft(pod()).constraints] == [2]
+
+
+def test_own_constraints_of_either_kind_keep_the_defaults_away() -> None:
+    spread = rules(LISTED, World().put(SERVICE, "web", {"app": "a"}))
+    assert not spread.soft(pod(spread=[constraint()])).constraints
+
+
+def test_the_selectors_of_all_services_that_select_the_pod_are_merged() -> None:
+    world = World().put(SERVICE, "one", {"app": "a"}).put(SERVICE, "two", {"tier": "x"})
+    world.put(SERVICE, "not-mine", {"app": "b"}).put(SERVICE, "headless", None)
+    world.put(SERVICE, "elsewhere", {"zone": "z"}, namespace="other")
+    waiting = pod(labels={"app": "a", "tier": "x", "zone": "z"})
+    expected = map_selector({"app": "a", "tier": "x"})
+    assert selector_of(rules(SYSTEM, world), waiting) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "owner", "selector"),
+    [
+        pytest.param(
+            REPLICATION_CONTROLLER, ("v1", "ReplicationController", "web"), {"app": "a"}, id="rc"
+        ),
+        pytest.param(REPLICA_SET, OWNED, {"matchLabels": {"app": "a"}}, id="replica set"),
+        pytest.param(
+            STATEFUL_SET,
+            ("apps/v1", "StatefulSet", "web"),
+            {"matchExpressions": [{"key": "app", "operator": "In", "values": ["a"]}]},
+            id="stateful set",
+        ),
+    ],
+)
+def test_the_owners_selector_counts(kind: str, owner: Any, selector: Any) -> None:
+    spread = rules(SYSTEM, World().put(kind, "web", selector))
+    assert selector_of(spread, pod(owner=owner)) == map_selector({"app": "a"})
+    assert selector_of(spread, pod()) is None, "nobody owns it"
+    assert selector_of(spread, pod(owner=owner, namespace="other")) is None
+
+
+def test_services_and_owner_add_up() -> None:
+    world = World().put(SERVICE, "web", {"app": "a"})
+    world.put(REPLICA_SET, "web", {"matchLabels": {"hash": "1"}})
+    expected = map_selector({"app": "a", "hash": "1"})
+    assert selector_of(rules(SYSTEM, world), pod(owner=OWNED)) == expected
+
+
+def test_an_owner_of_another_kind_says_nothing() -> None:
+    world = World().put(REPLICA_SET, "web", {"matchLabels": {"app": "a"}})
+    assert selector_of(rules(SYSTEM, world), pod(owner=("batch/v1", "Job", "web"))) is None
+
+
+def test_an_owner_whose_selector_does_not_parse_says_nothing() -> None:
+    world = World().put(SERVICE, "web", {"app": "a"}).put(REPLICA_SET, "web", BROKEN)
+    assert selector_of(rules(SYSTEM, world), pod(owner=OWNED)) == map_selector({"app": "a"})
+
+
+def test_selectors_that_demand_nothing_mean_no_defaults() -> None:
+    world = World().put(SERVICE, "all", {}).put(REPLICA_SET, "web", {})
+    assert selector_of(rules(SYSTEM, world), pod(owner=OWNED)) is None
+
+
+def test_defaults_follow_the_services_as_they_change() -> None:
+    world = World()
+    spread = rules(SYSTEM, world)
+    waiting = pod(labels={"app": "a", "tier": "x"}, owner=OWNED)
+    assert selector_of(spread, waiting) is None
+    world.put(SERVICE, "web", {"app": "a"})
+    assert selector_of(spread, waiting) == map_selector({"app": "a"})
+    world.put(SERVICE, "web", {"tier": "x"})
+    assert selector_of(spread, waiting) == map_selector({"tier": "x"})
+    world.put(REPLICA_SET, "web", {"matchLabels": {"app": "a"}})
+    assert selector_of(spread, waiting) == map_selector({"app": "a", "tier": "x"})
+    world.kinds[SERVICE].objects.clear()
+    assert selector_of(spread, waiting) == map_selector({"app": "a"})
+
+
+def test_defaults_are_deduced_once_while_nothing_changes() -> None:
+    spread = rules(LISTED, World().put(SERVICE, "web", {"app": "a"}))
+    assert spread.soft(pod("one")) is spread.soft(pod("other"))
+
+
+def test_only_the_systems_defaults_do_without_some_label() -> None:
+    bare, own = pod(), pod(spread=[constraint()])
+    assert not rules(SYSTEM).requires_all_topologies(bare)
+    assert rules(SYSTEM).requires_all_topologies(own)
+    assert rules(LISTED).requires_all_topologies(bare)
+    assert [rules(args).has_defaults for args in (SYSTEM, LISTED, NO_DEFAULTS)] == [
+        True,
+        True,
+        False,
+    ]

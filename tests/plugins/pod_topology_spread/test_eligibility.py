@@ -1,0 +1,84 @@
+"""Which nodes count, all at once and one by one."""
+
+import pytest
+from hypothesis import given
+
+from bayplan.api.objects import HOSTNAME_LABEL, ZONE_LABEL
+from bayplan.plugins.pod_topology_spread.args import HARD
+from bayplan.plugins.pod_topology_spread.eligibility import Topology, counts_node
+from bayplan.state.pods import PodInfo
+from bayplan.state.snapshot import Snapshot
+from tests.plugins.spread_kit import (
+    RACK,
+    REQUIRED,
+    constraint,
+    drawn_clusters,
+    drawn_pods,
+    lent,
+    node,
+    plainly_has_all,
+    plainly_included,
+    pod,
+    rules,
+)
+
+
+def included(snapshot: Snapshot, waiting: PodInfo) -> list[str] | None:
+    """Names of the nodes that the only constraint counts; None: all, without a mask."""
+    (asked,) = rules().hard(waiting).constraints
+    nodes = snapshot.nodes
+    mask = Topology(waiting, nodes).included(asked)
+    return None if mask is None else nodes.take(mask).names()
+
+
+@given(drawn_clusters(), drawn_pods(HARD))
+def test_policies_and_labels_are_as_the_plain_rules_say(
+    snapshot: Snapshot, waiting: PodInfo
+) -> None:
+    asked, nodes = rules().hard(waiting).constraints, snapshot.nodes
+    topology = Topology(waiting, nodes)
+    complete = topology.complete(asked)
+    expected = [plainly_has_all(asked, info) for info in nodes.infos()]
+    assert expected == ([True] * len(nodes) if complete is None else complete.tolist())
+    for each in asked:
+        mask = topology.included(each)
+        expected = [plainly_included(each, info, waiting) for info in nodes.infos()]
+        assert expected == ([True] * len(nodes) if mask is None else mask.tolist())
+        assert expected == [counts_node(waiting.shape, each, info) for info in nodes.infos()]
+
+
+def test_node_affinity_is_honoured_unless_the_constraint_says_otherwise() -> None:
+    snapshot = lent([node("a", labels={RACK: "r1"}), node("b")])
+    selected = {RACK: "r1"}
+    ignoring = constraint(nodeAffinityPolicy="Ignore")
+    assert included(snapshot, pod(spread=[constraint()], nodeSelector=selected)) == ["a"]
+    assert included(snapshot, pod(spread=[ignoring], nodeSelector=selected)) is None
+
+
+def test_a_required_affinity_without_terms_lets_nobody_in() -> None:
+    affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": []}}}
+    assert included(lent([node("a")]), pod(spread=[constraint()], affinity=affinity)) == []
+
+
+def test_taints_are_ignored_unless_the_constraint_says_otherwise() -> None:
+    snapshot = lent([node("a", taints=["k"]), node("b")])
+    honouring = constraint(nodeTaintsPolicy="Honor")
+    tolerating = [{"key": "k", "operator": "Exists"}]
+    assert included(snapshot, pod(spread=[constraint()])) is None
+    assert included(snapshot, pod(spread=[honouring])) == ["b"]
+    assert included(snapshot, pod(spread=[honouring], tolerations=tolerating)) is None
+
+
+def test_taints_that_come_later_and_other_clusters_are_judged_anew() -> None:
+    waiting = pod(spread=[constraint(nodeTaintsPolicy="Honor")])
+    assert included(lent([node("a"), node("b", taints=["k"])]), waiting) == ["a"]
+    assert included(lent([node("a", taints=["l"]), node("b")]), waiting) == ["b"]
+    assert included(lent([node(n, taints=[n]) for n in "abc"]), waiting) == []
+
+
+@pytest.mark.parametrize("key", [ZONE_LABEL, HOSTNAME_LABEL])
+def test_a_label_that_is_empty_is_there(key: str) -> None:
+    snapshot = lent([node("a", labels={key: ""}), node("b", labels={key: None})])
+    topology = Topology(pod(), snapshot.nodes)
+    assert topology.slots(key).tolist() == [1, 0]
+    assert topology.slot_count(key) == 2

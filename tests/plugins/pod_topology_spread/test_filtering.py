@@ -1,0 +1,287 @@
+"""Hard constraints: against a plain restatement, under what-ifs, and the examples one draws."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.api.objects import HOSTNAME_LABEL, ZONE_LABEL
+from bayplan.framework.filtering import FilterOutcome
+from bayplan.plugins.pod_topology_spread.args import HARD
+from bayplan.plugins.pod_topology_spread.constraints import Constraint
+from bayplan.plugins.pod_topology_spread.filtering import (
+    NO_LABEL,
+    TOO_SKEWED,
+    HardSpread,
+    hard_spread,
+)
+from bayplan.state.nodes import NodeInfo, NodeView
+from bayplan.state.pods import PodInfo
+from bayplan.state.snapshot import Snapshot
+from tests.plugins.spread_kit import (
+    RACK,
+    constraint,
+    drawn_clusters,
+    drawn_placed,
+    drawn_pods,
+    lent,
+    node,
+    plainly_counted,
+    plainly_has_all,
+    plainly_included,
+    pod,
+    rules,
+    zoned,
+)
+
+SKEWED = ("Unschedulable", TOO_SKEWED)
+UNLABELLED = ("UnschedulableAndUnresolvable", NO_LABEL)
+
+
+def counted(waiting: PodInfo, nodes: NodeView) -> HardSpread:
+    return hard_spread(rules().hard(waiting).constraints, waiting, nodes)
+
+
+def verdicts(spread: HardSpread, waiting: PodInfo, nodes: NodeView) -> dict[str, tuple[str, str]]:
+    """Rejected node → (code, reason)."""
+    outcome = FilterOutcome(nodes, np.ones(len(nodes), np.bool_))
+    outcome.add("spread", spread.rejections(waiting, nodes))
+    statuses = outcome.node_to_status().for_each_explicit_node()
+    return {name: (str(status.code), status.message) for name, status in statuses}
+
+
+def rejected(snapshot: Snapshot, *spread: dict[str, Any], **rest: Any) -> dict[str, Any]:
+    """For a pod with app=a."""
+    waiting = pod(spread=spread, **rest)
+    return verdicts(counted(waiting, snapshot.nodes), waiting, snapshot.nodes)
+
+
+# ---- the rule, said plainly ------------------------------------------------------------------
+
+
+def plainly_rejected(
+    asked: Sequence[Constraint], info: NodeInfo, infos: list[NodeInfo], waiting: PodInfo
+) -> tuple[str, str] | None:
+    for each in asked:
+        if each.topology_key not in info.labels:
+            return UNLABELLED
+        domains: Counter[str] = Counter()
+        for other in infos:
+            if plainly_has_all(asked, other) and plainly_included(each, other, waiting):
+                domains[other.labels[each.topology_key]] += plainly_counted(each, other, waiting)
+        lowest = min(domains.values(), default=0) if len(domains) >= each.min_domains else 0
+        itself = each.selector.matches(waiting.labels)
+        if domains[info.labels[each.topology_key]] + itself - lowest > each.max_skew:
+            return SKEWED
+    return None
+
+
+@given(drawn_clusters(), drawn_pods(HARD))
+def test_all_nodes_at_once_are_judged_as_each_by_the_plain_rule(
+    snapshot: Snapshot, waiting: PodInfo
+) -> None:
+    nodes, infos = snapshot.nodes, list(snapshot.nodes.infos())
+    asked, spread = rules().hard(waiting).constraints, counted(waiting, snapshot.nodes)
+    expected = {i.name: plainly_rejected(asked, i, infos, waiting) for i in infos}
+    expected = {name: said for name, said in expected.items() if said is not None}
+    assert verdicts(spread, waiting, nodes) == expected
+    alone = [verdicts(spread, waiting, nodes.take([at])) for at in range(len(nodes))]
+    assert {name: said for one in alone for name, said in one.items()} == expected
+
+
+@given(drawn_clusters(), drawn_pods(HARD), st.data())
+def test_told_of_pods_that_come_and_go_it_knows_what_a_new_count_would(
+    snapshot: Snapshot, waiting: PodInfo, data: st.DataObject
+) -> None:
+    asked, nodes = rules().hard(waiting).constraints, snapshot.nodes
+    original = counted(waiting, nodes)
+    before, what_if = verdicts(original, waiting, nodes), original.clone()
+    with snapshot.trial() as trial:
+        coming = data.draw(drawn_placed(len(nodes)))
+        leaving = [each for info in nodes.infos() for each in info.pods if data.draw(st.booleans())]
+        for each in filter(counts_in_a_what_if(asked), leaving):
+            what_if.change(waiting, each, snapshot.node(each.node_name), -1)
+            trial.remove(each)
+        for number, each in enumerate(filter(counts_in_a_what_if(asked), coming)):
+            twin = pod(f"new-{number}", namespace=each.namespace, labels=each.labels)
+            placed = trial.assume(twin, each.node_name)
+            what_if.change(waiting, placed, snapshot.node(each.node_name), 1)
+        assert verdicts(what_if, waiting, nodes) == verdicts(
+            counted(waiting, nodes), waiting, nodes
+        )
+    assert verdicts(original, waiting, nodes) == before
+
+
+def counts_in_a_what_if(asked: Sequence[Constraint]) -> Any:
+    """Leaves out what upstream counts differently before and after; see the examples below."""
+    empty = any(each.selector.is_everything for each in asked)
+    return lambda each: not each.is_terminating and not empty
+
+
+# ---- examples --------------------------------------------------------------------------------
+
+
+def test_the_pod_goes_where_the_fewest_are() -> None:
+    assert rejected(zoned(a=2, b=1, c=1), constraint()) == {"in-a": SKEWED}
+    assert rejected(zoned(a=1, b=1, c=1), constraint()) == {}
+
+
+def test_more_skew_may_be_allowed() -> None:
+    assert rejected(zoned(a=3, b=1, c=0), constraint(maxSkew=2)) == {"in-a": SKEWED}
+    assert rejected(zoned(a=3, b=1, c=0), constraint(maxSkew=4)) == {}
+
+
+def test_a_pod_that_does_not_match_itself_adds_nothing() -> None:
+    snapshot = zoned(a=1, b=0)
+    assert rejected(snapshot, constraint()) == {"in-a": SKEWED}
+    assert rejected(snapshot, constraint(), labels={"app": "b"}) == {}
+
+
+def test_fewer_domains_than_demanded_count_as_if_one_were_empty() -> None:
+    snapshot = zoned(a=1, b=1)
+    assert rejected(snapshot, constraint(minDomains=2)) == {}
+    assert rejected(snapshot, constraint(minDomains=3)) == {"in-a": SKEWED, "in-b": SKEWED}
+
+
+def test_a_node_without_the_label_cannot_be_helped() -> None:
+    snapshot = lent([node("a", zone="z"), node("b")])
+    assert rejected(snapshot, constraint()) == {"b": UNLABELLED}
+
+
+def test_the_first_violated_constraint_is_the_reason() -> None:
+    nodes = [node("a", zone="z"), node("b", zone="z", labels={RACK: "r"})]
+    snapshot = lent(nodes, [pod("x", "b")])
+    zone, rack = constraint(minDomains=2), constraint(RACK)
+    assert rejected(snapshot, zone, rack) == {"a": SKEWED, "b": SKEWED}
+    assert rejected(snapshot, rack, zone) == {"a": UNLABELLED, "b": SKEWED}
+
+
+def test_nodes_that_lack_another_constraints_label_are_not_counted() -> None:
+    nodes = [node("a", zone="z1", labels={RACK: "r"}), node("b", zone="z2")]
+    crowded = lent(nodes, [pod("x", "a"), pod("y", "a")])
+    assert rejected(crowded, constraint()) == {"a": SKEWED}
+    assert rejected(crowded, constraint(), constraint(RACK)) == {"b": UNLABELLED}
+
+
+def test_domains_that_the_pod_cannot_reach_are_not_counted() -> None:
+    """Taints are ignored unless the constraint honours them, a node selector is honoured."""
+    nodes = [node("a", zone="z1"), node("b", zone="z2", labels={"disk": "hdd"}, taints=["k"])]
+    snapshot = lent(nodes, [pod("x", "a")])
+    assert rejected(snapshot, constraint()) == {"a": SKEWED}
+    assert rejected(snapshot, constraint(nodeTaintsPolicy="Honor")) == {}
+    selective = lent([node("a", zone="z1", labels={"disk": "ssd"}), nodes[1]], [pod("x", "a")])
+    assert rejected(selective, constraint(), nodeSelector={"disk": "ssd"}) == {}
+
+
+def test_nodes_that_share_a_hostname_are_one_domain() -> None:
+    """As any two with an equal label; only scoring counts hostnames by node."""
+    shared = {HOSTNAME_LABEL: "same"}
+    nodes = [node("a", labels=shared), node("b", labels=shared), node("c")]
+    snapshot = lent(nodes, [pod("x", "a")])
+    assert rejected(snapshot, constraint(HOSTNAME_LABEL)) == {"a": SKEWED, "b": SKEWED}
+
+
+@pytest.mark.parametrize(
+    "stranger",
+    [
+        pytest.param({"namespace": "other"}, id="another namespace"),
+        pytest.param({"labels": {"app": "b"}}, id="other labels"),
+        pytest.param({"terminating": True}, id="being deleted"),
+    ],
+)
+def test_some_pods_do_not_count(stranger: dict[str, Any]) -> None:
+    snapshot = lent([node("a", zone="z1"), node("b", zone="z2")], [pod("x", "a", **stranger)])
+    assert rejected(snapshot, constraint()) == {}
+
+
+def test_no_nodes_are_no_problem() -> None:
+    assert rejected(lent([]), constraint()) == {}
+
+
+# ---- what-ifs --------------------------------------------------------------------------------
+
+
+def changed(step: int, other: PodInfo, waiting: PodInfo, snapshot: Snapshot) -> dict[str, Any]:
+    """The verdicts after one pod came to, or left, its node; the cluster itself stays as it is."""
+    spread = counted(waiting, snapshot.nodes).clone()
+    spread.change(waiting, other, snapshot.node(other.node_name), step)
+    return verdicts(spread, waiting, snapshot.nodes)
+
+
+def test_a_victims_leaving_makes_room() -> None:
+    snapshot, waiting = zoned(a=1, b=0), pod(spread=[constraint()])
+    assert changed(-1, pod("a0", "in-a"), waiting, snapshot) == {}
+    assert changed(-1, pod("a0", "in-a", labels={}), waiting, snapshot) == {"in-a": SKEWED}
+
+
+def test_a_nominated_pod_takes_room() -> None:
+    snapshot, waiting = zoned(a=0, b=0), pod(spread=[constraint()])
+    assert changed(1, pod("x", "in-b"), waiting, snapshot) == {"in-b": SKEWED}
+    assert changed(1, pod("x", "in-b", namespace="other"), waiting, snapshot) == {}
+
+
+def test_a_clones_changes_are_its_own() -> None:
+    snapshot, waiting = zoned(a=1, b=0), pod(spread=[constraint()])
+    original = counted(waiting, snapshot.nodes)
+    one, other = original.clone(), original.clone()
+    one.change(waiting, pod("a0", "in-a"), snapshot.node("in-a"), -1)
+    assert verdicts(one, waiting, snapshot.nodes) == {}
+    assert verdicts(other, waiting, snapshot.nodes) == {"in-a": SKEWED}
+    later = one.clone()
+    one.change(waiting, pod("x", "in-b"), snapshot.node("in-b"), 1)
+    assert verdicts(one, waiting, snapshot.nodes) == {"in-b": SKEWED}
+    assert verdicts(later, waiting, snapshot.nodes) == {}
+    one.change(waiting, pod("a0", "in-a"), snapshot.node("in-a"), 1)
+    assert verdicts(one, waiting, snapshot.nodes) == {}
+    original.change(waiting, pod("x", "in-b"), snapshot.node("in-b"), 1)
+    assert verdicts(original, waiting, snapshot.nodes) == {}
+    assert verdicts(other, waiting, snapshot.nodes) == {"in-a": SKEWED}
+
+
+def test_in_a_what_if_a_pod_being_deleted_counts_although_it_did_not_before() -> None:
+    """A fact of v1.37.0: its leaving is one pod less than there were."""
+    snapshot = lent([node("a", zone="z1"), node("b", zone="z2")], [pod("x", "a")])
+    waiting = pod(spread=[constraint()])
+    gone = pod("gone", "a", terminating=True)
+    assert changed(-1, gone, waiting, snapshot) == {}
+
+
+def test_in_a_what_if_an_empty_selector_counts_although_it_did_not_before() -> None:
+    """A fact of v1.37.0."""
+    snapshot, waiting = zoned(a=3, b=0), pod(spread=[constraint(labelSelector={})])
+    assert verdicts(counted(waiting, snapshot.nodes), waiting, snapshot.nodes) == {}
+    assert changed(1, pod("x", "in-a"), waiting, snapshot) == {"in-a": SKEWED}
+
+
+def test_a_node_that_does_not_count_changes_nothing() -> None:
+    nodes = [node("a", zone="z1"), node("b", zone="z2"), node("c", labels={RACK: "r"})]
+    snapshot = lent(nodes, [pod("x", "a")])
+    waiting = pod(spread=[constraint()], nodeSelector={RACK: "r"})
+    before = verdicts(counted(waiting, snapshot.nodes), waiting, snapshot.nodes)
+    assert changed(1, pod("y", "c"), waiting, snapshot) == before, "it has no zone"
+    assert changed(1, pod("y", "a"), waiting, snapshot) == before, "the selector excludes it"
+
+
+def test_a_domain_that_appears_after_the_count_is_empty() -> None:
+    """A parked pod's cycle is taken up again; a node may have come meanwhile."""
+    snapshot, waiting = zoned(a=1, b=1), pod(spread=[constraint(minDomains=3)])
+    spread = counted(waiting, snapshot.nodes)
+    later = lent([node(f"in-{zone}", zone=zone) for zone in "abcd"])
+    nodes = later.nodes
+    assert verdicts(spread, waiting, nodes) == {"in-a": SKEWED, "in-b": SKEWED}
+    assert nodes.label_values(ZONE_LABEL) == ["a", "b", "c", "d"]
+    spread.change(waiting, pod("x", "in-d"), later.node("in-d"), 1)
+    assert verdicts(spread, waiting, nodes) == {}, "nobody was told of c"
+
+
+def test_it_may_be_the_fullest_where_a_what_if_left_less_than_nothing() -> None:
+    """An empty selector counts nobody at first, so that who leaves is one less than none."""
+    snapshot, waiting = zoned(a=1, b=1), pod(spread=[constraint(labelSelector={})])
+    spread = counted(waiting, snapshot.nodes)
+    spread.change(waiting, pod("a0", "in-a"), snapshot.node("in-a"), -1)
+    later = lent([node("in-a", zone="a"), node("in-b", zone="b"), node("in-c", zone="c")])
+    assert verdicts(spread, waiting, later.nodes) == {"in-b": SKEWED, "in-c": SKEWED}

@@ -1,0 +1,161 @@
+"""What is worth another attempt: pods that begin or end to match, domains that come and go."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from bayplan.api.objects import SERVICE, ZONE_LABEL, Node
+from bayplan.framework.events import QueueingHint
+from bayplan.plugins.pod_topology_spread.args import (
+    HARD,
+    SOFT,
+    DefaultConstraint,
+    PodTopologySpreadArgs,
+)
+from bayplan.plugins.pod_topology_spread.hints import SpreadHints
+from bayplan.state.pods import PodInfo
+from tests.plugins.spread_kit import NO_DEFAULTS, RACK, World, constraint, node, pod, rules
+
+WAITING = pod("waiting", spread=[constraint()])
+HINTS = SpreadHints(rules())
+WEB, OTHER = {"app": "a"}, {"app": "b"}
+
+
+def is_queue(answer: QueueingHint) -> bool:
+    return answer is QueueingHint.QUEUE
+
+
+def test_the_events_are_those_that_change_domains_or_counts() -> None:
+    found = {e.event.resource: str(e.event.action) for e in HINTS.events()}
+    assert found == {
+        "AssignedPod": "Add|Delete|UpdatePodLabel",
+        "TargetPod": "UpdatePodLabel|UpdatePodToleration",
+        "Node": "Add|Delete|UpdateNodeLabel|UpdateNodeTaint",
+    }
+    assert all(entry.hint is not None for entry in HINTS.events())
+
+
+# ---- other pods ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("other", "worth_it"),
+    [
+        pytest.param(pod("x", "n1", labels=WEB), True, id="it counts"),
+        pytest.param(pod("x", labels=WEB, nominated="n1"), True, id="it is about to count"),
+        pytest.param(pod("x", labels=WEB), False, id="it is nowhere"),
+        pytest.param(pod("x", "n1", labels=OTHER), False, id="it does not match"),
+        pytest.param(pod("x", "n1", labels=WEB, namespace="other"), False, id="elsewhere"),
+    ],
+)
+def test_a_pod_that_comes_or_goes_matters_if_it_counts(other: PodInfo, worth_it: bool) -> None:
+    assert is_queue(HINTS.after_pod(WAITING, None, other)) is worth_it
+    assert is_queue(HINTS.after_pod(WAITING, other, None)) is worth_it
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "worth_it"),
+    [
+        pytest.param(WEB, OTHER, True, id="ends to match"),
+        pytest.param(OTHER, WEB, True, id="begins to match"),
+        pytest.param(WEB, WEB | {"tier": "x"}, False, id="matches as before"),
+        pytest.param(OTHER, {}, False, id="matches as little as before"),
+    ],
+)
+def test_new_labels_matter_if_the_pod_begins_or_ends_to_match(
+    before: Mapping[str, str], after: Mapping[str, str], worth_it: bool
+) -> None:
+    old, new = pod("x", "n1", labels=before), pod("x", "n1", labels=after)
+    assert is_queue(HINTS.after_pod(WAITING, old, new)) is worth_it
+
+
+def test_any_constraint_may_be_the_one() -> None:
+    spread = [constraint(labelSelector={"matchLabels": OTHER}), constraint(RACK)]
+    placed = pod("x", "n1", labels=WEB)
+    assert is_queue(HINTS.after_pod(pod(spread=spread), None, placed))
+
+
+def test_soft_constraints_reject_nothing_and_wake_nobody() -> None:
+    waiting = pod(spread=[constraint(action=SOFT)])
+    assert not is_queue(HINTS.after_pod(waiting, None, pod("x", "n1", labels=WEB)))
+
+
+def test_defaults_count_as_the_services_are_now() -> None:
+    default = DefaultConstraint(max_skew=1, topology_key=ZONE_LABEL, when_unsatisfiable=HARD)
+    args = PodTopologySpreadArgs(defaulting_type="List", default_constraints=(default,))
+    world = World()
+    hints, placed = SpreadHints(rules(args, world)), pod("x", "n1", labels=WEB)
+    assert not is_queue(hints.after_pod(pod(), None, placed))
+    world.put(SERVICE, "web", WEB)
+    assert is_queue(hints.after_pod(pod(), None, placed))
+
+
+# ---- the pod itself --------------------------------------------------------------------------
+
+
+def test_own_labels_matter_if_the_pod_begins_or_ends_to_match_itself() -> None:
+    old, new = pod("waiting", labels=WEB), pod("waiting", labels=OTHER)
+    assert is_queue(HINTS.after_own_update(WAITING, old, new))
+    assert not is_queue(HINTS.after_own_update(WAITING, old, old))
+
+
+@pytest.mark.parametrize(("policy", "worth_it"), [("Honor", True), ("Ignore", False)])
+def test_own_tolerations_matter_where_taints_are_honoured(policy: str, worth_it: bool) -> None:
+    spread = [constraint(nodeTaintsPolicy=policy)]
+    old = pod("waiting", spread=spread)
+    new = pod("waiting", spread=spread, tolerations=[{"key": "k", "operator": "Exists"}])
+    assert is_queue(HINTS.after_own_update(new, old, new)) is worth_it
+    assert not is_queue(HINTS.after_own_update(old, old, pod("waiting", tolerations=[])))
+
+
+# ---- nodes -----------------------------------------------------------------------------------
+
+ZONED, MOVED, BARE = node(zone="z1"), node(zone="z2"), node()
+TAINTED, RACKED = node(zone="z1", taints=["k"]), node(zone="z1", labels={RACK: "r"})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "worth_it"),
+    [
+        pytest.param(None, ZONED, True, id="a domain's node comes"),
+        pytest.param(None, BARE, False, id="a node of no domain comes"),
+        pytest.param(ZONED, None, True, id="a domain's node goes"),
+        pytest.param(BARE, None, False, id="a node of no domain goes"),
+        pytest.param(ZONED, BARE, True, id="it leaves its domain"),
+        pytest.param(BARE, ZONED, True, id="it joins a domain"),
+        pytest.param(ZONED, MOVED, True, id="it moves to another domain"),
+        pytest.param(ZONED, TAINTED, True, id="its taints change"),
+        pytest.param(BARE, node(taints=["k"]), False, id="taints of a node of no domain change"),
+        pytest.param(ZONED, RACKED, False, id="a label nobody asks for changes"),
+    ],
+)
+def test_a_node_matters_if_its_domain_or_taints_change(
+    old: Node | None, new: Node | None, worth_it: bool
+) -> None:
+    assert is_queue(HINTS.after_node(WAITING, old, new)) is worth_it
+
+
+def test_a_node_must_have_the_labels_of_all_constraints() -> None:
+    waiting = pod(spread=[constraint(), constraint(RACK)])
+    assert not is_queue(HINTS.after_node(waiting, None, ZONED))
+    assert is_queue(HINTS.after_node(waiting, ZONED, RACKED))
+
+
+def test_without_hard_constraints_every_node_counts() -> None:
+    """A fact of v1.37.0: all of none are there."""
+    assert is_queue(HINTS.after_node(pod(), None, BARE))
+    assert is_queue(HINTS.after_node(pod(), ZONED, TAINTED))
+    assert not is_queue(HINTS.after_node(pod(), ZONED, MOVED))
+
+
+# ---- what does not parse ---------------------------------------------------------------------
+
+
+def test_a_constraint_that_does_not_parse_is_always_worth_another_attempt() -> None:
+    broken: dict[str, Any] = {"matchExpressions": [{"key": "app", "operator": "Foo"}]}
+    waiting = pod(spread=[constraint(labelSelector=broken)])
+    hints = SpreadHints(rules(NO_DEFAULTS))
+    assert is_queue(hints.after_pod(waiting, None, pod("x", "n1", labels=OTHER)))
+    assert is_queue(hints.after_own_update(waiting, waiting, waiting))
+    assert is_queue(hints.after_node(waiting, None, BARE))

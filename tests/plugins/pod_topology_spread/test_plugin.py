@@ -1,0 +1,190 @@
+"""The plugin as the framework runs it: what it skips, what fails, what it signs."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayplan.api.objects import SERVICE, ZONE_LABEL
+from bayplan.framework.filtering import FilterOutcome
+from bayplan.framework.interface import CycleState
+from bayplan.framework.status import SKIP, Code, Status
+from bayplan.plugins.pod_topology_spread import PodTopologySpread, PodTopologySpreadArgs
+from bayplan.plugins.pod_topology_spread.args import HARD, SOFT, DefaultConstraint
+from bayplan.state.pods import PodInfo
+from bayplan.state.snapshot import Snapshot
+from tests.plugins.spread_kit import (
+    NO_DEFAULTS,
+    World,
+    constraint,
+    lent,
+    node,
+    pod,
+    spreading,
+    zoned,
+)
+
+SYSTEM = PodTopologySpreadArgs()
+WEB_SERVICE = {"app": "a"}
+BROKEN = {"matchExpressions": [{"key": "app", "operator": "Foo"}]}
+
+
+def rejected(plugin: PodTopologySpread, state: CycleState, waiting: PodInfo, on: Snapshot) -> Any:
+    """Names of the nodes that Filter rejects."""
+    nodes = on.nodes
+    outcome = FilterOutcome(nodes, np.ones(len(nodes), np.bool_))
+    outcome.add(plugin.name, plugin.filter(state, waiting, nodes, outcome.feasible))
+    return [name for name, _ in outcome.node_to_status().for_each_explicit_node()]
+
+
+# ---- when it has nothing to say --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("waiting", "filters", "scores"),
+    [
+        pytest.param(pod(), False, False, id="no constraints"),
+        pytest.param(pod(spread=[constraint()]), True, False, id="hard"),
+        pytest.param(pod(spread=[constraint(action=SOFT)]), False, True, id="soft"),
+    ],
+)
+def test_it_skips_what_the_pod_does_not_ask_for(
+    waiting: PodInfo, filters: bool, scores: bool
+) -> None:
+    plugin, nodes = spreading(), zoned(a=0).nodes
+    assert (plugin.pre_filter(CycleState(), waiting, nodes) is SKIP) is not filters
+    assert (plugin.pre_score(CycleState(), waiting, nodes) is SKIP) is not scores
+
+
+def test_by_the_systems_defaults_a_pod_of_a_service_is_scored() -> None:
+    world, nodes = World(), zoned(a=1, b=0).nodes
+    plugin = spreading(SYSTEM, world)
+    assert plugin.pre_score(CycleState(), pod(), nodes) is SKIP
+    world.put(SERVICE, "web", WEB_SERVICE)
+    assert plugin.pre_score(CycleState(), pod(), nodes) is None
+    assert plugin.pre_filter(CycleState(), pod(), nodes) is SKIP
+
+
+def test_hard_defaults_reject() -> None:
+    default = DefaultConstraint(max_skew=1, topology_key=ZONE_LABEL, when_unsatisfiable=HARD)
+    args = PodTopologySpreadArgs(defaulting_type="List", default_constraints=(default,))
+    plugin = spreading(args, World().put(SERVICE, "web", WEB_SERVICE))
+    state, snapshot = CycleState(), zoned(a=1, b=0)
+    assert plugin.pre_filter(state, pod(), snapshot.nodes) is None
+    assert rejected(plugin, state, pod(), snapshot) == ["in-a"]
+
+
+def test_without_args_the_systems_defaults_hold() -> None:
+    plugin = PodTopologySpread(None, spreading().handle)
+    assert plugin.sign_pod(pod()) is None
+
+
+def test_an_empty_cluster_is_not_scored() -> None:
+    waiting = pod(spread=[constraint(action=SOFT)])
+    assert spreading().pre_score(CycleState(), waiting, lent([]).nodes) is SKIP
+
+
+# ---- what fails ------------------------------------------------------------------------------
+
+
+def test_a_hard_selector_that_does_not_parse_ends_the_attempt_in_pre_filter() -> None:
+    waiting, nodes = pod(spread=[constraint(labelSelector=BROKEN)]), zoned(a=0).nodes
+    status = spreading().pre_filter(CycleState(), waiting, nodes)
+    assert isinstance(status, Status)
+    assert status.code is Code.ERROR
+    assert status.message == (
+        "get constraints from pod: obtaining pod's hard topology spread constraints: "
+        '"Foo" is not a valid label selector operator'
+    )
+
+
+def test_a_soft_selector_that_does_not_parse_ends_the_attempt_in_pre_score() -> None:
+    spread = [constraint(action=SOFT, labelSelector=BROKEN)]
+    plugin, nodes = spreading(), zoned(a=0).nodes
+    assert plugin.pre_filter(CycleState(), pod(spread=spread), nodes) is SKIP
+    status = plugin.pre_score(CycleState(), pod(spread=spread), nodes)
+    assert status.code is Code.ERROR
+    assert status.message.startswith("calculating preScoreState: obtaining pod's soft")
+
+
+# ---- a cycle ---------------------------------------------------------------------------------
+
+
+def test_what_ifs_change_a_clone_of_the_state() -> None:
+    plugin, snapshot, waiting = spreading(), zoned(a=1, b=0), pod(spread=[constraint()])
+    state = CycleState()
+    plugin.pre_filter(state, waiting, snapshot.nodes)
+    without, node_a = state.clone(), snapshot.node("in-a")
+    (victim,) = node_a.pods
+    assert plugin.remove_pod(without, waiting, victim, node_a) is None
+    assert rejected(plugin, without, waiting, snapshot) == []
+    assert plugin.add_pod(without, waiting, victim, node_a) is None
+    assert rejected(plugin, without, waiting, snapshot) == ["in-a"]
+    assert rejected(plugin, state, waiting, snapshot) == ["in-a"]
+
+
+def test_counts_are_those_of_the_moment_of_pre_filter() -> None:
+    """A trial changes the columns themselves; the notes hear of it through add and remove."""
+    plugin, snapshot, waiting = spreading(), zoned(a=1, b=0), pod(spread=[constraint()])
+    state = CycleState()
+    plugin.pre_filter(state, waiting, snapshot.nodes)
+    with snapshot.trial() as trial:
+        trial.assume(pod("x"), "in-b")
+        assert rejected(plugin, state, waiting, snapshot) == ["in-a"]
+
+
+def test_scores_are_normalised_by_itself() -> None:
+    plugin, state, nodes = spreading(), CycleState(), zoned(a=2, b=1, c=0).nodes
+    waiting = pod(spread=[constraint(action=SOFT)])
+    assert plugin.pre_score(state, waiting, nodes) is None
+    raw = plugin.score(state, waiting, nodes)
+    assert raw.tolist() == [3, 2, 0]
+    assert plugin.normalize(state, waiting, raw).tolist() == [0, 33, 100]
+
+
+def test_two_instances_keep_their_notes_apart() -> None:
+    handle, state, nodes = spreading().handle, CycleState(), zoned(a=2, b=0).nodes
+    instances = [PodTopologySpread(NO_DEFAULTS, handle, f"PodTopologySpread/{i}") for i in "xy"]
+    pods = [pod(spread=[constraint(action=SOFT, maxSkew=skew)]) for skew in (1, 5)]
+    for instance, waiting in zip(instances, pods, strict=True):
+        assert instance.pre_score(state, waiting, nodes) is None
+    found = [i.score(state, p, nodes).tolist() for i, p in zip(instances, pods, strict=True)]
+    assert found == [[3, 0], [7, 4]]
+
+
+# ---- signature -------------------------------------------------------------------------------
+
+
+def test_a_pod_that_is_never_spread_has_an_empty_part() -> None:
+    assert spreading().sign_pod(pod()) == ()
+
+
+def test_own_constraints_are_unsigned() -> None:
+    assert spreading().sign_pod(pod(spread=[constraint()])) is None
+    assert spreading().sign_pod(pod(spread=[constraint(action=SOFT)])) is None
+
+
+def test_with_defaults_nothing_is_signed_for_a_service_may_come() -> None:
+    assert spreading(SYSTEM).sign_pod(pod()) is None
+
+
+def test_it_reads_the_kinds_it_declares() -> None:
+    assert PodTopologySpread.kinds == (
+        "v1 Service",
+        "v1 ReplicationController",
+        "apps/v1 ReplicaSet",
+        "apps/v1 StatefulSet",
+    )
+    assert PodTopologySpread.scope == "cluster"
+
+
+def test_a_node_alone_is_judged_as_among_all_others() -> None:
+    plugin, waiting = spreading(), pod(spread=[constraint()])
+    snapshot = lent([node("a", zone="z1"), node("b", zone="z2"), node("c")], [pod("x", "a")])
+    state = CycleState()
+    plugin.pre_filter(state, waiting, snapshot.nodes)
+    for position, refused in enumerate([True, False, True]):
+        alone = snapshot.nodes.take([position])
+        outcome = FilterOutcome(alone, np.ones(1, np.bool_))
+        outcome.add(plugin.name, plugin.filter(state, waiting, alone, outcome.feasible))
+        assert bool(outcome.feasible[0]) is not refused

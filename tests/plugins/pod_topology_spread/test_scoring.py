@@ -1,0 +1,224 @@
+"""Soft constraints: against a plain restatement, and the examples one draws."""
+
+import math
+import struct
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.api.objects import HOSTNAME_LABEL, SERVICE, ZONE_LABEL
+from bayplan.plugins.pod_topology_spread.args import SOFT, PodTopologySpreadArgs
+from bayplan.plugins.pod_topology_spread.constraints import Constraint
+from bayplan.plugins.pod_topology_spread.scoring import SoftSpread, go_log, soft_spread
+from bayplan.state.nodes import NodeInfo, NodeView
+from bayplan.state.pods import PodInfo
+from bayplan.state.snapshot import Snapshot
+from tests.plugins.spread_kit import (
+    RACK,
+    World,
+    constraint,
+    drawn_clusters,
+    drawn_pods,
+    lent,
+    node,
+    plainly_counted,
+    plainly_has_all,
+    plainly_included,
+    pod,
+    rules,
+    zoned,
+)
+
+SYSTEM = PodTopologySpreadArgs()
+
+
+def soft(key: str = ZONE_LABEL, **rest: Any) -> dict[str, Any]:
+    return constraint(key, SOFT, **rest)
+
+
+def counted(waiting: PodInfo, feasible: NodeView, require_all: bool = True) -> SoftSpread:
+    return soft_spread(rules().soft(waiting).constraints, require_all, waiting, feasible)
+
+
+def scored(spread: SoftSpread, waiting: PodInfo, nodes: NodeView) -> dict[str, tuple[int, int]]:
+    """Node → (raw, normalised)."""
+    raw = spread.scores(waiting, nodes)
+    final = spread.normalized(raw)
+    assert raw.dtype == final.dtype == np.int64
+    return dict(zip(nodes.names(), zip(raw.tolist(), final.tolist(), strict=True), strict=True))
+
+
+def normalized(snapshot: Snapshot, *spread: dict[str, Any], **rest: Any) -> dict[str, int]:
+    """For a pod with app=a, all nodes feasible."""
+    waiting, nodes = pod(spread=spread, **rest), snapshot.nodes
+    answer = scored(counted(waiting, nodes), waiting, nodes)
+    return {name: final for name, (_, final) in answer.items()}
+
+
+# ---- the rule, said plainly ------------------------------------------------------------------
+
+
+def plainly_scored(
+    asked: Sequence[Constraint],
+    require_all: bool,
+    feasible: list[NodeInfo],
+    infos: list[NodeInfo],
+    waiting: PodInfo,
+) -> dict[str, tuple[int, int]]:
+    kept = [info for info in feasible if not require_all or plainly_has_all(asked, info)]
+    raw = {info.name: 0.0 for info in kept}
+    for each in asked:
+        key, by_node = each.topology_key, each.topology_key == HOSTNAME_LABEL
+        domains = {info.name if by_node else info.labels.get(key, "") for info in kept}
+        counts: Counter[str] = Counter()
+        for info in infos:
+            is_complete = plainly_has_all(asked, info) or not require_all
+            if by_node or (is_complete and plainly_included(each, info, waiting)):
+                domain = info.name if by_node else info.labels.get(key, "")
+                counts[domain] += plainly_counted(each, info, waiting)
+        for info in kept:
+            if key in info.labels:
+                count = counts[info.name if by_node else info.labels[key]]
+                raw[info.name] += count * go_log(len(domains) + 2) + (each.max_skew - 1)
+    whole = {name: math.floor(score + 0.5) for name, score in raw.items()}
+    return {info.name: plainly_normalized(info.name, whole) for info in feasible}
+
+
+def plainly_normalized(name: str, raw: Mapping[str, int]) -> tuple[int, int]:
+    """(raw, normalised): nodes that are left out have no raw score here."""
+    if name not in raw:
+        return 0, 0
+    lowest, highest = min(raw.values()), max(raw.values())
+    return raw[name], 100 * (highest + lowest - raw[name]) // highest if highest else 100
+
+
+@given(drawn_clusters(), drawn_pods(SOFT), st.booleans(), st.data())
+def test_all_nodes_at_once_score_as_each_by_the_plain_rule(
+    snapshot: Snapshot, waiting: PodInfo, require_all: bool, data: st.DataObject
+) -> None:
+    nodes = snapshot.nodes
+    feasible = nodes.take(data.draw(st.sets(st.integers(0, len(nodes) - 1)).map(sorted)))
+    spread = counted(waiting, feasible, require_all)
+    asked = rules().soft(waiting).constraints
+    expected = plainly_scored(
+        asked, require_all, list(feasible.infos()), list(nodes.infos()), waiting
+    )
+    assert scored(spread, waiting, feasible) == expected
+    for position, name in enumerate(feasible.names()):
+        assert spread.scores(waiting, feasible.take([position])).tolist() == [expected[name][0]]
+
+
+# ---- examples --------------------------------------------------------------------------------
+
+
+def test_the_emptiest_domain_is_the_best() -> None:
+    assert normalized(zoned(a=2, b=1, c=0), soft()) == {"in-a": 0, "in-b": 33, "in-c": 100}
+
+
+def test_where_there_are_no_pods_all_nodes_are_equal() -> None:
+    assert normalized(zoned(a=0, b=0), soft()) == {"in-a": 100, "in-b": 100}
+
+
+def test_the_more_skew_is_allowed_the_less_a_difference_matters() -> None:
+    snapshot = zoned(a=2, b=0)
+    assert normalized(snapshot, soft()) == {"in-a": 0, "in-b": 100}
+    assert normalized(snapshot, soft(maxSkew=5)) == {"in-a": 57, "in-b": 100}
+
+
+def test_nodes_without_a_label_get_nothing() -> None:
+    snapshot = lent([node("a", zone="z"), node("b")], [pod("x", "a")])
+    assert normalized(snapshot, soft()) == {"a": 100, "b": 0}
+    assert normalized(snapshot, soft(RACK)) == {"a": 0, "b": 0}
+
+
+def test_pods_on_nodes_that_are_not_feasible_count() -> None:
+    nodes = [node("a", zone="z1"), node("b", zone="z1"), node("c", zone="z2")]
+    snapshot, waiting = lent(nodes, [pod("x", "a")]), pod(spread=[soft()])
+    feasible = snapshot.nodes.take([1, 2])
+    assert scored(counted(waiting, feasible), waiting, feasible) == {"b": (1, 0), "c": (0, 100)}
+
+
+def test_domains_of_nodes_that_are_not_feasible_do_not_weigh() -> None:
+    """ln(1 + 2) x 2 pods is 2.2, ln(3 + 2) x 2 pods is 3.2."""
+    snapshot, waiting = zoned(a=2, b=0, c=0), pod(spread=[soft()])
+    for positions, raw in ([0], 2), ([0, 1, 2], 3):
+        feasible = snapshot.nodes.take(positions)
+        assert scored(counted(waiting, feasible), waiting, feasible)["in-a"][0] == raw
+
+
+def test_nodes_that_share_a_hostname_are_counted_each_for_itself() -> None:
+    shared = {HOSTNAME_LABEL: "same"}
+    nodes = [node("a", labels=shared), node("b", labels=shared)]
+    assert normalized(lent(nodes, [pod("x", "a")]), soft(HOSTNAME_LABEL)) == {"a": 0, "b": 100}
+
+
+def test_policies_do_not_matter_where_pods_are_counted_on_the_node_itself() -> None:
+    nodes = [node("a", zone="z1", taints=["k"]), node("b", zone="z2")]
+    snapshot = lent(nodes, [pod("x", "a")])
+    honouring = {"nodeTaintsPolicy": "Honor"}
+    assert normalized(snapshot, soft(**honouring)) == {"a": 100, "b": 100}
+    assert normalized(snapshot, soft(HOSTNAME_LABEL, **honouring)) == {"a": 0, "b": 100}
+
+
+def test_an_empty_selector_counts_nobody() -> None:
+    for key in (ZONE_LABEL, HOSTNAME_LABEL):
+        assert set(normalized(zoned(a=2, b=0), soft(key, labelSelector={})).values()) == {100}
+
+
+def by_default(snapshot: Snapshot) -> dict[str, int]:
+    """Raw scores by the system's defaults, for a pod of a Service."""
+    waiting, nodes = pod(), snapshot.nodes
+    spread = rules(SYSTEM, World().put(SERVICE, "web", {"app": "a"}))
+    asked = spread.soft(waiting).constraints
+    found = soft_spread(asked, spread.requires_all_topologies(waiting), waiting, nodes)
+    return {name: raw for name, (raw, _) in scored(found, waiting, nodes).items()}
+
+
+def test_by_the_systems_defaults_a_node_without_zone_is_spread_over_by_hostname() -> None:
+    """3 - 1 and 5 - 1 for what is allowed; a pod on the node counts twice, ln(4) and ln(4)."""
+    snapshot = lent([node("a", zone="z"), node("b")], [pod("x", "a"), pod("y", "b")])
+    assert by_default(snapshot) == {"a": 9, "b": 3}
+
+
+def test_nodes_without_a_label_are_one_domain_with_those_whose_label_is_empty() -> None:
+    """A fact of v1.37.0, seen by the system's defaults only: a's zone holds b's pods, too."""
+    pods = [pod(f"x{i}", "b") for i in range(4)]
+    named = lent([node("a", zone="z"), node("b"), node("c", zone="y")], pods)
+    empty = lent([node("a", zone=""), node("b"), node("c", zone="y")], pods)
+    assert by_default(named)["a"] == 6
+    assert by_default(empty)["a"] == 12
+
+
+def test_over_no_nodes_there_is_nothing_to_say() -> None:
+    nodes = lent([]).nodes
+    waiting = pod(spread=[soft()])
+    assert scored(counted(waiting, nodes), waiting, nodes) == {}
+
+
+# ---- the logarithm ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("number", "bits"),
+    [
+        (2, 0x3FE62E42FEFA39EF),
+        (3, 0x3FF193EA7AAD030A),
+        (14, 0x40051CCA16D7BBA8),
+        (48, 0x400EF8383C50BB74),
+        (894, 0x401B2ECD7EA66F2E),
+        (5002, 0x40210901F6DC84B9),
+    ],
+)
+def test_the_logarithm_is_gos_to_the_last_bit(number: int, bits: int) -> None:
+    """Bits that a Go program printed; for most of these the C library's differ in the last."""
+    assert struct.unpack(">Q", struct.pack(">d", go_log(number)))[0] == bits
+
+
+@given(st.integers(1, 10**9))
+def test_the_logarithm_is_a_logarithm(number: int) -> None:
+    assert abs(go_log(number) - math.log(number)) <= 2 * math.ulp(math.log(number) or 1.0)
