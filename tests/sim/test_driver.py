@@ -289,7 +289,7 @@ def test_a_scheduler_that_tries_for_ever_without_effect_is_left() -> None:
         (delete(3, "b"), 'at 3 s: delete Pod default/b: pods "b" not found'),
         (
             patch(3, "a", {"spec": {"nodeName": "n2"}}),
-            'at 3 s: patch Pod default/a: pods "a" is invalid: spec.nodeName: found "n2", wanted n1',
+            'at 3 s: patch Pod default/a: pods "a" is invalid: spec.nodeName: found "n2"',
         ),
     ],
 )

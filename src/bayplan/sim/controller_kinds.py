@@ -35,6 +35,10 @@ class _Template(_Typed):
     spec: PodSpec | None = None
 
 
+class _Claim(_Typed):
+    metadata: ObjectMeta
+
+
 class _Ordinals(_Typed):
     start: int | None = None
 
@@ -48,7 +52,7 @@ class _Spec(_Typed):
     ordinals: _Ordinals | None = None
     selector: Any = None
     template: _Template | None = None
-    volume_claim_templates: list[dict[str, Any]] | None = None
+    volume_claim_templates: list[_Claim] | None = None
 
 
 class _JobStatus(_Typed):

@@ -66,22 +66,114 @@ def running_loop() -> "VirtualLoop":
 
 
 @final
+class _Timers:
+    """Timers by moment and, within one moment, by the order in which they were set."""
+
+    def __init__(self) -> None:
+        #: A heap of (when, number, timer).
+        self._heap: list[tuple[float, int, TimerHandle]] = []
+        self._number = 0
+        self._cancelled_count = 0
+
+    def add(self, timer: TimerHandle) -> None:
+        self._number += 1
+        heapq.heappush(self._heap, (timer.when(), self._number, timer))
+
+    def one_was_cancelled(self) -> None:
+        """It stays where it is until it would be due, or until there are many of its kind."""
+        self._cancelled_count += 1
+        if self._cancelled_count > _SWEEP_FROM and 2 * self._cancelled_count > len(self._heap):
+            self._heap = [entry for entry in self._heap if not entry[2].cancelled()]
+            heapq.heapify(self._heap)
+            self._cancelled_count = 0
+
+    def next_seconds(self) -> float | None:
+        """When the next timer is due."""
+        while self._heap and self._heap[0][2].cancelled():
+            heapq.heappop(self._heap)
+            self._cancelled_count -= 1
+        return self._heap[0][0] if self._heap else None
+
+    def take_due(self, now_seconds: float, ready: deque[Handle]) -> None:
+        """Make the timers of this moment ready."""
+        while self._heap and self._heap[0][0] <= now_seconds:
+            timer = heapq.heappop(self._heap)[2]
+            if timer.cancelled():
+                self._cancelled_count -= 1
+            else:
+                ready.append(timer)
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+
+@final
+class _Tasks:
+    """Who still runs, and who failed without anybody having noticed."""
+
+    def __init__(self) -> None:
+        #: Unfinished tasks in the order in which they were made.
+        self.unfinished: dict[Task[Any], None] = {}
+        self._failed: list[Task[Any]] = []
+
+    def begin(self, task: Task[Any]) -> None:
+        self.unfinished[task] = None
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: Task[Any]) -> None:
+        del self.unfinished[task]
+        if not task.cancelled() and task._exception is not None:
+            self._failed.append(task)
+
+    def lost_failure(self, main: Task[Any]) -> BaseException | None:
+        """The first failure that nobody has taken notice of by now; ``main``'s is the run's own."""
+        failed, self._failed = self._failed, []
+        for task in failed:
+            # asyncio's own mark: whoever waits for a task takes it away.
+            if task is not main and task._log_traceback:
+                failure = task.exception()
+                assert failure is not None
+                failure.add_note(f"in task {task.get_name()}, which nobody waited for")
+                return failure
+        return None
+
+    def cancel(self) -> None:
+        for task in list(self.unfinished):
+            if not task.done():  # cancelling a task that failed would take away asyncio's mark
+                task.cancel()
+
+    def deadlock(self, now_seconds: float) -> DeadlockError:
+        return DeadlockError(now_seconds, map(_described, self.unfinished))
+
+
+@final
+class _Generators:
+    """Asynchronous generators that were begun, in that order: some are never run to their end."""
+
+    def __init__(self) -> None:
+        self._begun: WeakValueDictionary[int, AsyncGenerator[Any, Any]] = WeakValueDictionary()
+        self._number = 0
+
+    def begin(self, generator: AsyncGenerator[Any, Any]) -> None:
+        self._number += 1
+        self._begun[self._number] = generator
+
+    def left(self) -> list[AsyncGenerator[Any, Any]]:
+        return list(self._begun.values())
+
+
+@final
 class VirtualLoop(asyncio.AbstractEventLoop):
     """The part of asyncio's event loop that needs nothing from outside."""
 
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
         self._ready: deque[Handle] = deque()
-        #: A heap of (when, number, timer): the number orders timers of one moment.
-        self._timers: list[tuple[float, int, TimerHandle]] = []
-        self._cancelled_count = 0
-        self._numbers = 0
+        self._timers = _Timers()
         self._idle: deque[asyncio.Future[None]] = deque()
-        #: Unfinished tasks in the order in which they were made.
-        self._tasks: dict[Task[Any], None] = {}
-        self._failed: list[Task[Any]] = []
+        self._tasks = _Tasks()
+        self._generators = _Generators()
         self._broken: BaseException | None = None
-        self._generators: WeakValueDictionary[int, AsyncGenerator[Any, Any]] = WeakValueDictionary()
 
     # ---- what asyncio asks of a loop --------------------------------------------------------
 
@@ -124,16 +216,12 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         assert not math.isnan(when), "a timer needs a moment"
         timer = TimerHandle(when, callback, args, self, context)
         if when < math.inf:
-            self._numbers += 1
-            heapq.heappush(self._timers, (when, self._numbers, timer))
+            self._timers.add(timer)
         return timer
 
     def _timer_handle_cancelled(self, handle: TimerHandle) -> None:
-        self._cancelled_count += 1
-        if self._cancelled_count > _SWEEP_FROM and 2 * self._cancelled_count > len(self._timers):
-            self._timers = [entry for entry in self._timers if not entry[2].cancelled()]
-            heapq.heapify(self._timers)
-            self._cancelled_count = 0
+        if handle.when() < math.inf:
+            self._timers.one_was_cancelled()
 
     def create_future(self) -> "asyncio.Future[Any]":
         return asyncio.Future(loop=self)
@@ -147,8 +235,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         **options: Any,
     ) -> Task[Any]:
         task: Task[Any] = Task(coro, loop=self, name=name, context=context, **options)
-        self._tasks[task] = None
-        task.add_done_callback(self._task_ended)
+        self._tasks.begin(task)
         return task
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
@@ -165,13 +252,13 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             raise RuntimeError("virtual time cannot be started from inside a running event loop")
         hooks = sys.get_asyncgen_hooks()
         asyncio._set_running_loop(self)
-        sys.set_asyncgen_hooks(firstiter=self._generator_starts, finalizer=self._close_generator)
+        sys.set_asyncgen_hooks(firstiter=self._generators.begin, finalizer=self._close_generator)
         try:
             main = self.create_task(coroutine, name="main")
             try:
                 self._run_until(main)
             finally:
-                self._cancel_the_rest()
+                self._end_the_rest()
             self._raise_lost_failure(main)
             return main.result()
         finally:
@@ -186,24 +273,23 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     def next_timer_seconds(self) -> float | None:
         """When the next timer is due: the only thing that can happen once all is settled."""
-        while self._timers and self._timers[0][2].cancelled():
-            heapq.heappop(self._timers)
-            self._cancelled_count -= 1
-        return self._timers[0][0] if self._timers else None
+        return self._timers.next_seconds()
 
     def _run_until(self, main: Task[Any]) -> None:
         while not main.done():
-            self._take_due()
+            self._timers.take_due(self._clock.now(), self._ready)
             if self._ready and self._broken is None:
                 self._run_ready()
                 continue
             self._raise_lost_failure(main)
             if self._idle:
-                self._wake_one_idle()
-            elif (due := self.next_timer_seconds()) is not None:
+                waiter = self._idle.popleft()
+                if not waiter.done():
+                    waiter.set_result(None)
+            elif (due := self._timers.next_seconds()) is not None:
                 self._clock.advance_to(due)
             else:
-                raise DeadlockError(self.time(), map(_described, self._tasks))
+                raise self._tasks.deadlock(self.time())
 
     def _run_ready(self) -> None:
         """What is ready now; what becomes ready meanwhile is for the next round."""
@@ -212,59 +298,22 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             if not handle.cancelled():
                 handle._run()
 
-    def _wake_one_idle(self) -> None:
-        waiter = self._idle.popleft()
-        if not waiter.done():
-            waiter.set_result(None)
-
-    def _take_due(self) -> None:
-        """Make the timers of this moment ready, in the order in which they were set."""
-        now = self._clock.now()
-        while self._timers and self._timers[0][0] <= now:
-            timer = heapq.heappop(self._timers)[2]
-            if timer.cancelled():
-                self._cancelled_count -= 1
-            else:
-                self._ready.append(timer)
-
-    # ---- how tasks end ----------------------------------------------------------------------
-
-    def _task_ended(self, task: Task[Any]) -> None:
-        del self._tasks[task]
-        if not task.cancelled() and task._exception is not None:
-            self._failed.append(task)
-
     def _raise_lost_failure(self, main: Task[Any]) -> None:
-        """Raise the first failure that nobody has taken notice of by now."""
-        for task in self._failed:
-            # asyncio's own mark: whoever waits for a task takes it away.
-            if self._broken is None and task is not main and task._log_traceback:
-                self._broken = task.exception()
-                assert self._broken is not None
-                self._broken.add_note(f"in task {task.get_name()}, which nobody waited for")
-        self._failed.clear()
-        if self._broken is not None:
-            raise self._broken
+        failure = self._broken or self._tasks.lost_failure(main)
+        if failure is not None:
+            raise failure
 
-    def _cancel_the_rest(self) -> None:
+    def _end_the_rest(self) -> None:
         """Time stands still meanwhile: who still waits after that is a bug, and named."""
-        for task in list(self._tasks):
-            if not task.done():  # cancelling a task that failed would take away asyncio's mark
-                task.cancel()
-        self._run_out()
-        for generator in list(self._generators.values()):
-            self.create_task(generator.aclose())
-        self._run_out()
-        if self._tasks:
-            raise DeadlockError(self.time(), map(_described, self._tasks))
-
-    def _run_out(self) -> None:
+        self._tasks.cancel()
         while self._ready:
             self._run_ready()
-
-    def _generator_starts(self, generator: AsyncGenerator[Any, Any]) -> None:
-        self._numbers += 1
-        self._generators[self._numbers] = generator
+        for generator in self._generators.left():
+            self._close_generator(generator)
+        while self._ready:
+            self._run_ready()
+        if self._tasks.unfinished:
+            raise self._tasks.deadlock(self.time())
 
     def _close_generator(self, generator: AsyncGenerator[Any, Any]) -> None:
         self.create_task(generator.aclose())

@@ -121,10 +121,13 @@ def _taken_apart(part: Part, complaints: Complaints) -> Iterator[Part]:
 
 
 def _is_list(value: Any) -> bool:
+    """A List, or a kind that ends so and has no name of its own, as an object would."""
     if not isinstance(value, dict):
         return False
-    kind = value.get("kind")
-    return isinstance(kind, str) and kind.endswith("List") and "items" in value
+    kind, meta = value.get("kind"), value.get("metadata")
+    if not isinstance(kind, str) or not kind.endswith("List"):
+        return False
+    return not (isinstance(meta, dict) and meta.get("name"))
 
 
 def is_scenario(value: Any) -> bool:

@@ -110,6 +110,7 @@ def is_pending_pod(content: Content) -> bool:
 
 
 def has_ended(content: Content) -> bool:
-    """A pod that succeeded or failed."""
-    phase = (content.get("status") or {}).get("phase")
-    return is_pod(content) and phase in ("Succeeded", "Failed")
+    """A pod that succeeded or failed; what other kinds call their phase does not matter."""
+    if not is_pod(content):
+        return False
+    return (content.get("status") or {}).get("phase") in ("Succeeded", "Failed")

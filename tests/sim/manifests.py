@@ -1,0 +1,50 @@
+"""Controllers as plain values, for tests of how an input is read."""
+
+from typing import Any
+
+from tests.adapters.manifests import Content, container
+
+
+def controller(kind: str, name: str = "web", **spec: Any) -> Content:
+    """A controller in namespace default; ``uid``, ``status``, ``template`` by their names."""
+    api_version = {"Job": "batch/v1", "ReplicationController": "v1"}.get(kind, "apps/v1")
+    meta: Content = {"name": name, "namespace": "default"}
+    for field in ("uid", "ownerReferences"):
+        if field in spec:
+            meta[field] = spec.pop(field)
+    status = spec.pop("status", {})
+    whole = {"template": template(), **spec}
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": meta,
+        "spec": whole,
+        "status": status,
+    }
+
+
+def template(**fields: Any) -> Content:
+    """A pod template with label app=web; ``labels``, ``annotations`` and spec by their names."""
+    meta = {"labels": fields.pop("labels", {"app": "web"})}
+    if "annotations" in fields:
+        meta["annotations"] = fields.pop("annotations")
+    return {"metadata": meta, "spec": {"containers": [container()], **fields}}
+
+
+def owned(content: Content, owner: Content, **reference: Any) -> Content:
+    """The object, owned by another one."""
+    meta = owner["metadata"]
+    said = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": meta["name"]}
+    if "uid" in meta:
+        said["uid"] = meta["uid"]
+    said |= reference
+    return {**content, "metadata": {**content["metadata"], "ownerReferences": [said]}}
+
+
+def scenario(*events: Content, **spec: Any) -> Content:
+    return {
+        "apiVersion": "bayplan.dev/v1alpha1",
+        "kind": "Scenario",
+        "metadata": {"name": "s"},
+        "spec": {"events": list(events), **spec},
+    }
