@@ -74,6 +74,18 @@ def test_ports_are_tcp_and_on_the_host_where_the_pod_is() -> None:
     ]
 
 
+def test_nothing_is_counted_finer_than_in_thousandths() -> None:
+    asked = {"requests": {"cpu": "1500u", "memory": "1Gi"}, "limits": {"cpu": "2"}}
+    given = pod(containers=[container(resources=asked)], overhead={"cpu": "1n"})
+    spec = written(given)["spec"]
+    assert spec["containers"][0]["resources"]["requests"] == {"cpu": "2m", "memory": "1Gi"}
+    assert spec["overhead"] == {"cpu": "1m"}
+    assert written(node(status={"capacity": {"cpu": "0.0001"}}))["status"] == {
+        "capacity": {"cpu": "1m"},
+        "allocatable": {"cpu": "1m"},
+    }
+
+
 def test_nothing_is_changed_in_place() -> None:
     given = pod(hostNetwork=True, containers=[container(ports=[{"containerPort": 80}])])
     before = repr(given)

@@ -39,7 +39,10 @@ GOOD: list[dict[str, Any]] = [
     {"affinity": affinity("podAntiAffinity", namespaces=["kube-system"], namespaceSelector={})},
     {"schedulingGates": [{"name": "example.com/quota"}, {"name": "x"}]},
     {"priority": -10, "preemptionPolicy": "Never", "restartPolicy": "OnFailure"},
-    {"initContainers": [container(restartPolicy="Always")]},
+    {"initContainers": [container(name="init", restartPolicy="Always")]},
+    {"schedulerName": "whatever it is called"},
+    {"resources": {"requests": {"cpu": "2"}, "limits": {"memory": "1Gi"}}},
+    {"hostNetwork": True, "containers": [container(ports=[{"containerPort": 80}])]},
     {"containers": [container(ports=[{"containerPort": 80, "hostPort": 80}])]},
 ]
 
@@ -53,12 +56,18 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"containers": []}, "spec.containers"),
     ({"containers": [container(), container()]}, "spec.containers[1].name"),
     ({"containers": [container("1x")]}, "spec.containers[0].resources.requests.cpu"),
-    ({"initContainers": [container("-1")]}, "spec.initContainers[0].resources.requests.cpu"),
+    ({"initContainers": [container()]}, "spec.initContainers[0].name"),
+    (
+        {"initContainers": [container("-1", name="init")]},
+        "spec.initContainers[0].resources.requests.cpu",
+    ),
+    ({"resources": {"requests": {"cpu": "500m"}}}, "spec.resources.requests.cpu"),
+    ({"resources": {"limits": {"cpu": "500m"}}}, "spec.resources.limits.cpu"),
+    ({"schedulingGates": [{"name": "a"}], "nodeName": "n1"}, "spec.schedulingGates"),
     ({"resources": {"requests": {"gpu": 1}}}, "spec.resources.requests"),
     ({"overhead": {"cpu": "x"}}, "spec.overhead.cpu"),
     ({"nodeSelector": {"disk": "a b"}}, "spec.nodeSelector.disk"),
     ({"nodeName": "N1"}, "spec.nodeName"),
-    ({"schedulerName": "my scheduler"}, "spec.schedulerName"),
     ({"priorityClassName": "_"}, "spec.priorityClassName"),
     ({"priority": 2**31}, "spec.priority"),
     ({"restartPolicy": "Allways"}, "spec.restartPolicy"),
@@ -88,6 +97,13 @@ def test_what_upstream_refuses_is_refused_with_its_path(spec: dict[str, Any], pa
 )
 def test_ports(ports: list[dict[str, Any]], path: str) -> None:
     assert paths(containers=[container(ports=ports)]) == [f"spec.containers[0].ports{path}"]
+
+
+def test_on_the_hosts_network_a_port_is_the_hosts() -> None:
+    ports = [{"containerPort": 80, "hostPort": 81}]
+    assert paths(hostNetwork=True, containers=[container(ports=ports)]) == [
+        "spec.containers[0].ports[0].hostPort"
+    ]
 
 
 def test_one_host_port_may_be_taken_per_protocol_and_address() -> None:
@@ -128,6 +144,10 @@ def test_tolerations(toleration: dict[str, Any], field: str) -> None:
         ({"nodeTaintsPolicy": "No"}, ["nodeTaintsPolicy"]),
         ({"matchLabelKeys": ["h"]}, ["matchLabelKeys"]),
         ({"matchLabelKeys": ["a b"], "labelSelector": {}}, ["matchLabelKeys[0]"]),
+        (
+            {"matchLabelKeys": ["a"], "labelSelector": {"matchLabels": {"a": "b"}}},
+            ["matchLabelKeys[0]"],
+        ),
         ({"labelSelector": {"matchLabels": {"a": "b c"}}}, ["labelSelector.matchLabels.a"]),
     ],
 )

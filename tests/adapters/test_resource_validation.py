@@ -46,6 +46,8 @@ def test_a_node_may_have_anything() -> None:
         ({"memroy": "1Gi"}, None, ["r.requests"]),
         ({"storage": "1Gi"}, None, ["r.requests"]),
         ({"hugepages-2Mi": "4Mi", "ephemeral-storage": "1Gi"}, None, []),
+        ({"hugepages-2Mi": "3Mi"}, None, ["r.requests.hugepages-2Mi"]),
+        ({"hugepages-big": "3Mi"}, None, ["r.requests.hugepages-big"]),
         ({"requests.example.com/gpu": 1}, None, ["r.requests"]),
         ({"a b/c": 1}, None, ["r.requests"]),
         ({"kubernetes.io/batteries": 1}, None, []),

@@ -19,6 +19,7 @@ from typing import Any
 from bayplan.adapters.object_names import Content
 from bayplan.api.objects import NAMESPACE, NODE, POD, Pod, decode
 from bayplan.api.pod_requests import CPU, is_pod_level, requested
+from bayplan.api.quantity import NANOS_PER_MILLI, nanos, thousandths
 
 #: Upstream has 30; see above.
 GRACE_PERIOD_SECONDS = 0
@@ -50,6 +51,10 @@ def _pod(pod: Content) -> Content:
         "schedulerName": "default-scheduler",
         **_given(pod.get("spec") or {}),
     }
+    if spec.get("overhead"):
+        spec["overhead"] = _rounded(spec["overhead"])
+    if spec.get("resources"):
+        spec["resources"] = _rounded_resources(spec["resources"])
     grace = spec.get("terminationGracePeriodSeconds", GRACE_PERIOD_SECONDS)
     spec["terminationGracePeriodSeconds"] = 1 if grace < 0 else grace
     on_host = bool(spec.get("hostNetwork"))
@@ -66,11 +71,12 @@ def _given(members: Content) -> Content:
 
 def _container(container: Content, on_host: bool) -> Content:
     filled = dict(container)
-    resources = container.get("resources") or {}
-    limits = resources.get("limits")
-    if limits:
-        requests = {**limits, **(resources.get("requests") or {})}
-        filled["resources"] = {**resources, "requests": requests}
+    if container.get("resources"):
+        resources = _rounded_resources(container["resources"])
+        if resources.get("limits"):
+            requests = {**resources["limits"], **(resources.get("requests") or {})}
+            resources = {**resources, "requests": requests}
+        filled["resources"] = resources
     if container.get("ports"):
         filled["ports"] = [_port(one, on_host) for one in container["ports"]]
     return filled
@@ -83,14 +89,34 @@ def _port(port: Content, on_host: bool) -> Content:
     return filled
 
 
+def _rounded_resources(resources: Content) -> Content:
+    return {
+        **resources,
+        **{
+            name: _rounded(resources[name])
+            for name in ("limits", "requests")
+            if resources.get(name)
+        },
+    }
+
+
+def _rounded(quantities: Content) -> Content:
+    """No resource is counted finer than in thousandths: what is between is rounded up."""
+    return {
+        name: quantity if nanos(quantity) % NANOS_PER_MILLI == 0 else f"{thousandths(quantity)}m"
+        for name, quantity in quantities.items()
+    }
+
+
 # ---- other kinds ----------------------------------------------------------------------------
 
 
 def _node(node: Content) -> Content:
     status = node.get("status") or {}
-    if status.get("allocatable") is not None or status.get("capacity") is None:
-        return node
-    return {**node, "status": {**status, "allocatable": dict(status["capacity"])}}
+    has = {name: _rounded(status[name]) for name in ("allocatable", "capacity") if status.get(name)}
+    if "capacity" in has and status.get("allocatable") is None:
+        has["allocatable"] = has["capacity"]
+    return {**node, "status": {**status, **has}} if has else node
 
 
 def _namespace(namespace: Content) -> Content:

@@ -7,6 +7,8 @@ calls, pkg/apis/core/validation/validation.go.
 
 from collections.abc import Iterator
 
+import msgspec
+
 from bayplan.adapters import selector_validation as selectors
 from bayplan.adapters.problems import Problem, join, wrong
 from bayplan.adapters.resource_validation import overhead, requirements
@@ -27,12 +29,16 @@ from bayplan.api.objects import (
     Affinity,
     Container,
     ContainerPort,
+    LabelSelector,
+    Pod,
     PodAffinity,
     PodAffinityTerm,
     PodSpec,
     Toleration,
     TopologySpreadConstraint,
 )
+from bayplan.api.pod_requests import CPU, amounts, requested
+from bayplan.api.quantity import QuantityError
 from bayplan.api.selectors import EXISTS, is_label_key, is_label_value
 
 EFFECTS = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
@@ -53,10 +59,11 @@ def pod_spec(spec: PodSpec, path: str) -> Iterator[Problem]:
     """Everything that is wrong with a pod's, or a pod template's, spec."""
     if not spec.containers:
         yield wrong(join(path, "containers"), None, "at least one container")
-    yield from _containers(spec.containers, join(path, "containers"))
-    yield from _containers(spec.init_containers, join(path, "initContainers"))
+    names: set[str] = set()
+    yield from _containers(spec.containers, names, join(path, "containers"))
+    yield from _containers(spec.init_containers, names, join(path, "initContainers"))
     yield from _host_ports(spec, join(path, "containers"))
-    yield from requirements(spec.resources, join(path, "resources"), of_pod=True)
+    yield from _pod_resources(spec, join(path, "resources"))
     yield from overhead(spec.overhead, join(path, "overhead"))
     yield from selectors.labels(spec.node_selector, join(path, "nodeSelector"))
     yield from _affinity(spec.affinity, join(path, "affinity"))
@@ -85,7 +92,6 @@ def _single_fields(spec: PodSpec, path: str) -> Iterator[Problem]:
     yield from choice(policy, join(path, "preemptionPolicy"), _PREEMPTION_POLICIES)
     names = {
         "nodeName": spec.node_name,
-        "schedulerName": spec.scheduler_name,
         "priorityClassName": spec.priority_class_name,
     }
     for field, name in names.items():
@@ -103,13 +109,17 @@ def _gates(spec: PodSpec, path: str) -> Iterator[Problem]:
         if gate.name in seen:
             yield wrong(f"{path}[{index}].name", gate.name, "each gate once")
         seen.add(gate.name)
+    if spec.scheduling_gates and spec.node_name:
+        yield wrong(path, [gate.name for gate in spec.scheduling_gates], "none on a placed pod")
 
 
 # ---- containers -----------------------------------------------------------------------------
 
 
-def _containers(found: tuple[Container, ...] | None, path: str) -> Iterator[Problem]:
-    seen: set[str] = set()
+def _containers(
+    found: tuple[Container, ...] | None, seen: set[str], path: str
+) -> Iterator[Problem]:
+    """``seen``: the names of the pod's other containers, to which these are added."""
     for index, container in enumerate(found or ()):
         where = f"{path}[{index}]"
         if container.name in seen:
@@ -121,6 +131,26 @@ def _containers(found: tuple[Container, ...] | None, path: str) -> Iterator[Prob
         yield from choice(policy, join(where, "restartPolicy"), _RESTART_POLICIES)
         for number, port in enumerate(container.ports or ()):
             yield from _port(port, f"{where}.ports[{number}]")
+
+
+def _pod_resources(spec: PodSpec, path: str) -> Iterator[Problem]:
+    """What the pod asks for as a whole has to be enough for its containers together."""
+    found = list(requirements(spec.resources, path, of_pod=True))
+    yield from found
+    if spec.resources is None or found:
+        return
+    try:
+        bare = msgspec.structs.replace(spec, overhead=None)
+        together = requested(Pod(spec=bare), pod_level=False)
+        whole = {**amounts(spec.resources.limits), **amounts(spec.resources.requests)}
+    except QuantityError:
+        return  # one of the containers' own, told there
+    for name, amount in together.items():
+        if amount > whole.get(name, amount):
+            unit = "m" if name == CPU else ""
+            wanted = f"at least the {amount}{unit} that its containers ask for"
+            said = "requests" if name in (spec.resources.requests or {}) else "limits"
+            yield wrong(f"{path}.{said}.{name}", f"{whole[name]}{unit}", wanted)
 
 
 def _port(port: ContainerPort, path: str) -> Iterator[Problem]:
@@ -138,9 +168,11 @@ def _host_ports(spec: PodSpec, path: str) -> Iterator[Problem]:
         for number, port in enumerate(container.ports or ()):
             if not port.host_port:
                 continue
+            where = f"{path}[{index}].ports[{number}].hostPort"
+            if spec.host_network and port.host_port != port.container_port:
+                yield wrong(where, port.host_port, "the containerPort where hostNetwork is true")
             taken = (port.protocol or "TCP", port.host_ip or "", port.host_port)
             if taken in seen:
-                where = f"{path}[{index}].ports[{number}].hostPort"
                 yield wrong(where, port.host_port, "each host port once in a pod")
             seen.add(taken)
 
@@ -186,18 +218,34 @@ def _pod_affinity_term(term: PodAffinityTerm, path: str) -> Iterator[Problem]:
     for index, namespace in enumerate(term.namespaces or ()):
         if not is_dns_label(namespace):
             yield wrong(f"{path}.namespaces[{index}]", namespace, selectors.DNS_LABEL)
-    has_selector = term.label_selector is not None
     match, mismatch = term.match_label_keys or (), term.mismatch_label_keys or ()
-    yield from _label_keys(match, has_selector, join(path, "matchLabelKeys"))
-    yield from _label_keys(mismatch, has_selector, join(path, "mismatchLabelKeys"))
+    yield from _match_label_keys(match, term.label_selector, path)
+    yield from _label_keys(mismatch, term.label_selector, join(path, "mismatchLabelKeys"))
     for index, key in enumerate(match):
         if key in mismatch:
             wanted = "a key that is not in mismatchLabelKeys"
             yield wrong(f"{path}.matchLabelKeys[{index}]", key, wanted)
 
 
-def _label_keys(keys: tuple[str, ...], has_selector: bool, path: str) -> Iterator[Problem]:
-    if keys and not has_selector:
+def _match_label_keys(
+    keys: tuple[str, ...], selector: LabelSelector | None, path: str
+) -> Iterator[Problem]:
+    """A key that is merged into the selector may not be there by itself.
+
+    As an expression it may be: that is how it looks once it has been merged.
+    """
+    where = join(path, "matchLabelKeys")
+    yield from _label_keys(keys, selector, where)
+    given = (selector.match_labels if selector is not None else None) or {}
+    for index, key in enumerate(keys):
+        if key in given:
+            yield wrong(f"{where}[{index}]", key, "a key that is not in labelSelector")
+
+
+def _label_keys(
+    keys: tuple[str, ...], selector: LabelSelector | None, path: str
+) -> Iterator[Problem]:
+    if keys and selector is None:
         yield wrong(path, keys, "nothing where there is no labelSelector")
     for index, key in enumerate(keys):
         if not is_label_key(key):
@@ -253,5 +301,4 @@ def _spread_constraint(one: TopologySpreadConstraint, path: str) -> Iterator[Pro
     yield from choice(one.node_affinity_policy, join(path, "nodeAffinityPolicy"), _POLICIES)
     yield from choice(one.node_taints_policy, join(path, "nodeTaintsPolicy"), _POLICIES)
     yield from label_selector(one.label_selector, join(path, "labelSelector"))
-    keys = one.match_label_keys or ()
-    yield from _label_keys(keys, one.label_selector is not None, join(path, "matchLabelKeys"))
+    yield from _match_label_keys(one.match_label_keys or (), one.label_selector, path)

@@ -5,6 +5,7 @@ twice (a GPU) without a limit is refused there. It says clearly what is wanted, 
 """
 
 from collections.abc import Iterator
+from fractions import Fraction
 
 from bayplan.adapters.problems import Problem, join, wrong
 from bayplan.api.objects import Quantities, ResourceRequirements
@@ -34,8 +35,19 @@ def quantity(value: Quantity, path: str, resource: str = "") -> Iterator[Problem
         return
     if amount < 0:
         yield wrong(path, value, "a quantity that is not negative")
+    elif resource.startswith(HUGEPAGES_PREFIX) and not _is_pages(amount, resource):
+        yield wrong(path, value, f"a multiple of {resource.removeprefix(HUGEPAGES_PREFIX)}")
     elif amount.denominator != 1 and (resource == "pods" or is_extended(resource)):
         yield wrong(path, value, "a whole number of them")
+
+
+def _is_pages(amount: Fraction, resource: str) -> bool:
+    """Whether an amount of huge pages is so many whole pages; what is no page size has none."""
+    try:
+        size = parse(resource.removeprefix(HUGEPAGES_PREFIX))
+    except (QuantityError, ArithmeticError):
+        return False
+    return size > 0 and (amount / size).denominator == 1
 
 
 def quantities(found: Quantities | None, path: str) -> Iterator[Problem]:
