@@ -87,6 +87,27 @@ def test_a_deployment_with_a_replica_set_is_not_expanded_twice() -> None:
     assert len(made(replica_set, subject)) == 2
 
 
+def test_pods_whose_replica_set_is_not_in_the_input_count_for_the_deployment() -> None:
+    """`kubectl get deployments,pods` prints no ReplicaSets."""
+    subject = controller("Deployment", replicas=4)
+    there = controller("ReplicaSet", "web-abc", uid="u1")
+    labels = {"app": "web", "pod-template-hash": "abc"}
+    pods = [running(name, there, labels=labels) for name in ("web-abc-1", "web-abc-2")]
+    old = controller("ReplicaSet", "web-old", uid="u0")
+    rolling = running("web-old-1", old, labels={"pod-template-hash": "old"})
+    stranger = running("s", controller("ReplicaSet", "web-other-abc", uid="u2"), labels=labels)
+    replica_set, *new = made(subject, *pods, rolling, stranger)
+    assert replica_set["metadata"]["name"] == "web-abc"
+    assert replica_set["metadata"]["uid"] == "u1"
+    assert [one["metadata"]["labels"] for one in new] == [labels]
+
+
+def test_what_is_on_its_way_out_makes_no_pods() -> None:
+    subject = controller("ReplicaSet", replicas=4)
+    subject["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert made(subject) == []
+
+
 # ---- stateful sets --------------------------------------------------------------------------
 
 

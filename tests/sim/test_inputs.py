@@ -86,6 +86,16 @@ def test_a_namespace_that_a_scenario_creates_comes_when_it_says(tmp_path: Path) 
     assert load(tmp_path, scenario(event)).initial == ()
 
 
+def test_one_object_read_twice_from_a_cluster_is_one(tmp_path: Path) -> None:
+    content = pod("a")
+    content["metadata"]["uid"] = "u1"
+    deployment = controller("Deployment", uid="u2")
+    again = written(tmp_path, content, deployment, name="again.yaml")
+    workload = load_inputs([str(written(tmp_path, content, deployment)), str(again)])
+    assert names(workload.initial).count("Pod a") == 1
+    assert workload.pod_count == 2
+
+
 # ---- pods that have ended, ages -------------------------------------------------------------
 
 

@@ -51,6 +51,15 @@ def test_pods_up_to_the_parallelism_now_and_the_others_later(
     assert counts(owned, **spec) == expected
 
 
+@pytest.mark.parametrize(
+    ("kind", "status", "expected"),
+    [("Complete", "True", 0), ("Failed", "True", 0), ("Failed", "False", 1), ("Other", "True", 1)],
+)
+def test_a_job_that_is_over_makes_no_pods(kind: str, status: str, expected: int) -> None:
+    over = {"conditions": [{"type": kind, "status": status}]}
+    assert counts([], completions=1, status=over) == (expected, 0)
+
+
 def test_names_are_free_all_different_and_the_same_every_time() -> None:
     (first, second), later = job_pods(job(completions=9, parallelism=2), [])
     names = [one["metadata"]["name"] for one in (first, second, *later)]

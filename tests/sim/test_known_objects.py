@@ -56,6 +56,14 @@ def test_ownership_goes_by_uid_where_both_sides_have_one(
     assert names == (["a"] if is_owned else [])
 
 
+def test_owners_are_known_by_what_they_own() -> None:
+    known = KnownObjects()
+    known.put(owned(pod("a"), controller("ReplicaSet", "rs")))
+    assert known.owner_names("ReplicaSet", "default") == ["rs"]
+    known.remove(key_of(pod("a")))
+    assert known.owner_names("ReplicaSet", "default") == []
+
+
 def test_an_owner_of_another_kind_or_namespace_is_another_owner() -> None:
     known = KnownObjects()
     known.put(owned(pod("a"), controller("ReplicaSet")))

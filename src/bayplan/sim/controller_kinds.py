@@ -56,6 +56,7 @@ class _Spec(_Typed):
 
 
 class _JobStatus(_Typed):
+    conditions: list[dict[str, Any]] | None = None
     succeeded: int | None = None
     completed_indexes: str | None = None
 

@@ -8,6 +8,7 @@ next pod comes when one of them succeeds.
 Upstream: pkg/controller/{deployment,replicaset,statefulset,daemon,job}.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -48,6 +49,8 @@ def with_uid(content: Content) -> Content:
 
 def expand(controller: Content, known: KnownObjects) -> Expansion:
     """What the controller lacks. The controller is valid, known, and has a uid."""
+    if controller["metadata"].get("deletionTimestamp"):
+        return Expansion([], [])
     if kind_of(controller) == JOB:
         return Expansion(*job_pods(controller, known.owned_by(controller)))
     return Expansion(list(_LACKING[kind_of(controller)](controller, known)), [])
@@ -57,7 +60,8 @@ def daemon_pods_for(node: Content, known: KnownObjects) -> list[Content]:
     """What DaemonSets put on a node that has come."""
     made: list[Content] = []
     for controller in known.of_kind(DAEMON_SET):
-        made += _daemon_pods(controller, known, [node])
+        if not controller["metadata"].get("deletionTimestamp"):
+            made += _daemon_pods(controller, known, [node])
     return made
 
 
@@ -65,26 +69,59 @@ def _deployment(deployment: Content, known: KnownObjects) -> Iterator[Content]:
     """Its ReplicaSet and that one's pods; where it has one already, that one is asked itself."""
     if any(kind_of(one) == REPLICA_SET for one in known.owned_by(deployment)):
         return
-    replica_set = _replica_set(deployment)
+    pods = _orphans(deployment, known)
+    replica_set = with_uid(_replica_set(deployment, pods))
     yield replica_set
-    yield from _replicas(replica_set, known)
+    missing = deployment["spec"].get("replicas", 1) - len(pods)
+    names = _names(replica_set, known)
+    for _ in range(missing):
+        yield pod_from(replica_set, next(names))
 
 
-def _replica_set(deployment: Content) -> Content:
+def _orphans(deployment: Content, known: KnownObjects) -> list[Content]:
+    """Active pods whose ReplicaSet is not in the input, but must be this Deployment's."""
+    key = key_of(deployment)
+    found: list[Content] = []
+    for name in known.owner_names("ReplicaSet", key.namespace):
+        ending = name.removeprefix(f"{key.name}-")
+        if ending == name or known.named("ReplicaSet", key.namespace, name):
+            continue
+        bare: Content = {"metadata": {"name": name, "namespace": key.namespace}}
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", **bare}
+        found += [pod for pod in known.owned_by(owner) if _has_hash(pod, ending)]
+    return found
+
+
+def _has_hash(pod: Content, ending: str) -> bool:
+    labels = pod["metadata"].get("labels") or {}
+    return is_active(pod) and labels.get(TEMPLATE_HASH_LABEL) == ending
+
+
+def _replica_set(deployment: Content, pods: list[Content]) -> Content:
+    """The Deployment's ReplicaSet: the one most of its pods name as theirs, or a new one."""
     spec = deployment["spec"]
-    ending = template_hash(spec["template"])
+    owners = Counter(one["metadata"]["labels"][TEMPLATE_HASH_LABEL] for one in pods)
+    ending = max(owners, key=owners.__getitem__) if owners else template_hash(spec["template"])
     template = labelled(spec["template"], {TEMPLATE_HASH_LABEL: ending})
     selector = spec.get("selector") or {}
     matched = {**(selector.get("matchLabels") or {}), TEMPLATE_HASH_LABEL: ending}
     meta = deployment["metadata"]
-    made: Content = {
+    name = f"{meta['name']}-{ending}"
+    uids = [
+        one["uid"]
+        for pod in pods
+        for one in pod["metadata"]["ownerReferences"]
+        if one.get("name") == name and one.get("uid")
+    ]
+    return {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
         "metadata": {
-            "name": f"{meta['name']}-{ending}",
+            "name": name,
             "namespace": key_of(deployment).namespace,
             "labels": template["metadata"]["labels"],
             "ownerReferences": [reference(deployment)],
+            **({"uid": uids[0]} if uids else {}),
         },
         "spec": {
             "replicas": spec.get("replicas", 1),
@@ -92,7 +129,6 @@ def _replica_set(deployment: Content) -> Content:
             "template": template,
         },
     }
-    return with_uid(made)
 
 
 def _replicas(controller: Content, known: KnownObjects) -> Iterator[Content]:

@@ -19,7 +19,7 @@ def job_pods(job: Content, owned: list[Content]) -> tuple[list[Content], list[Co
     ``owned``: what of the Job's is there, pods that have ended included.
     """
     spec = job["spec"]
-    if spec.get("suspend"):
+    if spec.get("suspend") or _is_over(job):
         return [], []
     active = [pod for pod in owned if is_active(pod)]
     succeeded = _succeeded_count(job, owned)
@@ -32,6 +32,15 @@ def job_pods(job: Content, owned: list[Content]) -> tuple[list[Content], list[Co
     pods = list(islice(_pods(job, owned), left))
     now = max(min(parallelism - len(active), left), 0)
     return pods[:now], pods[now:]
+
+
+def _is_over(job: Content) -> bool:
+    """Whether the Job is complete or has failed for good."""
+    conditions = (job.get("status") or {}).get("conditions") or ()
+    return any(
+        one.get("type") in ("Complete", "Failed") and one.get("status") == "True"
+        for one in conditions
+    )
 
 
 def _succeeded_count(job: Content, owned: list[Content]) -> int:

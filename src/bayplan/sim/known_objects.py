@@ -67,6 +67,14 @@ class KnownObjects:
             if there == place and kind == bare_kind and keys
         ]
 
+    def owner_names(self, bare_kind: str, namespace: str) -> list[str]:
+        """What owners of a kind are called, be they there or not."""
+        return [
+            name
+            for (there, kind, name), owned in self._by_owner.items()
+            if there == namespace and kind == bare_kind and owned
+        ]
+
     def owned_by(self, owner: Content) -> list[Content]:
         """Objects that name ``owner`` as theirs; by uid where both sides have one."""
         key = key_of(owner)

@@ -54,11 +54,17 @@ class Timeline:
     # ---- objects ----------------------------------------------------------------------------
 
     def add(self, content: Content, place: str) -> Content | None:
-        """Know an object that has been checked; None, with a complaint, if its name is taken."""
+        """Know an object that has been checked; None if its name is taken.
+
+        That is a complaint, unless it is the same object: what is read from a cluster twice.
+        """
+        uid = content["metadata"].get("uid")
         if is_controller(content):
             content = with_uid(content)
         key = key_of(content)
         if key.name and key in self.known:
+            if uid and self.known[key]["metadata"].get("uid") == uid:
+                return None
             self._complaints.add(place, f"{key} is there already, from {self._places[key]}")
             return None
         self.known.put(content)
