@@ -48,6 +48,8 @@ class ToyScheduler:
             await self._place(known)
 
     async def _place(self, known: dict[str, Any]) -> None:
+        for _ in range(5):
+            await asyncio.sleep(0)  # it takes a few turns to think, but no time
         taken = sum(bool(found.spec.node_name) for found in known.values())
         for name, found in known.items():
             if taken < self._slots and not found.spec.node_name:
@@ -145,11 +147,12 @@ def test_steps_happen_at_their_time_and_one_after_the_other() -> None:
 
 
 def test_what_is_due_by_itself_happens_before_a_step_of_that_moment() -> None:
+    """With all that follows from it: the pod that waits gets the place of the one that ends."""
     workload = Workload(
-        initial=(running_for("a", "10s"),), steps=(create_step(10, pod("b")),), until_seconds=20
+        initial=(running_for("a", "10s"), pod("waits")), steps=(create_step(10, pod("b")),)
     )
     log = Played(workload, slots=1).scheduler.log
-    assert log[-3:] == ["10 DELETED a", "10 ADDED b", "10 MODIFIED b"]
+    assert log[-3:] == ["10 DELETED a", "10 MODIFIED waits", "10 ADDED b"]
 
 
 # ---- running times --------------------------------------------------------------------------
@@ -182,6 +185,13 @@ def test_a_pod_that_is_deleted_before_its_end_does_not_end() -> None:
     played = Played(workload)
     assert (played.all("gone"), played.all("ended")) == ({"a": 3.0}, {})
     assert played.clock.now() == 3.0
+
+
+def test_the_end_of_a_pod_that_is_gone_never_comes() -> None:
+    workload = Workload(
+        initial=(running_for("a", "1h"),), steps=(delete(3, "a"),), until_seconds=2 * 3600
+    )
+    assert Played(workload).all("ended") == {}
 
 
 def test_a_pod_of_the_same_name_runs_its_own_time() -> None:

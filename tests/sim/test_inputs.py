@@ -190,6 +190,12 @@ def test_scenarios_become_steps_in_the_order_of_time(tmp_path: Path) -> None:
     assert workload.until_seconds == 60.0
 
 
+def test_events_may_be_written_in_any_order(tmp_path: Path) -> None:
+    late = {"at": 5, "delete": [{"kind": "Node", "name": "n1"}]}
+    workload = load(tmp_path, scenario(late, {"at": 0, "create": [node("n1")]}))
+    assert [step.verb for step in workload.steps] == [Verb.CREATE, Verb.DELETE]
+
+
 def test_a_scenario_acts_on_what_is_there_at_the_beginning(tmp_path: Path) -> None:
     change = {"kind": "Node", "metadata": {"name": "n1"}, "spec": {"unschedulable": True}}
     workload = load(tmp_path, scenario({"at": 1, "patch": [change]}), node("n1"))
