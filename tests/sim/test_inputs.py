@@ -1,6 +1,9 @@
 """From files to a workload."""
 
 import json
+import os
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -324,6 +327,29 @@ def test_a_configuration_in_a_folder_is_left_out_and_told(tmp_path: Path) -> Non
 
 TOP = ("metadata", "spec", "name", "namespace", "items", "labels", "ownerReferences")
 INSIDE = ("at", "create", "patch", "delete", "events", "template", "replicas", "containers")
+READ = "from bayplan.sim.inputs import load_inputs; import msgspec, sys; "
+PRINT = "sys.stdout.buffer.write(msgspec.json.encode(load_inputs(sys.argv[1:])))"
+
+
+def test_nothing_depends_on_the_order_of_hashes(tmp_path: Path) -> None:
+    kinds = ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"]
+    controllers = [controller(kind, kind.lower(), replicas=3, completions=3) for kind in kinds]
+    nodes = [node(f"n{number}") for number in range(5)]
+    spaces = [pod("a", namespace=f"space-{number}") for number in range(5)]
+    path = written(tmp_path, *controllers, *nodes, *spaces)
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", READ + PRINT, str(path)],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(found) == 1
+    assert len(found.pop()) > 5000
+
+
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: (

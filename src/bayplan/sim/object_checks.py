@@ -28,7 +28,7 @@ class ObjectChecks:
     def __init__(self, complaints: Complaints, priority_classes: Collection[str]) -> None:
         """``priority_classes``: the names of all classes there ever are in the input."""
         self._complaints = complaints
-        self._priority_classes = (*priority_classes, *SYSTEM_PRIORITY_CLASSES)
+        self._priority_classes = (*sorted(priority_classes), *SYSTEM_PRIORITY_CLASSES)
 
     def accepts(self, value: Any, place: str) -> bool:
         """Whether a value is an object that can be created; if not, why is among the complaints."""
