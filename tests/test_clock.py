@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayplan.clock import ManualClock, RealClock, go_duration, rfc3339
+from bayplan.clock import ManualClock, RealClock, cpu_seconds, go_duration, rfc3339
 
 
 def test_a_manual_clock_stands_still_until_it_is_moved():
@@ -47,3 +47,9 @@ def test_time_stamps_are_written_as_the_api_writes_them():
 )
 def test_durations_are_printed_as_go_prints_them(seconds: float, text: str):
     assert go_duration(seconds) == text
+
+
+def test_cpu_time_counts_work_and_not_waiting() -> None:
+    began = cpu_seconds()
+    sum(range(200_000))
+    assert cpu_seconds() > began

@@ -10,6 +10,9 @@ import random
 
 _HASH_BYTES = 8
 
+#: What `stream` gives; named here, so that a type can be said without importing ``random``.
+Stream = random.Random
+
 
 def stream(seed: int, name: str) -> random.Random:
     """A generator of its own for (seed, name)."""

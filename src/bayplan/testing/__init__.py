@@ -1,0 +1,30 @@
+"""For tests of plugins, ours and yours: pods, nodes and clusters to hand, and `check_plugin`.
+
+from bayplan.testing import check_plugin, cluster, node, plugin, pod
+
+def test_my_policy_keeps_to_the_contract() -> None:
+    check_plugin(MyPolicy)
+"""
+
+from bayplan.testing.asking import Answer, CheckFailed, ask
+from bayplan.testing.clusters import SampleCluster, cluster, handle
+from bayplan.testing.conformance import CheckReport, check_plugin
+from bayplan.testing.factories import NodeOptions, PodOptions, api_pod, node, pod
+from bayplan.testing.instances import plugin
+
+__all__ = [
+    "Answer",
+    "CheckFailed",
+    "CheckReport",
+    "NodeOptions",
+    "PodOptions",
+    "SampleCluster",
+    "api_pod",
+    "ask",
+    "check_plugin",
+    "cluster",
+    "handle",
+    "node",
+    "plugin",
+    "pod",
+]

@@ -1,0 +1,202 @@
+"""Putting one question to one plugin: what does it say about a pod on these nodes?
+
+The plugin runs alone in the real framework, so that whatever the framework refuses (a wrong code, a
+wrong shape, a score out of range) is refused here, and answers come by the nodes' names.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NoReturn
+
+from bayplan.framework.interface import (
+    CycleState,
+    FilterPlugin,
+    Plugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ScalarFilterPlugin,
+    ScalarScorePlugin,
+    ScorePlugin,
+)
+from bayplan.framework.profile import ProfilePlugins
+from bayplan.framework.runtime import Framework
+from bayplan.framework.score_table import ScoreTable
+from bayplan.framework.status import Status, is_rejected, is_success
+from bayplan.plugins.priority_sort import PrioritySort
+from bayplan.queue.nominator import Nominator
+from bayplan.state.nodes import NodeView
+from bayplan.state.pods import PodInfo
+from bayplan.testing.clusters import PROFILE
+
+#: In place of what PreScore says, where no node was left to score.
+NO_NODE: Final = "no node"
+
+
+class CheckFailed(AssertionError):
+    """A plugin does not keep to the contract; the message says what to do about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a plugin says. Codes and reasons as texts; scores as they are before normalisation."""
+
+    pre_filter: str = ""
+    rejections: Mapping[str, str] = field(default_factory=dict[str, str])
+    pre_score: str = ""
+    scores: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    def about(self, names: Iterable[str]) -> "Answer":
+        """The same for some of the nodes only."""
+        kept = set(names)
+        return Answer(
+            self.pre_filter,
+            {name: text for name, text in self.rejections.items() if name in kept},
+            self.pre_score,
+            {name: score for name, score in self.scores.items() if name in kept},
+        )
+
+    def difference(self, other: "Answer") -> str:
+        """What the two say differently, first thing first; "" where they agree."""
+        if self.pre_filter != other.pre_filter:
+            return f"pre_filter {_said(self.pre_filter)} or {_said(other.pre_filter)}"
+        if self.rejections != other.rejections:
+            return f"rejections of {_first_difference(self.rejections, other.rejections)}"
+        if self.pre_score != other.pre_score:
+            return f"pre_score {_said(self.pre_score)} or {_said(other.pre_score)}"
+        if self.scores != other.scores:
+            return f"scores of {_first_difference(self.scores, other.scores)}"
+        return ""
+
+
+def _said(text: str) -> str:
+    return repr(text or "Success")
+
+
+def _first_difference(one: Mapping[str, object], other: Mapping[str, object]) -> str:
+    name = min(n for n in {*one, *other} if one.get(n) != other.get(n))
+    return f"node {name}: {one.get(name, 'none')!r} or {other.get(name, 'none')!r}"
+
+
+def alone(plugin: Plugin) -> Framework:
+    """A framework of one plugin."""
+    plugins = ProfilePlugins(PROFILE, PrioritySort(None, plugin.handle))
+    if isinstance(plugin, PreFilterPlugin):
+        plugins.pre_filter = [plugin]
+    if isinstance(plugin, FilterPlugin | ScalarFilterPlugin):
+        plugins.filter = [plugin]
+    if isinstance(plugin, PreScorePlugin):
+        plugins.pre_score = [plugin]
+    if isinstance(plugin, ScorePlugin | ScalarScorePlugin):
+        plugins.score = [(plugin, 1)]
+    return Framework(plugins, Nominator())
+
+
+def ask(
+    plugin: Plugin, pod: PodInfo, nodes: NodeView, positions: Sequence[int] | None = None
+) -> Answer:
+    """PreFilter, Filter, PreScore and Score; ``positions``: about these of ``nodes`` only.
+
+    PreFilter sees all nodes in any case, as in a cycle. Raises CheckFailed.
+    """
+    framework, state = alone(plugin), CycleState()
+    result, status, _ = framework.run_pre_filter(state, pod, nodes)
+    if not is_success(status):
+        assert status is not None
+        if not is_rejected(status):
+            _accept(plugin, status, lambda: _pre_filter(plugin, pod, nodes))
+        return Answer(_text(status))
+    names = result.node_names
+    told = "Skip" if state.skip_filter_plugins else ""
+    told = f"only {sorted(names)}" if names is not None else told
+    view = nodes if positions is None else nodes.take(list(positions))
+    rejections, feasible = _filtered(framework, plugin, state, pod, view)
+    return Answer(told, rejections, *_scored(framework, plugin, state, pod, feasible))
+
+
+def _filtered(
+    framework: Framework, plugin: Plugin, state: CycleState, pod: PodInfo, nodes: NodeView
+) -> tuple[Mapping[str, str], NodeView]:
+    outcome = framework.run_filter(state, pod, nodes)
+    if outcome.error is not None:
+        _accept(plugin, outcome.error, lambda: _filter(plugin, state, pod, nodes))
+        return {name: _text(outcome.error) for name in nodes.names()}, nodes.take([])
+    statuses = outcome.node_to_status().for_each_explicit_node()
+    rejections = {name: _text(status) for name, status in statuses}
+    # As in a cycle: the view itself where every node is left, and with it the columns uncopied.
+    return rejections, nodes if outcome.feasible.all() else nodes.take(outcome.feasible)
+
+
+def _scored(
+    framework: Framework, plugin: Plugin, state: CycleState, pod: PodInfo, nodes: NodeView
+) -> tuple[str, Mapping[str, int]]:
+    """(what PreScore says, the scores)."""
+    if not len(nodes):
+        return NO_NODE, {}
+    status = framework.run_pre_score(state, pod, nodes)
+    if not is_success(status):
+        assert status is not None
+        _accept(plugin, status, lambda: _pre_score(plugin, state, pod, nodes))
+        return _text(status), {}
+    table = framework.run_score(state, pod, nodes)
+    if not isinstance(table, ScoreTable):
+        _refuse(plugin, table, lambda: _score(plugin, state, pod, nodes))
+    if not table.columns:
+        return "Skip" if state.skip_score_plugins else "", {}
+    return "", dict(zip(nodes.names(), table.columns[0].raw.tolist(), strict=True))
+
+
+def _text(status: Status) -> str:
+    return f"{status.code}: {status.message}"
+
+
+# ---- what went wrong, once more ------------------------------------------------------------
+
+
+def _accept(plugin: Plugin, error: Status, again: Callable[[], Any]) -> None:
+    """An error that the plugin answers is an answer; one that it makes is not."""
+    if _problem(again) is not None or "which it may not" in error.message:
+        _refuse(plugin, error, again)
+
+
+def _refuse(plugin: Plugin, status: Status, again: Callable[[], Any]) -> NoReturn:
+    """What the framework refused, as a failed check, from the plugin's own exception if any."""
+    cause = _problem(again)
+    message = status.message
+    if isinstance(cause, ValueError) and "read-only" in str(cause):
+        message = f"writes to a column of the nodes: {cause}; columns are lent, make a copy first"
+    raise CheckFailed(f"{plugin.instance_name}: {message}") from cause
+
+
+def _problem(again: Callable[[], Any]) -> Exception | None:
+    """Asks once more, without the framework in between, to see what is raised and where."""
+    try:
+        again()
+    except Exception as problem:  # noqa: BLE001 - becomes the cause of the failed check
+        return problem
+    return None
+
+
+def _pre_filter(plugin: Plugin, pod: PodInfo, nodes: NodeView) -> None:
+    assert isinstance(plugin, PreFilterPlugin)
+    plugin.pre_filter(CycleState(), pod, nodes)
+
+
+def _filter(plugin: Plugin, state: CycleState, pod: PodInfo, nodes: NodeView) -> None:
+    if isinstance(plugin, FilterPlugin):
+        list(plugin.filter(state, pod, nodes, nodes.mask_of_rows(nodes.rows)))
+    elif isinstance(plugin, ScalarFilterPlugin):
+        for node in nodes.infos():
+            plugin.filter_node(state, pod, node)
+
+
+def _pre_score(plugin: Plugin, state: CycleState, pod: PodInfo, nodes: NodeView) -> None:
+    assert isinstance(plugin, PreScorePlugin)
+    plugin.pre_score(state, pod, nodes)
+
+
+def _score(plugin: Plugin, state: CycleState, pod: PodInfo, nodes: NodeView) -> None:
+    if isinstance(plugin, ScorePlugin):
+        plugin.score(state, pod, nodes)
+    elif isinstance(plugin, ScalarScorePlugin):
+        for node in nodes.infos():
+            plugin.score_node(state, pod, node)

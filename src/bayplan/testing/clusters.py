@@ -1,0 +1,181 @@
+"""A small cluster for tests: what a scheduler knows, without a scheduler.
+
+A `SampleCluster` holds nodes, placed pods and other objects, and lends them as a scheduling cycle
+does. It stands in for the engine where plugins are handed their `Handle` (engine.handle.Services):
+they see its clock, its nominations and its objects, and what they ask for (activate, emit) is kept
+to be looked at.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, final
+
+from bayplan.api.objects import (
+    NAMESPACE,
+    REPLICA_SET,
+    SERVICE,
+    STATEFUL_SET,
+    Node,
+    decode,
+)
+from bayplan.clock import ManualClock
+from bayplan.engine.handle import PluginHandle
+from bayplan.engine.profiles import make_plugin
+from bayplan.engine.waiting import HeldPod, WaitingPods
+from bayplan.framework.interface import Plugin
+from bayplan.framework.runtime import Framework
+from bayplan.plugins.registry import Registry
+from bayplan.ports import EmitEvent
+from bayplan.queue.nominator import Nominator
+from bayplan.rng import stream
+from bayplan.state.cache import Cache
+from bayplan.state.object_store import KindStore, ObjectStore
+from bayplan.state.pods import PodInfo
+from bayplan.state.snapshot import Snapshot
+from bayplan.testing.drawn_nodes import draw_node
+from bayplan.testing.drawn_pods import draw_placed_pod
+from bayplan.testing.draws import NAMESPACES, Draws, Vocabulary
+from bayplan.testing.factories import node, pod
+
+PROFILE = "default-scheduler"
+
+
+@final
+class SampleCluster:
+    """Nodes, placed pods, other objects, and everything a plugin's handle needs."""
+
+    def __init__(self, *, seed: int = 0, registry: Registry | None = None) -> None:
+        self.seed = seed
+        self.cache = Cache()
+        self.clock = ManualClock()
+        self.nominator = Nominator()
+        self.store = ObjectStore()
+        #: Profile name → its plugins, for those that run others (`handle.runner`).
+        self.frameworks: dict[str, Framework] = {}
+        self.waiting = WaitingPods()
+        #: What plugins asked for.
+        self.activated: list[PodInfo] = []
+        self.emitted: list[EmitEvent] = []
+        self.lent_snapshot: Snapshot | None = None
+        self._registry = registry if registry is not None else Registry()
+
+    # ---- filling --------------------------------------------------------------------------
+
+    def add(self, *added: Node | PodInfo) -> "SampleCluster":
+        """Nodes, and pods that are on a node. Ends the present loan."""
+        self.take_back()
+        for each in added:
+            if isinstance(each, PodInfo):
+                assert each.node_name, f"{each!r} is on no node: give it one with node="
+                self.cache.add_pod(each)
+            else:
+                self.cache.add_node(each)
+        return self
+
+    def put(self, kind: str, *contents: Mapping[str, Any]) -> "SampleCluster":
+        """Objects of another kind as in a manifest: ``put("v1 Service", {"metadata": …})``."""
+        for content in contents:
+            self.store.of(kind).put(decode(kind, dict(content)))
+        return self
+
+    # ---- lending --------------------------------------------------------------------------
+
+    def lend(self) -> Snapshot:
+        """What the next cycle sees. The loan before it ends."""
+        self.take_back()
+        self.lent_snapshot = self.cache.lend()
+        return self.lent_snapshot
+
+    def take_back(self) -> None:
+        """End the present loan: its views raise from now on."""
+        if self.lent_snapshot is not None:
+            self.lent_snapshot.end()
+            self.lent_snapshot = None
+
+    # ---- what handles ask for (engine.handle.Services) -----------------------------------
+
+    def now_seconds(self) -> float:
+        return self.clock.now()
+
+    def framework(self, profile_name: str) -> Framework:
+        return self.frameworks[profile_name]
+
+    def objects(self, kind: str) -> KindStore:
+        return self.store.of(kind)
+
+    def activate(self, pods: Iterable[PodInfo]) -> None:
+        self.activated += pods
+
+    def waiting_pods(self) -> list[HeldPod]:
+        return self.waiting.all()
+
+    def waiting_pod(self, uid: str) -> HeldPod | None:
+        return self.waiting.get(uid)
+
+    def reject_waiting_pod(self, uid: str, plugin: str) -> bool:
+        held = self.waiting.get(uid)
+        if held is not None:
+            held.reject(plugin, "removed")
+        return held is not None
+
+    def make_plugin(self, name: str, args: Any, handle: PluginHandle) -> Plugin:
+        path = f"{handle.instance_name}.make({name})"
+        return make_plugin(self._registry, name, args, handle, path)
+
+    def emit(
+        self, profile_name: str, pod: PodInfo, kind: str, reason: str, action: str, note: str
+    ) -> None:
+        self.emitted.append(
+            EmitEvent(pod.namespace, pod.name, pod.uid, kind, reason, action, note, profile_name)
+        )
+
+
+def cluster(
+    nodes: int | Sequence[Node] = 10,
+    pods: int | Sequence[PodInfo] = 20,
+    *,
+    seed: int = 1,
+    vocabulary: Vocabulary | None = None,
+) -> SampleCluster:
+    """Given nodes and placed pods, or as many drawn ones: ``cluster(nodes=50, pods=100, seed=1)``.
+
+    Where something is drawn there are two namespaces, too, and a Service, a ReplicaSet and a
+    StatefulSet that select some of the pods. Drawn pods are placed, whether they fit or not.
+    """
+    draws = Draws(stream(seed, "cluster"), vocabulary or Vocabulary())
+    found = SampleCluster(seed=seed)
+    if isinstance(nodes, int) or isinstance(pods, int):
+        _put_owners(found)
+    if isinstance(nodes, int):
+        nodes = [node(f"node-{index}", **draw_node(draws)) for index in range(nodes)]
+    found.add(*nodes)
+    if isinstance(pods, int):
+        names = [each.metadata.name for each in nodes]
+        count = pods if names else 0
+        drawn = [pod(f"placed-{index}", **draw_placed_pod(draws)) for index in range(count)]
+        pods = [each.on_node(draws.one(names)) for each in drawn]
+    return found.add(*pods)
+
+
+def _put_owners(found: SampleCluster) -> None:
+    for name, team in zip(NAMESPACES, "ab", strict=True):
+        found.put(NAMESPACE, {"metadata": {"name": name, "labels": {"team": team}}})
+    metadata = {"name": "web", "namespace": NAMESPACES[0]}
+    found.put(SERVICE, {"metadata": metadata, "spec": {"selector": {"app": "web"}}})
+    for kind, app in ((REPLICA_SET, "db"), (STATEFUL_SET, "cache")):
+        selector = {"matchLabels": {"app": app}}
+        found.put(kind, {"metadata": metadata, "spec": {"selector": selector}})
+
+
+def handle_for(cluster: SampleCluster, plugin: type[Plugin], name: str) -> PluginHandle:
+    """The handle that the engine would give to an instance of a class."""
+    return PluginHandle(cluster, PROFILE, name, plugin.kinds)
+
+
+def handle(
+    cluster: SampleCluster | None = None, *, kinds: Sequence[str] = (), name: str = "test"
+) -> PluginHandle:
+    """A plugin's handle over a cluster, or over an empty one.
+
+    ``kinds``: what ``handle.objects`` may be asked for, as the plugin class declares it.
+    """
+    return PluginHandle(cluster or SampleCluster(), PROFILE, name, tuple(kinds))

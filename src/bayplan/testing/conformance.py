@@ -1,0 +1,87 @@
+"""check_plugin: the contract of a plugin, as checks that any author runs.
+
+Clusters and pods are drawn from a seed; the plugin shows which labels and annotations it asks for,
+and those are drawn, too. A check that fails says what is wrong and what to do about it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bayplan.framework.interface import Plugin
+from bayplan.testing.answer_checks import (
+    notes_follow_a_what_if,
+    same_question_same_answer,
+    same_through_any_selection,
+    unchanged_but_for_declared_facets,
+)
+from bayplan.testing.factories import PodOptions
+from bayplan.testing.registration_checks import is_well_declared, registers_its_events
+from bayplan.testing.scenes import Prepare, Scene, Subject
+from bayplan.testing.signature_checks import (
+    equal_signatures_equal_answers,
+    signs_all_it_reads,
+    signs_only_what_pods_share,
+)
+from bayplan.testing.state_checks import (
+    answers_with_its_codes,
+    gates_quickly,
+    permits_and_binds,
+    unreserve_undoes_reserve,
+)
+
+CLUSTERS: Final = 30
+
+_Check = Callable[[Subject, Scene], object]
+
+#: Asked in one cluster: what does not depend on what is drawn.
+_DECLARATIONS: Final[Sequence[_Check]] = (is_well_declared, registers_its_events)
+#: Asked in every cluster, one after another: those that change it come last.
+_CHECKS: Final[Sequence[_Check]] = (
+    answers_with_its_codes,
+    same_question_same_answer,
+    same_through_any_selection,
+    signs_only_what_pods_share,
+    signs_all_it_reads,
+    equal_signatures_equal_answers,
+    notes_follow_a_what_if,
+    unchanged_but_for_declared_facets,
+    unreserve_undoes_reserve,
+    permits_and_binds,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """What a plugin that passed was measured at."""
+
+    #: Average of one pre_enqueue; 0 for a plugin without one.
+    pre_enqueue_cpu_seconds: float
+
+
+def check_plugin(
+    plugin_class: type[Plugin],
+    args: Any = None,
+    *,
+    pods: Sequence[PodOptions] = (),
+    prepare: Prepare | None = None,
+    clusters: int = CLUSTERS,
+    seed: int = 1,
+) -> CheckReport:
+    """Raises CheckFailed where the plugin does not keep to the contract.
+
+    ``pods``: keyword arguments of `pod` for pods that the plugin is about, asked besides drawn
+    ones. ``prepare``: adds to each drawn cluster what the plugin needs to find there.
+    """
+    subject = Subject(plugin_class, args, pods, prepare, seed)
+    first = subject.scene(0)
+    for check in _DECLARATIONS:
+        check(subject, first)
+    subject.listen()
+    for index in range(clusters):
+        scene = subject.scene(index)
+        for check in _CHECKS:
+            check(subject, scene)
+    taken = gates_quickly(subject, first)
+    first.plugin.close()
+    return CheckReport(taken)

@@ -1,0 +1,115 @@
+"""Drawing clusters and pods: few distinct values, so that what is drawn meets and conflicts.
+
+Everything comes from one generator, so a seed says it all. What a draw knows by name is its
+`Vocabulary`; keys that a plugin asks for are added to it (`Vocabulary.with_keys`), so that a label
+nobody else has heard of is drawn, too.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from bayplan.api.objects import HOSTNAME_LABEL, ZONE_LABEL
+from bayplan.api.selectors import DOES_NOT_EXIST, EXISTS, GREATER_THAN, IN, LESS_THAN, NOT_IN
+from bayplan.rng import Stream
+
+T = TypeVar("T")
+
+NAMESPACES = ("default", "other")
+
+#: Values of keys that somebody asks for: numbers within and beyond a score, words, nothing.
+ASKED_VALUES = ("0", "7", "40", "100", "2.5", "-3", "high", "")
+
+
+def _node_labels() -> Mapping[str, Sequence[str]]:
+    return {
+        ZONE_LABEL: ("za", "zb", "zc"),
+        "disktype": ("ssd", "hdd"),
+        "rack": ("r1", "r2", "r3"),
+        "cores": ("4", "16"),
+    }
+
+
+def _pod_labels() -> Mapping[str, Sequence[str]]:
+    return {"app": ("web", "db", "cache"), "tier": ("front", "back")}
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """What may be drawn: keys with their values, and names."""
+
+    node_labels: Mapping[str, Sequence[str]] = field(default_factory=_node_labels)
+    node_annotations: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    pod_labels: Mapping[str, Sequence[str]] = field(default_factory=_pod_labels)
+    pod_annotations: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    #: Paths of fields that a plugin declares, as in `Plugin.fields`, within a node.
+    node_fields: Sequence[str] = ()
+    #: Beside cpu, memory and pods.
+    resources: Sequence[str] = ("nvidia.com/gpu", "ephemeral-storage", "hugepages-2Mi")
+    images: Sequence[str] = ("registry.test/web:1", "registry.test/db", "registry.test/tool:2")
+
+    def with_keys(self, **asked: frozenset[str]) -> "Vocabulary":
+        """``with_keys(node_labels={"price"})``: keys not known yet get `ASKED_VALUES`.
+
+        A node's hostname is always its name.
+        """
+        more: dict[str, Any] = {}
+        for name, keys in asked.items():
+            known: Mapping[str, Sequence[str]] = getattr(self, name)
+            more[name] = {**dict.fromkeys(sorted(keys - {HOSTNAME_LABEL}), ASKED_VALUES), **known}
+        return replace(self, **more)
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """One generator with its vocabulary."""
+
+    chance: Stream
+    vocabulary: Vocabulary = Vocabulary()
+
+    def one(self, choices: Sequence[T]) -> T:
+        return self.chance.choice(choices)
+
+    def happens(self, probability: float) -> bool:
+        return self.chance.random() < probability
+
+    def some(self, choices: Sequence[T], count_max: int) -> list[T]:
+        """Up to ``count_max`` different ones."""
+        return self.chance.sample(choices, self.chance.randint(0, min(count_max, len(choices))))
+
+    def several(self, draw: Callable[[], T], count_max: int) -> list[T]:
+        """One to ``count_max`` of what is drawn."""
+        return [draw() for _ in range(self.chance.randint(1, count_max))]
+
+    def pairs(self, keys: Mapping[str, Sequence[str]], probability: float = 0.6) -> dict[str, str]:
+        """Each key with a chance of its own, with one of its values."""
+        return {key: self.one(values) for key, values in keys.items() if self.happens(probability)}
+
+    # ---- selectors ------------------------------------------------------------------------
+
+    def node_term(self) -> dict[str, Any]:
+        """A node selector term over the nodes' labels."""
+        labels = self.vocabulary.node_labels
+        draw = self.several(lambda: self._expression(labels, (GREATER_THAN, LESS_THAN)), 2)
+        return {"matchExpressions": draw}
+
+    def label_selector(self) -> dict[str, Any]:
+        """A selector of pods."""
+        labels = self.vocabulary.pod_labels
+        if self.happens(0.6):
+            key = self.one(sorted(labels))
+            return {"matchLabels": {key: self.one(labels[key])}}
+        return {"matchExpressions": [self._expression(labels, ())]}
+
+    def _expression(
+        self, labels: Mapping[str, Sequence[str]], comparisons: Sequence[str]
+    ) -> dict[str, Any]:
+        key = self.one(sorted(labels))
+        operator = self.one((IN, IN, NOT_IN, EXISTS, DOES_NOT_EXIST, *comparisons))
+        if operator in (EXISTS, DOES_NOT_EXIST):
+            return {"key": key, "operator": operator}
+        if operator in comparisons:
+            return {"key": key, "operator": operator, "values": [str(self.chance.randint(0, 20))]}
+        count = self.chance.randint(1, min(2, len(labels[key])))
+        values = self.chance.sample(list(labels[key]), count)
+        return {"key": key, "operator": operator, "values": values}

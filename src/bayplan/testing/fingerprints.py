@@ -1,0 +1,77 @@
+"""What an object holds, as text: to see whether anything in it changed."""
+
+from collections.abc import Iterable, Iterator, Mapping, Set
+from enum import Enum
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from bayplan.state.columns import Column
+
+_PLAIN: tuple[type, ...] = (str, bytes, int, float, complex, bool, type(None), Enum, range, slice)
+#: Deeper than this nobody keeps what changes in Reserve.
+_DEPTH_MAX = 40
+
+
+def fingerprint(value: Any, leave_out: Iterable[str] = ()) -> str:
+    """Equal for two moments in which nothing that can be reached from ``value`` differs.
+
+    ``leave_out``: attributes of ``value`` itself that are not its own business.
+    """
+    parts = {n: v for n, v in _attributes(value) if n not in set(leave_out)}
+    return repr(sorted((name, _told(part, ())) for name, part in parts.items()))
+
+
+def _told(value: Any, above: tuple[int, ...]) -> Any:
+    """Nested tuples of plain values, alike for equal content."""
+    if isinstance(value, _PLAIN):
+        return repr(value)
+    if id(value) in above or len(above) > _DEPTH_MAX:
+        return f"<{value.__class__.__name__} above>"
+    inside = (*above, id(value))
+    if isinstance(value, np.ndarray):
+        array = cast(npt.NDArray[Any], value)
+        return str(array.dtype), array.shape, array.tobytes()
+    if isinstance(value, Mapping):
+        pairs = cast(Mapping[Any, Any], value).items()
+        return "map", sorted((repr(_told(k, inside)), _told(v, inside)) for k, v in pairs)
+    if isinstance(value, Set):
+        return "set", sorted(repr(_told(each, inside)) for each in cast(Set[Any], value))
+    if isinstance(value, Iterable) and not isinstance(value, Iterator):
+        members = cast(Iterable[Any], value)
+        return type(members).__name__, [_told(each, inside) for each in members]
+    if isinstance(value, Iterator) or callable(cast(object, value)):
+        return "<code>"
+    parts = sorted((name, _told(part, inside)) for name, part in _attributes(value))
+    return type(value).__name__, parts
+
+
+def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
+    """Instance attributes, from its dictionary and from slots."""
+    yield from getattr(value, "__dict__", {}).items()
+    for owner in type(value).__mro__:
+        slots = owner.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            found = getattr(value, name, _ABSENT)
+            if found is not _ABSENT and not name.startswith("__"):
+                yield name, found
+
+
+_ABSENT = object()
+
+
+def columns_of(value: Any) -> dict[str, Column]:
+    """Every column that a table holds, by where it stands."""
+    return dict(_columns(value, "", ()))
+
+
+def _columns(value: Any, path: str, above: tuple[int, ...]) -> Iterator[tuple[str, Column]]:
+    if isinstance(value, Column):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, part in cast(dict[Any, Any], value).items():
+            yield from _columns(part, f"{path}[{key!r}]", above)
+    elif type(value).__module__.startswith("bayplan.state.") and id(value) not in above:
+        for name, part in _attributes(value):
+            yield from _columns(part, f"{path}.{name}", (*above, id(value)))

@@ -1,0 +1,175 @@
+"""A pod that notes what is read of it: which fields a plugin's answer may depend on.
+
+A `RecordedPod` stands for a PodInfo; reading a field notes its path as a manifest has it
+("spec.tolerations"). What is compiled from several fields (the requests, the host ports) has a name
+of its own: whoever reads it depends on less than on all of its sources, so that signing the
+compiled value does not cover reading a source, while signing all sources covers the value.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from types import FunctionType, MethodType
+from typing import Any, Final, TypeVar, cast
+
+from msgspec import Struct
+
+from bayplan.api.objects import Affinity
+from bayplan.state.pods import PodInfo, PodShape
+
+T = TypeVar("T")
+
+#: Compiled values by what they are made of.
+SOURCES: Final[Mapping[str, frozenset[str]]] = {
+    name: frozenset(sources)
+    for names, sources in (
+        (
+            ("requests", "non_zero_milli_cpu", "non_zero_memory_bytes"),
+            ("spec.containers", "spec.initContainers", "spec.overhead", "spec.resources"),
+        ),
+        (("host_ports",), ("spec.containers", "spec.initContainers")),
+        (("affinity",), ("spec.affinity.podAffinity", "metadata.namespace")),
+        (("anti_affinity",), ("spec.affinity.podAntiAffinity", "metadata.namespace")),
+        (("errors",), ("spec.affinity.podAffinity", "spec.affinity.podAntiAffinity")),
+    )
+    for name in names
+}
+
+#: Attributes of PodInfo and PodShape by their path in a manifest.
+_PATHS: Final[Mapping[str, str]] = {
+    "uid": "metadata.uid",
+    "key": "metadata.name",
+    "node_name": "spec.nodeName",
+    "namespace": "metadata.namespace",
+    "labels": "metadata.labels",
+}
+
+
+class NotedKeys(dict[str, str]):
+    """A map of labels or annotations that notes which keys are asked for."""
+
+    def __init__(self, content: Mapping[str, str], asked: set[str]) -> None:
+        super().__init__(content)
+        self._asked = asked
+
+    def __getitem__(self, key: str) -> str:
+        self._asked.add(key)
+        return super().__getitem__(key)
+
+    def __contains__(self, key: object) -> bool:
+        self._asked.add(str(key))
+        return super().__contains__(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self._asked.add(key)
+        return super().get(key, default)
+
+
+class Reads:
+    """What was read: paths and names of compiled values; and keys asked of labels and such."""
+
+    def __init__(self) -> None:
+        self.paths: set[str] = set()
+        #: Path of a map → keys that were asked for.
+        self.keys: dict[str, set[str]] = {}
+
+    def note(self, path: str, value: Any) -> Any:
+        self.paths.add(path)
+        if path not in ("metadata.labels", "metadata.annotations") or value is None:
+            return value
+        return NotedKeys(value, self.keys.setdefault(path, set()))
+
+    def touches(self, path: str) -> bool:
+        """Whether the field at ``path``, or one that it is a part of, was read."""
+        sources = {source for name in self.paths for source in SOURCES.get(name, ())}
+        return any(path == read or path.startswith(f"{read}.") for read in (*self.paths, *sources))
+
+    def beyond(self, covered: "Reads") -> list[str]:
+        """What was read here and is not covered there, sorted."""
+        return sorted(path for path in self.paths if not covered.covers(path))
+
+    def covers(self, path: str) -> bool:
+        if path in self.paths:
+            return True
+        sources = SOURCES.get(path)
+        return sources is not None and sources <= self.paths
+
+
+def recorded_pod(pod: PodInfo, reads: Reads) -> PodInfo:
+    """The same pod, noting what is read of it."""
+    return cast(PodInfo, _RecordedPod(pod, reads))
+
+
+class _Recorded(ABC):
+    """Stands for an object: what its class computes is computed on the stand-in, too."""
+
+    __slots__ = ("__weakref__", "_reads", "_target")
+
+    def __init__(self, target: Any, reads: Reads) -> None:
+        self._target = target
+        self._reads = reads
+
+    def __getattr__(self, name: str) -> Any:
+        found = _static(self._target.__class__, name)
+        if isinstance(found, property) and found.fget is not None:
+            return found.fget(self)
+        if isinstance(found, FunctionType):
+            return MethodType(found, self)
+        return self._field(name, getattr(self._target, name))
+
+    @abstractmethod
+    def _field(self, name: str, value: Any) -> Any:
+        """What stands for a field's value; notes that it was read."""
+
+    def __repr__(self) -> str:
+        return repr(self._target)
+
+
+class _RecordedPod(_Recorded):
+    __slots__ = ()
+
+    def _field(self, name: str, value: Any) -> Any:
+        if name == "shape":
+            return _RecordedShape(value, self._reads)
+        if name in ("metadata", "status"):
+            return _RecordedStruct(value, self._reads, name)
+        return self._reads.note(_PATHS.get(name, name), value)
+
+
+class _RecordedShape(_Recorded):
+    __slots__ = ()
+
+    def once(self, key: Any, compute: Callable[[PodShape], T]) -> T:
+        """Nothing is remembered: what was read before is read again."""
+        return compute(cast(PodShape, self))
+
+    def _field(self, name: str, value: Any) -> Any:
+        if name == "spec":
+            return _RecordedStruct(value, self._reads, "spec")
+        return self._reads.note(_PATHS.get(name, name), value)
+
+
+class _RecordedStruct(_Recorded):
+    """metadata, spec, status, and spec.affinity below it: the fields one by one."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, target: Struct, reads: Reads, path: str) -> None:
+        super().__init__(target, reads)
+        self._path = path
+
+    def _field(self, name: str, value: Any) -> Any:
+        names = dict(
+            zip(self._target.__struct_fields__, self._target.__struct_encode_fields__, strict=True)
+        )
+        path = f"{self._path}.{names.get(name, name)}"
+        if isinstance(value, Affinity):
+            return _RecordedStruct(value, self._reads, path)
+        return self._reads.note(path, value)
+
+
+def _static(owner: Any, name: str) -> Any:
+    """What the class says about an attribute, not evaluated."""
+    for base in owner.__mro__:
+        if name in base.__dict__:
+            return base.__dict__[name]
+    return None

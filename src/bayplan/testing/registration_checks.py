@@ -1,0 +1,128 @@
+"""Checks of what a plugin says about itself, before anything is asked of it."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from bayplan.config.problems import ConfigError
+from bayplan.engine.profiles import REJECTING
+from bayplan.framework.events import (
+    ALL,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+)
+from bayplan.framework.interface import EnqueueExtensions
+from bayplan.framework.object_changes import node_events, pod_events
+from bayplan.plugins.registry import Registry
+from bayplan.state.change_log import ALL_FACETS, Facet
+from bayplan.testing.drawn_nodes import FACET_DRAWS, draw_node, merged
+from bayplan.testing.drawn_pods import draw_placed_pod, draw_variant
+from bayplan.testing.factories import node, pod
+from bayplan.testing.scenes import Scene, Subject
+
+_CHANGES: Final = 6
+
+
+def is_well_declared(subject: Subject, scene: Scene) -> None:
+    """Name, extension points, scope, facets, kinds and fields."""
+    plugin_class = subject.plugin_class
+    try:
+        Registry(()).add(plugin_class)
+    except ConfigError as error:
+        raise subject.failed(str(error)) from error
+    facets: Any = plugin_class.facets
+    if not isinstance(facets, Facet) or facets & ~ALL_FACETS:
+        raise subject.failed(f"facets is {facets!r}; wanted some of Facet, as Facet.LABELS")
+    for kind in plugin_class.kinds:
+        if kind.count(" ") != 1:
+            raise subject.failed(f'kinds has {kind!r}; wanted e.g. "v1 Service"')
+    for path in plugin_class.fields:
+        if path.partition(".")[0] not in ("Node", "Pod"):
+            raise subject.failed(f'fields has {path!r}; wanted e.g. "Node.status.nodeInfo.osImage"')
+
+
+def registers_its_events(subject: Subject, scene: Scene) -> None:
+    """Events are known, hints answer, and who can reject waits for something."""
+    plugin = scene.plugin
+    if not isinstance(plugin, EnqueueExtensions):
+        return
+    registered = list(plugin.events_to_register())
+    for each in registered:
+        entry: Any = each
+        if not isinstance(entry, ClusterEventWithHint):
+            raise subject.failed(f"registers {entry!r}; wanted a ClusterEventWithHint")
+        _check_event(subject, each.event)
+        if each.hint is not None and not callable(each.hint):
+            raise subject.failed(f"the hint for {each.event.label} is no function")
+    if isinstance(plugin, REJECTING) and not registered:
+        raise subject.failed(
+            "registers no event, although it can reject pods: they would only be tried again "
+            "after five minutes; register what may help them, or leave EnqueueExtensions out"
+        )
+    for _ in range(_CHANGES):
+        _ask_about_a_node(subject, scene, registered)
+        _ask_about_a_pod(subject, scene, registered)
+
+
+def _check_event(subject: Subject, event: ClusterEvent) -> None:
+    resource = str(event.resource)
+    known = resource in {str(each) for each in EventResource} or "/" in resource
+    if not known:
+        raise subject.failed(
+            f"registers for {resource!r}, which no event has; wanted one of EventResource, "
+            f'or "group/Kind" for a resource of your own'
+        )
+    if not event.action or event.action & ~ALL:
+        raise subject.failed(f"registers for {resource} with no action of ActionType")
+
+
+def _ask_about_a_node(
+    subject: Subject, scene: Scene, registered: Sequence[ClusterEventWithHint]
+) -> None:
+    """A node is added, changes in one facet, is deleted."""
+    options = draw_node(scene.draws)
+    facet = scene.draws.one(list(FACET_DRAWS))
+    old = node("changing", **options)
+    new = node("changing", **merged(options, FACET_DRAWS[facet](scene.draws)))
+    for before, after in ((None, new), (old, new), (old, None)):
+        for event in node_events(before, after):
+            _ask_hints(subject, scene, registered, event, (before, after))
+
+
+def _ask_about_a_pod(
+    subject: Subject, scene: Scene, registered: Sequence[ClusterEventWithHint]
+) -> None:
+    """A placed pod comes, changes and goes; the waiting pod itself changes."""
+    name = scene.draws.one(sorted(scene.nodes))
+    options = draw_placed_pod(scene.draws)
+    old = pod("other", **options).on_node(name)
+    new = pod("other", **draw_variant(scene.draws, options)).on_node(name)
+    waiting, current = scene.pods[0]
+    updated = pod(current.name, **draw_variant(scene.draws, waiting))
+    for before, after in ((None, new), (old, new), (old, None), (current, updated)):
+        for event in pod_events(before, after):
+            _ask_hints(subject, scene, registered, event, (before, after))
+
+
+def _ask_hints(
+    subject: Subject,
+    scene: Scene,
+    registered: Sequence[ClusterEventWithHint],
+    event: ClusterEvent,
+    change: tuple[Any, Any],
+) -> None:
+    for each in registered:
+        if each.hint is None or not each.event.match(event):
+            continue
+        for _, waiting in scene.pods:
+            try:
+                told: Any = each.hint(waiting, *change)
+            except Exception as problem:
+                raise subject.failed(
+                    f"its hint for {event.label} fails: {type(problem).__name__}: {problem}"
+                ) from problem
+            if not isinstance(told, QueueingHint):
+                raise subject.failed(
+                    f"its hint for {event.label} returned {told!r}; wanted a QueueingHint"
+                )

@@ -1,0 +1,129 @@
+"""Checks of sign_pod: equal signatures must mean equal answers, for any nodes."""
+
+from collections.abc import Callable, Hashable
+from typing import Final
+
+import msgspec
+
+from bayplan.framework.interface import Plugin, SignPlugin
+from bayplan.state.nodes import NodeView
+from bayplan.state.pods import PodInfo
+from bayplan.testing.asking import CheckFailed, ask
+from bayplan.testing.drawn_pods import FIELD_DRAWS, draw_field
+from bayplan.testing.factories import api_pod, pod
+from bayplan.testing.recording import Reads, recorded_pod
+from bayplan.testing.scenes import Scene, Subject
+
+#: Pairs of pods that differ in a field the plugin reads, and in any other.
+_PAIRS_PER_READ: Final = 2
+_OTHER_PAIRS: Final = 3
+
+
+def signs_all_it_reads(subject: Subject, scene: Scene) -> None:
+    """What an answer is made from stands in the signature, or there is no signature."""
+    plugin = scene.plugin
+    if not isinstance(plugin, SignPlugin):
+        return
+    nodes = scene.cluster.lend().nodes
+    for _, each in scene.pods:
+        if _signature(subject, plugin, each) is None:
+            continue
+        signed = _reads(plugin.sign_pod, each)
+        read = _reads(lambda other: ask(plugin, other, nodes), each)
+        if signed is None or read is None:
+            continue  # the pairs below do in any case
+        unsigned = read.beyond(signed)
+        if unsigned:
+            raise subject.failed(
+                f"reads {', '.join(unsigned)}, which sign_pod does not look at: pods that differ "
+                f"there would get each other's answers; sign it, or return None for such pods"
+            )
+
+
+def _reads(look: Callable[[PodInfo], object], each: PodInfo) -> Reads | None:
+    """What is read of a pod; None where a stand-in does not do, as for encoding a whole struct."""
+    reads = Reads()
+    try:
+        look(recorded_pod(each, reads))
+    except (CheckFailed, TypeError):
+        return None
+    return reads
+
+
+def equal_signatures_equal_answers(subject: Subject, scene: Scene) -> None:
+    """Two pods that differ in one field and sign alike get the same answers."""
+    plugin = scene.plugin
+    if not isinstance(plugin, SignPlugin):
+        return
+    nodes = scene.cluster.lend().nodes
+    for options, each in scene.pods:
+        reads = _reads(lambda other: ask(plugin, other, nodes), each) or Reads()
+        read = [path for path in FIELD_DRAWS if reads.touches(path)] * _PAIRS_PER_READ
+        others = scene.draws.some(list(FIELD_DRAWS), _OTHER_PAIRS)
+        for path in (*read, *others):
+            one = draw_field(scene.draws, path, options)
+            pair = pod("one", **one), pod("other", **draw_field(scene.draws, path, one))
+            _compare_pair(subject, plugin, nodes, path, pair)
+
+
+def _compare_pair(
+    subject: Subject, plugin: Plugin, nodes: NodeView, path: str, pair: tuple[PodInfo, PodInfo]
+) -> None:
+    signature, same = (_signature(subject, plugin, each) for each in pair)
+    if signature is None or signature != same:
+        return
+    difference = ask(plugin, pair[0], nodes).difference(ask(plugin, pair[1], nodes))
+    if difference:
+        raise subject.failed(
+            f"signs too little: two pods that differ in {path} have the signature "
+            f"{signature!r}, but get different answers: {difference}"
+        )
+
+
+def signs_only_what_pods_share(subject: Subject, scene: Scene) -> None:
+    """Name, uid, times, owners, annotations and status are not in any signature."""
+    plugin = scene.plugin
+    if not isinstance(plugin, SignPlugin):
+        return
+    for options, each in scene.pods:
+        signature = _signature(subject, plugin, each)
+        content = api_pod("another", **options)
+        for path, changes in _UNSHARED.items():
+            metadata = msgspec.structs.replace(content.metadata, **changes)
+            other = PodInfo(metadata, content.status, each.shape, each.node_name)
+            _compare_unshared(subject, plugin, signature, other, path)
+        status = msgspec.structs.replace(
+            content.status, phase="Pending", nominated_node_name="node-1"
+        )
+        other = PodInfo(each.metadata, status, each.shape, each.node_name)
+        _compare_unshared(subject, plugin, signature, other, "status")
+
+
+_UNSHARED: Final = {
+    "metadata.name": {},
+    "metadata.uid": {"uid": "another-uid"},
+    "metadata.creationTimestamp": {"creation_timestamp": "2026-01-01T00:00:00Z"},
+    "metadata.annotations": {"annotations": {"example.com/note": "another"}},
+    "metadata.resourceVersion": {"resource_version": "77"},
+}
+
+
+def _compare_unshared(
+    subject: Subject, plugin: Plugin, signature: Hashable, other: PodInfo, path: str
+) -> None:
+    if _signature(subject, plugin, other) != signature:
+        raise subject.failed(
+            f"sign_pod depends on {path}: it may depend on namespace, labels and spec only, or no "
+            f"pod would ever be like another; return None where an answer needs more"
+        )
+
+
+def _signature(subject: Subject, plugin: Plugin, each: PodInfo) -> Hashable:
+    """Raises CheckFailed for a value that cannot be looked up."""
+    assert isinstance(plugin, SignPlugin)
+    signature = plugin.sign_pod(each)
+    try:
+        hash(signature)
+    except TypeError as problem:
+        raise subject.failed(f"sign_pod returned what cannot be hashed: {problem}") from problem
+    return signature

@@ -1,0 +1,170 @@
+"""Checks of what is asked once per pod: gates, reservations, permits, and the binding's steps."""
+
+from collections.abc import Coroutine
+from typing import Any, Final
+
+from bayplan.api.objects import Pod
+from bayplan.clock import cpu_seconds
+from bayplan.framework.interface import (
+    BindPlugin,
+    CycleState,
+    PermitPlugin,
+    PostBindPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ReservePlugin,
+)
+from bayplan.framework.status import Code, Status, code_of, is_skip
+from bayplan.state.pods import PodInfo
+from bayplan.testing.fingerprints import fingerprint
+from bayplan.testing.scenes import Scene, Subject
+
+#: A PreEnqueue is asked on every move to activeQ: on average it must not take longer than this.
+PRE_ENQUEUE_CPU_SECONDS_MAX: Final = 0.001
+_ROUNDS: Final = 20
+
+_REJECTIONS: Final = {Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING}
+_ENDINGS: Final = {Code.SUCCESS, Code.ERROR}
+#: What is not the plugin's own state.
+_NOT_ITS_OWN: Final = ("handle", "args")
+
+
+def answers_with_its_codes(subject: Subject, scene: Scene) -> None:
+    """PreFilter, PreScore and PreEnqueue answer with codes that these points know."""
+    plugin, nodes = scene.plugin, scene.cluster.lend().nodes
+    for _, each in scene.pods:
+        state = CycleState()
+        if isinstance(plugin, PreEnqueuePlugin):
+            _check_code(subject, "pre_enqueue", plugin.pre_enqueue(each), _REJECTIONS)
+        if isinstance(plugin, PreFilterPlugin):
+            told = plugin.pre_filter(state, each, nodes)
+            if isinstance(told, Status):
+                _check_code(subject, "pre_filter", told, _REJECTIONS | {Code.SKIP})
+                if told.code is not Code.SUCCESS:
+                    continue
+        if isinstance(plugin, PreScorePlugin):
+            _check_code(subject, "pre_score", plugin.pre_score(state, each, nodes), {Code.SKIP})
+
+
+def gates_quickly(subject: Subject, scene: Scene) -> float:
+    """Seconds of CPU that one pre_enqueue takes on average; 0 where there is none."""
+    plugin = scene.plugin
+    if not isinstance(plugin, PreEnqueuePlugin):
+        return 0.0
+    began = cpu_seconds()
+    for _ in range(_ROUNDS):
+        for _, each in scene.pods:
+            plugin.pre_enqueue(each)
+    taken = (cpu_seconds() - began) / (_ROUNDS * len(scene.pods))
+    if taken > PRE_ENQUEUE_CPU_SECONDS_MAX:
+        raise subject.failed(
+            f"pre_enqueue takes {1000 * taken:.1f} ms of CPU: it is asked on every move to "
+            f"activeQ, so prepare what it needs in setup, or move the question to PreFilter"
+        )
+    return taken
+
+
+# ---- reserve and unreserve -----------------------------------------------------------------
+
+
+def unreserve_undoes_reserve(subject: Subject, scene: Scene) -> None:
+    """Unreserve is harmless without a Reserve before it, and if repeated."""
+    plugin = scene.plugin
+    if not isinstance(plugin, ReservePlugin):
+        return
+    names = sorted(scene.nodes)
+    pods = [each.on_node(scene.draws.one(names)) for _, each in scene.pods]
+    scene.cluster.lend()
+    for each in pods:
+        state, before = CycleState(), _own(plugin)
+        plugin.unreserve(state, each, each.node_name)
+        if _own(plugin) != before:
+            raise subject.failed("unreserve changes its state where no reserve came before it")
+    _reserve_and_undo(subject, plugin, pods)
+
+
+def _reserve_and_undo(subject: Subject, plugin: ReservePlugin, pods: list[PodInfo]) -> None:
+    for index, each in enumerate(pods):
+        state, before = CycleState(), _own(plugin)
+        told = plugin.reserve(state, each, each.node_name)
+        _check_code(subject, "reserve", told, _REJECTIONS)
+        plugin.unreserve(state, each, each.node_name)
+        if _own(plugin) != before:
+            raise subject.failed(
+                "unreserve does not undo reserve: its state is another than before"
+            )
+        plugin.unreserve(state, each, each.node_name)
+        if _own(plugin) != before:
+            raise subject.failed(
+                "unreserve is not idempotent: a second one changes its state again"
+            )
+        if index % 2:
+            # The next ones find a reservation that stays.
+            plugin.reserve(CycleState(), each, each.node_name)
+
+
+def _own(plugin: ReservePlugin) -> str:
+    return fingerprint(plugin, leave_out=_NOT_ITS_OWN)
+
+
+# ---- permit and binding --------------------------------------------------------------------
+
+
+def permits_and_binds(subject: Subject, scene: Scene) -> None:
+    """Permit and the steps of the binding cycle answer with codes that these points know."""
+    plugin, port = scene.plugin, _Port()
+    scene.cluster.lend()
+    for _, unplaced in scene.pods:
+        name = scene.draws.one(sorted(scene.nodes))
+        each, state = unplaced.on_node(name), CycleState()
+        if isinstance(plugin, PermitPlugin):
+            status, timeout_seconds = plugin.permit(state, each, name)
+            _check_code(subject, "permit", status, _REJECTIONS | {Code.WAIT})
+            if code_of(status) is Code.WAIT and timeout_seconds <= 0:
+                raise subject.failed(f"permit waits for {timeout_seconds} s: wanted more than 0")
+        if isinstance(plugin, PreBindPlugin):
+            told = plugin.pre_bind_preflight(state, each, name)
+            _check_code(subject, "pre_bind_preflight", told, {Code.SKIP})
+            if not is_skip(told):
+                told = _result(plugin.pre_bind(state, each, name, port))
+                _check_code(subject, "pre_bind", told, _REJECTIONS)
+        if isinstance(plugin, BindPlugin):
+            told = _result(plugin.bind(state, each, name, port))
+            _check_code(subject, "bind", told, _REJECTIONS | {Code.SKIP})
+        if isinstance(plugin, PostBindPlugin):
+            _result(plugin.post_bind(state, each, name, port))
+
+
+class _Port:
+    """ports.BindPort of a cluster in which everything succeeds at once."""
+
+    def __init__(self) -> None:
+        self._bound: dict[tuple[str, str], Pod] = {}
+
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        self._bound[(pod.namespace, pod.name)] = pod.on_node(node_name).pod
+
+    async def get_pod(self, namespace: str, name: str) -> Pod:
+        return self._bound[(namespace, name)]
+
+    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any]) -> None: ...
+    async def sleep(self, seconds: float) -> None: ...
+
+
+def _result(steps: Coroutine[Any, Any, Status | None]) -> Status | None:
+    """Nothing here waits, so a coroutine runs to its end at the first step."""
+    try:
+        steps.send(None)
+    except StopIteration as ended:
+        return ended.value
+    steps.close()
+    raise AssertionError("awaits something other than its port")
+
+
+def _check_code(subject: Subject, point: str, told: Status | None, allowed: set[Code]) -> None:
+    code = code_of(told)
+    if code not in allowed | _ENDINGS:
+        listed = ", ".join(str(each) for each in sorted(allowed | _ENDINGS))
+        raise subject.failed(f"{point} answered {code}, which it may not: wanted {listed}")

@@ -1,0 +1,279 @@
+"""Planted plugins whose answers depend on what they may not depend on."""
+
+from collections.abc import Iterable
+from typing import final
+
+import numpy as np
+import pytest
+
+from bayplan.framework.interface import (
+    CycleState,
+    FilterPlugin,
+    Plugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    ScalarFilterPlugin,
+    ScalarScorePlugin,
+    ScorePlugin,
+)
+from bayplan.framework.status import Code, Rejection, Status, unschedulable
+from bayplan.state.change_log import Facet
+from bayplan.state.columns import NodeMask, NodeScores
+from bayplan.state.nodes import NodeInfo, NodeView
+from bayplan.state.pods import PodInfo
+from bayplan.testing import CheckFailed, check_plugin
+
+
+def said_about(plugin_class: type[Plugin]) -> str:
+    with pytest.raises(CheckFailed) as failed:
+        check_plugin(plugin_class)
+    return str(failed.value)
+
+
+@final
+class RanksNodes(ScorePlugin):
+    """Scores a node by its place among those it is asked about."""
+
+    name = "RanksNodes"
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
+        return np.arange(len(nodes), dtype=np.int64)
+
+
+def test_a_score_that_depends_on_the_selection_is_caught() -> None:
+    said = said_about(RanksNodes)
+    assert said.startswith("RanksNodes: says something else through nodes.take(rows): scores of")
+    assert 'scope = "cluster"' in said
+
+
+@final
+class WritesColumns(ScorePlugin):
+    """Computes in place."""
+
+    name = "WritesColumns"
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
+        scores = nodes.allocatable("cpu")
+        scores //= 1000
+        return scores
+
+
+def test_writing_to_a_column_is_caught() -> None:
+    assert "WritesColumns: writes to a column of the nodes" in said_about(WritesColumns)
+
+
+@final
+class BreaksTheSeal(ScorePlugin):
+    """Computes in place, and knows how to."""
+
+    name = "BreaksTheSeal"
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
+        counts = nodes.pod_counts()
+        if counts.base is not None:
+            counts.flags.writeable = True
+            counts += 1
+        return np.zeros(len(nodes), np.int64)
+
+
+def test_writing_to_a_column_in_spite_of_all_is_caught() -> None:
+    said = said_about(BreaksTheSeal)
+    assert "writes to a column of the nodes (pod_counts)" in said
+
+
+@final
+class TooHigh(ScalarScorePlugin):
+    """Beyond 100."""
+
+    name = "TooHigh"
+
+    def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        return 40 * len(node.labels)
+
+
+def test_a_score_out_of_range_is_caught() -> None:
+    assert 'plugin "TooHigh" returns an invalid score' in said_about(TooHigh)
+
+
+@final
+class FloatScores(ScorePlugin):
+    """Forgets that scores are whole numbers."""
+
+    name = "FloatScores"
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
+        return nodes.pod_counts() / 2  # pyright: ignore[reportReturnType]
+
+
+def test_scores_of_another_type_are_caught() -> None:
+    assert "returned float64(9,), expected int64(9,)" in said_about(FloatScores)
+
+
+@final
+class WaitsInFilter(ScalarFilterPlugin):
+    """Takes Filter for Permit."""
+
+    name = "WaitsInFilter"
+
+    def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return Status(Code.WAIT)
+
+
+def test_a_wait_from_filter_is_caught() -> None:
+    assert "Filter answered Wait, which it may not" in said_about(WaitsInFilter)
+
+
+@final
+class ReadsTaintsInSecret(ScalarFilterPlugin):
+    """Declares labels, and reads taints."""
+
+    name = "ReadsTaintsInSecret"
+    facets = Facet.LABELS
+
+    def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return unschedulable("tainted") if node.taints else None
+
+
+def test_an_undeclared_facet_is_caught_and_named() -> None:
+    said = said_about(ReadsTaintsInSecret)
+    assert "changed its answer when only TAINTS of the node changed: rejections of node" in said
+    assert said.endswith("its `facets` must list TAINTS")
+
+
+@final
+class CountsPodsInSecret(ScalarScorePlugin):
+    """Declares labels, and counts pods."""
+
+    name = "CountsPodsInSecret"
+    facets = Facet.LABELS
+
+    def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        return min(len(node.pods), 100)
+
+
+def test_an_undeclared_look_at_pods_is_caught() -> None:
+    assert "must list REQUESTED, PODS" in said_about(CountsPodsInSecret)
+
+
+@final
+class ReadsAnAnnotation(ScalarScorePlugin):
+    """Reads an annotation that nobody but itself knows of."""
+
+    name = "ReadsAnAnnotation"
+    facets = Facet.LABELS
+
+    def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        return 100 if node.annotations.get("test.org/price") == "7" else 0
+
+
+def test_keys_that_only_the_plugin_knows_are_drawn() -> None:
+    assert "must list ANNOTATIONS" in said_about(ReadsAnAnnotation)
+
+
+@final
+class ReadsADeclaredField(ScalarScorePlugin):
+    """Reads a field that it declares, and forgets the facet."""
+
+    name = "ReadsADeclaredField"
+    facets = Facet.LABELS
+    fields = ("Node.status.nodeInfo.osImage",)
+
+    def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        return 100 if node.node.declared.get("status.nodeInfo.osImage") == "7" else 0
+
+
+def test_declared_fields_are_drawn() -> None:
+    assert "must list DECLARED" in said_about(ReadsADeclaredField)
+
+
+@final
+class ComparesWithOthers(ScalarScorePlugin):
+    """Looks at all nodes for each of them."""
+
+    name = "ComparesWithOthers"
+
+    def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        labels = [other.labels.get("disktype") for other in self.handle.snapshot.nodes.infos()]
+        return min(labels.count("ssd"), 100)
+
+
+def test_a_look_across_nodes_is_caught() -> None:
+    said = said_about(ComparesWithOthers)
+    assert "changed its answer about one node when LABELS of another (node-" in said
+    assert 'it must say scope = "cluster"' in said
+
+
+@final
+class RemembersWho(ScalarScorePlugin):
+    """Counts how often it was asked."""
+
+    name = "RemembersWho"
+
+    def setup(self) -> None:
+        self._asked_count = 0
+
+    def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        self._asked_count += 1
+        return self._asked_count % 100
+
+
+def test_an_answer_that_depends_on_earlier_questions_is_caught() -> None:
+    assert "says something else when it is asked again" in said_about(RemembersWho)
+
+
+@final
+class KeepsForAnother(ScorePlugin):
+    """Keeps with the pod's shape what depends on the cluster."""
+
+    name = "KeepsForAnother"
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
+        count = len(set(nodes.all().taint_set_ids().tolist()))
+        kept = pod.shape.once("KeepsForAnother", lambda shape: count)
+        return np.full(len(nodes), kept, np.int64)
+
+
+def test_a_shape_that_keeps_what_is_not_its_own_is_caught() -> None:
+    assert "KeepsForAnother: says something else" in said_about(KeepsForAnother)
+
+
+@final
+class OutOfDate(ScorePlugin):
+    """Its column follows from more than it says."""
+
+    name = "OutOfDate"
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
+        return nodes.derived("OutOfDate", Facet.LABELS, np.int64, _taint_counts)
+
+
+def _taint_counts(nodes: NodeView) -> NodeScores:
+    return np.array([len(info.taints) for info in nodes.infos()], np.int64)
+
+
+def test_a_derived_column_that_lacks_a_facet_is_caught() -> None:
+    assert "list all facets that the column follows from" in said_about(OutOfDate)
+
+
+@final
+class CountsTooEarly(PreFilterPlugin, FilterPlugin):
+    """Counts pods in PreFilter and is not told of a what-if."""
+
+    name = "CountsTooEarly"
+    scope = "cluster"
+
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, nodes: NodeView
+    ) -> PreFilterResult | Status | None:
+        state["counts"] = {info.name: len(info.pods) for info in nodes.infos()}
+        return None
+
+    def filter(
+        self, state: CycleState, pod: PodInfo, nodes: NodeView, feasible: NodeMask
+    ) -> Iterable[Rejection]:
+        full = np.array([state["counts"][name] > 1 for name in nodes.names()])
+        yield Rejection(full, Code.UNSCHEDULABLE, ("two are enough",))
+
+
+def test_notes_that_do_not_follow_a_what_if_are_caught() -> None:
+    assert "implement PreFilterExtensions" in said_about(CountsTooEarly)

@@ -1,0 +1,92 @@
+"""One question to one plugin."""
+
+from typing import final
+
+import pytest
+
+from bayplan.framework.interface import CycleState, PreScorePlugin, ScalarScorePlugin
+from bayplan.framework.status import SKIP, Status
+from bayplan.plugins.node_affinity import NodeAffinity
+from bayplan.plugins.node_resources_fit import NodeResourcesFit
+from bayplan.plugins.taint_toleration import TaintToleration
+from bayplan.state.nodes import NodeInfo, NodeView
+from bayplan.state.pods import PodInfo
+from bayplan.testing import Answer, CheckFailed, SampleCluster, ask, cluster, node, plugin, pod
+
+
+def small() -> SampleCluster:
+    return cluster([node("a", cpu=1), node("b", cpu=8), node("c", cpu=4)], [])
+
+
+def test_an_answer_is_by_the_nodes_names() -> None:
+    found = small()
+    answer = ask(plugin(NodeResourcesFit, cluster=found), pod(cpu=2), found.lend().nodes)
+    assert answer.rejections == {"a": "UnschedulableAndUnresolvable: Insufficient cpu"}
+    assert sorted(answer.scores) == ["b", "c"]
+
+
+def test_some_nodes_may_be_asked_about() -> None:
+    found = small()
+    instance = plugin(NodeResourcesFit, cluster=found)
+    nodes = found.lend().nodes
+    whole, part = ask(instance, pod(cpu=2), nodes), ask(instance, pod(cpu=2), nodes, [2, 0])
+    assert part == whole.about(["a", "c"])
+
+
+def test_a_rejection_by_pre_filter_ends_it() -> None:
+    found = small()
+    fields = [{"key": "metadata.name", "operator": "In", "values": [name]} for name in ("a", "b")]
+    terms = {"nodeSelectorTerms": [{"matchFields": fields}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    answer = ask(plugin(NodeAffinity, cluster=found), pod(affinity=affinity), found.lend().nodes)
+    assert answer == Answer("UnschedulableAndUnresolvable: pod affinity terms conflict")
+
+
+def test_a_skip_is_told() -> None:
+    found = small()
+    answer = ask(plugin(NodeAffinity, cluster=found), pod(), found.lend().nodes)
+    assert (answer.pre_filter, answer.pre_score, answer.scores) == ("Skip", "Skip", {})
+
+
+def test_an_error_that_a_plugin_answers_is_an_answer() -> None:
+    found = small()
+    terms = [{"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "?"}]}}]
+    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}}
+    answer = ask(plugin(NodeAffinity, cluster=found), pod(affinity=affinity), found.lend().nodes)
+    assert answer.pre_score.startswith('Error: running PreScore plugin "NodeAffinity"')
+
+
+@final
+class Breaks(PreScorePlugin, ScalarScorePlugin):
+    """Fails where it scores."""
+
+    name = "Breaks"
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> Status | None:
+        return SKIP if pod.name == "skip" else None
+
+    def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        raise ZeroDivisionError(node.name)
+
+
+def test_an_exception_fails_with_itself_as_the_cause() -> None:
+    found = small()
+    instance = plugin(Breaks, cluster=found)
+    assert ask(instance, pod("skip"), found.lend().nodes).pre_score == "Skip"
+    with pytest.raises(CheckFailed, match="ZeroDivisionError") as failed:
+        ask(instance, pod("p"), found.lend().nodes)
+    assert isinstance(failed.value.__cause__, ZeroDivisionError)
+
+
+def test_the_first_difference_is_told() -> None:
+    one = Answer("", {"a": "Unschedulable: x"}, "", {"b": 1})
+    other = Answer("", {}, "", {"b": 2})
+    assert one.difference(one) == ""
+    assert one.difference(other) == "rejections of node a: 'Unschedulable: x' or 'none'"
+    assert Answer().difference(Answer("Skip")) == "pre_filter 'Success' or 'Skip'"
+
+
+def test_raw_scores_are_told() -> None:
+    found = cluster([node("a", taints=["spot:PreferNoSchedule"]), node("b")], [])
+    answer = ask(plugin(TaintToleration, cluster=found), pod(), found.lend().nodes)
+    assert answer.scores == {"a": 1, "b": 0}

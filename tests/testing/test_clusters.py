@@ -1,0 +1,102 @@
+"""A cluster without a scheduler."""
+
+import pytest
+
+from bayplan.framework.interface import Nomination
+from bayplan.state.nodes import LoanEnded
+from bayplan.state.object_store import UndeclaredKind
+from bayplan.testing import SampleCluster, cluster, handle, node, pod
+
+
+def contents(found: SampleCluster) -> list[str]:
+    return [repr(info) for info in found.lend().nodes.infos()]
+
+
+def test_a_seed_says_it_all() -> None:
+    assert contents(cluster(5, 9, seed=3)) == contents(cluster(5, 9, seed=3))
+    assert contents(cluster(5, 9, seed=3)) != contents(cluster(5, 9, seed=4))
+
+
+def test_as_many_are_drawn_as_are_wanted() -> None:
+    found = cluster(nodes=50, pods=100, seed=1)
+    assert found.lend().node_count == 50
+    assert len(found.cache.pods()) == 100
+
+
+def test_given_nodes_and_pods_are_taken_as_they_are() -> None:
+    found = cluster([node("a"), node("b")], [pod("p", node="a")])
+    assert [len(info.pods) for info in found.lend().nodes.infos()] == [1, 0]
+
+
+def test_pods_are_drawn_onto_given_nodes() -> None:
+    assert {each.node_name for each in cluster([node("a")], 5).cache.pods()} == {"a"}
+
+
+def test_without_nodes_no_pods_are_drawn() -> None:
+    assert not cluster(0, 5).cache.pods()
+
+
+def test_a_pod_without_a_node_cannot_be_added() -> None:
+    with pytest.raises(AssertionError, match="give it one with node="):
+        cluster([node("a")], [pod("p")])
+
+
+def test_a_new_loan_ends_the_one_before() -> None:
+    found = cluster(2, 0)
+    nodes = found.lend().nodes
+    found.lend()
+    with pytest.raises(LoanEnded):
+        nodes.names()
+
+
+def test_adding_ends_the_loan() -> None:
+    found = cluster(1, 0)
+    found.lend()
+    found.add(node("late"))
+    assert found.lent_snapshot is None
+    assert found.lend().node_count == 2
+
+
+def test_a_handle_knows_the_cluster() -> None:
+    found = cluster(3, 0, seed=8)
+    given = handle(found, kinds=["v1 Namespace"])
+    found.clock.advance_to(5.0)
+    snapshot = found.lend()
+    assert (given.seed, given.now_seconds, given.snapshot) == (8, 5.0, snapshot)
+    namespaces = [each.metadata.name for each in given.objects("v1 Namespace").list()]
+    assert namespaces == ["default", "other"]
+
+
+def test_a_handle_lists_declared_kinds_only() -> None:
+    with pytest.raises(UndeclaredKind):
+        handle().objects("v1 Service")
+
+
+def test_objects_are_put_as_in_a_manifest() -> None:
+    found = SampleCluster().put("v1 Service", {"metadata": {"name": "s", "namespace": "n"}})
+    given = handle(found, kinds=["v1 Service"])
+    assert given.objects("v1 Service").get("s", "n") is not None
+
+
+def test_what_plugins_ask_for_is_kept() -> None:
+    found = SampleCluster()
+    given, waiting = handle(found), pod("p")
+    given.activate([waiting])
+    given.emit(waiting, "Normal", "Reason", "Action", "note")
+    assert found.activated == [waiting]
+    assert [event.note for event in found.emitted] == ["note"]
+    assert given.waiting_pods() == []
+    assert given.waiting_pod("x") is None
+    assert not given.reject_waiting_pod("x")
+
+
+def test_nominations_are_the_clusters() -> None:
+    found = SampleCluster()
+    given = handle(found)
+    given.nominator.add_nominated_pod(pod("p", nominated_node="a"), Nomination())
+    assert found.nominator.nominated_nodes() == ["a"]
+
+
+def test_a_handle_makes_plugins_of_the_tree() -> None:
+    made = handle().make("NodeResourcesFit", {"scoringStrategy": {"type": "MostAllocated"}})
+    assert made.name == "NodeResourcesFit"

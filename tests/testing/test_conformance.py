@@ -1,0 +1,131 @@
+"""Every plugin of ours keeps to the contract, as a user's has to."""
+
+from typing import Any, final
+
+import pytest
+
+from bayplan.framework.interface import (
+    CycleState,
+    FilterPlugin,
+    Plugin,
+    PreEnqueuePlugin,
+    ScalarScorePlugin,
+)
+from bayplan.framework.status import Status
+from bayplan.plugins.registry import IN_TREE_PLUGINS
+from bayplan.state.nodes import NodeInfo
+from bayplan.state.pods import PodInfo
+from bayplan.testing import CheckFailed, check_plugin
+
+ARGS: dict[str, list[Any]] = {
+    "NodeResourcesFit": [
+        {"scoringStrategy": {"type": "MostAllocated", "resources": [{"name": "memory"}]}},
+        {"ignoredResources": ["nvidia.com/gpu"]},
+    ],
+    "NodeAffinity": [
+        {
+            "addedAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [
+                        {"matchExpressions": [{"key": "disktype", "operator": "Exists"}]}
+                    ]
+                }
+            }
+        }
+    ],
+    "PodTopologySpread": [
+        {
+            "defaultingType": "List",
+            "defaultConstraints": [
+                {"maxSkew": 1, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule"}
+            ],
+        }
+    ],
+    "InterPodAffinity": [{"hardPodAffinityWeight": 7}],
+}
+
+
+@pytest.mark.parametrize(
+    ("plugin_class", "args"),
+    [
+        pytest.param(plugin, args, id=f"{plugin.name}-{number}")
+        for plugin in IN_TREE_PLUGINS
+        for number, args in enumerate([None, *ARGS.get(plugin.name, [])])
+    ],
+)
+def test_a_plugin_of_the_tree_keeps_to_the_contract(plugin_class: type[Plugin], args: Any) -> None:
+    check_plugin(plugin_class, args, clusters=10)
+
+
+def test_it_is_the_same_every_time() -> None:
+    said = set[str]()
+    for _ in range(2):
+        with pytest.raises(CheckFailed) as failed:
+            check_plugin(LooksAtTheFirst, clusters=5)
+        said.add(str(failed.value))
+    assert len(said) == 1
+
+
+@final
+class LooksAtTheFirst(FilterPlugin):
+    """Answers for the first node of what it is handed."""
+
+    name = "LooksAtTheFirst"
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: Any, feasible: Any) -> Any:
+        raise KeyError(nodes.name(0))
+
+
+def test_a_plugin_that_raises_is_named_with_its_own_exception_as_the_cause() -> None:
+    with pytest.raises(CheckFailed, match='"LooksAtTheFirst": KeyError') as failed:
+        check_plugin(LooksAtTheFirst)
+    assert isinstance(failed.value.__cause__, KeyError)
+
+
+@final
+class Gate(PreEnqueuePlugin):
+    """Lets everybody in."""
+
+    name = "Gate"
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        return None
+
+
+def test_the_report_says_how_long_a_gate_takes() -> None:
+    assert 0 < check_plugin(Gate, clusters=1).pre_enqueue_cpu_seconds < 0.001
+
+
+@final
+class GpuMinimum(ScalarScorePlugin):
+    """Fails where there is much of a resource that is never drawn."""
+
+    name = "GpuMinimum"
+
+    def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        return 101 if pod.requests.get("test.org/card") else 0
+
+
+def test_what_the_plugin_is_about_can_be_given() -> None:
+    check_plugin(GpuMinimum)
+    with pytest.raises(CheckFailed, match="invalid score 101"):
+        check_plugin(GpuMinimum, pods=[{"requests": {"test.org/card": 1}}])
+
+
+@final
+class NeedsService(PreEnqueuePlugin):
+    """Looks for an object of its own kind."""
+
+    name = "NeedsService"
+    kinds = ("test.org/v1 Policy",)
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        assert self.handle.objects("test.org/v1 Policy").get("all") is not None
+        return None
+
+
+def test_what_the_plugin_needs_can_be_prepared() -> None:
+    with pytest.raises(AssertionError):
+        check_plugin(NeedsService, clusters=1)
+    policy = {"metadata": {"name": "all"}}
+    check_plugin(NeedsService, prepare=lambda c: c.put("test.org/v1 Policy", policy), clusters=1)

@@ -1,0 +1,91 @@
+"""Pods and nodes out of keyword arguments."""
+
+import pytest
+
+from bayplan.api.objects import HOSTNAME_LABEL, ZONE_LABEL, DecodeError, Taint, Toleration
+from bayplan.testing import api_pod, node, pod
+
+
+def test_defaults_do() -> None:
+    assert (pod().key, pod().uid) == ("default/pod", "uid-default/pod")
+    assert pod().requests == {}
+    assert node().metadata.labels == {HOSTNAME_LABEL: "node"}
+
+
+def test_a_name_makes_the_uid() -> None:
+    assert pod("a").uid == pod("a", cpu=1).uid
+    assert pod("a").uid != pod("a", namespace="other").uid
+    assert pod("a", uid="x").uid == "x"
+
+
+def test_requests_are_those_of_its_container() -> None:
+    found = pod("p", cpu="500m", memory="1Gi", requests={"nvidia.com/gpu": 2})
+    assert found.requests == {"cpu": 500, "memory": 1 << 30, "nvidia.com/gpu": 2}
+
+
+def test_complex_parts_are_given_as_in_a_manifest_or_as_structs() -> None:
+    plain = pod("p", tolerations=[{"key": "gpu", "operator": "Exists"}])
+    typed = pod("p", tolerations=[Toleration(key="gpu", operator="Exists")])
+    assert plain.shape is typed.shape
+
+
+def test_what_no_api_server_would_store_is_refused() -> None:
+    with pytest.raises(DecodeError, match=r"spec\.tolerations"):
+        pod("p", tolerations=[{"key": 3}])
+
+
+def test_a_container_says_its_own_requests() -> None:
+    with pytest.raises(AssertionError, match="cpu belongs to the containers"):
+        pod("p", cpu=1, containers=[{"name": "c"}])
+
+
+def test_a_pod_on_a_node_and_one_that_waits() -> None:
+    assert pod("p", node="a").node_name == "a"
+    assert pod("p").node_name == ""
+    assert pod("p", nominated_node="a").nominated_node_name == "a"
+    assert pod("p", terminating=True).is_terminating
+
+
+def test_gates_and_ports_are_named_shortly() -> None:
+    found = api_pod("p", gates=["example.com/a"], host_ports=[80])
+    assert [gate.name for gate in found.spec.scheduling_gates or ()] == ["example.com/a"]
+    assert [port.port for port in pod("p", host_ports=[80]).shape.host_ports] == [80]
+
+
+def test_further_fields_stand_beside_the_named_ones() -> None:
+    found = api_pod("p", priority=3, spec={"hostNetwork": True}, status={"phase": "Running"})
+    assert (found.spec.priority, found.spec.host_network, found.status.phase) == (
+        3,
+        True,
+        "Running",
+    )
+
+
+def test_taints_are_written_as_kubectl_writes_them() -> None:
+    found = node("a", taints=["gpu=a100:NoSchedule", "old:NoExecute"])
+    assert found.spec.taints == (
+        Taint(key="gpu", value="a100", effect="NoSchedule"),
+        Taint(key="old", effect="NoExecute"),
+    )
+
+
+def test_a_taint_without_an_effect_is_refused() -> None:
+    with pytest.raises(AssertionError, match="wanted a taint such as"):
+        node("a", taints=["gpu"])
+
+
+def test_a_node_says_what_it_offers_and_where_it_is() -> None:
+    found = node("a", cpu=8, memory="32Gi", allocatable={"nvidia.com/gpu": 4}, zone="z1")
+    assert found.status.allocatable == {
+        "cpu": 8,
+        "memory": "32Gi",
+        "pods": 110,
+        "nvidia.com/gpu": 4,
+    }
+    assert (found.metadata.labels or {})[ZONE_LABEL] == "z1"
+
+
+def test_images_and_declared_fields() -> None:
+    found = node("a", images={"web": 5}, declared={"status.nodeInfo.osImage": "x"})
+    assert [(i.names, i.size_bytes) for i in found.status.images or ()] == [(("web",), 5)]
+    assert found.declared == {"status.nodeInfo.osImage": "x"}

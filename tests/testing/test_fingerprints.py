@@ -1,0 +1,75 @@
+"""Equal fingerprints, equal content."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayplan.testing import cluster
+from bayplan.testing.fingerprints import columns_of, fingerprint
+
+
+class Slotted:
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+@dataclass
+class Holder:
+    value: Any
+    other: Any = None
+    more: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (1, 2),
+        ("1", 1),
+        ([1, 2], [2, 1]),
+        ({1: 2}, {1: 3}),
+        ({1, 2}, {1}),
+        ((), []),
+        (np.zeros(2), np.zeros(3)),
+        (np.zeros(2), np.zeros(2, np.int32)),
+        (Slotted(1), Slotted(2)),
+        (Holder([1]), Holder([1], 2)),
+        ({"a": Slotted([1])}, {"a": Slotted([2])}),
+    ],
+)
+def test_what_differs_has_another_fingerprint(one: Any, other: Any) -> None:
+    assert fingerprint(Holder(one)) != fingerprint(Holder(other))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+        ({1, 2}, {2, 1}),
+        (np.arange(3), np.arange(3)),
+        (Slotted([1]), Slotted([1])),
+        (lambda: 1, lambda: 2),
+    ],
+)
+def test_what_is_equal_has_one_fingerprint(one: Any, other: Any) -> None:
+    assert fingerprint(Holder(one)) == fingerprint(Holder(other))
+
+
+def test_what_contains_itself_ends() -> None:
+    ring = Holder(1)
+    ring.other = ring
+    assert fingerprint(ring) == fingerprint(ring)
+
+
+def test_what_is_not_its_own_is_left_out() -> None:
+    assert fingerprint(Holder(1, 2), ["other"]) == fingerprint(Holder(1, 3), ["other"])
+
+
+def test_columns_of_a_table_are_found_wherever_they_stand() -> None:
+    found = columns_of(cluster(2, 3).cache.table)
+    assert ".pod_counts" in found
+    assert ".allocatable['cpu']" in found
+    assert any("placed_terms" in path for path in found)

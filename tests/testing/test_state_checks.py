@@ -1,0 +1,198 @@
+"""Planted plugins that reserve, permit and bind as they may not."""
+
+from typing import final
+
+import pytest
+
+from bayplan.framework.interface import (
+    BindPlugin,
+    CycleState,
+    PermitPlugin,
+    Plugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreScorePlugin,
+    ReservePlugin,
+)
+from bayplan.framework.status import SKIP, Code, Status, unschedulable
+from bayplan.ports import BindPort
+from bayplan.state.nodes import NodeView
+from bayplan.state.pods import PodInfo
+from bayplan.testing import CheckFailed, check_plugin
+
+
+def said_about(plugin_class: type[Plugin]) -> str:
+    with pytest.raises(CheckFailed) as failed:
+        check_plugin(plugin_class, clusters=2)
+    return str(failed.value)
+
+
+@final
+class CountsBlindly(ReservePlugin):
+    """Counts down whatever was before."""
+
+    name = "CountsBlindly"
+
+    def setup(self) -> None:
+        self._count_of: dict[str, int] = {}
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        self._count_of[node_name] = self._count_of.get(node_name, 0) + 1
+        return None
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        self._count_of[node_name] = self._count_of.get(node_name, 0) - 1
+
+
+def test_unreserve_without_a_reserve_is_caught() -> None:
+    assert "where no reserve came before it" in said_about(CountsBlindly)
+
+
+@final
+class CountsDownTwice(ReservePlugin):
+    """Never below zero, but twice for one pod."""
+
+    name = "CountsDownTwice"
+
+    def setup(self) -> None:
+        self._total = 0
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        self._total += 1
+        return None
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        self._total = max(0, self._total - 1)
+
+
+def test_an_unreserve_that_is_not_idempotent_is_caught() -> None:
+    said = said_about(CountsDownTwice)
+    assert "unreserve" in said
+    assert "state" in said
+
+
+@final
+class LeavesATrace(ReservePlugin):
+    """Forgets to take back."""
+
+    name = "LeavesATrace"
+
+    def setup(self) -> None:
+        self._seen: set[str] = set()
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        self._seen.add(pod.uid)
+        return None
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None: ...
+
+
+def test_a_reserve_that_is_not_undone_is_caught() -> None:
+    assert "unreserve does not undo reserve" in said_about(LeavesATrace)
+
+
+@final
+class Reserves(ReservePlugin):
+    """As it should be."""
+
+    name = "Reserves"
+
+    def setup(self) -> None:
+        self._node_of: dict[str, str] = {}
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        self._node_of[pod.uid] = node_name
+        return unschedulable("enough") if len(self._node_of) > 3 else None
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        self._node_of.pop(pod.uid, None)
+
+
+def test_a_reserve_that_is_undone_will_do() -> None:
+    check_plugin(Reserves, clusters=3)
+
+
+@final
+class SlowGate(PreEnqueuePlugin):
+    """Computes at the gate."""
+
+    name = "SlowGate"
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        sum(number * number for number in range(60_000))
+        return None
+
+
+def test_a_slow_gate_is_caught() -> None:
+    assert "pre_enqueue takes" in said_about(SlowGate)
+
+
+@final
+class SkippingGate(PreEnqueuePlugin):
+    """Skip is no answer at the gate."""
+
+    name = "SkippingGate"
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        return SKIP
+
+
+@final
+class RejectingPreScore(PreScorePlugin):
+    """Too late to reject."""
+
+    name = "RejectingPreScore"
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> Status | None:
+        return unschedulable("too late")
+
+
+@final
+class EndlessPermit(PermitPlugin):
+    """Waits for nothing."""
+
+    name = "EndlessPermit"
+
+    def permit(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> tuple[Status | None, float]:
+        return Status(Code.WAIT), 0.0
+
+
+@final
+class WaitingBinder(BindPlugin):
+    """Takes Bind for Permit."""
+
+    name = "WaitingBinder"
+
+    async def bind(
+        self, state: CycleState, pod: PodInfo, node_name: str, port: BindPort
+    ) -> Status | None:
+        await port.sleep(1.0)
+        return Status(Code.WAIT)
+
+
+@final
+class SkippingPreBind(PreBindPlugin):
+    """Skips when it is too late."""
+
+    name = "SkippingPreBind"
+
+    async def pre_bind(
+        self, state: CycleState, pod: PodInfo, node_name: str, port: BindPort
+    ) -> Status | None:
+        return SKIP
+
+
+WRONG: list[tuple[type[Plugin], str]] = [
+    (SkippingGate, "pre_enqueue answered Skip, which it may not"),
+    (RejectingPreScore, "pre_score answered Unschedulable, which it may not"),
+    (EndlessPermit, "permit waits for 0.0 s: wanted more than 0"),
+    (WaitingBinder, "bind answered Wait, which it may not"),
+    (SkippingPreBind, "pre_bind answered Skip, which it may not"),
+]
+
+
+@pytest.mark.parametrize(("plugin_class", "words"), WRONG)
+def test_a_code_of_another_point_is_caught(plugin_class: type[Plugin], words: str) -> None:
+    assert words in said_about(plugin_class)
