@@ -1,0 +1,1 @@
+"""Recorded answers of kube-scheduler, compared with ours."""

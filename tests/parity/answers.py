@@ -1,0 +1,63 @@
+"""Our answers in the words of the recorded ones."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from bayplan.framework.filtering import FilterOutcome
+from bayplan.framework.interface import CycleState, PreFilterPlugin, PreFilterResult
+from bayplan.framework.runtime import failure_of
+from bayplan.framework.status import Code, Status, is_success
+from bayplan.state.nodes import NodeView
+from bayplan.state.pods import PodInfo
+
+Json = dict[str, Any]
+
+ERROR = str(Code.ERROR)
+
+
+def told(status: Status | None, *, plugin: bool = False) -> Json:
+    """{plugin, code, reasons} of a status, without what is empty. A success blames nobody."""
+    if status is None:
+        return {"code": str(Code.SUCCESS)}
+    blames = plugin and status.plugin and status.code is not Code.SUCCESS
+    found: Json = {"plugin": status.plugin} if blames else {}
+    found["code"] = str(status.code)
+    if status.reasons:
+        found["reasons"] = list(status.reasons)
+    return found
+
+
+def pre_filter_answer(
+    plugin: PreFilterPlugin, state: CycleState, pod: PodInfo, nodes: NodeView
+) -> tuple[Json, bool]:
+    """(what one plugin's PreFilter says, whether its Filter may be asked)."""
+    try:
+        answer = plugin.pre_filter(state, pod, nodes)
+    except Exception as problem:  # noqa: BLE001 - told as the framework tells it
+        return told(failure_of(plugin, "PreFilter", problem)), False
+    if isinstance(answer, PreFilterResult):
+        found = told(None)
+        if answer.node_names is not None:
+            found["nodeNames"] = sorted(answer.node_names)
+        return found, True
+    return told(answer), is_success(answer)
+
+
+def merged_answer(
+    result: PreFilterResult, status: Status | None, narrowing: Iterable[str]
+) -> Json | None:
+    """What the framework makes of all PreFilters; None where all nodes are to be asked."""
+    if is_success(status) and result.node_names is None:
+        return None
+    found = told(status, plugin=True)
+    if result.node_names is not None:
+        found["nodeNames"] = sorted(result.node_names)
+    if narrowing:
+        found["plugins"] = sorted(narrowing)
+    return found
+
+
+def rejections(outcome: FilterOutcome, *, plugin: bool) -> Mapping[str, Json]:
+    """{node: {plugin, code, reasons}} of all rejected nodes."""
+    statuses = outcome.node_to_status().for_each_explicit_node()
+    return {name: told(status, plugin=plugin) for name, status in statuses}

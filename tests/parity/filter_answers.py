@@ -1,0 +1,159 @@
+"""PreEnqueue, PreFilter and Filter: each plugin alone, and what the framework makes of them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bayplan.engine.cycle import Cycle
+from bayplan.framework.interface import CycleState
+from bayplan.framework.profile import ProfilePlugins
+from bayplan.framework.status import is_rejected, is_success
+from bayplan.state.pods import PodInfo
+from tests.parity.answers import ERROR, merged_answer, pre_filter_answer, rejections, told
+from tests.parity.missing import Missing
+from tests.parity.question import PodQuestion
+from tests.parity.tally import Sheet
+
+Json = dict[str, Any]
+
+
+def gates(profile: ProfilePlugins, pod: PodInfo) -> dict[str, Json]:
+    """{plugin: {code, reasons}} of every PreEnqueue plugin that keeps the pod out."""
+    statuses = {plugin.instance_name: plugin.pre_enqueue(pod) for plugin in profile.pre_enqueue}
+    return {name: told(status) for name, status in statuses.items() if not is_success(status)}
+
+
+def compare_gates(
+    name: str,
+    recorded: Mapping[str, Json],
+    found: Mapping[str, Json],
+    missing: Missing,
+    sheet: Sheet,
+) -> None:
+    """PreEnqueue, plugin by plugin."""
+    for plugin in missing.among(recorded):
+        sheet.pass_over(name, [plugin])
+    known = missing.known(recorded)
+    if known or found:
+        sheet.compare_entries(name, known, found, ())
+    elif not missing.among(recorded):
+        sheet.compare(name, {}, {})
+
+
+# ---- each plugin alone ---------------------------------------------------------------------
+
+
+def compare_plugins_alone(question: PodQuestion) -> None:
+    """PreFilter and Filter of each plugin by itself, without nominated pods."""
+    sheet, missing, wanted = question.sheet, question.missing, question.wanted
+    state, nodes = CycleState(), question.snapshot.nodes
+    found: dict[str, Json] = {}
+    skipped: list[str] = []
+    silent: set[str] = set()
+    for plugin in question.profile.plugins.pre_filter:
+        name = plugin.instance_name
+        answer, may_filter = pre_filter_answer(plugin, state, question.pod, nodes)
+        if not may_filter:
+            silent.add(name)
+        if answer["code"] == "Skip":
+            skipped.append(name)
+        else:
+            found[name] = answer
+    recorded: Mapping[str, Json] = wanted.get("preFilter") or {}
+    recorded_skips: Sequence[str] = wanted.get("preFilterSkip") or ()
+    for plugin in missing.among(recorded):
+        sheet.pass_over("preFilter", [plugin])
+    for plugin in missing.among(recorded_skips):
+        sheet.pass_over("preFilterSkip", [plugin])
+    sheet.compare_entries("preFilter", missing.known(recorded), found, ())
+    known = [name for name in recorded_skips if name not in missing.plugins]
+    sheet.compare("preFilterSkip", known, skipped)
+    _compare_filters_alone(question, state, silent)
+
+
+def _compare_filters_alone(question: PodQuestion, state: CycleState, silent: set[str]) -> None:
+    """``silent``: plugins whose PreFilter skipped or rejected; they are not asked."""
+    sheet, missing = question.sheet, question.missing
+    recorded: Mapping[str, Mapping[str, Json]] = question.wanted.get("filterByPlugin") or {}
+    for plugin in missing.among(recorded):
+        sheet.pass_over("filterByPlugin", [plugin], len(recorded[plugin]))
+    alone = question.profile.alone
+    for name in sorted({*alone, *missing.known(recorded)}):
+        entries = recorded.get(name, {})
+        if missing.behind(name):
+            sheet.pass_over("filterByPlugin", missing.behind(name), len(question.names))
+            continue
+        if name not in alone or name in silent:
+            sheet.compare_entries("filterByPlugin", entries, {}, (), name)
+            continue
+        outcome = alone[name].run_filter(state, question.pod, question.snapshot.nodes)
+        erring = any(entry.get("code") == ERROR for entry in entries.values())
+        if erring or outcome.error is not None:
+            # An error ends our asking, so only the fact can be compared.
+            sheet.compare("filterByPlugin", erring, outcome.error is not None, f"{name} errs")
+            continue
+        found = rejections(outcome, plugin=False)
+        sheet.compare_entries("filterByPlugin", entries, found, question.names, name)
+
+
+# ---- the framework -------------------------------------------------------------------------
+
+
+def compare_pre_filter_result(question: PodQuestion) -> None:
+    shared = question.missing.in_pre_filter()
+    if shared:
+        question.sheet.pass_over("preFilterResult", shared)
+        return
+    run = question.profile.framework.run_pre_filter
+    result, status, narrowing = run(CycleState(), question.pod, question.snapshot.nodes)
+    if status is not None and not is_success(status) and not is_rejected(status):
+        return  # compared as the error that it is
+    found = merged_answer(result, status, narrowing)
+    question.sheet.compare("preFilterResult", question.wanted.get("preFilterResult"), found)
+
+
+def compare_filter(question: PodQuestion, cycle: Cycle) -> None:
+    """Node by node who rejects it first, and which nodes are left."""
+    sheet, missing, wanted = question.sheet, question.missing, question.wanted
+    if "error" in wanted and not missing.in_error():
+        return  # whoever errs ends our asking: what else is known at that moment differs
+    recorded: Mapping[str, Json] = wanted.get("filter") or {}
+    found = rejections(cycle.outcome, plugin=True) if cycle.outcome is not None else {}
+    asked = _asked_as_recorded(question)
+    for name in sorted({*question.names, *recorded}):
+        entry = recorded.get(name)
+        shared = _behind_either(missing, entry, found.get(name))
+        if missing.contradicts(name) and not question.nominated_ahead(name):
+            sheet.compare("filter", entry, "what the plugins alone do not bear out", name)
+        elif shared:
+            sheet.pass_over("filter", shared)
+        elif name in asked or entry is not None:
+            sheet.compare("filter", entry, found.get(name), name)
+        else:
+            sheet.pass_over("filter", missing.in_pre_filter())
+    shared = sorted({*missing.in_filter(), *missing.in_error()})
+    if shared:
+        sheet.pass_over("feasible", shared)
+    else:
+        sheet.compare("feasible", wanted.get("feasible"), _feasible(cycle))
+
+
+def _behind_either(missing: Missing, *entries: Json | None) -> list[str]:
+    """Who is missing where one of these plugins rejects a node."""
+    rejecting = [entry.get("plugin", "") for entry in entries if entry is not None]
+    return sorted({behind for plugin in rejecting for behind in missing.behind(plugin)})
+
+
+def _asked_as_recorded(question: PodQuestion) -> set[str]:
+    """Nodes whose verdict here can be held against the recorded one.
+
+    Where PreFilter of a missing plugin rejected the pod, or narrowed the nodes, fewer were asked.
+    """
+    if not question.missing.in_pre_filter():
+        return set(question.names)
+    merged: Json = question.wanted["preFilterResult"]
+    return set(merged.get("nodeNames") or ()) if merged.get("code") == "Success" else set()
+
+
+def _feasible(cycle: Cycle) -> list[str]:
+    outcome = cycle.outcome
+    return sorted(outcome.nodes.take(outcome.feasible).names()) if outcome is not None else []

@@ -1,0 +1,198 @@
+"""A pending pod, rejected and waiting in real queues, and the change that may wake it.
+
+The change goes through the engine's own `ClusterEvents`. Behind them stands a `Tap` in place of the
+scheduling queue: it notes what is announced, and hands every call on to queues in which the pod
+waits, one for each plugin that may have rejected it and each state the pod may be in.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast, final
+
+from bayplan.api.objects import NODE, POD
+from bayplan.engine.cluster_events import ClusterEvents
+from bayplan.engine.engine_state import EngineState
+from bayplan.engine.placements import Placements
+from bayplan.engine.profiles import BuiltProfile
+from bayplan.framework.events import ClusterEvent, EventResource
+from bayplan.framework.interface import QueuedPodInfo
+from bayplan.journal import Journal
+from bayplan.ports import EventType, WatchEvent
+from bayplan.queue.hints import Change, Hints
+from bayplan.queue.parked import PreCheck
+from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.queue.transitions import State
+from bayplan.state.pods import PodInfo
+from tests.parity.world import Remarks, World
+
+IN_BACKOFF, BACKOFF_OVER, PENDING, IN_FLIGHT = "inBackoff", "backoffOver", "pending", "inFlight"
+STATES = (IN_BACKOFF, BACKOFF_OVER, PENDING, IN_FLIGHT)
+GATED = "gated"
+
+#: Where a pod is, in upstream's words: what a gate holds stands among the unschedulable.
+PLACES: Mapping[State, str] = {
+    State.ABSENT: "none",
+    State.ACTIVE: "activeQ",
+    State.BACKOFF: "backoffQ",
+    State.ERROR_BACKOFF: "backoffQ",
+    State.UNSCHEDULABLE: "unschedulable",
+    State.GATED: "unschedulable",
+}
+_LONG_SECONDS = 10.0
+_POD_OR_NODE = frozenset(
+    (
+        EventResource.NODE,
+        EventResource.ASSIGNED_POD,
+        EventResource.UNSCHEDULED_POD,
+        EventResource.TARGET_POD,
+    )
+)
+
+
+@final
+class WaitingRoom:
+    """A real queue in which the pod waits, rejected by one plugin."""
+
+    def __init__(self, world: World, pod: PodInfo, plugin: str, state: str) -> None:
+        self.plugin = plugin
+        self.state = state
+        self._now = 0.0
+        self._uid = pod.uid
+        self.queue = world.queue(lambda: self._now, Remarks())
+        self._queued = self._reject(pod)
+
+    def _reject(self, pod: PodInfo) -> QueuedPodInfo | None:
+        """Bring the pod into its state. What is still in flight is returned."""
+        self.queue.add(pod)
+        if self.state == GATED:
+            return None
+        queued = self.queue.pop()
+        assert queued is not None, f"{pod!r} is held back"
+        if self.state == IN_FLIGHT:
+            return queued
+        blamed = queued.pending_plugins if self.state == PENDING else queued.unschedulable_plugins
+        blamed.add(self.plugin)
+        self.queue.add_unschedulable(queued)
+        if self.state == BACKOFF_OVER:
+            self._now += _LONG_SECONDS
+        return None
+
+    def place_after(self, newest: PodInfo) -> str:
+        """Where the pod is now; an attempt that was under way has ended, rejected."""
+        if self._queued is not None:
+            self._queued.pod = newest
+            self._queued.unschedulable_plugins = {self.plugin}
+            self.queue.add_unschedulable(self._queued)
+            self._queued = None
+        return PLACES[self.queue.state_of(self._uid)]
+
+
+@dataclass(slots=True)
+class Tap:
+    """Stands where ClusterEvents expects the scheduling queue; silent until it is armed."""
+
+    pod: PodInfo
+    hints: Hints
+    remarks: Remarks
+    rooms: Sequence[WaitingRoom] = ()
+    is_armed: bool = False
+    events: list[ClusterEvent] = field(default_factory=list[ClusterEvent])
+    #: Per event: plugin → Queue, QueueSkip or error.
+    answers: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
+    pre_check: bool | None = None
+
+    def add(self, pod: PodInfo) -> None: ...
+    def delete(self, pod: PodInfo) -> None: ...
+
+    def update(
+        self, old: PodInfo | None, new: PodInfo, events: Sequence[ClusterEvent] = ()
+    ) -> None:
+        if not self.is_armed or new.uid != self.pod.uid:
+            return
+        self.pod = new
+        for event in events:
+            self._note(Change(event, old, new))
+        for room in self.rooms:
+            room.queue.update(old, new, events)
+
+    def move_all(
+        self, event: ClusterEvent, old: Any, new: Any, pre_check: PreCheck | None = None
+    ) -> None:
+        if not self.is_armed:
+            return
+        # What no plugin waits for has no handler; pods and nodes are always listened to.
+        if event.resource not in _POD_OR_NODE and not self.hints.interested(event):
+            return
+        self._note(Change(event, old, new))
+        if pre_check is not None:
+            self.pre_check = pre_check(self.pod)
+        for room in self.rooms:
+            room.queue.move_all(event, old, new, pre_check)
+
+    def _note(self, change: Change) -> None:
+        label = change.event.label
+        answers: dict[str, str] = {}
+        for plugin in self.hints.interested(change.event):
+            self.remarks.failed.discard((plugin, label))
+            helps = self.hints.helps(plugin, change, self.pod)
+            failed = (plugin, label) in self.remarks.failed
+            answers[plugin] = "error" if failed else "Queue" if helps else "QueueSkip"
+        self.events.append(change.event)
+        self.answers.append(answers)
+
+
+class NothingPlaced:
+    """Stands where ClusterEvents expects pods on their way to a node: there are none."""
+
+    def give_up(self, pod: PodInfo, message: str) -> bool:
+        return False
+
+
+@final
+class HintWorld:
+    """A scheduler's event handling around the cluster of one case."""
+
+    def __init__(self, world: World, pod: PodInfo) -> None:
+        self.world = world
+        self.built: BuiltProfile = world.built[pod.scheduler_name]
+        remarks = Remarks()
+        self.tap = Tap(pod, Hints(self.built.events, remarks), remarks)
+        cluster = world.cluster
+        engine = EngineState(
+            clock=cluster.clock,
+            seed=0,
+            journal=Journal(),
+            cache=cluster.cache,
+            objects=cluster.store,
+            waiting=cluster.waiting,
+            frameworks=cluster.frameworks,
+        )
+        engine.queue = cast(SchedulingQueue, self.tap)
+        self._events = ClusterEvents(engine, cast(Placements, NothingPlaced()))
+
+    def tell(self, kind: str, how: EventType, found: Any) -> None:
+        """One change, as the API tells it."""
+        self._events.apply(WatchEvent(how, kind, found))
+
+    def add_all(self, objects: Sequence[tuple[str, Any]]) -> None:
+        """What is there before the change."""
+        for kind, found in sorted(objects, key=lambda each: _ORDER.get(each[0], 0)):
+            self.tell(kind, EventType.ADDED, found)
+
+    def listen(self) -> None:
+        """From here on changes are noted."""
+        self.tap.is_armed = True
+
+    def wait(self, gated_by: Sequence[str]) -> None:
+        """The pod waits in all its rooms: the gate's, or every plugin's that may reject it."""
+        pod, rooms = self.tap.pod, list[WaitingRoom]()
+        if gated_by:
+            rooms.append(WaitingRoom(self.world, pod, gated_by[0], GATED))
+        else:
+            for plugin in sorted(self.built.events):
+                rooms += [WaitingRoom(self.world, pod, plugin, state) for state in STATES]
+        self.tap.rooms = rooms
+
+
+#: Nodes before pods, everything else before both: nothing is told of what is not there yet.
+_ORDER = {NODE: 1, POD: 2}

@@ -1,0 +1,121 @@
+"""Objects of recorded cases: read as the recorder read them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from bayplan.api.objects import (
+    NAMESPACE,
+    NODE,
+    POD,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    SERVICE,
+    STATEFUL_SET,
+    Node,
+    Pod,
+    decode,
+    is_terminal,
+)
+from bayplan.state.pods import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, PodInfo, pod_info
+from bayplan.testing.clusters import SampleCluster
+from tests.parity.tally import Sheet
+
+Json = dict[str, Any]
+
+#: Lists of a case's cluster, by the kind of their objects.
+KINDS: Mapping[str, str] = {
+    "namespaces": NAMESPACE,
+    "services": SERVICE,
+    "replicationControllers": REPLICATION_CONTROLLER,
+    "replicaSets": REPLICA_SET,
+    "statefulSets": STATEFUL_SET,
+    "persistentVolumes": "v1 PersistentVolume",
+    "persistentVolumeClaims": "v1 PersistentVolumeClaim",
+    "storageClasses": "storage.k8s.io/v1 StorageClass",
+    "csiNodes": "storage.k8s.io/v1 CSINode",
+    "csiDrivers": "storage.k8s.io/v1 CSIDriver",
+    "csiStorageCapacities": "storage.k8s.io/v1 CSIStorageCapacity",
+    "volumeAttachments": "storage.k8s.io/v1 VolumeAttachment",
+    "podDisruptionBudgets": "policy/v1 PodDisruptionBudget",
+    "resourceSlices": "resource.k8s.io/v1 ResourceSlice",
+    "resourceClaims": "resource.k8s.io/v1 ResourceClaim",
+    "deviceClasses": "resource.k8s.io/v1 DeviceClass",
+    "deviceTaintRules": "resource.k8s.io/v1 DeviceTaintRule",
+}
+_OTHER_LISTS = frozenset(("nodes", "pods", "nominatedPods"))
+_NAMESPACED = frozenset(
+    (
+        POD,
+        SERVICE,
+        REPLICATION_CONTROLLER,
+        REPLICA_SET,
+        STATEFUL_SET,
+        KINDS["persistentVolumeClaims"],
+        KINDS["csiStorageCapacities"],
+        KINDS["podDisruptionBudgets"],
+        KINDS["resourceClaims"],
+    )
+)
+
+
+def read_object(kind: str, content: Json, version: str = "") -> Any:
+    """Decoded, with what the recorder fills in. Raises DecodeError."""
+    metadata = dict(content.get("metadata") or {})
+    if kind in _NAMESPACED:
+        metadata.setdefault("namespace", DEFAULT_NAMESPACE)
+    name = kind.rpartition(" ")[2].lower()
+    uid = f"uid-{name}-{metadata.get('namespace', '')}/{metadata.get('name', '')}"
+    metadata.setdefault("uid", uid)
+    if version:
+        metadata.setdefault("resourceVersion", version)
+    filled = {**content, "metadata": metadata}
+    if kind == POD:
+        spec = dict(content.get("spec") or {})
+        spec.setdefault("schedulerName", DEFAULT_SCHEDULER)
+        filled["spec"] = spec
+    return decode(kind, filled)
+
+
+def read_pod(content: Json, version: str = "") -> PodInfo:
+    """Raises DecodeError, QuantityError."""
+    return pod_info(read_object(POD, content, version))
+
+
+def cluster_objects(content: Json, sheet: Sheet, version: str = "") -> list[tuple[str, Any]]:
+    """(kind, object) of everything but pods, nodes first, in the order of the file."""
+    for name in sorted(set(content) - set(KINDS) - _OTHER_LISTS):
+        sheet.not_understood(f"cluster.{name}", is_answer=False)
+    found = [(NODE, read_object(NODE, each, version)) for each in content.get("nodes") or ()]
+    for name, kind in KINDS.items():
+        found += [(kind, read_object(kind, each, version)) for each in content.get(name) or ()]
+    return found
+
+
+def cluster_pods(content: Json, name: str = "pods", version: str = "") -> list[Pod]:
+    """Pods of one of the cluster's lists; terminal ones are never in a scheduler's cache."""
+    pods = [read_object(POD, each, version) for each in content.get(name) or ()]
+    return [pod for pod in pods if not is_terminal(pod)]
+
+
+def load(cluster: SampleCluster, content: Json, sheet: Sheet) -> None:
+    """Fill a cluster from a case."""
+    for kind, found in cluster_objects(content, sheet):
+        if isinstance(found, Node):
+            cluster.add(found)
+        else:
+            cluster.objects(kind).put(found)
+    cluster.add(*map(pod_info, cluster_pods(content)))
+    for pod in cluster_pods(content, "nominatedPods"):
+        cluster.nominator.add_nominated_pod(pod_info(pod))
+
+
+def started(pod: PodInfo, index: int, node_name: str) -> PodInfo:
+    """A pending pod as the recorder assumes it: on its node, running since a time of its own."""
+    status = pod.status
+    if status.start_time is None:
+        minutes, seconds = divmod(index, 60)
+        start_time = f"2026-06-01T00:{minutes:02}:{seconds:02}Z"
+        status = msgspec.structs.replace(status, start_time=start_time)
+    return PodInfo(pod.metadata, status, pod.shape, node_name)

@@ -1,0 +1,193 @@
+"""One pending pod of a case: the framework is asked, and its answers are compared.
+
+Every answer is compared on its own, and on the recorded state of affairs where one step builds on
+another: scores are asked for on the nodes that were recorded as feasible, the next pod finds this
+one on the node that was recorded as chosen. So one difference, or one plugin that is missing here,
+does not hide the others.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from bayplan.engine.cycle import Cycle
+from bayplan.framework.interface import CycleState
+from bayplan.framework.score_table import ScoreTable
+from bayplan.framework.status import Status, is_rejected, is_success
+from bayplan.state.pods import PodInfo
+from tests.parity.answers import told
+from tests.parity.filter_answers import (
+    compare_filter,
+    compare_plugins_alone,
+    compare_pre_filter_result,
+)
+from tests.parity.missing import OWN_FIELDS
+from tests.parity.question import PodQuestion
+from tests.parity.score_answers import compare_scores
+
+Json = dict[str, Any]
+
+#: Every field of an answer that is known here.
+FIELDS = frozenset(
+    (
+        "pod",
+        "signature",
+        "preEnqueue",
+        "preFilter",
+        "preFilterSkip",
+        "preFilterResult",
+        "filter",
+        "filterByPlugin",
+        "feasible",
+        "preScoreSkip",
+        "scores",
+        "total",
+        "best",
+        "chosen",
+        "reserve",
+        "error",
+        "fitError",
+        "postFilter",
+        "fitErrorFinal",
+        *OWN_FIELDS,
+    )
+)
+_POST_FILTER_FIELDS = ("code", "plugin", "reasons", "nominatedNode", "nominatingMode")
+
+
+def compare_pod(question: PodQuestion) -> Cycle:
+    """Everything from PreFilter to the choice. Returns the cycle that looked at all nodes."""
+    _note_unknown(question)
+    compare_plugins_alone(question)
+    compare_pre_filter_result(question)
+    cycle = question.cycle_over_all_nodes()
+    compare_filter(question, cycle)
+    scored = compare_scores(question)
+    _compare_error(question, cycle, scored)
+    _compare_choice(question, cycle, scored if isinstance(scored, ScoreTable) else None)
+    _compare_fit_error(question, cycle)
+    return cycle
+
+
+def _note_unknown(question: PodQuestion) -> None:
+    for name in sorted(set(question.wanted) - FIELDS):
+        question.sheet.not_understood(name, is_answer=True)
+    for name, plugin in OWN_FIELDS.items():
+        if name not in question.wanted:
+            continue
+        if plugin in question.missing.plugins:
+            question.sheet.pass_over(name, [plugin])
+        else:
+            question.sheet.not_understood(name, is_answer=True)
+
+
+def _compare_error(question: PodQuestion, cycle: Cycle, scored: ScoreTable | Status | None) -> None:
+    """Whether the attempt ended with an error; the text is not compared."""
+    shared = question.missing.in_error()
+    if shared:
+        question.sheet.pass_over("error", shared)
+        return
+    erred = cycle.status is not None and not question.found_no_fit(cycle)
+    erred = erred or (isinstance(scored, Status) and not is_rejected(scored))
+    question.sheet.compare("error", "error" in question.wanted, erred)
+
+
+def _compare_choice(question: PodQuestion, cycle: Cycle, table: ScoreTable | None) -> None:
+    """The best nodes, and whether the cycle chooses one of them."""
+    wanted, sheet, missing = question.wanted, question.sheet, question.missing
+    if "error" in wanted:
+        return
+    shared = missing.in_choice()
+    if shared:
+        for name in ("best", "chosen", "choice"):
+            sheet.pass_over(name, shared)
+        return
+    nominated = question.pod.nominated_node_name
+    choice = (question.cycle() if nominated else cycle).choice
+    chosen = choice.node_name if choice is not None else None
+    if chosen is not None and nominated in (wanted.get("feasible") or ()):
+        found = [chosen]
+    else:
+        found = _best(table)
+    best: Sequence[str] = wanted.get("best") or ()
+    sheet.compare("best", list(best), found)
+    sheet.compare("chosen", wanted.get("chosen"), found[0] if found else None)
+    shared = missing.in_filter()
+    if shared:
+        sheet.pass_over("choice", shared)
+    else:
+        sheet.compare("choice", True, chosen in (best or (None,)), f"of {chosen}")
+
+
+def _best(table: ScoreTable | None) -> list[str]:
+    if table is None:
+        return []
+    return sorted(table.nodes.name(position) for position in table.best_positions().tolist())
+
+
+def _compare_fit_error(question: PodQuestion, cycle: Cycle) -> None:
+    """The sentence before PostFilter, what PostFilter says, and the sentence after."""
+    sheet, missing, wanted = question.sheet, question.missing, question.wanted
+    shared = missing.in_filter()
+    if shared:
+        for name in ("fitError", "postFilter", "fitErrorFinal"):
+            if name in wanted:
+                sheet.pass_over(name, shared)
+        return
+    failed = question.found_no_fit(cycle)
+    message = cycle.fit_error().message if failed else None
+    sheet.compare("fitError", wanted.get("fitError"), message)
+    if not question.pod.node_name:
+        _compare_post_filter(question, cycle if failed else None)
+
+
+def _compare_post_filter(question: PodQuestion, cycle: Cycle | None) -> None:
+    """``cycle``: one that found no node, else None."""
+    sheet, wanted = question.sheet, question.wanted
+    recorded: Json = wanted.get("postFilter") or {}
+    shared = question.missing.in_post_filter()
+    if shared:
+        sheet.pass_over("postFilter", shared)
+        sheet.pass_over("fitErrorFinal", shared)
+        return
+    framework = question.profile.framework
+    if cycle is None or not framework.plugins.post_filter:
+        sheet.compare("postFilter", recorded, {})
+        sheet.compare("fitErrorFinal", wanted.get("fitErrorFinal"), None)
+        return
+    fit_error = cycle.fit_error()
+    statuses = cycle.node_to_status()
+    nomination, status = framework.run_post_filter(cycle.state, question.pod, statuses)
+    found = told(status, plugin=True)
+    found["nominatedNode"] = nomination.node_name if nomination is not None else None
+    if nomination is not None:
+        found["nominatingMode"] = nomination.mode.value
+    for name in _POST_FILTER_FIELDS:
+        blamed = question.missing.among([recorded.get("plugin", "")]) if name == "plugin" else []
+        if blamed:
+            sheet.pass_over(f"postFilter.{name}", blamed)
+        else:
+            sheet.compare(f"postFilter.{name}", recorded.get(name), found.get(name))
+    for name in sorted(set(recorded) - set(_POST_FILTER_FIELDS)):
+        sheet.not_understood(f"postFilter.{name}", is_answer=True)
+    fit_error.diagnosis.post_filter_msg = status.message if status is not None else ""
+    sheet.compare("fitErrorFinal", wanted.get("fitErrorFinal"), fit_error.message)
+
+
+# ---- afterwards ----------------------------------------------------------------------------
+
+
+def compare_reserve(question: PodQuestion, state: CycleState, assumed: PodInfo) -> bool:
+    """Reserve on the recorded node. Returns whether the pod stays there, as recorded."""
+    recorded: Json | None = question.wanted.get("reserve")
+    framework = question.profile.framework
+    status = framework.run_reserve(state, assumed, assumed.node_name)
+    found = None if is_success(status) else told(status, plugin=True)
+    shared = question.missing.among([recorded.get("plugin", "")] if recorded else ())
+    if shared:
+        question.sheet.pass_over("reserve", shared)
+    else:
+        question.sheet.compare("reserve", recorded, found)
+    if recorded is None:
+        return True
+    framework.run_unreserve(state, assumed, assumed.node_name)
+    return False

@@ -1,0 +1,102 @@
+"""Cases of pods to schedule: a cluster, a configuration, pods one after another, a queue."""
+
+from typing import Any
+
+from bayplan.framework.interface import QueuedPodInfo
+from bayplan.state.pods import PodInfo
+from tests.parity.filter_answers import compare_gates, gates
+from tests.parity.missing import Missing, behind_fit
+from tests.parity.objects import load, read_pod, started
+from tests.parity.pod_answers import compare_pod, compare_reserve
+from tests.parity.question import PodQuestion
+from tests.parity.tally import Sheet
+from tests.parity.world import Remarks, World, compare_config
+
+Json = dict[str, Any]
+
+CASE_FIELDS = frozenset(("id", "suite", "note", "cluster", "config", "pending", "queue", "answers"))
+_ANSWER_FIELDS = frozenset(("pods", "queueOrder", "queueGated", "configError"))
+
+
+def compare_case(case: Json, sheet: Sheet) -> None:
+    """Every answer of one case."""
+    for name in sorted(set(case) - CASE_FIELDS):
+        sheet.not_understood(f"case.{name}", is_answer=False)
+    answers: Json = case.get("answers") or {}
+    for name in sorted(set(answers) - _ANSWER_FIELDS):
+        sheet.not_understood(name, is_answer=True)
+    world = compare_config(case, sheet)
+    if world is None:
+        return
+    load(world.cluster, case.get("cluster") or {}, sheet)
+    pending = [read_pod(content) for content in case.get("pending") or ()]
+    for pod in pending:
+        if not pod.node_name:
+            world.cluster.nominator.add_nominated_pod(pod)
+    recorded: list[Json] = answers.get("pods") or []
+    sheet.compare("pods", len(recorded), len(pending))
+    for index, (pod, wanted) in enumerate(zip(pending, recorded, strict=False)):
+        _compare_pending(world, index, pod, wanted, sheet.at(pod.key))
+    _compare_queue(world, case, sheet)
+
+
+def _compare_pending(world: World, index: int, pod: PodInfo, wanted: Json, sheet: Sheet) -> None:
+    """One pod, and what the next ones find after it."""
+    sheet.compare("pod", wanted.get("pod"), pod.key)
+    sheet.not_asked("signature")
+    profile = world.profiles[pod.scheduler_name]
+    behind = behind_fit(world.missing, pod, world.cluster)
+    missing = Missing(world.missing, wanted, behind, world.order)
+    recorded = wanted.get("preEnqueue") or {}
+    compare_gates("preEnqueue", recorded, gates(profile.plugins, pod), missing, sheet)
+    if recorded:
+        return
+    snapshot = world.cluster.lend()
+    question = PodQuestion(profile, snapshot, pod, wanted, missing, sheet)
+    cycle = compare_pod(question)
+    chosen = wanted.get("chosen")
+    if chosen and snapshot.nodes.position(chosen) is not None:
+        assumed = started(pod, index, chosen)
+        world.cluster.cache.assume(assumed)
+        world.cluster.nominator.delete_nominated_pod_if_exists(assumed)
+        if not compare_reserve(question, cycle.state, assumed):
+            world.cluster.cache.forget(assumed)
+    world.cluster.take_back()
+
+
+# ---- the queue -----------------------------------------------------------------------------
+
+
+def _compare_queue(world: World, case: Json, sheet: Sheet) -> None:
+    """The order in which the pods leave the real queue, and who stays out and why."""
+    answers: Json = case.get("answers") or {}
+    items = [(read_pod(item["pod"]), float(item["timestamp"])) for item in case.get("queue") or ()]
+    recorded_gates: Json = answers.get("queueGated") or {}
+    found_gates: dict[str, Json] = {}
+    missing = Missing(world.missing, {})
+    for pod, _ in items:
+        found_gates[pod.key] = gates(world.profiles[pod.scheduler_name].plugins, pod)
+    for key in sorted({*found_gates, *recorded_gates}):
+        at = sheet.at(key)
+        compare_gates(
+            "queueGated", recorded_gates.get(key, {}), found_gates.get(key, {}), missing, at
+        )
+    recorded: list[str] = answers.get("queueOrder") or []
+    if not items and not recorded:
+        return
+    held = {key for key, entry in recorded_gates.items() if missing.among(entry)}
+    order = [key for key in _popped(world, items) if key not in held]
+    sheet.compare("queueOrder", recorded, order)
+
+
+def _popped(world: World, items: list[tuple[PodInfo, float]]) -> list[str]:
+    """Keys of the pods in the order in which the real queue gives them out."""
+    now = [0.0]
+    queue = world.queue(lambda: now[0], Remarks())
+    for pod, timestamp in sorted(items, key=lambda item: item[1]):
+        now[0] = timestamp
+        queue.add(pod)
+    popped: list[QueuedPodInfo] = []
+    while (queued := queue.pop()) is not None:
+        popped.append(queued)
+    return [queued.pod.key for queued in popped]

@@ -1,0 +1,84 @@
+"""What one pending pod is asked with: profile, cluster on loan, and the record to compare with."""
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import msgspec
+
+from bayplan.engine.cycle import Cycle, CycleRunner
+from bayplan.framework.interface import (
+    FilterPlugin,
+    PodNominator,
+    QueuedPodInfo,
+    ScalarFilterPlugin,
+)
+from bayplan.framework.profile import ProfilePlugins
+from bayplan.framework.runtime import Framework
+from bayplan.framework.status import is_rejected
+from bayplan.state.pods import PodInfo
+from bayplan.state.snapshot import Snapshot
+from tests.parity.missing import Missing
+from tests.parity.tally import Sheet
+
+Json = dict[str, Any]
+
+
+@final
+class ProfileUnderTest:
+    """A profile's framework, and each of its Filter plugins in a framework of its own."""
+
+    def __init__(self, plugins: ProfilePlugins, nominator: PodNominator) -> None:
+        self.plugins = plugins
+        self.runner = CycleRunner(nominator, seed=0, extenders=())
+        self.framework = Framework(plugins, nominator)
+        self._nominator = nominator
+        self.alone = {plugin.instance_name: self._alone(plugin) for plugin in plugins.filter}
+
+    def _alone(self, plugin: FilterPlugin | ScalarFilterPlugin) -> Framework:
+        only = ProfilePlugins(self.plugins.profile_name, self.plugins.queue_sort, filter=[plugin])
+        return Framework(only, self._nominator)
+
+
+@dataclass(frozen=True, slots=True)
+class PodQuestion:
+    """A pod to be placed, and what was recorded about it."""
+
+    profile: ProfileUnderTest
+    snapshot: Snapshot
+    pod: PodInfo
+    wanted: Json
+    missing: Missing
+    sheet: Sheet
+
+    @property
+    def names(self) -> list[str]:
+        return self.snapshot.nodes.names()
+
+    def found_no_fit(self, cycle: Cycle) -> bool:
+        """Whether no node fits. Where there are no nodes at all, that is an error upstream."""
+        return is_rejected(cycle.status) and self.snapshot.node_count > 0
+
+    def nominated_ahead(self, node_name: str) -> bool:
+        """Whether the pod must leave room for others on a node."""
+        return bool(self.profile.framework.nominated_ahead(self.pod, node_name))
+
+    def cycle(self) -> Cycle:
+        """The scheduler's own cycle for the pod."""
+        return self._run(self.pod)
+
+    def cycle_over_all_nodes(self) -> Cycle:
+        """The same without the pod's nomination, which would end the search at once.
+
+        Who else is nominated counts all the same.
+        """
+        if not self.pod.nominated_node_name:
+            return self._run(self.pod)
+        status = msgspec.structs.replace(self.pod.status, nominated_node_name=None)
+        pod = self.pod
+        return self._run(PodInfo(pod.metadata, status, pod.shape, pod.node_name))
+
+    def _run(self, pod: PodInfo) -> Cycle:
+        cycle = Cycle(QueuedPodInfo(pod, 0.0), self.profile.framework, self.snapshot)
+        asked = self.profile.runner.run(cycle)
+        assert asked is None, "there are no extenders"
+        return cycle

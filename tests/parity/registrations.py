@@ -1,0 +1,188 @@
+"""hints-registered.json: which events plugins wait for, whatever the case."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bayplan.framework.events import UPDATE, ActionType, ClusterEventWithHint
+from bayplan.framework.interface import PreEnqueuePlugin
+from tests.parity.missing import DEVICES, FIT
+from tests.parity.tally import Sheet
+from tests.parity.world import World, is_missing, make_world
+
+Json = dict[str, Any]
+Registered = Mapping[str, Sequence[ClusterEventWithHint]]
+
+SUITE = "hints-registered"
+_ANSWERS = frozenset(("registered", "handlers", "withoutEvents", "preEnqueue"))
+_DEVICE_CLASS = "resource.k8s.io/DeviceClass"
+
+_FIELD = {"key": "metadata.name", "operator": "In", "values": ["a"]}
+#: Arguments that were tried and change nothing, by the text that stands for them.
+_ARGS_TRIED: Mapping[str, tuple[str, Json]] = {
+    "PodTopologySpread List, hard default constraint": (
+        "PodTopologySpread",
+        {
+            "defaultingType": "List",
+            "defaultConstraints": [
+                {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+            ],
+        },
+    ),
+    "NodeAffinity addedAffinity": (
+        "NodeAffinity",
+        {
+            "addedAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [
+                        {"matchExpressions": [{"key": "a", "operator": "Exists"}]}
+                    ]
+                }
+            }
+        },
+    ),
+    "NodeResourcesFit ignoredResources": (
+        "NodeResourcesFit",
+        {"ignoredResources": ["example.com/foo"]},
+    ),
+    "InterPodAffinity ignorePreferredTermsOfExistingPods": (
+        "InterPodAffinity",
+        {"ignorePreferredTermsOfExistingPods": True, "hardPodAffinityWeight": 7},
+    ),
+}
+
+
+def compare_registrations(recorded: Json, sheet: Sheet) -> None:
+    """All of the file."""
+    for name in sorted(set(recorded) - {"default", "notInDefaultProfile", "sameAsDefaultWith"}):
+        sheet.not_understood(name, is_answer=True)
+    default: Json = recorded.get("default") or {}
+    for name in sorted(set(default) - _ANSWERS):
+        sheet.not_understood(f"default.{name}", is_answer=True)
+    world = make_world(None)
+    registered = default.get("registered") or {}
+    _compare_registered(registered, world, sheet)
+    _compare_handlers(registered, default.get("handlers") or {}, world, sheet)
+    _compare_silent(default.get("withoutEvents") or (), world, sheet)
+    _compare_gating(default.get("preEnqueue") or (), world, sheet)
+    for plugin in sorted(recorded.get("notInDefaultProfile") or {}):
+        if is_missing(plugin):
+            sheet.pass_over("notInDefaultProfile", [plugin])
+        else:
+            sheet.not_understood(f"notInDefaultProfile.{plugin}", is_answer=True)
+    for text in recorded.get("sameAsDefaultWith") or ():
+        _compare_with_args(text, world, sheet)
+
+
+def _told(events: Sequence[ClusterEventWithHint]) -> list[Json]:
+    """In the words of the file, sorted."""
+    entries = [
+        {
+            "resource": str(each.event.resource),
+            "actions": _actions(each.event.action),
+            "hint": each.hint is not None,
+        }
+        for each in events
+    ]
+    return _sorted(entries)
+
+
+def _sorted(entries: Sequence[Json]) -> list[Json]:
+    return sorted(entries, key=lambda e: (e["resource"], e["actions"], e["hint"]))
+
+
+def _actions(action: ActionType) -> list[str]:
+    """Add and Delete first; "Update" for all updates together."""
+    first = [str(a) for a in (ActionType.ADD, ActionType.DELETE) if action & a]
+    if action & UPDATE == UPDATE:
+        return [*first, str(UPDATE)]
+    return [*first, *(str(bit) for bit in action & UPDATE)]
+
+
+def _registered(world: World) -> Registered:
+    [built] = world.built.values()
+    return built.events
+
+
+def _compare_registered(recorded: Mapping[str, list[Json]], world: World, sheet: Sheet) -> None:
+    found = _registered(world)
+    for plugin in sorted({*recorded, *found}):
+        if plugin in world.missing:
+            sheet.pass_over("registered", [plugin])
+            continue
+        wanted = [_with_sorted_actions(entry) for entry in recorded.get(plugin, [])]
+        ours = [_with_sorted_actions(entry) for entry in _told(found.get(plugin, ()))]
+        if plugin == FIT and DEVICES in world.missing:
+            # It waits for device classes on behalf of a plugin that does not exist here.
+            sheet.pass_over("registered", [DEVICES])
+            wanted = [entry for entry in wanted if entry["resource"] != _DEVICE_CLASS]
+        sheet.compare("registered", _sorted(wanted), _sorted(ours), plugin)
+
+
+def _with_sorted_actions(entry: Json) -> Json:
+    return {**entry, "actions": sorted(entry["actions"])}
+
+
+def _compare_handlers(
+    registered: Mapping[str, list[Json]],
+    recorded: Mapping[str, list[str]],
+    world: World,
+    sheet: Sheet,
+) -> None:
+    """Resource by resource: all actions somebody registered for."""
+    waiting: dict[str, set[str]] = {}
+    for plugin, entries in registered.items():
+        for entry in entries:
+            waiting.setdefault(entry["resource"], set()).add(plugin)
+    found: dict[str, ActionType] = {}
+    for events in _registered(world).values():
+        for each in events:
+            resource = str(each.event.resource)
+            found[resource] = found.get(resource, ActionType(0)) | each.event.action
+    for resource in sorted({*recorded, *found}):
+        shared = world.missing & waiting.get(resource, set())
+        if shared:
+            sheet.pass_over("handlers", shared)
+        else:
+            ours = sorted(_actions(found.get(resource, ActionType(0))))
+            sheet.compare("handlers", sorted(recorded.get(resource, ())), ours, resource)
+
+
+def _compare_silent(recorded: Sequence[str], world: World, sheet: Sheet) -> None:
+    """Plugins that register nothing."""
+    [built] = world.built.values()
+    names = {plugin.instance_name for plugin in built.plugins.instances()}
+    found = {name for name in names if not built.events.get(name)}
+    for plugin in sorted({*recorded, *found}):
+        if plugin in world.missing:
+            sheet.pass_over("withoutEvents", [plugin])
+        else:
+            sheet.compare("withoutEvents", plugin in recorded, plugin in found, plugin)
+
+
+def _compare_gating(recorded: Sequence[str], world: World, sheet: Sheet) -> None:
+    """Plugins that can keep a pod out of the queue."""
+    [built] = world.built.values()
+    instances = built.plugins.instances()
+    found = {each.instance_name for each in instances if isinstance(each, PreEnqueuePlugin)}
+    for plugin in sorted({*recorded, *found}):
+        if plugin in world.missing:
+            sheet.pass_over("preEnqueue", [plugin])
+        else:
+            sheet.compare("preEnqueue", plugin in recorded, plugin in found, plugin)
+
+
+def _compare_with_args(text: str, world: World, sheet: Sheet) -> None:
+    """A plugin's arguments change nothing about what is registered."""
+    if text not in _ARGS_TRIED:
+        sheet.not_understood(f"sameAsDefaultWith {text}", is_answer=True)
+        return
+    plugin, args = _ARGS_TRIED[text]
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"pluginConfig": [{"name": plugin, "args": args}]}],
+    }
+    changed = _registered(make_world(config))
+    found = {name: _told(events) for name, events in changed.items()}
+    default = {name: _told(events) for name, events in _registered(world).items()}
+    sheet.compare("sameAsDefaultWith", default, found, text)

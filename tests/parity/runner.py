@@ -1,0 +1,150 @@
+"""Compare our answers with kube-scheduler's recorded ones.
+
+    python -m tests.parity.runner PARITY_DIR_OR_FILES... [--examples N] [--processes N]
+
+Every recorded case is put to the real framework; what is compared, and what may not be, is said in
+tests/parity/pod_answers.py and hint_cases.py. Prints per suite and field how many answers were
+compared and how many differ; exits with 1 if any does.
+"""
+
+import argparse
+import gzip
+import json
+import multiprocessing
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from tests.parity import hint_cases, pod_cases
+from tests.parity.registrations import SUITE, compare_registrations
+from tests.parity.tally import Sheet, Tally, report
+
+Json = dict[str, Any]
+
+#: Cases handed to a process at a time.
+_BATCH = 40
+_REGISTRATIONS = "hints-registered.json"
+
+
+def compare_file_line(line: bytes, place: str, tally: Tally) -> None:
+    """One case, whatever it is; nothing that stands in it ends the run."""
+    try:
+        case = json.loads(line)
+        suite, name = str(case["suite"]), str(case["id"])
+    except (ValueError, KeyError, TypeError):
+        Sheet(tally, "unknown", place).not_understood("a line that is no case", is_answer=True)
+        return
+    tally.cases[suite] += 1
+    sheet = Sheet(tally, suite, name)
+    compare = _shape_of(case)
+    if compare is None:
+        sheet.not_understood("a case of another shape", is_answer=True)
+        return
+    try:
+        compare(case, sheet)
+    except Exception as problem:  # noqa: BLE001 - told as a difference, with its place
+        sheet.compare("case", "answers", f"{type(problem).__name__}: {problem}")
+
+
+def _shape_of(case: Json) -> Callable[[Json, Sheet], None] | None:
+    if "event" in case:
+        return hint_cases.compare_case
+    return pod_cases.compare_case if "pending" in case or "queue" in case else None
+
+
+# ---- files ---------------------------------------------------------------------------------
+
+
+def found_files(places: Iterable[Path]) -> list[Path]:
+    """Files as given, and those of folders."""
+    files: list[Path] = []
+    for place in places:
+        files += sorted(p for p in place.iterdir() if p.is_file()) if place.is_dir() else [place]
+    return files
+
+
+def _lines(file: Path) -> Iterator[bytes]:
+    content = file.read_bytes()
+    if file.suffix == ".gz":
+        content = gzip.decompress(content)
+    yield from (line for line in content.splitlines() if line.strip())
+
+
+def _batches(files: Sequence[Path]) -> Iterator[list[tuple[str, bytes]]]:
+    batch: list[tuple[str, bytes]] = []
+    for file in files:
+        for number, line in enumerate(_lines(file), start=1):
+            batch.append((f"{file.name}:{number}", line))
+            if len(batch) == _BATCH:
+                yield batch
+                batch = []
+    if batch:
+        yield batch
+
+
+def _is_cases(file: Path) -> bool:
+    return file.name.endswith((".jsonl", ".jsonl.gz"))
+
+
+def _compare_batch(batch: Sequence[tuple[str, bytes]]) -> Tally:
+    tally = Tally()
+    for place, line in batch:
+        compare_file_line(line, place, tally)
+    return tally
+
+
+def compare_files(files: Sequence[Path], processes: int = 1) -> Tally:
+    """All cases of these files, and the table of registered events."""
+    tally = Tally()
+    cases = [file for file in files if _is_cases(file)]
+    for file in files:
+        if file.name == _REGISTRATIONS:
+            _compare_registrations(file, tally)
+        elif file not in cases and file.suffix != ".md":
+            Sheet(tally, "unknown", file.name).not_understood(file.name, is_answer=False)
+    for part in _compared(_batches(cases), processes):
+        tally.merge(part)
+    return tally
+
+
+def _compare_registrations(file: Path, tally: Tally) -> None:
+    sheet = Sheet(tally, SUITE, file.name)
+    tally.cases[SUITE] += 1
+    try:
+        compare_registrations(json.loads(file.read_bytes()), sheet)
+    except Exception as problem:  # noqa: BLE001 - told as a difference
+        sheet.compare("file", "answers", f"{type(problem).__name__}: {problem}")
+
+
+def _compared(batches: Iterator[list[tuple[str, bytes]]], processes: int) -> Iterator[Tally]:
+    if processes <= 1:
+        yield from map(_compare_batch, batches)
+        return
+    # Started anew rather than forked: nothing of this process is shared.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, context) as pool:
+        yield from pool.map(_compare_batch, batches)
+
+
+# ---- the command ---------------------------------------------------------------------------
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.parity.runner", description=__doc__)
+    parser.add_argument("places", nargs="+", type=Path, metavar="PARITY_DIR_OR_FILES")
+    parser.add_argument("--examples", type=int, default=3, help="differences shown per field")
+    parser.add_argument("--processes", type=int, default=2)
+    given = parser.parse_args(arguments)
+    absent = [str(place) for place in given.places if not place.exists()]
+    if absent:
+        parser.error(f"no such file or folder: {', '.join(absent)}")
+    tally = compare_files(found_files(given.places), given.processes)
+    print("\n".join(report(tally, given.examples)))
+    return 1 if tally.different else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

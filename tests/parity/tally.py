@@ -1,0 +1,153 @@
+"""What was compared, suite by suite and field by field, and what came out."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+#: Texts of differences that are kept per field; all are counted.
+EXAMPLES_MAX = 20
+_SHOWN_LENGTH_MAX = 300
+
+
+@dataclass(slots=True)
+class FieldTally:
+    """One field of one suite."""
+
+    compared: int = 0
+    different: int = 0
+    #: Answers that were not asked for yet.
+    not_asked: int = 0
+    #: Answers that involve a plugin that does not exist here: plugin → how many.
+    passed_over: Counter[str] = field(default_factory=Counter[str])
+    #: Deliberate deviations: which kind → how many answers agree but for it.
+    deviating: Counter[str] = field(default_factory=Counter[str])
+    examples: list[str] = field(default_factory=list[str])
+
+    def merge(self, other: "FieldTally") -> None:
+        self.compared += other.compared
+        self.different += other.different
+        self.not_asked += other.not_asked
+        self.passed_over.update(other.passed_over)
+        self.deviating.update(other.deviating)
+        self.examples = (self.examples + other.examples)[:EXAMPLES_MAX]
+
+
+class Tally:
+    """Counts of one run; tallies of several processes are merged."""
+
+    def __init__(self) -> None:
+        self.fields: dict[tuple[str, str], FieldTally] = {}
+        self.cases: Counter[str] = Counter()
+        #: What stood in a file and was not understood, with the first place.
+        self.not_understood: dict[str, str] = {}
+
+    @property
+    def compared(self) -> int:
+        return sum(each.compared for each in self.fields.values())
+
+    @property
+    def different(self) -> int:
+        return sum(each.different for each in self.fields.values())
+
+    def of(self, suite: str, name: str) -> FieldTally:
+        return self.fields.setdefault((suite, name), FieldTally())
+
+    def merge(self, other: "Tally") -> None:
+        for key, each in other.fields.items():
+            self.of(*key).merge(each)
+        self.cases.update(other.cases)
+        self.not_understood = other.not_understood | self.not_understood
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """Where the answers about one thing (a pod of a case) are entered."""
+
+    tally: Tally
+    suite: str
+    #: Case and pod, for the text of a difference.
+    place: str
+
+    def at(self, place: str) -> "Sheet":
+        return Sheet(self.tally, self.suite, f"{self.place} {place}")
+
+    def compare(self, name: str, wanted: Any, found: Any, where: str = "") -> bool:
+        """One answer: is what we found what was recorded?"""
+        entry = self.tally.of(self.suite, name)
+        entry.compared += 1
+        if wanted == found:
+            return True
+        entry.different += 1
+        if len(entry.examples) < EXAMPLES_MAX:
+            at = f"{self.place} {where}".strip()
+            entry.examples.append(f"{at}: recorded {_shown(wanted)}, found {_shown(found)}")
+        return False
+
+    def compare_entries(
+        self,
+        name: str,
+        wanted: Mapping[str, Any],
+        found: Mapping[str, Any],
+        keys: Iterable[str],
+        where: str = "",
+    ) -> None:
+        """One answer per key, those that only one side has included. Absent reads as None."""
+        for key in sorted({*keys, *wanted, *found}):
+            self.compare(name, wanted.get(key), found.get(key), f"{where} {key}".strip())
+
+    def pass_over(self, name: str, plugins: Iterable[str], count: int = 1) -> None:
+        """Answers that cannot be compared because these plugins do not exist here."""
+        listed = sorted(set(plugins))
+        assert listed, f"{self.place}: {name} is passed over for no plugin"
+        for plugin in listed:
+            self.tally.of(self.suite, name).passed_over[plugin] += count
+
+    def not_asked(self, name: str, count: int = 1) -> None:
+        self.tally.of(self.suite, name).not_asked += count
+
+    def deviates(self, name: str, kind: str) -> None:
+        """An answer that differs as it is meant to."""
+        entry = self.tally.of(self.suite, name)
+        entry.compared += 1
+        entry.deviating[kind] += 1
+
+    def not_understood(self, what: str, *, is_answer: bool) -> None:
+        """Something this runner does not know. An answer it cannot compare counts as different."""
+        self.tally.not_understood.setdefault(what, self.place)
+        if is_answer:
+            self.compare(what, "an answer", "no way to compare it")
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN_LENGTH_MAX else f"{text[:_SHOWN_LENGTH_MAX]}…"
+
+
+def report(tally: Tally, examples_max: int) -> list[str]:
+    """Lines to print; the last one has the totals."""
+    lines: list[str] = []
+    for suite in sorted({suite for suite, _ in tally.fields} | set(tally.cases)):
+        lines.append(f"{suite}: {tally.cases[suite]} cases")
+        for (_, name), entry in sorted(_of_suite(tally, suite)):
+            lines.append(f"  {name:<34} {_counts(entry)}")
+            lines += [f"      {example}" for example in entry.examples[:examples_max]]
+    for what, place in sorted(tally.not_understood.items()):
+        lines.append(f"not understood: {what} (first in {place})")
+    return [*lines, f"{tally.compared} answers compared, {tally.different} differ"]
+
+
+def _of_suite(tally: Tally, suite: str) -> list[tuple[tuple[str, str], FieldTally]]:
+    return [(key, entry) for key, entry in tally.fields.items() if key[0] == suite]
+
+
+def _counts(entry: FieldTally) -> str:
+    parts = [f"{entry.compared:>7} compared, {entry.different:>5} differ"]
+    for kind, count in sorted(entry.deviating.items()):
+        parts.append(f"{count} deviate on purpose ({kind})")
+    if entry.passed_over:
+        named = ", ".join(f"{plugin} {n}" for plugin, n in sorted(entry.passed_over.items()))
+        parts.append(f"passed over for missing plugins: {named}")
+    if entry.not_asked:
+        parts.append(f"{entry.not_asked} not asked yet")
+    return "; ".join(parts)

@@ -1,0 +1,500 @@
+"""The runner notices what differs, passes over only what it must, and never stops half-way.
+
+The cases beside this file were recorded from kube-scheduler v1.37.0 on clusters made up for them;
+each id says what a case is about.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayplan.plugins.registry import IN_TREE_PLUGINS, Registry
+from tests.parity import world
+from tests.parity.runner import compare_file_line, compare_files, found_files, main
+from tests.parity.tally import Tally, report
+from tests.parity.world import REGISTRY
+
+Json = dict[str, Any]
+Change = Callable[[Json], Any]
+
+CASES = Path(__file__).parent / "cases"
+FILES = found_files([CASES])
+
+#: What has no answer of its own in a cycle or a hint.
+WITHOUT_ANSWERS = {"PrioritySort", "DefaultBinder"}
+
+
+def case(suite: str, name: str) -> Json:
+    for line in (CASES / f"{suite}.jsonl").read_bytes().splitlines():
+        found = json.loads(line)
+        if found["id"] == name:
+            return found
+    raise KeyError(name)
+
+
+def compared(*cases: Json) -> Tally:
+    tally = Tally()
+    for each in cases:
+        compare_file_line(json.dumps(each).encode(), "test", tally)
+    return tally
+
+
+def different_fields(tally: Tally) -> set[str]:
+    return {name for (_, name), entry in tally.fields.items() if entry.different}
+
+
+def answer(found: Json, pod: str) -> Json:
+    [wanted] = [a for a in found["answers"]["pods"] if a["pod"] == f"default/{pod}"]
+    return wanted
+
+
+# ---------------------------------------------------------------- agreement
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_every_recorded_answer_is_ours(file: Path) -> None:
+    tally = compare_files([file])
+    assert tally.compared > 0
+    assert not tally.different, "\n".join(report(tally, 5))
+    assert not tally.not_understood
+
+
+def test_the_cases_speak_of_every_plugin() -> None:
+    text = "\n".join(file.read_text(encoding="utf-8") for file in FILES if file.suffix == ".jsonl")
+    silent = {name for name in REGISTRY.names if f'"{name}":' not in text}
+    assert silent <= WITHOUT_ANSWERS
+
+
+# ---------------------------------------------------------------- what is tampered with is noticed
+
+
+def renamed(entries: Json, old: str, new: str) -> None:
+    entries[new] = entries.pop(old)
+
+
+def pod_change(pod: str, change: Change) -> Change:
+    return lambda found: change(answer(found, pod))
+
+
+def answers_change(change: Change) -> Change:
+    return lambda found: change(found["answers"])
+
+
+def scores(plugin: str, node: str, **numbers: int) -> Change:
+    return lambda wanted: wanted["scores"][plugin][node].update(numbers)
+
+
+FIT, TAINTS = "noderesources", "nodeaffinity-taints-ports-images"
+
+TAMPERED = [
+    pytest.param(FIT, name, pod_change(pod, change), field, id=text)
+    for name, pod, change, field, text in [
+        ("most-allocated", "p1", scores("NodeResourcesFit", "a", raw=1), "scores.raw", "raw"),
+        (
+            "most-allocated",
+            "p1",
+            scores("NodeResourcesFit", "b", normalized=1),
+            "scores.normalized",
+            "normalized",
+        ),
+        ("most-allocated", "p2", scores("ImageLocality", "a", weighted=7), "scores.weighted", "w"),
+        (
+            "most-allocated",
+            "p1",
+            scores("ImageLocality", "a", more=7),
+            "scores.more",
+            "a number more",
+        ),
+        (
+            "most-allocated",
+            "p1",
+            lambda wanted: renamed(wanted["scores"]["NodeResourcesFit"], "a", "c"),
+            "scores.raw",
+            "a node's name in the scores",
+        ),
+        (
+            "most-allocated",
+            "p1",
+            lambda wanted: wanted["scores"].pop("NodeResourcesFit"),
+            "scores.raw",
+            "a plugin's scores are missing",
+        ),
+        ("most-allocated", "p1", lambda w: w["total"].update(a=0), "total", "a total"),
+        ("most-allocated", "p1", lambda w: w.update(best=["a", "b"]), "best", "the best"),
+        ("most-allocated", "p1", lambda w: w.update(chosen="?"), "chosen", "the chosen one"),
+        ("most-allocated", "p1", lambda w: w["preFilterSkip"].pop(0), "preFilterSkip", "a skip"),
+        (
+            "most-allocated",
+            "p1",
+            lambda w: w["preFilterSkip"].reverse(),
+            "preFilterSkip",
+            "the order of skips",
+        ),
+        (
+            "fit-too-little",
+            "wants-3",
+            lambda w: w["filter"]["small"].update(code="Unschedulable"),
+            "filter",
+            "a code",
+        ),
+        (
+            "fit-too-little",
+            "wants-3",
+            lambda w: w["filter"]["small"].update(plugin="NodePorts"),
+            "filter",
+            "who rejects",
+        ),
+        (
+            "fit-too-little",
+            "wants-3",
+            lambda w: w["filter"]["small"].update(plugin="VolumeZone"),
+            "filter",
+            "who rejects, by one that is missing here",
+        ),
+        (
+            "fit-too-little",
+            "wants-3",
+            lambda w: w["filterByPlugin"]["NodeResourcesFit"]["small"]["reasons"].append("x"),
+            "filterByPlugin",
+            "a reason more",
+        ),
+        (
+            "fit-too-little",
+            "wants-3",
+            lambda w: w["filterByPlugin"]["NodeResourcesFit"].pop("full"),
+            "filterByPlugin",
+            "a rejection is missing",
+        ),
+        (
+            "fit-too-little",
+            "wants-3",
+            lambda w: w["filterByPlugin"].update(NodePorts={"big": {"code": "Unschedulable"}}),
+            "filterByPlugin",
+            "a rejection more",
+        ),
+        ("fit-too-little", "wants-3", lambda w: w["feasible"].append("small"), "feasible", "more"),
+        (
+            "fit-too-little",
+            "wants-9",
+            lambda w: w.update(fitError=w["fitError"].replace("3", "2", 1)),
+            "fitError",
+            "the sentence",
+        ),
+        (
+            "fit-too-little",
+            "wants-9",
+            lambda w: w.pop("fitError"),
+            "fitError",
+            "the sentence is missing",
+        ),
+        ("fit-too-little", "wants-3", lambda w: w.update(error="x"), "error", "an error"),
+        ("fit-too-little", "wants-3", lambda w: w.update(pod="default/x"), "pod", "its name"),
+        (
+            "fit-too-little",
+            "wants-3",
+            lambda w: w.update(reserve={"code": "Error", "plugin": "NodePorts"}),
+            "reserve",
+            "a failed Reserve",
+        ),
+        (
+            "fit-too-little",
+            "wants-3",
+            lambda w: w["preFilter"].pop("NodeName"),
+            "preFilter",
+            "a PreFilter is missing",
+        ),
+        (
+            "fit-too-little",
+            "wants-3",
+            lambda w: w.update(preEnqueue={"SchedulingGates": {"code": "Error"}}),
+            "preEnqueue",
+            "a gate",
+        ),
+    ]
+] + [
+    pytest.param(suite, name, change, field, id=text)
+    for suite, name, change, field, text in [
+        (
+            TAINTS,
+            "node-affinity-fields",
+            pod_change("ghost", lambda w: w["preFilterResult"]["nodeNames"].pop()),
+            "preFilterResult",
+            "narrowed nodes",
+        ),
+        (
+            TAINTS,
+            "node-affinity-fields",
+            pod_change("one", lambda w: w["preFilter"]["NodeAffinity"].update(nodeNames=["a"])),
+            "preFilter",
+            "a plugin's nodes",
+        ),
+        (FIT, "most-allocated", answers_change(lambda a: a["pods"].pop()), "pods", "a pod less"),
+        (
+            FIT,
+            "most-allocated",
+            answers_change(lambda a: a.update(configError="x")),
+            "configError",
+            "a refusal",
+        ),
+        (
+            "configurations",
+            "no-such-strategy",
+            answers_change(lambda a: a.pop("configError")),
+            "configError",
+            "no refusal",
+        ),
+        (
+            "gates-queue",
+            "order",
+            answers_change(lambda a: a["queueOrder"].reverse()),
+            "queueOrder",
+            "the order of the queue",
+        ),
+        (
+            "gates-queue",
+            "gates",
+            answers_change(lambda a: a.pop("queueGated")),
+            "queueGated",
+            "who is held back",
+        ),
+        (
+            "hints",
+            "pod-came",
+            answers_change(lambda a: a["hints"].update(InterPodAffinity="QueueSkip")),
+            "hints",
+            "a hint",
+        ),
+        (
+            "hints",
+            "node-added-small",
+            answers_change(lambda a: a["hints"].update(NodeResourcesFit="Queue")),
+            "hints",
+            "a hint the other way",
+        ),
+        (
+            "hints",
+            "node-added",
+            answers_change(lambda a: a["hints"].pop("NodeName")),
+            "hints",
+            "a hint is missing",
+        ),
+        (
+            "hints",
+            "node-uncordoned",
+            answers_change(lambda a: a["events"].pop()),
+            "events",
+            "an event less",
+        ),
+        (
+            "hints",
+            "node-added",
+            answers_change(lambda a: a["move"]["pending"].update(NodeName="backoffQ")),
+            "move",
+            "a place",
+        ),
+        (
+            "hints",
+            "gates-gone",
+            answers_change(lambda a: a.pop("gatedBy")),
+            "gatedBy",
+            "who holds it back",
+        ),
+        (
+            "hints",
+            "nomination-given-up",
+            answers_change(lambda a: a.update(preCheck=False)),
+            "preCheck",
+            "a pre-check",
+        ),
+    ]
+]
+
+
+@pytest.mark.parametrize(("suite", "name", "change", "field"), TAMPERED)
+def test_a_changed_record_is_noticed(suite: str, name: str, change: Change, field: str) -> None:
+    changed = case(suite, name)
+    assert not compared(changed).different
+    change(changed)
+    assert field in different_fields(compared(changed))
+
+
+def test_a_changed_table_of_registered_events_is_noticed(tmp_path: Path) -> None:
+    table = json.loads((CASES / "hints-registered.json").read_bytes())
+    table["default"]["registered"]["NodeAffinity"][0]["actions"].remove("Add")
+    changed = tmp_path / "hints-registered.json"
+    changed.write_text(json.dumps(table), encoding="utf-8")
+    assert different_fields(compare_files([changed])) == {"registered"}
+
+
+# ---------------------------------------------------------------- retries that upstream misses
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("missed-namespace-selector", "InterPodAffinity, namespaceSelector"),
+        ("missed-namespace-selector-gone", "InterPodAffinity, namespaceSelector"),
+        ("missed-ignored-resource", "NodeResourcesFit, ignored resources"),
+        ("missed-ignored-group", "NodeResourcesFit, ignored resources"),
+        ("missed-added-affinity", "NodeAffinity, addedAffinity"),
+    ],
+)
+def test_a_retry_that_upstream_misses_deviates_on_purpose(name: str, kind: str) -> None:
+    tally = compared(case("hints", name))
+    assert not tally.different
+    assert tally.of("hints", "hints").deviating == {kind: 1}
+    assert tally.of("hints", "move").deviating == {kind: 4}
+    assert any(kind in line for line in report(tally, 0))
+
+
+@pytest.mark.parametrize(
+    ("name", "plugin"),
+    [
+        pytest.param("pod-came", "InterPodAffinity", id="a term without namespaceSelector"),
+        pytest.param("node-grew", "NodeResourcesFit", id="nothing is ignored"),
+        pytest.param("node-labelled", "NodeAffinity", id="no affinity is added"),
+    ],
+)
+def test_another_missed_retry_is_a_difference(name: str, plugin: str) -> None:
+    changed = case("hints", name)
+    changed["answers"]["hints"][plugin] = "QueueSkip"
+    tally = compared(changed)
+    assert different_fields(tally) == {"hints"}
+    assert not tally.of("hints", "hints").deviating
+
+
+def test_ignoring_something_else_excuses_no_difference() -> None:
+    changed = case("hints", "missed-ignored-resource")
+    del changed["pod"]["spec"]["containers"][0]["resources"]["requests"]["example.com/gpu"]
+    tally = compared(changed)
+    assert "hints" in different_fields(tally)
+
+
+# ---------------------------------------------------------------- plugins that are missing
+
+
+def without(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """As if these plugins did not exist here."""
+    kept = [plugin for plugin in IN_TREE_PLUGINS if plugin.name not in names]
+    monkeypatch.setattr(world, "REGISTRY", Registry(kept))
+
+
+@pytest.mark.parametrize("name", sorted(set(REGISTRY.names) - WITHOUT_ANSWERS))
+def test_without_a_plugin_all_that_it_has_no_share_in_still_agrees(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without(monkeypatch, name)
+    tally = compare_files(FILES)
+    assert not tally.different, "\n".join(report(tally, 2))
+    assert any(entry.passed_over[name] for entry in tally.fields.values())
+
+
+def test_what_a_missing_plugin_decides_is_passed_over_and_the_rest_is_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    without(monkeypatch, "InterPodAffinity")
+    tally = compared(case("interpodaffinity", "away"))
+    assert tally.of("interpodaffinity", "feasible").passed_over == {"InterPodAffinity": 2}
+    assert tally.of("interpodaffinity", "filterByPlugin").compared > 0
+    assert tally.of("interpodaffinity", "scores.raw").compared > 0
+
+
+def test_scores_are_compared_on_the_nodes_that_a_missing_plugin_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    without(monkeypatch, "InterPodAffinity")
+    changed = case("interpodaffinity", "away")
+    answer(changed, "p")["scores"]["NodeResourcesFit"]["a2"]["raw"] += 1
+    assert different_fields(compared(changed)) == {"scores.raw"}
+
+
+def test_a_rejection_by_a_missing_plugin_must_agree_with_the_rest_of_the_record(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    without(monkeypatch, "InterPodAffinity")
+    changed = case(FIT, "fit-too-little")
+    answer(changed, "wants-3")["filter"]["small"]["plugin"] = "InterPodAffinity"
+    assert "filter" in different_fields(compared(changed))
+
+
+def test_missing_plugins_are_named_in_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    without(monkeypatch, "NodePorts")
+    lines = report(compared(case(TAINTS, "host-ports")), 0)
+    [line] = [line for line in lines if line.split()[0] == "filterByPlugin"]
+    assert line.endswith("passed over for missing plugins: NodePorts 4")
+
+
+# ---------------------------------------------------------------- what is not understood
+
+
+def test_an_unknown_answer_counts_as_different_and_is_named() -> None:
+    changed = case(FIT, "most-allocated")
+    answer(changed, "p1")["mood"] = "good"
+    tally = compared(changed)
+    assert different_fields(tally) == {"mood"}
+    assert tally.not_understood == {"mood": "most-allocated default/p1"}
+
+
+def test_an_unknown_list_of_objects_is_named_and_does_not_count() -> None:
+    changed = case(FIT, "most-allocated")
+    changed["cluster"]["podGroups"] = []
+    tally = compared(changed)
+    assert not tally.different
+    assert list(tally.not_understood) == ["cluster.podGroups"]
+
+
+def test_an_unknown_suite_of_a_known_shape_is_compared() -> None:
+    tally = compared({**case(FIT, "most-allocated"), "suite": "surprise"})
+    assert tally.of("surprise", "scores.raw").compared > 0
+    assert not tally.different
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"no json",
+        b"[]",
+        b'{"id": "x"}',
+        b'{"id": "x", "suite": "y"}',
+        b'{"id": "x", "suite": "y", "pending": [{"spec": 3}], "answers": {}}',
+        b'{"id": "x", "suite": "y", "pod": {}, "event": {"resource": "Moon"}, "answers": {}}',
+        b'{"id": "x", "suite": "y", "pod": {}, "event": {}, "answers": {}}',
+    ],
+)
+def test_nothing_that_stands_in_a_file_stops_the_run(line: bytes) -> None:
+    tally = Tally()
+    compare_file_line(line, "file:1", tally)
+    assert tally.different > 0
+
+
+# ---------------------------------------------------------------- the command
+
+
+def test_the_last_line_has_the_totals_and_agreement_exits_with_0(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = CASES / "gates-queue.jsonl"
+    assert main([str(file), "--processes", "1"]) == 0
+    tally = compare_files([file])
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == f"{tally.compared} answers compared, 0 differ"
+
+
+def test_a_difference_exits_with_1_and_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changed = case(FIT, "most-allocated")
+    answer(changed, "p1")["total"]["a"] = -1
+    (tmp_path / "changed.jsonl").write_text(json.dumps(changed), encoding="utf-8")
+    assert main([str(tmp_path), "--processes", "1"]) == 1
+    said = capsys.readouterr().out
+    assert "most-allocated default/p1 a: recorded " in said
+    assert said.endswith(" answers compared, 1 differ\n")
+
+
+def test_two_processes_count_what_one_counts() -> None:
+    files = [CASES / "interpodaffinity.jsonl", CASES / "hints.jsonl"]
+    assert report(compare_files(files, processes=2), 9) == report(compare_files(files), 9)

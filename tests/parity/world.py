@@ -1,0 +1,148 @@
+"""A case's configuration and cluster, made with the scheduler's own parts."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bayplan.config import ConfigError, SchedulerConfig, config_from
+from bayplan.config.upstream import UPSTREAM_PLUGINS, default_plugins
+from bayplan.engine.handle import PluginHandle
+from bayplan.engine.plugin_sets import plugin_name
+from bayplan.engine.profiles import BuiltProfile, build_profiles
+from bayplan.framework.interface import Plugin
+from bayplan.plugins.registry import Registry
+from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.queue.settings import QueueProfile, QueueRecorder, QueueSettings
+from bayplan.state.pods import PodInfo
+from bayplan.testing.clusters import SampleCluster
+from tests.parity.question import ProfileUnderTest
+from tests.parity.tally import Sheet
+
+Json = dict[str, Any]
+
+#: The plugins that exist here.
+REGISTRY = Registry()
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A cluster with the profiles of one configuration over it."""
+
+    cluster: SampleCluster
+    built: Mapping[str, BuiltProfile]
+    profiles: Mapping[str, ProfileUnderTest]
+    #: Plugins of the configuration that do not exist here.
+    missing: frozenset[str]
+    #: All plugins as they follow one another; empty where the configuration orders them itself.
+    order: Sequence[str]
+
+    def queue(self, clock: Callable[[], float], recorder: QueueRecorder) -> SchedulingQueue:
+        """A real queue with the settings of kube-scheduler's default configuration."""
+        profiles = {
+            name: QueueProfile(each.plugins.pre_enqueue, each.events, each.sign)
+            for name, each in self.built.items()
+        }
+        sort = next(iter(self.built.values())).plugins.queue_sort
+        return SchedulingQueue(profiles, QueueSettings(sort.key), clock, recorder)
+
+
+class Remarks:
+    """A queue's recorder that keeps which hints failed."""
+
+    def __init__(self) -> None:
+        #: (plugin, label of the event)
+        self.failed: set[tuple[str, str]] = set()
+
+    def incoming(self, queue: str, event: str) -> None: ...
+    def unschedulable_delta(self, plugin: str, profile: str, delta: int) -> None: ...
+    def gated(self, pod: PodInfo, plugin: str, message: str) -> None: ...
+    def hint_failed(self, plugin: str, event: str, error: BaseException) -> None:
+        self.failed.add((plugin, event))
+
+
+def make_world(config: Json | None) -> World:
+    """An empty cluster under a configuration. Raises ConfigError."""
+    cluster = SampleCluster(registry=REGISTRY)
+
+    def handle_for(profile: str, instance: str, plugin: type[Plugin]) -> PluginHandle:
+        return PluginHandle(cluster, profile, instance, plugin.kinds)
+
+    parsed = SchedulerConfig() if config is None else config_from(_without_missing(config))
+    built = {b.plugins.profile_name: b for b in build_profiles(parsed, REGISTRY, handle_for)}
+    profiles = {
+        name: ProfileUnderTest(each.plugins, cluster.nominator) for name, each in built.items()
+    }
+    cluster.frameworks.update({name: each.framework for name, each in profiles.items()})
+    own_sets = any(profile.get("plugins") for profile in (config or {}).get("profiles") or ())
+    order = () if own_sets else UPSTREAM_PLUGINS
+    return World(cluster, built, profiles, missing_plugins(config), order)
+
+
+def missing_plugins(config: Json | None) -> frozenset[str]:
+    """Plugins of kube-scheduler that the configuration asks for and the registry does not have."""
+    gates = SchedulerConfig().gates
+    defaults = {entry.name for entry in default_plugins(gates)}
+    wanted: set[str] = set()
+    for profile in (config or {}).get("profiles") or [{}]:
+        sets: Mapping[str, Json] = profile.get("plugins") or {}
+        disabled = _names(sets.get("multiPoint") or {}, "disabled")
+        wanted |= set() if "*" in disabled else defaults - disabled
+        for given in sets.values():
+            wanted |= _names(given or {}, "enabled")
+    return frozenset(filter(is_missing, wanted))
+
+
+def _names(given: Json, which: str) -> set[str]:
+    return {entry.get("name", "") for entry in given.get(which) or ()}
+
+
+def is_missing(name: str) -> bool:
+    """Whether kube-scheduler has this plugin and the registry does not."""
+    return name in UPSTREAM_PLUGINS and REGISTRY.find(plugin_name(name)) is None
+
+
+def _without_missing(config: Json) -> Json:
+    """The configuration without what it enables by name and does not exist here."""
+
+    def stripped(given: Any) -> Any:
+        if not isinstance(given, dict) or not isinstance(given.get("enabled"), list):
+            return given
+        kept = [e for e in given["enabled"] if not is_missing(e.get("name", ""))]
+        return {**given, "enabled": kept}
+
+    profiles: list[Json] = []
+    for profile in config.get("profiles") or ():
+        sets = profile.get("plugins")
+        if isinstance(sets, dict):
+            profile = {**profile, "plugins": {point: stripped(s) for point, s in sets.items()}}
+        profiles.append(profile)
+    return {**config, "profiles": profiles} if profiles else config
+
+
+def compare_config(case: Json, sheet: Sheet) -> World | None:
+    """Is the configuration refused if and only if it was? None: it is, or was."""
+    config: Json | None = case.get("config")
+    text: str | None = (case.get("answers") or {}).get("configError")
+    recorded = text is not None
+    try:
+        world = make_world(config)
+    except ConfigError as error:
+        sheet.compare("configError", recorded, True, str(error))
+        return None
+    shared = _missing_in_refusal(text or "", config, world.missing)
+    if shared:
+        sheet.pass_over("configError", shared)
+    else:
+        sheet.compare("configError", recorded, False)
+    return None if recorded else world
+
+
+def _missing_in_refusal(text: str, config: Json | None, missing: frozenset[str]) -> list[str]:
+    """Missing plugins whose name or whose args upstream may have refused."""
+    with_args = {
+        entry.get("name", "")
+        for profile in (config or {}).get("profiles") or ()
+        for entry in profile.get("pluginConfig") or ()
+        if "pluginConfig" in text
+    }
+    return sorted(plugin for plugin in missing if plugin in text or plugin in with_args)
