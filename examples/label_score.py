@@ -1,0 +1,54 @@
+"""LabelScore: a node is as good as the number that one of its labels says.
+
+The smallest policy over columns: distinct label values are few, so each is read once and the nodes'
+scores are looked up. Try it:
+
+    bayplan simulate examples/label_score.scenario.yaml \\
+        --plugin examples/label_score.py --config examples/label_score.config.yaml
+"""
+
+from collections.abc import Hashable
+from typing import final
+
+import numpy as np
+
+from bayplan import (
+    MAX_NODE_SCORE,
+    CycleState,
+    Facet,
+    NodeScores,
+    NodeView,
+    PluginArgs,
+    PodInfo,
+    ScorePlugin,
+    SignPlugin,
+)
+
+
+class LabelScoreArgs(PluginArgs, frozen=True):
+    """Which label says the score."""
+
+    label: str = "s"
+
+
+@final
+class LabelScore(ScorePlugin, SignPlugin):
+    """The label's value from 0 to 100 as it is; 0 where it is absent or no whole number."""
+
+    name = "LabelScore"
+    args_type = LabelScoreArgs
+    facets = Facet.LABELS
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
+        values = nodes.label_values(self.args.label)
+        # Nodes without the label have the id -1, which finds the last entry.
+        table = np.array([*map(_score_of, values), 0], np.int64)
+        return table[nodes.label_ids(self.args.label)]
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        """All pods alike: nothing of the pod is looked at."""
+        return ()
+
+
+def _score_of(value: str) -> int:
+    return min(int(value), MAX_NODE_SCORE) if value.isascii() and value.isdecimal() else 0

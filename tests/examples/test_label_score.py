@@ -1,0 +1,59 @@
+"""examples/label_score.py: a node is as good as its label says."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.framework.interface import CycleState
+from bayplan.testing import check_plugin, cluster, node, plugin, pod
+from tests.examples.policies import chosen, cycle_with, policy
+
+LabelScore: Any = policy("label_score")
+
+
+def scores(values: dict[str, str | None], args: Any = None) -> list[int]:
+    """``values``: node → value of the label s; None: without it."""
+    nodes = [node(name, labels={"s": v} if v is not None else {}) for name, v in values.items()]
+    found = cluster(nodes, [])
+    instance = plugin(LabelScore, args, cluster=found)
+    return instance.score(CycleState(), pod(), found.lend().nodes).tolist()
+
+
+@pytest.mark.parametrize("args", [None, {"label": "rank"}])
+def test_it_keeps_to_the_contract(args: Any) -> None:
+    check_plugin(LabelScore, args, clusters=10)
+
+
+def test_the_labels_value_is_the_score() -> None:
+    assert scores({"n1": "10", "n2": "45", "n3": "90"}) == [10, 45, 90]
+
+
+@pytest.mark.parametrize("value", [None, "", "high", "2.5", "-3", "1_0", "٣"])
+def test_what_is_absent_or_no_whole_number_scores_0(value: str | None) -> None:
+    assert scores({"a": value, "b": "7"}) == [0, 7]
+
+
+def test_more_than_the_highest_score_is_the_highest() -> None:
+    assert scores({"a": "100", "b": "101", "c": "99999999999999999999"}) == [100, 100, 100]
+
+
+def test_another_label_may_say_it() -> None:
+    assert scores({"a": "10"}, {"label": "u"}) == [0]
+
+
+def test_the_best_ranked_node_is_chosen() -> None:
+    nodes = [
+        node("a", labels={"example.com/rank": "60"}),
+        node("b", labels={"example.com/rank": "90"}),
+        node("c"),
+    ]
+    assert chosen(cycle_with("label_score", nodes, pod(cpu=1))) == "b"
+
+
+def test_a_node_that_is_full_is_not() -> None:
+    nodes = [
+        node("a", labels={"example.com/rank": "60"}),
+        node("b", cpu=1, labels={"example.com/rank": "90"}),
+        node("c"),
+    ]
+    assert chosen(cycle_with("label_score", nodes, pod(cpu=2))) == "a"
