@@ -5,7 +5,6 @@ from typing import Any
 
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.interface import CycleState, PreFilterPlugin, PreFilterResult
-from bayplan.framework.runtime import failure_of
 from bayplan.framework.status import Code, Status, is_success
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
@@ -33,8 +32,8 @@ def pre_filter_answer(
     """(what one plugin's PreFilter says, whether its Filter may be asked)."""
     try:
         answer = plugin.pre_filter(state, pod, nodes)
-    except Exception as problem:  # noqa: BLE001 - told as the framework tells it
-        return told(failure_of(plugin, "PreFilter", problem)), False
+    except Exception as problem:  # noqa: BLE001 - a difference, whatever was recorded
+        return {"code": ERROR, "reasons": [f"{type(problem).__name__}: {problem}"]}, False
     if isinstance(answer, PreFilterResult):
         found = told(None)
         if answer.node_names is not None:
@@ -50,9 +49,9 @@ def merged_answer(
     if is_success(status) and result.node_names is None:
         return None
     found = told(status, plugin=True)
-    if result.node_names is not None:
+    # Where one plugin rejects the pod for good, who narrowed the nodes before it is forgotten.
+    if result.node_names is not None and narrowing:
         found["nodeNames"] = sorted(result.node_names)
-    if narrowing:
         found["plugins"] = sorted(narrowing)
     return found
 

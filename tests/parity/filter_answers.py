@@ -72,26 +72,27 @@ def compare_plugins_alone(question: PodQuestion) -> None:
 
 def _compare_filters_alone(question: PodQuestion, state: CycleState, silent: set[str]) -> None:
     """``silent``: plugins whose PreFilter skipped or rejected; they are not asked."""
-    sheet, missing = question.sheet, question.missing
+    sheet, missing, profile = question.sheet, question.missing, question.profile
     recorded: Mapping[str, Mapping[str, Json]] = question.wanted.get("filterByPlugin") or {}
     for plugin in missing.among(recorded):
         sheet.pass_over("filterByPlugin", [plugin], len(recorded[plugin]))
-    alone = question.profile.alone
-    for name in sorted({*alone, *missing.known(recorded)}):
+    state.skip_filter_plugins |= silent
+    nodes = question.snapshot.nodes
+    asked = dict(profile.framework.filter_answers(state, question.pod, nodes))
+    for name in sorted({*asked, *missing.known(recorded)}):
         entries = recorded.get(name, {})
         if missing.behind(name):
             sheet.pass_over("filterByPlugin", missing.behind(name), len(question.names))
             continue
-        if name not in alone or name in silent:
+        if name not in asked:
             sheet.compare_entries("filterByPlugin", entries, {}, (), name)
             continue
-        outcome = alone[name].run_filter(state, question.pod, question.snapshot.nodes)
         erring = any(entry.get("code") == ERROR for entry in entries.values())
-        if erring or outcome.error is not None:
+        if erring or asked[name].error is not None:
             # An error ends our asking, so only the fact can be compared.
-            sheet.compare("filterByPlugin", erring, outcome.error is not None, f"{name} errs")
+            sheet.compare("filterByPlugin", erring, asked[name].error is not None, f"{name} errs")
             continue
-        found = rejections(outcome, plugin=False)
+        found = rejections(asked[name], plugin=False)
         sheet.compare_entries("filterByPlugin", entries, found, question.names, name)
 
 

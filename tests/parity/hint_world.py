@@ -120,9 +120,6 @@ class Tap:
     ) -> None:
         if not self.is_armed:
             return
-        # What no plugin waits for has no handler; pods and nodes are always listened to.
-        if event.resource not in _POD_OR_NODE and not self.hints.interested(event):
-            return
         self._note(Change(event, old, new))
         if pre_check is not None:
             self.pre_check = pre_check(self.pod)
@@ -169,6 +166,11 @@ class HintWorld:
         )
         engine.queue = cast(SchedulingQueue, self.tap)
         self._events = ClusterEvents(engine, cast(Placements, NothingPlaced()))
+
+    def heard_events(self) -> list[ClusterEvent]:
+        """What was announced and some plugin waits for; pods and nodes are always listened to."""
+        hints = self.tap.hints
+        return [e for e in self.tap.events if e.resource in _POD_OR_NODE or hints.interested(e)]
 
     def tell(self, kind: str, how: EventType, found: Any) -> None:
         """One change, as the API tells it."""

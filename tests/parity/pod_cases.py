@@ -15,6 +15,7 @@ from tests.parity.world import Remarks, World, compare_config
 Json = dict[str, Any]
 
 CASE_FIELDS = frozenset(("id", "suite", "note", "cluster", "config", "pending", "queue", "answers"))
+_GATED_FIELDS = frozenset(("pod", "signature", "preEnqueue", "feasible"))
 _ANSWER_FIELDS = frozenset(("pods", "queueOrder", "queueGated", "configError"))
 
 
@@ -49,7 +50,10 @@ def _compare_pending(world: World, index: int, pod: PodInfo, wanted: Json, sheet
     missing = Missing(world.missing, wanted, behind, world.order)
     recorded = wanted.get("preEnqueue") or {}
     compare_gates("preEnqueue", recorded, gates(profile.plugins, pod), missing, sheet)
+    if "feasible" not in wanted:
+        sheet.compare("feasible", "nothing", "always something")
     if recorded:
+        _compare_gated(wanted, sheet)
         return
     snapshot = world.cluster.lend()
     question = PodQuestion(profile, snapshot, pod, wanted, missing, sheet)
@@ -62,6 +66,13 @@ def _compare_pending(world: World, index: int, pod: PodInfo, wanted: Json, sheet
         if not compare_reserve(question, cycle.state, assumed):
             world.cluster.cache.forget(assumed)
     world.cluster.take_back()
+
+
+def _compare_gated(wanted: Json, sheet: Sheet) -> None:
+    """Of a pod that may not enter the queue nothing else is recorded."""
+    for name in sorted(set(wanted) - _GATED_FIELDS):
+        sheet.compare(name, wanted[name], None)
+    sheet.compare("feasible", wanted.get("feasible"), None)
 
 
 # ---- the queue -----------------------------------------------------------------------------

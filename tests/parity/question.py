@@ -6,12 +6,7 @@ from typing import Any, final
 import msgspec
 
 from bayplan.engine.cycle import Cycle, CycleRunner
-from bayplan.framework.interface import (
-    FilterPlugin,
-    PodNominator,
-    QueuedPodInfo,
-    ScalarFilterPlugin,
-)
+from bayplan.framework.interface import PodNominator, QueuedPodInfo
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import is_rejected
@@ -25,18 +20,12 @@ Json = dict[str, Any]
 
 @final
 class ProfileUnderTest:
-    """A profile's framework, and each of its Filter plugins in a framework of its own."""
+    """A profile with its framework, and what walks its cycles."""
 
     def __init__(self, plugins: ProfilePlugins, nominator: PodNominator) -> None:
         self.plugins = plugins
         self.runner = CycleRunner(nominator, seed=0, extenders=())
         self.framework = Framework(plugins, nominator)
-        self._nominator = nominator
-        self.alone = {plugin.instance_name: self._alone(plugin) for plugin in plugins.filter}
-
-    def _alone(self, plugin: FilterPlugin | ScalarFilterPlugin) -> Framework:
-        only = ProfilePlugins(self.plugins.profile_name, self.plugins.queue_sort, filter=[plugin])
-        return Framework(only, self._nominator)
 
 
 @dataclass(frozen=True, slots=True)
