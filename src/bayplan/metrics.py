@@ -1,13 +1,22 @@
 """The scheduler's metrics, under upstream's names, labels and buckets.
 
-One registry per scheduler, so that several may live in one process. Children are bound once: a
-look-up by labels costs ten times an increment.
+One registry per scheduler, so that several may live in one process. What is counted at every
+attempt is bound once: looking a child up by its labels costs more than the rest.
 """
 
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Iterable
 from functools import lru_cache
+from itertools import accumulate
 from typing import final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client.core import HistogramMetricFamily
+from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
+
+#: From here on the number of attempts is one label.
+_ATTEMPTS_TOLD_MAX = 15
 
 
 def _exponential(start: float, factor: float, count: int) -> list[float]:
@@ -15,81 +24,168 @@ def _exponential(start: float, factor: float, count: int) -> list[float]:
 
 
 @final
+class Buckets:
+    """What one set of labels observed."""
+
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: list[float]) -> None:
+        self.bounds = bounds
+        #: The last one is for what is above all bounds.
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def observe(self, amount: float) -> None:
+        self.counts[bisect_left(self.bounds, amount)] += 1
+        self.total += amount
+
+
+@final
+class Histogram(Collector):
+    """A histogram that is cheap to observe: many are, at every attempt.
+
+    Labels are any values; their text is what is exposed.
+    """
+
+    def __init__(self, name: str, text: str, bounds: list[float], labels: tuple[str, ...]) -> None:
+        self._name = name
+        self._text = text
+        self._bounds = bounds
+        self._labels = labels
+        self._children: dict[tuple[Hashable, ...], Buckets] = {}
+
+    def of(self, *labels: Hashable) -> Callable[[float], None]:
+        """Observes for these labels; to be kept by whoever observes often."""
+        found = self._children.get(labels)
+        if found is None:
+            assert len(labels) == len(self._labels), f"{self._name} has labels {self._labels}"
+            found = self._children[labels] = Buckets(self._bounds)
+        return found.observe
+
+    def observe(self, amount: float, *labels: Hashable) -> None:
+        self.of(*labels)(amount)
+
+    def collect(self) -> Iterable[HistogramMetricFamily]:
+        family = HistogramMetricFamily(self._name, self._text, labels=self._labels)
+        bounds = [*map(floatToGoString, self._bounds), "+Inf"]
+        for labels, found in list(self._children.items()):
+            buckets = list(zip(bounds, accumulate(found.counts), strict=True))
+            family.add_metric([*map(str, labels)], buckets, found.total)
+        yield family
+
+
+@final
 class SchedulerMetrics:
     """What kube-scheduler counts, as far as these parts exist here."""
 
     def __init__(self) -> None:
-        self.registry = registry = CollectorRegistry()
+        self.registry = CollectorRegistry()
+        self._make_counters()
+        self._make_gauges()
+        self._make_histograms()
+        self._make_plugin_histograms()
+        self._attempts_child = lru_cache(maxsize=None)(self.schedule_attempts.labels)
+        self._incoming_child = lru_cache(maxsize=None)(self.queue_incoming_pods.labels)
+        self._unschedulable_child = lru_cache(maxsize=None)(self.unschedulable_pods.labels)
 
-        def counter(name: str, text: str, *labels: str) -> Counter:
-            return Counter(f"scheduler_{name}", text, labels, registry=registry)
+    # ---- what there is --------------------------------------------------------------------
 
-        def gauge(name: str, text: str, *labels: str) -> Gauge:
-            return Gauge(f"scheduler_{name}", text, labels, registry=registry)
-
-        def histogram(name: str, text: str, buckets: list[float], *labels: str) -> Histogram:
-            return Histogram(f"scheduler_{name}", text, labels, buckets=buckets, registry=registry)
-
-        self.schedule_attempts = counter(
-            "schedule_attempts", "Attempts to schedule pods, by result.", "result", "profile"
+    def _make_counters(self) -> None:
+        self.schedule_attempts = self._counter(
+            "scheduler_schedule_attempts",
+            "Attempts to schedule pods, by result.",
+            "result",
+            "profile",
         )
-        self.queue_incoming_pods = counter(
-            "queue_incoming_pods", "Pods added to a queue, by event and queue.", "queue", "event"
+        self.queue_incoming_pods = self._counter(
+            "scheduler_queue_incoming_pods",
+            "Pods added to a queue, by event and queue.",
+            "queue",
+            "event",
         )
-        self.pending_pods = gauge("pending_pods", "Pending pods, by queue.", "queue")
-        self.unschedulable_pods = gauge(
+        self.plugin_failures = self._counter(
+            "bayplan_plugin_failures",
+            "Times a plugin raised, or answered what it may not.",
+            "plugin",
+        )
+        self.hint_failures = self._counter(
+            "bayplan_queueing_hint_failures",
+            "Queueing hints that raised and counted as Queue.",
+            "plugin",
+        )
+        self.bugs = self._counter(
+            "bayplan_bugs",
+            "Failures of the scheduler itself: what failed was given up, or tried again.",
+        )
+
+    def _make_gauges(self) -> None:
+        self.pending_pods = self._gauge("pending_pods", "Pending pods, by queue.", "queue")
+        self.unschedulable_pods = self._gauge(
             "unschedulable_pods", "Unschedulable pods, by plugin.", "plugin", "profile"
         )
-        self.cache_size = gauge("cache_size", "Nodes, pods and assumed pods known.", "type")
-        self.attempt_duration = histogram(
+        self.cache_size = self._gauge("cache_size", "Nodes, pods and assumed pods known.", "type")
+
+    def _make_histograms(self) -> None:
+        self.attempt_duration = self._histogram(
             "scheduling_attempt_duration_seconds",
             "Scheduling attempt latency: algorithm and binding.",
             _exponential(0.001, 2, 15),
             "result",
             "profile",
         )
-        self.pod_scheduling_attempts = histogram(
+        self.pod_scheduling_attempts = self._histogram(
             "pod_scheduling_attempts",
             "Attempts until a pod was scheduled.",
             _exponential(1, 2, 5),
         )
-        self.pod_scheduling_sli_duration = histogram(
+        self.pod_scheduling_sli_duration = self._histogram(
             "pod_scheduling_sli_duration_seconds",
             "From first entering the queue to being bound.",
             _exponential(0.01, 2, 20),
             "attempts",
         )
-        self.permit_wait_duration = histogram(
+        self.permit_wait_duration = self._histogram(
             "permit_wait_duration_seconds",
             "How long pods waited at Permit.",
             _exponential(0.001, 2, 15),
             "result",
         )
-        self.plugin_execution_duration = histogram(
+
+    def _make_plugin_histograms(self) -> None:
+        self.extension_point_duration = self._histogram(
+            "framework_extension_point_duration_seconds",
+            "Duration of all plugins of one extension point.",
+            _exponential(0.0001, 2, 12),
+            "extension_point",
+            "status",
+            "profile",
+        )
+        self.plugin_execution_duration = self._histogram(
             "plugin_execution_duration_seconds",
-            "Duration of one plugin at one extension point, in a sample of cycles.",
+            "Duration of one plugin at one extension point, in a sample of attempts.",
             _exponential(0.00001, 1.5, 20),
             "plugin",
             "extension_point",
             "status",
         )
-        self.hint_failures = Counter(
-            "bayplan_queueing_hint_failures",
-            "Queueing hints that raised and counted as Queue.",
-            ("plugin",),
-            registry=registry,
-        )
-        self.bugs = Counter(
-            "bayplan_failed_attempts_by_bug",
-            "Attempts that failed because of a bug in the scheduler itself.",
-            registry=registry,
-        )
-        self._attempts_child = lru_cache(maxsize=None)(self.schedule_attempts.labels)
-        self._incoming_child = lru_cache(maxsize=None)(self.queue_incoming_pods.labels)
-        self._unschedulable_child = lru_cache(maxsize=None)(self.unschedulable_pods.labels)
 
-    def attempt(self, result: str, profile: str) -> None:
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(name, text, labels, registry=self.registry)
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(f"scheduler_{name}", text, labels, registry=self.registry)
+
+    def _histogram(self, name: str, text: str, bounds: list[float], *labels: str) -> Histogram:
+        found = Histogram(f"scheduler_{name}", text, bounds, labels)
+        self.registry.register(found)
+        return found
+
+    # ---- what happens ---------------------------------------------------------------------
+
+    def attempt(self, result: str, profile: str, seconds: float) -> None:
+        """An attempt ended: scheduled, unschedulable, error."""
         self._attempts_child(result, profile).inc()
+        self.attempt_duration.observe(seconds, result, profile)
 
     def incoming(self, queue: str, event: str) -> None:
         self._incoming_child(queue, event).inc()
@@ -100,8 +196,8 @@ class SchedulerMetrics:
     def scheduled(self, attempts: int, waited_seconds: float) -> None:
         """A pod was bound after so many attempts and so long."""
         self.pod_scheduling_attempts.observe(attempts)
-        label = str(attempts) if attempts < 15 else "15+"
-        self.pod_scheduling_sli_duration.labels(label).observe(waited_seconds)
+        label = str(attempts) if attempts < _ATTEMPTS_TOLD_MAX else f"{_ATTEMPTS_TOLD_MAX}+"
+        self.pod_scheduling_sli_duration.observe(waited_seconds, label)
 
     def value(self, name: str, **labels: str) -> float:
         """The current value of a sample, 0 where it does not exist; for reports and tests."""

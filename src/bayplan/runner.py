@@ -9,11 +9,13 @@ The engine is touched by this loop only.
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, final
 
-from bayplan.api.objects import NODE, POD
+from bayplan.api.objects import NODE, POD, ApiObject, ObjectMeta, Unstructured
 from bayplan.engine.binding import BindingOutcome
+from bayplan.engine.extending import ExtenderAnswer
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.status import Status
 from bayplan.ports import (
@@ -38,36 +40,44 @@ STATUS_PATCH_TRIES = 4
 
 _Item = Callable[[], None]
 
+#: Asks an extender. What it raises counts as an error of that extender.
+Ask = Callable[[AskExtender], Awaitable[ExtenderAnswer]]
+
 
 @final
 class Runner:
     """Runs one scheduler against one cluster until cancelled."""
 
-    def __init__(self, scheduler: Scheduler, cluster: Cluster) -> None:
+    def __init__(
+        self, scheduler: Scheduler, cluster: Cluster, extenders: Mapping[str, Ask] | None = None
+    ) -> None:
+        """``extenders``: by name, how each is asked."""
         self._scheduler = scheduler
         self._cluster = cluster
+        self._extenders = dict(extenders or {})
+        self._patches = PodPatches(cluster)
         self._inbox: deque[_Item] = deque()
         self._wake = asyncio.Event()
-        self._tasks: set[asyncio.Task[Any]] = set()
-        self._reflectors: list[Reflector] = []
-        self._in_flight = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._failure: BaseException | None = None
 
     async def run(self) -> None:
         """Until cancelled; then every task of the runner is cancelled, too."""
+        self._scheduler.on_wake(self._wake.set)
         try:
             # Nodes and what plugins look up come first, so that the first cycle sees them.
             for kind in (NODE, *self._scheduler.kinds, POD):
-                await self._start_reflector(kind)
+                await self._reflect(kind)
             await self._loop()
         finally:
-            for task in self._tasks:
-                task.cancel()
+            await self._stop()
 
-    async def _start_reflector(self, kind: str) -> None:
-        reflector = Reflector(self._cluster, kind, self._deliver)
-        self._reflectors.append(reflector)
+    async def _reflect(self, kind: str) -> None:
+        """Start to follow a kind; returns when it has been listed."""
+        reflector = Reflector(self._cluster, kind, self._deliver, self._scheduler.bug)
         self._spawn(reflector.run())
-        await reflector.synced.wait()
+        while not reflector.is_synced:
+            await self._next_item()
 
     async def _loop(self) -> None:
         while True:
@@ -89,174 +99,262 @@ class Runner:
         """Until something happens or the scheduler's next deadline."""
         deadline = self._scheduler.next_deadline_seconds()
         if deadline is None:
-            await self._wake.wait()
+            await self._next_item()
             return
         delay = max(deadline - self._scheduler.now_seconds(), 0.0)
-        try:
-            await asyncio.wait_for(self._wake.wait(), delay)
-        except TimeoutError:
-            return
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._next_item(), delay)
 
-    # ---- what the driver of a simulation asks ---------------------------------------------
-
-    @property
-    def is_settled(self) -> bool:
-        """Nothing is in the inbox, ready to be scheduled, or on its way to the API."""
-        return not (self._inbox or self._in_flight or self._scheduler.queue.has_ready) and all(
-            reflector.is_current for reflector in self._reflectors
-        )
+    async def _next_item(self) -> None:
+        """Until something happens. Raises what a task of the runner failed with."""
+        await self._wake.wait()
+        self._wake.clear()
+        if self._failure is not None:
+            raise self._failure
 
     # ---- inbox ----------------------------------------------------------------------------
 
-    def _deliver(self, event: WatchEvent) -> None:
-        self._put(lambda: self._scheduler.handle(event))
+    def _deliver(self, events: Iterable[WatchEvent]) -> None:
+        for event in events:
+            self._inbox.append(lambda event=event: self._scheduler.handle(event))
+        self._wake.set()
 
     def _put(self, item: _Item) -> None:
         self._inbox.append(item)
         self._wake.set()
 
-    # ---- effects --------------------------------------------------------------------------
-
-    def _perform(self, effects: list[Effect]) -> None:
-        for effect in effects:
-            self._in_flight += 1
-            if isinstance(effect, BindPod):
-                self._spawn(self._bind(effect))
-            elif isinstance(effect, PatchPodStatus):
-                self._spawn(self._patch_status(effect))
-            elif isinstance(effect, EmitEvent):
-                self._spawn(self._emit(effect))
-            else:
-                self._in_flight -= 1
-                self._no_extender(effect)
+    # ---- tasks ----------------------------------------------------------------------------
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
 
-    def _finished(self, item: _Item | None = None) -> None:
-        self._in_flight -= 1
-        if item is not None:
-            self._put(item)
-        else:
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """One that fails takes the runner along: what it did is done by nobody."""
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self._failure = task.exception()
             self._wake.set()
 
+    async def _stop(self) -> None:
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # ---- effects --------------------------------------------------------------------------
+
+    def _perform(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, BindPod):
+                self._spawn(self._bind(effect))
+            elif isinstance(effect, PatchPodStatus):
+                self._patch_status(effect)
+            elif isinstance(effect, EmitEvent):
+                self._spawn(self._emit(effect))
+            else:
+                self._spawn(self._ask(effect))
+
     async def _bind(self, effect: BindPod) -> None:
+        uid = effect.pod.uid
+        await self._patches.settle(uid)
         try:
             outcome = await effect.run(self._cluster)
-        except Exception as problem:  # noqa: BLE001 - nothing may lose a pod
-            outcome = BindingOutcome(effect.pod.uid, Status.from_error(problem))
-        self._finished(lambda: self._scheduler.binding_finished(outcome))
+        except Exception as problem:  # noqa: BLE001 - a binding cycle does not raise: a bug of ours
+            self._scheduler.bug(effect.pod.key, problem)
+            outcome = BindingOutcome(uid, Status.from_error(problem))
+        self._put(lambda: self._scheduler.binding_finished(outcome))
 
-    async def _patch_status(self, effect: PatchPodStatus) -> None:
-        """Tried again when the outcome is unknown or in conflict; a pod that is gone needs none."""
-        delay = RETRY_SECONDS_MIN
-        for _ in range(STATUS_PATCH_TRIES):
-            try:
-                await self._cluster.patch_pod_status(effect)
-                break
-            except NotFoundError:
-                break
-            except (ApiError, OutcomeUnknownError):
-                await self._cluster.sleep(delay)
-                delay *= 2
-        self._finished()
+    def _patch_status(self, effect: PatchPodStatus) -> None:
+        if self._patches.add(effect):
+            self._spawn(self._patches.write(effect.uid))
 
     async def _emit(self, effect: EmitEvent) -> None:
         """Events are best effort: one that cannot be written is dropped."""
         with contextlib.suppress(ApiError, OutcomeUnknownError):
             await self._cluster.create_event(effect)
-        self._finished()
 
-    def _no_extender(self, effect: AskExtender) -> None:
-        raise AssertionError(f"nobody performs {effect.verb} of extender {effect.extender}")
+    async def _ask(self, effect: AskExtender) -> None:
+        """There is always an answer: without one the pod would stay parked."""
+        ask = self._extenders.get(effect.extender)
+        try:
+            answer = _NOT_CONNECTED if ask is None else await ask(effect)
+        except Exception as problem:  # noqa: BLE001 - whatever an extender's client raises
+            answer = ExtenderAnswer(error=f"{type(problem).__name__}: {problem}")
+        self._put(lambda: self._scheduler.extender_answered(effect.token, answer))
+
+
+_NOT_CONNECTED = ExtenderAnswer(error="it is not connected")
+
+
+@final
+class PodPatches:
+    """Status patches: of each pod one request at a time, and the newest wins.
+
+    What is not sent yet is merged with what comes, so that a patch which is tried again never
+    undoes a later one. Upstream does the same for its asynchronous API calls.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        #: By uid, as all here.
+        self._unsent: dict[str, PatchPodStatus] = {}
+        self._requests: dict[str, asyncio.Lock] = {}
+
+    def add(self, patch: PatchPodStatus) -> bool:
+        """True: somebody must `write` this pod's patches now."""
+        older = self._unsent.get(patch.uid)
+        self._unsent[patch.uid] = patch if older is None else _merged(older, patch)
+        if patch.uid in self._requests:
+            return False
+        self._requests[patch.uid] = asyncio.Lock()
+        return True
+
+    async def write(self, uid: str) -> None:
+        """Tried again when the outcome is unknown or in conflict; a pod that is gone needs none."""
+        delay, tries = RETRY_SECONDS_MIN, 0
+        try:
+            while uid in self._unsent:
+                tries += 1
+                if await self._sent(uid, self._unsent.pop(uid)):
+                    delay, tries = RETRY_SECONDS_MIN, 0
+                elif tries == STATUS_PATCH_TRIES:
+                    self._unsent.pop(uid, None)
+                else:
+                    await self._cluster.sleep(delay)
+                    delay *= 2
+        finally:
+            del self._requests[uid]
+
+    async def settle(self, uid: str) -> None:
+        """The pod is about to be bound: what an attempt before failed with is said no more."""
+        lock = self._requests.get(uid)
+        if lock is not None:
+            async with lock:
+                pass
+        unsent = self._unsent.get(uid)
+        if unsent is not None:
+            self._unsent[uid] = replace(unsent, condition=None)
+
+    async def _sent(self, uid: str, patch: PatchPodStatus) -> bool:
+        """False: to be tried again, together with what came meanwhile."""
+        if patch.condition is None and patch.nominated_node_name is None:
+            return True
+        try:
+            async with self._requests[uid]:
+                await self._cluster.patch_pod_status(patch)
+        except NotFoundError:
+            self._unsent.pop(uid, None)
+        except (ApiError, OutcomeUnknownError):
+            newer = self._unsent.get(uid)
+            self._unsent[uid] = patch if newer is None else _merged(patch, newer)
+            return False
+        return True
+
+
+def _merged(older: PatchPodStatus, newer: PatchPodStatus) -> PatchPodStatus:
+    nominated = newer.nominated_node_name
+    return replace(
+        newer,
+        condition=newer.condition or older.condition,
+        nominated_node_name=older.nominated_node_name if nominated is None else nominated,
+    )
 
 
 @final
 class Reflector:
     """Keeps the engine's picture of one kind equal to the API's."""
 
-    def __init__(self, cluster: Cluster, kind: str, deliver: Callable[[WatchEvent], None]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        kind: str,
+        deliver: Callable[[Iterable[WatchEvent]], None],
+        failed: Callable[[str, Exception], None],
+    ) -> None:
+        """``failed``: told of what is nobody's fault outside; raises it, or it is tried again."""
         self._cluster = cluster
         self._kind = kind
         self._deliver = deliver
-        self._known: dict[tuple[str, str], Any] = {}
-        self.synced = asyncio.Event()
-        self.is_current = False
+        self._failed = failed
+        #: What the engine was told of; only the metadata, for the engine has the rest.
+        self._known: dict[tuple[str, str], ObjectMeta] = {}
+        self._version = ""
+        self._delay = RETRY_SECONDS_MIN
+        #: Whether the kind was listed once.
+        self.is_synced = False
 
     async def run(self) -> None:
         """List, watch, resume; for ever."""
-        delay = RETRY_SECONDS_MIN
-        version = ""
         while True:
             try:
-                if not version:
-                    version = await self._list()
-                    delay = RETRY_SECONDS_MIN
-                version = await self._watch(version)
+                if not self._version:
+                    await self._list()
+                await self._watch()
+                self._delay = RETRY_SECONDS_MIN
             except GoneError:
-                version = ""
+                self._version = ""
+            except WatchDroppedError:
+                self._delay = RETRY_SECONDS_MIN
             except (ApiError, OutcomeUnknownError):
-                version = ""
-                await self._cluster.sleep(delay)
-                delay = min(delay * 2, RETRY_SECONDS_MAX)
+                self._delay = min(self._delay * 2, RETRY_SECONDS_MAX)
+            except Exception as problem:  # noqa: BLE001 - one object nobody expected stops nothing
+                self._failed(self._kind, problem)
+                self._version = ""
+                self._delay = min(self._delay * 2, RETRY_SECONDS_MAX)
+            await self._cluster.sleep(self._delay)
 
-    async def _list(self) -> str:
-        self.is_current = False
+    async def _list(self) -> None:
         listing = await self._cluster.list(self._kind)
-        self._reconcile(listing.objects)
-        self.is_current = True
-        self.synced.set()
-        return listing.resource_version
+        self._deliver(self._changes(listing.objects))
+        self._version = listing.resource_version
+        self.is_synced = True
 
-    async def _watch(self, version: str) -> str:
-        """Follow changes until the watch ends. Returns the version to resume from."""
-        try:
-            async for event in self._cluster.watch(self._kind, version):
-                self._take(event)
-                version = event.resource_version
-        except WatchDroppedError:
-            self.is_current = False
-            await self._cluster.sleep(RETRY_SECONDS_MIN)
-        return version
+    async def _watch(self) -> None:
+        """Follow changes until the watch ends."""
+        async for event in self._cluster.watch(self._kind, self._version):
+            self._deliver(self._told(event))
+            self._version = event.resource_version
+            self._delay = RETRY_SECONDS_MIN
 
-    def _take(self, event: WatchEvent) -> None:
-        self.is_current = True
-        key = _key(event.object)
-        old = self._known.get(key)
-        if event.type is EventType.DELETED:
-            if self._known.pop(key, None) is not None:
-                self._deliver(event)
-            return
-        self._replaced(old, event.object)
-        self._known[key] = event.object
-        self._deliver(event)
+    def _told(self, event: WatchEvent) -> list[WatchEvent]:
+        """What a watch event means for somebody who knows what is known here."""
+        meta = event.object.metadata
+        if event.type is not EventType.DELETED:
+            return self._appeared(event.object, event.type)
+        known = self._known.pop(_key(meta), None)
+        return [] if known is None else [event]
 
-    def _replaced(self, old: Any, new: Any) -> None:
-        """Another object under the same name: the one before was deleted unseen."""
-        if old is not None and old.metadata.uid != new.metadata.uid:
-            self._deliver(WatchEvent(EventType.DELETED, self._kind, old))
-
-    def _reconcile(self, objects: Any) -> None:
-        """Tell what changed between what is known and a fresh listing."""
-        listed = {_key(found): found for found in objects}
-        for key in [key for key in self._known if key not in listed]:
-            old = self._known.pop(key)
-            self._deliver(WatchEvent(EventType.DELETED, self._kind, old))
+    def _changes(self, objects: Iterable[ApiObject]) -> list[WatchEvent]:
+        """What changed between what is known and a fresh listing."""
+        listed = {_key(found.metadata): found for found in objects}
+        gone = [key for key in self._known if key not in listed]
+        changes = [self._deletion(self._known.pop(key)) for key in gone]
         for key, found in listed.items():
-            old = self._known.get(key)
-            if old is not None and _version(old) == _version(found):
-                continue
-            self._replaced(old, found)
-            self._known[key] = found
-            kind = EventType.ADDED if old is None else EventType.MODIFIED
-            self._deliver(WatchEvent(kind, self._kind, found))
+            known = self._known.get(key)
+            if known is None or _version(known) != _version(found.metadata):
+                kind = EventType.ADDED if known is None else EventType.MODIFIED
+                changes += self._appeared(found, kind)
+        return changes
+
+    def _appeared(self, found: ApiObject, kind: EventType) -> list[WatchEvent]:
+        meta = found.metadata
+        known = self._known.get(_key(meta))
+        self._known[_key(meta)] = meta
+        event = WatchEvent(kind, self._kind, found, meta.resource_version or "")
+        if known is None or known.uid == meta.uid:
+            return [event]
+        # Another object under the same name: the one before was deleted unseen.
+        return [self._deletion(known), event]
+
+    def _deletion(self, meta: ObjectMeta) -> WatchEvent:
+        return WatchEvent(EventType.DELETED, self._kind, Unstructured(metadata=meta))
 
 
-def _key(found: Any) -> tuple[str, str]:
-    return (found.metadata.namespace or "", found.metadata.name)
+def _key(meta: ObjectMeta) -> tuple[str, str]:
+    return (meta.namespace or "", meta.name)
 
 
-def _version(found: Any) -> tuple[str | None, str | None]:
-    return (found.metadata.uid, found.metadata.resource_version)
+def _version(meta: ObjectMeta) -> tuple[str | None, str | None]:
+    return (meta.uid, meta.resource_version)

@@ -1,21 +1,70 @@
 """What the journal keeps of a scheduling cycle: counts, the best nodes' scores, the tie."""
 
+from collections import Counter
+from collections.abc import Callable
+from typing import final
+
 import numpy as np
 
 from bayplan.engine.cycle import Cycle
+from bayplan.engine.engine_state import EngineState
 from bayplan.engine.selection import in_draw_order
+from bayplan.framework.interface import Nomination
 from bayplan.framework.score_table import ScoreTable
+from bayplan.framework.status import Status
 from bayplan.journal import AttemptRecord, NodeScore, PluginScore, RejectionCount
 from bayplan.state.columns import Rows
 
 BEST_NODES_MAX = 5
 
+#: Called with a cycle at its end, while its snapshot is still lent.
+OnAttempt = Callable[[Cycle], None]
+
+
+@final
+class CycleEnd:
+    """Records a cycle and takes the cluster back: what follows may change it."""
+
+    def __init__(self, engine: EngineState, on_attempt: OnAttempt | None) -> None:
+        self._engine = engine
+        self._on_attempt = on_attempt
+
+    def __call__(
+        self,
+        cycle: Cycle,
+        result: str,
+        status: Status | None = None,
+        message: str = "",
+        nomination: Nomination | None = None,
+    ) -> None:
+        """``status``: the answer that the cycle ended with, where it is not success."""
+        if self._on_attempt is not None:
+            self._on_attempt(cycle)
+        engine = self._engine
+        if engine.journal.is_kept:
+            record = attempt_record(
+                cycle,
+                engine.clock.now(),
+                result,
+                message=message,
+                plugin="" if status is None else status.plugin,
+                nominated_node="" if nomination is None else nomination.node_name,
+            )
+            engine.journal.write(record)
+        engine.take_back()
+
 
 def attempt_record(
-    cycle: Cycle, at_seconds: float, result: str, message: str, nominated_node: str = ""
+    cycle: Cycle,
+    at_seconds: float,
+    result: str,
+    *,
+    message: str = "",
+    plugin: str = "",
+    nominated_node: str = "",
 ) -> AttemptRecord:
     """Taken while the cycle's snapshot is still lent."""
-    choice, status = cycle.choice, cycle.status
+    choice = cycle.choice
     return AttemptRecord(
         at_seconds=at_seconds,
         pod=cycle.pod.key,
@@ -32,15 +81,24 @@ def attempt_record(
         tied_count=choice.tied_count if choice is not None else 0,
         tied_index=choice.tied_index if choice is not None else 0,
         nominated_node=nominated_node,
-        plugin=status.plugin if status is not None else "",
+        plugin=plugin,
     )
 
 
 def _rejections(cycle: Cycle) -> tuple[RejectionCount, ...]:
+    """Who rejected how many nodes: Filter plugins, extenders, and PreFilters that narrowed them."""
     if cycle.outcome is None:
         return ()
-    counts = cycle.outcome.reason_counts_by_plugin()
-    return tuple(RejectionCount(*key, nodes=count) for key, count in counts.items())
+    counts = Counter(cycle.outcome.reason_counts_by_plugin())
+    for status in cycle.extender_statuses.values():
+        for reason in status.reasons or ("",):
+            counts[(status.plugin, str(status.code), reason)] += 1
+    absent_count = cycle.snapshot.node_count - len(cycle.outcome.nodes)
+    if cycle.node_names is not None and absent_count:
+        absent, names = cycle.absent_status, ", ".join(sorted(cycle.narrowing))
+        for reason in absent.reasons:
+            counts[(names, str(absent.code), reason)] += absent_count
+    return tuple(RejectionCount(*key, nodes=count) for key, count in sorted(counts.items()))
 
 
 def best_scores(table: ScoreTable, count_max: int = BEST_NODES_MAX) -> tuple[NodeScore, ...]:
@@ -52,11 +110,10 @@ def _best_positions(table: ScoreTable, count_max: int) -> Rows:
     totals = table.totals
     count = min(count_max, len(totals))
     limit = np.partition(totals, len(totals) - count)[len(totals) - count]
-    above = np.flatnonzero(totals > limit)
-    ordered = in_draw_order(table.nodes, above) if len(above) else above
-    ordered = ordered[np.argsort(-totals[ordered], kind="stable")]
+    above = in_draw_order(table.nodes, np.flatnonzero(totals > limit))
+    above = above[np.argsort(-totals[above], kind="stable")]
     level = in_draw_order(table.nodes, np.flatnonzero(totals == limit))
-    return np.concatenate((ordered, level))[:count]
+    return np.concatenate((above, level))[:count]
 
 
 def node_score(table: ScoreTable, position: int) -> NodeScore:

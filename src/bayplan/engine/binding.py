@@ -4,15 +4,19 @@ The engine hands it out inside a BindPod effect and takes back how it ended. It 
 the engine: whatever follows from its outcome is decided when the outcome comes back as an event.
 """
 
+from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import final
+from typing import TypeVar, final
 
+from bayplan.framework.answers import as_error, checked, code_in, failure_of
+from bayplan.framework.calls import Bind
 from bayplan.framework.interface import CycleState
-from bayplan.framework.profile import ProfilePlugins
-from bayplan.framework.runtime import failure_of
-from bayplan.framework.status import Code, Status, is_rejected, is_success
+from bayplan.framework.runtime import Framework
+from bayplan.framework.status import Code, Status, is_rejected, is_skip, is_success
 from bayplan.ports import BindPort
 from bayplan.state.pods import PodInfo
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,62 +34,69 @@ class BindingCycle:
     """Callable with a port; does not raise."""
 
     def __init__(
-        self, plugins: ProfilePlugins, state: CycleState, pod: PodInfo, node_name: str
+        self, framework: Framework, state: CycleState, pod: PodInfo, node_name: str
     ) -> None:
-        self._plugins = plugins
+        self._framework = framework
+        self._calls = framework.calls(state)
         self._state = state
         self._pod = pod
         self._node_name = node_name
 
     async def __call__(self, port: BindPort) -> BindingOutcome:
-        status = await self._pre_bind(port)
-        if status is None:
-            status = await self._bind(port)
-        if status is not None:
-            return BindingOutcome(self._pod.uid, status)
-        return BindingOutcome(self._pod.uid, None, tuple(await self._post_bind(port)))
+        uid = self._pod.uid
+        status = await self._timed("PreBind", self._pre_bind(port))
+        if is_success(status):
+            status = await self._timed("Bind", self._bind(port))
+        if not is_success(status):
+            return BindingOutcome(uid, status)
+        return BindingOutcome(uid, None, await self._timed("PostBind", self._post_bind(port)))
+
+    async def _timed(self, point: str, run: Awaitable[T]) -> T:
+        watch = self._framework.stopwatches[point]
+        start = watch.now()
+        answer = await run
+        watch.took[code_in(answer)](watch.now() - start)
+        return answer
 
     async def _pre_bind(self, port: BindPort) -> Status | None:
-        for plugin in self._plugins.pre_bind:
-            if plugin.instance_name in self._state.skip_pre_bind_plugins:
-                continue
-            try:
-                status = await plugin.pre_bind(self._state, self._pod, self._node_name, port)
-            except Exception as problem:  # noqa: BLE001 - a plugin's failure is its pod's
-                return failure_of(plugin, "PreBind", problem)
-            if not is_success(status):
-                assert status is not None
-                return _named(status, "PreBind", plugin.instance_name)
+        """The first answer that is no success; those whose preflight skipped are left out."""
+        for name, ask in self._calls.pre_bind:
+            if name not in self._state.skip_pre_bind_plugins:
+                status = await self._asked(name, ask, "PreBind", port)
+                if status is not None and not is_success(status):
+                    return _named(status, "PreBind", name)
         return None
 
     async def _bind(self, port: BindPort) -> Status | None:
-        for plugin in self._plugins.bind:
-            try:
-                status = await plugin.bind(self._state, self._pod, self._node_name, port)
-            except Exception as problem:  # noqa: BLE001
-                return failure_of(plugin, "Bind", problem)
-            if status is not None and status.code is Code.SKIP:
-                continue
-            if is_success(status):
+        """The answer of the first that does not hand the pod on."""
+        for name, ask in self._calls.bind:
+            status = await self._asked(name, ask, "Bind", port)
+            if status is None or is_success(status):
                 return None
-            assert status is not None
-            return _named(status, "Bind", plugin.instance_name)
+            if not is_skip(status):
+                return _named(status, "Bind", name)
         reason = f"no bind plugin took pod {self._pod.key}: all of them skipped it"
         return Status(Code.ERROR, (reason,))
 
-    async def _post_bind(self, port: BindPort) -> list[Status]:
+    async def _post_bind(self, port: BindPort) -> tuple[Status, ...]:
+        """All of them, whatever failed. Returns the failures."""
         remarks: list[Status] = []
-        for plugin in self._plugins.post_bind:
+        for name, ask in self._calls.post_bind:
             try:
-                await plugin.post_bind(self._state, self._pod, self._node_name, port)
+                await ask(self._state, self._pod, self._node_name, port)
             except Exception as problem:  # noqa: BLE001
-                remarks.append(failure_of(plugin, "PostBind", problem))
-        return remarks
+                remarks.append(failure_of(name, "PostBind", problem))
+        return tuple(remarks)
+
+    async def _asked(self, name: str, ask: Bind, point: str, port: BindPort) -> Status | None:
+        try:
+            return checked(await ask(self._state, self._pod, self._node_name, port))
+        except Exception as problem:  # noqa: BLE001 - a plugin's failure is its pod's
+            return failure_of(name, point, problem)
 
 
 def _named(status: Status, point: str, name: str) -> Status:
     """A rejection keeps its reasons; anything else is an Error that names the plugin."""
     if is_rejected(status):
         return status.with_plugin(name)
-    message = status.message or f"answered {status.code}, which it may not"
-    return Status(Code.ERROR, (f'running {point} plugin "{name}": {message}',), name)
+    return status if status.plugin else as_error(status, point, name)

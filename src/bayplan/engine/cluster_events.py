@@ -4,12 +4,12 @@ Upstream: eventhandlers.go. The cache is changed before the queue is told, so th
 sees what woke it. Terminal pods count as gone, as upstream's informer leaves them out.
 """
 
-from collections.abc import Callable
 from typing import Any, final
 
 from bayplan.api.objects import NODE, POD, Node, Pod, is_terminal
 from bayplan.api.quantity import QuantityError
 from bayplan.engine.engine_state import EngineState
+from bayplan.engine.placements import Placements
 from bayplan.framework.events import (
     EVENT_ASSIGNED_POD_ADD,
     EVENT_ASSIGNED_POD_DELETE,
@@ -29,11 +29,11 @@ _NODE_DELETE = ClusterEvent(EventResource.NODE, ActionType.DELETE)
 
 @final
 class ClusterEvents:
-    """Applies what the API tells. ``pod_gone``: called for a pod that leaves while at Permit."""
+    """Applies what the API tells."""
 
-    def __init__(self, engine: EngineState, pod_gone: Callable[[PodInfo], None]) -> None:
+    def __init__(self, engine: EngineState, placements: Placements) -> None:
         self._engine = engine
-        self._pod_gone = pod_gone
+        self._placements = placements
 
     def apply(self, event: WatchEvent) -> None:
         if event.kind == POD:
@@ -56,11 +56,13 @@ class ClusterEvents:
         try:
             if old is None:
                 cache.add_node(node)
-                queue.move_all(_NODE_ADD, None, node)
-                return
-            cache.update_node(node)
+            else:
+                cache.update_node(node)
         except QuantityError as problem:
             self._engine.note(f"node {node.metadata.name}", f"ignored: {problem}")
+            return
+        if old is None:
+            queue.move_all(_NODE_ADD, None, node)
             return
         for event in node_events(old, node):
             queue.move_all(event, old, node)
@@ -68,25 +70,36 @@ class ClusterEvents:
     # ---- pods -----------------------------------------------------------------------------
 
     def _pod(self, kind: EventType, pod: Pod) -> None:
-        uid = pod.metadata.uid or ""
-        old = self._engine.known.get(uid)
+        engine, uid = self._engine, pod.metadata.uid or ""
+        old = engine.known.get(uid)
         if kind is EventType.DELETED or is_terminal(pod):
             if old is not None:
-                del self._engine.known[uid]
+                del engine.known[uid]
                 self._removed(old)
+                engine.announced.pop(uid, None)
             return
-        try:
-            assert uid, "it has no uid"
-            new = pod_info(pod)
-        except (QuantityError, AssertionError) as problem:
-            name = f"pod {pod.metadata.namespace}/{pod.metadata.name}"
-            self._engine.note(name, f"ignored: {problem}")
+        new = self._compiled(pod)
+        if new is None:
             return
-        self._engine.known[uid] = new
+        engine.known[uid] = new
+        if engine.announced.get(uid) == new.nominated_node_name or new.node_name:
+            engine.announced.pop(uid, None)
         if old is None:
             self._added(new)
-        elif old.metadata.resource_version != new.metadata.resource_version or old is new:
+        elif _is_newer(old, new):
             self._updated(old, new)
+
+    def _compiled(self, pod: Pod) -> PodInfo | None:
+        """None for a pod that makes no sense; why is noted."""
+        problem: object = "it has no uid"
+        if pod.metadata.uid:
+            try:
+                return pod_info(pod)
+            except QuantityError as error:
+                problem = error
+        name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        self._engine.note(name, f"ignored: {problem}")
+        return None
 
     def _is_ours(self, pod: PodInfo) -> bool:
         return pod.scheduler_name in self._engine.frameworks
@@ -105,14 +118,16 @@ class ClusterEvents:
         engine.queue.move_all(EVENT_ASSIGNED_POD_ADD, None, pod)
 
     def _updated(self, old: PodInfo, new: PodInfo) -> None:
-        if new.node_name and not old.node_name:
-            if self._is_ours(old):
-                self._engine.queue.delete(old)
-            self._assigned(new)
-        elif new.node_name:
-            self._engine.cache.update_pod(new)
+        engine = self._engine
+        if old.node_name:
+            engine.cache.update_pod(new)
             for event in pod_events(old, new):
-                self._engine.queue.move_all(event, old, new)
+                engine.queue.move_all(event, old, new)
+        elif new.node_name:
+            if self._is_ours(old):
+                engine.queue.delete(old)
+            self._assigned(new)
+            self._placements.give_up(new, "the pod was bound by another")
         elif self._is_ours(new):
             self._updated_pending(old, new)
 
@@ -121,11 +136,11 @@ class ClusterEvents:
         if engine.cache.is_assumed(new.uid):
             # Its cycle is over and its binding under way; only its end still matters.
             if new.is_terminating and not old.is_terminating:
-                engine.queue.move_all(EVENT_ASSIGNED_POD_DELETE, old, None)
+                self._assumed_goes(new)
             return
-        own = [e for e in pod_events(old, new) if e.resource == EventResource.TARGET_POD]
-        engine.queue.update(old, new, own)
-        if old.nominated_node_name and old.nominated_node_name != new.nominated_node_name:
+        events = pod_events(old, new)
+        engine.queue.update(old, new, [e for e in events if e.resource == EventResource.TARGET_POD])
+        if EVENT_ASSIGNED_POD_DELETE in events:
             self._room_freed_by(old)
 
     def _removed(self, pod: PodInfo) -> None:
@@ -135,12 +150,24 @@ class ClusterEvents:
             engine.queue.move_all(EVENT_ASSIGNED_POD_DELETE, pod, None)
         elif self._is_ours(pod):
             engine.queue.delete(pod)
-            self._pod_gone(pod)
             if engine.cache.is_assumed(pod.uid):
-                engine.queue.move_all(EVENT_ASSIGNED_POD_DELETE, pod, None)
+                self._assumed_goes(pod)
             elif pod.nominated_node_name:
                 self._room_freed_by(pod)
         engine.nominator.delete_nominated_pod_if_exists(pod)
+
+    def _assumed_goes(self, pod: PodInfo) -> None:
+        """A pod leaves between its cycle and the end of its binding: its room is free at once.
+
+        At Permit the wait ends, which tells the queue. Later its binding goes on and will fail.
+        """
+        engine = self._engine
+        if self._placements.give_up(pod, "the pod is being deleted"):
+            return
+        assumed = engine.cache.pod(pod.uid)
+        if assumed is not None:
+            engine.cache.forget(assumed)
+            engine.queue.move_all(EVENT_ASSIGNED_POD_DELETE, assumed, None)
 
     def _room_freed_by(self, pod: PodInfo) -> None:
         """A nomination is given up: pods of no higher priority may use the room."""
@@ -163,3 +190,9 @@ class ClusterEvents:
         old = store.put(found)
         action = ActionType.ADD if old is None else UPDATE
         self._engine.queue.move_all(ClusterEvent(resource, action), old, found)
+
+
+def _is_newer(old: PodInfo, new: PodInfo) -> bool:
+    """Not the same version once more. Objects without a version are always news."""
+    version = new.metadata.resource_version
+    return version is None or version != old.metadata.resource_version

@@ -1,22 +1,22 @@
 """One pod's scheduling cycle: an explicit record, walked through named steps.
 
 The record holds everything the steps found, so that a cycle can stop after a step with an effect
-(an extender must be asked), be parked, and be taken up again with the answer. When nodes changed
-while it was parked, PreFilter and Filter run anew before the answer is applied: a node nobody asked
-about stays out, and one that filled up meanwhile is not chosen. Without such a step the cycle runs
-straight through. Upstream: schedule_one.go, algorithm.go (v1.37).
+(an extender must be asked), be parked, and be taken up again with the answer. Then PreFilter and
+Filter run anew before the answer is applied: a node nobody asked about stays out, and one that
+filled up meanwhile is not chosen. Without such a step the cycle runs straight through. Upstream:
+schedule_one.go, algorithm.go (v1.37).
 
     1 pre_filter   2 nominated node   3 filter   4 extenders' filter
-    5 pre_score and score   6 select   — then assume, reserve, permit (scheduler.py)
+    5 pre_score and score   6 select   — then assume, reserve, permit (placements.py)
 """
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 
+from bayplan.engine.extending import Answered, Extender, ExtenderAnswer, Question, applied
 from bayplan.engine.selection import Choice, choose, sampled
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.interface import CycleState, PodNominator, QueuedPodInfo
@@ -30,42 +30,16 @@ from bayplan.framework.status import (
     FitError,
     NodeToStatus,
     Status,
-    is_rejected,
     is_success,
     unresolvable,
     unschedulable,
 )
+from bayplan.state.columns import NodeMask
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
 
-
-class Extender(Protocol):
-    """A filter outside the process, as the engine knows it: whether to ask, not how."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def ignorable(self) -> bool: ...
-    def is_interested(self, pod: PodInfo) -> bool: ...
-
-
-@dataclass(frozen=True, slots=True)
-class ExtenderAnswer:
-    """What came back: the nodes left, and why others are not. ``error``: nothing came back."""
-
-    node_names: frozenset[str] = frozenset()
-    failed: dict[str, str] = field(default_factory=dict[str, str])
-    failed_and_unresolvable: dict[str, str] = field(default_factory=dict[str, str])
-    error: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """The effect a cycle stops with: what to ask whom about which nodes."""
-
-    extender: Extender
-    node_names: tuple[str, ...]
+_NOT_LOOKED_AT = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
 
 @dataclass(slots=True)
@@ -75,10 +49,9 @@ class Cycle:
     queued: QueuedPodInfo
     framework: Framework
     snapshot: Snapshot
+    started_seconds: float = 0.0
     state: CycleState = field(default_factory=CycleState)
     step: int = 0
-    #: The cluster's generation that the answers below are true for.
-    generation: int = 0
     #: Nodes worth asking, and their names where PreFilter narrowed them.
     candidates: NodeView | None = None
     node_names: frozenset[str] | None = None
@@ -88,11 +61,9 @@ class Cycle:
     choice: Choice | None = None
     #: How a cycle without a node ended: a rejection of the pod as a whole, or an Error.
     status: Status | None = None
-    #: Extenders still to be asked in this cycle, and what those before answered.
-    waiting_extenders: list[Extender] = field(default_factory=list[Extender])
-    answers: list[tuple[Extender, ExtenderAnswer]] = field(
-        default_factory=list[tuple[Extender, ExtenderAnswer]]
-    )
+    #: What an extender is being asked, what those before answered, and whom they turned away.
+    question: Question | None = None
+    answers: list[Answered] = field(default_factory=list[Answered])
     extender_statuses: dict[str, Status] = field(default_factory=dict[str, Status])
 
     @property
@@ -107,45 +78,45 @@ class Cycle:
     def feasible_count(self) -> int:
         return int(np.count_nonzero(self.outcome.feasible)) if self.outcome is not None else 0
 
-    def diagnosis(self) -> Diagnosis:
+    @property
+    def absent_status(self) -> Status:
+        """Of the nodes that no Filter was asked about."""
+        if self.outcome is None and self.status is not None:
+            return self.status
+        if self.node_names is None:
+            return _NOT_LOOKED_AT
+        listed = " ".join(sorted(self.narrowing))
+        return unresolvable(f"node(s) didn't satisfy plugin(s) [{listed}]")
+
+    def fit_error(self) -> FitError:
         """Why no node was found."""
         diagnosis = Diagnosis(unschedulable_plugins=set(self.narrowing))
         if self.outcome is None:
             assert self.status is not None
-            diagnosis.node_to_status = NodeToStatus(absent=self.status)
             diagnosis.pre_filter_msg = self.status.message
             diagnosis.add_plugin_status(self.status)
-            return diagnosis
-        diagnosis.unschedulable_plugins |= self.outcome.plugins()
-        diagnosis.pending_plugins |= self.outcome.pending_plugins()
+        else:
+            diagnosis.unschedulable_plugins |= self.outcome.plugins()
+            diagnosis.pending_plugins |= self.outcome.pending_plugins()
+            diagnosis.counted = self._reason_counts(self.outcome)
         if self.extender_statuses:
             diagnosis.unschedulable_plugins.add(EXTENDER_NAME)
-        diagnosis.counted = self._reason_counts(self.outcome)
-        return diagnosis
+        return FitError(self.pod.key, self.snapshot.node_count, diagnosis)
 
     def node_to_status(self) -> NodeToStatus:
         """Every node's status by name: for PostFilter, and whoever looks closely."""
         if self.outcome is None:
-            return NodeToStatus(absent=self.status)
-        statuses = self.outcome.node_to_status(self._absent_status())
+            return NodeToStatus(absent=self.absent_status)
+        statuses = self.outcome.node_to_status(self.absent_status)
         for name, status in self.extender_statuses.items():
             statuses.set(name, status)
         return statuses
 
-    def fit_error(self) -> FitError:
-        return FitError(self.pod.key, self.snapshot.node_count, self.diagnosis())
-
-    def _absent_status(self) -> Status:
-        if self.node_names is None:
-            return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
-        listed = " ".join(sorted(self.narrowing))
-        return unresolvable(f"node(s) didn't satisfy plugin(s) [{listed}]")
-
     def _reason_counts(self, outcome: FilterOutcome) -> Counter[str]:
         counts = outcome.reason_counts()
         absent_count = self.snapshot.node_count - len(outcome.nodes)
-        for reason in self._absent_status().reasons:
-            if absent_count:
+        if absent_count:
+            for reason in self.absent_status.reasons:
                 counts[reason] += absent_count
         for status in self.extender_statuses.values():
             counts.update(status.reasons)
@@ -158,7 +129,8 @@ class CycleRunner:
     def __init__(self, nominator: PodNominator, seed: int, extenders: Sequence[Extender]) -> None:
         self._nominator = nominator
         self._seed = seed
-        self._extenders = tuple(extenders)
+        # One whose failure ends the attempt is asked before those that may be passed over.
+        self._extenders = sorted(extenders, key=lambda extender: extender.ignorable)
         #: Where the next sampled search starts in the order of the draw, per profile.
         self._next_start: dict[str, int] = {}
         self._steps: tuple[Callable[[Cycle], Question | None], ...] = (
@@ -172,32 +144,23 @@ class CycleRunner:
 
     def run(self, cycle: Cycle) -> Question | None:
         """Go on until the cycle is done (None) or something outside must be asked."""
-        while not cycle.is_done:
-            question = self._steps[cycle.step](cycle)
-            if question is not None:
-                return question
+        while cycle.choice is None and cycle.status is None:
+            cycle.question = self._steps[cycle.step](cycle)
+            if cycle.question is not None:
+                return cycle.question
             cycle.step += 1
         return None
 
     def resume(self, cycle: Cycle, snapshot: Snapshot, answer: ExtenderAnswer) -> Question | None:
         """Take a parked cycle up again with the answer to its question."""
-        extender = cycle.waiting_extenders.pop(0)
-        cycle.answers.append((extender, answer))
-        changed = snapshot.generation != cycle.generation
-        cycle.snapshot = snapshot
-        if changed:
-            self._refilter(cycle)
-        else:
-            assert cycle.outcome is not None
-            cycle.candidates = _candidates(cycle)
-            cycle.outcome.nodes = cycle.candidates
-            self._apply(cycle, extender, answer)
+        assert cycle.question is not None, f"{cycle.pod!r} waits for no answer"
+        cycle.answers.append(Answered(cycle.question, answer))
+        self._refilter(cycle, snapshot)
         return self.run(cycle)
 
     # ---- steps ----------------------------------------------------------------------------
 
     def _pre_filter(self, cycle: Cycle) -> None:
-        cycle.generation = cycle.snapshot.generation
         nodes = cycle.snapshot.nodes
         if not len(nodes):
             cycle.status = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (NO_NODES_AVAILABLE,))
@@ -208,12 +171,15 @@ class CycleRunner:
             cycle.status = status
             return
         cycle.node_names = result.node_names
-        cycle.candidates = _candidates(cycle)
+        cycle.candidates = _candidates(nodes, result.node_names)
 
     def _nominated_node(self, cycle: Cycle) -> None:
-        """A pod nominated to a node that still takes it goes there without looking further."""
+        """A pod nominated to a node that still takes it goes there without looking further.
+
+        With an extender to ask, all nodes are looked at: the cycle would be parked twice.
+        """
         name = cycle.pod.nominated_node_name
-        if not name:
+        if not name or self._interested(cycle):
             return
         assert cycle.candidates is not None
         position = cycle.candidates.position(name)
@@ -221,33 +187,31 @@ class CycleRunner:
             return
         framework = cycle.framework
         status = framework.filter_with_nominated(cycle.state, cycle.pod, cycle.snapshot, name)
-        if not is_success(status) or self._interested(cycle):
-            return
-        only = cycle.candidates.take([position])
-        cycle.outcome = FilterOutcome(only, np.ones(1, np.bool_))
-        cycle.choice = Choice(name, evaluated_count=1)
+        # An Error here is not the end: the node is asked again among all others.
+        if is_success(status):
+            only = cycle.candidates.take([position])
+            cycle.outcome = FilterOutcome(only, np.ones(1, np.bool_))
+            cycle.choice = Choice(name)
 
     def _filter(self, cycle: Cycle) -> None:
         nodes = cycle.candidates
         assert nodes is not None
+        if not len(nodes):
+            # Those that PreFilter named do not exist; plugins need not cope with no nodes.
+            cycle.outcome = FilterOutcome(nodes, np.zeros(0, np.bool_))
+            return
         feasible, nominated = self._without_nominated(cycle, nodes)
         outcome = cycle.framework.run_filter(cycle.state, cycle.pod, nodes, feasible)
         cycle.outcome = outcome
         for name, position in nominated:
-            run = cycle.framework.filter_with_nominated
-            status = run(cycle.state, cycle.pod, cycle.snapshot, name)
-            if is_rejected(status):
-                assert status is not None
-                outcome.reject(position, status)
-            elif is_success(status):
-                outcome.feasible[position] = True
-            else:
-                outcome.error = status
+            if outcome.error is None:
+                run = cycle.framework.filter_with_nominated
+                status = run(cycle.state, cycle.pod, cycle.snapshot, name)
+                outcome.settle(position, status)
         if outcome.error is not None:
             cycle.status = outcome.error
-            return
-        self._sample(cycle, outcome)
-        cycle.waiting_extenders = self._interested(cycle)
+        elif not cycle.answers:
+            self._sample(cycle, outcome)
 
     def _ask_extenders(self, cycle: Cycle) -> Question | None:
         outcome = cycle.outcome
@@ -255,22 +219,20 @@ class CycleRunner:
         if not outcome.feasible.any():
             cycle.status = unschedulable()
             return None
-        if not cycle.waiting_extenders:
+        unasked = self._interested(cycle)[len(cycle.answers) :]
+        if not unasked:
             return None
-        names = outcome.nodes.take(outcome.feasible).names()
-        return Question(cycle.waiting_extenders[0], tuple(names))
+        return Question(unasked[0], tuple(outcome.nodes.take(outcome.feasible).names()))
 
     def _score(self, cycle: Cycle) -> None:
         outcome, framework = cycle.outcome, cycle.framework
         assert outcome is not None
-        feasible_count = int(np.count_nonzero(outcome.feasible))
-        evaluated_count = len(outcome.nodes)
+        nodes, feasible_count = outcome.nodes, int(np.count_nonzero(outcome.feasible))
         if feasible_count == 1:
-            only = int(np.argmax(outcome.feasible))
-            cycle.choice = Choice(outcome.nodes.name(only), evaluated_count=evaluated_count)
+            cycle.choice = Choice(nodes.name(int(np.argmax(outcome.feasible))))
             return
-        every = feasible_count == len(outcome.nodes)
-        nodes = outcome.nodes if every else outcome.nodes.take(outcome.feasible)
+        if feasible_count < len(nodes):
+            nodes = nodes.take(outcome.feasible)
         status = framework.run_pre_score(cycle.state, cycle.pod, nodes)
         if not is_success(status):
             cycle.status = status
@@ -282,18 +244,15 @@ class CycleRunner:
             cycle.table = scored
 
     def _select(self, cycle: Cycle) -> None:
-        assert cycle.table is not None and cycle.outcome is not None
-        evaluated_count = len(cycle.outcome.nodes)
+        assert cycle.table is not None
         queued = cycle.queued
-        cycle.choice = choose(
-            cycle.table, self._seed, queued.pod.uid, queued.attempts, evaluated_count
-        )
+        cycle.choice = choose(cycle.table, self._seed, queued.pod.uid, queued.attempts)
 
     # ---- inside ---------------------------------------------------------------------------
 
     def _without_nominated(
         self, cycle: Cycle, nodes: NodeView
-    ) -> tuple[np.ndarray, list[tuple[str, int]]]:
+    ) -> tuple[NodeMask, list[tuple[str, int]]]:
         """The mask to ask about, and the nodes to be asked one by one because of nominations."""
         feasible = np.ones(len(nodes), np.bool_)
         nominated: list[tuple[str, int]] = []
@@ -317,51 +276,25 @@ class CycleRunner:
         profile = cycle.framework.profile_name
         start = self._next_start.get(profile, 0)
         outcome.feasible, looked_at = sampled(outcome, percentage, start)
-        total = max(cycle.snapshot.node_count, 1)
-        self._next_start[profile] = (start + looked_at) % total
+        self._next_start[profile] = (start + looked_at) % cycle.snapshot.node_count
 
-    def _refilter(self, cycle: Cycle) -> None:
-        """Nodes changed while it was parked: ask the plugins anew, then apply all answers."""
-        cycle.state = CycleState()
+    def _refilter(self, cycle: Cycle, snapshot: Snapshot) -> None:
+        """Ask the plugins anew, then apply all answers to what is left of the nodes asked about.
+
+        Anything may have changed meanwhile: nodes, nominations, objects that plugins look up.
+        """
+        state = CycleState()
+        state.record_plugin_metrics = cycle.state.record_plugin_metrics
+        cycle.snapshot, cycle.state = snapshot, state
+        cycle.outcome = cycle.node_names = None
         cycle.extender_statuses.clear()
-        asked = cycle.waiting_extenders
-        for step in (self._pre_filter, self._filter):
-            if not cycle.is_done:
-                step(cycle)
-        cycle.waiting_extenders = asked
-        for extender, answer in cycle.answers:
-            if not cycle.is_done:
-                self._apply(cycle, extender, answer)
-
-    def _apply(self, cycle: Cycle, extender: Extender, answer: ExtenderAnswer) -> None:
-        """Take out what an extender's answer leaves out."""
-        outcome = cycle.outcome
-        assert outcome is not None
-        if answer.error:
-            if not extender.ignorable:
-                reason = f"extender {extender.name}: {answer.error}"
-                cycle.status = Status(Code.ERROR, (reason,))
-            return
-        kept = outcome.feasible.copy()
-        for position in np.flatnonzero(outcome.feasible).tolist():
-            name = outcome.nodes.name(position)
-            if name in answer.node_names:
-                continue
-            kept[position] = False
-            cycle.extender_statuses[name] = _extender_status(name, answer)
-        outcome.feasible = kept
+        self._pre_filter(cycle)
+        if cycle.status is None:
+            self._filter(cycle)
+        for answered in cycle.answers:
+            if cycle.status is None and cycle.outcome is not None:
+                cycle.status = applied(answered, cycle.outcome, cycle.extender_statuses)
 
 
-def _candidates(cycle: Cycle) -> NodeView:
-    nodes = cycle.snapshot.nodes
-    if cycle.node_names is None:
-        return nodes
-    return nodes.take(nodes.positions(sorted(cycle.node_names)))
-
-
-def _extender_status(name: str, answer: ExtenderAnswer) -> Status:
-    if name in answer.failed_and_unresolvable:
-        reason = answer.failed_and_unresolvable[name]
-        return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,), EXTENDER_NAME)
-    reasons = (answer.failed[name],) if name in answer.failed else ()
-    return Status(Code.UNSCHEDULABLE, reasons, EXTENDER_NAME)
+def _candidates(nodes: NodeView, names: frozenset[str] | None) -> NodeView:
+    return nodes if names is None else nodes.take(nodes.positions(list(names)))

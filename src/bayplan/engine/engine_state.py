@@ -4,23 +4,31 @@ One object, made once, handed to the parts that change it. It decides nothing.
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from traceback import format_exception
 
+from bayplan.api.objects import PodCondition
 from bayplan.clock import Clock
+from bayplan.engine.turns import Turns
 from bayplan.engine.waiting import WaitingPods
 from bayplan.framework.runtime import Framework
 from bayplan.journal import Journal, NoteRecord
 from bayplan.metrics import SchedulerMetrics
-from bayplan.ports import Effect, EmitEvent
+from bayplan.ports import Effect, EmitEvent, PatchPodStatus
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.state.cache import Cache
 from bayplan.state.object_store import ObjectStore
 from bayplan.state.pods import PodInfo
+from bayplan.state.snapshot import Snapshot
 
-#: Longer notes of events are cut, as upstream cuts them.
-NOTE_LENGTH_MAX = 1024
+#: Longer notes of events are cut, as upstream cuts them; bytes, for that is what the API counts.
+NOTE_BYTES_MAX = 1024
+_CUT = " ..."
+
+
+def _nobody_to_wake() -> None: ...
 
 
 @dataclass(slots=True)
@@ -30,28 +38,90 @@ class EngineState:
     clock: Clock
     seed: int
     journal: Journal
-    metrics: SchedulerMetrics
-    cache: Cache
-    objects: ObjectStore
-    nominator: Nominator
-    waiting: WaitingPods
-    queue: SchedulingQueue
-    frameworks: Mapping[str, Framework]
+    #: A bug of ours ends the run (simulation), not just what failed by it (live).
+    raise_bugs: bool = False
+    metrics: SchedulerMetrics = field(default_factory=SchedulerMetrics)
+    cache: Cache = field(default_factory=Cache)
+    objects: ObjectStore = field(default_factory=ObjectStore)
+    waiting: WaitingPods = field(default_factory=WaitingPods)
     #: The newest version of each pod the API has told of, by uid.
     known: dict[str, PodInfo] = field(default_factory=dict[str, PodInfo])
+    #: uid → the nomination last asked to be written, until the API tells it back.
+    announced: dict[str, str] = field(default_factory=dict[str, str])
     effects: deque[Effect] = field(default_factory=deque[Effect])
+    #: By profile; filled when the plugins stand.
+    frameworks: dict[str, Framework] = field(default_factory=dict[str, Framework])
+    #: The cluster on loan to the cycle under way.
+    lent: Snapshot | None = None
+    #: Called when something is to be done that no call of the shell asked for.
+    wake: Callable[[], None] = _nobody_to_wake
+    turns: Turns = field(init=False)
+    nominator: Nominator = field(init=False)
+    #: Made when the plugins stand.
+    queue: SchedulingQueue = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.turns = Turns(self.bug)
+        self.nominator = Nominator(self.known.get)
+
+    # ---- the loan -------------------------------------------------------------------------
+
+    def lend(self) -> Snapshot:
+        """Lend the cluster to a cycle."""
+        self.lent = self.cache.lend()
+        return self.lent
+
+    def take_back(self) -> None:
+        """From here on the cluster may change, and nobody reads the snapshot; may be repeated."""
+        if self.lent is not None:
+            self.lent.end()
+            self.lent = None
+
+    # ---- telling --------------------------------------------------------------------------
 
     def note(self, subject: str, text: str) -> None:
         """Keep something for the journal."""
-        self.journal.write(NoteRecord(at_seconds=self.clock.now(), subject=subject, text=text))
+        if self.journal.is_kept:
+            self.journal.write(NoteRecord(at_seconds=self.clock.now(), subject=subject, text=text))
+
+    def plugin_failed(self, subject: str, plugin: str, text: str) -> None:
+        """A plugin raised or answered what it may not, and nothing else follows from it."""
+        self.metrics.plugin_failures.labels(plugin).inc()
+        self.note(subject, text)
+
+    def bug(self, subject: str, problem: Exception) -> None:
+        """Something of ours failed. Raises it again where that ends the run."""
+        if self.raise_bugs:
+            raise problem
+        self.metrics.bugs.inc()
+        self.note(subject, "bug in the scheduler: " + "".join(format_exception(problem)))
+
+    def patch_status(
+        self, pod: PodInfo, condition: PodCondition | None, nominated_node_name: str | None
+    ) -> None:
+        """Write a condition, a nomination ("" clears it), or both; nothing if nothing changes."""
+        told = self.announced.get(pod.uid, pod.nominated_node_name)
+        if nominated_node_name == told:
+            nominated_node_name = None
+        if nominated_node_name is not None:
+            self.announced[pod.uid] = nominated_node_name
+        elif condition is None:
+            return
+        patch = PatchPodStatus(pod.namespace, pod.name, pod.uid, condition, nominated_node_name)
+        self.effects.append(patch)
 
     def emit(
         self, profile_name: str, pod: PodInfo, kind: str, reason: str, action: str, note: str
     ) -> None:
         """An event about a pod."""
-        if len(note) > NOTE_LENGTH_MAX:
-            ending = " ..."
-            note = note[: NOTE_LENGTH_MAX - len(ending)] + ending
+        note = cut(note, NOTE_BYTES_MAX)
         self.effects.append(
             EmitEvent(pod.namespace, pod.name, pod.uid, kind, reason, action, note, profile_name)
         )
+
+
+def cut(text: str, bytes_max: int) -> str:
+    """The text, ending in dots where it is too long."""
+    if len(text) * 4 <= bytes_max or len(encoded := text.encode()) <= bytes_max:
+        return text
+    return encoded[: bytes_max - len(_CUT)].decode(errors="ignore") + _CUT

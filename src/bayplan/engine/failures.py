@@ -2,19 +2,33 @@
 
 Requeue first, then tell: the queue gets the pod back with the plugins to blame, the nominator what
 PostFilter decided, the API an event and the condition PodScheduled=False with the whole sentence.
-Upstream: schedule_one.go, handleSchedulingFailure.
+A pod that is bound after all is told nothing: it does run, whatever this attempt came to (upstream
+marks it as unscheduled). Upstream: schedule_one.go, handleSchedulingFailure.
 """
 
+from dataclasses import dataclass
 from typing import Final, final
 
 from bayplan.api.objects import PodCondition
 from bayplan.engine.engine_state import EngineState
 from bayplan.framework.interface import NominatingMode, Nomination, QueuedPodInfo
-from bayplan.framework.status import Diagnosis, Status, is_rejected
-from bayplan.ports import PatchPodStatus
+from bayplan.framework.status import Code, Diagnosis, Status, is_rejected
 from bayplan.state.pods import PodInfo
 
 CLEAR_NOMINATION: Final = Nomination(NominatingMode.OVERRIDE, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """How an attempt failed."""
+
+    status: Status
+    #: The sentence for the event and the condition.
+    message: str
+    #: Whom to blame; None: nobody, so the pod is retried after backoff.
+    diagnosis: Diagnosis | None = None
+    #: What becomes of the pod's nomination; None: it stays.
+    nomination: Nomination | None = None
 
 
 @final
@@ -24,57 +38,48 @@ class FailureHandler:
     def __init__(self, engine: EngineState) -> None:
         self._engine = engine
 
-    def handle(
-        self,
-        queued: QueuedPodInfo,
-        status: Status,
-        message: str,
-        diagnosis: Diagnosis | None,
-        nomination: Nomination | None,
-    ) -> None:
-        """``diagnosis`` None: nobody is to blame, so the pod is retried after backoff."""
+    def handle(self, queued: QueuedPodInfo, started_seconds: float, failure: Failure) -> None:
+        """``started_seconds``: when the attempt began."""
+        engine, status = self._engine, failure.status
         rejected = is_rejected(status)
         result = "unschedulable" if rejected else "error"
-        self._engine.metrics.attempt(result, queued.pod.scheduler_name)
-        queued.unschedulable_plugins = set(diagnosis.unschedulable_plugins) if diagnosis else set()
-        queued.pending_plugins = set(diagnosis.pending_plugins) if diagnosis else set()
-        known = self._requeue(queued, nomination)
+        seconds = engine.clock.now() - started_seconds
+        engine.metrics.attempt(result, queued.pod.scheduler_name, seconds)
+        if status.code is Code.ERROR and status.plugin:
+            engine.metrics.plugin_failures.labels(status.plugin).inc()
+        known = self._requeue(queued, failure)
         if known is None:
             return
         profile = known.scheduler_name
-        self._engine.emit(profile, known, "Warning", "FailedScheduling", "Scheduling", message)
-        reason = "Unschedulable" if rejected else "SchedulerError"
-        self._patch_status(known, reason, message, nomination)
+        engine.emit(profile, known, "Warning", "FailedScheduling", "Scheduling", failure.message)
+        self._patch_status(known, "Unschedulable" if rejected else "SchedulerError", failure)
 
-    def _requeue(self, queued: QueuedPodInfo, nomination: Nomination | None) -> PodInfo | None:
-        """The pod as the API knows it now; None where it is gone."""
-        engine, uid = self._engine, queued.pod.uid
+    def _requeue(self, queued: QueuedPodInfo, failure: Failure) -> PodInfo | None:
+        """The pod as the API knows it now; None where it is gone, or on a node."""
+        engine, uid, diagnosis = self._engine, queued.pod.uid, failure.diagnosis
+        queued.unschedulable_plugins = set(diagnosis.unschedulable_plugins) if diagnosis else set()
+        queued.pending_plugins = set(diagnosis.pending_plugins) if diagnosis else set()
         known = engine.known.get(uid)
         if known is None or known.node_name:
             engine.queue.done(uid)
-            return known
+            return None
         queued.pod = known
         engine.queue.add_unschedulable(queued)
-        engine.nominator.add_nominated_pod(known, nomination)
+        engine.nominator.add_nominated_pod(known, failure.nomination)
         return known
 
-    def _patch_status(
-        self, pod: PodInfo, reason: str, message: str, nomination: Nomination | None
-    ) -> None:
+    def _patch_status(self, pod: PodInfo, reason: str, failure: Failure) -> None:
         """Nothing is sent where nothing would change."""
+        nomination = failure.nomination
         nominated: str | None = None
         if nomination is not None and nomination.mode is NominatingMode.OVERRIDE:
             nominated = nomination.node_name
-        if nominated == pod.nominated_node_name:
-            nominated = None
         condition = PodCondition(
-            type="PodScheduled", status="False", reason=reason, message=message
+            type="PodScheduled", status="False", reason=reason, message=failure.message
         )
-        if nominated is None and _has_condition(pod, condition):
-            return
-        self._engine.effects.append(
-            PatchPodStatus(pod.namespace, pod.name, pod.uid, condition, nominated)
-        )
+        if _has_condition(pod, condition):
+            condition = None
+        self._engine.patch_status(pod, condition, nominated)
 
 
 def _has_condition(pod: PodInfo, wanted: PodCondition) -> bool:

@@ -83,7 +83,7 @@ class PluginHandle:
 
     @property
     def runner(self) -> FilterRunner:
-        return _Runner(self._services.framework(self._profile_name), self)
+        return _Runner(self._services, self)
 
     def objects(self, kind: str) -> KindStore:
         if kind not in self._kinds:
@@ -111,11 +111,18 @@ class PluginHandle:
 
 @final
 class _Runner:
-    """framework.interface.FilterRunner over the profile's framework and the lent snapshot."""
+    """framework.interface.FilterRunner over the profile's framework and the lent snapshot.
 
-    def __init__(self, framework: Framework, handle: PluginHandle) -> None:
-        self._framework = framework
+    Both are looked up when they are needed: a plugin may keep the runner from its start on.
+    """
+
+    def __init__(self, services: Services, handle: PluginHandle) -> None:
+        self._services = services
         self._handle = handle
+
+    @property
+    def _framework(self) -> Framework:
+        return self._services.framework(self._handle.profile_name)
 
     def filter_with_nominated(
         self, state: CycleState, pod: PodInfo, node_name: str

@@ -10,35 +10,33 @@ It reads no clock but the one it was given, draws from no generator but its seed
 a run is a function of configuration, seed and events.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import final
 
 from bayplan.clock import Clock
 from bayplan.config import SchedulerConfig
-from bayplan.engine.attempts import Attempts, OnAttempt
+from bayplan.engine.attempt_record import OnAttempt
+from bayplan.engine.attempts import Attempts
 from bayplan.engine.binding import BindingOutcome
 from bayplan.engine.cluster_events import ClusterEvents
-from bayplan.engine.cycle import Extender, ExtenderAnswer
 from bayplan.engine.engine_state import EngineState
-from bayplan.engine.handle import PluginHandle
-from bayplan.engine.profiles import BuiltProfile, build_profiles, make_plugin
-from bayplan.engine.waiting import HeldPod, WaitingPods
+from bayplan.engine.extending import Extender, ExtenderAnswer
+from bayplan.engine.observing import QueueJournal, show_sizes
+from bayplan.engine.profiles import BuiltProfile, build_profiles
+from bayplan.engine.queue_order import QueueOrder, queue_profile
+from bayplan.engine.services import EngineServices
+from bayplan.engine.waiting import HeldPod
+from bayplan.framework.answers import failure_of
 from bayplan.framework.interface import Plugin
 from bayplan.framework.runtime import Framework
-from bayplan.journal import GateRecord, Journal
-from bayplan.metrics import SchedulerMetrics
+from bayplan.framework.timing import Watch
+from bayplan.journal import Journal
 from bayplan.plugins.registry import Registry
 from bayplan.ports import Effect, WatchEvent
-from bayplan.queue.nominator import Nominator
-from bayplan.queue.scheduling_queue import (
-    QueueProfile,
-    QueueSettings,
-    SchedulingQueue,
-)
-from bayplan.state.cache import Cache
-from bayplan.state.object_store import KindStore, ObjectStore
-from bayplan.state.pods import PodInfo
-from bayplan.state.snapshot import Snapshot
+from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.queue.settings import QueueSettings
+from bayplan.state.pods import DEFAULT_SCHEDULER
 
 
 @final
@@ -58,92 +56,78 @@ class Scheduler:
         raise_bugs: bool = False,
     ) -> None:
         """``on_attempt``: called with each cycle while its snapshot is lent. ``raise_bugs``: an
-        exception of ours ends the run (simulation) in place of the attempt (live)."""
-        self._registry = registry
-        self._raise_bugs = raise_bugs
-        self._clock = clock
-        self.seed = seed
-        self.journal = journal or Journal()
-        self.metrics = SchedulerMetrics()
-        self.nominator = Nominator()
-        self._objects = ObjectStore()
-        self._profiles: Mapping[str, BuiltProfile] = {
-            built.plugins.profile_name: built
-            for built in build_profiles(config, registry, self._handle_for)
-        }
-        self._frameworks = {
-            name: Framework(built.plugins, self.nominator) for name, built in self._profiles.items()
-        }
-        self._engine = EngineState(
-            clock=clock,
-            seed=seed,
-            journal=self.journal,
-            metrics=self.metrics,
-            cache=Cache(),
-            objects=self._objects,
-            nominator=self.nominator,
-            waiting=WaitingPods(),
-            queue=self._make_queue(config),
-            frameworks=self._frameworks,
-        )
-        self._attempts = Attempts(self._engine, extenders, on_attempt)
-        self._events = ClusterEvents(self._engine, self._attempts.give_up)
+        exception of ours ends the run (simulation) in place of what failed by it (live). Raises
+        ConfigError."""
+        self._engine = engine = EngineState(clock, seed, journal or Journal(), raise_bugs)
+        self.journal = engine.journal
+        self.metrics = engine.metrics
+        self.cache = engine.cache
+        self.queue = self._start(config, registry, bool(extenders))
+        self._attempts = Attempts(engine, extenders, on_attempt)
+        self._events = ClusterEvents(engine, self._attempts.placements)
+        show_sizes(engine)
+        engine.turns.begin()
 
-    def _make_queue(self, config: SchedulerConfig) -> SchedulingQueue:
-        profiles = {
-            name: QueueProfile(built.plugins.pre_enqueue, built.events, built.sign)
-            for name, built in self._profiles.items()
-        }
-        sort = next(iter(self._profiles.values())).plugins.queue_sort
+    def _start(
+        self, config: SchedulerConfig, registry: Registry, has_extenders: bool
+    ) -> SchedulingQueue:
+        """Start the plugins, and the queue that needs to know them."""
+        engine, services = self._engine, EngineServices(self._engine, registry)
+        self._profiles = build_profiles(config, registry, services.handle_for)
+        watch = Watch(
+            engine.clock.now,
+            plugin=engine.metrics.plugin_execution_duration.of,
+            point=engine.metrics.extension_point_duration.of,
+        )
+        for built in self._profiles:
+            name = built.plugins.profile_name
+            engine.frameworks[name] = Framework(built.plugins, engine.nominator, watch)
+        recorder = QueueJournal(engine)
         settings = QueueSettings(
-            sort_key=sort.key,
+            sort_key=QueueOrder(self._profiles[0].plugins.queue_sort, recorder.key_failed),
             initial_backoff_seconds=config.pod_initial_backoff_seconds,
             max_backoff_seconds=config.pod_max_backoff_seconds,
             pop_from_backoff_q=config.gate("SchedulerPopFromBackoffQ"),
         )
-        return SchedulingQueue(profiles, settings, self._clock.now, _Recorder(self), self.nominator)
+        profiles = {
+            built.plugins.profile_name: queue_profile(built, has_extenders)
+            for built in self._profiles
+        }
+        engine.queue = SchedulingQueue(
+            profiles, settings, engine.clock.now, recorder, engine.nominator
+        )
+        return engine.queue
 
     # ---- events in ------------------------------------------------------------------------
 
     def handle(self, event: WatchEvent) -> None:
         """Something changed in the cluster."""
-        self._events.apply(event)
+        self._engine.turns.take(event.kind, partial(self._events.apply, event))
 
     def schedule_one(self) -> bool:
         """One attempt at the first entry that is ready. False: there is none."""
         queued = self._engine.queue.pop()
         if queued is None:
             return False
-        pod = queued.pod
-        if pod.is_terminating:
-            note = f"skip schedule deleting pod: {pod.key}"
-            self.emit(pod.scheduler_name, pod, "Warning", "FailedScheduling", "Scheduling", note)
-            self._engine.queue.done(pod.uid)
-            return True
-        if self._engine.cache.pod(pod.uid) is not None:
-            self._engine.queue.done(pod.uid)
-            return True
-        try:
-            self._attempts.start(queued)
-        except Exception as problem:
-            if self._raise_bugs:
-                raise
-            self.metrics.bugs.inc()
-            self._attempts.fail_by_bug(queued, problem)
+        self._engine.turns.take(queued.pod.key, partial(self._attempts.start, queued))
         return True
 
     def binding_finished(self, outcome: BindingOutcome) -> None:
         """A BindPod effect was performed."""
-        self._attempts.binding_finished(outcome)
+        finished = self._attempts.placements.binding_finished
+        self._engine.turns.take(outcome.uid, partial(finished, outcome))
 
     def extender_answered(self, token: int, answer: ExtenderAnswer) -> None:
         """An AskExtender effect was performed."""
-        self._attempts.resume(token, answer)
+        resume = partial(self._attempts.resume, token, answer)
+        self._engine.turns.take(f"question {token}", resume)
 
     def run_timers(self) -> None:
-        """Do what is due: backoff, flushes, time-outs at Permit."""
-        self._engine.queue.run_timers()
-        self._engine.waiting.time_out_until(self._clock.now())
+        """Do what is due by the clock: backoff, flushes, time-outs at Permit."""
+        engine = self._engine
+        engine.turns.take("timers", engine.queue.run_timers)
+        time_out = partial(engine.waiting.time_out_until, engine.clock.now())
+        engine.turns.take("timers", time_out)
 
     # ---- effects out ----------------------------------------------------------------------
 
@@ -161,21 +145,46 @@ class Scheduler:
         )
         return min((d for d in deadlines if d is not None), default=None)
 
+    def on_wake(self, wake: Callable[[], None]) -> None:
+        """Have ``wake`` called when there is something to do that no call from outside brought:
+        a plugin activated a pod, say, while it was waiting for the API."""
+        self._engine.wake = wake
+
+    def bug(self, subject: str, problem: Exception) -> None:
+        """Something of the shell's failed; raises it where bugs end the run."""
+        self._engine.bug(subject, problem)
+
     # ---- looking in -----------------------------------------------------------------------
 
-    @property
-    def cache(self) -> Cache:
-        return self._engine.cache
+    def now_seconds(self) -> float:
+        return self._engine.clock.now()
 
-    @property
-    def queue(self) -> SchedulingQueue:
-        return self._engine.queue
+    def framework(self, profile_name: str) -> Framework:
+        """Raises KeyError."""
+        return self._engine.frameworks[profile_name]
+
+    def waiting_pods(self) -> list[HeldPod]:
+        """Pods at Permit, in order of their uids."""
+        return self._engine.waiting.all()
+
+    def is_responsible_for(self, scheduler_name: str | None) -> bool:
+        """Whether pods of this spec.schedulerName are ours; None stands for the default."""
+        return (scheduler_name or DEFAULT_SCHEDULER) in self._engine.frameworks
 
     @property
     def kinds(self) -> list[str]:
         """Kinds that the configured plugins read, besides pods and nodes; sorted."""
-        instances = (p for b in self._profiles.values() for p in b.plugins.instances())
-        return sorted({kind for plugin in instances for kind in plugin.kinds})
+        return sorted({kind for plugin in _instances(self._profiles) for kind in plugin.kinds})
+
+    @property
+    def declared_fields(self) -> dict[str, tuple[str, ...]]:
+        """Kind → further field paths that the configured plugins read of pods and nodes."""
+        paths: dict[str, set[str]] = {}
+        for plugin in _instances(self._profiles):
+            for declared in plugin.fields:
+                kind, _, path = declared.partition(".")
+                paths.setdefault(f"v1 {kind}", set()).add(path)
+        return {kind: tuple(sorted(found)) for kind, found in paths.items()}
 
     @property
     def only_retries_wait(self) -> bool:
@@ -185,80 +194,16 @@ class Scheduler:
         return nothing_begun and engine.queue.waiting_for_retry_only
 
     def close(self) -> None:
-        """Close every plugin instance, once."""
-        for built in self._profiles.values():
-            for plugin in built.plugins.instances():
+        """Close every plugin instance, once; one that fails does not keep the others open."""
+        profiles, self._profiles = self._profiles, []
+        for plugin in _instances(profiles):
+            try:
                 plugin.close()
-
-    # ---- what handles ask for (engine.handle.Services) -----------------------------------
-
-    @property
-    def lent_snapshot(self) -> Snapshot | None:
-        return self._attempts.lent
-
-    def now_seconds(self) -> float:
-        return self._clock.now()
-
-    def framework(self, profile_name: str) -> Framework:
-        return self._frameworks[profile_name]
-
-    def objects(self, kind: str) -> KindStore:
-        return self._objects.of(kind)
-
-    def activate(self, pods: Iterable[PodInfo]) -> None:
-        self._engine.queue.activate(list(pods))
-
-    def waiting_pods(self) -> list[HeldPod]:
-        return self._engine.waiting.all()
-
-    def waiting_pod(self, uid: str) -> HeldPod | None:
-        return self._engine.waiting.get(uid)
-
-    def reject_waiting_pod(self, uid: str, plugin: str) -> bool:
-        held = self._engine.waiting.get(uid)
-        if held is not None:
-            held.reject(plugin, "removed")
-        return held is not None
-
-    def make_plugin(self, name: str, args: Any, handle: PluginHandle) -> Plugin:
-        path = f"{handle.instance_name}.make({name})"
-        return make_plugin(self._registry, name, args, handle, path)
-
-    def emit(
-        self, profile_name: str, pod: PodInfo, kind: str, reason: str, action: str, note: str
-    ) -> None:
-        self._engine.emit(profile_name, pod, kind, reason, action, note)
-
-    # ---- inside ---------------------------------------------------------------------------
-
-    def _handle_for(
-        self, profile_name: str, instance_name: str, plugin: type[Plugin]
-    ) -> PluginHandle:
-        return PluginHandle(self, profile_name, instance_name, plugin.kinds)
+            except Exception as problem:  # noqa: BLE001
+                status = failure_of(plugin, "Close", problem)
+                self._engine.plugin_failed(plugin.instance_name, status.plugin, status.message)
 
 
-@final
-class _Recorder:
-    """queue.QueueRecorder: what happens in the queue goes to metrics and journal."""
-
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-
-    def incoming(self, queue: str, event: str) -> None:
-        self._scheduler.metrics.incoming(queue, event)
-
-    def hint_failed(self, plugin: str, event: str, error: BaseException) -> None:
-        self._scheduler.metrics.hint_failures.labels(plugin).inc()
-
-    def unschedulable_delta(self, plugin: str, profile: str, delta: int) -> None:
-        self._scheduler.metrics.unschedulable_delta(plugin, profile, delta)
-
-    def gated(self, pod: PodInfo, plugin: str, message: str) -> None:
-        record = GateRecord(
-            at_seconds=self._scheduler.now_seconds(),
-            pod=pod.key,
-            uid=pod.uid,
-            plugin=plugin,
-            message=message,
-        )
-        self._scheduler.journal.write(record)
+def _instances(profiles: Iterable[BuiltProfile]) -> Iterator[Plugin]:
+    for built in profiles:
+        yield from built.plugins.instances()

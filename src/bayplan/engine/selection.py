@@ -27,25 +27,22 @@ class Choice:
     """The chosen node and what was equal to it."""
 
     node_name: str
-    evaluated_count: int
     tied_count: int = 1
+    #: The place of the chosen one among them, in the order of the draw.
     tied_index: int = 0
 
 
-def choose(
-    table: ScoreTable, seed: int, pod_uid: str, attempt: int, evaluated_count: int
-) -> Choice:
+def choose(table: ScoreTable, seed: int, pod_uid: str, attempt: int) -> Choice:
     """The node with the highest total; among equals the one that is drawn."""
     tied = table.best_positions()
     count = len(tied)
     if count == 1:
-        return Choice(table.nodes.name(int(tied[0])), evaluated_count)
+        return Choice(table.nodes.name(int(tied[0])))
     index = rng.tie_index(seed, pod_uid, attempt, count)
-    name = _names_in_draw_order(table.nodes, tied, index)
-    return Choice(name, evaluated_count, count, index)
+    return Choice(_name_drawn(table.nodes, tied, index), count, index)
 
 
-def _names_in_draw_order(nodes: NodeView, positions: Rows, index: int) -> str:
+def _name_drawn(nodes: NodeView, positions: Rows, index: int) -> str:
     """The index-th of these nodes in the order of the draw."""
     if len(positions) <= _FEW_TIES:
         names = [nodes.name(position) for position in positions.tolist()]
@@ -56,9 +53,11 @@ def _names_in_draw_order(nodes: NodeView, positions: Rows, index: int) -> str:
 
 def in_draw_order(nodes: NodeView, positions: Rows) -> Rows:
     """Positions of a view sorted as ties are drawn."""
+    order = nodes.draw_order()
+    if len(positions) == len(order):
+        return order
     marked = np.zeros(len(nodes), np.bool_)
     marked[positions] = True
-    order = nodes.draw_order()
     return order[marked[order]]
 
 
@@ -70,7 +69,7 @@ def sampled(outcome: FilterOutcome, percentage: int, start: int) -> tuple[Mask, 
     """
     count = len(outcome.nodes)
     wanted = max(SAMPLED_NODES_MIN, count * percentage // 100)
-    if count <= SAMPLED_NODES_MIN or wanted >= count:
+    if wanted >= count:
         return outcome.feasible, count
     order = np.roll(outcome.nodes.draw_order(), -(start % count))
     found = np.cumsum(outcome.feasible[order])

@@ -7,6 +7,7 @@ runtime/waiting_pods_map.go.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 
 from bayplan.clock import go_duration
 from bayplan.framework.status import Status, unschedulable
@@ -34,7 +35,7 @@ class HeldPod:
 
     @property
     def deadline_seconds(self) -> float:
-        return self.since_seconds + min(self.timeouts.values())
+        return self.since_seconds + min(self.timeouts.values(), default=inf)
 
     def allow(self, plugin: str) -> None:
         """An instance that is not pending, or comes too late, changes nothing."""
@@ -61,9 +62,12 @@ class WaitingPods:
 
     def __init__(self) -> None:
         self._held: dict[str, HeldPod] = {}
+        #: No deadline is earlier. Those of a pod only get later: when an instance allows it.
+        self._not_before_seconds = inf
 
     def hold(self, held: HeldPod) -> None:
         self._held[held.pod.uid] = held
+        self._not_before_seconds = min(self._not_before_seconds, held.deadline_seconds)
 
     def leave(self, uid: str) -> None:
         self._held.pop(uid, None)
@@ -83,6 +87,12 @@ class WaitingPods:
 
     def time_out_until(self, now_seconds: float) -> None:
         """Reject all whose first deadline has passed, the earliest first."""
+        if now_seconds < self._not_before_seconds:
+            return
         due = [held for held in self._held.values() if held.deadline_seconds <= now_seconds]
         for held in sorted(due, key=lambda h: (h.deadline_seconds, h.pod.uid)):
-            held.time_out()
+            # What the one before it set off may have allowed it.
+            if held.timeouts:
+                held.time_out()
+        next_seconds = self.next_deadline_seconds()
+        self._not_before_seconds = inf if next_seconds is None else next_seconds

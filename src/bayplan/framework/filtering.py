@@ -10,11 +10,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from bayplan.framework.answers import WrongAnswer, check_reasons
 from bayplan.framework.status import (
     Code,
     NodeToStatus,
     Rejection,
     Status,
+    is_rejected,
+    is_success,
 )
 from bayplan.state.columns import NodeMask, Rows
 from bayplan.state.nodes import NodeView
@@ -48,6 +51,11 @@ class FilterOutcome:
     #: An answer that ends the attempt.
     error: Status | None = None
 
+    @property
+    def code(self) -> Code:
+        """Error where an answer ends the attempt."""
+        return Code.SUCCESS if self.error is None else self.error.code
+
     def add(self, plugin: str, rejections: Iterable[Rejection]) -> None:
         """Take one plugin's rejections in; rows already rejected are not counted again."""
         before = self.feasible
@@ -57,7 +65,7 @@ class FilterOutcome:
             if not len(positions):
                 continue
             codes = rejection.codes[positions] if rejection.codes is not None else None
-            self._check(plugin, rejection, codes)
+            self.error = _error_of(plugin, rejection, codes)
             if self.error is not None:
                 return
             self.entries.append(Entry(plugin, rejection.code, rejection.reasons, positions, codes))
@@ -67,24 +75,23 @@ class FilterOutcome:
         if after is not None:
             self.feasible = after
 
-    def _check(self, plugin: str, rejection: Rejection, codes: "np.ndarray | None") -> None:
-        found = {rejection.code} if codes is None else {Code(int(c)) for c in np.unique(codes)}
-        wrong = found - FILTER_CODES
-        if not wrong:
-            return
-        code = min(wrong)
-        message = ", ".join(rejection.reasons) or f"Filter may not answer {code}"
-        if code is not Code.ERROR:
-            message = f"Filter answered {code}, which it may not: {message}"
-        reason = f'running "{plugin}" filter plugin: {message}'
-        self.error = Status(Code.ERROR, (reason,), plugin)
-
     def reject(self, position: int, status: Status) -> None:
         """One node, by a status that names its plugin."""
         positions: Rows = np.array([position], np.intp)
         self.entries.append(Entry(status.plugin, status.code, status.reasons, positions))
         self.feasible = self.feasible.copy()
         self.feasible[position] = False
+
+    def settle(self, position: int, status: Status | None) -> None:
+        """The verdict on one node that was asked about by itself, and not among the others."""
+        if is_rejected(status):
+            assert status is not None
+            self.reject(position, status)
+        elif is_success(status):
+            self.feasible = self.feasible.copy()
+            self.feasible[position] = True
+        else:
+            self.error = status
 
     def plugins(self) -> set[str]:
         """Instances that rejected some node."""
@@ -143,14 +150,37 @@ class FilterOutcome:
 
 
 def _positions(rejection: Rejection, feasible: NodeMask) -> Rows:
-    rows = rejection.rows
+    """Which of the nodes it rejects were feasible. Raises WrongAnswer."""
+    rows = np.asarray(rejection.rows)
+    check_reasons(rejection.reasons)
     if rows.dtype == np.bool_:
-        assert rows.shape == feasible.shape, (
-            f"returned bool{rows.shape}, expected bool{feasible.shape}"
-        )
+        if rows.shape != feasible.shape:
+            raise WrongAnswer(f"bool{rows.shape}", f"bool{feasible.shape}")
         return np.flatnonzero(rows & feasible)
     positions = np.unique(rows).astype(np.intp)
+    if len(positions) and (positions[0] < 0 or positions[-1] >= len(feasible)):
+        wrong = positions[0] if positions[0] < 0 else positions[-1]
+        raise WrongAnswer(f"position {wrong}", f"one of 0..{len(feasible) - 1}")
     return positions[feasible[positions]]
+
+
+def _error_of(
+    plugin: str, rejection: Rejection, codes: "np.ndarray[tuple[int], np.dtype[np.uint8]] | None"
+) -> Status | None:
+    """The Error that a rejection with a code which Filter may not answer amounts to."""
+    if codes is None:
+        if rejection.code in FILTER_CODES:
+            return None
+        code = rejection.code
+    else:
+        wrong = {Code(int(c)) for c in np.unique(codes)} - FILTER_CODES
+        if not wrong:
+            return None
+        code = min(wrong)
+    message = ", ".join(rejection.reasons) or f"Filter may not answer {code}"
+    if code is not Code.ERROR:
+        message = f"Filter answered {code}, which it may not: {message}"
+    return Status(Code.ERROR, (f'running "{plugin}" filter plugin: {message}',), plugin)
 
 
 def _code_counts(entry: Entry) -> list[tuple[Code, int]]:

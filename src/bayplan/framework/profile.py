@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 from bayplan.framework.interface import (
     BindPlugin,
-    CycleState,
     FilterPlugin,
     PermitPlugin,
     Plugin,
@@ -13,7 +12,6 @@ from bayplan.framework.interface import (
     PostFilterPlugin,
     PreBindPlugin,
     PreEnqueuePlugin,
-    PreFilterExtensions,
     PreFilterPlugin,
     PreScorePlugin,
     QueueSortPlugin,
@@ -90,12 +88,3 @@ class ProfilePlugins:
             for plugin in plugins:
                 found.setdefault(plugin.instance_name, plugin)
         return list(found.values())
-
-    def pre_filter_extensions(self, state: CycleState) -> list[PreFilterExtensions]:
-        """Those whose PreFilter ran in this cycle."""
-        return [
-            plugin
-            for plugin in self.pre_filter
-            if isinstance(plugin, PreFilterExtensions)
-            and plugin.instance_name not in state.skip_filter_plugins
-        ]

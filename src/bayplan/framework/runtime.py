@@ -5,133 +5,121 @@ the order of the plugins, what Skip leaves out, which answer ends the run, and w
 carries. A plugin that raises, or answers in a form it may not, becomes an Error that names it.
 """
 
-from collections.abc import Iterable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from bayplan.framework import scalar
-from bayplan.framework.arithmetic import in_score_range, normalized
+from bayplan.framework.answers import WrongAnswer, as_error, checked, failure_of
+from bayplan.framework.calls import Calls, ChangePod, Filter, calls_of
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.interface import (
-    MAX_NODE_SCORE,
     MAX_PERMIT_TIMEOUT_SECONDS,
-    MIN_NODE_SCORE,
     CycleState,
-    FilterPlugin,
     NominatingMode,
     Nomination,
-    NormalizeScorePlugin,
-    Plugin,
     PodNominator,
     PreFilterResult,
-    ScalarScorePlugin,
-    ScorePlugin,
 )
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.score_table import PluginScores, ScoreTable
 from bayplan.framework.status import (
+    SKIP,
     Code,
     NodeToStatus,
     Status,
     is_rejected,
+    is_skip,
     is_success,
     unresolvable,
 )
-from bayplan.state.columns import NodeMask, NodeScores
+from bayplan.framework.timing import (
+    UNWATCHED,
+    Bare,
+    PluginTimer,
+    Watch,
+    stopwatches,
+    timed_point,
+)
+from bayplan.state.columns import NodeMask
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
 
-T = TypeVar("T")
+#: What a plugin may answer about the pod as a whole in PreFilter.
+_PRE_FILTER_REJECTS = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
-
-class PluginFailure(Exception):
-    """A plugin raised; carried to the step's edge, where it becomes an Error status."""
-
-    def __init__(self, status: Status) -> None:
-        super().__init__(status.message)
-        self.status = status
-
-
-def failure_of(plugin: Plugin, point: str, problem: BaseException) -> Status:
-    """The Error status for a plugin that raised or answered wrongly."""
-    text = f"{type(problem).__name__}: {problem}"
-    reason = f'running {point} plugin "{plugin.instance_name}": {text}'
-    return Status(Code.ERROR, (reason,), plugin.instance_name)
+_Reject = Callable[[Status, str, str], Status]
 
 
 class Framework:
     """One profile, ready to run."""
 
-    def __init__(self, plugins: ProfilePlugins, nominator: PodNominator) -> None:
+    def __init__(
+        self, plugins: ProfilePlugins, nominator: PodNominator, watch: Watch = UNWATCHED
+    ) -> None:
         self.plugins = plugins
         self.profile_name = plugins.profile_name
         self._nominator = nominator
+        self.stopwatches = stopwatches(watch, self.profile_name)
+        #: By whether the attempt records how long each plugin takes.
+        self._calls = (calls_of(plugins, Bare()), calls_of(plugins, PluginTimer(watch)))
+
+    def calls(self, state: CycleState) -> Calls:
+        """What this attempt calls at each extension point."""
+        return self._calls[state.record_plugin_metrics]
 
     # ---- PreFilter ------------------------------------------------------------------------
 
+    @timed_point("PreFilter")
     def run_pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView
     ) -> tuple[PreFilterResult, Status | None, set[str]]:
         """(which nodes, rejection or error, instances that narrowed the nodes).
 
-        Unresolvable returns at once; Unschedulable is remembered while the others still run.
+        Unresolvable returns at once; Unschedulable is remembered while the others still run, and
+        the last of several counts.
         """
         result = PreFilterResult()
         narrowing: set[str] = set()
         remembered: Status | None = None
-        for plugin in self.plugins.pre_filter:
-            name = plugin.instance_name
+        for name, ask in self.calls(state).pre_filter:
             try:
-                answer = plugin.pre_filter(state, pod, nodes)
+                answer = ask(state, pod, nodes)
+                if answer is None:
+                    continue
+                if isinstance(answer, PreFilterResult):
+                    result = _narrowed(result, answer, name, narrowing)
+                    if result.node_names is not None and not result.node_names:
+                        return result, _nothing_left(narrowing), narrowing
+                    continue
+                status = checked(answer)
             except Exception as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
-                return result, failure_of(plugin, "PreFilter", problem), narrowing
-            if answer is None:
-                continue
-            if isinstance(answer, PreFilterResult):
-                if answer.node_names is not None:
-                    narrowing.add(name)
-                result = result.merge(answer)
-                if result.node_names is not None and not result.node_names:
-                    return result, _nothing_left(narrowing), narrowing
-                continue
-            if answer.code is Code.SKIP:
+                return result, failure_of(name, "PreFilter", problem), set()
+            if is_skip(status):
                 state.skip_filter_plugins.add(name)
-            elif answer.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                return result, answer.with_plugin(name), narrowing
-            elif is_rejected(answer):
-                remembered = remembered or answer.with_plugin(name)
-            elif not is_success(answer):
-                return result, _as_error(answer, "PreFilter", name), narrowing
+            elif status is not None and not is_success(status):
+                status = _told(status, "PreFilter", name, _PRE_FILTER_REJECTS)
+                if status.code is not Code.UNSCHEDULABLE:
+                    return result, status, set()
+                remembered = status
         return result, remembered, narrowing
 
     def run_add_pod(
         self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo
     ) -> Status | None:
-        """Tell PreFilter notes that a pod is on a node in this what-if."""
-        for plugin in self.plugins.pre_filter_extensions(state):
-            status = plugin.add_pod(state, pod, added, node)
-            if not is_success(status):
-                return status
-        return None
+        """Tell PreFilter notes that a pod is on a node in this what-if; the answer is an Error."""
+        return _tell(self.calls(state).add_pod, "AddPod on PreFilter", (state, pod, added, node))
 
     def run_remove_pod(
         self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo
     ) -> Status | None:
-        """Tell PreFilter notes that a pod is off a node in this what-if."""
-        for plugin in self.plugins.pre_filter_extensions(state):
-            status = plugin.remove_pod(state, pod, removed, node)
-            if not is_success(status):
-                return status
-        return None
+        """Tell PreFilter notes that a pod is off a node in this what-if; the answer is an Error."""
+        calls = self.calls(state).remove_pod
+        return _tell(calls, "RemovePod on PreFilter", (state, pod, removed, node))
 
     # ---- Filter ---------------------------------------------------------------------------
 
-    @property
-    def has_filter_plugins(self) -> bool:
-        return bool(self.plugins.filter)
-
+    @timed_point("Filter")
     def run_filter(
         self,
         state: CycleState,
@@ -140,24 +128,33 @@ class Framework:
         feasible: NodeMask | None = None,
     ) -> FilterOutcome:
         """Ask each Filter plugin about the nodes that are still feasible when it is its turn."""
+        return self._filter(state, pod, nodes, feasible)
+
+    def _filter(
+        self, state: CycleState, pod: PodInfo, nodes: NodeView, feasible: NodeMask | None = None
+    ) -> FilterOutcome:
         if feasible is None:
             feasible = np.ones(len(nodes), np.bool_)
         outcome = FilterOutcome(nodes, feasible)
         skipped = state.skip_filter_plugins
-        for plugin in self.plugins.filter:
-            if plugin.instance_name in skipped:
-                continue
-            try:
-                if isinstance(plugin, FilterPlugin):
-                    rejections = plugin.filter(state, pod, nodes, outcome.feasible)
-                else:
-                    rejections = scalar.filter_nodes(plugin, state, pod, nodes, outcome.feasible)
-                outcome.add(plugin.instance_name, rejections)
-            except Exception as problem:  # noqa: BLE001
-                outcome.error = failure_of(plugin, "Filter", problem)
-            if outcome.error is not None:
-                return outcome
+        for name, ask in self.calls(state).filter:
+            if name not in skipped:
+                _ask(name, ask, state, pod, outcome)
+                if outcome.error is not None:
+                    break
         return outcome
+
+    def filter_answers(
+        self, state: CycleState, pod: PodInfo, nodes: NodeView
+    ) -> list[tuple[str, FilterOutcome]]:
+        """Each Filter plugin that was not skipped, asked alone about all of ``nodes``."""
+        answers: list[tuple[str, FilterOutcome]] = []
+        for name, ask in self.calls(state).filter:
+            if name not in state.skip_filter_plugins:
+                outcome = FilterOutcome(nodes, np.ones(len(nodes), np.bool_))
+                _ask(name, ask, state, pod, outcome)
+                answers.append((name, outcome))
+        return answers
 
     def filter_with_nominated(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, node_name: str
@@ -171,15 +168,7 @@ class Framework:
         assert position is not None, f"no node {node_name}"
         added = self.nominated_ahead(pod, node_name)
         if added:
-            with snapshot.trial() as trial:
-                what_if = state.clone()
-                for other in added:
-                    placed = trial.assume(other, node_name)
-                    node = snapshot.node(node_name)
-                    status = self.run_add_pod(what_if, pod, placed, node)
-                    if not is_success(status):
-                        return status
-                status = self._verdict(what_if, pod, snapshot, position)
+            status = self._verdict_with(added, state, pod, snapshot, position)
             if not is_success(status):
                 return status
         return self._verdict(state, pod, snapshot, position)
@@ -192,14 +181,31 @@ class Framework:
             if other.priority >= pod.priority and other.uid != pod.uid
         ]
 
+    def _verdict_with(
+        self,
+        added: Sequence[PodInfo],
+        state: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        position: int,
+    ) -> Status | None:
+        what_if, node = state.clone(), snapshot.nodes.info(position)
+        with snapshot.trial() as trial:
+            for other in added:
+                status = self.run_add_pod(what_if, pod, trial.assume(other, node.name), node)
+                if not is_success(status):
+                    return status
+            return self._verdict(what_if, pod, snapshot, position)
+
     def _verdict(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, position: int
     ) -> Status | None:
-        outcome = self.run_filter(state, pod, snapshot.nodes.take([position]))
+        outcome = self._filter(state, pod, snapshot.nodes.take([position]))
         return outcome.error or outcome.status_of(0)
 
     # ---- PostFilter -----------------------------------------------------------------------
 
+    @timed_point("PostFilter")
     def run_post_filter(
         self, state: CycleState, pod: PodInfo, node_to_status: NodeToStatus
     ) -> tuple[Nomination | None, Status | None]:
@@ -207,19 +213,20 @@ class Framework:
         reasons: list[str] = []
         blamed = ""
         best: Nomination | None = None
-        for plugin in self.plugins.post_filter:
-            name = plugin.instance_name
+        for name, ask in self.calls(state).post_filter:
             try:
-                nomination, status = plugin.post_filter(state, pod, node_to_status)
+                nomination, answer = ask(state, pod, node_to_status)
+                status = checked(answer)
             except Exception as problem:  # noqa: BLE001
-                return None, failure_of(plugin, "PostFilter", problem)
-            if is_success(status):
-                return nomination, Status(Code.SUCCESS, status.reasons if status else (), name)
-            assert status is not None
+                return None, failure_of(name, "PostFilter", problem)
+            if status is None or status.code is Code.SUCCESS:
+                return nomination, (status or Status(Code.SUCCESS)).with_plugin(name)
             if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 return nomination, status.with_plugin(name)
             if not is_rejected(status):
-                return None, Status(Code.ERROR, status.reasons, name)
+                # Unlike elsewhere the text stands as it is: it ends the pod's message.
+                said = status.reasons or as_error(status, "PostFilter", name).reasons
+                return None, Status(Code.ERROR, said, name)
             if nomination is not None and nomination.mode is not NominatingMode.NOOP:
                 best = nomination
             reasons += status.reasons
@@ -230,123 +237,157 @@ class Framework:
 
     # ---- Score ----------------------------------------------------------------------------
 
-    @property
-    def has_score_plugins(self) -> bool:
-        return bool(self.plugins.score)
-
+    @timed_point("PreScore")
     def run_pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> Status | None:
         """Anything but Success and Skip is an Error."""
-        for plugin in self.plugins.pre_score:
-            name = plugin.instance_name
+        for name, ask in self.calls(state).pre_score:
             try:
-                status = plugin.pre_score(state, pod, nodes)
+                status = ask(state, pod, nodes)
+                if status is None:
+                    continue
+                status = checked(status)
             except Exception as problem:  # noqa: BLE001
-                return failure_of(plugin, "PreScore", problem)
-            if status is None or status.code is Code.SUCCESS:
-                continue
-            if status.code is not Code.SKIP:
-                return _as_error(status, "PreScore", name)
-            state.skip_score_plugins.add(name)
+                return failure_of(name, "PreScore", problem)
+            if is_skip(status):
+                state.skip_score_plugins.add(name)
+            elif status is not None and not is_success(status):
+                return as_error(status, "PreScore", name)
         return None
 
+    @timed_point("Score")
     def run_score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> ScoreTable | Status:
         """Raw, normalised and weighted scores of every instance that was not skipped."""
         columns: list[PluginScores] = []
         totals = np.zeros(len(nodes), np.int64)
-        skipped = state.skip_score_plugins
-        for plugin, weight in self.plugins.score:
-            if plugin.instance_name in skipped:
+        skipped, calls = state.skip_score_plugins, self.calls(state).score
+        for call in calls:
+            if call.name in skipped:
                 continue
             try:
-                column = self._column(plugin, weight, state, pod, nodes)
-            except PluginFailure as failure:
-                return failure.status
+                column = call.column(state, pod, nodes)
             except Exception as problem:  # noqa: BLE001
-                return failure_of(plugin, "Score", problem)
+                return failure_of(call.name, "Score", problem)
             columns.append(column)
             totals += column.weighted
-        if not self.plugins.score:
+        if not calls:
             totals += 1  # upstream: every node gets 1 where nothing scores
         return ScoreTable(nodes, columns, totals)
 
-    def _column(
-        self,
-        plugin: ScorePlugin | ScalarScorePlugin,
-        weight: int,
-        state: CycleState,
-        pod: PodInfo,
-        nodes: NodeView,
-    ) -> PluginScores:
-        if isinstance(plugin, ScorePlugin):
-            raw = plugin.score(state, pod, nodes)
-        else:
-            raw = scalar.score_nodes(plugin, state, pod, nodes)
-        name = plugin.instance_name
-        _check_scores(name, raw, len(nodes))
-        if isinstance(plugin, NormalizeScorePlugin):
-            final = plugin.normalize(state, pod, raw)
-            _check_scores(name, final, len(nodes))
-        else:
-            final = normalized(plugin.normalizer, raw)
-        if not in_score_range(final):
-            raise PluginFailure(_out_of_range(name, final))
-        return PluginScores(name, weight, raw, final)
+    # ---- Reserve, Permit, on the way to PreBind -------------------------------------------
 
-    # ---- Reserve, Permit ------------------------------------------------------------------
-
+    @timed_point("Reserve")
     def run_reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         """The first failure stops; the caller then unreserves."""
-        for plugin in self.plugins.reserve:
+        for name, ask in self.calls(state).reserve:
             try:
-                status = plugin.reserve(state, pod, node_name)
+                status = checked(ask(state, pod, node_name))
             except Exception as problem:  # noqa: BLE001
-                return failure_of(plugin, "Reserve", problem)
-            if is_success(status):
-                continue
-            assert status is not None
-            if is_rejected(status):
-                return status.with_plugin(plugin.instance_name)
-            return _as_error(status, "Reserve", plugin.instance_name)
+                return failure_of(name, "Reserve", problem)
+            if status is not None and not is_success(status):
+                return _told(status, "Reserve", name)
         return None
 
+    @timed_point("Unreserve")
     def run_unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> list[Status]:
         """All of them, in reverse order, whatever failed. Returns the failures."""
         failures: list[Status] = []
-        for plugin in reversed(self.plugins.reserve):
+        for name, ask in self.calls(state).unreserve:
             try:
-                plugin.unreserve(state, pod, node_name)
+                ask(state, pod, node_name)
             except Exception as problem:  # noqa: BLE001
-                failures.append(failure_of(plugin, "Unreserve", problem))
+                failures.append(failure_of(name, "Unreserve", problem))
         return failures
 
+    @timed_point("Permit")
     def run_permit(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> tuple[Status | None, dict[str, float]]:
         """(rejection, error or WAIT; instance → seconds to wait). All run before waiting starts."""
         waits: dict[str, float] = {}
-        for plugin in self.plugins.permit:
-            name = plugin.instance_name
+        for name, ask in self.calls(state).permit:
             try:
-                status, timeout_seconds = plugin.permit(state, pod, node_name)
+                answer, timeout_seconds = ask(state, pod, node_name)
+                status = checked(answer)
+                if status is not None and status.code is Code.WAIT:
+                    waits[name] = _wait(timeout_seconds)
+                    continue
             except Exception as problem:  # noqa: BLE001
-                return failure_of(plugin, "Permit", problem), {}
-            if is_success(status):
-                continue
-            assert status is not None
-            if is_rejected(status):
-                return status.with_plugin(name), {}
-            if status.code is not Code.WAIT:
-                return _as_error(status, "Permit", name), {}
-            waits[name] = min(timeout_seconds, MAX_PERMIT_TIMEOUT_SECONDS)
+                return failure_of(name, "Permit", problem), {}
+            if status is not None and not is_success(status):
+                return _told(status, "Permit", name), {}
         return (Status(Code.WAIT) if waits else None), waits
 
+    @timed_point("PreBindPreFlight")
+    def run_pre_bind_pre_flights(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> Status | None:
+        """SKIP: no PreBind plugin has anything to do; else those that have not are noted."""
+        busy = False
+        for name, ask in self.calls(state).pre_bind_pre_flight:
+            try:
+                status = checked(ask(state, pod, node_name))
+            except Exception as problem:  # noqa: BLE001
+                return failure_of(name, "PreBindPreFlight", problem)
+            if is_skip(status):
+                state.skip_pre_bind_plugins.add(name)
+            elif status is None or status.code is Code.SUCCESS:
+                busy = True
+            else:
+                return as_error(status, "PreBindPreFlight", name)
+        return None if busy else SKIP
 
-# ---- what comes back -----------------------------------------------------------------------
+
+# ---- asking, and what comes back -----------------------------------------------------------
 
 
-def _as_error(status: Status, point: str, name: str) -> Status:
-    message = status.message or f"answered {status.code}, which it may not"
-    return Status(Code.ERROR, (f'running {point} plugin "{name}": {message}',), name)
+def _ask(name: str, ask: Filter, state: CycleState, pod: PodInfo, outcome: FilterOutcome) -> None:
+    """One Filter plugin's answer, taken into the outcome."""
+    try:
+        outcome.add(name, ask(state, pod, outcome.nodes, outcome.feasible))
+    except Exception as problem:  # noqa: BLE001
+        outcome.error = failure_of(name, "Filter", problem)
+
+
+def _tell(
+    calls: Iterable[tuple[str, ChangePod]],
+    point: str,
+    what_if: tuple[CycleState, PodInfo, PodInfo, NodeInfo],
+) -> Status | None:
+    skipped = what_if[0].skip_filter_plugins
+    for name, ask in calls:
+        if name in skipped:
+            continue
+        try:
+            status = checked(ask(*what_if))
+        except Exception as problem:  # noqa: BLE001
+            return failure_of(name, point, problem)
+        if status is not None and not is_success(status):
+            return as_error(status, point, name)
+    return None
+
+
+def _told(
+    status: Status,
+    point: str,
+    name: str,
+    rejections: Sequence[Code] = (
+        Code.UNSCHEDULABLE,
+        Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
+        Code.PENDING,
+    ),
+) -> Status:
+    """A rejection under its plugin's name; anything else that is no success as an Error."""
+    if status.code in rejections:
+        return status.with_plugin(name)
+    return as_error(status, point, name)
+
+
+def _narrowed(
+    result: PreFilterResult, answer: PreFilterResult, name: str, narrowing: set[str]
+) -> PreFilterResult:
+    if answer.node_names is not None:
+        narrowing.add(name)
+    return result.merge(answer)
 
 
 def _nothing_left(narrowing: Iterable[str]) -> Status:
@@ -357,19 +398,8 @@ def _nothing_left(narrowing: Iterable[str]) -> Status:
     return unresolvable(f"node(s) didn't satisfy plugin(s) [{listed}] simultaneously")
 
 
-def _check_scores(name: str, scores: Any, count: int) -> None:
-    """O(1): shape and type of an answer."""
-    dtype, shape = getattr(scores, "dtype", None), getattr(scores, "shape", None)
-    if dtype != np.int64 or shape != (count,):
-        found = f"{dtype}{shape}" if dtype is not None else type(scores).__name__
-        reason = f"{name} returned {found}, expected int64({count},)"
-        raise PluginFailure(Status(Code.ERROR, (reason,), name))
-
-
-def _out_of_range(name: str, scores: NodeScores) -> Status:
-    wrong = scores[(scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)][0]
-    reason = (
-        f'plugin "{name}" returns an invalid score {wrong}, it should in the '
-        f"range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing"
-    )
-    return Status(Code.ERROR, (reason,), name)
+def _wait(timeout_seconds: float) -> float:
+    """How long to wait at most. Raises WrongAnswer for what is no duration."""
+    if not timeout_seconds >= 0:
+        raise WrongAnswer(f"a time-out of {timeout_seconds}", "seconds, 0 or more")
+    return min(timeout_seconds, MAX_PERMIT_TIMEOUT_SECONDS)

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from bayplan.framework.answers import checked
 from bayplan.framework.interface import CycleState, ScalarFilterPlugin, ScalarScorePlugin
-from bayplan.framework.status import Code, Rejection, is_success
+from bayplan.framework.status import Code, Rejection
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
@@ -21,10 +22,9 @@ def filter_nodes(
     """One rejection per distinct (code, reasons); an Error ends the asking, as upstream's does."""
     rejected: dict[tuple[Code, tuple[str, ...]], list[int]] = {}
     for position in np.flatnonzero(feasible).tolist():
-        status = plugin.filter_node(state, pod, nodes.info(position))
-        if is_success(status):
+        status = checked(plugin.filter_node(state, pod, nodes.info(position)))
+        if status is None or status.code is Code.SUCCESS:
             continue
-        assert status is not None
         rejected.setdefault((status.code, status.reasons), []).append(position)
         if status.code is Code.ERROR:
             break
@@ -35,6 +35,6 @@ def filter_nodes(
 def score_nodes(
     plugin: ScalarScorePlugin, state: CycleState, pod: PodInfo, nodes: NodeView
 ) -> NodeScores:
-    """int64[nodes]"""
-    scores = [plugin.score_node(state, pod, node) for node in nodes.infos()]
-    return np.array(scores, np.int64)
+    """int64[nodes]; what is not made of whole numbers stays as it is, and is refused."""
+    scores = np.array([plugin.score_node(state, pod, node) for node in nodes.infos()])
+    return scores.astype(np.int64, copy=False) if scores.dtype.kind in "iu" else scores

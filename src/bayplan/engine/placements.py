@@ -1,0 +1,261 @@
+"""From a chosen node to a bound pod: assume, Reserve, Permit, and the binding cycle as an effect.
+
+A pod is *placed* from the end of its cycle to the end of its binding: it counts on its node, and
+whatever goes wrong gives everything back: Unreserve, forget, requeue. Upstream: schedule_one.go,
+prepareForBindingCycle, bindingCycle and handleBindingCycleError.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import final
+
+from bayplan.engine.attempt_record import CycleEnd
+from bayplan.engine.binding import BindingCycle, BindingOutcome
+from bayplan.engine.cycle import Cycle
+from bayplan.engine.engine_state import EngineState
+from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler
+from bayplan.engine.waiting import HeldPod
+from bayplan.framework.events import EVENT_ASSIGNED_POD_DELETE
+from bayplan.framework.interface import CycleState, QueuedPodInfo
+from bayplan.framework.runtime import Framework
+from bayplan.framework.status import (
+    Code,
+    Diagnosis,
+    FitError,
+    NodeToStatus,
+    Status,
+    code_of,
+    is_rejected,
+    is_skip,
+    is_success,
+)
+from bayplan.journal import BindingRecord
+from bayplan.ports import BindPod
+from bayplan.state.pods import PodInfo
+
+
+@dataclass(slots=True)
+class Placed:
+    """A pod between its cycle and the end of its binding."""
+
+    queued: QueuedPodInfo
+    framework: Framework
+    #: On its node.
+    pod: PodInfo
+    state: CycleState
+    started_seconds: float
+
+    @property
+    def node_name(self) -> str:
+        return self.pod.node_name
+
+
+@final
+class Placements:
+    """Pods on their way to a node."""
+
+    def __init__(self, engine: EngineState, failures: FailureHandler, end: CycleEnd) -> None:
+        self._engine = engine
+        self._failures = failures
+        self._end = end
+        self._placed: dict[str, Placed] = {}
+
+    def __len__(self) -> int:
+        return len(self._placed)
+
+    # ---- the end of the cycle -------------------------------------------------------------
+
+    def place(self, cycle: Cycle, node_name: str) -> None:
+        """A node was chosen."""
+        engine, framework = self._engine, cycle.framework
+        pod = cycle.pod.on_node(node_name)
+        engine.cache.assume(pod)
+        engine.nominator.delete_nominated_pod_if_exists(pod)
+        placed = Placed(cycle.queued, framework, pod, cycle.state, cycle.started_seconds)
+        self._placed[pod.uid] = placed
+        status = framework.run_reserve(cycle.state, pod, node_name)
+        waits: dict[str, float] = {}
+        if is_success(status):
+            status, waits = framework.run_permit(cycle.state, pod, node_name)
+        if status is None or waits:
+            self._end(cycle, "waiting" if waits else "scheduled")
+            self._activate(placed)
+            self._begin_binding(placed, waits)
+        else:
+            self._end(cycle, _result_of(status), status, status.message)
+            self._give_back(placed)
+            self._fail(placed, status)
+
+    def _begin_binding(self, placed: Placed, waits: dict[str, float]) -> None:
+        """KEP-5278: what will take a while is announced in status.nominatedNodeName."""
+        engine, node_name = self._engine, placed.node_name
+        status = placed.framework.run_pre_bind_pre_flights(placed.state, placed.pod, node_name)
+        if not is_success(status) and not is_skip(status):
+            assert status is not None
+            self._binding_failed(placed, status)
+            return
+        if waits or not is_skip(status):
+            known = engine.known.get(placed.pod.uid, placed.pod)
+            engine.patch_status(known, None, node_name)
+        if waits:
+            now = engine.clock.now()
+            engine.waiting.hold(HeldPod(placed.pod, node_name, now, dict(waits), self._wait_over))
+        else:
+            self._bind(placed)
+
+    def _bind(self, placed: Placed) -> None:
+        """Hand the binding cycle out; failures from here on are errors, not rejections."""
+        pod, node_name = placed.pod, placed.node_name
+        self._engine.queue.done(pod.uid)
+        run = BindingCycle(placed.framework, placed.state, pod, node_name)
+        self._engine.effects.append(BindPod(pod, node_name, run))
+
+    # ---- Permit ---------------------------------------------------------------------------
+
+    def _wait_over(self, held: HeldPod, status: Status | None) -> None:
+        """It waits no longer; what follows comes after what is being done now."""
+        engine = self._engine
+        engine.waiting.leave(held.pod.uid)
+        engine.turns.take(held.pod.key, lambda: self._after_wait(held, status))
+        engine.wake()
+
+    def _after_wait(self, held: HeldPod, status: Status | None) -> None:
+        engine, placed = self._engine, self._placed[held.pod.uid]
+        waited = engine.clock.now() - held.since_seconds
+        engine.metrics.permit_wait_duration.observe(waited, code_of(status))
+        if status is None:
+            self.attempt(placed.queued, placed.started_seconds, lambda: self._bind(placed))
+        else:
+            failed = partial(self._binding_failed, placed, status)
+            self.attempt(placed.queued, placed.started_seconds, failed)
+
+    def give_up(self, pod: PodInfo, why: str) -> bool:
+        """A placed pod is being deleted, or bound by another. False: it is not at Permit."""
+        held = self._engine.waiting.get(pod.uid)
+        if held is not None:
+            held.reject("", why)
+        return held is not None
+
+    # ---- the binding ended ----------------------------------------------------------------
+
+    def binding_finished(self, outcome: BindingOutcome) -> None:
+        placed = self._placed.get(outcome.uid)
+        if placed is None:
+            # Given back by a bug of ours; the API will tell where the pod is.
+            self._engine.note(outcome.uid, "a binding ended that was given up")
+            return
+        finish = partial(self._finish, placed, outcome)
+        self.attempt(placed.queued, placed.started_seconds, finish)
+
+    def _finish(self, placed: Placed, outcome: BindingOutcome) -> None:
+        for remark in outcome.remarks:
+            self._engine.plugin_failed(placed.pod.key, remark.plugin, remark.message)
+        if outcome.status is None:
+            self._bound(placed)
+        else:
+            self._binding_failed(placed, outcome.status)
+
+    def _bound(self, placed: Placed) -> None:
+        engine, pod, queued = self._engine, placed.pod, placed.queued
+        del self._placed[pod.uid]
+        now = engine.clock.now()
+        since = queued.initial_attempt_seconds
+        engine.metrics.attempt("scheduled", pod.scheduler_name, now - placed.started_seconds)
+        engine.metrics.scheduled(queued.attempts, now - (now if since is None else since))
+        note = f"Successfully assigned {pod.key} to {placed.node_name}"
+        engine.emit(pod.scheduler_name, pod, "Normal", "Scheduled", "Binding", note)
+        self._record(placed, "bound", "")
+        self._activate(placed)
+
+    def _binding_failed(self, placed: Placed, status: Status) -> None:
+        """Upstream: handleBindingCycleError."""
+        pod, queue = placed.pod, self._engine.queue
+        self._record(placed, "failed", status.message)
+        self._give_back(placed)
+        rejected = is_rejected(status)
+        if not rejected:
+            queue.move_all(EVENT_ASSIGNED_POD_DELETE, pod, None)
+        self._fail(placed, status)
+        if rejected:
+            # The pod itself is not helped by its own leaving.
+            queue.move_all(EVENT_ASSIGNED_POD_DELETE, pod, None, _other_than(pod.uid))
+
+    # ---- giving back ----------------------------------------------------------------------
+
+    def _give_back(self, placed: Placed) -> None:
+        """Unreserve and forget: the node's columns are as before."""
+        engine, pod = self._engine, placed.pod
+        del self._placed[pod.uid]
+        for failure in placed.framework.run_unreserve(placed.state, pod, placed.node_name):
+            engine.plugin_failed(pod.key, failure.plugin, failure.message)
+        engine.cache.forget(pod)
+
+    def _fail(self, placed: Placed, status: Status) -> None:
+        """Reserve, Permit or a step of the binding said no."""
+        failure = Failure(status, status.message, None, CLEAR_NOMINATION)
+        if is_rejected(status):
+            diagnosis = Diagnosis(NodeToStatus({placed.node_name: status}))
+            diagnosis.add_plugin_status(status)
+            message = FitError(placed.pod.key, 1, diagnosis).message
+            failure = Failure(status, message, diagnosis, CLEAR_NOMINATION)
+        self._failures.handle(placed.queued, placed.started_seconds, failure)
+
+    # ---- bugs of ours ---------------------------------------------------------------------
+
+    def attempt(
+        self, queued: QueuedPodInfo, started_seconds: float, step: Callable[[], None]
+    ) -> None:
+        """Do a step of an attempt. If it fails by a bug of ours, everything is given back and the
+        pod is tried again; where bugs end the run, they do."""
+        try:
+            step()
+        except Exception as problem:  # noqa: BLE001 - at the edge of an attempt: it may not lose a pod
+            self._engine.take_back()
+            self._engine.bug(queued.pod.key, problem)
+            self._drop(queued.pod)
+            text = f"bug in the scheduler: {type(problem).__name__}: {problem}"
+            failure = Failure(Status(Code.ERROR, (text,)), text)
+            self._failures.handle(queued, started_seconds, failure)
+
+    def _drop(self, pod: PodInfo) -> None:
+        placed = self._placed.get(pod.uid)
+        if placed is None:
+            return
+        try:
+            self._engine.waiting.leave(pod.uid)
+            self._give_back(placed)
+        except Exception as problem:  # noqa: BLE001 - what it held may be lost, the pod is not
+            self._engine.bug(pod.key, problem)
+
+    # ---- inside ---------------------------------------------------------------------------
+
+    def _activate(self, placed: Placed) -> None:
+        """What plugins stashed is tried now."""
+        stash = placed.state.pods_to_activate
+        if stash:
+            pods = list(stash.values())
+            stash.clear()
+            self._engine.queue.activate(pods)
+
+    def _record(self, placed: Placed, result: str, message: str) -> None:
+        engine, pod = self._engine, placed.pod
+        if not engine.journal.is_kept:
+            return
+        record = BindingRecord(
+            at_seconds=engine.clock.now(),
+            pod=pod.key,
+            uid=pod.uid,
+            node=placed.node_name,
+            result=result,
+            message=message,
+        )
+        engine.journal.write(record)
+
+
+def _result_of(status: Status) -> str:
+    return "unschedulable" if is_rejected(status) else "error"
+
+
+def _other_than(uid: str) -> Callable[[PodInfo], bool]:
+    return lambda pod: pod.uid != uid

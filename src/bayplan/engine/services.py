@@ -1,0 +1,83 @@
+"""What plugins' handles ask for, done by the engine: see engine.handle.Services.
+
+It stands before the plugins do, so that they may use their handles from the beginning. What would
+change something in the middle of a turn comes after it.
+"""
+
+from collections.abc import Iterable
+from typing import Any, final
+
+from bayplan.engine.engine_state import EngineState
+from bayplan.engine.handle import PluginHandle
+from bayplan.engine.profiles import make_plugin
+from bayplan.engine.waiting import HeldPod
+from bayplan.framework.interface import Plugin
+from bayplan.framework.runtime import Framework
+from bayplan.plugins.registry import Registry
+from bayplan.queue.nominator import Nominator
+from bayplan.state.object_store import KindStore
+from bayplan.state.pods import PodInfo
+from bayplan.state.snapshot import Snapshot
+
+
+@final
+class EngineServices:
+    """engine.handle.Services over the engine's state."""
+
+    def __init__(self, engine: EngineState, registry: Registry) -> None:
+        self._engine = engine
+        self._registry = registry
+
+    def handle_for(
+        self, profile_name: str, instance_name: str, plugin: type[Plugin]
+    ) -> PluginHandle:
+        """The handle of one instance."""
+        return PluginHandle(self, profile_name, instance_name, plugin.kinds)
+
+    @property
+    def seed(self) -> int:
+        return self._engine.seed
+
+    @property
+    def nominator(self) -> Nominator:
+        return self._engine.nominator
+
+    @property
+    def lent_snapshot(self) -> Snapshot | None:
+        return self._engine.lent
+
+    def now_seconds(self) -> float:
+        return self._engine.clock.now()
+
+    def framework(self, profile_name: str) -> Framework:
+        return self._engine.frameworks[profile_name]
+
+    def objects(self, kind: str) -> KindStore:
+        return self._engine.objects.of(kind)
+
+    def activate(self, pods: Iterable[PodInfo]) -> None:
+        engine, chosen = self._engine, list(pods)
+        engine.turns.take("activate", lambda: engine.queue.activate(chosen))
+        engine.wake()
+
+    def waiting_pods(self) -> list[HeldPod]:
+        return self._engine.waiting.all()
+
+    def waiting_pod(self, uid: str) -> HeldPod | None:
+        return self._engine.waiting.get(uid)
+
+    def reject_waiting_pod(self, uid: str, plugin: str) -> bool:
+        held = self._engine.waiting.get(uid)
+        if held is not None:
+            held.reject(plugin, "removed")
+        return held is not None
+
+    def make_plugin(self, name: str, args: Any, handle: PluginHandle) -> Plugin:
+        path = f"{handle.instance_name}.make({name})"
+        return make_plugin(self._registry, name, args, handle, path)
+
+    def emit(
+        self, profile_name: str, pod: PodInfo, kind: str, reason: str, action: str, note: str
+    ) -> None:
+        self._engine.emit(profile_name, pod, kind, reason, action, note)
+        self._engine.wake()

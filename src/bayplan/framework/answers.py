@@ -1,0 +1,63 @@
+"""What plugins say, at the boundary: failures get a name, wrong forms are refused.
+
+A plugin that raises, or answers in a form or with a code it may not, fails its pod's attempt with
+an Error that names it; it never stops the scheduler.
+"""
+
+from typing import Any, cast
+
+from bayplan.framework.interface import Plugin
+from bayplan.framework.status import Code, Rejection, Status
+
+
+class RefusedAnswer(Exception):
+    """An answer that the contract does not allow; the message says what is wrong with it."""
+
+
+class WrongAnswer(RefusedAnswer):
+    """A plugin answered in a form that the contract does not know."""
+
+    def __init__(self, found: object, wanted: str) -> None:
+        super().__init__(f"returned {found}, expected {wanted}")
+
+
+def checked(answer: Any) -> Status | None:
+    """The answer, if it is a Status or None. Raises WrongAnswer."""
+    if answer is None:
+        return None
+    if not isinstance(answer, Status):
+        raise WrongAnswer(repr(answer), "a Status or None")
+    check_reasons(answer.reasons)
+    return answer
+
+
+def check_reasons(reasons: Any) -> None:
+    """A lone string would count as its letters. Raises WrongAnswer."""
+    if not isinstance(reasons, tuple):
+        raise WrongAnswer(f"reasons {reasons!r}", "a tuple of strings")
+
+
+def failure_of(plugin: Plugin | str, point: str, problem: BaseException) -> Status:
+    """The Error for a plugin, or the instance of this name, that raised or answered wrongly."""
+    name = plugin if isinstance(plugin, str) else plugin.instance_name
+    refused = isinstance(problem, RefusedAnswer)
+    text = str(problem) if refused else f"{type(problem).__name__}: {problem}"
+    return Status(Code.ERROR, (f'running {point} plugin "{name}": {text}',), name)
+
+
+def as_error(status: Status, point: str, name: str) -> Status:
+    """The Error that an answer which is no success, and no rejection allowed here, amounts to."""
+    message = status.message or f"answered {status.code}, which it may not"
+    return Status(Code.ERROR, (f'running {point} plugin "{name}": {message}',), name)
+
+
+def code_in(answer: Any) -> Code:
+    """The code in whatever an extension point answers; what carries none is a success."""
+    if answer is None:
+        return Code.SUCCESS
+    if not isinstance(answer, tuple):
+        return getattr(answer, "code", Code.SUCCESS)
+    for part in cast("tuple[object, ...]", answer):
+        if isinstance(part, Status | Rejection):
+            return part.code
+    return Code.SUCCESS

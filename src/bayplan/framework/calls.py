@@ -1,0 +1,136 @@
+"""What is called at each extension point: bound methods with their instances' names, in order.
+
+Bound once at start, so that a cycle neither looks for methods nor asks what kind a plugin is: one
+that is written node by node stands here as if it were vectorised.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ParamSpec, Protocol, TypeVar
+
+from bayplan.framework import scalar
+from bayplan.framework.interface import (
+    CycleState,
+    FilterPlugin,
+    Nomination,
+    Plugin,
+    PreFilterExtensions,
+    PreFilterResult,
+    ScalarFilterPlugin,
+)
+from bayplan.framework.profile import ProfilePlugins
+from bayplan.framework.scoring import ScoreCall, normalize_of, score_of
+from bayplan.framework.status import NodeToStatus, Rejection, Status
+from bayplan.ports import BindPort
+from bayplan.state.columns import NodeMask
+from bayplan.state.nodes import NodeInfo, NodeView
+from bayplan.state.pods import PodInfo
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T", bound=Plugin)
+E = TypeVar("E")
+
+PreFilter = Callable[[CycleState, PodInfo, NodeView], PreFilterResult | Status | None]
+ChangePod = Callable[[CycleState, PodInfo, PodInfo, NodeInfo], Status | None]
+Filter = Callable[[CycleState, PodInfo, NodeView, NodeMask], Iterable[Rejection]]
+PostFilter = Callable[[CycleState, PodInfo, NodeToStatus], tuple[Nomination | None, Status | None]]
+PreScore = Callable[[CycleState, PodInfo, NodeView], Status | None]
+#: Reserve and the preflight of PreBind.
+OnNode = Callable[[CycleState, PodInfo, str], Status | None]
+Unreserve = Callable[[CycleState, PodInfo, str], None]
+Permit = Callable[[CycleState, PodInfo, str], tuple[Status | None, float]]
+#: PreBind and Bind.
+Bind = Callable[[CycleState, PodInfo, str, BindPort], Awaitable[Status | None]]
+PostBind = Callable[[CycleState, PodInfo, str, BindPort], Awaitable[None]]
+
+
+class Wrap(Protocol):
+    """(instance, extension point, call) → the call, or one that does more."""
+
+    def plain(self, name: str, point: str, call: Callable[P, R]) -> Callable[P, R]: ...
+    def listed(
+        self, name: str, point: str, call: Callable[P, Iterable[E]]
+    ) -> Callable[P, Iterable[E]]: ...
+    def awaited(
+        self, name: str, point: str, call: Callable[P, Awaitable[R]]
+    ) -> Callable[P, Awaitable[R]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """(instance name, what is called), in the order they run; Unreserve in the reverse one."""
+
+    pre_filter: Sequence[tuple[str, PreFilter]]
+    add_pod: Sequence[tuple[str, ChangePod]]
+    remove_pod: Sequence[tuple[str, ChangePod]]
+    filter: Sequence[tuple[str, Filter]]
+    post_filter: Sequence[tuple[str, PostFilter]]
+    pre_score: Sequence[tuple[str, PreScore]]
+    score: Sequence[ScoreCall]
+    reserve: Sequence[tuple[str, OnNode]]
+    unreserve: Sequence[tuple[str, Unreserve]]
+    permit: Sequence[tuple[str, Permit]]
+    pre_bind_pre_flight: Sequence[tuple[str, OnNode]]
+    pre_bind: Sequence[tuple[str, Bind]]
+    bind: Sequence[tuple[str, Bind]]
+    post_bind: Sequence[tuple[str, PostBind]]
+
+
+def calls_of(plugins: ProfilePlugins, wrap: Wrap) -> Calls:
+    """The calls of a profile, each wrapped."""
+    extended = [p for p in plugins.pre_filter if isinstance(p, PreFilterExtensions)]
+    add, remove = "PreFilterExtensionAddPod", "PreFilterExtensionRemovePod"
+    flight, backwards = "PreBindPreFlight", plugins.reserve[::-1]
+    return Calls(
+        pre_filter=_each(plugins.pre_filter, lambda p: p.pre_filter, "PreFilter", wrap),
+        add_pod=_each(extended, lambda p: p.add_pod, add, wrap),
+        remove_pod=_each(extended, lambda p: p.remove_pod, remove, wrap),
+        filter=[(p.instance_name, _filter_of(p, wrap)) for p in plugins.filter],
+        post_filter=_each(plugins.post_filter, lambda p: p.post_filter, "PostFilter", wrap),
+        pre_score=_each(plugins.pre_score, lambda p: p.pre_score, "PreScore", wrap),
+        score=_scores(plugins, wrap),
+        reserve=_each(plugins.reserve, lambda p: p.reserve, "Reserve", wrap),
+        unreserve=_each(backwards, lambda p: p.unreserve, "Unreserve", wrap),
+        permit=_each(plugins.permit, lambda p: p.permit, "Permit", wrap),
+        pre_bind_pre_flight=_each(plugins.pre_bind, lambda p: p.pre_bind_preflight, flight, wrap),
+        pre_bind=_each_awaited(plugins.pre_bind, lambda p: p.pre_bind, "PreBind", wrap),
+        bind=_each_awaited(plugins.bind, lambda p: p.bind, "Bind", wrap),
+        post_bind=_each_awaited(plugins.post_bind, lambda p: p.post_bind, "PostBind", wrap),
+    )
+
+
+def _each(
+    plugins: Iterable[T], call_of: Callable[[T], Callable[P, R]], point: str, wrap: Wrap
+) -> Sequence[tuple[str, Callable[P, R]]]:
+    names = ((plugin.instance_name, plugin) for plugin in plugins)
+    return [(name, wrap.plain(name, point, call_of(plugin))) for name, plugin in names]
+
+
+def _each_awaited(
+    plugins: Iterable[T],
+    call_of: Callable[[T], Callable[P, Awaitable[R]]],
+    point: str,
+    wrap: Wrap,
+) -> Sequence[tuple[str, Callable[P, Awaitable[R]]]]:
+    names = ((plugin.instance_name, plugin) for plugin in plugins)
+    return [(name, wrap.awaited(name, point, call_of(plugin))) for name, plugin in names]
+
+
+def _filter_of(plugin: FilterPlugin | ScalarFilterPlugin, wrap: Wrap) -> Filter:
+    """The plugin's Filter, for many nodes at once."""
+    if isinstance(plugin, FilterPlugin):
+        return wrap.listed(plugin.instance_name, "Filter", plugin.filter)
+    return wrap.listed(plugin.instance_name, "Filter", partial(scalar.filter_nodes, plugin))
+
+
+def _scores(plugins: ProfilePlugins, wrap: Wrap) -> Sequence[ScoreCall]:
+    calls: list[ScoreCall] = []
+    for plugin, weight in plugins.score:
+        name, normalize = plugin.instance_name, normalize_of(plugin)
+        if normalize is not None:
+            normalize = wrap.plain(name, "ScoreExtensionNormalize", normalize)
+        score = wrap.plain(name, "Score", score_of(plugin))
+        calls.append(ScoreCall(name, weight, score, normalize))
+    return calls

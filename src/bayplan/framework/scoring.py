@@ -1,0 +1,103 @@
+"""One plugin's column of the score table: asked, checked, normalised, checked again.
+
+What is checked costs the same for any number of nodes, but for the range of the scores.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from bayplan.framework import scalar
+from bayplan.framework.answers import RefusedAnswer, WrongAnswer
+from bayplan.framework.arithmetic import in_score_range, normalized
+from bayplan.framework.interface import (
+    MAX_NODE_SCORE,
+    MIN_NODE_SCORE,
+    CycleState,
+    Normalizer,
+    NormalizeScorePlugin,
+    ScalarScorePlugin,
+    ScorePlugin,
+)
+from bayplan.framework.score_table import PluginScores
+from bayplan.state.columns import NodeScores
+from bayplan.state.nodes import NodeView
+from bayplan.state.pods import PodInfo
+
+Score = Callable[[CycleState, PodInfo, NodeView], NodeScores]
+Normalize = Callable[[CycleState, PodInfo, NodeScores], NodeScores]
+
+
+class OutOfRange(RefusedAnswer):
+    """A score is not in 0..100 after normalisation; in upstream's words."""
+
+    def __init__(self, name: str, scores: NodeScores) -> None:
+        wrong = scores[(scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)][0]
+        super().__init__(
+            f'plugin "{name}" returns an invalid score {wrong}, it should in the '
+            f"range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreCall:
+    """A score plugin's instance, ready to be asked."""
+
+    name: str
+    weight: int
+    score: Score
+    #: None: scores are in 0..100 as they are.
+    normalize: Normalize | None
+
+    def column(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> PluginScores:
+        """Its scores of the feasible nodes. Raises RefusedAnswer, and what the plugin raises."""
+        count = len(nodes)
+        raw = final = self.score(state, pod, nodes)
+        _check(raw, count)
+        if self.normalize is not None:
+            final = self.normalize(state, pod, raw)
+            _check(final, count)
+        if not in_score_range(final):
+            raise OutOfRange(self.name, final)
+        return PluginScores(self.name, self.weight, raw, final)
+
+
+def score_of(plugin: ScorePlugin | ScalarScorePlugin) -> Score:
+    """The plugin's Score, for many nodes at once."""
+    if isinstance(plugin, ScorePlugin):
+        return plugin.score
+    return partial(scalar.score_nodes, plugin)
+
+
+def normalize_of(plugin: ScorePlugin | ScalarScorePlugin) -> Normalize | None:
+    """The plugin's own NormalizeScore, the named one, or none."""
+    if isinstance(plugin, NormalizeScorePlugin):
+        return partial(_by_plugin, plugin)
+    if plugin.normalizer is Normalizer.NONE:
+        return None
+    return partial(_by_name, plugin.normalizer)
+
+
+def _by_plugin(
+    plugin: NormalizeScorePlugin, state: CycleState, pod: PodInfo, scores: NodeScores
+) -> NodeScores:
+    """The raw scores are shown later, so they cannot be written to."""
+    shown = scores.view()
+    shown.flags.writeable = False
+    return plugin.normalize(state, pod, shown)
+
+
+def _by_name(
+    normalizer: Normalizer, state: CycleState, pod: PodInfo, scores: NodeScores
+) -> NodeScores:
+    return normalized(normalizer, scores)
+
+
+def _check(scores: Any, count: int) -> None:
+    dtype, shape = getattr(scores, "dtype", None), getattr(scores, "shape", None)
+    if dtype != np.int64 or shape != (count,):
+        found = f"{dtype}{shape}" if dtype is not None else type(scores).__name__
+        raise WrongAnswer(found, f"int64({count},)")

@@ -1,0 +1,194 @@
+"""How long plugins and extension points take, by the clock that is handed in.
+
+Every run of an extension point is told; single plugins only in the attempts that were drawn for it
+(`CycleState.record_plugin_metrics`): each plugin is bound twice at start, bare and timed, so that
+an attempt which is not drawn pays nothing. Upstream: metrics.FrameworkExtensionPointDuration and
+PluginExecutionDuration.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial, wraps
+from typing import Concatenate, Final, ParamSpec, Protocol, TypeVar, final
+
+from bayplan.framework.answers import code_in
+from bayplan.framework.status import Code
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+#: Takes a duration in seconds.
+Observe = Callable[[float], None]
+
+
+def _ignored(*_: object) -> Observe:
+    return _ignore
+
+
+def _ignore(_: float) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """A clock, and whoever wants to know."""
+
+    #: Seconds on a monotonic scale.
+    now: Callable[[], float]
+    #: (plugin instance, extension point, code) → who is told how long that took.
+    plugin: Callable[[str, str, Code], Observe] = _ignored
+    #: (extension point, code, profile) → the same.
+    point: Callable[[str, Code, str], Observe] = _ignored
+
+
+#: Nobody wants to know.
+UNWATCHED: Final = Watch(lambda: 0.0)
+
+
+@final
+class Stopwatch:
+    """Tells how long runs of one thing took, by their codes."""
+
+    __slots__ = ("_of_code", "now", "took")
+
+    def __init__(self, now: Callable[[], float], of_code: Callable[[Code], Observe]) -> None:
+        self.now = now
+        self._of_code = of_code
+        #: By code. Looked up by their labels at the first use: that costs more than all the rest.
+        self.took: list[Observe] = [partial(self._first, code) for code in Code]
+
+    def _first(self, code: Code, seconds: float) -> None:
+        self.took[code] = self._of_code(code)
+        self.took[code](seconds)
+
+
+# ---- extension points ----------------------------------------------------------------------
+
+
+#: Extension points that a profile runs, by their names in upstream's metrics.
+POINTS: Final = (
+    "PreFilter",
+    "Filter",
+    "PostFilter",
+    "PreScore",
+    "Score",
+    "Reserve",
+    "Unreserve",
+    "Permit",
+    "PreBindPreFlight",
+    "PreBind",
+    "Bind",
+    "PostBind",
+)
+
+
+def stopwatches(watch: Watch, profile_name: str) -> dict[str, Stopwatch]:
+    """One for each extension point of a profile."""
+
+    def observer(point: str, code: Code) -> Observe:
+        return watch.point(point, code, profile_name)
+
+    return {point: Stopwatch(watch.now, partial(observer, point)) for point in POINTS}
+
+
+class Watched(Protocol):
+    """Whose extension points are timed."""
+
+    @property
+    def stopwatches(self) -> Mapping[str, Stopwatch]: ...
+
+
+W = TypeVar("W", bound=Watched)
+
+_Run = Callable[Concatenate[W, P], R]
+
+
+def timed_point(point: str) -> Callable[[_Run[W, P, R]], _Run[W, P, R]]:
+    """For a method that runs an extension point: tells how long it took and its answer's code."""
+
+    def decorate(run: _Run[W, P, R]) -> _Run[W, P, R]:
+        @wraps(run)
+        def timed(self: W, *args: P.args, **options: P.kwargs) -> R:
+            watch = self.stopwatches[point]
+            start = watch.now()
+            answer = run(self, *args, **options)
+            watch.took[code_in(answer)](watch.now() - start)
+            return answer
+
+        return timed
+
+    return decorate
+
+
+# ---- plugins -------------------------------------------------------------------------------
+
+
+@final
+class Bare:
+    """Leaves calls of plugins as they are."""
+
+    def plain(self, name: str, point: str, call: Callable[P, R]) -> Callable[P, R]:
+        return call
+
+    def listed(
+        self, name: str, point: str, call: Callable[P, Iterable[T]]
+    ) -> Callable[P, Iterable[T]]:
+        return call
+
+    def awaited(
+        self, name: str, point: str, call: Callable[P, Awaitable[R]]
+    ) -> Callable[P, Awaitable[R]]:
+        return call
+
+
+@final
+class PluginTimer:
+    """Wraps calls of plugins so that their durations are told, under the codes they answer."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    def plain(self, name: str, point: str, call: Callable[P, R]) -> Callable[P, R]:
+        watch = self._stopwatch(name, point)
+
+        def timed(*args: P.args, **options: P.kwargs) -> R:
+            start = watch.now()
+            try:
+                answer = call(*args, **options)
+            except Exception:
+                watch.took[Code.ERROR](watch.now() - start)
+                raise
+            watch.took[code_in(answer)](watch.now() - start)
+            return answer
+
+        return timed
+
+    def listed(
+        self, name: str, point: str, call: Callable[P, Iterable[T]]
+    ) -> Callable[P, Iterable[T]]:
+        """For answers that come piece by piece: what is done then is the plugin's time, too."""
+
+        def all_at_once(*args: P.args, **options: P.kwargs) -> tuple[T, ...]:
+            return tuple(call(*args, **options))
+
+        return self.plain(name, point, all_at_once)
+
+    def awaited(
+        self, name: str, point: str, call: Callable[P, Awaitable[R]]
+    ) -> Callable[P, Awaitable[R]]:
+        watch = self._stopwatch(name, point)
+
+        async def timed(*args: P.args, **options: P.kwargs) -> R:
+            start = watch.now()
+            try:
+                answer = await call(*args, **options)
+            except Exception:
+                watch.took[Code.ERROR](watch.now() - start)
+                raise
+            watch.took[code_in(answer)](watch.now() - start)
+            return answer
+
+        return timed
+
+    def _stopwatch(self, name: str, point: str) -> Stopwatch:
+        return Stopwatch(self._watch.now, lambda code: self._watch.plugin(name, point, code))
