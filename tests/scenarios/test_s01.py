@@ -1,0 +1,97 @@
+"""S-01: three strategies, three winners."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.journal import AttemptRecord
+from tests.scenarios.world import World, play
+
+FIT = "NodeResourcesFit"
+
+
+async def three_nodes(world: World) -> None:
+    for name, cpu, memory in (("a", 4, "8Gi"), ("b", 4, "8Gi"), ("c", 2, "4Gi")):
+        world.add_node(name, cpu=cpu, memory=memory)
+    world.add_pod("ra", cpu=2, memory="2Gi", node="a")
+    world.add_pod("rb", cpu=1, memory="6Gi", node="b")
+    await world.until(0)
+
+
+async def story(world: World) -> None:
+    await three_nodes(world)
+    world.add_pod("p", cpu=1, memory="1Gi")
+    await world.until(0)
+
+
+def scored(record: AttemptRecord) -> dict[str, int]:
+    return {line.node: line.plugins[0].weighted for line in record.scores}
+
+
+def weights(cpu: int, memory: int) -> list[dict[str, Any]]:
+    return [{"name": "cpu", "weight": cpu}, {"name": "memory", "weight": memory}]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "scores", "winner"),
+    [
+        pytest.param({"type": "LeastAllocated"}, {"a": 43, "b": 31, "c": 62}, "c", id="A, least"),
+        pytest.param({"type": "MostAllocated"}, {"a": 56, "b": 68, "c": 37}, "b", id="B, most"),
+        pytest.param(
+            {"type": "LeastAllocated", "resources": weights(3, 1)},
+            {"a": 34, "b": 40, "c": 56},
+            "c",
+            id="D, least with weights",
+        ),
+    ],
+)
+def test_the_strategy_decides(
+    strategy: dict[str, Any], scores: dict[str, int], winner: str
+) -> None:
+    world = play(story, plugins=[(FIT, 1)], args={FIT: {"scoringStrategy": strategy}})
+    (record,) = world.attempts("p")
+    assert world.bound("p") == (0.0, winner)
+    assert scored(record) == scores
+    for line in record.scores:
+        assert line.total == sum(plugin.weighted for plugin in line.plugins)
+
+
+def test_a_ratio_is_cut_towards_zero() -> None:
+    """Part C: at 1 % the line from 100 down to 0 at 3 % is at 100 - 33."""
+    points = [(0, 10), (3, 0), (100, 0)]
+    shape = [{"utilization": where, "score": score} for where, score in points]
+    strategy = {
+        "type": "RequestedToCapacityRatio",
+        "resources": [{"name": "cpu", "weight": 1}],
+        "requestedToCapacityRatio": {"shape": shape},
+    }
+
+    async def two_nodes(world: World) -> None:
+        for name in ("x", "y"):
+            world.add_node(name, cpu=100, memory="64Gi")
+        world.add_pod("ry", cpu=2, memory="1Gi", node="y")
+        await world.until(0)
+        world.add_pod("p", cpu=1, memory="1Gi")
+        await world.until(0)
+
+    world = play(two_nodes, plugins=[(FIT, 1)], args={FIT: {"scoringStrategy": strategy}})
+    assert scored(world.attempts("p")[0]) == {"x": 67, "y": 0}
+    assert world.bound("p") == (0.0, "x")
+
+
+def test_a_single_node_is_not_scored() -> None:
+    async def only_a(world: World) -> None:
+        await three_nodes(world)
+        for name in ("b", "c"):
+            world.delete_node(name)
+        world.add_pod("p", cpu=1, memory="1Gi")
+        await world.until(0)
+
+    world = play(only_a, plugins=[(FIT, 1)])
+    (record,) = world.attempts("p")
+    assert world.bound("p") == (0.0, "a")
+    assert (record.scores, record.feasible_count, record.node_count) == ((), 1, 1)
+    points = "scheduler_framework_extension_point_duration_seconds_count"
+    labels = {"status": "Success", "profile": "bayplan"}
+    assert world.metric(points, extension_point="Filter", **labels) == 1
+    assert world.metric(points, extension_point="Score", **labels) == 0

@@ -1,0 +1,142 @@
+"""S-02: the sentence that says why not. What preemption adds to it is another story."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from bayplan.framework.interface import Nomination, PostFilterPlugin
+from bayplan.framework.status import Code, Status
+from bayplan.testing import PodOptions
+from tests.scenarios.world import World, play
+
+PLUGINS = ["TaintToleration", "NodeAffinity", "NodeResourcesFit"]
+U, UUU = Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+
+
+class Witness(PostFilterPlugin):
+    """Keeps what it is shown."""
+
+    name = "Witness"
+
+    def setup(self) -> None:
+        self.shown: list[Any] = []
+
+    def post_filter(
+        self, state: Any, pod: Any, node_to_status: Any
+    ) -> tuple[Nomination | None, Status | None]:
+        self.shown.append(node_to_status)
+        return None, Status(U)
+
+
+async def thirteen_nodes(world: World) -> None:
+    for number in range(1, 11):
+        world.add_node(f"t{number}", cpu=4, memory="8Gi", taints=["dedicated=x:NoSchedule"])
+    for name, memory in (("w1", "1Gi"), ("w2", "1Gi"), ("w3", "6Gi")):
+        world.add_node(name, cpu=4, memory="8Gi")
+        world.add_pod(f"on-{name}", cpu=3, memory=memory, node=name)
+    await world.until(0)
+
+
+def tried(**pod: Any) -> Callable[[World], Awaitable[None]]:
+    async def story(world: World) -> None:
+        await thirteen_nodes(world)
+        world.add_pod("p", **pod)
+        await world.until(0)
+
+    return story
+
+
+def only(name: str) -> dict[str, Any]:
+    """Required node affinity to one node by its name."""
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    return {"affinity": {"nodeAffinity": required}}
+
+
+@pytest.mark.parametrize(
+    ("pod", "message"),
+    [
+        pytest.param(
+            {"cpu": 2, "memory": "4Gi"},
+            "0/13 nodes are available: 1 Insufficient memory, "
+            "10 node(s) had untolerated taint(s), 3 Insufficient cpu.",
+            id="A, a node may give two reasons, sorted as plain strings",
+        ),
+        pytest.param(
+            {"cpu": 2, "memory": "1Gi", **only("w1")},
+            "0/13 nodes are available: 1 Insufficient cpu, "
+            "12 node(s) didn't satisfy plugin(s) [NodeAffinity].",
+            id="B, nodes that PreFilter left out",
+        ),
+        pytest.param(
+            {"cpu": 5, "memory": "1Gi"},
+            "0/13 nodes are available: 10 node(s) had untolerated taint(s), 3 Insufficient cpu.",
+            id="C, more than any node has",
+        ),
+        pytest.param(
+            {"cpu": 1, "memory": "1Gi", **only("ghost")},
+            "0/13 nodes are available: 13 node(s) didn't satisfy plugin(s) [NodeAffinity].",
+            id="PreFilter names no node there is",
+        ),
+    ],
+)
+def test_the_sentence(pod: PodOptions, message: str) -> None:
+    world = play(tried(**pod), plugins=PLUGINS)
+    assert world.bound("p") is None
+    assert world.message("p") == message
+    assert world.events("p", "FailedScheduling") == [message]
+    assert world.reason("p") == "Unschedulable"
+
+
+def test_each_nodes_own_status() -> None:
+    """Part A, node by node."""
+    plugins = [*PLUGINS, "Witness"]
+    world = play(tried(cpu=2, memory="4Gi"), plugins=plugins, classes=[Witness])
+    (shown,) = world.plugin("Witness").shown
+    assert shown.get("t1").code is UUU
+    assert shown.get("t1").plugin == "TaintToleration"
+    assert (shown.get("w1").code, shown.get("w1").plugin) == (U, "NodeResourcesFit")
+    assert shown.get("w1").reasons == ("Insufficient cpu",)
+    assert shown.get("w3").reasons == ("Insufficient cpu", "Insufficient memory")
+    assert world.unschedulable_plugins("p") == {"TaintToleration", "NodeResourcesFit"}
+
+
+def test_without_nodes_nobody_is_asked() -> None:
+    """Part D."""
+
+    async def story(world: World) -> None:
+        world.add_pod("p", cpu=1)
+        await world.until(0)
+
+    world = play(story, plugins=[*PLUGINS, "Witness"], classes=[Witness])
+    assert world.message("p") == "no nodes available to schedule pods"
+    assert world.reason("p") == "Unschedulable"
+    assert world.plugin("Witness").shown == []
+
+
+def test_the_journal_tells_who_rejected_how_many() -> None:
+    world = play(tried(cpu=2, memory="1Gi", **only("w1")), plugins=PLUGINS)
+    (record,) = world.attempts("p")
+    assert (record.result, record.node_count, record.feasible_count) == ("unschedulable", 13, 0)
+    told = {(r.plugin, r.code, r.reason): r.nodes for r in record.rejections}
+    assert told == {
+        ("NodeAffinity", str(UUU), "node(s) didn't satisfy plugin(s) [NodeAffinity]"): 12,
+        ("NodeResourcesFit", str(U), "Insufficient cpu"): 1,
+    }
+
+
+def test_the_same_sentence_is_written_once() -> None:
+    """An attempt that ends like the one before changes nothing in the pod's status."""
+
+    async def story(world: World) -> None:
+        await tried(cpu=5)(world)
+        version = world.pod("p").version
+        world.change_node("w1", labels={"colour": "blue"})
+        world.delete_pod("on-w1")
+        await world.until(20)
+        assert world.pod("p").version == version
+
+    world = play(story, plugins=PLUGINS)
+    assert len(world.attempts("p")) == 2
+    assert len(world.events("p", "FailedScheduling")) == 2

@@ -1,0 +1,375 @@
+"""S-05: Reserve, Permit, Bind."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
+from bayplan.framework.interface import (
+    BindPlugin,
+    CycleState,
+    EnqueueExtensions,
+    PermitPlugin,
+    PostBindPlugin,
+    PreBindPlugin,
+    ReservePlugin,
+)
+from bayplan.framework.status import SKIP, Code, Status, unschedulable
+from bayplan.ports import BindPort
+from bayplan.state.pods import PodInfo
+from tests.scenarios.world import World, play
+
+FIT = "NodeResourcesFit"
+Log = list[tuple[str, str]]
+
+
+# ---- parts A to C: Permit -------------------------------------------------------------------
+
+
+def holding(plugin_name: str, seconds: float) -> type[PermitPlugin]:
+    """Lets P wait; everybody else passes."""
+
+    class Holds(PermitPlugin, EnqueueExtensions):
+        name = plugin_name
+
+        def permit(
+            self, state: CycleState, pod: PodInfo, node_name: str
+        ) -> tuple[Status | None, float]:
+            return (Status(Code.WAIT), seconds) if pod.name == "p" else (None, 0.0)
+
+        def events_to_register(self) -> list[ClusterEventWithHint]:
+            event = ClusterEvent(EventResource.STORAGE_CLASS, ActionType.ADD)
+            return [ClusterEventWithHint(event)]
+
+    return Holds
+
+
+A, B = holding("A", 5.0), holding("B", 8.0)
+PERMITS = {"plugins": [FIT, "A", "B"], "classes": [A, B]}
+
+
+async def p_and_then_q(world: World) -> None:
+    world.add_node("n1", cpu=4, memory="8Gi")
+    world.add_pod("p", cpu=3, memory="1Gi")
+    await world.until(0)
+    world.add_pod("q", cpu=2, memory="1Gi")
+    await world.until(0)
+
+
+def allow(world: World, plugin: str) -> None:
+    held = world.waiting("p")
+    assert held is not None
+    held.allow(plugin)
+
+
+def test_a_pod_that_waits_keeps_its_place_until_the_last_plugin_times_out() -> None:
+    """Part A."""
+
+    async def story(world: World) -> None:
+        await p_and_then_q(world)
+        await world.until(2)
+        allow(world, "A")
+        await world.until(3)
+        held = world.waiting("p")
+        assert held is not None
+        assert held.pending_plugins == ["B"]
+        await world.until(7.9)
+        assert world.requested("n1") == 3000
+        assert world.message("q") == "0/1 nodes are available: 1 Insufficient cpu."
+        await world.until(8)
+        assert world.waiting("p") is None
+        assert world.unschedulable_plugins("p") == {"B"}
+
+    world = play(story, **PERMITS)
+    assert world.bound("p") is None
+    assert "rejected due to timeout after waiting 8s at plugin B" in world.message("p")
+    assert world.bound("q") == (8.0, "n1")
+    assert world.incoming("AssignedPodDelete") == {"active": 1}
+
+
+def test_the_first_deadline_counts_where_nobody_allows() -> None:
+    async def story(world: World) -> None:
+        await p_and_then_q(world)
+        await world.until(5)
+        assert world.unschedulable_plugins("p") == {"A"}
+
+    world = play(story, **PERMITS)
+    assert "rejected due to timeout after waiting 5s at plugin A" in world.message("p")
+    assert world.bound("q") == (5.0, "n1")
+
+
+def test_a_pod_is_bound_when_the_last_plugin_allows_it() -> None:
+    """Part B."""
+
+    async def story(world: World) -> None:
+        await p_and_then_q(world)
+        assert world.nominated("p") == "n1"
+        await world.until(2)
+        allow(world, "A")
+        await world.until(3)
+        allow(world, "B")
+        await world.until(3)
+
+    world = play(story, **PERMITS)
+    assert world.bound("p") == (3.0, "n1")
+    assert world.bound("q") is None
+    waits = "scheduler_permit_wait_duration_seconds"
+    assert world.metric(f"{waits}_count", result="Success") == 1
+    assert world.metric(f"{waits}_sum", result="Success") == 3.0
+    attempts = "scheduler_scheduling_attempt_duration_seconds_sum"
+    assert world.metric(attempts, result="scheduled", profile="bayplan") == 3.0
+
+
+def test_a_waiting_pod_is_rejected_once() -> None:
+    """Part C."""
+
+    async def story(world: World) -> None:
+        await p_and_then_q(world)
+        await world.until(2)
+        handle, uid = world.plugin("A").handle, world.uid("p")
+        answers = [handle.reject_waiting_pod(uid), handle.reject_waiting_pod(uid)]
+        assert answers == [True, False]
+        await world.until(2)
+        assert world.unschedulable_plugins("p") == {"A"}
+
+    world = play(story, **PERMITS)
+    assert world.bound("q") == (2.0, "n1")
+    assert world.bound("p") is None
+    # What was announced for P holds no longer.
+    assert world.nominated("p") == ""
+
+
+def test_a_rejection_wins_over_a_wait() -> None:
+    class Refuses(PermitPlugin):
+        name = "Refuses"
+
+        def permit(
+            self, state: CycleState, pod: PodInfo, node_name: str
+        ) -> tuple[Status | None, float]:
+            return unschedulable("not this one"), 0.0
+
+    async def story(world: World) -> None:
+        await p_and_then_q(world)
+        assert world.waiting("p") is None
+        assert world.requested("n1") == 0
+
+    world = play(story, plugins=[FIT, "A", "Refuses"], classes=[A, Refuses])
+    assert world.message("p") == "0/1 nodes are available: 1 not this one."
+
+
+def test_a_pod_deleted_while_it_waits_gives_its_place_back_at_once() -> None:
+    async def story(world: World) -> None:
+        await p_and_then_q(world)
+        await world.until(2)
+        world.delete_pod("p")
+        await world.until(2)
+
+    world = play(story, **PERMITS)
+    assert world.bound("q") == (2.0, "n1")
+    assert world.events("p", "FailedScheduling") == []
+
+
+# ---- part D: Reserve ------------------------------------------------------------------------
+
+
+def reserving(plugin_name: str, log: Log, *, refuses: bool = False) -> type[ReservePlugin]:
+    class Reserves(ReservePlugin, EnqueueExtensions):
+        name = plugin_name
+
+        def setup(self) -> None:
+            self.is_first = refuses
+
+        def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+            log.append(("reserve", self.name))
+            was_first, self.is_first = self.is_first, False
+            return unschedulable("no stock") if was_first else None
+
+        def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+            log.append(("unreserve", self.name))
+
+        def events_to_register(self) -> list[ClusterEventWithHint]:
+            event = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_LABEL)
+            return [ClusterEventWithHint(event)]
+
+    return Reserves
+
+
+def test_a_failed_reserve_is_undone_in_the_reverse_order() -> None:
+    log: Log = []
+
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=4, memory="8Gi")
+        world.add_pod("p", cpu=3, memory="1Gi")
+        await world.until(0)
+        assert log == [
+            ("reserve", "R1"),
+            ("reserve", "R2"),
+            ("unreserve", "R3"),
+            ("unreserve", "R2"),
+            ("unreserve", "R1"),
+        ]
+        assert world.message("p") == "0/1 nodes are available: 1 no stock."
+        assert world.requested("n1") == 0
+        await world.until(2)
+        world.change_node("n1", labels={"colour": "blue"})
+        await world.until(2)
+
+    classes = [
+        reserving("R1", log),
+        reserving("R2", log, refuses=True),
+        reserving("R3", log),
+    ]
+    world = play(story, plugins=[FIT, "R1", "R2", "R3"], classes=classes)
+    assert world.bound("p") == (2.0, "n1")
+    assert log[5:] == [("reserve", "R1"), ("reserve", "R2"), ("reserve", "R3")]
+
+
+# ---- part E: Bind ---------------------------------------------------------------------------
+
+
+def binding(plugin_name: str, log: Log, *, skips: bool) -> type[BindPlugin]:
+    class Binds(BindPlugin):
+        name = plugin_name
+
+        async def bind(
+            self, state: CycleState, pod: PodInfo, node_name: str, port: BindPort
+        ) -> Status | None:
+            log.append((self.name, node_name))
+            if skips:
+                return SKIP
+            await port.bind(pod, node_name)
+            return None
+
+    return Binds
+
+
+def telling(log: Log, *, raises: bool = False) -> type[PostBindPlugin]:
+    class Tells(PostBindPlugin):
+        name = "Tells"
+
+        async def post_bind(
+            self, state: CycleState, pod: PodInfo, node_name: str, port: BindPort
+        ) -> None:
+            found = await port.get_pod(pod.namespace, pod.name)
+            log.append(("Tells", f"{node_name}, bound to {found.spec.node_name}"))
+            if raises:
+                raise RuntimeError("nobody listens")
+
+    return Tells
+
+
+async def one_pod(world: World) -> None:
+    world.add_node("n1", cpu=4, memory="8Gi")
+    world.add_pod("p", cpu=3, memory="1Gi")
+    await world.until(0)
+
+
+def test_the_first_binder_that_does_not_skip_binds() -> None:
+    log: Log = []
+    classes = [binding("B1", log, skips=True), binding("B2", log, skips=False), telling(log)]
+    binders = ["B1", "B2", "DefaultBinder"]
+    world = play(one_pod, plugins=[FIT, "Tells"], classes=classes, binders=binders)
+    assert world.bound("p") == (0.0, "n1")
+    # DefaultBinder would have met a conflict.
+    assert log == [("B1", "n1"), ("B2", "n1"), ("Tells", "n1, bound to n1")]
+    assert world.events("p", "Scheduled") == ["Successfully assigned default/p to n1"]
+
+
+def test_without_a_binder_that_takes_it_a_pod_is_not_bound() -> None:
+    log: Log = []
+    classes = [binding("B1", log, skips=True), binding("B2", log, skips=True)]
+
+    async def story(world: World) -> None:
+        await one_pod(world)
+        assert world.requested("n1") == 0
+        await world.until(2)
+
+    world = play(story, plugins=[FIT], classes=classes, binders=["B1", "B2"])
+    assert world.bound("p") is None
+    assert world.reason("p") == "SchedulerError"
+    assert "no bind plugin took pod default/p" in world.message("p")
+    first, second = world.attempt_times("p")
+    assert first == 0.0
+    assert 1 <= second <= 2
+
+
+def test_what_post_bind_raises_changes_nothing() -> None:
+    log: Log = []
+    world = play(one_pod, plugins=[FIT, "Tells"], classes=[telling(log, raises=True)])
+    assert world.bound("p") == (0.0, "n1")
+    assert len(log) == 1
+    assert any("nobody listens" in note for note in world.notes("default/p"))
+    assert world.metric("bayplan_plugin_failures_total", plugin="Tells") == 1
+
+
+# ---- PreBind --------------------------------------------------------------------------------
+
+
+def preparing(log: Log, answers: Sequence[Status | Exception | None]) -> type[PreBindPlugin]:
+    """Answers in turn; a second late."""
+    left = list(answers)
+
+    class Prepares(PreBindPlugin, ReservePlugin):
+        name = "Prepares"
+
+        def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+            return None
+
+        def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+            log.append(("unreserve", node_name))
+
+        async def pre_bind(
+            self, state: CycleState, pod: PodInfo, node_name: str, port: BindPort
+        ) -> Status | None:
+            await port.sleep(1.0)
+            log.append(("pre_bind", node_name))
+            answer = left.pop(0) if left else None
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+    return Prepares
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "message", "blamed"),
+    [
+        pytest.param(
+            unschedulable("no disk"),
+            "Unschedulable",
+            "0/1 nodes are available: 1 no disk.",
+            {"Prepares"},
+            id="a rejection is recorded with its plugin",
+        ),
+        pytest.param(
+            OSError("no disk"),
+            "SchedulerError",
+            'running PreBind plugin "Prepares": OSError: no disk',
+            set(),
+            id="what is raised is an error",
+        ),
+    ],
+)
+def test_a_failed_pre_bind_gives_everything_back(
+    answer: Status | Exception, reason: str, message: str, blamed: set[str]
+) -> None:
+    log: Log = []
+
+    async def story(world: World) -> None:
+        await one_pod(world)
+        # What takes a while is announced.
+        assert world.nominated("p") == "n1"
+        assert world.requested("n1") == 3000
+        await world.until(1)
+        assert (world.reason("p"), world.message("p")) == (reason, message)
+        assert log == [("pre_bind", "n1"), ("unreserve", "n1")]
+        assert world.requested("n1") == 0
+        assert world.unschedulable_plugins("p") == blamed
+        assert world.nominated("p") == ""
+        await world.until(5)
+
+    world = play(story, plugins=[FIT, "Prepares"], classes=[preparing(log, [answer])])
+    bound = world.bound("p")
+    assert bound is not None
+    # Backoff until 2 s, looked at within a second, and another second to prepare.
+    assert 3 <= bound[0] <= 4

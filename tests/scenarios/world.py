@@ -1,0 +1,305 @@
+"""The world of the scenarios: an embedded cluster, virtual time, one scheduler, and what is seen.
+
+    def test_a_pod_is_bound() -> None:
+        async def story(world: World) -> None:
+            world.add_node("n1", cpu=4, memory="8Gi")
+            world.add_pod("p", cpu=1)
+            await world.until(0)
+            assert world.bound("p") == (0.0, "n1")
+
+        play(story, plugins=["NodeResourcesFit"])
+
+API calls take no time. Everything is seen from outside (the API's objects, metrics, the journal)
+but for the instances of the test's own plugins, which keep their own call logs.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Unpack
+
+import msgspec
+
+from bayplan.adapters.embedded import EVENT, EmbeddedCluster
+from bayplan.adapters.object_names import Content, object_key
+from bayplan.adapters.object_store import Stored
+from bayplan.api.objects import NODE, POD, Pod, PodCondition
+from bayplan.clock import ManualClock
+from bayplan.config import config_from
+from bayplan.engine.extending import Extender
+from bayplan.engine.scheduler import Scheduler
+from bayplan.engine.waiting import HeldPod
+from bayplan.framework.interface import Plugin
+from bayplan.journal import AttemptRecord, DigestSink, Journal, MemorySink, NoteRecord
+from bayplan.plugins.registry import Registry
+from bayplan.runner import Ask, Runner
+from bayplan.sim.checkers import differences
+from bayplan.sim.loop import run, settled
+from bayplan.testing import NodeOptions, PodOptions, api_pod, node
+
+PROFILE = "bayplan"
+
+#: A plugin's name; with its weight where it scores.
+Enabled = str | tuple[str, int]
+
+
+@dataclass
+class Setup:
+    """What a scheduler is made of; all of it may be left out."""
+
+    #: Only these are enabled, in this order, besides PrioritySort and DefaultBinder. One that
+    #: scores does so only where a weight is given.
+    plugins: Sequence[Enabled] = ()
+    #: Plugins of the test's own.
+    classes: Sequence[type[Plugin]] = ()
+    #: Instance → its args.
+    args: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    binders: Sequence[str] = ("DefaultBinder",)
+    queue_sort: str = "PrioritySort"
+    gates: Mapping[str, bool] = field(default_factory=dict)
+    #: Further fields of the profile.
+    profile: Mapping[str, Any] = field(default_factory=dict)
+    extenders: Sequence[Extender] = ()
+    #: By name, how an extender is asked.
+    asks: Mapping[str, Ask] = field(default_factory=dict)
+    seed: int = 1
+    #: A bug of ours ends the run.
+    raise_bugs: bool = True
+
+
+def config_dict(setup: Setup) -> dict[str, Any]:
+    """The configuration as a user would write it."""
+    names = [each if isinstance(each, str) else each[0] for each in setup.plugins]
+    weights = [each for each in setup.plugins if not isinstance(each, str)]
+    plugins = {
+        "multiPoint": {
+            "disabled": [{"name": "*"}],
+            "enabled": [{"name": name} for name in (setup.queue_sort, *names, *setup.binders)],
+        },
+        "score": {
+            "disabled": [{"name": "*"}],
+            "enabled": [{"name": name, "weight": weight} for name, weight in weights],
+        },
+    }
+    args = [{"name": name, "args": dict(given)} for name, given in setup.args.items()]
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "featureGates": {"SchedulerPopFromBackoffQ": False, **setup.gates},
+        "profiles": [
+            {"schedulerName": PROFILE, "plugins": plugins, "pluginConfig": args, **setup.profile}
+        ],
+    }
+
+
+class World:
+    """A cluster with a scheduler in it, at one moment of virtual time."""
+
+    def __init__(self, setup: Setup, clock: ManualClock) -> None:
+        registry = Registry()
+        for each in setup.classes:
+            registry.add(each)
+        self._clock = clock
+        self.journal, self._digest = MemorySink(), DigestSink()
+        self.scheduler = Scheduler(
+            config_from(config_dict(setup)),
+            registry,
+            clock,
+            seed=setup.seed,
+            journal=Journal((self.journal, self._digest)),
+            extenders=setup.extenders,
+            raise_bugs=setup.raise_bugs,
+        )
+        self.metrics = self.scheduler.metrics
+        self.cluster = EmbeddedCluster(clock, self.scheduler.declared_fields)
+        self.runner = Runner(self.scheduler, self.cluster, setup.asks)
+        self._bound: dict[str, tuple[float, str]] = {}
+        self.cluster.observe(self._observe)
+
+    # ---- time -----------------------------------------------------------------------------
+
+    @property
+    def now(self) -> float:
+        return self._clock.now()
+
+    async def until(self, seconds: float) -> None:
+        """Let time run up to a moment, and all happen that is due by then."""
+        if seconds > self.now:
+            loop = asyncio.get_running_loop()
+            reached = loop.create_future()
+            loop.call_at(seconds, reached.set_result, None)
+            await reached
+        await settled()
+
+    # ---- what users do --------------------------------------------------------------------
+
+    def add_node(self, name: str, **options: Unpack[NodeOptions]) -> None:
+        self.cluster.create(_manifest("Node", node(name, **options)))
+
+    def change_node(self, name: str, **metadata: Mapping[str, str]) -> None:
+        """Labels and annotations, merged."""
+        stored = self.cluster.get(object_key(NODE, "", name))
+        assert stored is not None
+        old = stored.content["metadata"]
+        merged = {each: {**old.get(each, {}), **given} for each, given in metadata.items()}
+        self.cluster.update({**stored.content, "metadata": {**old, **merged}})
+
+    def delete_node(self, name: str) -> None:
+        self.cluster.delete(object_key(NODE, "", name))
+
+    def add_pod(self, name: str, **options: Unpack[PodOptions]) -> None:
+        """A pod of the scheduler; with ``node`` it runs there already."""
+        options.setdefault("scheduler_name", PROFILE)
+        # It goes at once when it is deleted.
+        options["spec"] = {"terminationGracePeriodSeconds": 0, **options.get("spec", {})}
+        self.cluster.create(_manifest("Pod", api_pod(name, **options)))
+
+    def change_pod(self, name: str, change: Callable[[Content], None]) -> None:
+        """``change`` writes to a copy of the pod's manifest."""
+        content = msgspec.json.decode(msgspec.json.encode(self.pod(name).content))
+        change(content)
+        self.cluster.update(content)
+
+    def delete_pod(self, name: str) -> None:
+        self.cluster.delete(object_key(POD, "default", name))
+
+    # ---- what is seen in the API ----------------------------------------------------------
+
+    def pod(self, name: str) -> Stored:
+        stored = self.cluster.get(object_key(POD, "default", name))
+        assert stored is not None, f"there is no pod {name}"
+        return stored
+
+    def uid(self, name: str) -> str:
+        return self.pod(name).content["metadata"]["uid"]
+
+    def bound(self, name: str) -> tuple[float, str] | None:
+        """(when, where)"""
+        return self._bound.get(name)
+
+    def condition(self, name: str) -> PodCondition | None:
+        """PodScheduled."""
+        found = self.pod(name).object
+        assert isinstance(found, Pod)
+        conditions = found.status.conditions or ()
+        return next((each for each in conditions if each.type == "PodScheduled"), None)
+
+    def message(self, name: str) -> str:
+        condition = self.condition(name)
+        return (condition.message or "") if condition is not None else ""
+
+    def reason(self, name: str) -> str:
+        condition = self.condition(name)
+        return (condition.reason or "") if condition is not None else ""
+
+    def nominated(self, name: str) -> str:
+        return self.pod(name).content["status"].get("nominatedNodeName", "")
+
+    def events(self, name: str, reason: str) -> list[str]:
+        """Notes of the events about a pod, oldest first."""
+        contents = [stored.content for stored in self.cluster.objects(EVENT)]
+        return [
+            found["note"]
+            for found in contents
+            if found["regarding"]["name"] == name and found["reason"] == reason
+        ]
+
+    # ---- what is seen of the scheduler ----------------------------------------------------
+
+    def plugin(self, name: str) -> Any:
+        """The instance of a plugin."""
+        instances = self.scheduler.framework(PROFILE).plugins.instances()
+        return next(each for each in instances if each.instance_name == name)
+
+    def attempts(self, name: str) -> list[AttemptRecord]:
+        records = self.journal.records
+        key = f"default/{name}"
+        return [r for r in records if isinstance(r, AttemptRecord) and r.pod == key]
+
+    def attempt_times(self, name: str) -> list[float]:
+        return [record.at_seconds for record in self.attempts(name)]
+
+    def notes(self, subject: str) -> list[str]:
+        records = self.journal.records
+        return [r.text for r in records if isinstance(r, NoteRecord) and r.subject == subject]
+
+    def waiting(self, name: str) -> HeldPod | None:
+        """The pod at Permit."""
+        pods = self.scheduler.waiting_pods()
+        return next((held for held in pods if held.pod.name == name), None)
+
+    def metric(self, name: str, **labels: str) -> float:
+        return self.metrics.value(name, **labels)
+
+    def incoming(self, event: str) -> dict[str, float]:
+        """Queue → scheduler_queue_incoming_pods_total of an event; those above 0."""
+        counts = {
+            queue: self.metric("scheduler_queue_incoming_pods_total", queue=queue, event=event)
+            for queue in ("active", "backoff", "unschedulable")
+        }
+        return {queue: count for queue, count in counts.items() if count}
+
+    def unschedulable_plugins(self, name: str) -> set[str]:
+        queued = self.scheduler.queue.find(self.uid(name))
+        assert queued is not None, f"{name} is not queued"
+        return set(queued.unschedulable_plugins)
+
+    def requested(self, name: str, resource: str = "cpu") -> int:
+        """What is counted on a node: cpu in millicores."""
+        snapshot = self.scheduler.cache.lend()
+        try:
+            return snapshot.node(name).requested.get(resource, 0)
+        finally:
+            snapshot.end()
+
+    @property
+    def digest(self) -> str:
+        return self._digest.digest
+
+    def _observe(self, before: Stored | None, after: Stored | None) -> None:
+        if after is None or after.key.kind != POD or before is None:
+            return
+        node_name = after.content["spec"].get("nodeName")
+        if node_name and not before.content["spec"].get("nodeName"):
+            self._bound[after.key.name] = (self.now, node_name)
+
+
+Story = Callable[[World], Awaitable[None]]
+
+
+def play(story: Story, setup: Setup | None = None, **options: Any) -> World:
+    """Tell a story to its end; the scheduler's picture then equals the API's. ``options``: Setup's.
+
+    The world that is returned stands still: for what is asked after the end.
+    """
+    clock = ManualClock()
+    worlds: list[World] = []
+
+    async def main() -> None:
+        world = World(setup or Setup(**options), clock)
+        worlds.append(world)
+        running = asyncio.get_running_loop().create_task(world.runner.run(), name="scheduler")
+        await world.until(0.0)
+        await story(world)
+        await settled()
+        running.cancel()
+        await asyncio.wait([running])
+
+    try:
+        run(main(), clock)
+    finally:
+        for world in worlds:
+            world.scheduler.close()
+    assert not differences(worlds[0].scheduler, worlds[0].cluster)
+    return worlds[0]
+
+
+def _manifest(kind: str, found: Any) -> Content:
+    """As it would be written; the API server gives it its uid."""
+    content: Content = msgspec.to_builtins(found)
+    content.pop("declared", None)
+    meta = {key: value for key, value in content["metadata"].items() if key != "uid"}
+    if kind == "Pod":
+        for each in content["spec"]["containers"]:
+            each.setdefault("image", "app")
+    return {**content, "apiVersion": "v1", "kind": kind, "metadata": meta}
