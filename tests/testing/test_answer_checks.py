@@ -82,6 +82,23 @@ def test_writing_to_a_column_in_spite_of_all_is_caught() -> None:
 
 
 @final
+class KeepsTheMask(FilterPlugin):
+    """Takes its mask for a scratch pad."""
+
+    name = "KeepsTheMask"
+
+    def filter(
+        self, state: CycleState, pod: PodInfo, nodes: NodeView, feasible: NodeMask
+    ) -> Iterable[Rejection]:
+        feasible &= nodes.pod_counts() < 2
+        yield Rejection(~feasible, Code.UNSCHEDULABLE, ("two are enough",))
+
+
+def test_writing_to_the_mask_is_caught() -> None:
+    assert "filter writes to the mask it is handed" in said_about(KeepsTheMask)
+
+
+@final
 class TooHigh(ScalarScorePlugin):
     """Beyond 100."""
 

@@ -1,20 +1,24 @@
 """Planted plugins that reserve, permit and bind as they may not."""
 
-from typing import final
+from typing import Any, final
 
 import pytest
 
 from bayplan.framework.interface import (
     BindPlugin,
     CycleState,
+    Nomination,
     PermitPlugin,
     Plugin,
+    PostFilterPlugin,
     PreBindPlugin,
     PreEnqueuePlugin,
     PreScorePlugin,
+    QueuedPodInfo,
+    QueueSortPlugin,
     ReservePlugin,
 )
-from bayplan.framework.status import SKIP, Code, Status, unschedulable
+from bayplan.framework.status import SKIP, Code, NodeToStatus, Status, unschedulable
 from bayplan.ports import BindPort
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
@@ -184,9 +188,61 @@ class SkippingPreBind(PreBindPlugin):
         return SKIP
 
 
+@final
+class SomewherePostFilter(PostFilterPlugin):
+    """Makes room, and does not say where."""
+
+    name = "SomewherePostFilter"
+
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, node_to_status: NodeToStatus
+    ) -> tuple[Nomination | None, Status | None]:
+        return None, None
+
+
+@final
+class WaitingPostFilter(PostFilterPlugin):
+    """Takes PostFilter for Permit."""
+
+    name = "WaitingPostFilter"
+
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, node_to_status: NodeToStatus
+    ) -> tuple[Nomination | None, Status | None]:
+        return None, Status(Code.WAIT)
+
+
+@final
+class MixedOrder(QueueSortPlugin):
+    """Keys of two sorts."""
+
+    name = "MixedOrder"
+
+    def key(self, queued: QueuedPodInfo) -> Any:
+        return queued.pod.name if queued.sequence % 2 else queued.priority
+
+
+@final
+class RestlessOrder(QueueSortPlugin):
+    """Another order each time."""
+
+    name = "RestlessOrder"
+
+    def setup(self) -> None:
+        self._asked_count = 0
+
+    def key(self, queued: QueuedPodInfo) -> Any:
+        self._asked_count += 1
+        return self._asked_count
+
+
 WRONG: list[tuple[type[Plugin], str]] = [
     (SkippingGate, "pre_enqueue answered Skip, which it may not"),
     (RejectingPreScore, "pre_score answered Unschedulable, which it may not"),
+    (SomewherePostFilter, "post_filter succeeds without a nomination"),
+    (WaitingPostFilter, "post_filter answered Wait, which it may not"),
+    (MixedOrder, "keys cannot be compared"),
+    (RestlessOrder, "key says something else when it is asked again"),
     (EndlessPermit, "permit waits for 0.0 s: wanted more than 0"),
     (WaitingBinder, "bind answered Wait, which it may not"),
     (SkippingPreBind, "pre_bind answered Skip, which it may not"),

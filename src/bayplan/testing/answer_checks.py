@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Final
 
+import numpy as np
+
 from bayplan.framework.interface import (
     CycleState,
     FilterPlugin,
@@ -47,6 +49,20 @@ def same_question_same_answer(subject: Subject, scene: Scene) -> None:
                     f"says something else when it is {words}: {difference}; an answer may follow "
                     f"from args, pod and nodes alone, and what `shape.once` keeps from its key"
                 )
+
+
+def leaves_its_mask_alone(subject: Subject, scene: Scene) -> None:
+    """The mask of nodes that are still feasible is the framework's."""
+    plugin, nodes = scene.plugin, scene.cluster.lend().nodes
+    if not isinstance(plugin, FilterPlugin):
+        return
+    for _, each in scene.pods:
+        state, feasible = CycleState(), np.ones(len(nodes), np.bool_)
+        _, status, _ = alone(plugin).run_pre_filter(state, each, nodes)
+        if is_success(status) and not state.skip_filter_plugins:
+            list(plugin.filter(state, each, nodes, feasible))
+        if not feasible.all():
+            raise subject.failed("filter writes to the mask it is handed: make a copy first")
 
 
 def _forgotten(each: PodInfo) -> PodInfo:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from bayplan.framework.interface import Plugin
 from bayplan.testing.answer_checks import (
+    leaves_its_mask_alone,
     notes_follow_a_what_if,
     same_question_same_answer,
     same_through_any_selection,
@@ -27,6 +28,8 @@ from bayplan.testing.state_checks import (
     answers_with_its_codes,
     gates_quickly,
     permits_and_binds,
+    post_filters_with_its_codes,
+    sorts_its_queue,
     unreserve_undoes_reserve,
 )
 
@@ -39,6 +42,9 @@ _DECLARATIONS: Final[Sequence[_Check]] = (is_well_declared, registers_its_events
 #: Asked in every cluster, one after another: those that change it come last.
 _CHECKS: Final[Sequence[_Check]] = (
     answers_with_its_codes,
+    post_filters_with_its_codes,
+    sorts_its_queue,
+    leaves_its_mask_alone,
     same_question_same_answer,
     same_through_any_selection,
     signs_only_what_pods_share,

@@ -10,8 +10,8 @@ from bayplan.api.objects import Node, ObjectMeta
 from bayplan.framework.interface import Plugin
 from bayplan.rng import stream
 from bayplan.state.pods import PodInfo
-from bayplan.testing.asking import CheckFailed, ask
-from bayplan.testing.clusters import SampleCluster, cluster
+from bayplan.testing.asking import CheckFailed, alone, ask
+from bayplan.testing.clusters import PROFILE, SampleCluster, cluster
 from bayplan.testing.drawn_nodes import draw_node
 from bayplan.testing.drawn_pods import draw_pod
 from bayplan.testing.draws import Draws, Vocabulary
@@ -80,7 +80,9 @@ class Subject:
             self._prepare(found)
         drawn = [*self._pods, *(draw_pod(draws) for _ in range(_POD_COUNT))]
         pods = [(each, pod(f"pod-{n}", **each)) for n, each in enumerate(drawn)]
-        return Scene(found, self.instance(found), draws, options, pods)
+        instance = self.instance(found)
+        found.frameworks[PROFILE] = alone(instance)
+        return Scene(found, instance, draws, options, pods)
 
     # ---- what it asks for -----------------------------------------------------------------
 

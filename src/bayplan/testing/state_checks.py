@@ -1,4 +1,4 @@
-"""Checks of what is asked once per pod: gates, reservations, permits, and the binding's steps."""
+"""Checks of what is asked once per pod: gates, order, PostFilter, Reserve, Permit, the binding."""
 
 from collections.abc import Coroutine
 from typing import Any, Final
@@ -10,13 +10,24 @@ from bayplan.framework.interface import (
     CycleState,
     PermitPlugin,
     PostBindPlugin,
+    PostFilterPlugin,
     PreBindPlugin,
     PreEnqueuePlugin,
     PreFilterPlugin,
     PreScorePlugin,
+    QueuedPodInfo,
+    QueueSortPlugin,
     ReservePlugin,
 )
-from bayplan.framework.status import Code, Status, code_of, is_skip
+from bayplan.framework.status import (
+    Code,
+    NodeToStatus,
+    Status,
+    code_of,
+    is_skip,
+    is_success,
+    unschedulable,
+)
 from bayplan.state.pods import PodInfo
 from bayplan.testing.fingerprints import fingerprint
 from bayplan.testing.scenes import Scene, Subject
@@ -46,6 +57,39 @@ def answers_with_its_codes(subject: Subject, scene: Scene) -> None:
                     continue
         if isinstance(plugin, PreScorePlugin):
             _check_code(subject, "pre_score", plugin.pre_score(state, each, nodes), {Code.SKIP})
+
+
+def post_filters_with_its_codes(subject: Subject, scene: Scene) -> None:
+    """PostFilter makes room or does not; where it succeeds it says where."""
+    plugin = scene.plugin
+    if not isinstance(plugin, PostFilterPlugin):
+        return
+    nodes = scene.cluster.lend().nodes
+    framework = scene.cluster.framework(plugin.handle.profile_name)
+    rejected = {name: unschedulable("full").with_plugin(subject.name) for name in nodes.names()}
+    for _, each in scene.pods:
+        state = CycleState()
+        if not is_success(framework.run_pre_filter(state, each, nodes)[1]):
+            continue
+        nomination, told = plugin.post_filter(state, each, NodeToStatus(rejected))
+        _check_code(subject, "post_filter", told, _REJECTIONS)
+        if code_of(told) is Code.SUCCESS and nomination is None:
+            raise subject.failed("post_filter succeeds without a nomination: it must say where")
+
+
+def sorts_its_queue(subject: Subject, scene: Scene) -> None:
+    """Keys of any two pods can be compared, and a pod has the same key each time."""
+    plugin = scene.plugin
+    if not isinstance(plugin, QueueSortPlugin):
+        return
+    queued = [QueuedPodInfo(each, float(n), n) for n, (_, each) in enumerate(scene.pods)]
+    keys = [plugin.key(each) for each in queued]
+    if keys != [plugin.key(each) for each in queued]:
+        raise subject.failed("key says something else when it is asked again")
+    try:
+        sorted(keys)
+    except TypeError as problem:
+        raise subject.failed(f"keys cannot be compared: {problem}") from problem
 
 
 def gates_quickly(subject: Subject, scene: Scene) -> float:
