@@ -10,16 +10,17 @@ from hypothesis import strategies as st
 
 from bayplan.framework.arithmetic import (
     FLOAT_EXACT_BELOW,
-    PERCENT_EXACT_BELOW,
     divide,
     highest,
     in_score_range,
     lowest,
+    mean,
     normalized,
     percent,
     round_half_away,
 )
 from bayplan.framework.interface import Normalizer
+from bayplan.state.resources import EXACT_BELOW
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
@@ -78,7 +79,7 @@ def test_just_below_a_whole_quotient_is_cut(wholes: list[int], by: int) -> None:
 
 WHOLES = st.one_of(
     st.integers(1, 200),
-    st.integers(-3, 3).map(lambda n: PERCENT_EXACT_BELOW + n),
+    st.integers(-3, 3).map(lambda n: EXACT_BELOW + n),
     st.integers(1, 2**56),
 )
 SHARES = WHOLES.flatmap(lambda whole: st.tuples(st.integers(0, whole), st.just(whole)))
@@ -89,6 +90,19 @@ def test_percents_are_cut(shares: list[tuple[int, int]]) -> None:
     found = percent(array(*(part for part, _ in shares)), array(*(whole for _, whole in shares)))
     assert found.dtype == np.int64
     assert found.tolist() == [100 * part // whole for part, whole in shares]
+
+
+@given(st.lists(SHARES.filter(lambda share: share[1] < EXACT_BELOW)))
+def test_percents_of_floats_are_cut_alike(shares: list[tuple[int, int]]) -> None:
+    parts, wholes = (np.array(numbers, np.float64) for numbers in zip((0, 1), *shares, strict=True))
+    assert percent(parts, wholes).tolist() == [0, *(100 * part // whole for part, whole in shares)]
+
+
+@given(st.lists(st.integers(0, 10**6)), st.integers(1, 300))
+def test_means_are_cut(sums: list[int], weight_sum: int) -> None:
+    wanted = [total // weight_sum for total in sums]
+    assert mean(array(*sums), weight_sum).tolist() == wanted
+    assert mean(array(*sums).astype(np.float64), weight_sum).tolist() == wanted
 
 
 @given(st.lists(INT64S, min_size=1))

@@ -9,6 +9,7 @@ import pytest
 
 from bayplan.framework.resource_scorers import (
     Demand,
+    Demands,
     ResourceSpec,
     Scorer,
     demands,
@@ -22,14 +23,14 @@ CPU_ONLY = (Demand("cpu", 1, 0),)
 
 
 def scores(scorer: Scorer, demanded: tuple[Demand, ...], *places: Place) -> list[int]:
-    found = scorer(demanded, lent(places))
+    found = scorer(Demands(demanded), lent(places))
     assert found.dtype == np.int64
     return found.tolist()
 
 
 def test_a_scalar_resource_is_scored_only_where_it_is_asked_for() -> None:
     specs = [ResourceSpec(name=name, weight=2) for name in ("cpu", "ephemeral-storage", GPU, NIC)]
-    assert demands(specs, {"cpu": 5, NIC: 1, GPU: 0}) == (
+    assert demands(specs, {"cpu": 5, NIC: 1, GPU: 0}).each == (
         Demand("cpu", 2, 5),
         Demand("ephemeral-storage", 2, 0),
         Demand(NIC, 2, 1),
@@ -38,7 +39,7 @@ def test_a_scalar_resource_is_scored_only_where_it_is_asked_for() -> None:
 
 @pytest.mark.parametrize("name", ["pods", "storage", ""])
 def test_what_nodes_do_not_count_is_never_scored(name: str) -> None:
-    assert demands([ResourceSpec(name=name)], {name: 1}) == ()
+    assert demands([ResourceSpec(name=name)], {name: 1}).each == ()
 
 
 def test_a_weight_of_0_means_1() -> None:

@@ -43,9 +43,9 @@ def test_a_removed_nodes_pods_are_still_counted_when_it_returns() -> None:
     table.remove_node("a")
     assert table.alive_rows().tolist() == [1]  # pyright: ignore[reportOptionalMemberAccess]
     assert table.add_node(node("a")) == row
-    assert table.requested["cpu"].values[row] == 500
+    assert table.resources.requested("cpu").values[row] == 500
     table.unassign(placed)
-    assert table.requested["cpu"].values[row] == 0
+    assert table.resources.requested("cpu").values[row] == 0
 
 
 def test_a_row_without_a_node_is_freed_with_its_last_pod() -> None:
@@ -66,7 +66,7 @@ def test_a_pod_may_come_before_its_node() -> None:
     row = table.assign(pod("p", "later", requests={"cpu": 1}))
     assert (table.node_count, table.row_count) == (0, 1)
     assert table.add_node(node("later")) == row
-    assert table.requested["cpu"].values[row] == 1000
+    assert table.resources.requested("cpu").values[row] == 1000
 
 
 def test_columns_grow_beyond_the_capacity() -> None:
@@ -76,8 +76,10 @@ def test_columns_grow_beyond_the_capacity() -> None:
         table.add_node(node(f"n{index}", zone=f"z{index % 2}"))
         table.assign(pod(f"p{index}", f"n{index}", requests={"cpu": index}))
     assert table.capacity == 16
-    assert table.allocatable["cpu"].values[:9].tolist() == [8000] * 9
-    assert table.requested["cpu"].values[:9].tolist() == [1000 * index for index in range(9)]
+    assert table.resources.allocatable("cpu").values[:9].tolist() == [8000] * 9
+    assert table.resources.requested("cpu").values[:9].tolist() == [
+        1000 * index for index in range(9)
+    ]
     assert table.label_column(ZONE_LABEL).ids.values[:9].tolist() == [0, 1] * 4 + [0]
 
 
@@ -114,14 +116,14 @@ def test_a_pod_is_counted_once() -> None:
 def test_amounts_are_whole_units_and_cpu_is_in_millicores() -> None:
     offered = {"cpu": "500m", "memory": "1Gi", "pods": "110", "example.com/gpu": "2", "odd": "7"}
     table = table_of(node("a", allocatable=offered))
-    found = {name: int(column.values[0]) for name, column in table.allocatable.items()}
+    found = table.resources.allocatable_on(0)
     assert found == {"cpu": 500, "memory": 1 << 30, "pods": 110, "example.com/gpu": 2}
 
 
 def test_a_resource_that_a_node_no_longer_offers_is_0() -> None:
     table = table_of(node("a", allocatable={"example.com/gpu": "2"}))
     table.update_node(node("a"))
-    assert table.allocatable["example.com/gpu"].values[0] == 0
+    assert table.resources.allocatable("example.com/gpu").values[0] == 0
 
 
 def test_unschedulable_nodes_are_counted() -> None:
@@ -256,7 +258,7 @@ def test_a_derived_column_asks_about_changed_rows_only() -> None:
 
     def compute(rows: Rows) -> np.ndarray:
         asked.append(rows.tolist())
-        return table.requested["cpu"].values[rows] // 2
+        return table.resources.requested("cpu").values[rows] // 2
 
     def derived() -> list[int]:
         column = table.derived("half", Facet.REQUESTED, np.int64, compute)

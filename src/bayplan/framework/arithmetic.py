@@ -11,14 +11,12 @@ import numpy.typing as npt
 
 from bayplan.framework.interface import MAX_NODE_SCORE, Normalizer
 from bayplan.state.columns import Int64s, NodeScores
+from bayplan.state.resources import AmountArray
 
 Integers = npt.NDArray[np.int64] | npt.NDArray[np.uint64]
 
 #: Integers below this are exact in float64.
 FLOAT_EXACT_BELOW = 2**53
-
-#: Amounts below this stay exact when multiplied by the highest score.
-PERCENT_EXACT_BELOW = 2**46
 
 #: As an array: numpy would make one of a plain number at every call.
 _HIGHEST_SCORE = np.array(MAX_NODE_SCORE)
@@ -26,11 +24,11 @@ _HIGHEST_SCORE = np.array(MAX_NODE_SCORE)
 
 def divide(numerators: Int64s, denominators: Int64s | int) -> Int64s:
     """Elementwise Go quotient; a denominator of 0 gives 0."""
-    if not len(numerators):
-        return np.zeros(0, np.int64)
+    if not numerators.size:
+        return np.zeros(numerators.shape, np.int64)
     if isinstance(denominators, int):
         if denominators == 0:
-            return np.zeros(len(numerators), np.int64)
+            return np.zeros(numerators.shape, np.int64)
         return _quotients(numerators, denominators)
     if not denominators.all():
         quotients = divide(numerators, np.where(denominators == 0, 1, denominators))
@@ -38,14 +36,25 @@ def divide(numerators: Int64s, denominators: Int64s | int) -> Int64s:
     return _quotients(numerators, denominators)
 
 
-def percent(parts: Int64s, wholes: Int64s) -> Int64s:
-    """Elementwise Go quotient 100 x part / whole, for 0 <= part <= whole and 0 < whole."""
-    if not len(parts):
-        return np.zeros(0, np.int64)
-    scaled = parts * _HIGHEST_SCORE
-    if highest(wholes) < PERCENT_EXACT_BELOW:
-        return (scaled / wholes).astype(np.int64)
-    return divide(scaled, wholes)
+def percent(parts: AmountArray, wholes: AmountArray) -> AmountArray:
+    """Elementwise Go quotient 100 x part / whole, for 0 <= part <= whole and 0 < whole.
+
+    Of whole numbers in float64, below 2^46, the quotients are in float64, too, and written over
+    the parts: in memory that was just used, three steps take the time of two.
+    """
+    if parts.dtype != np.float64:
+        return divide(parts * _HIGHEST_SCORE, wholes)
+    parts *= _HIGHEST_SCORE
+    parts /= wholes
+    return np.trunc(parts, out=parts)
+
+
+def mean(sums: AmountArray, weight_sum: int) -> Int64s:
+    """Elementwise Go quotient of sums of scores, which are small: float64 holds them."""
+    if weight_sum & (weight_sum - 1) == 0:
+        # Times the inverse of a power of two is as exact, and takes a third of the time.
+        return (sums * (1 / weight_sum)).astype(np.int64)
+    return (sums / weight_sum).astype(np.int64)
 
 
 def lowest(numbers: Integers) -> int:

@@ -5,17 +5,18 @@ node offers, and takes the weighted mean of the resources the node has at all. U
 plugins/noderesources, resource_allocation.go and the three strategies beside it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Annotated, NamedTuple, final
 
 import msgspec
 import numpy as np
 
 from bayplan.api.pod_requests import CPU, MEMORY, is_counted, is_scalar
-from bayplan.framework.arithmetic import divide, lowest, percent
+from bayplan.framework.arithmetic import divide, mean, percent
 from bayplan.framework.interface import MAX_NODE_SCORE
 from bayplan.state.columns import Int64s, NodeScores
 from bayplan.state.nodes import NodeView
+from bayplan.state.resources import AmountArray, Bundle
 
 #: A shape's scores are 0..10, a node's 0..100.
 MAX_SHAPE_SCORE = 10
@@ -45,28 +46,44 @@ class Demand(NamedTuple):
     amount: int
 
 
-Scorer = Callable[[Sequence[Demand], NodeView], NodeScores]
+@final
+class Demands:
+    """All that one pod demands of the scored resources, made ready for many nodes."""
+
+    __slots__ = ("bundle", "each", "weight_sum", "weights")
+
+    def __init__(self, each: Iterable[Demand]) -> None:
+        self.each = tuple(each)
+        self.bundle = Bundle([d.resource for d in self.each], [d.amount for d in self.each])
+        #: int64 [resources, 1]; None: they are all 1.
+        self.weights: Int64s | None = None
+        if any(demand.weight != 1 for demand in self.each):
+            self.weights = np.array([d.weight for d in self.each], np.int64).reshape(-1, 1)
+        self.weight_sum = sum(demand.weight for demand in self.each)
 
 
-def demands(resources: Sequence[ResourceSpec], requests: Mapping[str, int]) -> tuple[Demand, ...]:
+Scorer = Callable[[Demands, NodeView], NodeScores]
+
+
+def demands(resources: Sequence[ResourceSpec], requests: Mapping[str, int]) -> Demands:
     """What of a pod's requests is scored.
 
     A scalar resource counts only where the pod asks for it; cpu, memory and ephemeral-storage
     always do. Names that nodes do not count, such as pods, never do.
     """
-    return tuple(
+    return Demands(
         Demand(spec.name, spec.weight, requests.get(spec.name, 0))
         for spec in resources
         if is_counted(spec.name) and (requests.get(spec.name) or not is_scalar(spec.name))
     )
 
 
-def least_allocated(demanded: Sequence[Demand], nodes: NodeView) -> NodeScores:
+def least_allocated(demanded: Demands, nodes: NodeView) -> NodeScores:
     """100 x free / allocatable: the emptier the better."""
     return _mean(demanded, nodes, _free_percent)
 
 
-def most_allocated(demanded: Sequence[Demand], nodes: NodeView) -> NodeScores:
+def most_allocated(demanded: Demands, nodes: NodeView) -> NodeScores:
     """100 x used / allocatable: the fuller the better."""
     return _mean(demanded, nodes, _used_percent)
 
@@ -78,30 +95,36 @@ def requested_to_capacity_ratio(points: Sequence[tuple[int, int]]) -> Scorer:
     """
     by_utilization = np.array([_on_line(points, at) for at in range(101)], np.int64)
 
-    def score(demanded: Sequence[Demand], nodes: NodeView) -> NodeScores:
-        sums, weights = np.zeros((2, len(nodes)), np.int64)
-        for demand in demanded:
-            used, allocatable, offered = _columns(demand, nodes)
-            scores = by_utilization.take(_used_percent(used, allocatable), mode="clip")
-            if offered is not None:
-                scores *= offered
-            sums += scores * demand.weight
-            weights += (scores > _NOTHING) * np.int64(demand.weight)
+    def score(demanded: Demands, nodes: NodeView) -> NodeScores:
+        if not demanded.each:
+            return np.zeros(len(nodes), np.int64)
+        usage = nodes.usage(demanded.bundle, scored=True)
+        percents = _used_percent(usage.used, usage.allocatable)
+        scores = by_utilization.take(percents.astype(np.int64), mode="clip")
+        if usage.offered is not None:
+            scores *= usage.offered
+        weights = 1 if demanded.weights is None else demanded.weights
+        sums = _total(scores * weights)
+        weight_sums = _total((scores > _NOTHING) * weights)
         # Of such small numbers no quotient lies just below a half: adding one half rounds right.
-        return (sums / np.maximum(weights, _ONE) + _ONE_HALF).astype(np.int64)
+        return (sums / np.maximum(weight_sums, _ONE) + _ONE_HALF).astype(np.int64)
 
     return score
 
 
+# As arrays: numpy would make one of a plain number at every call.
 _NOTHING, _ONE, _ONE_HALF = np.array(0), np.array(1), np.array(0.5)
 
 
-def _free_percent(used: Int64s, allocatable: Int64s) -> Int64s:
-    return percent(np.maximum(allocatable - used, _NOTHING), allocatable)
+def _free_percent(used: AmountArray, allocatable: AmountArray) -> AmountArray:
+    """``used`` is written over."""
+    free = np.subtract(allocatable, used, out=used)
+    return percent(np.maximum(free, _NOTHING, out=free), allocatable)
 
 
-def _used_percent(used: Int64s, allocatable: Int64s) -> Int64s:
-    return percent(np.minimum(used, allocatable), allocatable)
+def _used_percent(used: AmountArray, allocatable: AmountArray) -> AmountArray:
+    """``used`` is written over."""
+    return percent(np.minimum(used, allocatable, out=used), allocatable)
 
 
 def _on_line(points: Sequence[tuple[int, int]], utilization: int) -> int:
@@ -118,39 +141,27 @@ def _on_line(points: Sequence[tuple[int, int]], utilization: int) -> int:
 
 
 def _mean(
-    demanded: Sequence[Demand], nodes: NodeView, score: Callable[[Int64s, Int64s], Int64s]
+    demanded: Demands,
+    nodes: NodeView,
+    score: Callable[[AmountArray, AmountArray], AmountArray],
 ) -> NodeScores:
     """int64[nodes]: the weighted mean over the resources that a node offers; 0 without any."""
-    sums = np.zeros(len(nodes), np.int64)
-    weights: Int64s | int = 0
-    for demand in demanded:
-        used, allocatable, offered = _columns(demand, nodes)
-        scores = score(used, allocatable)
-        weight: Int64s | int = demand.weight
-        if offered is not None:
-            scores *= offered
-            weight = offered * demand.weight
-        sums += scores if demand.weight == 1 else scores * demand.weight
-        weights = weights + weight
-    return divide(sums, weights)
+    if not demanded.each:
+        return np.zeros(len(nodes), np.int64)
+    usage = nodes.usage(demanded.bundle, scored=True)
+    scores = score(usage.used, usage.allocatable)
+    if usage.offered is not None:
+        weights = usage.offered * (1 if demanded.weights is None else demanded.weights)
+        return divide(_total((scores * weights).astype(np.int64)), _total(weights))
+    if demanded.weights is not None:
+        scores *= demanded.weights
+    return mean(_total(scores), demanded.weight_sum)
 
 
-def _columns(demand: Demand, nodes: NodeView) -> tuple[Int64s, Int64s, Int64s | None]:
-    """(used with the pod, allocatable, which nodes offer any; None: all do), int64[nodes] each.
-
-    Where a node offers nothing, allocatable is 1, so that it can be divided by.
-    """
-    used = _used(nodes, demand.resource) + demand.amount
-    allocatable = nodes.allocatable(demand.resource)
-    if not len(nodes) or lowest(allocatable) > 0:
-        return used, allocatable, None
-    return used, np.maximum(allocatable, _ONE), (allocatable != _NOTHING).astype(np.int64)
-
-
-def _used(nodes: NodeView, resource: str) -> Int64s:
-    """Placed pods that ask for no cpu or memory count as if they did, or they would crowd."""
-    if resource == CPU:
-        return nodes.non_zero_milli_cpu()
-    if resource == MEMORY:
-        return nodes.non_zero_memory_bytes()
-    return nodes.requested(resource)
+def _total(scores: AmountArray) -> AmountArray:
+    """[resources, nodes] → [nodes], written over the first row; few long rows are added faster
+    one by one."""
+    total = scores[0]
+    for row in scores[1:]:
+        total += row
+    return total

@@ -6,13 +6,13 @@ the pod follows from the row alone, so it is a column, and only that with the po
 pod. Upstream: plugins/noderesources, balanced_allocation.go (v1.37).
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+import numpy.typing as npt
 
-from bayplan.framework.arithmetic import lowest
 from bayplan.framework.interface import (
     MAX_NODE_SCORE,
     CycleState,
@@ -24,14 +24,18 @@ from bayplan.framework.interface import (
 from bayplan.framework.resource_scorers import DEFAULT_RESOURCES, ResourceSpec, demands
 from bayplan.framework.status import SKIP, Status
 from bayplan.state.change_log import Facet
-from bayplan.state.columns import Floats, Int64s, NodeScores
+from bayplan.state.columns import Floats, Mask, NodeScores
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo, PodShape
+from bayplan.state.resources import Bundle
 
 #: Up to so many nodes the balance without the pod is computed faster than its column is kept.
 FEW_NODES = 500
 
 _FACETS = Facet.REQUESTED | Facet.ALLOCATABLE
+
+#: float64 [resources, nodes]
+Matrix = npt.NDArray[np.float64]
 
 # As arrays: numpy would make one of a plain number at every call.
 _ONE, _TWO, _HALF = np.array(1.0), np.array(2.0), np.array(0.5)
@@ -77,88 +81,88 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, SignPlugin):
         request = self._request(pod)
         if request.is_empty:
             return np.zeros(len(nodes), np.int64)
-        columns = _Columns(nodes, request.resources)
-        after = columns.balance(request.amounts)
         if len(nodes) <= FEW_NODES:
-            before = columns.balance()
+            before = _balance(nodes, request.nothing).copy()
         else:
-            before = _balance_without_pod(nodes, request.resources)
+            before = _balance_without_pod(nodes, request.nothing)
+        change = _balance(nodes, request.bundle)
         # Upstream's 50 + (50 + after - before) / 2, of whole numbers none of which is negative.
-        return ((after - before) * _HALF + _THREE_QUARTERS).astype(np.int64)
+        change -= before
+        change *= _HALF
+        change += _THREE_QUARTERS
+        return change.astype(np.int64)
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
         request = self._request(pod)
-        return request.resources, request.amounts
+        return request.bundle.resources, request.bundle.amounts
 
     def _request(self, pod: PodInfo) -> "_Request":
         return pod.shape.once(self._request_key, self._compiled)
 
     def _compiled(self, shape: PodShape) -> "_Request":
-        demanded = demands(self._resources, shape.requests)
-        amounts = tuple(demand.amount for demand in demanded)
-        return _Request(tuple(demand.resource for demand in demanded), amounts, not any(amounts))
+        bundle = demands(self._resources, shape.requests).bundle
+        nothing = Bundle(bundle.resources, [0] * len(bundle.resources))
+        return _Request(bundle, nothing, not any(bundle.amounts))
 
 
 @dataclass(frozen=True, slots=True)
 class _Request:
     """What a pod asks of the balanced resources. Empty: of none of them anything."""
 
-    resources: tuple[str, ...]
-    amounts: tuple[int, ...]
+    bundle: Bundle
+    #: Of the same resources.
+    nothing: Bundle
     is_empty: bool
 
 
-def _balance_without_pod(nodes: NodeView, resources: tuple[str, ...]) -> Floats:
+def _balance_without_pod(nodes: NodeView, nothing: Bundle) -> Floats:
     """float64[nodes], kept: the balance of the resources that are looked at for the pod."""
-    key = ("NodeResourcesBalancedAllocation", resources)
-    return nodes.derived(key, _FACETS, np.float64, lambda rows: _Columns(rows, resources).balance())
+    key = ("NodeResourcesBalancedAllocation", nothing.resources)
+    return nodes.derived(key, _FACETS, np.float64, lambda rows: _balance(rows, nothing))
 
 
-class _Columns:
-    """Requested and allocatable of some resources, per node."""
-
-    def __init__(self, nodes: NodeView, resources: Sequence[str]) -> None:
-        self._requested = [nodes.requested(resource) for resource in resources]
-        self._allocatable = [nodes.allocatable(resource) for resource in resources]
-        self._even = not len(nodes) or min(map(lowest, self._allocatable)) > 0
-
-    def balance(self, amounts: Sequence[int] = ()) -> Floats:
-        """float64[nodes]: whole numbers in 50..100, with these amounts on top of the requested."""
-        used = self._requested
-        if amounts:
-            used = [column + amount for column, amount in zip(used, amounts, strict=True)]
-        if self._even:
-            return _even_balance(used, self._allocatable)
-        return _uneven_balance(used, self._allocatable)
+def _balance(nodes: NodeView, bundle: Bundle) -> Floats:
+    """float64[nodes]: whole numbers in 50..100, with the bundle on top of what is requested."""
+    used, allocatable, offered = nodes.usage(bundle, scored=False)
+    # By upstream's formulas in upstream's order, so that they round alike.
+    fractions = np.divide(used, allocatable, out=used if used.dtype == np.float64 else None)
+    np.minimum(fractions, _ONE, out=fractions)
+    if offered is None:
+        return _even_balance(fractions)
+    return _uneven_balance(fractions, offered)
 
 
-def _uneven_balance(used: Sequence[Int64s], allocatable: Sequence[Int64s]) -> Floats:
+def _uneven_balance(fractions: Matrix, offered: Mask) -> Floats:
     """Nodes that offer the same of the resources are computed together; the rest is left out."""
-    offers = np.zeros(len(used[0]), np.int64)  # bit i: the node offers resource i
-    for place, column in enumerate(allocatable):
-        offers |= (column != 0).astype(np.int64) << place
+    bits = np.left_shift(1, np.arange(len(offered)))
+    offers = bits @ offered  # bit i: the node offers resource i
     balances = np.full(len(offers), _HIGHEST_SCORE)
     for offer in np.unique(offers[offers != 0]).tolist():
-        rows = np.flatnonzero(offers == offer)
-        places = [place for place in range(len(used)) if offer >> place & 1]
-        balances[rows] = _even_balance(
-            [used[place][rows] for place in places], [allocatable[place][rows] for place in places]
-        )
+        columns = np.flatnonzero(offers == offer)
+        balances[columns] = _even_balance(fractions[bits & offer != 0][:, columns])
     return balances
 
 
-def _even_balance(used: Sequence[Int64s], allocatable: Sequence[Int64s]) -> Floats:
-    """The balance where every node offers every resource, at least one.
-
-    By upstream's formulas in upstream's order, so that they round alike.
-    """
-    fractions = [np.minimum(u / a, _ONE) for u, a in zip(used, allocatable, strict=True)]
-    if len(fractions) == 1:
-        return np.full(len(used[0]), _HIGHEST_SCORE)
-    if len(fractions) == 2:
+def _even_balance(fractions: Matrix) -> Floats:
+    """The balance where every node offers every resource, at least one; they are written over."""
+    count = len(fractions)
+    if count == 1:
+        return np.full(len(fractions[0]), _HIGHEST_SCORE)
+    if count == 2:
         # 100 x (1 - difference / 2): halving is exact, so it may wait.
-        return np.trunc((_TWO - np.abs(fractions[0] - fractions[1])) * _HALF_SCORE)
-    mean = sum(fractions[1:], fractions[0]) / len(fractions)
-    squares = [(fraction - mean) * (fraction - mean) for fraction in fractions]
-    deviation = np.sqrt(sum(squares[1:], squares[0]) / len(fractions))
+        balance: Floats = fractions[0]
+        balance -= fractions[1]
+        np.subtract(_TWO, np.abs(balance, out=balance), out=balance)
+        balance *= _HALF_SCORE
+        return np.trunc(balance, out=balance)
+    mean = _added_up(fractions) / count
+    deviation = np.sqrt(_added_up((fractions - mean) ** 2) / count)
     return np.trunc((_ONE - deviation) * _HIGHEST_SCORE)
+
+
+def _added_up(rows: Matrix) -> Floats:
+    """One after the other: numpy's own sum may take another order, and round otherwise."""
+    total: Floats = rows[0].copy()
+    for row in rows[1:]:
+        total += row
+    return total

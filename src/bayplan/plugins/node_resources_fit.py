@@ -49,7 +49,7 @@ from bayplan.framework.interface import (
 from bayplan.framework.resource_scorers import (
     DEFAULT_RESOURCES,
     MAX_SHAPE_SCORE,
-    Demand,
+    Demands,
     ResourceSpec,
     Scorer,
     demands,
@@ -178,14 +178,13 @@ class NodeResourcesFit(
         self, state: CycleState, pod: PodInfo, nodes: NodeView, feasible: NodeMask
     ) -> Iterable[Rejection]:
         """All that is short is told. Evicting pods does not help where the whole node is."""
-        full = nodes.pod_counts() >= nodes.allocatable(PODS)
+        full = nodes.free(PODS) < 1
         if np.count_nonzero(full):
             yield Rejection(full, Code.UNSCHEDULABLE, (TOO_MANY_PODS,))
         for need in self._wants(pod).needs:
-            allocatable = nodes.allocatable(need.resource)
-            short = allocatable - nodes.requested(need.resource) < need.amount
+            short = nodes.free(need.resource) < need.amount
             if np.count_nonzero(short):
-                yield _too_little(need, short, allocatable)
+                yield _too_little(need, short, nodes.allocatable(need.resource))
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> Status | None:
         """Never skips."""
@@ -212,7 +211,7 @@ class NodeResourcesFit(
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
         """What is compared and what is scored; the two count differently."""
         wants = self._wants(pod)
-        return wants.needs, wants.demands
+        return wants.needs, wants.demands.each
 
     def _after_node(self, pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
         """Worth it where the pod fits the node when empty, and found more there than before.
@@ -264,7 +263,7 @@ class _Need(NamedTuple):
 class _Wants:
     #: In the order of their reasons; nothing is needed where nothing is requested.
     needs: tuple[_Need, ...]
-    demands: tuple[Demand, ...]
+    demands: Demands
     #: Of all resources, ignored ones too.
     requested_names: tuple[str, ...]
 

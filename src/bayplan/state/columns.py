@@ -20,6 +20,8 @@ NodeScores = Int64s
 NodeMask = Mask
 
 INITIAL_CAPACITY = 64
+#: Columns of a stack before it grows.
+_FIRST_PLACES = 4
 
 T = TypeVar("T", bound=Hashable)
 
@@ -55,19 +57,84 @@ class Column:
 
     def __init__(self, capacity: int, dtype: npt.DTypeLike, empty: Any = 0) -> None:
         self.empty = empty
-        self.values: npt.NDArray[Any] = np.full(capacity, empty, dtype)
-        self.lent = self._twin()
+        self.lie_in(np.full(capacity, empty, dtype))
+
+    def lie_in(self, values: npt.NDArray[Any]) -> None:
+        """Take this memory, as it is, for one's own."""
+        self.values: npt.NDArray[Any] = values
+        self.lent = _read_only(values)
 
     def grow(self, capacity: int) -> None:
         old = self.values
-        self.values = np.full(capacity, self.empty, old.dtype)
-        self.values[: len(old)] = old
-        self.lent = self._twin()
+        grown = np.full(capacity, self.empty, old.dtype)
+        grown[: len(old)] = old
+        self.lie_in(grown)
 
     def clear(self, row: int) -> None:
         self.values[row] = self.empty
 
-    def _twin(self) -> npt.NDArray[Any]:
-        twin = self.values.view()
-        twin.flags.writeable = False
-        return twin
+
+class Stack:
+    """Columns of zeros that lie side by side in one matrix: several are read as one array."""
+
+    __slots__ = ("_lent", "_matrix", "columns")
+
+    def __init__(self, capacity: int, dtype: npt.DTypeLike) -> None:
+        #: By place.
+        self.columns: list[Column] = []
+        self._lie_in(np.zeros((_FIRST_PLACES, capacity), dtype))
+
+    def add(self) -> Column:
+        """One more column, at the next place."""
+        place = len(self.columns)
+        if place == len(self._matrix):
+            self._lie_in(np.concatenate((self._matrix, np.zeros_like(self._matrix))))
+        column = Column(0, self._matrix.dtype)
+        column.lie_in(self._matrix[place])
+        self.columns.append(column)
+        return column
+
+    def grow(self, capacity: int) -> None:
+        grown = np.zeros((len(self._matrix), capacity), self._matrix.dtype)
+        grown[:, : self._matrix.shape[1]] = self._matrix
+        self._lie_in(grown)
+
+    def lend(self, places: slice | list[int], rows: Rows | slice) -> npt.NDArray[Any]:
+        """[places, rows]: read-only where it is not copied, which slices never are."""
+        found = self._lent[places]
+        return found[:, rows] if isinstance(rows, slice) else found.take(rows, axis=1)
+
+    def _lie_in(self, matrix: npt.NDArray[Any]) -> None:
+        self._matrix = matrix
+        self._lent = _read_only(matrix)
+        for place, column in enumerate(self.columns):
+            column.lie_in(matrix[place])
+
+
+class Scratch:
+    """Memory for results of a moment: what is put there is good until it is asked for again.
+
+    Large arrays that are made anew in every cycle cost page faults, and push everything else out
+    of the processor's caches.
+    """
+
+    __slots__ = ("_matrix", "_memory")
+
+    def __init__(self, dtype: npt.DTypeLike) -> None:
+        self._memory: npt.NDArray[Any] = np.empty(0, dtype)
+        self._matrix = self._memory.reshape(0, 0)
+
+    def matrix(self, height: int, width: int) -> npt.NDArray[Any]:
+        """[height, width], holding anything."""
+        if self._matrix.shape != (height, width):
+            size = height * width
+            if size > len(self._memory):
+                self._memory = np.empty(2 * size, self._memory.dtype)
+            self._matrix = self._memory[:size].reshape(height, width)
+        return self._matrix
+
+
+def _read_only(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    twin = values.view()
+    twin.flags.writeable = False
+    return twin

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayplan.api.objects import Node, Taint
-from bayplan.api.pod_requests import CPU, MEMORY, PODS, amounts, is_counted
+from bayplan.api.pod_requests import amounts
 from bayplan.state.change_log import ALL_FACETS, ALL_ROWS, ChangeLog, Facet
 from bayplan.state.columns import INITIAL_CAPACITY, Column, Rows, Vocabulary
 from bayplan.state.draw_order import DrawOrder
@@ -22,6 +22,7 @@ from bayplan.state.images import ImageIndex
 from bayplan.state.labels import LabelColumn, LabelColumns
 from bayplan.state.placed_terms import PlacedTerms
 from bayplan.state.pods import PodInfo
+from bayplan.state.resources import Resources
 from bayplan.state.selector_counts import SelectorCounts
 
 Taints = tuple[Taint, ...]
@@ -65,15 +66,9 @@ class NodeTable:
         self.taint_set_ids = Column(capacity, np.int32)
         self.taint_sets: Vocabulary[Taints] = Vocabulary()
         self.taint_sets.intern(())
-        self.allocatable: dict[str, Column] = {}
-        self.requested: dict[str, Column] = {}
-        self.non_zero_milli_cpu = Column(capacity, np.int64)
-        self.non_zero_memory_bytes = Column(capacity, np.int64)
-        self.pod_counts = Column(capacity, np.int64)
+        self.resources = Resources(capacity)
+        self.pod_counts = self.resources.pod_counts
         self._derived: dict[Hashable, Derived] = {}
-        for resource in (CPU, MEMORY, PODS):
-            self._resource_column(self.allocatable, resource)
-            self._resource_column(self.requested, resource)
 
         self.label_columns = LabelColumns()
         self.images = ImageIndex()
@@ -162,26 +157,12 @@ class NodeTable:
         """Make the node's own columns say what the node says; all empty for None."""
         self.labels[row] = labels = (node.metadata.labels or {}) if node is not None else None
         self.label_columns.set_row(row, labels)
-        self._write_allocatable(row, node)
+        self.resources.set_allocatable(row, amounts(node.status.allocatable) if node else {})
         unschedulable = node is not None and bool(node.spec.unschedulable)
         self.unschedulable_count += int(unschedulable) - int(self.unschedulable.values[row])
         self.unschedulable.values[row] = unschedulable
         taints = (node.spec.taints or ()) if node is not None else ()
         self.taint_set_ids.values[row] = self.taint_sets.intern(tuple(taints))
-
-    def _write_allocatable(self, row: int, node: Node | None) -> None:
-        found = amounts(node.status.allocatable) if node is not None else {}
-        for name in found:
-            if name == PODS or is_counted(name):
-                self._resource_column(self.allocatable, name)
-        for name, column in self.allocatable.items():
-            column.values[row] = found.get(name, 0)
-
-    def _resource_column(self, columns: dict[str, Column], resource: str) -> Column:
-        column = columns.get(resource)
-        if column is None:
-            column = columns[resource] = Column(self.capacity, np.int64)
-        return column
 
     # ---- pods -----------------------------------------------------------------------------
 
@@ -191,7 +172,7 @@ class NodeTable:
         pods = self.pods[row]
         assert pod.uid not in pods, f"{pod!r} is already counted on {pod.node_name}"
         pods[pod.uid] = pod
-        self._count(row, pod, 1)
+        self.resources.count(row, pod.shape, 1)
         self.selector_counts.add(row, pod)
         if pod.shape.has_affinity:
             self.placed_terms.add(row, pod)
@@ -208,7 +189,7 @@ class NodeTable:
         row = self.row_of.get(pod.node_name, -1)
         assert row >= 0 and pod.uid in self.pods[row], f"{pod!r} is not on node {pod.node_name!r}"
         del self.pods[row][pod.uid]
-        self._count(row, pod, -1)
+        self.resources.count(row, pod.shape, -1)
         self.selector_counts.remove(row, pod)
         if pod.shape.has_affinity:
             self.placed_terms.remove(row, pod)
@@ -219,14 +200,6 @@ class NodeTable:
                 self.ports.remove(row, port)
         self.log.note(row, facets)
         self._free_if_empty(row)
-
-    def _count(self, row: int, pod: PodInfo, step: int) -> None:
-        shape = pod.shape
-        for name, amount in shape.requests.items():
-            self._resource_column(self.requested, name).values[row] += step * amount
-        self.non_zero_milli_cpu.values[row] += step * shape.non_zero_milli_cpu
-        self.non_zero_memory_bytes.values[row] += step * shape.non_zero_memory_bytes
-        self.pod_counts.values[row] += step
 
     # ---- what views are made of -----------------------------------------------------------
 
@@ -278,16 +251,12 @@ class NodeTable:
             self.alive,
             self.unschedulable,
             self.taint_set_ids,
-            self.non_zero_milli_cpu,
-            self.non_zero_memory_bytes,
-            self.pod_counts,
             self._row_generations,
-            *self.allocatable.values(),
-            *self.requested.values(),
             *(derived.column for derived in self._derived.values()),
         ]
         for column in columns:
             column.grow(capacity)
+        self.resources.grow(capacity)
         self.label_columns.grow(capacity)
         self.selector_counts.grow(capacity)
         self.placed_terms.grow(capacity)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayplan.api.objects import Node, Taint
+from bayplan.api.pod_requests import CPU, MEMORY
 from bayplan.api.selectors import NodeTerm, Requirement
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Column, Int32s, Int64s, Mask, Rows
@@ -21,6 +22,7 @@ from bayplan.state.images import ImageState
 from bayplan.state.node_table import NodeTable
 from bayplan.state.placed_terms import PlacedTerm, TermKind, TermsAbout
 from bayplan.state.pods import PodInfo, PodShape
+from bayplan.state.resources import Bundle, Usage
 from bayplan.state.selector_counts import PodSet
 
 
@@ -138,27 +140,40 @@ class NodeView:
 
     def allocatable(self, resource: str) -> Int64s:
         """int64[nodes]: cpu in millicores, everything else in whole units; 0 where unknown."""
-        return self._resource(self._open().allocatable, resource)
+        return self._lend(self._open().resources.allocatable(resource))
 
     def requested(self, resource: str) -> Int64s:
         """int64[nodes]: what placed pods ask for, overhead and pod-level requests included."""
-        return self._resource(self._open().requested, resource)
+        return self._lend(self._open().resources.requested(resource))
+
+    def free(self, resource: str) -> Int64s:
+        """int64[nodes]: allocatable less requested; of pods: how many more there may be."""
+        return self._lend(self._open().resources.free(resource))
+
+    def usage(self, bundle: Bundle, *, scored: bool) -> Usage:
+        """What would be used of a bundle's resources if its amounts came on top.
+
+        ``scored``: pods that ask for no cpu count as 100m, for no memory as 200Mi.
+        """
+        table = self._open()
+        rows = slice(self._size) if self._rows is None else self._rows
+        return table.resources.usage(bundle, rows, node_count=table.node_count, scored=scored)
 
     def non_zero_milli_cpu(self) -> Int64s:
         """int64[nodes]: requested cpu where pods that ask for none count as 100m."""
-        return self._lend(self._open().non_zero_milli_cpu)
+        return self._lend(self._open().resources.scored(CPU))
 
     def non_zero_memory_bytes(self) -> Int64s:
         """int64[nodes]: requested memory where pods that ask for none count as 200Mi."""
-        return self._lend(self._open().non_zero_memory_bytes)
+        return self._lend(self._open().resources.scored(MEMORY))
 
     def pod_counts(self) -> Int64s:
         """int64[nodes]: how many pods are placed."""
-        return self._lend(self._open().pod_counts)
+        return self._lend(self._open().resources.pod_counts)
 
     def resource_names(self) -> list[str]:
         """Every resource that some node offers."""
-        return sorted(self._open().allocatable)
+        return self._open().resources.offered_names()
 
     # ---- labels, taints -------------------------------------------------------------------
 
@@ -234,10 +249,6 @@ class NodeView:
         """int32[nodes]: how many placed pods hold this term."""
         return self._lend(self._open().placed_terms.pods(placed))
 
-    def term_weights(self, placed: PlacedTerm) -> Int64s:
-        """int64[nodes]: weight x pods that hold this term."""
-        return np.multiply(self.pods_with_term(placed), placed.weight, dtype=np.int64)
-
     def pods_with_affinity(self) -> Int32s:
         """int32[nodes]: pods with any (anti-)affinity term."""
         return self._lend(self._open().placed_terms.with_affinity)
@@ -290,12 +301,6 @@ class NodeView:
 
     def _row(self, position: int) -> int:
         return position if self._rows is None else int(self._rows[position])
-
-    def _resource(self, columns: Mapping[str, Column], resource: str) -> Int64s:
-        column = columns.get(resource)
-        if column is None:
-            return np.zeros(self._size, np.int64)
-        return self._lend(column)
 
     def _lend(self, column: Column) -> npt.NDArray[Any]:
         if self._rows is None:
@@ -366,21 +371,16 @@ class NodeInfo:
     @property
     def requested(self) -> Mapping[str, int]:
         """Resource name → amount; cpu in millicores. Zero amounts are left out."""
-        columns = self._open().requested
-        return {n: int(c.values[self._row]) for n, c in columns.items() if c.values[self._row]}
+        return self._open().resources.requested_on(self._row)
 
     @property
     def allocatable(self) -> Mapping[str, int]:
-        columns = self._open().allocatable
-        return {n: int(c.values[self._row]) for n, c in columns.items() if c.values[self._row]}
+        return self._open().resources.allocatable_on(self._row)
 
     @property
     def non_zero_requested(self) -> Mapping[str, int]:
-        table = self._open()
-        return {
-            "cpu": int(table.non_zero_milli_cpu.values[self._row]),
-            "memory": int(table.non_zero_memory_bytes.values[self._row]),
-        }
+        resources = self._open().resources
+        return {name: resources.scored(name).values.item(self._row) for name in (CPU, MEMORY)}
 
     @property
     def used_ports(self) -> frozenset[HostPort]:

@@ -1,0 +1,177 @@
+"""What nodes offer, what is asked for, what is left: whole numbers and their twins in float64."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.state.resources import EXACT_BELOW, Bundle, Resources, Usage
+from tests.state.making import pod
+
+GPU = "example.com/gpu"
+SILENT = pod().shape
+ALL = slice(2)
+
+
+def two_nodes(**offered: int) -> Resources:
+    """Two nodes that offer the same, of which the table may hold four."""
+    resources = Resources(4)
+    for row in range(2):
+        resources.set_allocatable(row, {"cpu": 8000, "memory": 2**34, "pods": 110} | offered)
+    return resources
+
+
+def usage(resources: Resources, amounts: Mapping[str, int], rows: Any = ALL) -> Usage:
+    bundle = Bundle(tuple(amounts), tuple(amounts.values()))
+    return resources.usage(bundle, rows, node_count=2, scored=False)
+
+
+def asking(**requests: Any) -> Any:
+    return pod(requests=requests).shape
+
+
+def test_what_is_placed_is_no_longer_free() -> None:
+    resources = two_nodes()
+    resources.count(0, asking(cpu="500m"), 1)
+    assert resources.free("cpu").values.tolist() == [7500, 8000, 0, 0]
+    assert resources.free("pods").values.tolist() == [109, 110, 0, 0]
+    resources.count(0, asking(cpu="500m"), -1)
+    assert resources.free("cpu").values.tolist() == [8000, 8000, 0, 0]
+
+
+def test_a_node_that_offers_less_than_is_placed_has_less_than_nothing() -> None:
+    resources = two_nodes()
+    resources.count(1, asking(cpu=4), 1)
+    resources.set_allocatable(1, {"cpu": 3000})
+    assert resources.free("cpu").values[1] == -1000
+    assert resources.free("pods").values[1] == -1
+
+
+def test_a_silent_pod_counts_only_where_it_is_scored() -> None:
+    resources = two_nodes()
+    resources.count(0, SILENT, 1)
+    assert resources.requested_on(0) == {}
+    assert resources.scored("cpu").values[0] == 100
+    assert resources.scored("memory").values[0] == 200 << 20
+
+
+def test_of_other_resources_the_same_is_scored_as_requested() -> None:
+    resources = two_nodes()
+    resources.count(0, pod(requests={GPU: 2}).shape, 1)
+    assert resources.scored(GPU).values[0] == resources.requested(GPU).values[0] == 2
+
+
+def test_what_nobody_offered_or_asked_for_is_0_and_makes_no_columns() -> None:
+    resources = two_nodes()
+    for read in (resources.allocatable, resources.requested, resources.scored, resources.free):
+        assert not read(GPU).values.any()
+    assert usage(resources, {GPU: 3}).used.tolist() == [[3, 3]]
+    assert resources.offered_names() == ["cpu", "memory", "pods"]
+
+
+def test_a_resource_is_offered_while_some_node_offers_it() -> None:
+    resources = two_nodes()
+    resources.set_allocatable(0, {GPU: 1})
+    assert resources.offered_names() == ["cpu", GPU, "memory", "pods"]
+    resources.set_allocatable(0, {})
+    assert resources.offered_names() == ["cpu", "memory", "pods"]
+
+
+def test_a_resource_that_appears_later_is_seen_by_who_asked_before() -> None:
+    resources = two_nodes()
+    assert usage(resources, {GPU: 1}).offered is not None
+    for row in range(2):
+        resources.set_allocatable(row, {GPU: 4})
+    found = usage(resources, {GPU: 1})
+    assert found.allocatable.tolist() == [[4, 4]]
+    assert found.offered is None
+
+
+@pytest.mark.parametrize("wanted", [("cpu", "memory"), ("memory", "cpu"), ("pods", "cpu"), ()])
+def test_resources_are_read_together_in_any_order(wanted: tuple[str, ...]) -> None:
+    resources = two_nodes()
+    resources.count(1, asking(cpu=1, memory=5), 1)
+    used = {"cpu": [10, 1010], "memory": [10, 15], "pods": [10, 10]}
+    found = usage(resources, dict.fromkeys(wanted, 10))
+    assert found.used.tolist() == [used[name] for name in wanted]
+    assert found.allocatable.dtype == np.float64
+
+
+def test_some_rows_are_read_as_all_are() -> None:
+    resources = two_nodes()
+    resources.count(1, asking(cpu=1), 1)
+    assert usage(resources, {"cpu": 0}, np.array([1, 0])).used.tolist() == [[1000, 0]]
+
+
+def test_who_offers_nothing_is_told_and_can_be_divided_by() -> None:
+    resources = two_nodes()
+    resources.set_allocatable(1, {"cpu": 0, "memory": 1})
+    found = usage(resources, {"cpu": 0, "memory": 0})
+    assert found.offered is not None
+    assert found.offered.tolist() == [[True, False], [True, True]]
+    assert found.allocatable.tolist() == [[8000, 1], [2**34, 1]]
+    assert usage(resources, {"cpu": 0, "memory": 0}, np.array([0])).offered is None
+
+
+def test_what_is_lent_cannot_be_written() -> None:
+    found = usage(two_nodes(), {"cpu": 0})
+    with pytest.raises(ValueError, match="read-only"):
+        found.allocatable[0, 0] = 1
+
+
+@pytest.mark.parametrize("offered", [EXACT_BELOW - 1, EXACT_BELOW])
+def test_floats_are_read_while_they_are_exact(offered: int) -> None:
+    resources = two_nodes(**{"ephemeral-storage": offered})
+    found = usage(resources, {"ephemeral-storage": 1})
+    assert (found.used.dtype == np.float64) == (offered < EXACT_BELOW)
+    assert found.allocatable[0, 0] == offered
+    assert usage(resources, {"cpu": 1}).used.dtype == np.float64
+
+
+def test_a_demand_that_float64_does_not_hold_is_added_exactly() -> None:
+    found = usage(two_nodes(), {"memory": 2**60 + 1})
+    assert found.used.tolist() == [[2**60 + 1] * 2]
+
+
+def test_amounts_add_up_as_int64_does() -> None:
+    resources = two_nodes()
+    for _ in range(2):
+        resources.count(0, pod(requests={GPU: 2**62}).shape, 1)
+    assert resources.requested(GPU).values[0] == -(2**63)
+
+
+PLACEMENTS = st.lists(
+    st.tuples(
+        st.integers(0, 3),
+        st.dictionaries(
+            st.sampled_from(["cpu", "memory", GPU, "hugepages-2Mi"]), st.integers(0, 9)
+        ),
+    ),
+    max_size=12,
+)
+
+
+@given(PLACEMENTS, st.integers(4, 9))
+def test_all_columns_say_the_same_however_they_came_about(
+    placements: list[tuple[int, dict[str, int]]], capacity: int
+) -> None:
+    resources = Resources(4)
+    for row in range(4):
+        resources.set_allocatable(row, {"cpu": 1000 * row, GPU: row, "pods": 5})
+    for row, requests in placements:
+        resources.count(row, pod(requests=requests).shape, 1)
+    resources.grow(capacity)
+    for name in ("cpu", "memory", GPU, "hugepages-2Mi"):
+        scale = 1000 if name == "cpu" else 1
+        wanted = [0] * capacity
+        for row, requests in placements:
+            wanted[row] += requests.get(name, 0) * scale
+        assert resources.requested(name).values.tolist() == wanted
+        free = resources.allocatable(name).values - resources.requested(name).values
+        assert resources.free(name).values.tolist() == free.tolist()
+        bundle = Bundle((name,), (0,))
+        twin = resources.usage(bundle, slice(capacity), node_count=4, scored=False)
+        assert twin.used.tolist() == [wanted]
