@@ -1,7 +1,7 @@
 """Loads in the shapes of upstream's scheduler_perf templates.
 
-The same shapes, by the same names, as the peer program around kube-scheduler measures, so that
-both sides can be run in turn: nodes of 4 cpu and 32Gi, plain pods of 100m and 500Mi.
+The same shapes, by the same names and with as many pods, as the peer program around kube-scheduler
+measures, so that both sides can be run in turn: nodes of 4 cpu and 32Gi, pods of 100m and 500Mi.
 """
 
 from collections.abc import Iterator
@@ -11,6 +11,8 @@ from typing import Any
 ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"
 MOON = ("moon-1", "moon-2", "moon-3")
+#: Asks for more cpu than any node has.
+TOO_LARGE = "large-cpu"
 
 Object = dict[str, Any]
 
@@ -22,82 +24,44 @@ class Shape:
     name: str
     nodes: int
     template: str
+    pods: int
     zones: tuple[str, ...] = ()
     init_pods: int = 0
     init_template: str = "default"
-    #: A pod that asks for more cpu than any node has comes before every n-th pod.
+    #: One pod that fits no node comes before every n-th pod.
     unschedulable_every: int = 0
     #: A further node without a zone that takes many pods.
     big_node: bool = False
-    #: How many times kube-scheduler's better figure is wanted; None: no target.
-    wanted_ratio: float | None = None
+
+    def expected_bound(self, attempts: int) -> int:
+        """How many of the first attempts must have found a node, if nothing is wrong."""
+        if self.template == TOO_LARGE:
+            return 0
+        if not self.unschedulable_every:
+            return attempts
+        # Each round is one pod that does not fit, and then as many as do.
+        return attempts - -(-attempts // (self.unschedulable_every + 1))
+
+
+def _affinity(template: str, pods: int, init_pods: int, zones: tuple[str, ...] = ()) -> Shape:
+    """Pods among others of their own kind, on 5,000 nodes."""
+    return Shape(template, 5000, template, pods, zones, init_pods, init_template=template)
 
 
 SHAPES: tuple[Shape, ...] = (
-    Shape("basic-500", 500, "default", wanted_ratio=4),
-    Shape("basic-5000", 5000, "default", wanted_ratio=4),
-    Shape("basic-15000", 15000, "default", wanted_ratio=4),
-    Shape(
-        "topology-spreading",
-        5000,
-        "topology-spreading",
-        zones=MOON,
-        init_pods=5000,
-        wanted_ratio=3,
-    ),
-    Shape(
-        "preferred-topology-spreading",
-        5000,
-        "preferred-topology-spreading",
-        zones=MOON,
-        init_pods=5000,
-        wanted_ratio=3,
-    ),
-    Shape(
-        "pod-anti-affinity",
-        5000,
-        "pod-anti-affinity",
-        init_pods=1000,
-        init_template="pod-anti-affinity",
-        wanted_ratio=3,
-    ),
-    Shape(
-        "preferred-pod-anti-affinity",
-        5000,
-        "preferred-pod-anti-affinity",
-        init_pods=5000,
-        init_template="preferred-pod-anti-affinity",
-        wanted_ratio=3,
-    ),
-    Shape(
-        "pod-affinity",
-        5000,
-        "pod-affinity",
-        zones=("zone1",),
-        init_pods=5000,
-        init_template="pod-affinity",
-        wanted_ratio=3,
-    ),
-    Shape(
-        "preferred-pod-affinity",
-        5000,
-        "preferred-pod-affinity",
-        init_pods=5000,
-        init_template="preferred-pod-affinity",
-        wanted_ratio=3,
-    ),
-    Shape(
-        "node-affinity",
-        5000,
-        "node-affinity",
-        zones=("zone1",),
-        init_pods=5000,
-        init_template="node-affinity",
-        wanted_ratio=4,
-    ),
-    Shape("unschedulable-mixed-1in10", 5000, "default", unschedulable_every=10),
-    Shape("unschedulable-only", 5000, "large-cpu"),
-    Shape("daemonset", 15000, "daemonset", big_node=True),
+    Shape("basic-500", 500, "default", 2000),
+    Shape("basic-5000", 5000, "default", 10_000),
+    Shape("basic-15000", 15_000, "default", 10_000),
+    Shape("topology-spreading", 5000, "topology-spreading", 5000, MOON, 5000),
+    Shape("preferred-topology-spreading", 5000, "preferred-topology-spreading", 5000, MOON, 5000),
+    _affinity("pod-anti-affinity", 2000, 1000),
+    _affinity("preferred-pod-anti-affinity", 5000, 5000),
+    _affinity("pod-affinity", 5000, 5000, ("zone1",)),
+    _affinity("preferred-pod-affinity", 5000, 5000),
+    _affinity("node-affinity", 10_000, 5000, ("zone1",)),
+    Shape("unschedulable-mixed-1in10", 5000, "default", 5000, unschedulable_every=10),
+    Shape("unschedulable-only", 5000, TOO_LARGE, 1000),
+    Shape("daemonset", 15_000, "daemonset", 30_000, big_node=True),
 )
 
 
@@ -140,11 +104,11 @@ def init_pods(shape: Shape) -> Iterator[Object]:
         yield pod
 
 
-def pods(shape: Shape, count: int) -> Iterator[Object]:
-    """The pods that come."""
-    for index in range(count):
+def pods(shape: Shape) -> Iterator[Object]:
+    """The pods that come, in their order."""
+    for index in range(shape.pods):
         if shape.unschedulable_every and index % shape.unschedulable_every == 0:
-            yield make_pod("large-cpu", f"big-{index:06d}", "sched-1")
+            yield make_pod(TOO_LARGE, f"big-{index:06d}", "sched-1")
         yield make_pod(shape.template, f"pod-{index:06d}", "sched-1")
 
 
@@ -155,6 +119,8 @@ def make_pod(template: str, name: str, namespace: str) -> Object:
     if requests:
         container["resources"] = {"requests": requests}
         container["ports"] = [{"containerPort": 80, "protocol": "TCP"}]
+        if template != TOO_LARGE:
+            container["resources"]["limits"] = requests
     return {
         "metadata": {
             "name": name,
@@ -171,7 +137,7 @@ def _template(name: str) -> tuple[dict[str, str], Object]:
     """(labels, what the spec has besides its container)."""
     if name == "default":
         return {}, {}
-    if name == "large-cpu":
+    if name == TOO_LARGE:
         return {}, {"requests": {"cpu": "9", "memory": "500Mi"}}
     if name.endswith("topology-spreading"):
         when = "ScheduleAnyway" if name.startswith("preferred") else "DoNotSchedule"

@@ -1,0 +1,21 @@
+"""The ratios that are wanted: `ranges.yaml`, read strictly."""
+
+from pathlib import Path
+
+import msgspec
+import yaml
+
+PATH = Path(__file__).with_name("ranges.yaml")
+
+
+class Ranges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Shape by shape; a shape that is not named has no range."""
+
+    #: Rate here over kube-scheduler's better one: at least.
+    peer_at_least: dict[str, float]
+    #: Time per pod over that of basic-5000: at most.
+    cycle_at_most: dict[str, float]
+
+
+def ranges() -> Ranges:
+    return msgspec.convert(yaml.safe_load(PATH.read_text(encoding="utf-8")), Ranges)
