@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import final
 
+from bayplan.framework.answers import checked, failure_of
 from bayplan.framework.interface import PreEnqueuePlugin, QueuedPodInfo
-from bayplan.framework.runtime import failure_of
 from bayplan.framework.status import Status, is_success
 from bayplan.queue.entry import Entry
 from bayplan.queue.settings import QueueProfile, QueueRecorder
@@ -58,7 +58,7 @@ class Admission:
 
     def _ask(self, plugin: PreEnqueuePlugin, pod: PodInfo) -> Status | None:
         try:
-            return plugin.pre_enqueue(pod)
+            return checked(plugin.pre_enqueue(pod))
         except Exception as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
             return failure_of(plugin, "PreEnqueue", problem)
 

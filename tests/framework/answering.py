@@ -1,0 +1,140 @@
+"""Plugins that answer what a test says, and frameworks made of them.
+
+    sulky = answering("Sulky", filter_node=unschedulable("no"), reserve=RuntimeError("boom"))
+    framework_of(sulky).run_reserve(CycleState(), pod(), "n1")
+
+An answer is given as it is; an exception is raised; a function is called with the point's own
+arguments. Every call is noted in the class's ``calls``.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from bayplan.framework.interface import (
+    BindPlugin,
+    EnqueueExtensions,
+    FilterPlugin,
+    NormalizeScorePlugin,
+    PermitPlugin,
+    Plugin,
+    PodNominator,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterExtensions,
+    PreFilterPlugin,
+    PreScorePlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+    ScalarFilterPlugin,
+    ScalarScorePlugin,
+    ScorePlugin,
+)
+from bayplan.framework.profile import EXTENSION_POINTS, ProfilePlugins
+from bayplan.framework.runtime import Framework
+from bayplan.framework.timing import UNWATCHED, Watch
+from bayplan.plugins.priority_sort import PrioritySort
+from bayplan.queue.nominator import Nominator
+from bayplan.testing import SampleCluster, handle
+
+BASES: Mapping[str, type] = {
+    "pre_enqueue": PreEnqueuePlugin,
+    "key": QueueSortPlugin,
+    "pre_filter": PreFilterPlugin,
+    "add_pod": PreFilterExtensions,
+    "remove_pod": PreFilterExtensions,
+    "filter": FilterPlugin,
+    "filter_node": ScalarFilterPlugin,
+    "post_filter": PostFilterPlugin,
+    "pre_score": PreScorePlugin,
+    "score": ScorePlugin,
+    "score_node": ScalarScorePlugin,
+    "normalize": NormalizeScorePlugin,
+    "reserve": ReservePlugin,
+    "unreserve": ReservePlugin,
+    "permit": PermitPlugin,
+    "pre_bind_preflight": PreBindPlugin,
+    "pre_bind": PreBindPlugin,
+    "bind": BindPlugin,
+    "post_bind": PostBindPlugin,
+    "events_to_register": EnqueueExtensions,
+}
+AWAITED = frozenset(("pre_bind", "bind", "post_bind"))
+#: Besides these a base has methods of its own that a class must bring.
+ALSO = {
+    "reserve": "unreserve",
+    "unreserve": "reserve",
+    "add_pod": "remove_pod",
+    "remove_pod": "add_pod",
+}
+
+Calls = list[tuple[str, str]]
+
+
+def answering(plugin_name: str, calls: Calls | None = None, **answers: Any) -> type[Any]:
+    """A plugin class. ``calls``: where (plugin, method) of each call is noted."""
+    noted: Calls = [] if calls is None else calls
+    answers = {other: None for each, other in ALSO.items() if each in answers} | answers
+    members: dict[str, Any] = {"name": plugin_name, "calls": noted}
+    for method, answer in answers.items():
+        if method in BASES or method == "close":
+            members[method] = _method(method, answer)
+        else:
+            members[method] = answer
+    bases = tuple(dict.fromkeys(BASES[method] for method in answers if method in BASES))
+    if not any(issubclass(base, Plugin) for base in bases):
+        bases = (*bases, Plugin)
+    return type(plugin_name, bases, members)
+
+
+def _method(method: str, answer: Any) -> Callable[..., Any]:
+    def given(self: Any, *args: Any) -> Any:
+        self.calls.append((self.instance_name, method))
+        if isinstance(answer, Exception):
+            raise answer
+        return answer(*args) if callable(answer) else answer
+
+    async def given_later(self: Any, *args: Any) -> Any:
+        return given(self, *args)
+
+    return given_later if method in AWAITED else given
+
+
+def made(plugin_class: type[Any], instance_name: str | None = None) -> Any:
+    """An instance over an empty cluster."""
+    return plugin_class(None, handle(), instance_name)
+
+
+def plugins_of(*plugins: Any, weights: Mapping[str, int] | None = None) -> ProfilePlugins:
+    """A profile of classes or instances, each at every extension point it implements."""
+    found = ProfilePlugins("bayplan", queue_sort=made(PrioritySort))
+    for each in plugins:
+        plugin = made(each) if isinstance(each, type) else each
+        for point, bases in EXTENSION_POINTS.items():
+            if not isinstance(plugin, bases) or point == "queueSort":
+                continue
+            attribute = "".join(f"_{c.lower()}" if c.isupper() else c for c in point)
+            weight = (weights or {}).get(plugin.instance_name, 1)
+            getattr(found, attribute).append((plugin, weight) if point == "score" else plugin)
+    return found
+
+
+def framework_of(
+    *plugins: Any,
+    weights: Mapping[str, int] | None = None,
+    nominator: PodNominator | None = None,
+    watch: Watch = UNWATCHED,
+) -> Framework:
+    return Framework(plugins_of(*plugins, weights=weights), nominator or Nominator(), watch)
+
+
+def scores(*numbers: int) -> Callable[..., Any]:
+    """A Score with these answers, node by node."""
+    return lambda state, pod, nodes: np.array(numbers, np.int64)
+
+
+def cluster_of(*nodes: Any) -> SampleCluster:
+    return SampleCluster().add(*nodes)

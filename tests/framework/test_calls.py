@@ -1,0 +1,115 @@
+"""What is called at each extension point."""
+
+import asyncio
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from bayplan.framework.calls import Calls, calls_of
+from bayplan.framework.interface import CycleState
+from bayplan.framework.status import Code, unschedulable
+from bayplan.framework.timing import Bare
+from bayplan.testing import node, pod
+from tests.framework.answering import answering, cluster_of, plugins_of, scores
+
+EVERYTHING = {
+    "pre_filter": None,
+    "add_pod": None,
+    "filter": [],
+    "post_filter": (None, None),
+    "pre_score": None,
+    "score": scores(1),
+    "reserve": None,
+    "permit": (None, 0.0),
+    "pre_bind_preflight": None,
+    "pre_bind": None,
+    "bind": None,
+    "post_bind": None,
+}
+
+
+class Counting:
+    """A wrap that notes what it wraps."""
+
+    def __init__(self) -> None:
+        self.wrapped: list[tuple[str, str]] = []
+
+    def plain(self, name: str, point: str, call: Any) -> Any:
+        self.wrapped.append((name, point))
+        return call
+
+    listed = awaited = plain
+
+
+def test_every_extension_point_is_called_under_the_instances_name() -> None:
+    calls = calls_of(plugins_of(answering("All", **EVERYTHING)), Bare())
+    for each in fields(Calls):
+        found = getattr(calls, each.name)
+        assert len(found) == 1, each.name
+        name = found[0].name if each.name == "score" else found[0][0]
+        assert name == "All"
+
+
+def test_each_call_is_wrapped_under_upstreams_word_for_its_point() -> None:
+    wrap = Counting()
+    plugin = answering("All", **EVERYTHING, normalize=lambda state, asked, found: found)
+    calls_of(plugins_of(plugin), wrap)
+    assert {point for _, point in wrap.wrapped} == {
+        "PreFilter",
+        "PreFilterExtensionAddPod",
+        "PreFilterExtensionRemovePod",
+        "Filter",
+        "PostFilter",
+        "PreScore",
+        "Score",
+        "ScoreExtensionNormalize",
+        "Reserve",
+        "Unreserve",
+        "Permit",
+        "PreBindPreFlight",
+        "PreBind",
+        "Bind",
+        "PostBind",
+    }
+
+
+def test_plugins_stand_in_order_and_unreserve_in_the_reverse_one() -> None:
+    plugins = plugins_of(*(answering(name, reserve=None) for name in "ABC"))
+    calls = calls_of(plugins, Bare())
+    assert [name for name, _ in calls.reserve] == ["A", "B", "C"]
+    assert [name for name, _ in calls.unreserve] == ["C", "B", "A"]
+
+
+def test_only_those_with_extensions_are_told_of_pods() -> None:
+    plugins = plugins_of(
+        answering("A", pre_filter=None), answering("B", pre_filter=None, add_pod=None)
+    )
+    assert [name for name, _ in calls_of(plugins, Bare()).add_pod] == ["B"]
+
+
+def test_a_plugin_written_node_by_node_is_called_for_many() -> None:
+    plugins = plugins_of(
+        answering("A", filter_node=unschedulable("no")),
+        answering("B", score_node=lambda state, asked, info: len(info.name)),
+    )
+    calls = calls_of(plugins, Bare())
+    nodes = cluster_of(node("n1"), node("n22")).lend().nodes
+    ((_, ask),) = calls.filter
+    (rejection,) = ask(CycleState(), pod(), nodes, np.ones(2, np.bool_))
+    assert (rejection.code, rejection.reasons) == (Code.UNSCHEDULABLE, ("no",))
+    (score,) = calls.score
+    assert score.score(CycleState(), pod(), nodes).tolist() == [2, 3]
+
+
+def test_asynchronous_points_are_awaited() -> None:
+    calls = calls_of(plugins_of(answering("A", bind=unschedulable("no"))), Bare())
+    ((_, ask),) = calls.bind
+
+    async def main() -> object:
+        return await ask(CycleState(), pod(), "n1", PORT)
+
+    assert asyncio.run(main()) == unschedulable("no")
+
+
+PORT: Any = None

@@ -1,0 +1,200 @@
+"""Who was rejected by whom and why."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.framework.answers import WrongAnswer
+from bayplan.framework.filtering import FILTER_CODES, FilterOutcome
+from bayplan.framework.status import Code, Rejection, Status, unresolvable, unschedulable
+from bayplan.testing import node
+from tests.framework.answering import cluster_of
+
+U, UUU, PENDING = Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING
+NAMES = ("a", "b", "c", "d")
+NODES = cluster_of(*map(node, NAMES)).lend().nodes
+
+
+def outcome(*plugins: tuple[str, list[Rejection]]) -> FilterOutcome:
+    found = FilterOutcome(NODES, np.ones(4, np.bool_))
+    for name, rejections in plugins:
+        found.add(name, rejections)
+    return found
+
+
+def positions(*numbers: int) -> np.ndarray:
+    return np.array(numbers, np.intp)
+
+
+def test_rows_are_named_by_a_mask_or_by_their_positions() -> None:
+    mask = np.array([True, False, True, False])
+    for rows in (mask, positions(0, 2), positions(2, 0, 2)):
+        found = outcome(("A", [Rejection(rows, U, ("no",))]))
+        assert found.feasible.tolist() == [False, True, False, True]
+        assert found.reason_counts() == {"no": 2}
+
+
+def test_nothing_rejected_is_nobody_blamed() -> None:
+    found = outcome(("A", [Rejection(positions(), U, ("no",))]), ("B", []))
+    assert (found.plugins(), found.feasible.all(), found.code) == (set(), True, Code.SUCCESS)
+
+
+def test_all_reasons_of_the_first_plugin_count_and_none_of_later_ones() -> None:
+    found = outcome(
+        ("A", [Rejection(positions(0, 1), U, ("cpu",)), Rejection(positions(1), U, ("memory",))]),
+        ("B", [Rejection(positions(1, 2), U, ("port",))]),
+    )
+    assert found.reason_counts() == {"cpu": 2, "memory": 1, "port": 1}
+    assert found.status_of(1) == Status(U, ("cpu", "memory"), "A")
+    assert found.status_of(2) == Status(U, ("port",), "B")
+    assert found.status_of(3) is None
+
+
+def test_the_strongest_code_of_a_row_wins() -> None:
+    found = outcome(
+        ("A", [Rejection(positions(0, 1), U, ("x",)), Rejection(positions(1), UUU, ("y",))])
+    )
+    codes = [found.status_of(position) for position in (0, 1)]
+    assert [status.code for status in codes if status is not None] == [U, UUU]
+    statuses = found.node_to_status()
+    assert (statuses.get("a").code, statuses.get("b").code) == (U, UUU)
+
+
+def test_codes_may_differ_row_by_row() -> None:
+    codes = np.array([U, UUU, PENDING, U], np.uint8)
+    found = outcome(("A", [Rejection(positions(0, 1, 2), U, ("x",), codes)]))
+    statuses = found.node_to_status()
+    assert [statuses.get(name).code for name in "abc"] == [U, UUU, PENDING]
+    assert found.pending_plugins() == {"A"}
+    assert found.reason_counts_by_plugin() == {
+        ("A", "Pending", "x"): 1,
+        ("A", "Unschedulable", "x"): 1,
+        ("A", "UnschedulableAndUnresolvable", "x"): 1,
+    }
+
+
+def test_a_pending_plugin_is_told_apart() -> None:
+    found = outcome(
+        ("A", [Rejection(positions(0), PENDING, ())]), ("B", [Rejection(positions(1), U, ())])
+    )
+    assert (found.plugins(), found.pending_plugins()) == ({"A", "B"}, {"A"})
+
+
+def test_absent_nodes_have_the_status_that_is_given() -> None:
+    found = outcome(("A", [Rejection(positions(0), U, ("no",))]))
+    statuses = found.node_to_status(unresolvable("left out"))
+    assert statuses.get("a") == unschedulable("no").with_plugin("A")
+    assert statuses.get("elsewhere") == unresolvable("left out")
+    assert len(statuses) == 1
+
+
+def test_the_answer_of_one_plugin_is_seen_by_the_next_only() -> None:
+    found = FilterOutcome(NODES, np.ones(4, np.bool_))
+    before = found.feasible
+    found.add("A", [Rejection(positions(0), U, ())])
+    assert before.all()
+    assert not found.feasible[0]
+
+
+# ---- a node asked by itself -----------------------------------------------------------------
+
+
+def test_a_verdict_on_one_node_joins_the_others() -> None:
+    found = FilterOutcome(NODES, np.array([True, False, False, False]))
+    found.settle(1, None)
+    found.settle(2, unschedulable("no").with_plugin("A"))
+    assert found.feasible.tolist() == [True, True, False, False]
+    assert found.status_of(2) == Status(U, ("no",), "A")
+    found.settle(3, Status(Code.ERROR, ("broken",)))
+    assert found.error == Status(Code.ERROR, ("broken",))
+
+
+# ---- what a Filter may not answer -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", sorted(set(Code) - FILTER_CODES))
+def test_other_codes_than_rejections_are_errors(code: Code) -> None:
+    found = outcome(("A", [Rejection(positions(0), code, ("why",))]))
+    assert found.error is not None
+    assert (found.error.code, found.error.plugin) == (Code.ERROR, "A")
+    assert found.error.message.startswith('running "A" filter plugin: ')
+    assert "why" in found.error.message
+    assert (str(code) in found.error.message) is (code is not Code.ERROR)
+
+
+def test_a_wrong_code_of_some_row_is_an_error() -> None:
+    codes = np.array([U, Code.WAIT, U, U], np.uint8)
+    found = outcome(("A", [Rejection(positions(0, 1), U, (), codes)]))
+    assert found.error is not None
+    assert "Wait" in found.error.message
+
+
+@pytest.mark.parametrize(
+    ("rejection", "said"),
+    [
+        pytest.param(
+            Rejection(np.array([True, False]), U, ("no",)),
+            "returned bool(2,), expected bool(4,)",
+            id="a mask of other nodes",
+        ),
+        pytest.param(
+            Rejection(positions(-1), U, ("no",)), "returned position -1", id="before the first"
+        ),
+        pytest.param(
+            Rejection(positions(0, 4), U, ("no",)), "returned position 4", id="beyond the last"
+        ),
+        pytest.param(
+            Rejection(positions(0), U, "no room"),  # pyright: ignore[reportArgumentType]
+            "reasons 'no room', expected a tuple of strings",
+            id="a lone string",
+        ),
+    ],
+)
+def test_a_rejection_of_the_wrong_form_is_refused(rejection: Rejection, said: str) -> None:
+    with pytest.raises(WrongAnswer) as caught:
+        outcome(("A", [rejection]))
+    assert said in str(caught.value)
+
+
+# ---- against one node after another ---------------------------------------------------------
+
+REASONS = st.lists(st.sampled_from("xyz"), max_size=2).map(tuple)
+REJECTION = st.builds(
+    lambda rows, code, reasons: Rejection(np.array(sorted(rows), np.intp), code, reasons),
+    st.sets(st.integers(0, 3)),
+    st.sampled_from((U, UUU, PENDING)),
+    REASONS,
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from("AB"), st.lists(REJECTION, max_size=3)), max_size=4))
+def test_the_arrays_say_what_asking_node_by_node_says(
+    asked: list[tuple[str, list[Rejection]]],
+) -> None:
+    plugins = [(f"{name}{number}", found) for number, (name, found) in enumerate(asked)]
+    found = outcome(*plugins)
+    for position in range(4):
+        assert found.status_of(position) == node_by_node(plugins, position)
+        assert bool(found.feasible[position]) is (node_by_node(plugins, position) is None)
+    statuses = dict(found.node_to_status().for_each_explicit_node())
+    assert statuses == {
+        name: status
+        for position, name in enumerate(NAMES)
+        if (status := node_by_node(plugins, position)) is not None
+    }
+    told = sum(len(status.reasons) for status in statuses.values())
+    assert found.reason_counts().total() == told
+    assert sum(found.reason_counts_by_plugin().values()) == told
+
+
+def node_by_node(plugins: list[tuple[str, list[Rejection]]], position: int) -> Status | None:
+    """The first plugin with anything against the node."""
+    for name, rejections in plugins:
+        mine: list[Any] = [r for r in rejections if position in r.rows.tolist()]
+        if mine:
+            reasons = tuple(reason for r in mine for reason in r.reasons)
+            return Status(max(r.code for r in mine), reasons, name)
+    return None

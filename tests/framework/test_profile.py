@@ -1,0 +1,41 @@
+"""The plugins of one profile by extension point."""
+
+from bayplan.framework.profile import EXTENSION_POINTS, extension_points_of
+from bayplan.plugins.priority_sort import PrioritySort
+from tests.framework.answering import answering, made, plugins_of
+
+
+def test_a_class_is_at_the_points_it_implements_in_the_order_they_run() -> None:
+    plugin = answering("A", permit=(None, 0.0), score=None, pre_filter=None, reserve=None)
+    assert extension_points_of(plugin) == ["preFilter", "score", "reserve", "permit"]
+    assert extension_points_of(PrioritySort) == ["queueSort"]
+
+
+def test_the_two_forms_of_filter_and_score_are_one_point() -> None:
+    assert extension_points_of(answering("A", filter=None)) == ["filter"]
+    assert extension_points_of(answering("A", filter_node=None)) == ["filter"]
+    assert extension_points_of(answering("A", score_node=None)) == ["score"]
+
+
+def test_all_of_upstreams_points_are_there() -> None:
+    assert list(EXTENSION_POINTS) == [
+        "preEnqueue",
+        "queueSort",
+        "preFilter",
+        "filter",
+        "postFilter",
+        "preScore",
+        "score",
+        "reserve",
+        "permit",
+        "preBind",
+        "bind",
+        "postBind",
+    ]
+
+
+def test_every_instance_is_listed_once() -> None:
+    both = made(answering("Both", filter=None, score=None, bind=None))
+    one, other = (made(answering("X", filter=None), f"X/{label}") for label in ("one", "other"))
+    profile = plugins_of(one, both, other)
+    assert profile.instances() == [profile.queue_sort, one, both, other]

@@ -1,0 +1,601 @@
+"""Framework: each extension point by upstream's rules, and what becomes of wrong answers."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayplan.framework.interface import (
+    MAX_PERMIT_TIMEOUT_SECONDS,
+    CycleState,
+    NominatingMode,
+    Nomination,
+    PreFilterResult,
+)
+from bayplan.framework.score_table import ScoreTable
+from bayplan.framework.status import (
+    SKIP,
+    Code,
+    NodeToStatus,
+    Rejection,
+    Status,
+    code_of,
+    unresolvable,
+    unschedulable,
+)
+from bayplan.queue.nominator import Nominator
+from bayplan.testing import SampleCluster, node, pod
+from tests.framework.answering import Calls, answering, cluster_of, framework_of, made, scores
+
+ERROR = Status(Code.ERROR, ("broken",))
+P = pod("p")
+THREE = ("n1", "n2", "n3")
+
+
+def three_nodes() -> SampleCluster:
+    return cluster_of(*map(node, THREE))
+
+
+def only(*names: str) -> PreFilterResult:
+    return PreFilterResult(frozenset(names))
+
+
+def refused(*names: str, code: Code = Code.UNSCHEDULABLE, reason: str = "no") -> Any:
+    """A Filter that rejects these nodes."""
+
+    def answer(state: Any, asked: Any, nodes: Any, feasible: Any) -> list[Rejection]:
+        return [Rejection(nodes.positions(names), code, (reason,))]
+
+    return answer
+
+
+# ---- PreFilter ------------------------------------------------------------------------------
+
+
+def pre_filtered(*plugins: Any) -> tuple[PreFilterResult, Status | None, set[str], CycleState]:
+    state = CycleState()
+    nodes = three_nodes().lend().nodes
+    result, status, narrowing = framework_of(*plugins).run_pre_filter(state, P, nodes)
+    return result, status, narrowing, state
+
+
+def test_without_an_opinion_all_nodes_are_left() -> None:
+    result, status, narrowing, state = pre_filtered(answering("A", pre_filter=None))
+    assert (result.node_names, status, narrowing, state.skip_filter_plugins) == (
+        None,
+        None,
+        set(),
+        set(),
+    )
+
+
+def test_two_that_narrow_leave_what_both_name() -> None:
+    a = answering("A", pre_filter=only("n1", "n3"))
+    b = answering("B", pre_filter=only("n3", "n2"))
+    result, status, narrowing, _ = pre_filtered(a, b)
+    assert (result.node_names, status, narrowing) == (frozenset({"n3"}), None, {"A", "B"})
+
+
+def test_naming_all_nodes_is_not_narrowing() -> None:
+    _, _, narrowing, _ = pre_filtered(answering("A", pre_filter=PreFilterResult()))
+    assert narrowing == set()
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        pytest.param("A", "node(s) didn't satisfy plugin A", id="one"),
+        pytest.param(
+            "BA", "node(s) didn't satisfy plugin(s) [A B] simultaneously", id="two, sorted"
+        ),
+    ],
+)
+def test_nothing_left_rejects_the_pod(names: str, message: str) -> None:
+    last, *others = names
+    plugins = [answering(name, pre_filter=only("n1")) for name in others]
+    plugins.append(answering(last, pre_filter=only("n2") if others else only()))
+    late: Calls = []
+    _, status, narrowing, _ = pre_filtered(*plugins, answering("Z", late, pre_filter=None))
+    assert status == unresolvable(message)
+    assert narrowing == set(names)
+    assert late == []
+
+
+def test_a_skip_is_noted_and_its_other_fields_are_ignored() -> None:
+    _, status, _, state = pre_filtered(answering("A", pre_filter=Status(Code.SKIP, ("why",))))
+    assert status is None
+    assert state.skip_filter_plugins == {"A"}
+
+
+def test_unresolvable_ends_it_and_blames_nobody_else() -> None:
+    late: Calls = []
+    narrows = answering("A", pre_filter=only("n1"))
+    rejects = answering("B", pre_filter=unresolvable("never"))
+    _, status, narrowing, _ = pre_filtered(narrows, rejects, answering("C", late, pre_filter=None))
+    assert status == unresolvable("never").with_plugin("B")
+    assert (narrowing, late) == (set(), [])
+
+
+def test_unschedulable_lets_the_others_run_and_the_last_one_counts() -> None:
+    late: Calls = []
+    plugins = [answering(name, pre_filter=unschedulable(name.lower())) for name in "AB"]
+    _, status, _, _ = pre_filtered(*plugins, answering("C", late, pre_filter=None))
+    assert status == unschedulable("b").with_plugin("B")
+    assert late == [("C", "pre_filter")]
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        pytest.param(ERROR, "broken", id="an Error"),
+        pytest.param(Status(Code.PENDING), "answered Pending, which it may not", id="Pending"),
+        pytest.param(Status(Code.WAIT), "answered Wait, which it may not", id="Wait"),
+        pytest.param(ValueError("boom"), "ValueError: boom", id="raised"),
+        pytest.param(True, "returned True, expected a Status or None", id="no answer"),
+        pytest.param(
+            PreFilterResult("n1"),  # pyright: ignore[reportArgumentType]
+            "TypeError",
+            id="names that are no set",
+        ),
+    ],
+)
+def test_anything_else_in_pre_filter_is_an_error(answer: Any, said: str) -> None:
+    first = answering("A", pre_filter=only("n1"))
+    _, status, narrowing, _ = pre_filtered(first, answering("B", pre_filter=answer))
+    assert status is not None
+    assert (status.code, status.plugin, narrowing) == (Code.ERROR, "B", set())
+    assert status.message.startswith('running PreFilter plugin "B": ')
+    assert said in status.message
+
+
+# ---- Filter ---------------------------------------------------------------------------------
+
+
+def test_the_first_plugin_to_reject_a_node_counts_and_later_ones_are_not_asked() -> None:
+    asked: list[list[bool]] = []
+
+    def watching(state: Any, asked_pod: Any, nodes: Any, feasible: Any) -> list[Rejection]:
+        asked.append(feasible.tolist())
+        return [Rejection(np.array([True, True, False]), Code.UNSCHEDULABLE, ("b",))]
+
+    nodes = three_nodes().lend().nodes
+    a, b = answering("A", filter=refused("n1", reason="a")), answering("B", filter=watching)
+    outcome = framework_of(a, b).run_filter(CycleState(), P, nodes)
+    assert asked == [[False, True, True]]
+    assert outcome.feasible.tolist() == [False, False, True]
+    assert outcome.reason_counts() == {"a": 1, "b": 1}
+    assert outcome.plugins() == {"A", "B"}
+
+
+def test_a_plugin_written_node_by_node_stands_among_the_others() -> None:
+    def odd(state: Any, asked_pod: Any, info: Any) -> Status | None:
+        return unschedulable("odd") if info.name == "n3" else None
+
+    nodes = three_nodes().lend().nodes
+    plugins = answering("A", filter=refused("n1")), answering("B", filter_node=odd)
+    outcome = framework_of(*plugins).run_filter(CycleState(), P, nodes)
+    assert outcome.feasible.tolist() == [False, True, False]
+    assert plugins[1].calls == [("B", "filter_node")] * 2
+
+
+def test_a_skipped_plugin_is_not_asked_in_this_cycle_only() -> None:
+    plugin = answering("A", filter=refused(*THREE), pre_filter=SKIP)
+    framework, nodes = framework_of(plugin), three_nodes().lend().nodes
+    state = CycleState()
+    framework.run_pre_filter(state, P, nodes)
+    assert framework.run_filter(state, P, nodes).feasible.all()
+    assert not framework.run_filter(CycleState(), P, nodes).feasible.any()
+
+
+def test_the_diagnosis_names_the_instance() -> None:
+    plugin = answering("X", filter_node=unschedulable("bare"))
+    nodes = three_nodes().lend().nodes
+    outcome = framework_of(made(plugin, "X/one")).run_filter(CycleState(), P, nodes)
+    assert outcome.plugins() == {"X/one"}
+    status = outcome.status_of(0)
+    assert status is not None
+    assert status.plugin == "X/one"
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        pytest.param({"filter": ValueError("boom")}, "ValueError: boom", id="it raises"),
+        pytest.param({"filter_node": ValueError("boom")}, "ValueError: boom", id="for one node"),
+        pytest.param({"filter": None}, "TypeError", id="it answers nothing"),
+        pytest.param({"filter_node": True}, "returned True", id="for one node, no status"),
+        pytest.param({"filter_node": Status(Code.WAIT)}, "Wait", id="a code it may not answer"),
+        pytest.param({"filter": refused("n1", code=Code.SKIP)}, "Skip", id="and vectorised"),
+        pytest.param({"filter_node": ERROR}, "broken", id="an error of its own"),
+    ],
+)
+def test_a_filter_that_fails_ends_the_asking(answers: dict[str, Any], said: str) -> None:
+    late: Calls = []
+    plugins = answering("A", **answers), answering("B", late, filter=refused())
+    nodes = three_nodes().lend().nodes
+    outcome = framework_of(*plugins).run_filter(CycleState(), P, nodes)
+    assert outcome.error is not None
+    assert (outcome.error.code, outcome.error.plugin, outcome.code) == (
+        Code.ERROR,
+        "A",
+        Code.ERROR,
+    )
+    assert '"A"' in outcome.error.message
+    assert said in outcome.error.message
+    assert late == []
+
+
+def test_each_filter_may_be_asked_alone() -> None:
+    plugins = answering("A", filter=refused("n1")), answering("B", filter=refused("n1", "n2"))
+    nodes = three_nodes().lend().nodes
+    answers = framework_of(*plugins).filter_answers(CycleState(), P, nodes)
+    assert {name: outcome.feasible.tolist() for name, outcome in answers} == {
+        "A": [False, True, True],
+        "B": [False, False, True],
+    }
+
+
+# ---- Filter with nominated pods -------------------------------------------------------------
+
+
+def takes_up_to(cpu: int) -> Any:
+    """Rejects nodes that would be over so many millicores with the pod."""
+
+    def answer(state: Any, asked: Any, nodes: Any, feasible: Any) -> list[Rejection]:
+        short = nodes.requested("cpu") + asked.requests["cpu"] > cpu
+        return [Rejection(short, Code.UNSCHEDULABLE, ("Insufficient cpu",))]
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("priority", "accepted"),
+    [
+        pytest.param(5, False, id="a lower priority leaves room"),
+        pytest.param(10, False, id="an equal one, too"),
+        pytest.param(20, True, id="a higher one need not"),
+    ],
+)
+def test_room_is_left_for_nominated_pods_of_equal_or_higher_priority(
+    priority: int, accepted: bool
+) -> None:
+    nominator = Nominator()
+    nominator.add_nominated_pod(pod("high", cpu=3, priority=10, nominated_node="n1"))
+    framework = framework_of(answering("Fit", filter=takes_up_to(4000)), nominator=nominator)
+    snapshot = cluster_of(node("n1", cpu=4)).lend()
+    asked = pod("asked", cpu=2, priority=priority)
+    status = framework.filter_with_nominated(CycleState(), asked, snapshot, "n1")
+    assert status == (None if accepted else unschedulable("Insufficient cpu").with_plugin("Fit"))
+    # The what-if is over.
+    assert snapshot.node("n1").requested == {}
+
+
+def test_a_pod_is_not_in_its_own_way() -> None:
+    nominator = Nominator()
+    asked = pod("asked", cpu=3, nominated_node="n1")
+    nominator.add_nominated_pod(asked)
+    framework = framework_of(answering("Fit", filter=takes_up_to(4000)), nominator=nominator)
+    snapshot = cluster_of(node("n1", cpu=4)).lend()
+    assert framework.filter_with_nominated(CycleState(), asked, snapshot, "n1") is None
+
+
+def test_both_runs_must_pass() -> None:
+    """What needs a pod that is only nominated fails without it."""
+
+    def needs_company(state: Any, asked: Any, info: Any) -> Status | None:
+        return None if info.pods else unschedulable("alone")
+
+    nominator = Nominator()
+    nominator.add_nominated_pod(pod("high", priority=10, nominated_node="n1"))
+    plugin = answering("Company", filter_node=needs_company)
+    framework = framework_of(plugin, nominator=nominator)
+    snapshot = cluster_of(node("n1")).lend()
+    status = framework.filter_with_nominated(CycleState(), P, snapshot, "n1")
+    assert status == unschedulable("alone").with_plugin("Company")
+    assert len(plugin.calls) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        pytest.param(ValueError("boom"), "ValueError: boom", id="it raises"),
+        pytest.param(unschedulable("no"), "no", id="it rejects, which it may not"),
+    ],
+)
+def test_a_failing_add_pod_is_an_error_and_the_trial_is_undone(answer: Any, said: str) -> None:
+    nominator = Nominator()
+    nominator.add_nominated_pod(pod("high", cpu=3, priority=10, nominated_node="n1"))
+    plugin = answering("A", pre_filter=None, add_pod=answer, filter_node=None)
+    framework = framework_of(plugin, nominator=nominator)
+    snapshot = cluster_of(node("n1", cpu=4)).lend()
+    status = framework.filter_with_nominated(CycleState(), P, snapshot, "n1")
+    assert status is not None
+    assert (status.code, status.plugin) == (Code.ERROR, "A")
+    assert status.message == f'running AddPod on PreFilter plugin "A": {said}'
+    assert snapshot.node("n1").requested == {}
+    assert snapshot.node("n1").pods == []
+
+
+def test_a_filter_that_raises_in_a_trial_leaves_no_trace() -> None:
+    nominator = Nominator()
+    nominator.add_nominated_pod(pod("high", cpu=3, priority=10, nominated_node="n1"))
+    framework = framework_of(answering("A", filter=ValueError("boom")), nominator=nominator)
+    snapshot = cluster_of(node("n1", cpu=4)).lend()
+    status = framework.filter_with_nominated(CycleState(), P, snapshot, "n1")
+    assert code_of(status) is Code.ERROR
+    assert snapshot.node("n1").pods == []
+
+
+def test_the_what_if_works_on_a_clone_of_the_state() -> None:
+    def count(state: CycleState, *_: Any) -> None:
+        state["seen"] = state.get("seen") or 0
+        state["seen"] += 1
+
+    nominator = Nominator()
+    nominator.add_nominated_pod(pod("high", priority=10, nominated_node="n1"))
+    plugin = answering("A", pre_filter=None, add_pod=count, filter_node=None)
+    state = CycleState()
+    snapshot = cluster_of(node("n1")).lend()
+    framework_of(plugin, nominator=nominator).filter_with_nominated(state, P, snapshot, "n1")
+    assert "seen" not in state
+
+
+# ---- AddPod, RemovePod ----------------------------------------------------------------------
+
+
+def test_pods_are_added_and_removed_with_those_that_keep_notes_of_them() -> None:
+    keeps = answering("A", pre_filter=None, add_pod=None, remove_pod=None)
+    skipped = answering("B", pre_filter=SKIP, add_pod=None, remove_pod=None)
+    framework, state = framework_of(keeps, skipped, answering("C", pre_filter=None)), CycleState()
+    snapshot = three_nodes().lend()
+    framework.run_pre_filter(state, P, snapshot.nodes)
+    info = snapshot.node("n1")
+    assert framework.run_add_pod(state, P, pod("other"), info) is None
+    assert framework.run_remove_pod(state, P, pod("other"), info) is None
+    assert keeps.calls[1:] == [("A", "add_pod"), ("A", "remove_pod")]
+    assert skipped.calls[1:] == []
+
+
+def test_the_first_failure_of_remove_pod_is_returned() -> None:
+    plugins = [answering(n, pre_filter=None, remove_pod=ERROR) for n in "AB"]
+    info = three_nodes().lend().node("n1")
+    status = framework_of(*plugins).run_remove_pod(CycleState(), P, P, info)
+    assert status is not None
+    assert status.message == 'running RemovePod on PreFilter plugin "A": broken'
+    assert plugins[1].calls == []
+
+
+# ---- PostFilter -----------------------------------------------------------------------------
+
+TAKE_N1 = Nomination(NominatingMode.OVERRIDE, "n1")
+
+
+def post_filtered(*answers: Any) -> tuple[Nomination | None, Status | None]:
+    plugins = [answering(name, post_filter=a) for name, a in zip("ABC", answers, strict=False)]
+    return framework_of(*plugins).run_post_filter(CycleState(), P, NodeToStatus())
+
+
+def test_without_a_post_filter_nothing_is_said() -> None:
+    assert post_filtered() == (None, None)
+
+
+def test_the_first_success_is_taken() -> None:
+    late = (None, unschedulable("too late"))
+    found = post_filtered((None, unschedulable("seen")), (TAKE_N1, None), late)
+    assert found == (TAKE_N1, Status(Code.SUCCESS, (), "B"))
+    told = post_filtered((TAKE_N1, Status(Code.SUCCESS, ("made room",))))
+    assert told == (TAKE_N1, Status(Code.SUCCESS, ("made room",), "A"))
+
+
+def test_messages_of_those_that_fail_are_joined_in_order() -> None:
+    nomination, status = post_filtered(
+        (None, unschedulable("seen")), (None, unschedulable("no room"))
+    )
+    assert nomination is None
+    assert status == Status(Code.UNSCHEDULABLE, ("seen", "no room"), "A")
+
+
+def test_a_nomination_of_one_that_failed_is_kept() -> None:
+    clear = Nomination(NominatingMode.OVERRIDE, "")
+    nomination, _ = post_filtered((clear, unschedulable()), (Nomination(), unschedulable()))
+    assert nomination == clear
+
+
+def test_unresolvable_ends_it_with_its_nomination() -> None:
+    found = post_filtered((TAKE_N1, unresolvable("never")), (None, None))
+    assert found == (TAKE_N1, unresolvable("never").with_plugin("A"))
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        pytest.param((TAKE_N1, ERROR), "broken", id="an Error"),
+        pytest.param((None, Status(Code.WAIT)), "answered Wait", id="a code it may not answer"),
+        pytest.param(ValueError("boom"), "ValueError: boom", id="raised"),
+        pytest.param(None, "TypeError", id="no pair"),
+        pytest.param((None, "no"), "expected a Status", id="no status"),
+    ],
+)
+def test_an_error_ends_it_and_leaves_the_nomination_alone(answer: Any, said: str) -> None:
+    nomination, status = post_filtered(answer, (TAKE_N1, None))
+    assert nomination is None
+    assert status is not None
+    assert (status.code, status.plugin) == (Code.ERROR, "A")
+    assert said in status.message
+
+
+# ---- PreScore, Score ------------------------------------------------------------------------
+
+
+def test_a_skipped_pre_score_leaves_the_score_out() -> None:
+    plugin = answering("A", pre_score=SKIP, score=scores(1, 2, 3))
+    other = answering("B", score=scores(10, 20, 30))
+    framework, state = framework_of(plugin, other), CycleState()
+    nodes = three_nodes().lend().nodes
+    assert framework.run_pre_score(state, P, nodes) is None
+    table = framework.run_score(state, P, nodes)
+    assert isinstance(table, ScoreTable)
+    assert table.totals.tolist() == [10, 20, 30]
+    assert plugin.calls == [("A", "pre_score")]
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        pytest.param(unschedulable("no taste"), "no taste", id="a rejection"),
+        pytest.param(ERROR, "broken", id="an Error"),
+        pytest.param(ValueError("boom"), "ValueError: boom", id="raised"),
+        pytest.param("no", "expected a Status", id="no status"),
+    ],
+)
+def test_anything_else_in_pre_score_is_an_error(answer: Any, said: str) -> None:
+    framework = framework_of(answering("A", pre_score=answer))
+    status = framework.run_pre_score(CycleState(), P, three_nodes().lend().nodes)
+    assert status is not None
+    assert (status.code, status.plugin) == (Code.ERROR, "A")
+    assert status.message.startswith('running PreScore plugin "A": ')
+    assert said in status.message
+
+
+def test_scores_are_weighed_and_added() -> None:
+    plugins = answering("A", score=scores(1, 2, 3)), answering("B", score=scores(30, 20, 10))
+    framework = framework_of(*plugins, weights={"A": 10})
+    table = framework.run_score(CycleState(), P, three_nodes().lend().nodes)
+    assert isinstance(table, ScoreTable)
+    assert table.row("n3") == ([("A", 30), ("B", 10)], 40)
+    assert table.totals.tolist() == [40, 40, 40]
+
+
+def test_where_nothing_scores_all_nodes_are_equal() -> None:
+    nodes = three_nodes().lend().nodes
+    table = framework_of().run_score(CycleState(), P, nodes)
+    assert isinstance(table, ScoreTable)
+    assert table.totals.tolist() == [1, 1, 1]
+
+
+def test_where_all_scores_were_skipped_they_are_zero() -> None:
+    plugin = answering("A", pre_score=SKIP, score=scores(1, 2, 3))
+    framework, state = framework_of(plugin), CycleState()
+    nodes = three_nodes().lend().nodes
+    framework.run_pre_score(state, P, nodes)
+    table = framework.run_score(state, P, nodes)
+    assert isinstance(table, ScoreTable)
+    assert (table.totals.tolist(), table.columns) == ([0, 0, 0], [])
+
+
+def test_a_score_that_fails_is_an_error_that_names_its_plugin() -> None:
+    late: Calls = []
+    plugins = answering("A", score=ValueError("boom")), answering("B", late, score=scores(1, 1, 1))
+    status = framework_of(*plugins).run_score(CycleState(), P, three_nodes().lend().nodes)
+    assert isinstance(status, Status)
+    assert (status.code, status.plugin) == (Code.ERROR, "A")
+    assert status.message == 'running Score plugin "A": ValueError: boom'
+    assert late == []
+
+
+# ---- Reserve, Permit ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", ["UNSCHEDULABLE", "UNSCHEDULABLE_AND_UNRESOLVABLE", "PENDING"])
+def test_a_rejecting_reserve_stops_the_others(code: str) -> None:
+    late: Calls = []
+    rejects = answering("A", reserve=Status(Code[code], ("no",)))
+    framework = framework_of(rejects, answering("B", late, reserve=None))
+    status = framework.run_reserve(CycleState(), P, "n1")
+    assert status == Status(Code[code], ("no",), "A")
+    assert late == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        pytest.param(ERROR, "broken", id="an Error"),
+        pytest.param(SKIP, "answered Skip, which it may not", id="Skip"),
+        pytest.param(ValueError("boom"), "ValueError: boom", id="raised"),
+        pytest.param("no", "expected a Status", id="no status"),
+    ],
+)
+def test_anything_else_in_reserve_is_an_error(answer: Any, said: str) -> None:
+    status = framework_of(answering("A", reserve=answer)).run_reserve(CycleState(), P, "n1")
+    assert status is not None
+    assert (status.code, status.plugin) == (Code.ERROR, "A")
+    assert status.message.startswith('running Reserve plugin "A": ')
+    assert said in status.message
+
+
+def test_unreserve_runs_for_all_in_reverse_whatever_fails() -> None:
+    calls: Calls = []
+    plugins = [
+        answering(name, calls, reserve=None, unreserve=answer)
+        for name, answer in (("A", None), ("B", ValueError("boom")), ("C", None))
+    ]
+    (failure,) = framework_of(*plugins).run_unreserve(CycleState(), P, "n1")
+    assert calls == [(name, "unreserve") for name in "CBA"]
+    assert failure.message == 'running Unreserve plugin "B": ValueError: boom'
+
+
+def permitted(*answers: Any) -> tuple[Status | None, dict[str, float]]:
+    plugins = [answering(name, permit=a) for name, a in zip("ABC", answers, strict=False)]
+    return framework_of(*plugins).run_permit(CycleState(), P, "n1")
+
+
+WAIT = Status(Code.WAIT)
+
+
+def test_all_permits_are_asked_before_waiting_starts() -> None:
+    status, waits = permitted((WAIT, 5.0), (None, 0.0), (WAIT, 8.0))
+    assert code_of(status) is Code.WAIT
+    assert waits == {"A": 5.0, "C": 8.0}
+
+
+def test_nobody_waits_longer_than_a_quarter_of_an_hour() -> None:
+    _, waits = permitted((WAIT, 10_000.0))
+    assert waits == {"A": MAX_PERMIT_TIMEOUT_SECONDS}
+
+
+def test_a_rejecting_permit_wins_over_those_that_wait() -> None:
+    status, waits = permitted((WAIT, 5.0), (unschedulable("no"), 0.0), (WAIT, 1.0))
+    assert (status, waits) == (unschedulable("no").with_plugin("B"), {})
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        pytest.param((ERROR, 0.0), "broken", id="an Error"),
+        pytest.param((SKIP, 0.0), "answered Skip, which it may not", id="Skip"),
+        pytest.param(ValueError("boom"), "ValueError: boom", id="raised"),
+        pytest.param(None, "TypeError", id="no pair"),
+        pytest.param((WAIT, -1.0), "a time-out of -1.0", id="a time that has passed"),
+        pytest.param((WAIT, float("nan")), "a time-out of nan", id="no time at all"),
+        pytest.param((WAIT, "5s"), "TypeError", id="no number"),
+    ],
+)
+def test_anything_else_in_permit_is_an_error(answer: Any, said: str) -> None:
+    status, waits = permitted((WAIT, 5.0), answer)
+    assert status is not None
+    assert (status.code, status.plugin, waits) == (Code.ERROR, "B", {})
+    assert said in status.message
+
+
+# ---- the preflight of PreBind ---------------------------------------------------------------
+
+
+def test_a_preflight_tells_who_has_something_to_prepare() -> None:
+    idle = answering("A", pre_bind_preflight=SKIP, pre_bind=None)
+    busy = answering("B", pre_bind_preflight=None, pre_bind=None)
+    state = CycleState()
+    assert framework_of(idle, busy).run_pre_bind_pre_flights(state, P, "n1") is None
+    assert state.skip_pre_bind_plugins == {"A"}
+    assert framework_of(idle).run_pre_bind_pre_flights(CycleState(), P, "n1") is SKIP
+    assert framework_of().run_pre_bind_pre_flights(CycleState(), P, "n1") is SKIP
+
+
+@pytest.mark.parametrize(
+    "answer", [ERROR, unschedulable("broken"), RuntimeError("broken"), "broken"]
+)
+def test_a_preflight_that_rejects_is_an_error(answer: Any) -> None:
+    plugin = answering("A", pre_bind_preflight=answer, pre_bind=None)
+    status = framework_of(plugin).run_pre_bind_pre_flights(CycleState(), P, "n1")
+    assert status is not None
+    assert (status.code, status.plugin) == (Code.ERROR, "A")
+    assert "broken" in status.message

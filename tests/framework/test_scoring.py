@@ -1,0 +1,106 @@
+"""One plugin's column of the score table."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayplan.framework.answers import WrongAnswer
+from bayplan.framework.interface import CycleState, Normalizer
+from bayplan.framework.score_table import PluginScores
+from bayplan.framework.scoring import OutOfRange, ScoreCall, normalize_of, score_of
+from bayplan.testing import node, pod
+from tests.framework.answering import answering, cluster_of, made, scores
+
+
+def column(plugin_class: type[Any], weight: int = 1) -> PluginScores:
+    plugin = made(plugin_class)
+    call = ScoreCall("A", weight, score_of(plugin), normalize_of(plugin))
+    nodes = cluster_of(*(node(f"n{number}") for number in range(3))).lend().nodes
+    return call.column(CycleState(), pod(), nodes)
+
+
+@pytest.mark.parametrize(
+    ("normalizer", "raw", "final"),
+    [
+        pytest.param(Normalizer.NONE, (3, 6, 12), [3, 6, 12], id="none"),
+        pytest.param(Normalizer.MAX, (3, 6, 12), [25, 50, 100], id="by the highest"),
+        pytest.param(Normalizer.MAX_REVERSED, (3, 6, 12), [75, 50, 0], id="reversed"),
+        pytest.param(Normalizer.MAX_REVERSED, (0, 0, 0), [100, 100, 100], id="reversed zeros"),
+        pytest.param(Normalizer.MIN_MAX, (3, 6, 12), [0, 33, 100], id="between the extremes"),
+    ],
+)
+def test_scores_are_normalised_by_name(
+    normalizer: Normalizer, raw: tuple[int, ...], final: list[int]
+) -> None:
+    found = column(answering("A", score=scores(*raw), normalizer=normalizer), weight=2)
+    assert found.raw.tolist() == list(raw)
+    assert found.normalized.tolist() == final
+    assert found.weighted.tolist() == [2 * score for score in final]
+
+
+def test_a_plugin_may_normalise_by_itself() -> None:
+    found = column(
+        answering("A", score=scores(1, 2, 3), normalize=lambda state, asked, raw: raw * 10)
+    )
+    assert (found.raw.tolist(), found.normalized.tolist()) == ([1, 2, 3], [10, 20, 30])
+
+
+def test_normalising_cannot_write_to_the_raw_scores() -> None:
+    def in_place(state: Any, asked: Any, raw: Any) -> Any:
+        raw *= 10
+        return raw
+
+    with pytest.raises(ValueError, match="read-only"):
+        column(answering("A", score=scores(1, 2, 3), normalize=in_place))
+
+
+def test_a_plugin_keeps_its_own_array_writable() -> None:
+    own = np.array([1, 2, 3], np.int64)
+    column(answering("A", score=lambda *_: own, normalize=lambda state, asked, raw: raw + 1))
+    own[0] = 7
+
+
+def test_scores_may_be_given_node_by_node() -> None:
+    found = column(answering("A", score_node=lambda state, asked, info: int(info.name[1:])))
+    assert found.raw.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        pytest.param(
+            {"score": lambda *_: np.zeros(3)}, "float64(3,), expected int64(3,)", id="floats"
+        ),
+        pytest.param(
+            {"score": scores(1, 2)}, "int64(2,), expected int64(3,)", id="too few for the nodes"
+        ),
+        pytest.param({"score": lambda *_: [1, 2, 3]}, "list, expected", id="a list"),
+        pytest.param({"score": None}, "NoneType, expected", id="nothing"),
+        pytest.param({"score_node": 0.5}, "float64(3,), expected", id="half a point"),
+        pytest.param({"score_node": True}, "bool(3,), expected", id="truth"),
+        pytest.param({"score_node": None}, "object(3,), expected", id="nothing, node by node"),
+        pytest.param(
+            {"score": scores(1, 2, 3), "normalize": scores(1, 2)},
+            "int64(2,), expected",
+            id="fewer after normalising",
+        ),
+    ],
+)
+def test_an_answer_of_the_wrong_form_is_refused(answers: dict[str, Any], said: str) -> None:
+    normalize = answers.get("normalize")
+    if normalize is not None:
+        answers = {**answers, "normalize": lambda state, asked, raw: normalize(None, None, None)}
+    with pytest.raises(WrongAnswer) as caught:
+        column(answering("A", **answers))
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("wrong", [101, -1, 2**63 - 1, -(2**63)])
+def test_a_score_out_of_range_is_told_in_upstreams_words(wrong: int) -> None:
+    with pytest.raises(OutOfRange) as caught:
+        column(answering("A", score=scores(0, wrong, 100)))
+    assert str(caught.value) == (
+        f'plugin "A" returns an invalid score {wrong}, it should in the '
+        "range of [0, 100] after normalizing"
+    )
