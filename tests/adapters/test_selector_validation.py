@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from bayplan.adapters.problems import Problem
 from bayplan.adapters.selector_validation import (
     is_dns_label,
     is_dns_subdomain,
@@ -19,6 +18,7 @@ from bayplan.api.objects import (
     NodeSelector,
     NodeSelectorTerm,
 )
+from bayplan.problems import Problem
 
 
 def requirement(operator: str, *values: str, key: str = "zone") -> LabelSelectorRequirement:

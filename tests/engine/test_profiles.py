@@ -195,7 +195,7 @@ def test_args_within_args_are_checked_under_their_full_path() -> None:
     assert refusal(profile(["Rack/zone"], {"Gate": {}} | args)) == [
         (
             "profiles[0].pluginConfig[1].args.scorer.args.kye: "
-            'unknown field; wanted "apiVersion", "key", "kind" or "limit"'
+            'unknown field; did you mean "key"?'
         )
     ]
     inner["args"] = {"limit": -1}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayplan.adapters.problems import wrong
+from bayplan.problems import wrong
 from bayplan.sim.refusals import LINES_MAX, Complaints, InputError
 
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 from bayplan.adapters import selector_validation as selectors
+from bayplan.adapters.decoding_problems import of_decoding
 from bayplan.adapters.object_names import Content, is_namespaced, kind_of
 from bayplan.adapters.pod_validation import choice, effect, pod_spec
-from bayplan.adapters.problems import Problem, join, of_decoding, wrong
 from bayplan.adapters.resource_validation import quantities
 from bayplan.adapters.selector_validation import (
     DNS_LABEL,
@@ -34,6 +34,7 @@ from bayplan.api.objects import (
     decode,
 )
 from bayplan.api.selectors import is_label_key, is_label_value
+from bayplan.problems import Problem, joined, wrong
 
 #: Above this only the two classes of the system may be.
 HIGHEST_USER_PRIORITY = 1_000_000_000
@@ -142,10 +143,10 @@ def _node(node: Node) -> Iterator[Problem]:
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(node.spec.taints or ()):
         path = f"spec.taints[{index}]"
-        yield from selectors.label_key(taint.key, join(path, "key"))
+        yield from selectors.label_key(taint.key, joined(path, "key"))
         if not is_label_value(taint.value or ""):
-            yield wrong(join(path, "value"), taint.value, LABEL_VALUE)
-        yield from effect(taint.effect, join(path, "effect"))
+            yield wrong(joined(path, "value"), taint.value, LABEL_VALUE)
+        yield from effect(taint.effect, joined(path, "effect"))
         if (taint.key, taint.effect) in seen:
             yield wrong(path, taint.key, "each key once per effect")
         seen.add((taint.key, taint.effect))

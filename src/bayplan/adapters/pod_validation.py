@@ -10,7 +10,6 @@ from collections.abc import Iterator
 import msgspec
 
 from bayplan.adapters import selector_validation as selectors
-from bayplan.adapters.problems import Problem, join, wrong
 from bayplan.adapters.resource_validation import overhead, requirements
 from bayplan.adapters.selector_validation import (
     DNS_SUBDOMAIN,
@@ -40,6 +39,7 @@ from bayplan.api.objects import (
 from bayplan.api.pod_requests import CPU, amounts, requested
 from bayplan.api.quantity import QuantityError
 from bayplan.api.selectors import EXISTS, is_label_key, is_label_value
+from bayplan.problems import Problem, joined, wrong
 
 EFFECTS = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
 _TOLERATION_OPERATORS = ("Equal", EXISTS)
@@ -58,19 +58,19 @@ _WEIGHT = "a weight from 1 to 100"
 def pod_spec(spec: PodSpec, path: str) -> Iterator[Problem]:
     """Everything that is wrong with a pod's, or a pod template's, spec."""
     if not spec.containers:
-        yield wrong(join(path, "containers"), None, "at least one container")
+        yield wrong(joined(path, "containers"), None, "at least one container")
     names: set[str] = set()
-    yield from _containers(spec.containers, names, join(path, "containers"))
-    yield from _containers(spec.init_containers, names, join(path, "initContainers"))
-    yield from _host_ports(spec, join(path, "containers"))
-    yield from _pod_resources(spec, join(path, "resources"))
-    yield from overhead(spec.overhead, join(path, "overhead"))
-    yield from selectors.labels(spec.node_selector, join(path, "nodeSelector"))
-    yield from _affinity(spec.affinity, join(path, "affinity"))
+    yield from _containers(spec.containers, names, joined(path, "containers"))
+    yield from _containers(spec.init_containers, names, joined(path, "initContainers"))
+    yield from _host_ports(spec, joined(path, "containers"))
+    yield from _pod_resources(spec, joined(path, "resources"))
+    yield from overhead(spec.overhead, joined(path, "overhead"))
+    yield from selectors.labels(spec.node_selector, joined(path, "nodeSelector"))
+    yield from _affinity(spec.affinity, joined(path, "affinity"))
     for index, toleration in enumerate(spec.tolerations or ()):
         yield from _toleration(toleration, f"{path}.tolerations[{index}]")
     yield from _spread(spec.topology_spread_constraints or (), path)
-    yield from _gates(spec, join(path, "schedulingGates"))
+    yield from _gates(spec, joined(path, "schedulingGates"))
     yield from _single_fields(spec, path)
 
 
@@ -87,18 +87,18 @@ def effect(value: str, path: str) -> Iterator[Problem]:
 
 
 def _single_fields(spec: PodSpec, path: str) -> Iterator[Problem]:
-    yield from choice(spec.restart_policy, join(path, "restartPolicy"), _RESTART_POLICIES)
+    yield from choice(spec.restart_policy, joined(path, "restartPolicy"), _RESTART_POLICIES)
     policy = spec.preemption_policy
-    yield from choice(policy, join(path, "preemptionPolicy"), _PREEMPTION_POLICIES)
+    yield from choice(policy, joined(path, "preemptionPolicy"), _PREEMPTION_POLICIES)
     names = {
         "nodeName": spec.node_name,
         "priorityClassName": spec.priority_class_name,
     }
     for field, name in names.items():
         if name and not is_dns_subdomain(name):
-            yield wrong(join(path, field), name, DNS_SUBDOMAIN)
+            yield wrong(joined(path, field), name, DNS_SUBDOMAIN)
     if spec.priority is not None and not -(2**31) <= spec.priority < 2**31:
-        yield wrong(join(path, "priority"), spec.priority, "a number of 32 bits")
+        yield wrong(joined(path, "priority"), spec.priority, "a number of 32 bits")
 
 
 def _gates(spec: PodSpec, path: str) -> Iterator[Problem]:
@@ -123,12 +123,12 @@ def _containers(
     for index, container in enumerate(found or ()):
         where = f"{path}[{index}]"
         if container.name in seen:
-            yield wrong(join(where, "name"), container.name, "a name of its own")
+            yield wrong(joined(where, "name"), container.name, "a name of its own")
         if container.name:
             seen.add(container.name)
-        yield from requirements(container.resources, join(where, "resources"))
+        yield from requirements(container.resources, joined(where, "resources"))
         policy = container.restart_policy
-        yield from choice(policy, join(where, "restartPolicy"), _RESTART_POLICIES)
+        yield from choice(policy, joined(where, "restartPolicy"), _RESTART_POLICIES)
         for number, port in enumerate(container.ports or ()):
             yield from _port(port, f"{where}.ports[{number}]")
 
@@ -155,10 +155,10 @@ def _pod_resources(spec: PodSpec, path: str) -> Iterator[Problem]:
 
 def _port(port: ContainerPort, path: str) -> Iterator[Problem]:
     if port.container_port is None or not 1 <= port.container_port <= 65535:
-        yield wrong(join(path, "containerPort"), port.container_port, _PORT)
+        yield wrong(joined(path, "containerPort"), port.container_port, _PORT)
     if port.host_port and not 1 <= port.host_port <= 65535:
-        yield wrong(join(path, "hostPort"), port.host_port, _PORT)
-    yield from choice(port.protocol, join(path, "protocol"), _PROTOCOLS)
+        yield wrong(joined(path, "hostPort"), port.host_port, _PORT)
+    yield from choice(port.protocol, joined(path, "protocol"), _PROTOCOLS)
 
 
 def _host_ports(spec: PodSpec, path: str) -> Iterator[Problem]:
@@ -184,20 +184,22 @@ def _affinity(affinity: Affinity | None, path: str) -> Iterator[Problem]:
     if affinity is None:
         return
     if affinity.node_affinity is not None:
-        where = join(path, "nodeAffinity")
-        yield from selectors.node_selector(affinity.node_affinity.required, join(where, _REQUIRED))
+        where = joined(path, "nodeAffinity")
+        yield from selectors.node_selector(
+            affinity.node_affinity.required, joined(where, _REQUIRED)
+        )
         for index, term in enumerate(affinity.node_affinity.preferred or ()):
             place = f"{where}.{_PREFERRED}[{index}]"
             yield from _weight(term.weight, place)
-            preference = join(place, "preference")
+            preference = joined(place, "preference")
             yield from selectors.node_term(term.preference, preference, checks_values=False)
-    yield from _pod_affinity(affinity.pod_affinity, join(path, "podAffinity"))
-    yield from _pod_affinity(affinity.pod_anti_affinity, join(path, "podAntiAffinity"))
+    yield from _pod_affinity(affinity.pod_affinity, joined(path, "podAffinity"))
+    yield from _pod_affinity(affinity.pod_anti_affinity, joined(path, "podAntiAffinity"))
 
 
 def _weight(weight: int, path: str) -> Iterator[Problem]:
     if not 1 <= weight <= 100:
-        yield wrong(join(path, "weight"), weight, _WEIGHT)
+        yield wrong(joined(path, "weight"), weight, _WEIGHT)
 
 
 def _pod_affinity(affinity: PodAffinity | None, path: str) -> Iterator[Problem]:
@@ -208,19 +210,19 @@ def _pod_affinity(affinity: PodAffinity | None, path: str) -> Iterator[Problem]:
     for index, weighted in enumerate(affinity.preferred or ()):
         place = f"{path}.{_PREFERRED}[{index}]"
         yield from _weight(weighted.weight, place)
-        yield from _pod_affinity_term(weighted.pod_affinity_term, join(place, "podAffinityTerm"))
+        yield from _pod_affinity_term(weighted.pod_affinity_term, joined(place, "podAffinityTerm"))
 
 
 def _pod_affinity_term(term: PodAffinityTerm, path: str) -> Iterator[Problem]:
-    yield from label_key(term.topology_key, join(path, "topologyKey"))
-    yield from label_selector(term.label_selector, join(path, "labelSelector"))
-    yield from label_selector(term.namespace_selector, join(path, "namespaceSelector"))
+    yield from label_key(term.topology_key, joined(path, "topologyKey"))
+    yield from label_selector(term.label_selector, joined(path, "labelSelector"))
+    yield from label_selector(term.namespace_selector, joined(path, "namespaceSelector"))
     for index, namespace in enumerate(term.namespaces or ()):
         if not is_dns_label(namespace):
             yield wrong(f"{path}.namespaces[{index}]", namespace, selectors.DNS_LABEL)
     match, mismatch = term.match_label_keys or (), term.mismatch_label_keys or ()
     yield from _match_label_keys(match, term.label_selector, path)
-    yield from _label_keys(mismatch, term.label_selector, join(path, "mismatchLabelKeys"))
+    yield from _label_keys(mismatch, term.label_selector, joined(path, "mismatchLabelKeys"))
     for index, key in enumerate(match):
         if key in mismatch:
             wanted = "a key that is not in mismatchLabelKeys"
@@ -234,7 +236,7 @@ def _match_label_keys(
 
     As an expression it may be: that is how it looks once it has been merged.
     """
-    where = join(path, "matchLabelKeys")
+    where = joined(path, "matchLabelKeys")
     yield from _label_keys(keys, selector, where)
     given = (selector.match_labels if selector is not None else None) or {}
     for index, key in enumerate(keys):
@@ -258,20 +260,20 @@ def _label_keys(
 def _toleration(toleration: Toleration, path: str) -> Iterator[Problem]:
     operator = toleration.operator or ""
     if toleration.key and not is_label_key(toleration.key):
-        yield wrong(join(path, "key"), toleration.key, LABEL_KEY)
+        yield wrong(joined(path, "key"), toleration.key, LABEL_KEY)
     if operator and operator not in _TOLERATION_OPERATORS:
         wanted = one_of(_TOLERATION_OPERATORS)
-        yield wrong(join(path, "operator"), operator, wanted, _TOLERATION_OPERATORS)
+        yield wrong(joined(path, "operator"), operator, wanted, _TOLERATION_OPERATORS)
     elif operator == EXISTS and toleration.value:
-        yield wrong(join(path, "value"), toleration.value, "no value for Exists")
+        yield wrong(joined(path, "value"), toleration.value, "no value for Exists")
     elif operator != EXISTS and not toleration.key:
-        yield wrong(join(path, "operator"), operator, "Exists where there is no key")
+        yield wrong(joined(path, "operator"), operator, "Exists where there is no key")
     elif operator != EXISTS and not is_label_value(toleration.value or ""):
-        yield wrong(join(path, "value"), toleration.value, LABEL_VALUE)
-    yield from choice(toleration.effect, join(path, "effect"), EFFECTS)
+        yield wrong(joined(path, "value"), toleration.value, LABEL_VALUE)
+    yield from choice(toleration.effect, joined(path, "effect"), EFFECTS)
     if toleration.toleration_seconds is not None and toleration.effect != NO_EXECUTE:
         wanted = f"{NO_EXECUTE} where there are tolerationSeconds"
-        yield wrong(join(path, "effect"), toleration.effect, wanted)
+        yield wrong(joined(path, "effect"), toleration.effect, wanted)
 
 
 def _spread(constraints: tuple[TopologySpreadConstraint, ...], path: str) -> Iterator[Problem]:
@@ -287,18 +289,18 @@ def _spread(constraints: tuple[TopologySpreadConstraint, ...], path: str) -> Ite
 
 def _spread_constraint(one: TopologySpreadConstraint, path: str) -> Iterator[Problem]:
     if one.max_skew < 1:
-        yield wrong(join(path, "maxSkew"), one.max_skew, "a number from 1 up")
+        yield wrong(joined(path, "maxSkew"), one.max_skew, "a number from 1 up")
     if not one.topology_key:
-        yield wrong(join(path, "topologyKey"), None, LABEL_KEY)
+        yield wrong(joined(path, "topologyKey"), None, LABEL_KEY)
     if one.when_unsatisfiable not in _WHEN_UNSATISFIABLE:
         wanted = one_of(_WHEN_UNSATISFIABLE)
         value = one.when_unsatisfiable
-        yield wrong(join(path, "whenUnsatisfiable"), value, wanted, _WHEN_UNSATISFIABLE)
+        yield wrong(joined(path, "whenUnsatisfiable"), value, wanted, _WHEN_UNSATISFIABLE)
     if one.min_domains is not None and one.min_domains < 1:
-        yield wrong(join(path, "minDomains"), one.min_domains, "a number from 1 up")
+        yield wrong(joined(path, "minDomains"), one.min_domains, "a number from 1 up")
     if one.min_domains is not None and one.when_unsatisfiable != _DO_NOT_SCHEDULE:
-        yield wrong(join(path, "minDomains"), one.min_domains, f"it with {_DO_NOT_SCHEDULE} only")
-    yield from choice(one.node_affinity_policy, join(path, "nodeAffinityPolicy"), _POLICIES)
-    yield from choice(one.node_taints_policy, join(path, "nodeTaintsPolicy"), _POLICIES)
-    yield from label_selector(one.label_selector, join(path, "labelSelector"))
+        yield wrong(joined(path, "minDomains"), one.min_domains, f"it with {_DO_NOT_SCHEDULE} only")
+    yield from choice(one.node_affinity_policy, joined(path, "nodeAffinityPolicy"), _POLICIES)
+    yield from choice(one.node_taints_policy, joined(path, "nodeTaintsPolicy"), _POLICIES)
+    yield from label_selector(one.label_selector, joined(path, "labelSelector"))
     yield from _match_label_keys(one.match_label_keys or (), one.label_selector, path)

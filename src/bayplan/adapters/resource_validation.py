@@ -7,7 +7,6 @@ twice (a GPU) without a limit is refused there. It says clearly what is wanted, 
 from collections.abc import Iterator
 from fractions import Fraction
 
-from bayplan.adapters.problems import Problem, join, wrong
 from bayplan.api.objects import Quantities, ResourceRequirements
 from bayplan.api.pod_requests import (
     CPU,
@@ -20,6 +19,7 @@ from bayplan.api.pod_requests import (
 )
 from bayplan.api.quantity import Quantity, QuantityError, parse
 from bayplan.api.selectors import is_label_key
+from bayplan.problems import Problem, joined, wrong
 
 QUANTITY = "a quantity such as 500m, 2 or 1Gi"
 _CONTAINER_RESOURCES = (CPU, MEMORY, EPHEMERAL_STORAGE)
@@ -53,7 +53,7 @@ def _is_pages(amount: Fraction, resource: str) -> bool:
 def quantities(found: Quantities | None, path: str) -> Iterator[Problem]:
     """What a node has."""
     for name, value in (found or {}).items():
-        yield from quantity(value, join(path, name), name)
+        yield from quantity(value, joined(path, name), name)
 
 
 def overhead(found: Quantities | None, path: str) -> Iterator[Problem]:
@@ -67,18 +67,18 @@ def requirements(
     if found is None:
         return
     problems = [
-        *_amounts(found.limits, join(path, "limits"), of_pod=of_pod),
-        *_amounts(found.requests, join(path, "requests"), of_pod=of_pod),
+        *_amounts(found.limits, joined(path, "limits"), of_pod=of_pod),
+        *_amounts(found.requests, joined(path, "requests"), of_pod=of_pod),
     ]
     yield from problems
     if not problems:
-        yield from _within_limits(found, join(path, "requests"))
+        yield from _within_limits(found, joined(path, "requests"))
 
 
 def _amounts(found: Quantities | None, path: str, *, of_pod: bool) -> Iterator[Problem]:
     for name, value in (found or {}).items():
         yield from _resource_name(name, path, of_pod=of_pod)
-        yield from quantity(value, join(path, name), name)
+        yield from quantity(value, joined(path, name), name)
 
 
 def _resource_name(name: str, path: str, *, of_pod: bool) -> Iterator[Problem]:
@@ -102,6 +102,6 @@ def _within_limits(found: ResourceRequirements, path: str) -> Iterator[Problem]:
         asked, most = parse(value), parse(limits[name])
         overcommits = is_native(name) and not name.startswith(HUGEPAGES_PREFIX)
         if asked > most:
-            yield wrong(join(path, name), value, f"at most its limit of {limits[name]}")
+            yield wrong(joined(path, name), value, f"at most its limit of {limits[name]}")
         elif asked < most and not overcommits:
-            yield wrong(join(path, name), value, f"exactly its limit of {limits[name]}")
+            yield wrong(joined(path, name), value, f"exactly its limit of {limits[name]}")

@@ -6,7 +6,6 @@ Upstream: apimachinery pkg/apis/meta/v1/validation and pkg/apis/core/validation.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from bayplan.adapters.problems import Problem, join, wrong
 from bayplan.api.objects import (
     LabelSelector,
     LabelSelectorRequirement,
@@ -24,6 +23,7 @@ from bayplan.api.selectors import (
     is_label_key,
     is_label_value,
 )
+from bayplan.problems import Problem, joined, wrong
 
 LABEL_OPERATORS = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST)
 NODE_OPERATORS = (*LABEL_OPERATORS, GREATER_THAN, LESS_THAN)
@@ -60,7 +60,7 @@ def labels(found: Mapping[str, str] | None, path: str) -> Iterator[Problem]:
         if not is_label_key(key):
             yield wrong(path, key, LABEL_KEY)
         if not is_label_value(value):
-            yield wrong(join(path, key), value, LABEL_VALUE)
+            yield wrong(joined(path, key), value, LABEL_VALUE)
 
 
 def label_key(key: str | None, path: str) -> Iterator[Problem]:
@@ -74,7 +74,7 @@ def label_key(key: str | None, path: str) -> Iterator[Problem]:
 def label_selector(selector: LabelSelector | None, path: str) -> Iterator[Problem]:
     if selector is None:
         return
-    yield from labels(selector.match_labels, join(path, "matchLabels"))
+    yield from labels(selector.match_labels, joined(path, "matchLabels"))
     for index, one in enumerate(selector.match_expressions or ()):
         where = f"{path}.matchExpressions[{index}]"
         yield from _requirement(one, LABEL_OPERATORS, where)
@@ -85,7 +85,7 @@ def node_selector(selector: NodeSelector | None, path: str) -> Iterator[Problem]
     """What a node has to match: terms, of which there is at least one."""
     if selector is None:
         return
-    where = join(path, "nodeSelectorTerms")
+    where = joined(path, "nodeSelectorTerms")
     if not selector.node_selector_terms:
         yield wrong(where, None, "at least one term")
     for index, term in enumerate(selector.node_selector_terms or ()):
@@ -106,17 +106,17 @@ def node_term(term: NodeSelectorTerm, path: str, *, checks_values: bool) -> Iter
 def _requirement(
     one: LabelSelectorRequirement, operators: tuple[str, ...], path: str
 ) -> Iterator[Problem]:
-    yield from label_key(one.key, join(path, "key"))
+    yield from label_key(one.key, joined(path, "key"))
     count = len(one.values or ())
     if one.operator not in operators:
-        yield wrong(join(path, "operator"), one.operator, one_of(operators), operators)
+        yield wrong(joined(path, "operator"), one.operator, one_of(operators), operators)
     elif one.operator in (IN, NOT_IN) and not count:
-        yield wrong(join(path, "values"), None, f"at least one value for {one.operator}")
+        yield wrong(joined(path, "values"), None, f"at least one value for {one.operator}")
     elif one.operator in (EXISTS, DOES_NOT_EXIST) and count:
-        yield wrong(join(path, "values"), one.values, f"no values for {one.operator}")
+        yield wrong(joined(path, "values"), one.values, f"no values for {one.operator}")
     elif one.operator in (GREATER_THAN, LESS_THAN) and count != 1:
         wanted = f"exactly one value for {one.operator}"
-        yield wrong(join(path, "values"), one.values or None, wanted)
+        yield wrong(joined(path, "values"), one.values or None, wanted)
 
 
 def _label_values(one: LabelSelectorRequirement, path: str) -> Iterator[Problem]:
@@ -127,12 +127,12 @@ def _label_values(one: LabelSelectorRequirement, path: str) -> Iterator[Problem]
 
 def _field_requirement(one: LabelSelectorRequirement, path: str) -> Iterator[Problem]:
     if one.key != NODE_NAME_FIELD:
-        yield wrong(join(path, "key"), one.key, NODE_NAME_FIELD, (NODE_NAME_FIELD,))
+        yield wrong(joined(path, "key"), one.key, NODE_NAME_FIELD, (NODE_NAME_FIELD,))
     if one.operator not in FIELD_OPERATORS:
         wanted = one_of(FIELD_OPERATORS)
-        yield wrong(join(path, "operator"), one.operator, wanted, FIELD_OPERATORS)
+        yield wrong(joined(path, "operator"), one.operator, wanted, FIELD_OPERATORS)
     elif len(one.values or ()) != 1:
         wanted = f"exactly one value for {one.operator}"
-        yield wrong(join(path, "values"), one.values or None, wanted)
+        yield wrong(joined(path, "values"), one.values or None, wanted)
     elif not is_dns_subdomain((one.values or ("",))[0]):
         yield wrong(f"{path}.values[0]", (one.values or ("",))[0], "a node's name")

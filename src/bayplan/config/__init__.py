@@ -1,6 +1,7 @@
 """The configuration: KubeSchedulerConfiguration v1, read strictly, without knowing any plugin."""
 
 from bayplan.config.loading import SchedulerConfig, config_from, load_config
-from bayplan.config.problems import ConfigError, Problem
+from bayplan.config.problems import ConfigError
+from bayplan.problems import Problem
 
 __all__ = ["ConfigError", "Problem", "SchedulerConfig", "config_from", "load_config"]

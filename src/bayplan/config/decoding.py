@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 from msgspec import Struct, inspect, structs
 
-from bayplan.config.problems import Problem, joined, listed, nearest, shown, suggestion
+from bayplan.problems import Problem, joined, listed, nearest, shown, suggestion
 
 S = TypeVar("S", bound=Struct)
 

@@ -9,7 +9,7 @@ Upstream: pkg/features/kube_features.go, component-base/featuregate.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from bayplan.config.problems import Problem, joined, suggestion
+from bayplan.problems import Problem, joined, suggestion
 
 ALPHA = "alpha"
 BETA = "beta"

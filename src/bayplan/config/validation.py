@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from bayplan.api.pod_requests import is_extended
 from bayplan.api.selectors import is_label_key
 from bayplan.config.durations import duration_seconds
-from bayplan.config.problems import Problem, shown
 from bayplan.config.schema import (
     API_VERSION,
     KIND,
@@ -19,6 +18,7 @@ from bayplan.config.schema import (
     PluginEntry,
     Profile,
 )
+from bayplan.problems import Problem, shown
 
 #: Separates a plugin's name from the label of one of its instances.
 LABEL_SEPARATOR = "/"

@@ -7,13 +7,13 @@ expandMultiPointPlugins in framework/runtime/framework.go, v1.37.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from bayplan.config.problems import Problem, suggestion
 from bayplan.config.schema import PluginEntry, Plugins, PluginSet
 from bayplan.config.upstream import REMOVED_PLUGINS, UPSTREAM_PLUGINS
 from bayplan.config.validation import ALL_PLUGINS, LABEL_SEPARATOR
 from bayplan.framework.interface import MAX_NODE_SCORE, MAX_TOTAL_SCORE
 from bayplan.framework.profile import EXTENSION_POINTS, extension_points_of
 from bayplan.plugins.registry import Registry
+from bayplan.problems import Problem, suggestion
 
 #: Extension point → entries in the order they run; weights are final where they score.
 PluginLists = Mapping[str, Sequence[PluginEntry]]

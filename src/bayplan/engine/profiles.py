@@ -11,7 +11,7 @@ from typing import Any, final
 
 from bayplan.config.decoding import path_within
 from bayplan.config.loading import SchedulerConfig
-from bayplan.config.problems import ConfigError, Problem, joined
+from bayplan.config.problems import ConfigError
 from bayplan.engine.plugin_sets import absence, plugin_name
 from bayplan.engine.resolved_config import Instance, ResolvedProfile, checked_args, resolve
 from bayplan.framework.events import ClusterEventWithHint, default_events
@@ -29,6 +29,7 @@ from bayplan.framework.interface import (
 )
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.plugins.registry import Registry
+from bayplan.problems import Problem, joined
 from bayplan.state.pods import PodInfo
 
 #: (profile name, instance name, class) → the handle of that instance.

@@ -9,7 +9,7 @@ from typing import Any
 
 from bayplan.config.decoding import decode
 from bayplan.config.loading import SchedulerConfig
-from bayplan.config.problems import ConfigError, Problem, shown
+from bayplan.config.problems import ConfigError
 from bayplan.config.schema import API_VERSION, Profile
 from bayplan.config.upstream import UPSTREAM_PLUGINS, default_plugins
 from bayplan.engine.plugin_sets import (
@@ -23,6 +23,7 @@ from bayplan.engine.plugin_sets import (
 )
 from bayplan.framework.interface import Plugin, PluginArgs
 from bayplan.plugins.registry import Registry
+from bayplan.problems import Problem, shown
 
 
 @dataclass(frozen=True, slots=True)

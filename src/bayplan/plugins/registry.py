@@ -16,7 +16,7 @@ from traceback import extract_tb
 from types import ModuleType
 from typing import Any, final
 
-from bayplan.config.problems import ConfigError, Problem, listed
+from bayplan.config.problems import ConfigError
 from bayplan.framework.interface import Plugin, PluginArgs
 from bayplan.framework.profile import EXTENSION_POINTS, extension_points_of
 from bayplan.plugins.default_binder import DefaultBinder
@@ -32,6 +32,7 @@ from bayplan.plugins.pod_topology_spread import PodTopologySpread
 from bayplan.plugins.priority_sort import PrioritySort
 from bayplan.plugins.scheduling_gates import SchedulingGates
 from bayplan.plugins.taint_toleration import TaintToleration
+from bayplan.problems import Problem, listed
 from bayplan.rng import stable_hash
 
 ENTRY_POINT_GROUP = "bayplan.plugins"

@@ -7,11 +7,12 @@ import msgspec
 from msgspec import Struct
 
 from bayplan.adapters import selector_validation as selectors
+from bayplan.adapters.decoding_problems import of_decoding
 from bayplan.adapters.object_names import kind_of
 from bayplan.adapters.pod_validation import pod_spec
-from bayplan.adapters.problems import Problem, of_decoding, wrong
 from bayplan.api.objects import DecodeError, LabelSelector, ObjectMeta, PodSpec
 from bayplan.api.selectors import SelectorError, label_selector
+from bayplan.problems import Problem, wrong
 from bayplan.sim.workload import Content
 
 DEPLOYMENT = "apps/v1 Deployment"

@@ -9,9 +9,9 @@ from bayplan.adapters.api_validation import (
     problems,
 )
 from bayplan.adapters.object_names import Content, key_of, kind_of
-from bayplan.adapters.problems import Problem, join, wrong
 from bayplan.adapters.selector_validation import one_of
 from bayplan.api.objects import POD, PRIORITY_CLASS
+from bayplan.problems import Problem, joined, wrong
 from bayplan.sim import durations
 from bayplan.sim.controller_kinds import controller_problems, is_controller
 from bayplan.sim.durations import DurationError, parse_duration
@@ -67,10 +67,10 @@ class ObjectChecks:
         spec, meta = content.get("spec") or {}, content.get("metadata") or {}
         name = spec.get("priorityClassName")
         if name and spec.get("priority") is None and name not in self._priority_classes:
-            place = join(path, "spec.priorityClassName")
+            place = joined(path, "spec.priorityClassName")
             yield wrong(place, name, "a PriorityClass of the input", self._priority_classes)
         annotations = meta.get("annotations") or {}
-        yield from _annotations(annotations, join(path, "metadata.annotations"))
+        yield from _annotations(annotations, joined(path, "metadata.annotations"))
 
 
 def _annotations(annotations: dict[str, str], path: str) -> Iterator[Problem]:
@@ -79,10 +79,10 @@ def _annotations(annotations: dict[str, str], path: str) -> Iterator[Problem]:
         try:
             parse_duration(duration)
         except DurationError:
-            yield wrong(join(path, DURATION_ANNOTATION), duration, durations.WANTED)
+            yield wrong(joined(path, DURATION_ANNOTATION), duration, durations.WANTED)
     then = annotations.get(WHEN_DONE_ANNOTATION)
     if then is not None and then not in WHEN_DONE:
-        yield wrong(join(path, WHEN_DONE_ANNOTATION), then, one_of(WHEN_DONE), WHEN_DONE)
+        yield wrong(joined(path, WHEN_DONE_ANNOTATION), then, one_of(WHEN_DONE), WHEN_DONE)
 
 
 def priority_class_name(value: Any) -> str | None:

@@ -19,9 +19,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from bayplan.adapters.object_names import DEFAULT_NAMESPACE
-from bayplan.adapters.problems import Problem, wrong
 from bayplan.adapters.selector_validation import DNS_SUBDOMAIN, is_dns_subdomain
 from bayplan.api.objects import HOSTNAME_LABEL
+from bayplan.problems import Problem, wrong
 from bayplan.sim.workload import DURATION_ANNOTATION, WHEN_DONE_ANNOTATION, Content
 
 GPU = "nvidia.com/gpu"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import final
 
-from bayplan.adapters.problems import Problem
+from bayplan.problems import Problem
 
 #: So many lines are told; the others are counted.
 LINES_MAX = 20

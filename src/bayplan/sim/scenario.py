@@ -17,8 +17,8 @@ into actions; what they mean in a cluster is the timeline's to say.
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from bayplan.adapters.problems import Problem, join, unknown_name, wrong
 from bayplan.adapters.selector_validation import one_of
+from bayplan.problems import Problem, joined, wrong
 from bayplan.sim import durations
 from bayplan.sim.durations import DurationError, parse_duration
 from bayplan.sim.refusals import Complaints
@@ -84,11 +84,11 @@ class _Reader:
                 self._complain(wrong(path, event, f"a mapping of {', '.join(_EVENT)}"))
                 continue
             self._only(event, path, _EVENT)
-            at = self._duration(event.get("at"), join(path, "at"))
+            at = self._duration(event.get("at"), joined(path, "at"))
             # In the order in which the verbs are written: in one event, too, order counts.
             for name, items in event.items():
                 if name in _VERBS:
-                    yield from self._actions(at, Verb(name), items, join(path, name))
+                    yield from self._actions(at, Verb(name), items, joined(path, name))
 
     def _actions(self, at: float | None, verb: Verb, items: Any, path: str) -> Iterator[Action]:
         for index, item in enumerate(self._items(items, path)):
@@ -113,7 +113,7 @@ class _Reader:
     def _only(self, mapping: dict[str, Any], path: str, known: tuple[str, ...]) -> None:
         for name in mapping:
             if name not in known:
-                self._complain(unknown_name(path, str(name), one_of(known), known))
+                self._complain(wrong(path, str(name), one_of(known), known))
 
     def _complain(self, problem: Problem) -> None:
         self._complaints.add(self._part.place, problem)

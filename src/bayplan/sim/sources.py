@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bayplan.adapters.problems import wrong
+from bayplan.problems import wrong
 from bayplan.sim.refusals import Complaints
 from bayplan.yaml_documents import DocumentError, load_documents
 

@@ -19,8 +19,8 @@ from bayplan.adapters.object_names import (
     kind_of,
     object_key,
 )
-from bayplan.adapters.problems import Problem, nearest, wrong
 from bayplan.api.objects import NODE
+from bayplan.problems import Problem, nearest, wrong
 from bayplan.sim.controller_kinds import is_controller
 from bayplan.sim.expansion import daemon_pods_for, expand, with_uid
 from bayplan.sim.known_objects import KnownObjects

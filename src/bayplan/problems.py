@@ -1,0 +1,90 @@
+"""What is wrong with an input: where, what was found, what was wanted, the nearest known name.
+
+A problem is one line. All of them are collected, so that a file is mended in one go.
+Configurations, objects and scenarios are refused in the same words.
+"""
+
+import difflib
+import json
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+#: More names than this are not listed; a command or the documents do that better.
+LISTED_NAMES_MAX = 12
+_SHOWN_LENGTH_MAX = 60
+#: Below this a suggestion would rather mislead (difflib's ratio). In a short name one wrong letter
+#: weighs more.
+_LIKENESS_MIN = 0.75
+_SHORT_LIKENESS_MIN = 0.6
+_SHORT_LENGTH_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """``path``: as in profiles[0].plugins.score.enabled[2].name."""
+
+    path: str
+    found: str
+    wanted: str = ""
+
+    def __str__(self) -> str:
+        text = f"{self.found}; {self.wanted}" if self.wanted else self.found
+        return f"{self.path}: {text}" if self.path else text
+
+    def under(self, path: str) -> "Problem":
+        """The same problem where ``self.path`` is relative to ``path``."""
+        return Problem(joined(path, self.path), self.found, self.wanted)
+
+
+def joined(path: str, rest: str) -> str:
+    """One path after another: "a" and "[0].b" give "a[0].b"."""
+    if not path or not rest:
+        return path or rest
+    return f"{path}{rest}" if rest.startswith("[") else f"{path}.{rest}"
+
+
+def wrong(path: str, value: Any, wanted: str, known: Collection[str] = ()) -> Problem:
+    """A value that is not what is wanted there; ``known``: names it may be a misspelling of."""
+    meant = nearest(value, known) if isinstance(value, str) else None
+    found = "nothing" if value in (None, "") else shown(value)
+    return Problem(path, f"found {found}, wanted {wanted}", _did_you_mean(meant))
+
+
+def shown(value: Any) -> str:
+    """A value in a message: quoted where it is a string, short, on one line."""
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list | tuple):
+        return "a list"
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        text = repr(value)
+    return text if len(text) <= _SHOWN_LENGTH_MAX else f"{text[:_SHOWN_LENGTH_MAX]}…"
+
+
+def nearest(name: str, known: Collection[str]) -> str | None:
+    """The known name that ``name`` was probably meant to be."""
+    folded = {other.casefold(): other for other in sorted(known)}
+    likeness = _LIKENESS_MIN if len(name) > _SHORT_LENGTH_MAX else _SHORT_LIKENESS_MIN
+    matches = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=likeness)
+    return folded[matches[0]] if matches else None
+
+
+def suggestion(name: str, known: Collection[str]) -> str:
+    """What to write in place of an unknown name; "" where there is no telling."""
+    meant = nearest(name, known)
+    if meant is not None:
+        return _did_you_mean(meant)
+    return f"wanted {listed(known)}" if 0 < len(known) <= LISTED_NAMES_MAX else ""
+
+
+def _did_you_mean(name: str | None) -> str:
+    return "" if name is None else f'did you mean "{name}"?'
+
+
+def listed(names: Iterable[str]) -> str:
+    """ "a", "b" or "c" """
+    quoted = [f'"{name}"' for name in sorted(names)]
+    return " or ".join(filter(None, (", ".join(quoted[:-1]), *quoted[-1:])))

@@ -1,0 +1,79 @@
+"""Problems: one line each, with the name that was probably meant."""
+
+import pytest
+
+from bayplan.problems import Problem, joined, listed, nearest, shown, suggestion, wrong
+
+
+def test_a_problem_is_one_line() -> None:
+    assert str(Problem("a.b", "3", "wanted 4")) == "a.b: 3; wanted 4"
+    assert str(Problem("a.b", "missing")) == "a.b: missing"
+    assert str(Problem("", "no documents")) == "no documents"
+
+
+@pytest.mark.parametrize(
+    ("path", "rest", "whole"),
+    [("a", "b", "a.b"), ("a", "[0].b", "a[0].b"), ("", "b", "b"), ("a", "", "a")],
+)
+def test_paths_are_joined(path: str, rest: str, whole: str) -> None:
+    assert joined(path, rest) == whole
+    assert Problem(rest, "x").under(path).path == whole
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("a", '"a"'),
+        (True, "true"),
+        (1.5, "1.5"),
+        (None, "null"),
+        ("", '""'),
+        (b"bytes", "b'bytes'"),
+        ("two\nlines", '"two\\nlines"'),
+        ({"a": 1}, "a mapping"),
+        ((1,), "a list"),
+        ("ä" * 100, '"' + "ä" * 59 + "…"),
+    ],
+)
+def test_values_are_shown_as_they_are_written(value: object, text: str) -> None:
+    assert shown(value) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("NodeResourceFit", "NodeResourcesFit"),
+        ("noderesourcesfit", "NodeResourcesFit"),
+        ("Coscheduling", None),
+        ("", None),
+    ],
+)
+def test_only_a_name_that_is_alike_is_suggested(name: str, meant: str | None) -> None:
+    assert nearest(name, ["NodeResourcesFit", "SchedulingGates", "NodeName"]) == meant
+
+
+def test_a_suggestion_lists_a_few_names_but_not_many() -> None:
+    assert suggestion("agregate", ["aggregate", "over"]) == 'did you mean "aggregate"?'
+    assert suggestion("x", ["b", "a"]) == 'wanted "a" or "b"'
+    assert suggestion("x", [f"name{i}" for i in range(20)]) == ""
+    assert suggestion("x", []) == ""
+
+
+def test_names_are_listed_in_order() -> None:
+    assert listed(["c", "a", "b"]) == '"a", "b" or "c"'
+    assert listed(["a"]) == '"a"'
+
+
+def test_a_problem_says_where_what_was_found_and_what_was_wanted() -> None:
+    problem = wrong("spec.priority", "high", "a number")
+    assert str(problem) == 'spec.priority: found "high", wanted a number'
+    assert str(wrong("", None, "an object")) == "found nothing, wanted an object"
+
+
+def test_a_misspelling_gets_the_nearest_name() -> None:
+    known = ("create", "patch", "delete")
+    problem = wrong("spec.events[0]", "crate", "a verb", known)
+    expected = 'spec.events[0]: found "crate", wanted a verb; did you mean "create"?'
+    assert str(problem) == expected
+    assert nearest("zzz", known) is None
+    assert nearest("nosechdule", ("NoSchedule", "NoExecute")) == "NoSchedule"
