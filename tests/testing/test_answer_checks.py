@@ -78,7 +78,7 @@ class BreaksTheSeal(ScorePlugin):
 
 def test_writing_to_a_column_in_spite_of_all_is_caught() -> None:
     said = said_about(BreaksTheSeal)
-    assert "writes to a column of the nodes (pod_counts)" in said
+    assert "writes to a column of the nodes (resources.pod_counts)" in said
 
 
 @final

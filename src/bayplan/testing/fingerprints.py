@@ -72,6 +72,9 @@ def _columns(value: Any, path: str, above: tuple[int, ...]) -> Iterator[tuple[st
     elif isinstance(value, dict):
         for key, part in cast(dict[Any, Any], value).items():
             yield from _columns(part, f"{path}[{key!r}]", above)
+    elif isinstance(value, list):
+        for index, part in enumerate(cast(list[Any], value)):
+            yield from _columns(part, f"{path}[{index}]", above)
     elif type(value).__module__.startswith("bayplan.state.") and id(value) not in above:
         for name, part in _attributes(value):
             yield from _columns(part, f"{path}.{name}", (*above, id(value)))
