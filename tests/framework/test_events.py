@@ -213,6 +213,18 @@ def test_who_registers_nothing_waits_for_everything() -> None:
             assert sum(event.match(incoming) for event in registered) == 1, resource
 
 
+def test_who_registers_nothing_waits_for_the_kinds_it_declares_too() -> None:
+    kinds = ("v1 Node", "example.com/v1 Quota")
+    registered = [entry.event for entry in default_events(kinds)]
+    for resource in (NODE, "example.com/Quota"):
+        assert sum(event.match(ClusterEvent(resource, DELETE)) for event in registered) == 1
+
+
+def test_a_resource_may_be_named_by_its_kind() -> None:
+    assert ClusterEvent("example.com/v1 Quota", DELETE) == ClusterEvent("example.com/Quota", DELETE)
+    assert ClusterEvent("v1 Node", DELETE).label == "NodeDelete"
+
+
 def test_a_registration_without_a_hint_has_none() -> None:
     assert ClusterEventWithHint(EVENT_ASSIGNED_POD_ADD).hint is None
 

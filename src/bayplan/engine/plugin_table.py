@@ -102,7 +102,7 @@ def _events(plugin: type[Plugin], registry: Registry) -> tuple[tuple[str, ...], 
     """(labels, why there are none)"""
     if not issubclass(plugin, REJECTING):
         return (), ""
-    events = default_events()
+    events = default_events(plugin.kinds)
     if issubclass(plugin, EnqueueExtensions):
         handle = idle_handle(registry, "", plugin.name, plugin)
         try:

@@ -148,7 +148,7 @@ def _start(instance: Instance, handle: Handle, path: str, problems: list[Problem
 def _events(plugin: Plugin, path: str, problems: list[Problem]) -> Events:
     """What the plugin registers, or everything where it does not say."""
     if not isinstance(plugin, EnqueueExtensions):
-        return default_events()
+        return default_events(plugin.kinds)
     try:
         return tuple(plugin.events_to_register())
     except Exception as error:  # noqa: BLE001 - whatever a plugin raises, it is named

@@ -4,7 +4,7 @@ A plugin registers the events that may help the pods it rejects; the queue match
 against what was registered. Upstream: framework/events.go and types.go, v1.37.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntFlag, StrEnum
 from typing import Any, Final
@@ -101,10 +101,15 @@ def resource_of_kind(kind: str) -> str:
 class ClusterEvent:
     """Something that happened, or (registered by a plugin) that may happen."""
 
+    #: As "storage.k8s.io/CSINode"; a kind as in `Plugin.kinds` comes to the same.
     resource: str
     action: ActionType
     #: In place of resource + action where upstream has a word of its own.
     special_label: str = ""
+
+    def __post_init__(self) -> None:
+        if " " in self.resource:
+            object.__setattr__(self, "resource", resource_of_kind(self.resource))
 
     @property
     def label(self) -> str:
@@ -178,13 +183,12 @@ class ClusterEventWithHint:
     hint: QueueingHintFn | None = None
 
 
-def default_events() -> Sequence[ClusterEventWithHint]:
-    """What a plugin waits for that registers nothing: everything, on every known resource."""
-    return [
-        ClusterEventWithHint(ClusterEvent(resource, ALL))
-        for resource in EventResource
-        if resource not in _POD_PARTS and resource is not EventResource.WILDCARD
-    ]
+def default_events(kinds: Iterable[str] = ()) -> Sequence[ClusterEventWithHint]:
+    """What a plugin waits for that registers nothing: everything, on every known resource and
+    those of the kinds that it declares."""
+    known = [r for r in EventResource if r not in _POD_PARTS and r is not EventResource.WILDCARD]
+    resources: dict[str, None] = dict.fromkeys((*known, *map(resource_of_kind, kinds)))
+    return [ClusterEventWithHint(ClusterEvent(resource, ALL)) for resource in resources]
 
 
 def all_cluster_event_labels() -> list[str]:
