@@ -193,10 +193,7 @@ def test_args_within_args_are_checked_under_their_full_path() -> None:
     inner = {"name": "Gate", "args": {"limit": -1, "kye": "x"}}
     args = {"Rack/zone": {"topologyKey": "zone", "scorer": inner}}
     assert refusal(profile(["Rack/zone"], {"Gate": {}} | args)) == [
-        (
-            "profiles[0].pluginConfig[1].args.scorer.args.kye: "
-            'unknown field; did you mean "key"?'
-        )
+        ('profiles[0].pluginConfig[1].args.scorer.args.kye: unknown field; did you mean "key"?')
     ]
     inner["args"] = {"limit": -1}
     assert refusal(profile(["Rack/zone"], args)) == [
