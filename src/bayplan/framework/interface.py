@@ -242,7 +242,7 @@ class Handle(Protocol):
         """Try these pods now; remembered for one that is being tried, ignored if unknown."""
         ...
 
-    def waiting_pods(self) -> list[WaitingPod]:
+    def waiting_pods(self) -> Sequence[WaitingPod]:
         """Pods held at Permit, ordered by uid."""
         ...
 
