@@ -18,6 +18,8 @@ from bayplan.framework.arithmetic import (
     normalized,
     percent,
     round_half_away,
+    uniform,
+    uniform_score,
 )
 from bayplan.framework.interface import Normalizer
 from bayplan.state.resources import EXACT_BELOW
@@ -181,3 +183,27 @@ def test_halves_are_rounded_away_from_zero(values: list[float]) -> None:
 
 def test_what_is_just_below_a_half_is_rounded_down() -> None:
     assert round_half_away(np.array([0.49999999999999994, -0.49999999999999994])).tolist() == [0, 0]
+
+
+# ---- one score for all ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("normalizer", Normalizer)
+@given(score=st.integers(-5, 300), count=st.integers(1, 5))
+def test_what_all_nodes_have_is_normalised_as_if_it_were_written_out(
+    normalizer: Normalizer, score: int, count: int
+) -> None:
+    scores = uniform(score, count)
+    written_out = np.full(count, score, np.int64)
+    assert uniform_score(scores) == score
+    assert normalized(normalizer, scores).tolist() == normalized(normalizer, written_out).tolist()
+    assert in_score_range(scores) == in_score_range(written_out)
+
+
+def test_what_all_nodes_have_cannot_be_written() -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        uniform(7, 3)[0] = 8
+
+
+def test_equal_scores_that_were_written_one_by_one_are_not_looked_through() -> None:
+    assert uniform_score(array(5, 5, 5)) is None

@@ -1,5 +1,6 @@
 """The order in which ties are drawn."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -48,3 +49,27 @@ def test_the_rows_cannot_be_written() -> None:
     order.add("a", 0)
     with pytest.raises(ValueError, match="read-only"):
         order.rows()[0] = 1
+
+
+@given(st.sets(st.integers(0, 99), min_size=1), st.data())
+def test_few_and_many_are_drawn_alike(rows: set[int], data: st.DataObject) -> None:
+    order = DrawOrder()
+    for row in range(100):
+        order.add(f"node-{row}", row)
+    marked = np.zeros(100, np.bool_)
+    marked[list(rows)] = True
+    index = data.draw(st.integers(0, len(rows) - 1))
+    expected = [row for row in order.rows().tolist() if row in rows]
+    assert order.nth(marked, len(rows), index) == expected[index]
+
+
+def test_a_draw_knows_of_nodes_that_came_and_went() -> None:
+    order, marked = DrawOrder(), np.ones(200, np.bool_)
+    for row in range(100):
+        order.add(f"node-{row}", row)
+    marked[2:] = False
+    assert {order.nth(marked, 2, index) for index in range(2)} == {0, 1}
+    order.remove("node-1")
+    order.add("other", 150)
+    marked[[1, 150]] = False, True
+    assert {order.nth(marked, 2, index) for index in range(2)} == {0, 150}

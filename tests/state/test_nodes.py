@@ -108,6 +108,10 @@ def test_the_order_of_draws_is_the_same_through_holes_and_selections() -> None:
     some = holed.take([4, 0, 2])
     drawn = [some.name(position) for position in some.draw_order()]
     assert drawn == [name for name in order if name in ("e", "a", "c")]
+    every = np.ones(3, np.bool_)
+    assert [some.name_drawn(every, 3, index) for index in range(3)] == drawn
+    tied = np.array([True, False, True])
+    assert [some.name_drawn(tied, 2, index) for index in range(2)] == [n for n in drawn if n != "a"]
 
 
 # ---- columns are read-only and on loan ---------------------------------------------------------
@@ -174,13 +178,12 @@ def test_a_term_is_matched_by_labels_and_by_name() -> None:
 # ---- pods --------------------------------------------------------------------------------------
 
 
-def test_pods_of_a_set_are_counted_per_node_and_over_the_cluster() -> None:
+def test_pods_of_a_set_are_counted_per_node() -> None:
     pods = (pod("p", "a", labels=WEB), pod("q", "b", labels=WEB), pod("r", "b"))
     view = view_of("a", "b", pods=pods)
     web = PodSet(frozenset(("default",)), map_selector(WEB))
     assert view.matching_pods(web).tolist() == [1, 1]
     assert view.take([1]).matching_pods(ALL_PODS).tolist() == [2]
-    assert view.take([1]).total_matching_pods(web) == 2
 
 
 def test_terms_of_placed_pods_are_counted_per_node() -> None:

@@ -26,7 +26,7 @@ def two_nodes(**offered: int) -> Resources:
 
 def usage(resources: Resources, amounts: Mapping[str, int], rows: Any = ALL) -> Usage:
     bundle = Bundle(tuple(amounts), tuple(amounts.values()))
-    return resources.usage(bundle, rows, node_count=2, scored=False)
+    return resources.usage(bundle, rows, 2, scored=False)
 
 
 def asking(**requests: Any) -> Any:
@@ -106,6 +106,16 @@ def test_some_rows_are_read_as_all_are() -> None:
     assert usage(resources, {"cpu": 0}, np.array([1, 0])).used.tolist() == [[1000, 0]]
 
 
+def test_shortage_is_told_of_each_resource_where_there_is_any() -> None:
+    resources = two_nodes()
+    resources.count(1, asking(cpu=1), 1)
+    bundle = Bundle(("pods", "cpu", GPU), (1, 7001, 0))
+    found = resources.shortage(bundle, ALL, 2)
+    assert found is not None
+    assert found.tolist() == [[False] * 2, [False, True], [False] * 2]
+    assert resources.shortage(bundle, np.array([0]), 2) is None
+
+
 def test_who_offers_nothing_is_told_and_can_be_divided_by() -> None:
     resources = two_nodes()
     resources.set_allocatable(1, {"cpu": 0, "memory": 1})
@@ -173,5 +183,5 @@ def test_all_columns_say_the_same_however_they_came_about(
         free = resources.allocatable(name).values - resources.requested(name).values
         assert resources.free(name).values.tolist() == free.tolist()
         bundle = Bundle((name,), (0,))
-        twin = resources.usage(bundle, slice(capacity), node_count=4, scored=False)
+        twin = resources.usage(bundle, slice(capacity), 4, scored=False)
         assert twin.used.tolist() == [wanted]

@@ -18,8 +18,6 @@ from bayplan.state.nodes import NodeView
 #: With sampling at least this many feasible nodes are collected (upstream:
 #: minFeasibleNodesToFind).
 SAMPLED_NODES_MIN = 100
-#: Few ties are sorted by name; many are looked up in the order of all nodes.
-_FEW_TIES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,21 +32,12 @@ class Choice:
 
 def choose(table: ScoreTable, seed: int, pod_uid: str, attempt: int) -> Choice:
     """The node with the highest total; among equals the one that is drawn."""
-    tied = table.best_positions()
-    count = len(tied)
+    tied = table.best()
+    count = int(np.count_nonzero(tied))
     if count == 1:
-        return Choice(table.nodes.name(int(tied[0])))
+        return Choice(table.nodes.name(int(tied.argmax())))
     index = rng.tie_index(seed, pod_uid, attempt, count)
-    return Choice(_name_drawn(table.nodes, tied, index), count, index)
-
-
-def _name_drawn(nodes: NodeView, positions: Rows, index: int) -> str:
-    """The index-th of these nodes in the order of the draw."""
-    if len(positions) <= _FEW_TIES:
-        names = [nodes.name(position) for position in positions.tolist()]
-        names.sort(key=lambda name: (rng.stable_hash(name), name))
-        return names[index]
-    return nodes.name(int(in_draw_order(nodes, positions)[index]))
+    return Choice(table.nodes.name_drawn(tied, count, index), count, index)
 
 
 def in_draw_order(nodes: NodeView, positions: Rows) -> Rows:

@@ -6,10 +6,12 @@ quotient is not whole, it is at least 1/denominator away from the next whole num
 than float64 is wrong by. Beyond, int64 is used, and wraps as Go's does.
 """
 
+from functools import lru_cache
+
 import numpy as np
 import numpy.typing as npt
 
-from bayplan.framework.interface import MAX_NODE_SCORE, Normalizer
+from bayplan.framework.interface import MAX_NODE_SCORE, MIN_NODE_SCORE, Normalizer
 from bayplan.state.columns import Int64s, NodeScores
 from bayplan.state.resources import AmountArray
 
@@ -20,6 +22,23 @@ FLOAT_EXACT_BELOW = 2**53
 
 #: As an array: numpy would make one of a plain number at every call.
 _HIGHEST_SCORE = np.array(MAX_NODE_SCORE)
+
+
+@lru_cache
+def uniform(score: int, count: int) -> NodeScores:
+    """int64[count], read-only: one score for all nodes, in the memory of one.
+
+    Most plugins have nothing to tell nodes apart by, for most pods; nothing is computed then.
+    """
+    return np.ndarray((count,), np.int64, np.int64(score), strides=_NO_STEPS)
+
+
+def uniform_score(scores: NodeScores) -> int | None:
+    """The score that all nodes have, where `uniform` made it so; there is at least one node."""
+    return scores.item(0) if scores.strides == _NO_STEPS else None
+
+
+_NO_STEPS = (0,)
 
 
 def divide(numerators: Int64s, denominators: Int64s | int) -> Int64s:
@@ -71,6 +90,9 @@ def normalized(normalizer: Normalizer, scores: NodeScores) -> NodeScores:
     """int64[nodes] → int64[nodes] by a named normaliser; over no nodes nothing changes."""
     if normalizer is Normalizer.NONE or not len(scores):
         return scores
+    score = uniform_score(scores)
+    if score is not None:
+        return uniform(_normalized_score(normalizer, score), len(scores))
     if normalizer is Normalizer.MIN_MAX:
         return _min_max(scores)
     reverse = normalizer is Normalizer.MAX_REVERSED
@@ -81,9 +103,20 @@ def normalized(normalizer: Normalizer, scores: NodeScores) -> NodeScores:
     return MAX_NODE_SCORE - scaled if reverse else scaled
 
 
+@lru_cache
+def _normalized_score(normalizer: Normalizer, score: int) -> int:
+    """Of one that all nodes have."""
+    return normalized(normalizer, np.array([score])).item()
+
+
 def in_score_range(scores: NodeScores) -> bool:
     """Whether all are in 0..100: seen as unsigned, negative ones are huge."""
-    return not len(scores) or highest(scores.view(np.uint64)) <= MAX_NODE_SCORE
+    if not len(scores):
+        return True
+    score = uniform_score(scores)
+    if score is not None:
+        return MIN_NODE_SCORE <= score <= MAX_NODE_SCORE
+    return highest(scores.view(np.uint64)) <= MAX_NODE_SCORE
 
 
 def round_half_away(values: npt.NDArray[np.float64]) -> Int64s:

@@ -21,7 +21,7 @@ from bayplan.framework.interface import (
     PreFilterResult,
 )
 from bayplan.framework.profile import ProfilePlugins
-from bayplan.framework.score_table import PluginScores, ScoreTable
+from bayplan.framework.score_table import PluginScores, ScoreTable, total_scores
 from bayplan.framework.status import (
     SKIP,
     Code,
@@ -258,17 +258,15 @@ class Framework:
     def run_score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> ScoreTable | Status:
         """Raw, normalised and weighted scores of every instance that was not skipped."""
         columns: list[PluginScores] = []
-        totals = np.zeros(len(nodes), np.int64)
         skipped, calls = state.skip_score_plugins, self.calls(state).score
         for call in calls:
             if call.name in skipped:
                 continue
             try:
-                column = call.column(state, pod, nodes)
+                columns.append(call.column(state, pod, nodes))
             except Exception as problem:  # noqa: BLE001
                 return failure_of(call.name, "Score", problem)
-            columns.append(column)
-            totals += column.weighted
+        totals = total_scores(columns, len(nodes))
         if not calls:
             totals += 1  # upstream: every node gets 1 where nothing scores
         return ScoreTable(nodes, columns, totals)

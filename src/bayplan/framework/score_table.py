@@ -1,10 +1,12 @@
 """The scores of one cycle: per plugin instance and feasible node, raw, normalised, weighted."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from bayplan.state.columns import Int64s, NodeScores
+from bayplan.framework.arithmetic import highest, uniform_score
+from bayplan.state.columns import Int64s, Mask, NodeScores
 from bayplan.state.nodes import NodeView
 
 
@@ -44,6 +46,28 @@ class ScoreTable:
         pairs += [(name, int(scores[position])) for name, scores in self.others.items()]
         return pairs, int(self.totals[position])
 
+    def best(self) -> Mask:
+        """bool[nodes]: who has the highest total."""
+        return self.totals == highest(self.totals)
+
     def best_positions(self) -> "np.ndarray[tuple[int], np.dtype[np.intp]]":
         """Positions of the highest total, ascending."""
-        return np.flatnonzero(self.totals == self.totals.max())
+        return np.flatnonzero(self.best())
+
+
+def total_scores(columns: Sequence[PluginScores], count: int) -> Int64s:
+    """int64[count]: the weighted scores of all instances added up."""
+    same = 0  # for all nodes
+    differing: list[NodeScores] = []
+    for column in columns:
+        score = uniform_score(column.normalized) if count else None
+        if score is None:
+            differing.append(column.weighted)
+        else:
+            same += score * column.weight
+    if not differing:
+        return np.full(count, same, np.int64)
+    totals = differing[0] + same
+    for scores in differing[1:]:
+        totals += scores
+    return totals

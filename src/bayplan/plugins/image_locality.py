@@ -14,7 +14,7 @@ import numpy as np
 
 from bayplan.api.objects import PodSpec
 from bayplan.api.pod_requests import all_containers
-from bayplan.framework.arithmetic import divide
+from bayplan.framework.arithmetic import divide, uniform
 from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, ScorePlugin, SignPlugin
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Int64s, NodeScores
@@ -48,7 +48,7 @@ class ImageLocality(ScorePlugin, SignPlugin):
             held = nodes.mask_of_rows(image.rows_array()) * np.int64(size_bytes)
             held_bytes = held if held_bytes is None else held_bytes + held
         if held_bytes is None:
-            return np.zeros(len(nodes), np.int64)
+            return uniform(0, len(nodes))
         most = SIZE_BYTES_MAX_PER_IMAGE * images.count
         counted = np.clip(held_bytes, SIZE_BYTES_MIN, most) - SIZE_BYTES_MIN
         return divide(counted * MAX_NODE_SCORE, most - SIZE_BYTES_MIN)

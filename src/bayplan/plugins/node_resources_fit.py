@@ -62,6 +62,7 @@ from bayplan.state.change_log import Facet
 from bayplan.state.columns import Int64s, Mask, NodeMask, NodeScores
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo, PodShape
+from bayplan.state.resources import Bundle
 
 TOO_MANY_PODS = "Too many pods"
 #: Reasons are told in this order, then other resources by name.
@@ -178,11 +179,14 @@ class NodeResourcesFit(
         self, state: CycleState, pod: PodInfo, nodes: NodeView, feasible: NodeMask
     ) -> Iterable[Rejection]:
         """All that is short is told. Evicting pods does not help where the whole node is."""
-        full = nodes.free(PODS) < 1
+        wants = self._wants(pod)
+        shortage = nodes.shortage(wants.room)
+        if shortage is None:
+            return
+        full, *shorts = shortage
         if np.count_nonzero(full):
             yield Rejection(full, Code.UNSCHEDULABLE, (TOO_MANY_PODS,))
-        for need in self._wants(pod).needs:
-            short = nodes.free(need.resource) < need.amount
+        for need, short in zip(wants.needs, shorts, strict=True):
             if np.count_nonzero(short):
                 yield _too_little(need, short, nodes.allocatable(need.resource))
 
@@ -242,8 +246,9 @@ class NodeResourcesFit(
             for resource, amount in compared.items()
             if not self._is_ignored(resource)
         )
+        room = Bundle((PODS, *(n.resource for n in needs)), (1, *(n.amount for n in needs)))
         scored = requested(Pod(spec=shape.spec), defaults=NON_ZERO_DEFAULTS, pod_level=False)
-        return _Wants(needs, demands(self._resources, scored), tuple(compared))
+        return _Wants(needs, room, demands(self._resources, scored), tuple(compared))
 
     def _is_ignored(self, resource: str) -> bool:
         group = resource.partition("/")[0]
@@ -263,6 +268,8 @@ class _Need(NamedTuple):
 class _Wants:
     #: In the order of their reasons; nothing is needed where nothing is requested.
     needs: tuple[_Need, ...]
+    #: A place among the pods, and the needs.
+    room: Bundle
     demands: Demands
     #: Of all resources, ignored ones too.
     requested_names: tuple[str, ...]

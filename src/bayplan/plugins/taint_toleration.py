@@ -20,6 +20,7 @@ from bayplan.api.objects import (
     Toleration,
 )
 from bayplan.api.selectors import EXISTS, first_untolerated, tolerates
+from bayplan.framework.arithmetic import uniform
 from bayplan.framework.events import (
     ActionType,
     ClusterEvent,
@@ -81,7 +82,7 @@ class TaintToleration(
         """int64[nodes]: how many PreferNoSchedule taints the pod does not tolerate."""
         verdicts = _verdicts(pod, nodes)
         if not verdicts.any_disliked:
-            return np.zeros(len(nodes), np.int64)
+            return uniform(0, len(nodes))
         return verdicts.disliked_counts.take(nodes.taint_set_ids())
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:

@@ -5,6 +5,7 @@ view. Whoever is lent a column gets the read-only twin: writing to it raises.
 """
 
 from collections.abc import Hashable
+from math import prod
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -100,9 +101,12 @@ class Stack:
         self._lie_in(grown)
 
     def lend(self, places: slice | list[int], rows: Rows | slice) -> npt.NDArray[Any]:
-        """[places, rows]: read-only where it is not copied, which slices never are."""
-        found = self._lent[places]
-        return found[:, rows] if isinstance(rows, slice) else found.take(rows, axis=1)
+        """[places, rows]: read-only where it is not copied, which slices of slices never are."""
+        if isinstance(rows, slice):
+            return self._lent[places, rows]
+        if isinstance(places, slice):
+            return self._lent[places].take(rows, axis=1)
+        return self._lent[np.array(places)[:, None], rows]
 
     def _lie_in(self, matrix: npt.NDArray[Any]) -> None:
         self._matrix = matrix
@@ -124,13 +128,13 @@ class Scratch:
         self._memory: npt.NDArray[Any] = np.empty(0, dtype)
         self._matrix = self._memory.reshape(0, 0)
 
-    def matrix(self, height: int, width: int) -> npt.NDArray[Any]:
-        """[height, width], holding anything."""
-        if self._matrix.shape != (height, width):
-            size = height * width
+    def matrix(self, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+        """An array of this shape, holding anything."""
+        if self._matrix.shape != shape:
+            size = prod(shape)
             if size > len(self._memory):
                 self._memory = np.empty(2 * size, self._memory.dtype)
-            self._matrix = self._memory[:size].reshape(height, width)
+            self._matrix = self._memory[:size].reshape(shape)
         return self._matrix
 
 

@@ -9,7 +9,11 @@ from bisect import bisect_left
 import numpy as np
 
 from bayplan.rng import stable_hash
-from bayplan.state.columns import Rows
+from bayplan.state.columns import Mask, Rows
+
+#: Where fewer than one node in so many is marked, sorting their places is faster than looking
+#: through the order: measured with 500 to 15,000 nodes.
+_SPARSE = 16
 
 
 class DrawOrder:
@@ -19,20 +23,22 @@ class DrawOrder:
         self._keys: list[tuple[int, str]] = []
         self._rows: list[int] = []
         self._array: Rows | None = None
+        #: By row: its place in the order; of other rows, anything.
+        self._places: Rows | None = None
 
     def add(self, name: str, row: int) -> None:
         key = (stable_hash(name), name)
         place = bisect_left(self._keys, key)
         self._keys.insert(place, key)
         self._rows.insert(place, row)
-        self._array = None
+        self._array = self._places = None
 
     def remove(self, name: str) -> None:
         key = (stable_hash(name), name)
         place = bisect_left(self._keys, key)
         assert self._keys[place : place + 1] == [key], f"node {name} is not in the draw"
         del self._keys[place], self._rows[place]
-        self._array = None
+        self._array = self._places = None
 
     def rows(self) -> Rows:
         """intp[nodes], read-only."""
@@ -40,3 +46,17 @@ class DrawOrder:
             self._array = np.array(self._rows, np.intp)
             self._array.flags.writeable = False
         return self._array
+
+    def nth(self, marked: Mask, count: int, index: int) -> int:
+        """The row of the index-th of ``count`` marked ones; ``marked``: bool[all rows]."""
+        order = self.rows()
+        if count == len(order):
+            return order.item(index)
+        if count * _SPARSE >= len(order):
+            return order.item(np.flatnonzero(marked.take(order)).item(index))
+        if self._places is None:
+            self._places = np.zeros(int(order.max()) + 1, np.intp)
+            self._places[order] = np.arange(len(order))
+        places = self._places.take(np.flatnonzero(marked))
+        places.sort()
+        return order.item(places.item(index))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from bayplan.api.objects import Node, Taint
 from bayplan.api.pod_requests import amounts
 from bayplan.state.change_log import ALL_FACETS, ALL_ROWS, ChangeLog, Facet
-from bayplan.state.columns import INITIAL_CAPACITY, Column, Rows, Vocabulary
+from bayplan.state.columns import INITIAL_CAPACITY, Column, Mask, Rows, Vocabulary
 from bayplan.state.draw_order import DrawOrder
 from bayplan.state.host_ports import HostPortIndex
 from bayplan.state.images import ImageIndex
@@ -215,6 +215,10 @@ class NodeTable:
     def draw_order(self) -> Rows:
         """Alive rows in the order in which ties are drawn: by (hash of name, name)."""
         return self._draw_order.rows()
+
+    def nth_drawn(self, marked: Mask, count: int, index: int) -> int:
+        """The index-th row in that order of ``count`` marked ones; ``marked``: bool[all rows]."""
+        return self._draw_order.nth(marked, count, index)
 
     def label_column(self, key: str) -> LabelColumn:
         return self.label_columns.of(key, self.labels, self.capacity)

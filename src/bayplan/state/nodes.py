@@ -43,7 +43,7 @@ class Loan:
 class NodeView:
     """Some nodes of the cluster, as arrays."""
 
-    __slots__ = ("_loan", "_rows", "_size", "_table")
+    __slots__ = ("_loan", "_rows", "_selected", "_size", "_table")
 
     def __init__(self, table: NodeTable, loan: Loan, rows: Rows | None) -> None:
         self._table = table
@@ -51,6 +51,8 @@ class NodeView:
         #: None: all rows of the table, which are then all alive; columns are lent uncopied.
         self._rows = rows
         self._size = table.row_count if rows is None else len(rows)
+        #: What the rows are of columns.
+        self._selected = slice(self._size) if rows is None else rows
 
     def __len__(self) -> int:
         return self._size
@@ -113,6 +115,14 @@ class NodeView:
         ordered = place[order]
         return ordered[ordered >= 0]
 
+    def name_drawn(self, tied: Mask, count: int, index: int) -> str:
+        """The index-th of ``count`` tied nodes, in that order; ``tied``: bool[nodes]."""
+        table, marked = self._open(), tied
+        if self._rows is not None:
+            marked = np.zeros(table.row_count, np.bool_)
+            marked[self._rows[tied]] = True
+        return table.names[table.nth_drawn(marked, count, index)]
+
     # ---- names and objects ----------------------------------------------------------------
 
     def name(self, position: int) -> str:
@@ -146,9 +156,13 @@ class NodeView:
         """int64[nodes]: what placed pods ask for, overhead and pod-level requests included."""
         return self._lend(self._open().resources.requested(resource))
 
-    def free(self, resource: str) -> Int64s:
-        """int64[nodes]: allocatable less requested; of pods: how many more there may be."""
-        return self._lend(self._open().resources.free(resource))
+    def shortage(self, bundle: Bundle) -> Mask | None:
+        """bool[resources, nodes]: of what less is left than a bundle's amount; None: nowhere.
+
+        Left is allocatable less requested; of pods, less those placed.
+        """
+        table = self._open()
+        return table.resources.shortage(bundle, self._selected, table.node_count)
 
     def usage(self, bundle: Bundle, *, scored: bool) -> Usage:
         """What would be used of a bundle's resources if its amounts came on top.
@@ -156,8 +170,7 @@ class NodeView:
         ``scored``: pods that ask for no cpu count as 100m, for no memory as 200Mi.
         """
         table = self._open()
-        rows = slice(self._size) if self._rows is None else self._rows
-        return table.resources.usage(bundle, rows, node_count=table.node_count, scored=scored)
+        return table.resources.usage(bundle, self._selected, table.node_count, scored=scored)
 
     def non_zero_milli_cpu(self) -> Int64s:
         """int64[nodes]: requested cpu where pods that ask for none count as 100m."""
@@ -232,10 +245,6 @@ class NodeView:
     def matching_pods(self, pods: PodSet) -> Int32s:
         """int32[nodes]: how many placed pods belong to the set."""
         return self._lend(self._open().selector_counts.counter(pods).column)
-
-    def total_matching_pods(self, pods: PodSet) -> int:
-        """How many placed pods of the whole cluster belong to the set."""
-        return self._open().selector_counts.counter(pods).total
 
     def placed_terms(self, kind: TermKind) -> list[PlacedTerm]:
         """Distinct affinity terms of placed pods; see `pods_with_term`."""

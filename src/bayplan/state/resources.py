@@ -7,6 +7,7 @@ it, and every cycle divides several.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -85,13 +86,16 @@ class _Kind:
         return amount
 
 
-class _Selection(NamedTuple):
-    """Where some resources stand, and whether their floats are exact."""
+@dataclass(slots=True)
+class _Selection:
+    """Some resources, looked up: good until a resource comes, or a node comes, goes or changes."""
 
-    places: list[int]
-    #: The same for a stack: neighbours in their order are a slice.
-    wanted: slice | list[int]
+    #: For stacks: neighbours in their order are a slice, and so lent uncopied.
+    places: slice | list[int]
+    #: Whether their floats are exact.
     is_exact: bool
+    #: Whether every node offers some of each.
+    is_even: bool
 
 
 @final
@@ -115,7 +119,7 @@ class Resources:
         self._is_exact: list[bool] = []
         self._selections: dict[tuple[str, ...], _Selection] = {}
         self._float_scratch = Scratch(np.float64)
-        for resource in ("", CPU, MEMORY, PODS):
+        for resource in ("", PODS, CPU, MEMORY):
             self._place_of(resource)
 
     # ---- reading --------------------------------------------------------------------------
@@ -145,33 +149,38 @@ class Resources:
     def requested_on(self, row: int) -> dict[str, int]:
         return self._on(row, self._requested)
 
-    def usage(self, bundle: Bundle, rows: Rows | slice, *, node_count: int, scored: bool) -> Usage:
+    # ``rows`` are some or all of the ``node_count`` rows that hold nodes.
+
+    def shortage(self, bundle: Bundle, rows: Rows | slice, node_count: int) -> Mask | None:
+        """bool[resources, nodes]: of what less is free than a bundle's amount; None: nowhere."""
+        places = self._selection(bundle.resources, node_count).places
+        short = self._free.lend(places, rows) < bundle.as_ints
+        return short if np.count_nonzero(short) else None
+
+    def usage(self, bundle: Bundle, rows: Rows | slice, node_count: int, *, scored: bool) -> Usage:
         """What would be used of a bundle's resources if its amounts came on top.
 
-        ``rows``: some or all of the ``node_count`` rows that hold nodes. ``scored``: pods that ask
-        for no cpu or no memory count as if they did.
+        ``scored``: pods that ask for no cpu or no memory count as if they did.
         """
-        selection = self._selections.get(bundle.resources) or self._select(bundle.resources)
-        kind = self._scored if scored else self._requested
+        selection = self._selection(bundle.resources, node_count)
+        kind, places = self._scored if scored else self._requested, selection.places
         if selection.is_exact and bundle.as_floats is not None:
-            used = kind.floats.lend(selection.wanted, rows)
-            used = np.add(used, bundle.as_floats, out=self._float_scratch.matrix(*used.shape))
-            allocatable = self._allocatable.floats.lend(selection.wanted, rows)
+            used = kind.floats.lend(places, rows)
+            used = np.add(used, bundle.as_floats, out=self._float_scratch.matrix(used.shape))
+            allocatable = self._allocatable.floats.lend(places, rows)
         else:
-            used = kind.ints.lend(selection.wanted, rows) + bundle.as_ints
-            allocatable = self._allocatable.ints.lend(selection.wanted, rows)
-        counts = self._offering_counts
-        if all(counts[place] == node_count for place in selection.places):
-            return Usage(used, allocatable, None)
-        offered = allocatable != 0
-        if offered.all():
+            used = kind.ints.lend(places, rows) + bundle.as_ints
+            allocatable = self._allocatable.ints.lend(places, rows)
+        if selection.is_even or (offered := allocatable != 0).all():
             return Usage(used, allocatable, None)
         return Usage(used, np.maximum(allocatable, 1), offered)
 
     # ---- writing --------------------------------------------------------------------------
 
     def set_allocatable(self, row: int, amounts: Amounts) -> None:
-        """What the node of a row offers; nothing where there is none."""
+        """What the node of a row offers, nothing where there is none; called for each that comes,
+        goes or changes."""
+        self._selections.clear()
         for name in amounts:
             if name == PODS or is_counted(name):
                 self._place_of(name)
@@ -215,14 +224,21 @@ class Resources:
             self._selections.clear()
         return place
 
-    def _select(self, resources: tuple[str, ...]) -> _Selection:
+    def _selection(self, resources: tuple[str, ...], node_count: int) -> _Selection:
+        found = self._selections.get(resources)
+        return self._select(resources, node_count) if found is None else found
+
+    def _select(self, resources: tuple[str, ...], node_count: int) -> _Selection:
         places = [self._places.get(resource, _NOWHERE) for resource in resources]
         first = places[0] if places else 0
         neighbours = [*range(first, first + len(places))]
-        wanted = slice(first, first + len(places)) if places == neighbours else places
+        found = _Selection(
+            places=slice(first, first + len(places)) if places == neighbours else places,
+            is_exact=all(self._is_exact[place] for place in places),
+            is_even=all(self._offering_counts[place] == node_count for place in places),
+        )
         if len(self._selections) >= _SELECTIONS_MAX:
             self._selections.clear()
-        found = _Selection(places, wanted, all(self._is_exact[place] for place in places))
         self._selections[resources] = found
         return found
 

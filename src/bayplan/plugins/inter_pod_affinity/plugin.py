@@ -7,6 +7,7 @@ from typing import final
 import numpy as np
 
 from bayplan.api.objects import NAMESPACE
+from bayplan.framework.arithmetic import uniform
 from bayplan.framework.events import (
     ActionType,
     ClusterEvent,
@@ -232,7 +233,7 @@ class InterPodAffinity(
             return scores
         lowest, highest = scores.min(), scores.max()
         if lowest == highest:
-            return np.zeros(len(scores), np.int64)
+            return uniform(0, len(scores))
         return (MAX_NODE_SCORE * ((scores - lowest) / (highest - lowest))).astype(np.int64)
 
     # ---- sign and events ------------------------------------------------------------------
