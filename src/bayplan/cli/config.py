@@ -5,10 +5,10 @@ import json
 import click
 import yaml
 
-from bayplan.cli.problems import read_config, refusals
+from bayplan.cli.console import put
+from bayplan.cli.problems import read_config, read_plugins, refusals, remark
 from bayplan.engine.config_schema import json_schema
 from bayplan.engine.effective import effective, remarks
-from bayplan.plugins.registry import default_registry
 
 
 @click.group("config")
@@ -23,12 +23,13 @@ def config_group() -> None:
 def check_command(path: str, plugins: tuple[str, ...], feature_gates: str) -> None:
     """Print the effective configuration after defaults, or every error with its path."""
     with refusals():
-        registry = default_registry(plugins)
+        registry = read_plugins(plugins)
         config = read_config(path, feature_gates)
         whole = effective(config, registry)
-        click.echo(yaml.safe_dump(whole, sort_keys=False, width=100), nl=False)
-        for remark in remarks(config, registry):
-            click.echo(f"bayplan: {remark}", err=True)
+        found = remarks(config, registry)
+    put(yaml.safe_dump(whole, sort_keys=False, width=100, allow_unicode=True).encode())
+    for line in found:
+        remark(f"{config.source}: {line}")
 
 
 @config_group.command("schema")
@@ -36,4 +37,5 @@ def check_command(path: str, plugins: tuple[str, ...], feature_gates: str) -> No
 def schema_command(plugins: tuple[str, ...]) -> None:
     """Print a JSON schema of the configuration, for editors."""
     with refusals():
-        click.echo(json.dumps(json_schema(default_registry(plugins)), indent=2))
+        schema = json_schema(read_plugins(plugins))
+    put(json.dumps(schema, indent=2).encode() + b"\n")

@@ -1,12 +1,78 @@
-"""Where a command prints what a person reads."""
+"""Where a command's output goes, whatever is at the other end: a terminal, a pipe, nobody."""
 
-from rich.console import Console
+import codecs
+import io
+import os
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import NoReturn
+
+import click
+from rich.console import Console, RenderableType
+from rich.text import Text
 
 #: Tables must stay readable when they are piped into a file or a pager.
-_PIPED_WIDTH = 160
+PIPED_WIDTH = 160
+
+#: What stands for a character that the terminal does not have; of the same width, for tables.
+_LOOKALIKES = str.maketrans({"→": ">", "…": ".", "–": "-"})
+_UNKNOWN = "?"
+_ERRORS = "bayplan-lookalikes"
 
 
-def reader() -> Console:
-    """Standard output: as wide as the terminal, or wide enough where there is none."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(width=_PIPED_WIDTH, highlight=False)
+def prepare_streams() -> None:
+    """Let nothing fail because a standard stream is closed, or cannot write a character."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+    codecs.register_error(_ERRORS, _lookalikes)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=_ERRORS)
+
+
+def _lookalikes(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    wanted = error.object[error.start : error.end].translate(_LOOKALIKES)
+    return "".join(c if c.isascii() else _UNKNOWN for c in wanted), error.end
+
+
+def show(parts: Iterable[RenderableType]) -> None:
+    """Print for a reader: as wide as the terminal, or wide enough where there is none."""
+    is_piped = not Console(file=sys.stdout).is_terminal
+    page = io.BytesIO()
+    console = Console(
+        file=io.TextIOWrapper(page, sys.stdout.encoding, sys.stdout.errors, write_through=True),
+        force_terminal=not is_piped,
+        width=PIPED_WIDTH if is_piped else None,
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
+    for part in parts:
+        # A line stays a line in a file; only tables have a width.
+        console.print(part, soft_wrap=is_piped and isinstance(part, Text))
+    lines = page.getvalue().splitlines()
+    put(b"".join((line.rstrip() if is_piped else line) + b"\n" for line in lines))
+
+
+def put(content: bytes) -> None:
+    """Write to standard output; ends the command if that cannot be done."""
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        # Whoever reads has read enough: `bayplan … | head`.
+        _leave_output(0)
+    except OSError as problem:
+        click.echo(f"bayplan: standard output: cannot be written: {problem.strerror}", err=True)
+        _leave_output(1)
+
+
+def _leave_output(exit_code: int) -> NoReturn:
+    """End without Python trying once more to write what is left."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(exit_code)

@@ -1,14 +1,19 @@
 """`bayplan plugins`: every plugin there is, and what it does where."""
 
+from collections.abc import Iterator
+
 import click
 import msgspec
 import yaml
+from rich.console import RenderableType
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
-from bayplan.cli.console import reader
-from bayplan.cli.problems import read_config, refusals
-from bayplan.engine.plugin_table import PluginRow, plugin_table
-from bayplan.plugins.registry import default_registry
+from bayplan.cli.console import put, show
+from bayplan.cli.problems import read_config, read_plugins, refusals
+from bayplan.engine.plugin_table import NOT_HERE_YET, PluginRow, plugin_table
+from bayplan.plugins.registry import IN_TREE
 
 
 @click.command("plugins")
@@ -18,33 +23,41 @@ from bayplan.plugins.registry import default_registry
 def plugins_command(plugins: tuple[str, ...], config_path: str | None, output: str) -> None:
     """List every plugin: extension points, args with defaults, events, scope, signed or not."""
     with refusals():
-        registry = default_registry(plugins)
+        registry = read_plugins(plugins)
         config = read_config(config_path, "") if config_path is not None else None
         rows = plugin_table(registry, config)
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
-        return
-    reader().print(_table(rows))
+        put(msgspec.json.format(msgspec.json.encode(rows), indent=2) + b"\n")
+    else:
+        show(_listed(rows))
 
 
-def _table(rows: list[PluginRow]) -> Table:
-    table = Table("plugin", "extension points", "args (defaults)", "woken by", "scope", "signed")
-    for column in table.columns:
-        column.overflow = "fold"
-    table.show_lines = True
+def _listed(rows: list[PluginRow]) -> Iterator[RenderableType]:
+    """A paragraph for each, as tall as it needs: as columns of a table they would be too narrow."""
     for row in rows:
-        if row.note:
-            table.add_row(row.name, f"[dim]{row.note}[/dim]")
-            continue
-        table.add_row(
-            row.name if row.origin in ("", "in tree") else f"{row.name}\n[dim]{row.origin}[/dim]",
-            ", ".join(row.extension_points),
-            _args(row),
-            ", ".join(row.events),
-            row.scope,
-            "yes" if row.is_signed else "no",
-        )
-    return table
+        if row.note != NOT_HERE_YET:
+            yield Text(row.name, style="bold")
+            yield Padding(_facts(row), (0, 0, 1, 2))
+    missing = [row.name for row in rows if row.note == NOT_HERE_YET]
+    if missing:
+        yield Text(f"{NOT_HERE_YET}: {', '.join(missing)}")
+
+
+def _facts(row: PluginRow) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    facts = {
+        "from": "" if row.origin == IN_TREE else row.origin,
+        "at": ", ".join(row.extension_points),
+        "profiles": ", ".join(row.profiles),
+        "args": _args(row),
+        "woken by": ", ".join(row.events),
+        "scope": f"{row.scope}, {'signed' if row.is_signed else 'not signed'}",
+        "but": row.note,
+    }
+    for name, fact in facts.items():
+        if fact:
+            grid.add_row(name, Text(fact, overflow="fold"))
+    return grid
 
 
 def _args(row: PluginRow) -> str:

@@ -1,45 +1,67 @@
 """How a command ends when its input is bad: lines on standard error, exit code 2."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
 from bayplan.config import ConfigError, Problem, SchedulerConfig, config_from, load_config
 from bayplan.config.loading import DEFAULT_CONFIG
+from bayplan.plugins.registry import Registry, default_registry
 from bayplan.sim.inputs import InputError
 from bayplan.sim.run_folder import RunFolderError
 
 EXIT_BAD_INPUT = 2
+STANDARD_INPUT = "-"
 
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Turn what is wrong with the input into lines and the exit code 2."""
+    """Turn what is wrong with the input into lines and the exit code 2.
+
+    What plugins print meanwhile goes to standard error: standard output is for the answer.
+    """
     try:
-        yield
+        with redirect_stdout(sys.stderr):
+            yield
     except (ConfigError, InputError, RunFolderError) as problem:
         fail(str(problem))
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
 
 
-def fail(text: str) -> None:
+def fail(text: str) -> NoReturn:
     """Say what is wrong and end."""
+    remark(text)
+    sys.exit(EXIT_BAD_INPUT)
+
+
+def remark(text: str) -> None:
+    """Say something that is not the answer."""
     for line in text.splitlines():
         click.echo(f"bayplan: {line}", err=True)
-    sys.exit(EXIT_BAD_INPUT)
 
 
 def read_config(path: str | None, feature_gates: str) -> SchedulerConfig:
     """A configuration file, or the default. Raises ConfigError."""
     if path is None:
         return config_from(DEFAULT_CONFIG, "", feature_gates)
+    if path == STANDARD_INPUT:
+        return load_config(sys.stdin.buffer.read(), "standard input", feature_gates)
+    return load_config(_read(path), path, feature_gates)
+
+
+def read_plugins(files: Sequence[str]) -> Registry:
+    """Every plugin there is, and those of files. Raises ConfigError."""
+    for path in files:
+        _read(path)
+    return default_registry(files)
+
+
+def _read(path: str) -> bytes:
     try:
-        text = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-    except OSError as problem:
-        raise ConfigError([Problem("", f"cannot be read: {problem.strerror}")], path) from None
-    return load_config(text, path, feature_gates)
+        return Path(path).read_bytes()
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or str(problem)
+        raise ConfigError([Problem("", f"cannot be read: {reason}")], path) from None

@@ -3,26 +3,55 @@
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, final
 
 import click
 import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
-from bayplan.cli.console import reader
-from bayplan.cli.problems import read_config, refusals
-from bayplan.journal import FileSink, Sink
-from bayplan.plugins.registry import default_registry
+from bayplan.cli.console import put, show
+from bayplan.cli.problems import (
+    STANDARD_INPUT,
+    fail,
+    read_config,
+    read_plugins,
+    refusals,
+    remark,
+)
+from bayplan.config import SchedulerConfig
+from bayplan.engine.effective import remarks
+from bayplan.engine.resolved_config import resolve
+from bayplan.journal import Sink
+from bayplan.plugins.registry import Registry
 from bayplan.sim.inputs import load_inputs
 from bayplan.sim.report import summary
 from bayplan.sim.result import SimulationResult
 from bayplan.sim.run_folder import Manifest, RunFolder
-from bayplan.sim.simulation import OnProgress, Simulation
+from bayplan.sim.simulation import Simulation
 from bayplan.sim.workload import Workload
+from bayplan.state.pods import DEFAULT_SCHEDULER
 
-#: The name of the default profile: without a configuration every pending pod is scheduled with it.
-_DEFAULT_PROFILE = "default-scheduler"
+#: The parts of a configuration that say where pods go.
+_DECIDING = ("profiles", "extenders", "featureGates")
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class _Options:
+    """The command line, as click has read it."""
+
+    paths: tuple[str, ...]
+    config_path: str | None
+    plugins: tuple[str, ...]
+    feature_gates: str
+    seed: int
+    time_mode: str
+    output: str
+    out: str | None
 
 
 @click.command("simulate")
@@ -41,72 +70,92 @@ _DEFAULT_PROFILE = "default-scheduler"
 )
 @click.option("--format", "output", type=click.Choice(("text", "json")), default="text")
 @click.option("--out", metavar="DIR", help="keep summary, placements, journal and inputs here")
-def simulate_command(
-    paths: tuple[str, ...],
-    config_path: str | None,
-    plugins: tuple[str, ...],
-    feature_gates: str,
-    seed: int,
-    time_mode: str,
-    output: str,
-    out: str | None,
-) -> None:
+def simulate_command(**given: Any) -> None:
     """Place the pods of PATH… on the nodes of PATH… and say what became of them.
 
     PATH: files or folders of Kubernetes objects as `kubectl get … -o yaml` prints them, scenario
     files, the openb trace's CSVs, or - for standard input.
     """
+    options = _Options(**given)
+    if options.config_path == STANDARD_INPUT and STANDARD_INPUT in options.paths:
+        fail("standard input: wanted for the configuration and for objects; one must be a file")
     with refusals():
-        registry = default_registry(plugins)
-        config = read_config(config_path, feature_gates)
-        workload = load_inputs(paths, time_mode=time_mode)
-        if config_path is None:
-            workload = workload.for_scheduler(_DEFAULT_PROFILE)
-        manifest = Manifest(
-            seed=seed,
-            config=config.text if config_path is not None else None,
-            feature_gates=feature_gates,
-            plugins=tuple(f"plugin-{i}-{Path(p).name}" for i, p in enumerate(plugins)),
-        )
-        with _kept(out, manifest, workload, [Path(p) for p in plugins]) as (sinks, folder):
-            with _progress(workload.pod_count) as tell:
-                simulation = Simulation(
-                    workload, config, registry, seed=seed, sinks=sinks, on_progress=tell
-                )
-                result = simulation.run()
-            if folder is not None:
-                folder.finish(result)
-        _print(result, output)
-
-
-@contextmanager
-def _kept(
-    out: str | None, manifest: Manifest, workload: Workload, plugin_files: list[Path]
-) -> Iterator[tuple[Sequence[Sink], RunFolder | None]]:
-    """Where the journal goes: into the folder, if there is to be one."""
-    if out is None:
-        yield (), None
+        result = _simulated(options)
+    if options.output == "json":
+        put(msgspec.json.encode(result) + b"\n")
         return
-    folder = RunFolder(Path(out))
-    with folder.start(manifest, workload, plugin_files) as file:
-        yield (FileSink(file),), folder
+    show(summary(result))
+    if options.out is not None:
+        show([Text(_how_to_ask(result, options.out))])
+
+
+def _simulated(options: _Options) -> SimulationResult:
+    registry = read_plugins(options.plugins)
+    config = read_config(options.config_path, options.feature_gates)
+    workload = load_inputs(options.paths, time_mode=options.time_mode)
+    if options.config_path is None:
+        workload = workload.for_scheduler(DEFAULT_SCHEDULER)
+    else:
+        _remark_on(config, registry)
+    _remark_on_idle(config, registry, options.plugins)
+    if options.out is None:
+        return _played(workload, config, registry, options.seed)
+    manifest = Manifest(
+        seed=options.seed,
+        config=None if options.config_path is None else config.text,
+        feature_gates=options.feature_gates,
+    )
+    folder = RunFolder(Path(options.out))
+    with folder.start(manifest, workload, [Path(path) for path in options.plugins]) as sink:
+        result = _played(workload, config, registry, options.seed, [sink])
+    folder.finish(result)
+    return result
+
+
+def _played(
+    workload: Workload,
+    config: SchedulerConfig,
+    registry: Registry,
+    seed: int,
+    sinks: Sequence[Sink] = (),
+) -> SimulationResult:
+    simulation = Simulation(workload, config, registry, seed=seed, sinks=sinks)
+    with _progress(simulation, workload.pod_count):
+        return simulation.run()
 
 
 @contextmanager
-def _progress(pod_count: int) -> Iterator[OnProgress | None]:
+def _progress(simulation: Simulation, pod_count: int) -> Iterator[None]:
     """A bar on a terminal; nothing elsewhere."""
     if not sys.stderr.isatty() or not pod_count:
-        yield None
+        yield
         return
     columns = (TextColumn("pods"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("pods", total=pod_count)
-        yield lambda done, _total: progress.update(task, completed=done)
+        simulation.on_progress(lambda seen, _all: progress.update(task, completed=seen))
+        yield
 
 
-def _print(result: SimulationResult, output: str) -> None:
-    if output == "json":
-        sys.stdout.buffer.write(msgspec.json.encode(result) + b"\n")
-        sys.stdout.buffer.flush()
-    else:
-        reader().print(summary(result))
+# ---- what should be known besides ----------------------------------------------------------
+
+
+def _remark_on(config: SchedulerConfig, registry: Registry) -> None:
+    """What the configuration says about where pods go, and does not do."""
+    for line in remarks(config, registry):
+        if line.startswith(_DECIDING):
+            remark(f"{config.source}: {line}")
+
+
+def _remark_on_idle(config: SchedulerConfig, registry: Registry, files: Sequence[str]) -> None:
+    """Plugins that were brought along, and that no profile has."""
+    profiles = resolve(config, registry).profiles
+    used = {found.plugin.name for profile in profiles for found in profile.instances.values()}
+    for name in registry.names:
+        if registry.origin(name) in files and name not in used:
+            remark(f"{registry.origin(name)}: {name} is in no profile; enable it with --config")
+
+
+def _how_to_ask(result: SimulationResult, out: str) -> str:
+    example = next(iter(result.unschedulable or result.placements), "NAMESPACE/NAME")
+    return f"kept in {out}; for one pod's story: bayplan why {example} --run {out}"

@@ -5,17 +5,23 @@ its columns is seen here. A violation is a bug of ours and ends the run.
 """
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from typing import final
 
 from bayplan.adapters.embedded import EmbeddedCluster
 from bayplan.adapters.object_store import Stored
-from bayplan.api.objects import NODE, POD, Node, Pod, is_terminal
-from bayplan.api.pod_requests import PODS, amounts, requested
+from bayplan.api.objects import NODE, POD, Pod, is_terminal
+from bayplan.api.pod_requests import PODS, requested
 from bayplan.engine.scheduler import Scheduler
+from bayplan.sim.occupancy import Occupancy, placed_pod
 
 
-class InvariantBroken(AssertionError):
-    """The scheduler did what it must never do."""
+class InvariantBroken(BaseException):
+    """The scheduler did what it must never do.
+
+    No ``Exception``: it is raised in the midst of a plugin's call to the API, and what a plugin
+    raises fails its pod only.
+    """
 
 
 @final
@@ -26,59 +32,32 @@ class CapacityChecker:
     nobody's fault; a binding on top of it is.
     """
 
-    def __init__(self, cluster: EmbeddedCluster) -> None:
-        self._cluster = cluster
-        self._used: dict[str, Counter[str]] = defaultdict(Counter)
-        self._allocatable: dict[str, dict[str, int]] = {}
+    def __init__(self, cluster: EmbeddedCluster, occupancy: Occupancy | None = None) -> None:
+        """``occupancy``: one that observes the cluster already."""
+        if occupancy is None:
+            occupancy = Occupancy()
+            cluster.observe(occupancy.observe)
+        self._occupancy = occupancy
         self.bindings_checked = 0
 
     def observe(self, before: Stored | None, after: Stored | None) -> None:
-        changed = after or before
-        assert changed is not None
-        if isinstance(changed.object, Node):
-            self._node(changed.object, after is not None)
-        elif isinstance(changed.object, Pod):
-            self._pod(before, after)
-
-    def _node(self, node: Node, is_there: bool) -> None:
-        name = node.metadata.name
-        self._allocatable.pop(name, None)
-        if is_there:
-            self._allocatable[name] = amounts(node.status.allocatable)
-
-    def _pod(self, before: Stored | None, after: Stored | None) -> None:
-        old, new = _placed(before), _placed(after)
-        if old is not None:
-            self._used[old.spec.node_name or ""].subtract(_taken(old))
-        if new is None:
+        bound = placed_pod(after)
+        if bound is None or before is None or placed_pod(before) is not None:
             return
-        node_name = new.spec.node_name or ""
-        self._used[node_name].update(_taken(new))
-        bound_now = before is not None and isinstance(before.object, Pod) and old is None
-        if bound_now and node_name in self._allocatable:
-            self._check(new, node_name)
+        # A node may go while a binding to it is on its way.
+        node_name = bound.spec.node_name or ""
+        if node_name in self._occupancy.allocatable:
+            self._check(bound, node_name)
 
     def _check(self, pod: Pod, node_name: str) -> None:
         self.bindings_checked += 1
-        has, used = self._allocatable[node_name], self._used[node_name]
-        for resource, amount in _taken(pod).items():
+        has, used = self._occupancy.allocatable[node_name], self._occupancy.used[node_name]
+        for resource, amount in self._occupancy.taken_by(pod).items():
             if amount and used[resource] > has.get(resource, 0):
-                name = f"{pod.metadata.namespace}/{pod.metadata.name}"
                 raise InvariantBroken(
-                    f"{name} was bound to {node_name}, which has {has.get(resource, 0)} {resource} "
-                    f"and now {used[resource]} taken"
+                    f"{_key(pod)} was bound to {node_name}, which has {has.get(resource, 0)} "
+                    f"{resource} and now {used[resource]} taken"
                 )
-
-
-def _placed(stored: Stored | None) -> Pod | None:
-    if stored is None or not isinstance(stored.object, Pod):
-        return None
-    pod = stored.object
-    return pod if pod.spec.node_name and not is_terminal(pod) else None
-
-
-def _taken(pod: Pod) -> dict[str, int]:
-    return {**requested(pod), PODS: 1}
 
 
 def differences(scheduler: Scheduler, cluster: EmbeddedCluster) -> list[str]:
@@ -90,47 +69,79 @@ def differences(scheduler: Scheduler, cluster: EmbeddedCluster) -> list[str]:
     return [
         *_node_differences(scheduler, cluster),
         *_pod_differences(scheduler, cluster),
+        *_count_differences(scheduler),
         *_pending_differences(scheduler, cluster),
     ]
 
 
-def _node_differences(scheduler: Scheduler, cluster: EmbeddedCluster) -> list[str]:
+def _node_differences(scheduler: Scheduler, cluster: EmbeddedCluster) -> Iterator[str]:
     table = scheduler.cache.table
     known = {name for name, row in table.row_of.items() if table.nodes[row] is not None}
     there = {stored.key.name for stored in cluster.objects(NODE)}
-    return [f"node {n} is known and not there" for n in sorted(known - there)] + [
-        f"node {n} is there and not known" for n in sorted(there - known)
-    ]
+    yield from (f"node {name} is known and not there" for name in sorted(known - there))
+    yield from (f"node {name} is there and not known" for name in sorted(there - known))
 
 
-def _pod_differences(scheduler: Scheduler, cluster: EmbeddedCluster) -> list[str]:
-    found = [_placed(stored) for stored in cluster.objects(POD)]
-    there = {p.metadata.uid or "": p.spec.node_name or "" for p in found if p is not None}
-    counted = {p.uid: p.node_name for p in scheduler.cache.pods()}
-    lines = [
-        f"pod {uid} is on {there.get(uid)!r} and counted on {counted.get(uid)!r}"
-        for uid in sorted(there.keys() | counted.keys())
-        if there.get(uid) != counted.get(uid)
-    ]
-    table = scheduler.cache.table
-    by_node = Counter(counted.values())
-    for name, row in sorted(table.row_of.items()):
-        if int(table.pod_counts.values[row]) != by_node[name]:
-            lines.append(f"node {name} counts other pods than are on it")
-    return lines
+def _pod_differences(scheduler: Scheduler, cluster: EmbeddedCluster) -> Iterator[str]:
+    there = {_uid(pod): pod for pod in map(placed_pod, cluster.objects(POD)) if pod is not None}
+    counted = {pod.uid: pod for pod in scheduler.cache.pods()}
+    for uid in sorted(there.keys() | counted.keys()):
+        node, ours = _node_of(there.get(uid)), counted.get(uid)
+        if ours is None:
+            yield f"pod {_key(there[uid])} is on {node} and not counted"
+        elif ours.node_name != node and (node or not _is_on_its_way(scheduler, uid)):
+            yield f"pod {ours.key} is on {node or 'no node'} and counted on {ours.node_name}"
 
 
-def _pending_differences(scheduler: Scheduler, cluster: EmbeddedCluster) -> list[str]:
-    waiting = {p.uid for pods in scheduler.queue.pending_pods().values() for p in pods}
-    there = {
-        stored.object.metadata.uid or ""
-        for stored in cluster.objects(POD)
-        if isinstance(stored.object, Pod)
-        and not stored.object.spec.node_name
-        and not is_terminal(stored.object)
-        and scheduler.is_responsible_for(stored.object.spec.scheduler_name)
-    }
-    held = {held.pod.uid for held in scheduler.waiting_pods()}
-    return [f"pod {uid} is queued and not pending" for uid in sorted(waiting - there)] + [
-        f"pod {uid} is pending and lost" for uid in sorted(there - waiting - held)
-    ]
+def _is_on_its_way(scheduler: Scheduler, uid: str) -> bool:
+    """At Permit or in a binding a pod counts before the API knows; in both, it is in no queue."""
+    is_begun = scheduler.cache.is_assumed(uid) or scheduler.queue.find(uid) is not None
+    return is_begun and not scheduler.only_retries_wait
+
+
+def _count_differences(scheduler: Scheduler) -> Iterator[str]:
+    """What the columns say is taken, held against the pods they were counted from."""
+    taken: dict[str, Counter[str]] = defaultdict(Counter)
+    for pod in scheduler.cache.pods():
+        taken[pod.node_name].update({**requested(pod.pod), PODS: 1})
+    snapshot = scheduler.cache.lend()
+    nodes = snapshot.nodes
+    names = nodes.names()
+    for resource in nodes.resource_names():
+        column = nodes.pod_counts() if resource == PODS else nodes.requested(resource)
+        for name, count in zip(names, column.tolist(), strict=True):
+            if count != taken[name][resource]:
+                yield f"node {name} counts {count} {resource}, its pods {taken[name][resource]}"
+    snapshot.end()
+
+
+def _pending_differences(scheduler: Scheduler, cluster: EmbeddedCluster) -> Iterator[str]:
+    waiting = {pod.uid: pod for pods in scheduler.queue.pending_pods().values() for pod in pods}
+    there = {_uid(pod): pod for pod in _pending(scheduler, cluster)}
+    for uid in sorted(waiting.keys() - there.keys()):
+        yield f"pod {waiting[uid].key} is queued and not pending"
+    for uid in sorted(there.keys() - waiting.keys()):
+        if not _is_on_its_way(scheduler, uid):
+            yield f"pod {_key(there[uid])} is pending and lost"
+
+
+def _pending(scheduler: Scheduler, cluster: EmbeddedCluster) -> Iterator[Pod]:
+    """Pods that the API says are the scheduler's to place."""
+    for stored in cluster.objects(POD):
+        pod = stored.object
+        assert isinstance(pod, Pod)
+        is_ours = scheduler.is_responsible_for(pod.spec.scheduler_name)
+        if is_ours and not pod.spec.node_name and not is_terminal(pod):
+            yield pod
+
+
+def _node_of(pod: Pod | None) -> str:
+    return (pod.spec.node_name or "") if pod is not None else ""
+
+
+def _key(pod: Pod) -> str:
+    return f"{pod.metadata.namespace}/{pod.metadata.name}"
+
+
+def _uid(pod: Pod) -> str:
+    return pod.metadata.uid or ""

@@ -3,7 +3,7 @@
 from typing import final
 
 from bayplan.adapters.object_store import Stored
-from bayplan.api.objects import POD, Pod
+from bayplan.api.objects import Pod, is_terminal
 from bayplan.clock import Clock
 from bayplan.sim.result import PodResult
 
@@ -32,7 +32,7 @@ class PodLog:
     def observe(self, before: Stored | None, after: Stored | None) -> None:
         changed = after or before
         assert changed is not None
-        if changed.key.kind != POD or not isinstance(changed.object, Pod):
+        if not isinstance(changed.object, Pod):
             return
         name = f"{changed.key.namespace}/{changed.key.name}"
         now = self._clock.now()
@@ -60,9 +60,10 @@ class PodLog:
         return self._entries[name].was_running
 
     def is_pending(self, name: str) -> bool:
-        """Whether it is there and has no node."""
+        """Whether it is there, has no node, and has not failed without one."""
         entry = self._entries[name]
-        return entry.deleted_at is None and not entry.pod.spec.node_name
+        gone = entry.deleted_at is not None or is_terminal(entry.pod)
+        return not gone and not entry.pod.spec.node_name
 
     def result(self, name: str, attempts: int) -> PodResult:
         entry = self._entries[name]

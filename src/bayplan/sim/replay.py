@@ -1,42 +1,82 @@
 """One node, looked at closely: the recorded inputs replayed up to one attempt.
 
 The journal keeps the best nodes only. Everything else about an attempt is still there, because a
-run is a function of its inputs: it is run again, stopped at that attempt, and asked.
+run is a function of its inputs: it is run again, stopped at that attempt, and asked. On the way the
+replay is held against the journal: one that decides otherwise would explain another run.
 """
 
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import final
 
 import numpy as np
 
-from bayplan.config import config_from, load_config
+from bayplan.config import SchedulerConfig, config_from, load_config
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.engine.attempt_record import node_score
 from bayplan.engine.cycle import Cycle
+from bayplan.framework.score_table import ScoreTable
 from bayplan.framework.status import Status
-from bayplan.journal import AttemptRecord, NodeScore
+from bayplan.journal import AttemptRecord, NodeScore, Record
 from bayplan.plugins.registry import default_registry
-from bayplan.sim.run_folder import RunFolder, RunFolderError
+from bayplan.sim.run_folder import Manifest, RunFolder, RunFolderError
 from bayplan.sim.simulation import Simulation
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """How a node scored, among all that were scored."""
+
+    #: The node's line and, if that is another, the chosen one's.
+    lines: tuple[NodeScore, ...]
+    #: How many nodes had a higher total, and how many others the same.
+    better_count: int
+    equal_count: int
 
 
 @dataclass(frozen=True, slots=True)
 class NodeVerdict:
     """What one attempt at a pod found out about one node."""
 
-    pod: str
-    attempt: int
+    #: What the journal says of the attempt.
+    record: AttemptRecord
     node: str
     #: Why the node was not asked, when it was not.
     not_asked: str = ""
-    #: The first rejection, which is the one that counts; None: the node was feasible.
+    #: The first rejection, which is the one that counts; None: nobody rejected it.
     rejection: Status | None = None
     #: Filter instance → its answer when asked alone about this node; None: it has no objection.
     alone: tuple[tuple[str, Status | None], ...] = ()
-    scores: NodeScore | None = None
-    #: How many nodes had a higher total, and how many the same.
-    better_count: int = 0
-    equal_count: int = 0
-    chosen: str = ""
+    scores: Scores | None = None
+
+
+def node_verdict(folder: RunFolder, record: AttemptRecord, node: str) -> NodeVerdict:
+    """Replay a run up to one of its attempts and ask about a node.
+
+    Raises RunFolderError when the replay does not come there, ConfigError when the inputs are
+    refused.
+    """
+
+    def look(cycle: Cycle) -> None:
+        if cycle.pod.uid == record.uid and cycle.queued.attempts == record.attempt:
+            raise _Found(_verdict(cycle, record, node))
+
+    inputs = folder.inputs()
+    simulation = Simulation(
+        inputs.workload,
+        _config(inputs.manifest, f"{folder.path}/inputs"),
+        default_registry(inputs.plugin_files),
+        seed=inputs.manifest.seed,
+        sinks=[_SameAs(folder)],
+        on_attempt=look,
+    )
+    try:
+        simulation.run()
+    except _Found as found:
+        return found.verdict
+    told = f"attempt {record.attempt} at {record.pod}"
+    raise RunFolderError(f"{folder.path}: the replay did not come to {told}")
 
 
 class _Found(Exception):
@@ -47,81 +87,99 @@ class _Found(Exception):
         self.verdict = verdict
 
 
-def node_verdict(folder: RunFolder, pod: str, node: str, attempt: int | None = None) -> NodeVerdict:
-    """Replay a run up to an attempt (the pod's last one) and ask about a node.
+@final
+class _SameAs:
+    """A journal sink that lets pass only what the run's own journal says, line by line."""
 
-    Raises RunFolderError when there is no such attempt, ConfigError when the inputs are refused.
-    """
-    attempts = [r for r in folder.journal() if isinstance(r, AttemptRecord) and r.pod == pod]
-    wanted = attempt if attempt is not None else max((r.attempt for r in attempts), default=0)
-    uids = {r.uid for r in attempts if r.attempt == wanted}
-    if not uids:
-        raise RunFolderError(f"{folder.path}: no attempt {wanted} at {pod} is recorded")
+    def __init__(self, folder: RunFolder) -> None:
+        self._folder = folder
+        self._expected: Iterator[Record] = folder.journal()
+        self._line = 0
 
-    def look(cycle: Cycle) -> None:
-        if cycle.pod.uid in uids and cycle.queued.attempts == wanted:
-            raise _Found(_verdict(cycle, node))
+    def write(self, record: Record) -> None:
+        self._line += 1
+        expected = next(self._expected, None)
+        if expected is not None and expected != record:
+            raise RunFolderError(
+                f"{self._folder.path}: the replay went another way than the journal in line "
+                f"{self._line}; was the run made by another version, or with other plugins?"
+            )
 
-    manifest, workload, plugin_files = folder.inputs()
-    registry = default_registry(plugin_files)
-    source, gates = f"{folder.path}/inputs", manifest.feature_gates
-    config = (
-        config_from(DEFAULT_CONFIG, source, gates)
-        if manifest.config is None
-        else load_config(manifest.config, source, gates)
+
+def _config(manifest: Manifest, source: str) -> SchedulerConfig:
+    if manifest.config is None:
+        return config_from(DEFAULT_CONFIG, source, manifest.feature_gates)
+    return load_config(manifest.config, source, manifest.feature_gates)
+
+
+# ---- asking --------------------------------------------------------------------------------
+
+
+def _verdict(cycle: Cycle, record: AttemptRecord, node: str) -> NodeVerdict:
+    position = cycle.snapshot.nodes.position(node)
+    not_asked = _not_asked(cycle, node) if position is not None else "there was no such node then"
+    if not_asked or position is None:
+        return NodeVerdict(record, node, not_asked)
+    return NodeVerdict(
+        record,
+        node,
+        rejection=_rejection(cycle, node),
+        alone=_alone(cycle, position),
+        scores=_scores(cycle.table, node, record.node) if cycle.table is not None else None,
     )
-    simulation = Simulation(workload, config, registry, seed=manifest.seed, on_attempt=look)
-    try:
-        simulation.run()
-    except _Found as found:
-        return found.verdict
-    raise RunFolderError(f"{folder.path}: the replay did not come to attempt {wanted} at {pod}")
 
 
-def _verdict(cycle: Cycle, node: str) -> NodeVerdict:
-    pod, attempt = cycle.pod.key, cycle.queued.attempts
-    chosen = cycle.choice.node_name if cycle.choice is not None else ""
-    if cycle.snapshot.nodes.position(node) is None:
-        return NodeVerdict(pod, attempt, node, "there was no such node then", chosen=chosen)
+def _not_asked(cycle: Cycle, node: str) -> str:
+    """Why a node that was there was not asked; "" when it was."""
     outcome = cycle.outcome
     if outcome is None:
         said = cycle.status.message if cycle.status is not None else ""
-        return NodeVerdict(pod, attempt, node, f"the pod as a whole was rejected: {said}")
+        return f"the attempt ended before any node was asked: {said}"
     position = outcome.nodes.position(node)
     if position is None:
-        listed = ", ".join(sorted(cycle.narrowing))
-        return NodeVerdict(pod, attempt, node, f"left out by {listed}", chosen=chosen)
-    rejection = outcome.status_of(position)
-    scores, better_count, equal_count = _scores(cycle, node)
-    return NodeVerdict(
-        pod,
-        attempt,
-        node,
-        rejection=rejection,
-        alone=_alone(cycle, node),
-        scores=scores,
-        better_count=better_count,
-        equal_count=equal_count,
-        chosen=chosen,
-    )
+        if cycle.candidates is not None and cycle.candidates.position(node) is not None:
+            assert cycle.choice is not None
+            return f"the pod was nominated to {cycle.choice.node_name}, which took it"
+        return f"left out by {', '.join(sorted(cycle.narrowing))}"
+    is_left = bool(outcome.feasible[position]) or _rejection(cycle, node) is not None
+    if is_left or outcome.error is not None:
+        return ""
+    return "enough nodes were found before (percentageOfNodesToScore)"
 
 
-def _alone(cycle: Cycle, node: str) -> tuple[tuple[str, Status | None], ...]:
+def _rejection(cycle: Cycle, node: str) -> Status | None:
+    assert cycle.outcome is not None
+    position = cycle.outcome.nodes.position(node)
+    found = cycle.outcome.status_of(position) if position is not None else None
+    return found or cycle.extender_statuses.get(node)
+
+
+def _alone(cycle: Cycle, position: int) -> tuple[tuple[str, Status | None], ...]:
     """Every Filter plugin's answer about this node, as if it were the only one."""
-    position = cycle.snapshot.nodes.position(node)
-    assert position is not None
-    view = cycle.snapshot.nodes.take([position])
-    answers = cycle.framework.filter_answers(cycle.state, cycle.pod, view)
-    return tuple((name, found.error or found.status_of(0)) for name, found in answers)
+    with ExitStack() as stack:
+        if cycle.choice is not None:
+            _take_off(cycle, cycle.choice.node_name, stack)
+        view = cycle.snapshot.nodes.take([position])
+        answers = cycle.framework.filter_answers(cycle.state, cycle.pod, view)
+        return tuple((name, found.error or found.status_of(0)) for name, found in answers)
 
 
-def _scores(cycle: Cycle, node: str) -> tuple[NodeScore | None, int, int]:
-    if cycle.table is None:
-        return None, 0, 0
-    position = cycle.table.nodes.position(node)
+def _take_off(cycle: Cycle, node: str, stack: ExitStack) -> None:
+    """A pod that has been assumed on its node would be in its own way."""
+    for pod in cycle.snapshot.node(node).pods:
+        if pod.uid == cycle.pod.uid:
+            stack.enter_context(cycle.snapshot.trial()).remove(pod)
+            return
+
+
+def _scores(table: ScoreTable, node: str, chosen: str) -> Scores | None:
+    position = table.nodes.position(node)
     if position is None:
-        return None, 0, 0
-    totals = cycle.table.totals
-    own = totals[position]
-    better_count = int(np.count_nonzero(totals > own))
-    return node_score(cycle.table, position), better_count, int(np.count_nonzero(totals == own)) - 1
+        return None
+    positions = [position, table.nodes.position(chosen)] if chosen not in ("", node) else [position]
+    own = table.totals[position]
+    return Scores(
+        lines=tuple(node_score(table, found) for found in positions if found is not None),
+        better_count=int(np.count_nonzero(table.totals > own)),
+        equal_count=int(np.count_nonzero(table.totals == own)) - 1,
+    )

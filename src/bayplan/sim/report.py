@@ -4,11 +4,13 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bayplan.sim.result import SimulationResult, Usage
+from bayplan.sim.result import Counts, SimulationResult, Usage
+from bayplan.sim.tables import BLANK
+from bayplan.sim.tables import table as new_table
 
 #: So many pods are named per reason, and so many reasons told; the others are counted.
 EXAMPLES_MAX = 3
@@ -16,44 +18,65 @@ GROUPS_MAX = 12
 #: A count of nodes, not a digit inside a name.
 _NUMBER = re.compile(r"(0/)?(?<![\w.-])\d+(?![\w.-])")
 _BYTES = frozenset(("memory", "ephemeral-storage"))
+_UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+#: Below this a span of time is told in seconds.
+_SECONDS_MAX = 120
 
 
-def summary(result: SimulationResult) -> RenderableType:
-    """Everything in one renderable, top to bottom: what, why not, how full, how fast."""
+def summary(result: SimulationResult) -> list[RenderableType]:
+    """Top to bottom: what, why not, how full, what else, how fast."""
     parts: list[RenderableType] = [Text(line) for line in _what(result)]
     if result.unschedulable:
-        parts.append(_why_not(result))
+        parts += [BLANK, _why_not(result)]
     if result.usage:
-        parts.append(_how_full(result.usage))
-    parts += [Text(note, style="dim") for note in result.notes]
-    parts.append(Text(_how_fast(result)))
-    return Group(*parts)
+        parts += [BLANK, _how_full(result.usage)]
+    parts.append(BLANK)
+    parts += [Text(note) for note in result.notes]
+    parts += [Text(line) for line in _how_fast(result)]
+    return parts
+
+
+# ---- what ----------------------------------------------------------------------------------
 
 
 def _what(result: SimulationResult) -> Iterator[str]:
     counts = result.counts
-    ours = counts.scheduled + counts.unschedulable
-    yield f"{counts.scheduled:,} of {ours:,} pods placed on {result.nodes:,} nodes"
-    if counts.running:
-        yield f"{counts.running:,} pods were running already"
+    yield _headline(counts, result.nodes)
     if counts.unschedulable:
-        yield f"{counts.unschedulable:,} pods still wait"
+        yield f"{_pods(counts.unschedulable)} still waiting"
+    if counts.running:
+        yield f"{_pods(counts.running)} had a node already"
     if counts.other_schedulers:
-        yield f"{counts.other_schedulers:,} pods belong to another scheduler"
+        yield f"{_pods(counts.other_schedulers)} without a node left to other schedulers"
     if counts.left_out:
-        yield f"{counts.left_out:,} completed or failed pods were left out"
+        yield f"{_pods(counts.left_out)} left out, completed or failed"
+
+
+def _headline(counts: Counts, node_count: int) -> str:
+    nodes = f"{node_count:,} node{'s' * (node_count != 1)}"
+    ours = counts.scheduled + counts.unschedulable
+    if not ours:
+        return f"no pod to be placed on {nodes}"
+    return f"{counts.scheduled:,} of {_pods(ours)} placed on {nodes}"
+
+
+def _pods(count: int) -> str:
+    return f"{count:,} pod{'s' * (count != 1)}"
+
+
+# ---- why not -------------------------------------------------------------------------------
 
 
 def _why_not(result: SimulationResult) -> Table:
     """Pending pods grouped by what the scheduler says of them, the largest groups first.
 
-    Sentences that differ in their counts only are one group, told by its first pod's sentence.
+    Sentences that differ in their counts and names only are one group, told by its first pod's.
     """
     groups: dict[str, list[str]] = defaultdict(list)
     for name in sorted(result.unschedulable):
-        groups[_kind_of(result.unschedulable[name])].append(name)
+        groups[kind_of(name, result.unschedulable[name])].append(name)
     ordered = sorted(groups.values(), key=lambda names: (-len(names), names[0]))
-    table = Table("pods", "why they wait", "for example", show_lines=True)
+    table = new_table("pods", "why they wait", "for example")
     table.columns[0].justify = "right"
     for names in ordered[:GROUPS_MAX]:
         message = result.unschedulable[names[0]] or "not tried yet"
@@ -61,13 +84,18 @@ def _why_not(result: SimulationResult) -> Table:
     rest = ordered[GROUPS_MAX:]
     if rest:
         count = sum(map(len, rest))
-        table.add_row(f"{count:,}", f"{len(rest):,} further reasons", _examples(rest[0]))
+        further = f"{len(rest):,} further reason{'s' * (len(rest) > 1)}"
+        table.add_row(f"{count:,}", further, _examples([names[0] for names in rest]))
     return table
 
 
-def _kind_of(message: str) -> str:
-    """A sentence without its counts; reasons, which are sorted with them, are sorted anew."""
-    return ", ".join(sorted(part.strip(" .") for part in _NUMBER.sub("", message).split(",")))
+def kind_of(name: str, message: str) -> str:
+    """A sentence without its counts and its pod's name; its reasons sorted, not by count."""
+    for own in (name, name.partition("/")[2]):
+        message = re.sub(rf"(?<![\w./-]){re.escape(own)}(?![\w/-])", "", message)
+    return ", ".join(
+        sorted(part.strip(" .") for part in re.split("[,:]", _NUMBER.sub("", message)))
+    )
 
 
 def _examples(names: list[str]) -> str:
@@ -75,17 +103,23 @@ def _examples(names: list[str]) -> str:
     return shown if len(names) <= EXAMPLES_MAX else f"{shown}, …"
 
 
+# ---- how full ------------------------------------------------------------------------------
+
+
 def _how_full(usage: Iterable[Usage]) -> Table:
-    table = Table("resource", "requested", "allocatable", "share")
-    for column in table.columns[1:]:
-        column.justify = "right"
-    for used in usage:
-        table.add_row(
-            used.resource,
-            amount(used.resource, used.requested),
-            amount(used.resource, used.allocatable),
-            f"{used.share:.1%}",
-        )
+    """At the end and, where pods went meanwhile, when it was fullest."""
+    used = list(usage)
+    has_peaks = any(one.peak > one.requested for one in used)
+    peaks = ("at most", "") if has_peaks else ()
+    table = new_table("resource", "requested", "", *peaks, "allocatable", numbers=True)
+    for one in used:
+        cells = [one.requested, one.peak] if has_peaks else [one.requested]
+        told = [
+            text
+            for count in cells
+            for text in (amount(one.resource, count), f"{count / one.allocatable:.1%}")
+        ]
+        table.add_row(one.resource, *told, amount(one.resource, one.allocatable))
     return table
 
 
@@ -93,15 +127,34 @@ def amount(resource: str, count: int) -> str:
     """An amount as a person writes it: cores, Gi, or a plain number."""
     if resource == "cpu":
         return f"{count / 1000:,.1f}"
-    if resource in _BYTES or resource.startswith("hugepages-"):
-        return f"{count / 2**30:,.1f}Gi"
-    return f"{count:,}"
+    if resource not in _BYTES and not resource.startswith("hugepages-"):
+        return f"{count:,}"
+    power = max(min((count.bit_length() - 1) // 10, len(_UNITS) - 1), 0)
+    digits = 1 if power else 0
+    return f"{count / 1024**power:,.{digits}f}{_UNITS[power]}"
 
 
-def _how_fast(result: SimulationResult) -> str:
+# ---- how fast ------------------------------------------------------------------------------
+
+
+def _how_fast(result: SimulationResult) -> Iterator[str]:
     rate = result.attempts / result.wall_seconds if result.wall_seconds else 0.0
-    return (
-        f"{result.simulated_seconds:,.1f} s simulated in {result.wall_seconds:,.2f} s, "
-        f"{result.attempts:,} decisions, {rate:,.0f} per second (seed {result.seed}, "
-        f"digest {result.digest[:12]})"
+    yield (
+        f"{span(result.simulated_seconds)} simulated in {result.wall_seconds:,.2f} s: "
+        f"{result.attempts:,} decision{'s' * (result.attempts != 1)}, {rate:,.0f} per second"
     )
+    yield f"seed {result.seed}, digest {result.digest[:12]}"
+
+
+def span(seconds: float) -> str:
+    """A time that passed, as exact as a reader needs it: 1.5 s, 4 min 10 s, 2 h 5 min, 3 d 4 h."""
+    if seconds < _SECONDS_MAX:
+        return f"{seconds:,.1f} s"
+    minutes, left = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {left} s"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 24:
+        return f"{hours} h {minutes} min"
+    days, hours = divmod(hours, 24)
+    return f"{days:,} d {hours} h"

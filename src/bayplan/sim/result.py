@@ -23,7 +23,7 @@ class Counts(Struct, frozen=True, kw_only=True):
 
     #: All that took part: running ones, ours, other schedulers'.
     pods: int = 0
-    #: Bound before the simulation began.
+    #: Came with a node.
     running: int = 0
     #: Bound by this run, also those that ended since.
     scheduled: int = 0
@@ -40,11 +40,9 @@ class Usage(Struct, frozen=True, kw_only=True):
 
     resource: str
     requested: int
+    #: The most that was requested at any time.
+    peak: int
     allocatable: int
-
-    @property
-    def share(self) -> float:
-        return self.requested / self.allocatable if self.allocatable else 0.0
 
 
 @final

@@ -12,10 +12,9 @@ from typing import final
 from bayplan.adapters.embedded import EmbeddedCluster
 from bayplan.adapters.object_store import Stored
 from bayplan.api.objects import NODE, Pod
-from bayplan.api.pod_requests import PODS
 from bayplan.clock import ManualClock, wall_seconds
 from bayplan.config import SchedulerConfig
-from bayplan.engine.attempts import OnAttempt
+from bayplan.engine.attempt_record import OnAttempt
 from bayplan.engine.scheduler import Scheduler
 from bayplan.journal import AttemptRecord, DigestSink, Journal, Record, Sink
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
@@ -23,27 +22,27 @@ from bayplan.plugins.registry import Registry
 from bayplan.runner import Runner
 from bayplan.sim.checkers import CapacityChecker, differences
 from bayplan.sim.driver import Driver
+from bayplan.sim.hopes import Hopes
 from bayplan.sim.loop import run, settled
+from bayplan.sim.occupancy import Occupancy
 from bayplan.sim.pod_log import PodLog
-from bayplan.sim.result import Counts, SimulationResult, Usage
+from bayplan.sim.result import Counts, SimulationResult
 from bayplan.sim.workload import Workload
-from bayplan.state.columns import Int64s
-from bayplan.state.nodes import NodeView
 
-#: (pods done, pods in all): told now and then.
+#: (pods that have come, pods in all): told whenever one comes.
 OnProgress = Callable[[int, int], None]
 
 
 @final
 class _AttemptCounter:
-    """A journal sink: attempts per pod."""
+    """A journal sink: attempts by the uid of their pod."""
 
     def __init__(self) -> None:
-        self.by_pod: Counter[str] = Counter()
+        self.by_uid: Counter[str] = Counter()
 
     def write(self, record: Record) -> None:
         if isinstance(record, AttemptRecord):
-            self.by_pod[record.pod] += 1
+            self.by_uid[record.uid] += 1
 
 
 @final
@@ -59,7 +58,6 @@ class Simulation:
         seed: int = 0,
         sinks: Sequence[Sink] = (),
         on_attempt: OnAttempt | None = None,
-        on_progress: OnProgress | None = None,
     ) -> None:
         """``sinks``: where the journal goes besides the digest. Raises ConfigError."""
         self._workload = workload
@@ -67,30 +65,37 @@ class Simulation:
         self._clock = ManualClock()
         self._digest = DigestSink()
         self._attempts = _AttemptCounter()
-        journal = Journal((self._digest, self._attempts, *sinks))
+        self._hopes = Hopes()
         self.scheduler = Scheduler(
             config,
             registry,
             self._clock,
             seed=seed,
-            journal=journal,
+            journal=Journal((self._digest, self._attempts, self._hopes, *sinks)),
             on_attempt=on_attempt,
             raise_bugs=True,
         )
         self.cluster = EmbeddedCluster(self._clock, self.scheduler.declared_fields)
         self._pods = PodLog(self._clock)
-        self.cluster.observe(self._pods.observe)
+        self._occupancy = Occupancy()
+        for observer in (self._pods, self._occupancy, self._hopes):
+            self.cluster.observe(observer.observe)
         if _respects_resources(self.scheduler, config):
-            self.cluster.observe(CapacityChecker(self.cluster).observe)
+            self.cluster.observe(CapacityChecker(self.cluster, self._occupancy).observe)
         self._driver = Driver(
             workload,
             self.cluster,
             self._clock,
             settle=settled,
-            only_retries_wait=lambda: self.scheduler.only_retries_wait,
+            only_retries_wait=self._waits_in_vain,
         )
-        if on_progress is not None:
-            self.cluster.observe(_Progress(workload.pod_count, on_progress).observe)
+
+    def _waits_in_vain(self) -> bool:
+        return self.scheduler.only_retries_wait and not self._hopes.has_any(self.scheduler)
+
+    def on_progress(self, tell: OnProgress) -> None:
+        """Have somebody told how far it is."""
+        self.cluster.observe(_Progress(self._workload.pod_count, tell).observe)
 
     def run(self) -> SimulationResult:
         """Play the workload to its end. An invariant that breaks, or a bug of ours, raises."""
@@ -99,24 +104,23 @@ class Simulation:
             run(self._main(), self._clock)
         finally:
             self.scheduler.close()
-        wrong = differences(self.scheduler, self.cluster)
-        assert not wrong, f"cache and API differ at the end: {'; '.join(wrong[:5])}"
         return self._result(wall_seconds() - start)
 
     async def _main(self) -> None:
         runner = Runner(self.scheduler, self.cluster)
         running = asyncio.get_running_loop().create_task(runner.run(), name="scheduler")
         await self._driver.play()
+        wrong = differences(self.scheduler, self.cluster)
+        assert not wrong, f"cache and API differ at the end: {'; '.join(wrong[:5])}"
         running.cancel()
 
     # ---- the result -----------------------------------------------------------------------
 
     def _result(self, seconds: float) -> SimulationResult:
-        log, attempts = self._pods, self._attempts.by_pod
-        names = log.names()
-        ours = {name for name in names if self._is_ours(name)}
-        pods = {name: log.result(name, attempts[name]) for name in names}
-        pending = [name for name in names if log.is_pending(name)]
+        log = self._pods
+        pods = {name: log.result(name, self._attempts_at(name)) for name in log.names()}
+        ours = {name for name in pods if self._is_ours(name)}
+        pending = [name for name in pods if log.is_pending(name)]
         placements = {
             name: found.node
             for name, found in pods.items()
@@ -124,8 +128,8 @@ class Simulation:
         }
         waiting = {name: pods[name].message or "" for name in pending if name in ours}
         counts = Counts(
-            pods=len(names),
-            running=sum(log.was_running(name) for name in names),
+            pods=len(pods),
+            running=sum(map(log.was_running, pods)),
             scheduled=len(placements),
             unschedulable=len(waiting),
             left_out=self._workload.left_out_count,
@@ -141,27 +145,16 @@ class Simulation:
             digest=self._digest.digest,
             simulated_seconds=self._clock.now(),
             wall_seconds=seconds,
-            attempts=sum(attempts.values()),
-            usage=self._usage(),
+            attempts=self._attempts.by_uid.total(),
+            usage=self._occupancy.usage(),
             notes=(*self._workload.notes, *self._driver.refused),
         )
 
+    def _attempts_at(self, name: str) -> int:
+        return self._attempts.by_uid[self._pods.pod(name).metadata.uid or ""]
+
     def _is_ours(self, name: str) -> bool:
         return self.scheduler.is_responsible_for(self._pods.pod(name).spec.scheduler_name)
-
-    def _usage(self) -> tuple[Usage, ...]:
-        snapshot = self.scheduler.cache.lend()
-        nodes = snapshot.nodes
-        found = [
-            Usage(
-                resource=resource,
-                requested=int(_requested(nodes, resource).sum()),
-                allocatable=int(nodes.allocatable(resource).sum()),
-            )
-            for resource in nodes.resource_names()
-        ]
-        snapshot.end()
-        return tuple(usage for usage in found if usage.allocatable)
 
 
 def _respects_resources(scheduler: Scheduler, config: SchedulerConfig) -> bool:
@@ -174,10 +167,6 @@ def _respects_resources(scheduler: Scheduler, config: SchedulerConfig) -> bool:
         ):
             return False
     return True
-
-
-def _requested(nodes: NodeView, resource: str) -> Int64s:
-    return nodes.pod_counts() if resource == PODS else nodes.requested(resource)
 
 
 @final

@@ -1,9 +1,12 @@
 """`bayplan why`: a pod's story from the journal, in words and tables."""
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any
 
-from rich.console import Group, RenderableType
+from msgspec.structs import replace
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -16,53 +19,104 @@ from bayplan.journal import (
     NoteRecord,
     Record,
 )
-from bayplan.sim.replay import NodeVerdict
+from bayplan.sim.replay import NodeVerdict, Scores
+from bayplan.sim.result import SimulationResult
+from bayplan.sim.tables import BLANK
+from bayplan.sim.tables import table as new_table
 
 _NAMED_PODS_MAX = 5
 
 
-def story_of(pod: str, records: Iterable[Record]) -> list[Record]:
-    """Everything recorded about "namespace/name", oldest first."""
-    return [r for r in records if _subject(r) == pod]
+# ---- finding -------------------------------------------------------------------------------
 
 
-def _subject(record: Record) -> str:
+def subject_of(record: Record) -> str:
+    """Whom a record is about: "namespace/name" of a pod, as a rule."""
     return record.subject if isinstance(record, NoteRecord) else record.pod
 
 
-def told(records: Sequence[Record]) -> RenderableType:
-    """The story, top to bottom."""
-    return Group(*(part for record in records for part in _told(record)))
+def without_record(pod: str, result: SimulationResult | None) -> str | None:
+    """Why nothing was decided about a pod that took part; None: it should have been, or nobody
+    knows it."""
+    found = result.pods.get(pod) if result is not None else None
+    if found is None or result is None or found.bound_at is not None:
+        return None
+    if found.node is not None:
+        return f"{pod} came with a node, {found.node}: nothing was to be decided"
+    if pod in result.unschedulable:
+        return f"{pod} waits and was not tried: {found.message or 'no reason is known'}"
+    return f"{pod} is left to another scheduler: nothing was to be decided"
 
 
-def _told(record: Record) -> list[RenderableType]:
-    if isinstance(record, AttemptRecord):
-        return _attempt(record)
-    when = f"{record.at_seconds:.3f} s"
-    if isinstance(record, BindingRecord):
-        said = f": {record.message}" if record.message else ""
-        return [Text(f"{when}  binding to {record.node}: {record.result}{said}")]
-    if isinstance(record, GateRecord):
-        return [Text(f"{when}  held back by {record.plugin}: {record.message}")]
-    return [Text(f"{when}  {record.text}")]
+def known_pods(wanted: str, names: Iterable[str]) -> str:
+    """A hint for a name nobody knows: its namesakes, the nearest ones, or some."""
+    known = sorted(set(names))
+    own = wanted.rpartition("/")[2]
+    namesakes = [name for name in known if name.rpartition("/")[2] == own]
+    near = namesakes or difflib.get_close_matches(wanted, known, _NAMED_PODS_MAX) or known
+    listed = ", ".join(near[:_NAMED_PODS_MAX])
+    return f"known are, for example: {listed}" if listed else "the journal is empty"
 
 
-def _attempt(record: AttemptRecord) -> list[RenderableType]:
-    head = f"{record.at_seconds:.3f} s  attempt {record.attempt} ({record.profile})"
-    parts: list[RenderableType] = [Text(f"{head}: {_outcome(record)}", style="bold")]
-    if record.message:
-        parts.append(Text(f"  {record.message}"))
-    if record.rejections:
-        parts.append(_rejections(record))
-    if record.scores:
-        parts.append(score_table(record.scores))
-        parts.append(Text(f"  {_draw(record)}"))
-    elif record.node and record.feasible_count == 1:
-        parts.append(Text("  only one node was feasible, so nothing was scored"))
+# ---- a story -------------------------------------------------------------------------------
+
+
+def told(records: Sequence[Record]) -> list[RenderableType]:
+    """The story, top to bottom; attempts in a row that came to the same are told once."""
+    parts: list[RenderableType] = []
+    for _, group in groupby(records, key=_sameness):
+        first, *others = group
+        if parts and isinstance(first, AttemptRecord):
+            parts.append(BLANK)
+        parts += _told(first)
+        if others:
+            count = f"{len(others)} further attempt{'s' * (len(others) > 1)}"
+            parts.append(Text(f"{_when(others[-1])}  {count} until then came to the same"))
     return parts
 
 
-def _outcome(record: AttemptRecord) -> str:
+def _sameness(record: Record) -> Any:
+    """What attempts in a row have in common that came to the same; any other record is alone."""
+    if isinstance(record, AttemptRecord):
+        return replace(record, at_seconds=0.0, attempt=0, tied_index=0)
+    return id(record)
+
+
+def _when(record: Record) -> str:
+    return f"{record.at_seconds:.3f} s"
+
+
+def _told(record: Record) -> Iterator[RenderableType]:
+    if isinstance(record, AttemptRecord):
+        yield from _attempt(record)
+    elif isinstance(record, BindingRecord):
+        said = f": {record.message}" if record.message else ""
+        yield Text(f"{_when(record)}  binding to {record.node}: {record.result}{said}")
+    elif isinstance(record, GateRecord):
+        said = f": {record.message}" if record.message else ""
+        yield Text(f"{_when(record)}  held back by {record.plugin}{said}")
+    else:
+        yield Text(f"{_when(record)}  {record.text}")
+
+
+def _attempt(record: AttemptRecord) -> Iterator[RenderableType]:
+    head = f"{_when(record)}  attempt {record.attempt} ({record.profile})"
+    yield Text(f"{head}: {outcome(record)}", style="bold")
+    if record.message:
+        yield Text(record.message)
+    if record.nominated_node:
+        yield Text(f"nominated to {record.nominated_node}")
+    if record.rejections:
+        yield from (BLANK, _rejections(record))
+    if record.scores:
+        yield from (BLANK, score_table(record.scores), BLANK)
+        yield Text(_draw(record))
+    elif record.node and record.feasible_count == 1:
+        yield Text("only one node was feasible, so nothing was scored")
+
+
+def outcome(record: AttemptRecord) -> str:
+    """How an attempt ended, in a line."""
     of_all = f"{record.feasible_count} of {record.node_count} nodes feasible"
     if record.result == "scheduled":
         return f"chose {record.node}, {of_all}"
@@ -73,7 +127,7 @@ def _outcome(record: AttemptRecord) -> str:
 
 
 def _rejections(record: AttemptRecord) -> Table:
-    table = Table("rejected by", "nodes", "code", "reason")
+    table = new_table("rejected by", "nodes", "code", "reason")
     table.columns[1].justify = "right"
     for found in record.rejections:
         table.add_row(found.plugin, f"{found.nodes:,}", found.code, found.reason)
@@ -81,67 +135,82 @@ def _rejections(record: AttemptRecord) -> Table:
 
 
 def score_table(scores: Sequence[NodeScore]) -> Table:
-    """Nodes by plugins: weighted score, and raw → normalised where they differ."""
-    plugins = [score.plugin for score in scores[0].plugins]
-    table = Table("node", "total", *plugins)
-    table.columns[0].overflow = "fold"
-    for column in table.columns[1:]:
-        column.overflow = "fold"
-        column.justify = "right"
-    for row in scores:
-        cells = [_cell(s.raw, s.normalized, s.weighted) for s in row.plugins]
-        table.add_row(row.node, str(row.total), *cells)
+    """Plugins by nodes: the weighted scores, which add up to the total."""
+    table = new_table("score", *(score.node for score in scores), numbers=True)
+    for index, plugin in enumerate(scores[0].plugins):
+        table.add_row(plugin.plugin, *(str(score.plugins[index].weighted) for score in scores))
+    table.add_row("total", *(str(score.total) for score in scores), style="bold")
     return table
-
-
-def _cell(raw: int, normalized: int, weighted: int) -> str:
-    """``weighted`` and how it came about: raw → normalised."""
-    if raw == normalized == weighted:
-        return str(weighted)
-    return f"{weighted} ({raw} → {normalized})" if raw != normalized else f"{weighted} ({raw})"
 
 
 def _draw(record: AttemptRecord) -> str:
     if record.tied_count <= 1:
         return f"{record.node} has the highest total"
     return (
-        f"{record.tied_count} nodes tied for the highest total; seed, pod and attempt drew number "
-        f"{record.tied_index + 1} in the order of the hash of their names: {record.node}"
+        f"{record.node} is one of {record.tied_count} nodes with the highest total; "
+        f"seed, pod and attempt drew it (number {record.tied_index + 1} by the hash of the name)"
     )
 
 
-def known_pods(wanted: str, records: Iterable[Record]) -> str:
-    """A hint for a name nobody knows: the nearest ones, or some."""
-    names = sorted({_subject(r) for r in records})
-    near = difflib.get_close_matches(wanted, names, _NAMED_PODS_MAX) or names[:_NAMED_PODS_MAX]
-    return f"known are, for example: {', '.join(near)}" if near else "the journal is empty"
+# ---- one node ------------------------------------------------------------------------------
 
 
-def told_node(verdict: NodeVerdict) -> RenderableType:
+def told_node(verdict: NodeVerdict) -> list[RenderableType]:
     """One node in one attempt."""
-    head = f"{verdict.pod}, attempt {verdict.attempt}, node {verdict.node}: {_ruling(verdict)}"
-    parts: list[RenderableType] = [Text(head, style="bold")]
+    record = verdict.record
+    head = f"{_when(record)}  attempt {record.attempt} at {record.pod}: {outcome(record)}"
+    parts: list[RenderableType] = [
+        Text(head, style="bold"),
+        Text(f"{verdict.node}: {ruling(verdict)}"),
+    ]
+    if record.message:
+        parts.insert(1, Text(record.message))
     if verdict.alone:
-        table = Table("Filter plugin", "asked alone about this node")
+        table = new_table("Filter plugin", f"asked about {verdict.node} alone")
         for name, status in verdict.alone:
             table.add_row(name, _said(status))
-        parts.append(table)
+        parts += [BLANK, table]
     if verdict.scores is not None:
-        parts.append(score_table([verdict.scores]))
-        parts.append(
-            Text(f"{verdict.better_count} nodes scored higher, {verdict.equal_count} as high")
-        )
-    if verdict.chosen:
-        parts.append(Text(f"chosen: {verdict.chosen}"))
-    return Group(*parts)
+        parts += [
+            BLANK,
+            _compared(verdict.scores),
+            BLANK,
+            Text(_rank(verdict.scores)),
+        ]
+    return parts
 
 
-def _ruling(verdict: NodeVerdict) -> str:
+def ruling(verdict: NodeVerdict) -> str:
+    """What became of the node, in a line."""
+    record = verdict.record
     if verdict.not_asked:
-        return f"not asked, {verdict.not_asked}"
+        return f"not asked: {verdict.not_asked}"
     if verdict.rejection is not None:
         return f"rejected by {verdict.rejection.plugin}: {_said(verdict.rejection)}"
-    return "chosen" if verdict.chosen == verdict.node else "feasible, not chosen"
+    if record.node == verdict.node:
+        return "chosen" if record.result in ("scheduled", "waiting") else "chosen at first"
+    if record.result == "error" and not record.node:
+        return "nobody had rejected it when the attempt failed"
+    return "feasible, not chosen"
+
+
+def _compared(scores: Scores) -> Table:
+    """How the node's scores came about, and what the chosen one has in their place."""
+    own, *chosen = scores.lines
+    table = new_table("score", "raw", "0-100", own.node, *(c.node for c in chosen), numbers=True)
+    for index, score in enumerate(own.plugins):
+        others = (str(line.plugins[index].weighted) for line in chosen)
+        cells = (str(score.raw), str(score.normalized), str(score.weighted))
+        table.add_row(score.plugin, *cells, *others)
+    totals = (str(line.total) for line in scores.lines)
+    table.add_row("total", "", "", *totals, style="bold")
+    return table
+
+
+def _rank(scores: Scores) -> str:
+    better = f"{scores.better_count:,}" if scores.better_count else "none"
+    equal = f"{scores.equal_count:,}" if scores.equal_count else "none"
+    return f"of the others, {better} scored higher and {equal} as high"
 
 
 def _said(status: Status | None) -> str:

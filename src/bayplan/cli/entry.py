@@ -1,0 +1,44 @@
+"""The entry point: the commands together, and how the program ends."""
+
+import sys
+
+import click
+
+from bayplan.cli.config import config_group
+from bayplan.cli.console import prepare_streams
+from bayplan.cli.plugins import plugins_command
+from bayplan.cli.problems import remark
+from bayplan.cli.simulate import simulate_command
+from bayplan.cli.why import why_command
+
+#: As a shell has it for a program that was ended by SIGINT.
+EXIT_INTERRUPTED = 130
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="bayplan")
+def cli() -> None:
+    """Bayplan: a Kubernetes scheduler in Python.
+
+    Write a policy, try it on your own cluster's objects under virtual time, and ask it why.
+    """
+
+
+for command in (simulate_command, why_command, config_group, plugins_command):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """The entry point."""
+    if not __debug__:
+        sys.exit("bayplan: python -O strips the assertions it relies on; run it without -O")
+    prepare_streams()
+    try:
+        code = cli.main(prog_name="bayplan", standalone_mode=False)
+    except click.Abort:
+        remark("interrupted")
+        code = EXIT_INTERRUPTED
+    except click.ClickException as problem:
+        problem.show()
+        code = problem.exit_code
+    sys.exit(code)

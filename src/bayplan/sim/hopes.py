@@ -1,0 +1,66 @@
+"""Whether a retry could come to something else than the attempt before it.
+
+Timers that try pods again run for ever, so they alone do not keep a simulation going. But a pod
+that waits out a backoff is not told what happens meanwhile: if a node came since it was tried, the
+retry is worth waiting for.
+"""
+
+from itertools import count
+from typing import final
+
+from bayplan.adapters.embedded import EVENT
+from bayplan.adapters.object_store import Stored
+from bayplan.api.objects import Pod
+from bayplan.engine.scheduler import Scheduler
+from bayplan.journal import AttemptRecord, Record
+from bayplan.sim.occupancy import placed_pod
+
+
+@final
+class Hopes:
+    """An observer of the embedded API server and a journal sink, in one order."""
+
+    def __init__(self) -> None:
+        self._moments = count(1)
+        self._changed = 0
+        #: By uid: when it was tried last.
+        self._tried: dict[str, int] = {}
+
+    def observe(self, before: Stored | None, after: Stored | None) -> None:
+        if _may_help(before, after):
+            self._changed = next(self._moments)
+
+    def write(self, record: Record) -> None:
+        if isinstance(record, AttemptRecord):
+            self._tried[record.uid] = next(self._moments)
+
+    def has_any(self, scheduler: Scheduler) -> bool:
+        """Whether something changed since a pod was tried that is going to be tried again."""
+        waiting = scheduler.queue.pending_pods()["backoff"]
+        return any(self._tried.get(pod.uid, 0) < self._changed for pod in waiting)
+
+
+def _may_help(before: Stored | None, after: Stored | None) -> bool:
+    """Whether a change may let a pod pass that failed: room, a node, whatever plugins read.
+
+    Other pods that come, or that are bound, and what the scheduler itself writes help nobody.
+    """
+    changed = after or before
+    assert changed is not None
+    if changed.key.kind == EVENT:
+        return False
+    if not isinstance(changed.object, Pod):
+        return True
+    if placed_pod(before) is not None:
+        return placed_pod(after) is None
+    return _is_another(before, after) and placed_pod(after) is None
+
+
+def _is_another(before: Stored | None, after: Stored | None) -> bool:
+    """Whether a user changed a pod, not the scheduler its status."""
+    if before is None or after is None:
+        return False
+    old, new = before.object, after.object
+    assert isinstance(old, Pod)
+    assert isinstance(new, Pod)
+    return old.spec != new.spec or old.metadata.labels != new.metadata.labels

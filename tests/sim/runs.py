@@ -1,0 +1,54 @@
+"""Whole simulations of a few objects, for tests of what a run is and what it leaves behind."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from bayplan.config import SchedulerConfig, config_from
+from bayplan.config.loading import DEFAULT_CONFIG
+from bayplan.framework.interface import Plugin
+from bayplan.framework.profile import extension_points_of
+from bayplan.plugins.registry import default_registry
+from bayplan.sim.result import SimulationResult
+from bayplan.sim.simulation import Simulation
+from bayplan.sim.workload import Step, Verb, Workload, create_step
+from tests.adapters.manifests import Content
+
+
+def workload(*initial: Content, steps: Iterable[Step] = (), **options: Any) -> Workload:
+    """Objects in namespace default, and what happens later."""
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
+    return Workload(initial=(namespace, *initial), steps=tuple(steps), **options)
+
+
+def create(at_seconds: float, content: Content) -> Step:
+    return create_step(float(at_seconds), content)
+
+
+def delete(at_seconds: float, content: Content) -> Step:
+    return Step(at_seconds=float(at_seconds), verb=Verb.DELETE, key=create_step(0, content).key)
+
+
+def simulation(feed: Workload, *plugins: type[Plugin], **options: Any) -> Simulation:
+    """One that has these plugins besides the default ones."""
+    registry = default_registry()
+    for plugin in plugins:
+        registry.add(plugin)
+    return Simulation(feed, options.pop("config", None) or _with(*plugins), registry, **options)
+
+
+def simulate(*initial: Content, plugins: Iterable[type[Plugin]] = ()) -> SimulationResult:
+    return simulation(workload(*initial), *plugins).run()
+
+
+def _with(*plugins: type[Plugin]) -> SchedulerConfig:
+    sets: dict[str, Any] = {}
+    for plugin in plugins:
+        for point in extension_points_of(plugin):
+            sets.setdefault(point, {"enabled": []})["enabled"].append({"name": plugin.name})
+    return profile(plugins=sets)
+
+
+def profile(**fields: Any) -> SchedulerConfig:
+    """A configuration of one profile."""
+    named = {"schedulerName": "default-scheduler", **fields}
+    return config_from({**DEFAULT_CONFIG, "profiles": [named]})

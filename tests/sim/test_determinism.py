@@ -1,0 +1,109 @@
+"""A run is a function of its inputs and its seed, and of nothing else."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayplan.sim.run_folder import RunFolder
+from tests.adapters.manifests import Content, container, node, pod
+from tests.sim.manifests import controller, scenario
+
+SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": "zone",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "web"}},
+}
+
+
+def a_lively_cluster() -> list[Content]:
+    """Ties, labels in sets, pods that wait, retries, controllers, and things that happen."""
+    nodes = [node(f"n{i}", labels={"zone": "abc"[i % 3], "disk": "xy"[i % 2]}) for i in range(9)]
+    spread = [
+        pod(f"s{i}", labels={"app": "web"}, topologySpreadConstraints=[SPREAD]) for i in range(9)
+    ]
+    large = [pod(f"l{i}", containers=[container("3")]) for i in range(12)]
+    events = [
+        {
+            "at": "5s",
+            "patch": [
+                {
+                    "apiVersion": "v1",
+                    "kind": "Node",
+                    "metadata": {"name": "n1", "labels": {"zone": "c"}},
+                }
+            ],
+        },
+        {
+            "at": "9s",
+            "delete": [
+                {"kind": "Pod", "name": "s3"},
+                {"apiVersion": "v1", "kind": "Node", "name": "n7"},
+            ],
+        },
+        {"at": "20s", "create": [node("late"), pod("after")]},
+    ]
+    return [*nodes, *spread, *large, controller("Deployment", replicas=6), scenario(*events)]
+
+
+def bayplan(*arguments: str, hash_seed: str) -> bytes:
+    """Standard output of a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", "from bayplan.cli import main; main()", *arguments],
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        check=False,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout
+
+
+def simulated(path: Path, *options: str, hash_seed: str = "0") -> dict[str, Any]:
+    """What comes out of the lively cluster, but for the time it took."""
+    source = path / "input.yaml"
+    source.write_text("\n---\n".join(map(json.dumps, a_lively_cluster())))
+    said = bayplan("simulate", str(source), "--format", "json", *options, hash_seed=hash_seed)
+    found = json.loads(said)
+    del found["wall_seconds"]
+    return found
+
+
+def test_two_processes_with_other_hashes_decide_alike(tmp_path: Path) -> None:
+    first = simulated(tmp_path, "--seed", "3", hash_seed="1")
+    assert first["placements"]
+    assert first["unschedulable"]
+    assert simulated(tmp_path, "--seed", "3", hash_seed="4711") == first
+
+
+def test_another_seed_breaks_ties_elsewhere(tmp_path: Path) -> None:
+    first, other = simulated(tmp_path, "--seed", "3"), simulated(tmp_path, "--seed", "4")
+    assert first["digest"] != other["digest"]
+    assert first["placements"] != other["placements"]
+    assert (first["seed"], other["seed"]) == (3, 4)
+
+
+def test_keeping_a_run_does_not_change_it(tmp_path: Path) -> None:
+    kept = simulated(tmp_path, "--out", str(tmp_path / "run"))
+    assert kept == simulated(tmp_path)
+    result = RunFolder(tmp_path / "run").result()
+    assert result is not None
+    assert result.digest == kept["digest"]
+
+
+@pytest.mark.parametrize("attempt", ["first", "last"])
+def test_a_kept_run_is_replayed_record_by_record(tmp_path: Path, attempt: str) -> None:
+    """`why --node` holds every record on its way against the journal."""
+    simulated(tmp_path, "--out", str(tmp_path / "run"), hash_seed="1")
+    lines = (tmp_path / "run/journal.jsonl").read_text().splitlines()
+    records = [r for r in map(json.loads, lines) if r["type"] == "attempt"]
+    record = records[0 if attempt == "first" else -1]
+    number, folder = str(record["attempt"]), str(tmp_path / "run")
+    options = ("--run", folder, "--node", "n2", "--attempt", number)
+    said = bayplan("why", record["pod"], *options, hash_seed="99").decode()
+    assert f"attempt {number} at {record['pod']}" in said

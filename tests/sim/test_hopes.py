@@ -1,0 +1,68 @@
+"""Which changes make a retry worth waiting for."""
+
+from collections.abc import Callable
+
+import pytest
+
+from bayplan.adapters.embedded import EmbeddedCluster
+from bayplan.adapters.object_names import object_key
+from bayplan.api.objects import NODE, POD
+from bayplan.sim.hopes import Hopes
+from bayplan.sim.simulation import Simulation
+from tests.adapters.manifests import Content, container, node, pod, pod_group
+from tests.sim.runs import simulation, workload
+
+WAITS = object_key(POD, "default", "waits")
+
+
+def without_nodes(*more: Content) -> Simulation:
+    """A run that is over, its pod waiting out a backoff; and no node."""
+    run = simulation(workload(pod("waits"), *more))
+    run.run()
+    assert not hopes_of(run).has_any(run.scheduler)
+    return run
+
+
+def hopes_of(run: Simulation) -> Hopes:
+    return run._hopes
+
+
+def relabel(cluster: EmbeddedCluster) -> None:
+    cluster.update(pod("waits", labels={"new": "label"}))
+
+
+HELP: list[tuple[str, Callable[[EmbeddedCluster], object]]] = [
+    ("a node comes", lambda cluster: cluster.create(node("n1"))),
+    ("an object of some kind comes", lambda cluster: cluster.create(pod_group())),
+    ("a pod goes", lambda cluster: cluster.delete(object_key(POD, "default", "runs"))),
+    ("a pod ends", lambda cluster: cluster.end_pod(object_key(POD, "default", "runs"))),
+    ("the pod is changed", relabel),
+]
+
+
+@pytest.mark.parametrize("change", [pytest.param(call, id=name) for name, call in HELP])
+def test_this_may_help(change: Callable[[EmbeddedCluster], object]) -> None:
+    run = without_nodes(pod("runs", nodeName="n0"))
+    change(run.cluster)
+    assert hopes_of(run).has_any(run.scheduler)
+
+
+DO_NOT: list[tuple[str, Callable[[EmbeddedCluster], object]]] = [
+    ("another pod comes", lambda cluster: cluster.create(pod("new"))),
+    ("a pod comes with its node", lambda cluster: cluster.create(pod("new", nodeName="n0"))),
+    ("a pending pod goes", lambda cluster: cluster.delete(object_key(POD, "default", "other"))),
+]
+
+
+@pytest.mark.parametrize("change", [pytest.param(call, id=name) for name, call in DO_NOT])
+def test_this_helps_nobody(change: Callable[[EmbeddedCluster], object]) -> None:
+    run = without_nodes(pod("other"))
+    change(run.cluster)
+    assert not hopes_of(run).has_any(run.scheduler)
+
+
+def test_a_pod_that_waits_for_an_event_is_nobody_to_hope_for() -> None:
+    run = simulation(workload(node("n1"), pod("waits", containers=[container("64")])))
+    run.run()
+    run.cluster.delete(object_key(NODE, "", "n1"))
+    assert not hopes_of(run).has_any(run.scheduler)

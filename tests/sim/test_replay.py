@@ -1,0 +1,205 @@
+"""One node in one attempt, found out by running the run again."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayplan.config import config_from, load_config
+from bayplan.config.loading import DEFAULT_CONFIG
+from bayplan.journal import AttemptRecord
+from bayplan.plugins.registry import default_registry
+from bayplan.sim.replay import NodeVerdict, node_verdict
+from bayplan.sim.run_folder import Manifest, RunFolder, RunFolderError
+from bayplan.sim.simulation import Simulation
+from bayplan.sim.workload import Workload
+from tests.adapters.manifests import Content, container, node, pod
+from tests.sim.runs import create, delete, workload
+
+LARGE = node("large", status={"allocatable": {"cpu": "64", "pods": "110"}})
+TAINTED = {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}
+
+
+def kept(path: Path, feed: Workload, seed: int = 5, config: str | None = None) -> RunFolder:
+    """A run of the feed, kept in a folder, with the plugin files that lie beside it."""
+    folder, files = RunFolder(path / "run"), sorted(path.glob("*.py"))
+    manifest = Manifest(seed=seed, config=config, feature_gates="")
+    chosen = load_config(config, "test") if config else config_from(DEFAULT_CONFIG)
+    with folder.start(manifest, feed, files) as sink:
+        run = Simulation(feed, chosen, default_registry(files), seed=seed, sinks=[sink])
+        folder.finish(run.run())
+    return folder
+
+
+def attempts(folder: RunFolder, name: str) -> list[AttemptRecord]:
+    records = [record for record in folder.journal() if isinstance(record, AttemptRecord)]
+    return [record for record in records if record.pod == f"default/{name}"]
+
+
+def verdict(folder: RunFolder, name: str, node_name: str, number: int = -1) -> NodeVerdict:
+    """Of a pod's last attempt, if no other is asked for."""
+    return node_verdict(folder, attempts(folder, name)[number], node_name)
+
+
+def asking(name: str, cpu: str, **fields: Any) -> Content:
+    return pod(name, containers=[container(cpu)], **fields)
+
+
+# ---- what is found out ---------------------------------------------------------------------
+
+
+def test_a_rejection_names_the_plugin_and_what_the_others_say(tmp_path: Path) -> None:
+    folder = kept(tmp_path, workload(node("t", spec=TAINTED), node("n1"), asking("a", "64")))
+    found = verdict(folder, "a", "t")
+    assert found.rejection is not None
+    assert found.rejection.plugin == "TaintToleration"
+    said = {name: status.message for name, status in found.alone if status is not None}
+    assert said == {
+        "TaintToleration": "node(s) had untolerated taint(s)",
+        "NodeResourcesFit": "Insufficient cpu",
+    }
+    assert found.scores is None
+
+
+def test_a_node_that_was_not_chosen_is_held_against_the_one_that_was(tmp_path: Path) -> None:
+    nodes = [node("full"), node("empty"), pod("r", nodeName="full")]
+    found = verdict(kept(tmp_path, workload(*nodes, asking("a", "1"))), "a", "full")
+    assert found.rejection is None
+    assert found.scores is not None
+    own, chosen = found.scores.lines
+    assert (own.node, chosen.node) == ("full", "empty")
+    assert own.total < chosen.total
+    assert (found.scores.better_count, found.scores.equal_count) == (1, 0)
+    assert own.total == sum(plugin.weighted for plugin in own.plugins)
+
+
+def test_the_chosen_node_is_asked_as_if_the_pod_were_not_there_yet(tmp_path: Path) -> None:
+    """It has been put on the node by then, which would leave no room for itself."""
+    folder = kept(tmp_path, workload(node("n1"), node("n2"), asking("a", "3")))
+    [attempt] = attempts(folder, "a")
+    found = node_verdict(folder, attempt, attempt.node)
+    assert [status for _, status in found.alone] == [None] * len(found.alone)
+    assert ("NodeResourcesFit", None) in found.alone
+    assert found.scores is not None
+    assert [line.node for line in found.scores.lines] == [attempt.node]
+    assert (found.scores.better_count, found.scores.equal_count) == (0, 1)
+
+
+def test_a_node_that_was_not_there_then_was_not_asked(tmp_path: Path) -> None:
+    feed = workload(node("n1"), asking("a", "32"), steps=[create(5, LARGE)])
+    folder = kept(tmp_path, feed)
+    assert verdict(folder, "a", "large", 0).not_asked == "there was no such node then"
+    assert verdict(folder, "a", "large", 1).not_asked == ""
+
+
+def test_each_attempt_sees_the_cluster_of_its_time(tmp_path: Path) -> None:
+    feed = workload(LARGE, asking("r", "40"), asking("a", "32"), steps=[delete(5, pod("r"))])
+    folder = kept(tmp_path, feed)
+    assert [record.result for record in attempts(folder, "a")] == ["unschedulable", "scheduled"]
+    assert verdict(folder, "a", "large", 0).rejection is not None
+    assert verdict(folder, "a", "large", 1).rejection is None
+
+
+def test_a_node_that_prefilter_left_out_was_not_asked(tmp_path: Path) -> None:
+    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    feed = workload(node("n1"), node("n2"), asking("a", "1", affinity={"nodeAffinity": required}))
+    assert verdict(kept(tmp_path, feed), "a", "n2").not_asked == "left out by NodeAffinity"
+
+
+def test_a_pod_nominated_to_a_node_that_takes_it_is_not_put_to_others(tmp_path: Path) -> None:
+    nominated = asking("a", "1", status={"nominatedNodeName": "n2"})
+    folder = kept(tmp_path, workload(node("n1"), node("n2"), nominated))
+    found = verdict(folder, "a", "n1")
+    assert found.not_asked == "the pod was nominated to n2, which took it"
+
+
+SAMPLED = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+percentageOfNodesToScore: 10
+"""
+
+
+def test_a_node_beyond_the_sample_was_not_looked_at(tmp_path: Path) -> None:
+    feed = workload(*(node(f"n{i}") for i in range(150)), asking("a", "1"))
+    folder = kept(tmp_path, feed, config=SAMPLED)
+    found = [verdict(folder, "a", f"n{i}").not_asked for i in range(0, 150, 15)]
+    assert "enough nodes were found before (percentageOfNodesToScore)" in found
+
+
+BROKEN = """
+from bayplan import ScalarFilterPlugin
+
+class Broken(ScalarFilterPlugin):
+    name = "Broken"
+
+    def filter_node(self, state, pod, node):
+        raise RuntimeError("boom")
+"""
+WITH_BROKEN = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+  plugins: {filter: {enabled: [{name: Broken}]}}
+"""
+
+
+def test_a_plugin_that_failed_fails_again_when_asked_alone(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text(BROKEN)
+    feed = workload(node("n1"), node("n2"), pod("a"))
+    found = verdict(kept(tmp_path, feed, config=WITH_BROKEN), "a", "n1")
+    assert (found.record.result, found.rejection) == ("error", None)
+    said = dict(found.alone)["Broken"]
+    assert said is not None
+    assert "RuntimeError: boom" in said.message
+
+
+# ---- the same run --------------------------------------------------------------------------
+
+
+def test_a_replay_decides_what_the_journal_says(tmp_path: Path) -> None:
+    pods = [asking(f"p{i}", "1") for i in range(12)]
+    folder = kept(tmp_path, workload(node("n1"), node("n2"), *pods))
+    last = attempts(folder, "p11")[-1]
+    # On the way every record is held against the journal.
+    assert node_verdict(folder, last, "n1").record == last
+
+
+def test_a_journal_that_is_not_the_runs_is_refused(tmp_path: Path) -> None:
+    feed = workload(node("n1"), node("n2"), *(asking(f"p{i}", "1m") for i in range(8)))
+    folder = kept(tmp_path, feed)
+    tampered = list(_tampered(folder.path / "journal.jsonl"))
+    (folder.path / "journal.jsonl").write_text("".join(tampered))
+    with pytest.raises(RunFolderError, match="went another way than the journal in line 1;"):
+        verdict(folder, "p7", "n1")
+
+
+def _tampered(journal: Path) -> Iterator[str]:
+    """The first pod on another node."""
+    first, *rest = journal.read_text().splitlines(keepends=True)
+    record = json.loads(first)
+    yield json.dumps({**record, "node": "n3"}) + "\n"
+    yield from rest
+
+
+def test_an_attempt_that_never_was_is_not_found(tmp_path: Path) -> None:
+    folder = kept(tmp_path, workload(node("n1"), pod("a")))
+    [attempt] = attempts(folder, "a")
+    ghost = AttemptRecord(
+        at_seconds=0.0, pod=attempt.pod, uid=attempt.uid, profile="p", attempt=9, result="error"
+    )
+    with pytest.raises(RunFolderError, match="did not come to attempt 9 at default/a"):
+        node_verdict(folder, ghost, "n1")
+
+
+def test_a_run_that_was_interrupted_can_be_asked_too(tmp_path: Path) -> None:
+    feed = workload(node("n1"), pod("a"), pod("b"))
+    folder = kept(tmp_path, feed)
+    lines = (folder.path / "journal.jsonl").read_text().splitlines(keepends=True)
+    (folder.path / "journal.jsonl").write_text("".join(lines[:3]))
+    (folder.path / "summary.json").unlink()
+    assert verdict(folder, "b", "n1").record.node == "n1"

@@ -1,0 +1,359 @@
+"""A run as a whole: what it comes to, and when it is over."""
+
+from typing import Any
+
+import pytest
+
+from bayplan import (
+    Code,
+    CycleState,
+    NodeInfo,
+    NodeView,
+    PermitPlugin,
+    PluginArgs,
+    PodInfo,
+    PreBindPlugin,
+    PreFilterPlugin,
+    ScalarFilterPlugin,
+    ScalarScorePlugin,
+    Status,
+    unresolvable,
+    unschedulable,
+)
+from bayplan.config import ConfigError
+from bayplan.journal import AttemptRecord, MemorySink
+from bayplan.plugins.node_resources_fit import NodeResourcesFit
+from bayplan.sim.checkers import InvariantBroken
+from bayplan.sim.result import Usage
+from bayplan.sim.workload import DURATION_ANNOTATION
+from tests.adapters.manifests import Content, container, node, pod
+from tests.sim.runs import create, delete, profile, simulate, simulation, workload
+
+
+def asking(name: str, cpu: str, **fields: Any) -> Content:
+    return pod(name, containers=[container(cpu)], **fields)
+
+
+def lasting(name: str, duration: str, **fields: Any) -> Content:
+    return pod(name, annotations={DURATION_ANNOTATION: duration}, **fields)
+
+
+# ---- what comes out ------------------------------------------------------------------------
+
+
+def test_every_pod_is_placed_or_waits_and_says_why() -> None:
+    result = simulate(node("n1"), asking("a", "3"), asking("b", "3"))
+    assert result.placements == {"default/a": "n1"}
+    said = "0/1 nodes are available: 1 Insufficient cpu."
+    assert result.unschedulable == {"default/b": said}
+    assert result.pods["default/b"].message == said
+    assert (result.counts.pods, result.counts.scheduled, result.counts.unschedulable) == (2, 1, 1)
+    assert result.nodes == 1
+
+
+def test_pods_that_came_with_a_node_are_counted_and_not_placed() -> None:
+    result = simulate(node("n1"), pod("r", nodeName="n1"), pod("a"))
+    assert result.counts.running == 1
+    assert result.placements == {"default/a": "n1"}
+    assert (result.pods["default/r"].node, result.pods["default/r"].bound_at) == ("n1", None)
+
+
+def test_placements_hold_pods_that_ended_since() -> None:
+    result = simulate(node("n1"), lasting("a", "5s"))
+    assert result.placements == {"default/a": "n1"}
+    assert result.unschedulable == {}
+    assert result.simulated_seconds == 5.0
+
+
+def test_a_deleted_pod_no_longer_waits_and_stays_listed() -> None:
+    waits = asking("a", "64")
+    feed = workload(node("n1"), waits, steps=[delete(7, waits)])
+    result = simulation(feed).run()
+    assert (result.placements, result.unschedulable) == ({}, {})
+    assert result.pods["default/a"].deleted_at == 7.0
+
+
+def test_pods_of_other_schedulers_are_left_alone_and_counted_apart() -> None:
+    result = simulate(node("n1"), pod("a", schedulerName="theirs"), pod("b"))
+    assert result.counts.other_schedulers == 1
+    assert result.placements == {"default/b": "n1"}
+    assert "default/a" not in result.unschedulable
+    assert result.pods["default/a"].node is None
+
+
+def test_a_profile_of_another_name_schedules_its_own_pods() -> None:
+    config = profile(schedulerName="theirs")
+    feed = workload(node("n1"), pod("a", schedulerName="theirs"), pod("b"))
+    result = simulation(feed, config=config).run()
+    assert result.placements == {"default/a": "n1"}
+    assert result.counts.other_schedulers == 1
+
+
+def test_attempts_are_those_at_the_pod_not_at_its_name() -> None:
+    waits = asking("a", "64")
+    again = [delete(1, waits), create(2, asking("a", "1"))]
+    result = simulation(workload(node("n1"), waits, steps=again)).run()
+    assert result.pods["default/a"].attempts == 1
+    assert result.attempts == 2
+
+
+def test_times_are_those_of_what_happened() -> None:
+    small = node("small", status={"allocatable": {"cpu": "1m", "pods": "110"}})
+    feed = workload(small, asking("a", "1"), steps=[create(30, node("n1"))])
+    a = simulation(feed).run().pods["default/a"]
+    assert (a.created_at, a.bound_at, a.deleted_at, a.attempts) == (0.0, 30.0, None, 2)
+
+
+def test_usage_is_that_of_the_end_and_the_most_there_was() -> None:
+    pods = [lasting("a", "5s"), lasting("b", "5s"), pod("c")]
+    result = simulate(node("n1"), *pods)
+    cpu = Usage(resource="cpu", requested=1000, peak=3000, allocatable=4000)
+    assert cpu in result.usage
+
+
+def test_what_the_api_server_refused_is_noted() -> None:
+    feed = workload(node("n1"), steps=[create(3, node("n1"))])
+    [note] = simulation(feed).run().notes
+    assert note.startswith("at 3 s: create Node n1: ")
+
+
+def test_notes_of_the_workload_come_first() -> None:
+    feed = workload(node("n1"), notes=("made up",), left_out_count=4)
+    result = simulation(feed).run()
+    assert result.notes == ("made up",)
+    assert result.counts.left_out == 4
+
+
+def test_a_run_without_anything_comes_to_nothing() -> None:
+    result = simulate()
+    assert (result.nodes, result.counts.pods, result.attempts) == (0, 0, 0)
+    assert result.usage == ()
+
+
+def test_every_pod_is_told_of_as_it_comes() -> None:
+    told: list[tuple[int, int]] = []
+    feed = workload(node("n1"), pod("a"), steps=[create(3, pod("b"))])
+    run = simulation(feed)
+    run.on_progress(lambda seen, count: told.append((seen, count)))
+    run.run()
+    assert told == [(1, 2), (2, 2)]
+
+
+def test_the_journal_goes_where_it_is_wanted() -> None:
+    sink = MemorySink()
+    simulation(workload(node("n1"), pod("a")), sinks=[sink]).run()
+    [attempt] = [r for r in sink.records if isinstance(r, AttemptRecord)]
+    assert (attempt.pod, attempt.node, attempt.result) == ("default/a", "n1", "scheduled")
+
+
+# ---- when it is over -----------------------------------------------------------------------
+
+
+def test_retry_timers_alone_do_not_keep_it_going() -> None:
+    assert simulate(node("n1"), asking("a", "64")).simulated_seconds == 0.0
+
+
+def test_a_retry_that_may_come_to_something_else_is_waited_for() -> None:
+    """Without any node a pod is tried by backoff alone: nothing tells it of the node."""
+    feed = workload(pod("a"), steps=[create(25, node("n1"))])
+    result = simulation(feed).run()
+    assert result.placements == {"default/a": "n1"}
+    assert result.simulated_seconds == result.pods["default/a"].bound_at
+    assert 25.0 < result.simulated_seconds < 40.0
+
+
+def test_a_retry_that_was_in_vain_is_not_waited_for_again() -> None:
+    feed = workload(pod("bad"), steps=[create(25, node("n1"))])
+    result = simulation(feed, Broken).run()
+    assert list(result.unschedulable) == ["default/bad"]
+    assert result.simulated_seconds < 40.0
+
+
+def test_until_is_when_it_ends_whatever_happens() -> None:
+    feed = workload(node("n1"), asking("a", "64"), until_seconds=400.0)
+    result = simulation(feed).run()
+    assert result.simulated_seconds == 400.0
+    assert result.pods["default/a"].attempts == 2  # the flush after five minutes
+
+
+class Broken(ScalarFilterPlugin):
+    """Fails for pods called bad."""
+
+    name = "Broken"
+
+    def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        if pod.name == "bad":
+            raise RuntimeError("boom")
+        return None
+
+
+def test_a_plugin_that_fails_for_a_pod_ends_neither_the_run_nor_keeps_it_going() -> None:
+    result = simulate(node("n1"), pod("bad"), pod("good"), plugins=[Broken])
+    assert result.placements == {"default/good": "n1"}
+    assert 'Filter plugin "Broken": RuntimeError: boom' in result.unschedulable["default/bad"]
+
+
+class Holds(PermitPlugin):
+    """Lets every pod wait for a minute."""
+
+    name = "Holds"
+
+    def permit(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> tuple[Status | None, float]:
+        return Status(Code.WAIT), 60.0
+
+
+class Prepares(PreBindPlugin):
+    """Takes a minute before it lets a pod be bound."""
+
+    name = "Prepares"
+
+    async def pre_bind(
+        self, state: CycleState, pod: PodInfo, node_name: str, port: Any
+    ) -> Status | None:
+        await port.sleep(60.0)
+        return None
+
+
+@pytest.mark.parametrize("plugin", [Holds, Prepares])
+def test_a_pod_on_its_way_when_time_is_up_is_pending_and_not_lost(plugin: type[Any]) -> None:
+    feed = workload(node("n1"), pod("a"), until_seconds=10.0)
+    result = simulation(feed, plugin).run()
+    assert list(result.unschedulable) == ["default/a"]
+    assert result.pods["default/a"].nominated_node == "n1"
+
+
+def test_what_a_pod_waits_for_is_left_to_happen() -> None:
+    result = simulate(node("n1"), pod("a"), plugins=[Prepares])
+    assert result.pods["default/a"].bound_at == 60.0
+
+
+def test_a_pod_deleted_while_it_is_bound_is_gone_when_time_is_up() -> None:
+    feed = workload(node("n1"), pod("a"), steps=[delete(5, pod("a"))], until_seconds=10.0)
+    result = simulation(feed, Prepares).run()
+    assert result.pods["default/a"].deleted_at == 5.0
+    assert result.unschedulable == {}
+
+
+# ---- plugins of one's own ------------------------------------------------------------------
+
+
+class KubeletArgs(PluginArgs):
+    """Which kubelet is good enough."""
+
+    version: str = "v1.37.0"
+
+
+class Kubelet(ScalarFilterPlugin):
+    """Looks at a field of nodes that nothing else reads."""
+
+    name = "Kubelet"
+    args_type = KubeletArgs
+    fields = ("Node.status.nodeInfo.kubeletVersion",)
+
+    def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        found = node.node.declared.get("status.nodeInfo.kubeletVersion")
+        return None if found == self.args.version else unresolvable(f"node(s) had kubelet {found}")
+
+
+def with_kubelet(name: str, version: str) -> Content:
+    made = node(name)
+    return {**made, "status": {**made["status"], "nodeInfo": {"kubeletVersion": version}}}
+
+
+def test_a_declared_field_is_there_to_be_read() -> None:
+    nodes = [with_kubelet("old", "v1.30.0"), with_kubelet("new", "v1.37.0")]
+    result = simulate(*nodes, asking("a", "3"), asking("b", "3"), plugins=[Kubelet])
+    assert result.placements == {"default/a": "new"}
+    assert "1 node(s) had kubelet v1.30.0" in result.unschedulable["default/b"]
+
+
+class Quota(PreFilterPlugin):
+    """Wants an object of a kind of its own in the pod's namespace; waits for everything."""
+
+    name = "Quota"
+    kinds = ("example.com/v1 Quota",)
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> Status | None:
+        quota = self.handle.objects("example.com/v1 Quota").get("q", pod.namespace)
+        return unschedulable("no quota yet") if quota is None else None
+
+
+QUOTA = {
+    "apiVersion": "example.com/v1",
+    "kind": "Quota",
+    "metadata": {"name": "q", "namespace": "default"},
+}
+
+
+def test_a_declared_kind_is_read_and_wakes_who_waits_for_it() -> None:
+    feed = workload(node("n1"), pod("a"), steps=[create(40, QUOTA)])
+    result = simulation(feed, Quota).run()
+    assert result.pods["default/a"].bound_at == 40.0
+
+
+class Prefers(ScalarScorePlugin):
+    """The node whose name the pod has in its label."""
+
+    name = "Prefers"
+
+    def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        return 100 if pod.labels.get("wants") == node.name else 0
+
+
+def test_a_plugin_written_node_by_node_serves_a_whole_cluster() -> None:
+    nodes = [node(f"n{i}") for i in range(20)]
+    pods = [pod(f"p{i}", labels={"wants": f"n{i}"}) for i in range(0, 20, 3)]
+    result = simulate(*nodes, *pods, plugins=[Prefers])
+    assert result.placements == {f"default/p{i}": f"n{i}" for i in range(0, 20, 3)}
+
+
+def test_a_plugin_that_cannot_start_is_refused_with_its_words() -> None:
+    class Unlicensed(ScalarFilterPlugin):
+        name = "Unlicensed"
+
+        def setup(self) -> None:
+            raise RuntimeError("no licence")
+
+        def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+            return None
+
+    with pytest.raises(ConfigError, match="Unlicensed cannot start: RuntimeError: no licence"):
+        simulation(workload(), Unlicensed)
+
+
+def test_plugins_are_closed_also_when_the_run_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[str] = []
+
+    class Closing(ScalarFilterPlugin):
+        name = "Closing"
+
+        def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+            return None
+
+        def close(self) -> None:
+            closed.append(self.name)
+
+    monkeypatch.setattr(NodeResourcesFit, "filter", lambda *_: iter(()))
+    run = simulation(workload(node("n1"), asking("a", "64")), Closing)
+    with pytest.raises(InvariantBroken):
+        run.run()
+    assert closed == ["Closing"]
+
+
+# ---- how it is watched ---------------------------------------------------------------------
+
+
+def test_room_is_not_checked_where_the_configuration_does_not_look_at_it() -> None:
+    config = profile(plugins={"filter": {"disabled": [{"name": "NodeResourcesFit"}]}})
+    feed = workload(node("n1"), asking("a", "3"), asking("b", "3"))
+    assert len(simulation(feed, config=config).run().placements) == 2
+
+
+def test_room_is_not_checked_where_a_resource_is_ignored() -> None:
+    args = {"name": "NodeResourcesFit", "args": {"ignoredResources": ["example.com/gpu"]}}
+    gpu = {"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}
+    feed = workload(node("n1"), pod("a", containers=[container(resources=gpu)]))
+    config = profile(pluginConfig=[args])
+    assert simulation(feed, config=config).run().placements == {"default/a": "n1"}

@@ -1,0 +1,275 @@
+"""A pod's story, as it is told."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.framework.status import Code, Status
+from bayplan.journal import (
+    AttemptRecord,
+    BindingRecord,
+    GateRecord,
+    NodeScore,
+    NoteRecord,
+    PluginScore,
+    RejectionCount,
+)
+from bayplan.sim.replay import NodeVerdict, Scores
+from bayplan.sim.result import Counts, PodResult, SimulationResult
+from bayplan.sim.why import known_pods, ruling, subject_of, told, told_node, without_record
+from tests.sim.printing import printed
+
+WEB = "default/web"
+
+
+def attempt(number: int = 1, at_seconds: float = 0.0, **fields: Any) -> AttemptRecord:
+    """An attempt that found no node, where nothing else is said."""
+    given = {"result": "unschedulable", "node_count": 3, "uid": "u", **fields}
+    return AttemptRecord(
+        at_seconds=at_seconds, pod=WEB, profile="default-scheduler", attempt=number, **given
+    )
+
+
+def line(node: str, **weighted: int) -> NodeScore:
+    plugins = tuple(PluginScore(name, count * 2, count, count) for name, count in weighted.items())
+    return NodeScore(node, sum(weighted.values()), plugins)
+
+
+# ---- finding -------------------------------------------------------------------------------
+
+
+def test_a_note_is_about_its_subject_and_all_else_about_a_pod() -> None:
+    assert subject_of(NoteRecord(at_seconds=0.0, subject="node n1", text="ignored")) == "node n1"
+    assert subject_of(attempt()) == WEB
+
+
+@pytest.mark.parametrize(
+    ("wanted", "names", "said"),
+    [
+        pytest.param("default/web", ["kube/web", "a/b"], "kube/web", id="a namesake elsewhere"),
+        pytest.param("default/wep", ["default/web", "x/y"], "default/web", id="the nearest"),
+        pytest.param("a/q", ["z/1", "y/2"], "y/2, z/1", id="some"),
+    ],
+)
+def test_who_is_not_known_is_answered_with_who_is(wanted: str, names: list[str], said: str) -> None:
+    assert known_pods(wanted, names) == f"known are, for example: {said}"
+
+
+def test_an_empty_journal_knows_nobody() -> None:
+    assert known_pods(WEB, []) == "the journal is empty"
+
+
+def result_of(pod: PodResult, unschedulable: dict[str, str] | None = None) -> SimulationResult:
+    return SimulationResult(
+        nodes=1,
+        counts=Counts(),
+        placements={},
+        unschedulable=unschedulable or {},
+        pods={WEB: pod},
+        seed=0,
+        digest="",
+        simulated_seconds=0.0,
+        wall_seconds=0.0,
+        attempts=0,
+    )
+
+
+def test_a_pod_that_came_with_a_node_needed_no_decision() -> None:
+    said = without_record(WEB, result_of(PodResult(node="n1")))
+    assert said == "default/web came with a node, n1: nothing was to be decided"
+
+
+def test_a_pod_of_another_scheduler_is_left_to_it() -> None:
+    said = without_record(WEB, result_of(PodResult()))
+    assert said == "default/web is left to another scheduler: nothing was to be decided"
+
+
+def test_a_pod_that_was_never_tried_says_what_is_known() -> None:
+    said = without_record(WEB, result_of(PodResult(message="gated"), {WEB: "gated"}))
+    assert said == "default/web waits and was not tried: gated"
+
+
+def test_who_should_have_a_story_or_is_not_known_is_not_explained() -> None:
+    bound = result_of(PodResult(node="n1", bound_at=0.0))
+    assert without_record(WEB, bound) is None
+    assert without_record("default/ghost", bound) is None
+    assert without_record(WEB, None) is None
+
+
+# ---- a story -------------------------------------------------------------------------------
+
+
+def test_an_attempt_without_a_node_says_who_rejected_how_many_and_why() -> None:
+    rejections = (
+        RejectionCount("NodeResourcesFit", "Unschedulable", "Insufficient cpu", 1200),
+        RejectionCount("TaintToleration", "Unresolvable", "node(s) had [a] taint", 3),
+    )
+    record = attempt(message="0/3 nodes are available.", rejections=rejections)
+    assert printed(told([record])) == (
+        "0.000 s  attempt 1 (default-scheduler): unschedulable, 0 of 3 nodes feasible\n"
+        "0/3 nodes are available.\n"
+        "\n"
+        "rejected by        nodes   code            reason\n"
+        "────────────────────────────────────────────────────────────────\n"
+        "NodeResourcesFit   1,200   Unschedulable   Insufficient cpu\n"
+        "TaintToleration        3   Unresolvable    node(s) had [a] taint"
+    )
+
+
+def test_a_choice_shows_what_adds_up_to_the_totals() -> None:
+    scores = (line("n1", Fit=40, Taints=300), line("n2", Fit=20, Taints=300))
+    record = attempt(
+        result="scheduled", node="n1", feasible_count=2, scores=scores, tied_count=1, at_seconds=2.5
+    )
+    assert printed(told([record])) == (
+        "2.500 s  attempt 1 (default-scheduler): chose n1, 2 of 3 nodes feasible\n"
+        "\n"
+        "score     n1    n2\n"
+        "──────────────────\n"
+        "Fit       40    20\n"
+        "Taints   300   300\n"
+        "total    340   320\n"
+        "\n"
+        "n1 has the highest total"
+    )
+
+
+def test_a_tie_says_how_it_was_broken() -> None:
+    record = attempt(
+        result="scheduled", node="n9", scores=(line("n1", Fit=1),), tied_count=7, tied_index=3
+    )
+    assert printed(told([record])).splitlines()[-1] == (
+        "n9 is one of 7 nodes with the highest total; "
+        "seed, pod and attempt drew it (number 4 by the hash of the name)"
+    )
+
+
+def test_an_only_node_was_not_scored() -> None:
+    record = attempt(result="scheduled", node="n1", feasible_count=1)
+    assert printed(told([record])).endswith("only one node was feasible, so nothing was scored")
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        pytest.param(
+            attempt(result="waiting", node="n1", feasible_count=2),
+            "chose n1 and waits at Permit, 2 of 3 nodes feasible",
+            id="at Permit",
+        ),
+        pytest.param(
+            attempt(result="error", plugin="Broken"),
+            "error by Broken, 0 of 3 nodes feasible",
+            id="a plugin failed",
+        ),
+        pytest.param(attempt(nominated_node="n2"), "nominated to n2", id="nominated"),
+    ],
+)
+def test_an_attempt_says_how_it_ended(record: AttemptRecord, said: str) -> None:
+    assert said in printed(told([record]))
+
+
+def test_what_happened_between_attempts_is_a_line_each() -> None:
+    story = [
+        GateRecord(at_seconds=0.0, pod=WEB, uid="u", plugin="SchedulingGates", message="gated"),
+        NoteRecord(at_seconds=1.0, subject=WEB, text="something"),
+        BindingRecord(at_seconds=2.0, pod=WEB, uid="u", node="n1", result="failed", message="no"),
+        BindingRecord(at_seconds=3.0, pod=WEB, uid="u", node="n1", result="bound"),
+    ]
+    assert printed(told(story)) == (
+        "0.000 s  held back by SchedulingGates: gated\n"
+        "1.000 s  something\n"
+        "2.000 s  binding to n1: failed: no\n"
+        "3.000 s  binding to n1: bound"
+    )
+
+
+def test_attempts_that_came_to_the_same_are_told_once() -> None:
+    story = [attempt(number, at_seconds=number * 10.0, message="no room") for number in (1, 2, 3)]
+    assert printed(told(story)) == (
+        "10.000 s  attempt 1 (default-scheduler): unschedulable, 0 of 3 nodes feasible\n"
+        "no room\n"
+        "30.000 s  2 further attempts until then came to the same"
+    )
+
+
+def test_attempts_that_differ_are_all_told() -> None:
+    story = [attempt(1, message="no room"), attempt(2, message="less room")]
+    assert printed(told(story)).count("attempt") == 2
+
+
+def test_bindings_that_look_the_same_are_all_told() -> None:
+    twice = [
+        BindingRecord(at_seconds=2.0, pod=WEB, uid="u", node="n1", result="failed")
+        for _ in range(2)
+    ]
+    assert printed(told(twice)).count("failed") == 2
+
+
+# ---- one node ------------------------------------------------------------------------------
+
+
+def test_a_node_is_told_with_what_each_filter_says_and_its_scores() -> None:
+    record = attempt(result="scheduled", node="n2", feasible_count=2)
+    full = Status(Code.UNSCHEDULABLE, ("Too many pods",), "NodeResourcesFit")
+    scores = Scores((line("n1", Fit=1), line("n2", Fit=3)), better_count=1, equal_count=0)
+    verdict = NodeVerdict(record, "n1", alone=(("A", None), ("B", full)), scores=scores)
+    assert printed(told_node(verdict)) == (
+        "0.000 s  attempt 1 at default/web: chose n2, 2 of 3 nodes feasible\n"
+        "n1: feasible, not chosen\n"
+        "\n"
+        "Filter plugin   asked about n1 alone\n"
+        "─────────────────────────────────────────────\n"
+        "A               no objection\n"
+        "B               Too many pods (Unschedulable)\n"
+        "\n"
+        "score   raw   0-100   n1   n2\n"
+        "─────────────────────────────\n"
+        "Fit       2       1    1    3\n"
+        "total                  1    3\n"
+        "\n"
+        "of the others, 1 scored higher and none as high"
+    )
+
+
+NO_ROOM = Status(Code.UNSCHEDULABLE, ("Insufficient cpu",), "NodeResourcesFit")
+CHOSE_N1 = attempt(result="scheduled", node="n1")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "said"),
+    [
+        pytest.param(
+            NodeVerdict(attempt(), "n1", not_asked="there was no such node then"),
+            "not asked: there was no such node then",
+            id="not asked",
+        ),
+        pytest.param(
+            NodeVerdict(attempt(), "n1", rejection=NO_ROOM),
+            "rejected by NodeResourcesFit: Insufficient cpu (Unschedulable)",
+            id="rejected",
+        ),
+        pytest.param(NodeVerdict(CHOSE_N1, "n1"), "chosen", id="chosen"),
+        pytest.param(NodeVerdict(CHOSE_N1, "n2"), "feasible, not chosen", id="not chosen"),
+        pytest.param(
+            NodeVerdict(attempt(result="unschedulable", node="n1"), "n1"),
+            "chosen at first",
+            id="chosen, and then Reserve or Permit said no",
+        ),
+        pytest.param(
+            NodeVerdict(attempt(result="error"), "n1"),
+            "nobody had rejected it when the attempt failed",
+            id="the attempt failed",
+        ),
+    ],
+)
+def test_what_became_of_a_node_is_one_line(verdict: NodeVerdict, said: str) -> None:
+    assert ruling(verdict) == said
+
+
+def test_a_failed_attempts_words_stand_above_the_node() -> None:
+    verdict = NodeVerdict(attempt(message="0/3 nodes."), "n1", rejection=NO_ROOM)
+    assert printed(told_node(verdict)).splitlines()[1:] == [
+        "0/3 nodes.",
+        "n1: rejected by NodeResourcesFit: Insufficient cpu (Unschedulable)",
+    ]
