@@ -126,12 +126,19 @@ class Runner:
     # ---- tasks ----------------------------------------------------------------------------
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
+        task = asyncio.get_running_loop().create_task(self._guarded(work))
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        """What nobody expected fails one call, and a live scheduler goes on."""
+        try:
+            await work
+        except Exception as problem:  # noqa: BLE001 - the scheduler decides what it ends
+            self._scheduler.bug(work.__qualname__, problem)
+
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """One that fails takes the runner along: what it did is done by nobody."""
+        """One that fails all the same takes the runner along."""
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
             self._failure = task.exception()

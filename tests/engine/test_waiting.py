@@ -71,3 +71,38 @@ def test_waiting_pods_are_listed_by_uid():
     pods.leave(uids[0])
     assert len(pods) == 1
     assert pods.get(uids[0]) is None
+
+
+def test_a_deadline_that_moved_is_found_in_time():
+    ends: Ends = []
+    pods = WaitingPods()
+    waiting = held(ends, A=5.0, B=8.0)
+    pods.hold(waiting)
+    waiting.allow("A")
+    pods.time_out_until(15.0)
+    assert ends == []
+    pods.time_out_until(18.0)
+    assert [name for name, _ in ends] == ["p"]
+
+
+def test_a_time_out_of_nothing_is_over_at_once():
+    ends: Ends = []
+    pods = WaitingPods()
+    pods.hold(held(ends, "q", A=7.0))
+    pods.hold(held(ends, A=0.0))
+    pods.time_out_until(10.0)
+    assert [name for name, _ in ends] == ["p"]
+    pods.leave("uid-default/p")
+    pods.time_out_until(17.0)
+    assert [name for name, _ in ends] == ["p", "q"]
+
+
+def test_a_pod_that_another_ones_end_allows_is_not_timed_out():
+    ends: Ends = []
+    pods = WaitingPods()
+    second = held(ends, "second", A=5.0)
+    first = HeldPod(pod("first"), "n1", 10.0, {"A": 4.0}, lambda who, how: second.allow("A"))
+    for each in (first, second):
+        pods.hold(each)
+    pods.time_out_until(100.0)
+    assert ends == [("second", None)]

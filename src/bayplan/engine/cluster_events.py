@@ -7,6 +7,7 @@ sees what woke it. Terminal pods count as gone, as upstream's informer leaves th
 from typing import Any, final
 
 from bayplan.api.objects import NODE, POD, Node, Pod, is_terminal
+from bayplan.api.pod_requests import amounts
 from bayplan.api.quantity import QuantityError
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.placements import Placements
@@ -53,19 +54,26 @@ class ClusterEvents:
                 cache.remove_node(node.metadata.name)
                 queue.move_all(_NODE_DELETE, old, None)
             return
-        try:
-            if old is None:
-                cache.add_node(node)
-            else:
-                cache.update_node(node)
-        except QuantityError as problem:
-            self._engine.note(f"node {node.metadata.name}", f"ignored: {problem}")
+        if not self._makes_sense(old, node):
             return
         if old is None:
+            cache.add_node(node)
             queue.move_all(_NODE_ADD, None, node)
             return
+        cache.update_node(node)
         for event in node_events(old, node):
             queue.move_all(event, old, node)
+
+    def _makes_sense(self, old: Node | None, node: Node) -> bool:
+        """Found out before the cache is touched: half a node would be worse than none."""
+        allocatable = node.status.allocatable
+        if old is None or old.status.allocatable != allocatable:
+            try:
+                amounts(allocatable)
+            except QuantityError as problem:
+                self._engine.note(f"node {node.metadata.name}", f"ignored: {problem}")
+                return False
+        return True
 
     # ---- pods -----------------------------------------------------------------------------
 

@@ -70,10 +70,10 @@ class Placements:
         """A node was chosen."""
         engine, framework = self._engine, cycle.framework
         pod = cycle.pod.on_node(node_name)
-        engine.cache.assume(pod)
-        engine.nominator.delete_nominated_pod_if_exists(pod)
         placed = Placed(cycle.queued, framework, pod, cycle.state, cycle.started_seconds)
         self._placed[pod.uid] = placed
+        engine.cache.assume(pod)
+        engine.nominator.delete_nominated_pod_if_exists(pod)
         status = framework.run_reserve(cycle.state, pod, node_name)
         waits: dict[str, float] = {}
         if is_success(status):

@@ -12,7 +12,7 @@ a run is a function of configuration, seed and events.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import final
+from typing import TypedDict, Unpack, final
 
 from bayplan.clock import Clock
 from bayplan.config import SchedulerConfig
@@ -39,6 +39,19 @@ from bayplan.queue.settings import QueueSettings
 from bayplan.state.pods import DEFAULT_SCHEDULER
 
 
+class SchedulerOptions(TypedDict, total=False):
+    """What a scheduler may be told besides its configuration."""
+
+    seed: int
+    journal: Journal
+    #: Filters outside the process.
+    extenders: Sequence[Extender]
+    #: Called with each cycle while its snapshot is lent.
+    on_attempt: OnAttempt | None
+    #: An exception of ours ends the run (simulation) in place of what failed by it (live).
+    raise_bugs: bool
+
+
 @final
 class Scheduler:
     """One scheduler with all its profiles."""
@@ -48,22 +61,18 @@ class Scheduler:
         config: SchedulerConfig,
         registry: Registry,
         clock: Clock,
-        *,
-        seed: int = 0,
-        journal: Journal | None = None,
-        extenders: Sequence[Extender] = (),
-        on_attempt: OnAttempt | None = None,
-        raise_bugs: bool = False,
+        **options: Unpack[SchedulerOptions],
     ) -> None:
-        """``on_attempt``: called with each cycle while its snapshot is lent. ``raise_bugs``: an
-        exception of ours ends the run (simulation) in place of what failed by it (live). Raises
-        ConfigError."""
-        self._engine = engine = EngineState(clock, seed, journal or Journal(), raise_bugs)
+        """Starts the plugins. Raises ConfigError."""
+        journal, raise_bugs = options.get("journal", Journal()), options.get("raise_bugs", False)
+        extenders = options.get("extenders", ())
+        engine = EngineState(clock, options.get("seed", 0), journal, raise_bugs)
+        self._engine = engine
         self.journal = engine.journal
         self.metrics = engine.metrics
         self.cache = engine.cache
         self.queue = self._start(config, registry, bool(extenders))
-        self._attempts = Attempts(engine, extenders, on_attempt)
+        self._attempts = Attempts(engine, extenders, options.get("on_attempt"))
         self._events = ClusterEvents(engine, self._attempts.placements)
         show_sizes(engine)
         engine.turns.begin()

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Any, final
 
-from bayplan.api.objects import namespaced_name
-
 
 @final
 class KindStore:
@@ -12,39 +10,44 @@ class KindStore:
 
     def __init__(self) -> None:
         self._objects: dict[tuple[str, str], Any] = {}
-        self._sorted: list[Any] | None = None
-        self._by_namespace: dict[str, list[Any]] | None = None
+        #: Made when they are asked for: by namespace, and of all (None).
+        self._lists: dict[str | None, tuple[Any, ...]] = {}
 
     def list(self, namespace: str | None = None) -> Sequence[Any]:
         """All objects, or those of one namespace."""
-        if self._sorted is None or self._by_namespace is None:
-            self._sorted = [self._objects[key] for key in sorted(self._objects)]
-            self._by_namespace = {}
-            for found in self._sorted:
-                key = found.metadata.namespace or ""
-                self._by_namespace.setdefault(key, []).append(found)
-        if namespace is None:
-            return self._sorted
-        return self._by_namespace.get(namespace, ())
+        if not self._lists:
+            self._lists = self._sorted()
+        return self._lists.get(namespace, ())
+
+    def _sorted(self) -> dict[str | None, tuple[Any, ...]]:
+        lists: dict[str | None, list[Any]] = {None: []}
+        for key in sorted(self._objects):
+            for name in (None, key[0]):
+                lists.setdefault(name, []).append(self._objects[key])
+        return {name: tuple(found) for name, found in lists.items()}
 
     def get(self, name: str, namespace: str | None = None) -> Any | None:
         return self._objects.get((namespace or "", name))
 
     def put(self, found: Any) -> Any | None:
         """Add or replace. Returns the older version."""
-        key = (found.metadata.namespace or "", found.metadata.name)
+        key = _key(found)
         old = self._objects.get(key)
         self._objects[key] = found
-        self._sorted = None
+        self._lists.clear()
         return old
 
     def remove(self, found: Any) -> Any | None:
-        """Returns what was there."""
-        self._sorted = None
-        return self._objects.pop((found.metadata.namespace or "", found.metadata.name), None)
+        """Whatever version of it. Returns what was there."""
+        self._lists.clear()
+        return self._objects.pop(_key(found), None)
 
     def __len__(self) -> int:
         return len(self._objects)
+
+
+def _key(found: Any) -> tuple[str, str]:
+    return (found.metadata.namespace or "", found.metadata.name)
 
 
 class UndeclaredKind(KeyError):
@@ -67,8 +70,3 @@ class ObjectStore:
 
     def of(self, kind: str) -> KindStore:
         return self._kinds.setdefault(kind, KindStore())
-
-
-def key_of(found: Any) -> str:
-    """namespace/name of any object."""
-    return namespaced_name(found.metadata.namespace, found.metadata.name)

@@ -1,0 +1,172 @@
+"""A scheduler without a shell: events are handed in, effects are looked at or performed here.
+
+engine = Engine(plugins=["NodeResourcesFit"])
+engine.add(node("n1", cpu=4), api_pod("p", cpu=1))
+assert engine.bound() == {"p": "n1"}
+"""
+
+import asyncio
+from typing import Any, TypeVar
+
+from bayplan.api.objects import NODE, POD, Node, Pod, decode
+from bayplan.clock import ManualClock
+from bayplan.config import config_from
+from bayplan.engine.binding import BindingOutcome
+from bayplan.engine.scheduler import Scheduler
+from bayplan.framework.status import Status
+from bayplan.journal import AttemptRecord, Journal, MemorySink, NoteRecord
+from bayplan.plugins.registry import Registry
+from bayplan.ports import BindPod, Effect, EmitEvent, EventType, PatchPodStatus, WatchEvent
+from bayplan.queue.transitions import State
+from bayplan.testing import api_pod
+from tests.scenarios.world import PROFILE, Setup, config_dict
+
+E = TypeVar("E")
+
+
+def uid(name: str) -> str:
+    """As the factories make it."""
+    return f"uid-default/{name}"
+
+
+def waiting_pod(name: str = "p", **options: Any) -> Pod:
+    """A pod of the engine's profile."""
+    options.setdefault("scheduler_name", PROFILE)
+    return api_pod(name, **options)
+
+
+class Engine:
+    """``options``: those of tests.scenarios.world.Setup."""
+
+    def __init__(self, **options: Any) -> None:
+        setup = Setup(**options)
+        registry = Registry()
+        for each in setup.classes:
+            registry.add(each)
+        self.clock = ManualClock()
+        self.journal = MemorySink()
+        self.scheduler = Scheduler(
+            config_from(config_dict(setup)),
+            registry,
+            self.clock,
+            seed=setup.seed,
+            journal=Journal([self.journal]),
+            extenders=setup.extenders,
+            raise_bugs=setup.raise_bugs,
+        )
+
+    # ---- events in ------------------------------------------------------------------------
+
+    def add(self, *objects: Node | Pod) -> None:
+        self._tell(EventType.ADDED, objects)
+
+    def update(self, *objects: Node | Pod) -> None:
+        self._tell(EventType.MODIFIED, objects)
+
+    def delete(self, *objects: Node | Pod) -> None:
+        self._tell(EventType.DELETED, objects)
+
+    def _tell(self, kind: EventType, objects: tuple[Node | Pod, ...]) -> None:
+        for each in objects:
+            what = POD if isinstance(each, Pod) else NODE
+            self.scheduler.handle(WatchEvent(kind, what, each))
+
+    def put(self, kind: str, content: dict[str, Any], event: EventType = EventType.ADDED) -> None:
+        """An object of any other kind as in a manifest."""
+        self.scheduler.handle(WatchEvent(event, kind, decode(kind, content)))
+
+    def until(self, seconds: float) -> None:
+        """Move the clock, and do what is due."""
+        self.clock.advance_to(seconds)
+        self.scheduler.run_timers()
+
+    # ---- effects out ----------------------------------------------------------------------
+
+    def run(self) -> list[Effect]:
+        """Try all that is ready. What is to be performed."""
+        while self.scheduler.schedule_one():
+            pass
+        return self.scheduler.take_effects()
+
+    def run_for(self, wanted: type[E]) -> list[E]:
+        """The same, effects of one type only."""
+        return [effect for effect in self.run() if isinstance(effect, wanted)]
+
+    def bound(self) -> dict[str, str]:
+        """Pods handed out to be bound, and where."""
+        return {effect.pod.name: effect.node_name for effect in self.run_for(BindPod)}
+
+    def notes(self) -> list[str]:
+        """Of the events about pods."""
+        return [effect.note for effect in self.run_for(EmitEvent)]
+
+    def patches(self) -> list[PatchPodStatus]:
+        return self.run_for(PatchPodStatus)
+
+    def finish(self, name: str, failure: Status | None = None) -> None:
+        """A pod's binding comes to its end."""
+        self.scheduler.binding_finished(BindingOutcome(uid(name), failure))
+
+    # ---- looking in -----------------------------------------------------------------------
+
+    def plugin(self, name: str) -> Any:
+        instances = self.scheduler.framework(PROFILE).plugins.instances()
+        return next(each for each in instances if each.instance_name == name)
+
+    def state_of(self, name: str) -> State:
+        return self.scheduler.queue.state_of(uid(name))
+
+    def blamed(self, name: str) -> set[str]:
+        queued = self.scheduler.queue.find(uid(name))
+        assert queued is not None
+        return queued.unschedulable_plugins
+
+    def placed_on(self, name: str) -> str:
+        """Where the pod counts; "" for nowhere."""
+        found = self.scheduler.cache.pod(uid(name))
+        return "" if found is None else found.node_name
+
+    def nominated_on(self, name: str) -> list[str]:
+        nominator = self.plugin("PrioritySort").handle.nominator
+        return [found.name for found in nominator.nominated_pods_for_node(name)]
+
+    def attempts(self, name: str = "p") -> list[AttemptRecord]:
+        records = self.journal.records
+        key = f"default/{name}"
+        return [r for r in records if isinstance(r, AttemptRecord) and r.pod == key]
+
+    def texts(self) -> list[str]:
+        """Of the notes in the journal."""
+        return [r.text for r in self.journal.records if isinstance(r, NoteRecord)]
+
+    def metric(self, name: str, **labels: str) -> float:
+        return self.scheduler.metrics.value(name, **labels)
+
+
+class Port:
+    """A BindPort that notes what it is asked for, and fails where it is told to."""
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self.bound: list[tuple[str, str]] = []
+        self._failure = failure
+
+    async def bind(self, pod: Any, node_name: str) -> None:
+        if self._failure is not None:
+            raise self._failure
+        self.bound.append((pod.name, node_name))
+
+    async def get_pod(self, namespace: str, name: str) -> Pod:
+        return api_pod(name)
+
+    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any]) -> None: ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+def performed(effect: BindPod, port: Port | None = None) -> BindingOutcome:
+    """How a binding cycle ends."""
+
+    async def main() -> BindingOutcome:
+        return await effect.run(port or Port())
+
+    return asyncio.run(main())

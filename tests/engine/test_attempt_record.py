@@ -1,0 +1,123 @@
+"""What the journal keeps of a cycle."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayplan.clock import ManualClock
+from bayplan.config import SchedulerConfig
+from bayplan.engine.attempt_record import BEST_NODES_MAX, best_scores, node_score
+from bayplan.engine.cycle import Cycle
+from bayplan.engine.scheduler import Scheduler
+from bayplan.framework.interface import NominatingMode, Nomination
+from bayplan.framework.score_table import PluginScores, ScoreTable
+from bayplan.framework.status import Code, Status, unschedulable
+from bayplan.journal import PluginScore, RejectionCount
+from bayplan.plugins.registry import Registry
+from bayplan.rng import stable_hash
+from bayplan.state.nodes import LoanEnded
+from bayplan.testing import SampleCluster, node
+from tests.engine.kit import Engine, waiting_pod
+from tests.framework.answering import answering, scores
+
+
+def table(*totals: int, weight: int = 1) -> ScoreTable:
+    names = [f"n{number}" for number in range(len(totals))]
+    nodes = SampleCluster().add(*map(node, names)).lend().nodes
+    raw = np.array(totals, np.int64)
+    return ScoreTable(nodes, [PluginScores("A", weight, raw, raw * 2)], raw * 2 * weight)
+
+
+def test_a_nodes_line_tells_raw_normalised_and_weighted() -> None:
+    found = node_score(table(3, 7, weight=5), 1)
+    assert (found.node, found.total) == ("n1", 70)
+    assert found.plugins == (PluginScore("A", 7, 14, 70),)
+
+
+def test_the_best_are_kept_best_first() -> None:
+    found = best_scores(table(5, 1, 9, 7, 3, 8, 2))
+    assert [line.total for line in found] == [18, 16, 14, 10, 6]
+    assert len(found) == BEST_NODES_MAX
+
+
+def test_equals_are_in_the_order_of_the_draw() -> None:
+    found = [line.node for line in best_scores(table(*[4] * 9, 8))]
+    equals = sorted((f"n{number}" for number in range(9)), key=stable_hash)
+    assert found == ["n9", *equals[:4]]
+
+
+def test_a_table_of_few_nodes_is_kept_whole() -> None:
+    assert [line.node for line in best_scores(table(1, 2))] == ["n1", "n0"]
+
+
+# ---- records --------------------------------------------------------------------------------
+
+
+def test_a_scheduled_pod() -> None:
+    plugin = answering("A", score=scores(1, 1))
+    engine = Engine(plugins=[("A", 1)], classes=[plugin])
+    engine.add(node("n1"), node("n2"), waiting_pod())
+    engine.clock.advance_to(1.5)
+    engine.run()
+    (record,) = engine.attempts()
+    assert (record.at_seconds, record.result, record.attempt) == (1.5, "scheduled", 1)
+    assert (record.profile, record.uid) == ("bayplan", "uid-default/p")
+    assert (record.node_count, record.feasible_count) == (2, 2)
+    assert (record.tied_count, len(record.scores)) == (2, 2)
+    assert record.node == sorted(("n1", "n2"), key=stable_hash)[record.tied_index]
+    assert (record.rejections, record.message, record.plugin) == ((), "", "")
+
+
+def test_a_rejected_pod() -> None:
+    plugin = answering(
+        "A",
+        filter_node=lambda state, asked, info: unschedulable(*info.name),
+        post_filter=(Nomination(NominatingMode.OVERRIDE, "n1"), unschedulable()),
+    )
+    engine = Engine(plugins=["A"], classes=[plugin])
+    engine.add(node("n1"), node("n2"), waiting_pod())
+    engine.run()
+    (record,) = engine.attempts()
+    assert (record.result, record.node, record.nominated_node) == ("unschedulable", "", "n1")
+    assert record.message == "0/2 nodes are available: 1 1, 1 2, 2 n."
+    assert record.rejections == (
+        RejectionCount("A", "Unschedulable", "1", 1),
+        RejectionCount("A", "Unschedulable", "2", 1),
+        RejectionCount("A", "Unschedulable", "n", 2),
+    )
+
+
+@pytest.mark.parametrize(
+    ("answers", "result"),
+    [
+        pytest.param({"filter_node": ValueError("boom")}, "error", id="in Filter"),
+        pytest.param({"reserve": Status(Code.ERROR, ("boom",))}, "error", id="in Reserve"),
+        pytest.param({"reserve": unschedulable("boom")}, "unschedulable", id="rejected in Reserve"),
+    ],
+)
+def test_who_failed_is_named(answers: dict[str, Any], result: str) -> None:
+    engine = Engine(plugins=["A"], classes=[answering("A", **answers)])
+    engine.add(node("n1"), waiting_pod())
+    engine.run()
+    (record,) = engine.attempts()
+    assert (record.result, record.plugin) == (result, "A")
+    assert "boom" in record.message
+
+
+def test_whoever_looks_at_a_cycle_sees_it_while_its_snapshot_is_lent() -> None:
+    cycles: list[Cycle] = []
+
+    def look(cycle: Cycle) -> None:
+        assert cycle.snapshot.node("n1").name == "n1"
+        cycles.append(cycle)
+
+    clock = ManualClock()
+    scheduler = Scheduler(SchedulerConfig(), Registry(), clock, on_attempt=look)
+    engine = Engine()
+    engine.scheduler = scheduler
+    engine.add(node("n1"), waiting_pod(scheduler_name="default-scheduler"))
+    engine.run()
+    (cycle,) = cycles
+    with pytest.raises(LoanEnded):
+        cycle.snapshot.node("n1")

@@ -1,0 +1,349 @@
+"""Attempts: from a popped pod to an effect."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from bayplan.engine.extending import ExtenderAnswer
+from bayplan.framework.interface import CycleState, Nomination
+from bayplan.framework.status import Code, Status, unresolvable, unschedulable
+from bayplan.journal import AttemptRecord
+from bayplan.ports import AskExtender, EmitEvent
+from bayplan.queue.transitions import State
+from bayplan.state.pods import PodInfo, pod_info
+from bayplan.testing import node
+from tests.engine.kit import Engine, waiting_pod
+from tests.framework.answering import answering
+from tests.scenarios.world import PROFILE
+
+
+def engine_with(**answers: Any) -> Engine:
+    plugin = answering("A", **{"events_to_register": [], **answers})
+    engine = Engine(plugins=["A"], classes=[plugin])
+    engine.add(node("n1"))
+    return engine
+
+
+# ---- who is tried ---------------------------------------------------------------------------
+
+
+def test_a_pod_that_is_being_deleted_is_skipped_and_told() -> None:
+    engine = engine_with(filter_node=None)
+    engine.add(waiting_pod(terminating=True))
+    (event,) = engine.run()
+    assert isinstance(event, EmitEvent)
+    assert event.note == "skip schedule deleting pod: default/p"
+    assert (event.reason, event.action, event.type) == ("FailedScheduling", "Scheduling", "Warning")
+    assert engine.state_of("p") is State.ABSENT
+    assert engine.attempts() == []
+
+
+def test_a_pod_that_counts_on_a_node_already_is_skipped() -> None:
+    """An update while it was tried brought it back."""
+    engine = engine_with(filter_node=None)
+    engine.add(waiting_pod())
+    engine.run()
+    engine.scheduler.queue.add(pod_info(waiting_pod()))
+    assert engine.run() == []
+    assert len(engine.attempts()) == 1
+    assert engine.state_of("p") is State.ABSENT
+
+
+# ---- each attempt begins anew ---------------------------------------------------------------
+
+
+def test_notes_are_shared_by_the_plugins_of_one_attempt_and_gone_in_the_next() -> None:
+    seen: list[Any] = []
+
+    def writes(state: CycleState, asked: Any, nodes: Any) -> None:
+        seen.append("k" in state)
+        state["k"] = "written"
+
+    def reads(state: CycleState, asked: Any, nodes: Any) -> Any:
+        seen.append(state["k"])
+        return nodes.allocatable("none")
+
+    def deletes(state: CycleState, asked: Any, where: str) -> Status | None:
+        del state["k"]
+        return Status(Code.ERROR, ("once",)) if len(seen) == 2 else None
+
+    a = answering("A", pre_filter=writes)
+    b = answering("B", score=reads)
+    c = answering("C", reserve=deletes)
+    engine = Engine(plugins=["A", ("B", 1), "C"], classes=[a, b, c])
+    engine.add(node("n1"), node("n2"), waiting_pod())
+    engine.run()
+    engine.until(3)
+    engine.run()
+    assert seen == [False, "written", False, "written"]
+
+
+def test_a_tenth_of_the_attempts_record_durations_and_the_same_ones_in_every_run() -> None:
+    def recorded(seed: int) -> float:
+        plugin = answering("Counted", pre_filter=None)
+        engine = Engine(plugins=["Counted"], classes=[plugin], seed=seed)
+        engine.add(node("n1", pods=2000))
+        for number in range(1000):
+            engine.add(waiting_pod(f"p{number}"))
+        engine.run()
+        return engine.metric(
+            "scheduler_plugin_execution_duration_seconds_count",
+            plugin="Counted",
+            extension_point="PreFilter",
+            status="Success",
+        )
+
+    first = recorded(1)
+    assert 70 <= first <= 130
+    assert recorded(1) == first
+    assert recorded(2) != first
+
+
+def test_every_attempt_tells_how_long_its_extension_points_took() -> None:
+    engine = engine_with(filter_node=None)
+    engine.add(*(waiting_pod(f"p{number}") for number in range(20)))
+    engine.run()
+    name = "scheduler_framework_extension_point_duration_seconds_count"
+    for point in ("PreFilter", "Filter", "Reserve", "Permit", "PreBindPreFlight"):
+        status = "Skip" if point == "PreBindPreFlight" else "Success"
+        labels = {"extension_point": point, "status": status, "profile": PROFILE}
+        assert engine.metric(name, **labels) == 20
+
+
+# ---- without a node -------------------------------------------------------------------------
+
+
+def test_without_nodes_the_pod_waits_for_no_plugin() -> None:
+    engine = Engine(plugins=["A"], classes=[answering("A", post_filter=(None, None))])
+    engine.add(waiting_pod(nominated_node="n9"))
+    (patch,) = engine.patches()
+    assert patch.condition is not None
+    assert patch.condition.message == "no nodes available to schedule pods"
+    assert (patch.condition.reason, patch.nominated_node_name) == ("Unschedulable", "")
+    assert engine.blamed("p") == set()
+    assert engine.plugin("A").calls == []
+
+
+def test_post_filter_ends_the_sentence_whatever_it_answers() -> None:
+    for answer in (
+        unschedulable("seen"),
+        Status(Code.SUCCESS, ("seen",)),
+        Status(Code.ERROR, ("seen",)),
+    ):
+        engine = engine_with(filter_node=unschedulable("no"), post_filter=(None, answer))
+        engine.add(waiting_pod())
+        assert engine.notes() == ["0/1 nodes are available: 1 no. seen"]
+
+
+def test_post_filter_comes_after_a_pre_filter_that_rejects() -> None:
+    seen: list[Any] = []
+
+    def looks(state: Any, asked: Any, statuses: Any) -> tuple[Nomination | None, Status | None]:
+        seen.append(statuses.get("n1"))
+        return None, unschedulable()
+
+    engine = engine_with(pre_filter=unresolvable("never"), post_filter=looks)
+    engine.add(waiting_pod())
+    assert engine.notes() == ["0/1 nodes are available: never."]
+    assert seen == [unresolvable("never").with_plugin("A")]
+    assert engine.blamed("p") == {"A"}
+
+
+def test_post_filter_does_not_come_after_an_error() -> None:
+    engine = engine_with(filter_node=ValueError("boom"), post_filter=(None, None))
+    engine.add(waiting_pod())
+    engine.run()
+    assert ("A", "post_filter") not in engine.plugin("A").calls
+
+
+def test_a_post_filter_that_raises_ends_the_sentence_with_its_name() -> None:
+    engine = engine_with(filter_node=unschedulable("no"), post_filter=ValueError("boom"))
+    engine.add(waiting_pod())
+    (note,) = engine.notes()
+    assert note == (
+        '0/1 nodes are available: 1 no. running PostFilter plugin "A": ValueError: boom'
+    )
+    assert engine.state_of("p") is State.UNSCHEDULABLE
+
+
+# ---- parked at an extender ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Far:
+    """An extender that wants to be asked about pods with its label."""
+
+    name: str = "far"
+    ignorable: bool = False
+
+    def is_interested(self, pod: PodInfo) -> bool:
+        return "far" in pod.labels
+
+
+FAR: dict[str, Any] = {"labels": {"far": "yes"}}
+
+
+def asking(**options: Any) -> Engine:
+    plugin = answering("A", filter_node=None, events_to_register=[])
+    engine = Engine(plugins=["A"], classes=[plugin], extenders=[Far()], **options)
+    engine.add(node("n1"), node("n2"))
+    return engine
+
+
+def question(engine: Engine) -> AskExtender:
+    (ask,) = engine.run_for(AskExtender)
+    return ask
+
+
+def test_a_pod_is_parked_with_its_question() -> None:
+    engine = asking()
+    engine.add(waiting_pod(**FAR))
+    ask = question(engine)
+    assert (ask.extender, ask.verb, ask.pod.name) == ("far", "filter", "p")
+    assert sorted(ask.node_names) == ["n1", "n2"]
+    assert engine.state_of("p") is State.IN_FLIGHT
+    assert not engine.scheduler.only_retries_wait
+    assert engine.attempts() == []
+
+
+def test_others_are_scheduled_meanwhile() -> None:
+    engine = asking()
+    engine.add(waiting_pod(**FAR), waiting_pod("q"))
+    assert list(engine.bound()) == ["q"]
+
+
+def test_the_answer_takes_it_up_again() -> None:
+    engine = asking()
+    engine.add(waiting_pod(**FAR))
+    ask = question(engine)
+    engine.clock.advance_to(2.0)
+    engine.scheduler.extender_answered(ask.token, ExtenderAnswer(frozenset({"n2"})))
+    assert engine.bound() == {"p": "n2"}
+    (record,) = engine.attempts()
+    assert (record.at_seconds, record.feasible_count, record.attempt) == (2.0, 1, 1)
+
+
+def test_each_question_has_a_token_of_its_own() -> None:
+    engine = asking()
+    engine.add(waiting_pod("p", **FAR), waiting_pod("q", **FAR))
+    asks = engine.run_for(AskExtender)
+    engine.scheduler.extender_answered(asks[1].token, ExtenderAnswer(frozenset({"n1"})))
+    engine.scheduler.extender_answered(asks[0].token, ExtenderAnswer(frozenset({"n2"})))
+    assert engine.bound() == {"p": "n2", "q": "n1"}
+
+
+def test_an_answer_nobody_waits_for_is_ignored() -> None:
+    engine = asking()
+    engine.add(waiting_pod(**FAR))
+    ask = question(engine)
+    answer = ExtenderAnswer(frozenset({"n2"}))
+    for token in (ask.token, ask.token, 99):
+        engine.scheduler.extender_answered(token, answer)
+    assert list(engine.bound()) == ["p"]
+
+
+@pytest.mark.parametrize("how", ["deleted", "bound by another"])
+def test_a_pod_that_left_while_it_was_parked_is_dropped(how: str) -> None:
+    engine = asking()
+    engine.add(waiting_pod(**FAR))
+    ask = question(engine)
+    if how == "deleted":
+        engine.delete(waiting_pod(**FAR))
+    else:
+        engine.update(waiting_pod(node="n1", **FAR))
+    engine.scheduler.extender_answered(ask.token, ExtenderAnswer(frozenset({"n2"})))
+    assert engine.run() == []
+    assert engine.state_of("p") is State.ABSENT
+    assert engine.placed_on("p") == ("" if how == "deleted" else "n1")
+    assert engine.scheduler.only_retries_wait
+
+
+def test_without_a_node_left_any_event_helps() -> None:
+    engine = asking()
+    engine.add(waiting_pod(**FAR))
+    ask = question(engine)
+    refusal = {"n1": "licence missing", "n2": "licence missing"}
+    engine.scheduler.extender_answered(ask.token, ExtenderAnswer(failed=refusal))
+    assert engine.notes() == ["0/2 nodes are available: 2 licence missing."]
+    assert engine.blamed("p") == {"Extender"}
+    (record,) = engine.attempts()
+    assert [(r.plugin, r.reason, r.nodes) for r in record.rejections] == [
+        ("Extender", "licence missing", 2)
+    ]
+    engine.put("storage.k8s.io/v1 StorageClass", {"metadata": {"name": "fast"}})
+    assert engine.state_of("p") is State.BACKOFF
+
+
+def test_no_answer_is_an_error_of_that_attempt() -> None:
+    engine = asking()
+    engine.add(waiting_pod(**FAR))
+    ask = question(engine)
+    engine.scheduler.extender_answered(ask.token, ExtenderAnswer(error="connection refused"))
+    (patch,) = engine.patches()
+    assert patch.condition is not None
+    assert patch.condition.reason == "SchedulerError"
+    assert patch.condition.message == "extender far: connection refused"
+    assert engine.blamed("p") == set()
+    assert engine.state_of("p") is State.ERROR_BACKOFF
+
+
+def test_a_bug_while_a_cycle_is_taken_up_again_does_not_lose_the_pod(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine = asking(raise_bugs=False)
+    engine.add(waiting_pod(**FAR))
+    ask = question(engine)
+    monkeypatch.setattr("bayplan.engine.cycle.applied", raising)
+    engine.scheduler.extender_answered(ask.token, ExtenderAnswer())
+    assert engine.state_of("p") is State.ERROR_BACKOFF
+    assert engine.metric("bayplan_bugs_total") == 1
+
+
+# ---- bugs of ours ---------------------------------------------------------------------------
+
+
+def raising(*_: Any, **__: Any) -> Any:
+    raise ZeroDivisionError("it cannot be")
+
+
+def test_a_bug_in_the_cycle_fails_one_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    plugin = answering("A", score_node=0)
+    engine = Engine(plugins=[("A", 1)], classes=[plugin], raise_bugs=False)
+    engine.add(node("n1"), node("n2"), waiting_pod())
+    monkeypatch.setattr("bayplan.engine.cycle.choose", raising)
+    (patch,) = engine.patches()
+    assert patch.condition is not None
+    assert patch.condition.reason == "SchedulerError"
+    assert patch.condition.message == "bug in the scheduler: ZeroDivisionError: it cannot be"
+    assert engine.metric("bayplan_bugs_total") == 1
+    assert any("Traceback" in text for text in engine.texts())
+    assert engine.state_of("p") is State.ERROR_BACKOFF
+    monkeypatch.undo()
+    # The cluster was taken back: it may change, and the pod is tried again.
+    engine.add(node("n3"))
+    engine.until(3)
+    assert list(engine.bound()) == ["p"]
+
+
+def test_a_bug_in_the_cycle_ends_a_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine(plugins=[("A", 1)], classes=[answering("A", score_node=0)])
+    engine.add(node("n1"), node("n2"), waiting_pod())
+    monkeypatch.setattr("bayplan.engine.cycle.choose", raising)
+    with pytest.raises(ZeroDivisionError):
+        engine.run()
+
+
+def test_a_failing_pod_does_not_keep_others_from_being_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plugin = answering("A", score_node=0)
+    engine = Engine(plugins=[("A", 1)], classes=[plugin], raise_bugs=False)
+    engine.add(node("n1"), node("n2"), waiting_pod("p"))
+    monkeypatch.setattr("bayplan.engine.cycle.choose", raising)
+    engine.run()
+    monkeypatch.undo()
+    engine.add(waiting_pod("q"))
+    assert list(engine.bound()) == ["q"]
+    results = [r.result for r in engine.journal.records if isinstance(r, AttemptRecord)]
+    assert results == ["scheduled"]

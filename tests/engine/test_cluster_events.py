@@ -1,0 +1,325 @@
+"""Watch events become changes of cache and queue."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from bayplan.api.objects import Node, Pod
+from bayplan.framework.events import (
+    UPDATE,
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+)
+from bayplan.framework.status import unschedulable
+from bayplan.ports import EventType
+from bayplan.queue.transitions import State
+from bayplan.state.pods import PodInfo
+from bayplan.testing import api_pod, node
+from tests.engine.kit import Engine, uid, waiting_pod
+from tests.framework.answering import answering
+
+STORAGE_CLASS = "storage.k8s.io/v1 StorageClass"
+Told = list[tuple[str, Any, Any]]
+
+
+class World:
+    """A scheduler with a pod p that is refused until `opened`, and all events p is told of."""
+
+    def __init__(self, **pod: Any) -> None:
+        self.told: Told = []
+        self.opened = False
+        self.answer = QueueingHint.QUEUE_SKIP
+        resources = [r for r in EventResource if r is not EventResource.WILDCARD]
+        events = [
+            ClusterEventWithHint(ClusterEvent(resource, action), self._hint(resource, action))
+            for resource in resources
+            for action in (ActionType.ADD, ActionType.DELETE, UPDATE)
+        ]
+        plugin = answering("A", filter_node=self._filter, events_to_register=events)
+        self.engine = Engine(plugins=["A"], classes=[plugin])
+        self.engine.add(node("n1"), waiting_pod(**pod))
+        self.engine.run()
+        self.told.clear()
+
+    def _filter(self, state: Any, asked: Any, info: Any) -> Any:
+        return None if self.opened or asked.name != "p" else unschedulable("closed")
+
+    def _hint(self, resource: str, action: ActionType) -> Any:
+        def hint(asked: Any, old: Any, new: Any) -> QueueingHint:
+            if asked.name == "p":
+                self.told.append((ClusterEvent(resource, action).label, _name(old), _name(new)))
+            return self.answer
+
+        return hint
+
+    def hears(self) -> Told:
+        """What p was told of since the last time, under what it registered for."""
+        found, self.told[:] = list(self.told), []
+        return sorted(found, key=str)
+
+
+def _name(found: Any) -> Any:
+    if isinstance(found, PodInfo):
+        return found.name
+    return found.metadata.name if isinstance(found, Node) else found and "object"
+
+
+# ---- nodes ----------------------------------------------------------------------------------
+
+
+def test_a_node_comes_changes_and_goes() -> None:
+    world = World()
+    engine = world.engine
+    engine.add(node("n2"))
+    assert world.hears() == [("NodeAdd", None, "n2")]
+    engine.update(node("n2", labels={"colour": "blue"}))
+    assert world.hears() == [("NodeUpdate", "n2", "n2")]
+    engine.delete(node("n2"))
+    assert world.hears() == [("NodeDelete", "n2", None)]
+    assert engine.scheduler.cache.node("n2") is None
+
+
+def test_a_node_that_did_not_change_in_anything_that_counts_is_no_news() -> None:
+    world = World()
+    world.engine.update(node("n1"))
+    world.engine.delete(node("ghost"))
+    assert world.hears() == []
+
+
+def test_the_cache_is_changed_before_anybody_is_woken() -> None:
+    seen: list[bool] = []
+
+    def hint(asked: Any, old: Any, new: Any) -> QueueingHint:
+        seen.append(engine.scheduler.cache.node("n2") is not None)
+        return QueueingHint.QUEUE_SKIP
+
+    added = ClusterEventWithHint(ClusterEvent(EventResource.NODE, ActionType.ADD), hint)
+    plugin = answering("A", filter_node=unschedulable("no"), events_to_register=[added])
+    engine = Engine(plugins=["A"], classes=[plugin])
+    engine.add(node("n1"), waiting_pod())
+    engine.run()
+    engine.add(node("n2"))
+    assert seen == [True]
+
+
+def test_a_node_that_makes_no_sense_is_left_as_it_was() -> None:
+    world = World()
+    engine = world.engine
+    for kind in (engine.add, engine.update):
+        kind(node("n1", cpu="many"))
+        kind(node("n9", cpu="many"))
+    assert world.hears() == []
+    assert engine.scheduler.cache.node("n9") is None
+    assert sum("ignored" in text for text in engine.texts()) == 4
+    engine.add(node("n9"))
+    assert world.hears() == [("NodeAdd", None, "n9")]
+
+
+# ---- pods that wait -------------------------------------------------------------------------
+
+
+def test_pods_of_other_schedulers_are_left_to_them() -> None:
+    engine = Engine()
+    engine.add(api_pod("other"), waiting_pod("ours"))
+    states = [engine.state_of(name) for name in ("other", "ours")]
+    assert states == [State.ABSENT, State.ACTIVE]
+    engine.update(api_pod("other", labels={"a": "b"}))
+    engine.delete(api_pod("other"))
+    assert engine.state_of("other") is State.ABSENT
+
+
+def test_its_own_update_may_help_a_pod() -> None:
+    world = World()
+    world.engine.update(waiting_pod(labels={"colour": "blue"}))
+    assert world.hears() == [("PodUpdate", "p", "p"), ("TargetPodUpdate", "p", "p")]
+    queued = world.engine.scheduler.queue.find(uid("p"))
+    assert queued is not None
+    assert queued.pod.labels == {"colour": "blue"}
+
+
+def test_the_same_version_once_more_is_no_news() -> None:
+    world = World()
+    engine = world.engine
+
+    def at(version: str | None, **options: Any) -> Pod:
+        return with_version(waiting_pod(**options), version)
+
+    engine.update(at("7"))
+    world.hears()
+    engine.update(at("7", labels={"a": "b"}))
+    assert world.hears() == []
+    engine.update(at("8", labels={"a": "b"}))
+    assert len(world.hears()) == 2
+    # Objects of tests have no versions: each is news.
+    engine.update(waiting_pod())
+    assert len(world.hears()) == 2
+
+
+def with_version(pod: Pod, version: str | None) -> Pod:
+    metadata = replace(pod.metadata, resource_version=version)
+    return replace(pod, metadata=metadata)
+
+
+def test_a_pod_that_goes_leaves_the_queue() -> None:
+    world = World()
+    world.engine.delete(waiting_pod())
+    assert world.engine.state_of("p") is State.ABSENT
+    world.engine.delete(waiting_pod())
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_pod_that_has_ended_counts_as_gone(phase: str) -> None:
+    world = World()
+    world.engine.update(waiting_pod(status={"phase": phase}))
+    assert world.engine.state_of("p") is State.ABSENT
+    world.engine.add(waiting_pod("q", status={"phase": phase}))
+    assert world.engine.state_of("q") is State.ABSENT
+
+
+def test_a_pod_that_makes_no_sense_is_noted() -> None:
+    engine = Engine()
+    engine.add(waiting_pod("q", cpu="many"), waiting_pod("anonymous", uid=""))
+    assert engine.state_of("q") is State.ABSENT
+    texts = engine.texts()
+    assert len(texts) == 2
+    assert "many" in texts[0]
+    assert texts[1] == "ignored: it has no uid"
+
+
+# ---- placed pods ----------------------------------------------------------------------------
+
+
+def test_a_placed_pod_comes_changes_and_goes() -> None:
+    world = World()
+    engine = world.engine
+    engine.add(api_pod("r", node="n1"))
+    assert world.hears() == [("AssignedPodAdd", None, "r"), ("PodAdd", None, "r")]
+    assert engine.placed_on("r") == "n1"
+    engine.update(api_pod("r", node="n1", labels={"a": "b"}))
+    assert world.hears() == [("AssignedPodUpdate", "r", "r"), ("PodUpdate", "r", "r")]
+    engine.delete(api_pod("r", node="n1"))
+    assert world.hears() == [("AssignedPodDelete", "r", None), ("PodDelete", "r", None)]
+    assert engine.placed_on("r") == ""
+
+
+def test_a_placed_pod_that_ends_frees_its_room() -> None:
+    world = World()
+    world.engine.add(api_pod("r", node="n1"))
+    world.hears()
+    world.engine.update(api_pod("r", node="n1", status={"phase": "Succeeded"}))
+    assert world.hears() == [("AssignedPodDelete", "r", None), ("PodDelete", "r", None)]
+    assert world.engine.placed_on("r") == ""
+
+
+def test_a_waiting_pod_that_somebody_else_bound_leaves_the_queue() -> None:
+    world = World()
+    world.engine.update(waiting_pod(node="n1"))
+    assert world.engine.state_of("p") is State.ABSENT
+    assert world.engine.placed_on("p") == "n1"
+    assert world.engine.bound() == {}
+
+
+def test_a_pod_on_a_node_nobody_knows_is_counted_when_the_node_comes() -> None:
+    engine = Engine()
+    engine.add(api_pod("r", node="n9", cpu=1))
+    engine.add(node("n9"))
+    snapshot = engine.scheduler.cache.lend()
+    assert snapshot.node("n9").requested == {"cpu": 1000}
+
+
+# ---- nominations ----------------------------------------------------------------------------
+
+
+def test_a_nomination_in_the_status_is_respected_from_the_beginning() -> None:
+    engine = Engine()
+    engine.add(waiting_pod("p", nominated_node="n1"))
+    assert engine.nominated_on("n1") == ["p"]
+    engine.update(waiting_pod("p", nominated_node="n2"))
+    assert (engine.nominated_on("n1"), engine.nominated_on("n2")) == ([], ["p"])
+    engine.update(waiting_pod("p", node="n2", nominated_node="n2"))
+    assert engine.nominated_on("n2") == []
+
+
+@pytest.mark.parametrize(
+    ("priority", "told"),
+    [
+        pytest.param(5, True, id="a lower priority is told"),
+        pytest.param(10, True, id="an equal one, too"),
+        pytest.param(20, False, id="a higher one had the room anyway"),
+    ],
+)
+@pytest.mark.parametrize("how", ["moved", "deleted"])
+def test_a_nomination_given_up_frees_room_for_no_higher_priority(
+    how: str, priority: int, told: bool
+) -> None:
+    world = World(priority=priority)
+    engine = world.engine
+    engine.add(waiting_pod("q", priority=10, nominated_node="n1"))
+    world.answer = QueueingHint.QUEUE
+    if how == "moved":
+        engine.update(waiting_pod("q", priority=10))
+    else:
+        engine.delete(waiting_pod("q", priority=10, nominated_node="n1"))
+    assert engine.state_of("p") is (State.BACKOFF if told else State.UNSCHEDULABLE)
+
+
+# ---- everything else ------------------------------------------------------------------------
+
+
+def test_objects_of_other_kinds_come_change_and_go() -> None:
+    world = World()
+    content = {"metadata": {"name": "fast"}}
+    label = "storage.k8s.io/StorageClass"
+    for event, heard in (
+        (EventType.ADDED, (f"{label}Add", None, "object")),
+        (EventType.MODIFIED, (f"{label}Update", "object", "object")),
+        (EventType.DELETED, (f"{label}Delete", "object", None)),
+    ):
+        world.engine.put(STORAGE_CLASS, content, event)
+        assert world.hears() == [heard]
+    world.engine.put(STORAGE_CLASS, content, EventType.DELETED)
+    assert world.hears() == []
+
+
+def test_a_plugin_may_wait_for_objects_of_its_own_kind() -> None:
+    quota = ClusterEvent("example.com/Quota", UPDATE)
+    plugin = answering(
+        "A",
+        filter_node=unschedulable("no"),
+        events_to_register=[ClusterEventWithHint(quota)],
+        kinds=("example.com/v1 Quota",),
+    )
+    engine = Engine(plugins=["A"], classes=[plugin])
+    engine.add(node("n1"), waiting_pod())
+    engine.run()
+    content = {"metadata": {"name": "q", "namespace": "default"}, "spec": {"pods": 1}}
+    engine.put("example.com/v1 Quota", content)
+    assert engine.state_of("p") is State.UNSCHEDULABLE
+    engine.put("example.com/v1 Quota", {**content, "spec": {"pods": 2}}, EventType.MODIFIED)
+    assert engine.state_of("p") is State.BACKOFF
+    assert engine.scheduler.kinds == ["example.com/v1 Quota"]
+
+
+def test_who_registers_nothing_is_woken_by_everything() -> None:
+    for kind in ("resource.k8s.io/v1 ResourceSlice", "storage.k8s.io/v1 VolumeAttachment"):
+        engine = Engine(plugins=["A"], classes=[answering("A", filter_node=unschedulable("no"))])
+        engine.add(node("n1"), waiting_pod())
+        engine.run()
+        engine.put(kind, {"metadata": {"name": "x"}})
+        assert engine.state_of("p") is State.BACKOFF, kind
+
+
+def test_a_taint_update_wakes_only_those_who_registered_for_it() -> None:
+    added = ClusterEventWithHint(ClusterEvent(EventResource.NODE, ActionType.ADD))
+    plugin = answering("A", filter_node=unschedulable("no"), events_to_register=[added])
+    engine = Engine(plugins=["A"], classes=[plugin])
+    engine.add(node("n1", taints=["a=b:NoSchedule"]), waiting_pod())
+    engine.run()
+    engine.update(node("n1"))
+    assert engine.state_of("p") is State.UNSCHEDULABLE
+    engine.add(node("n2"))
+    assert engine.state_of("p") is State.BACKOFF

@@ -1,0 +1,140 @@
+"""What the parts of the scheduler share."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.api.objects import PodCondition
+from bayplan.clock import ManualClock
+from bayplan.engine.engine_state import NOTE_BYTES_MAX, EngineState, cut
+from bayplan.journal import Journal, MemorySink, NoteRecord
+from bayplan.ports import EmitEvent, PatchPodStatus
+from bayplan.state.nodes import LoanEnded
+from bayplan.testing import node, pod
+
+UNTRUE = PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message="no")
+
+
+def state(raise_bugs: bool = False) -> tuple[EngineState, MemorySink]:
+    sink = MemorySink()
+    return EngineState(ManualClock(), 1, Journal([sink]), raise_bugs), sink
+
+
+# ---- the loan -------------------------------------------------------------------------------
+
+
+def test_the_cluster_is_lent_and_taken_back() -> None:
+    engine, _ = state()
+    engine.cache.add_node(node("n1"))
+    snapshot = engine.lend()
+    assert engine.lent is snapshot
+    for _ in range(2):
+        engine.take_back()
+        assert engine.lent is None
+    with pytest.raises(LoanEnded):
+        snapshot.node("n1")
+
+
+# ---- bugs -----------------------------------------------------------------------------------
+
+
+def test_a_bug_is_counted_and_its_story_kept() -> None:
+    engine, sink = state()
+    engine.bug("default/p", AssertionError("it cannot be"))
+    assert engine.metrics.value("bayplan_bugs_total") == 1
+    (record,) = sink.records
+    assert isinstance(record, NoteRecord)
+    assert record.subject == "default/p"
+    assert record.text.startswith("bug in the scheduler: ")
+    assert "AssertionError: it cannot be" in record.text
+
+
+def test_where_bugs_end_the_run_they_do() -> None:
+    engine, _ = state(raise_bugs=True)
+    with pytest.raises(AssertionError, match="it cannot be"):
+        engine.bug("default/p", AssertionError("it cannot be"))
+
+
+def test_a_journal_nobody_reads_gets_no_notes() -> None:
+    engine = EngineState(ManualClock(), 1, Journal())
+    engine.note("default/p", "something")
+
+
+# ---- events ---------------------------------------------------------------------------------
+
+
+def test_an_event_is_about_a_pod_and_by_a_profile() -> None:
+    engine, _ = state()
+    engine.emit("bayplan", pod("p"), "Warning", "FailedScheduling", "Scheduling", "why")
+    assert list(engine.effects) == [
+        EmitEvent(
+            "default",
+            "p",
+            "uid-default/p",
+            "Warning",
+            "FailedScheduling",
+            "Scheduling",
+            "why",
+            "bayplan",
+        )
+    ]
+
+
+@given(st.text(max_size=1100))
+def test_a_long_note_is_cut_by_its_bytes(text: str) -> None:
+    found = cut(text, NOTE_BYTES_MAX)
+    if len(text.encode()) <= NOTE_BYTES_MAX:
+        assert found == text
+    else:
+        assert len(found.encode()) <= NOTE_BYTES_MAX
+        assert len(found.encode()) > NOTE_BYTES_MAX - 4
+        assert text.startswith(found.removesuffix(" ..."))
+
+
+def test_a_cut_note_ends_as_upstreams() -> None:
+    assert cut("x" * 2000, 1024) == "x" * 1020 + " ..."
+
+
+# ---- a pod's status -------------------------------------------------------------------------
+
+
+def patches(engine: EngineState) -> list[tuple[PodCondition | None, str | None]]:
+    found = [e for e in engine.effects if isinstance(e, PatchPodStatus)]
+    engine.effects.clear()
+    return [(patch.condition, patch.nominated_node_name) for patch in found]
+
+
+def test_a_condition_or_a_nomination_is_written() -> None:
+    engine, _ = state()
+    engine.patch_status(pod("p"), UNTRUE, None)
+    engine.patch_status(pod("q"), None, "n1")
+    assert patches(engine) == [(UNTRUE, None), (None, "n1")]
+
+
+def test_a_nomination_that_stands_already_is_not_written() -> None:
+    engine, _ = state()
+    engine.patch_status(pod("p", nominated_node="n1"), None, "n1")
+    engine.patch_status(pod("p", nominated_node="n1"), UNTRUE, "n1")
+    engine.patch_status(pod("q"), None, "")
+    assert patches(engine) == [(UNTRUE, None)]
+
+
+def test_what_was_announced_counts_before_the_api_tells_it_back() -> None:
+    """Else a nomination that is given up at once would stay for ever."""
+    engine, _ = state()
+    engine.patch_status(pod("p"), None, "n1")
+    engine.patch_status(pod("p"), None, "n1")
+    engine.patch_status(pod("p"), UNTRUE, "")
+    assert patches(engine) == [(None, "n1"), (UNTRUE, "")]
+
+
+# ---- nominations ----------------------------------------------------------------------------
+
+
+def test_a_pod_the_api_does_not_know_cannot_be_nominated() -> None:
+    engine, _ = state()
+    engine.nominator.add_nominated_pod(pod("p", nominated_node="n1"))
+    assert engine.nominator.nominated_nodes() == []
+    engine.known["uid-default/p"] = pod("p")
+    engine.nominator.add_nominated_pod(pod("p", nominated_node="n1"))
+    assert engine.nominator.nominated_nodes() == ["n1"]

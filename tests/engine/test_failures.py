@@ -1,0 +1,196 @@
+"""What becomes of a pod whose attempt failed."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.api.objects import PodCondition
+from bayplan.engine.failures import CLEAR_NOMINATION
+from bayplan.framework.events import default_events
+from bayplan.framework.interface import NominatingMode, Nomination
+from bayplan.framework.status import Code, Status, unschedulable
+from bayplan.ports import EmitEvent, PatchPodStatus
+from bayplan.queue.transitions import State
+from bayplan.testing import node
+from tests.engine.kit import Engine, uid, waiting_pod
+from tests.framework.answering import answering
+from tests.scenarios.world import PROFILE
+
+NO = "0/1 nodes are available: 1 no."
+BROKEN = Status(Code.ERROR, ("broken",))
+
+
+def engine_with(**answers: Any) -> Engine:
+    plugin = answering("A", **{"events_to_register": [], **answers})
+    engine = Engine(plugins=["A"], classes=[plugin])
+    engine.add(node("n1"))
+    return engine
+
+
+def condition(reason: str, message: str) -> PodCondition:
+    return PodCondition(type="PodScheduled", status="False", reason=reason, message=message)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "message", "result", "state"),
+    [
+        pytest.param(
+            unschedulable("no"),
+            "Unschedulable",
+            NO,
+            "unschedulable",
+            State.UNSCHEDULABLE,
+            id="a rejection waits for an event",
+        ),
+        pytest.param(
+            BROKEN,
+            "SchedulerError",
+            'running "A" filter plugin: broken',
+            "error",
+            State.ERROR_BACKOFF,
+            id="an error waits out its delay",
+        ),
+    ],
+)
+def test_it_is_requeued_and_told(
+    answer: Status, reason: str, message: str, result: str, state: State
+) -> None:
+    engine = engine_with(filter_node=answer)
+    engine.add(waiting_pod())
+    event, patch = engine.run()
+    assert event == EmitEvent(
+        "default",
+        "p",
+        uid("p"),
+        "Warning",
+        "FailedScheduling",
+        "Scheduling",
+        message,
+        PROFILE,
+    )
+    assert patch == PatchPodStatus("default", "p", uid("p"), condition(reason, message))
+    assert engine.state_of("p") is state
+    labels = {"result": result, "profile": PROFILE}
+    assert engine.metric("scheduler_schedule_attempts_total", **labels) == 1
+    assert engine.metric("scheduler_scheduling_attempt_duration_seconds_count", **labels) == 1
+
+
+def test_whom_to_blame_is_of_the_last_attempt() -> None:
+    answers = iter([unschedulable("no"), BROKEN])
+    engine = engine_with(filter_node=lambda *_: next(answers))
+    engine.add(waiting_pod())
+    engine.run()
+    assert engine.blamed("p") == {"A"}
+    engine.until(331)
+    engine.run()
+    assert engine.blamed("p") == set()
+
+
+def test_a_pod_that_was_deleted_meanwhile_is_not_told() -> None:
+    engine = engine_with(filter_node=None)
+    engine.add(waiting_pod())
+    engine.run()
+    engine.delete(waiting_pod())
+    engine.finish("p", Status(Code.ERROR, ("pods p not found",)))
+    assert engine.run() == []
+    assert engine.state_of("p") is State.ABSENT
+
+
+def test_a_pod_that_is_bound_after_all_is_not_told_that_it_is_not() -> None:
+    """Its binding got no answer in time, and was carried out."""
+    engine = engine_with(filter_node=None)
+    engine.add(waiting_pod())
+    engine.run()
+    engine.update(waiting_pod(node="n1"))
+    engine.finish("p", Status(Code.ERROR, ("outcome unknown",)))
+    assert engine.run() == []
+    assert engine.placed_on("p") == "n1"
+    assert engine.state_of("p") is State.ABSENT
+
+
+def test_it_comes_back_in_its_newest_version() -> None:
+    def renames(*_: Any) -> Status:
+        engine.update(waiting_pod(labels={"v": "2"}))
+        return unschedulable("no")
+
+    engine = engine_with(filter_node=renames)
+    engine.add(waiting_pod(labels={"v": "1"}))
+    engine.run()
+    queued = engine.scheduler.queue.find(uid("p"))
+    assert queued is not None
+    assert queued.pod.labels == {"v": "2"}
+
+
+def test_the_same_condition_is_not_written_again() -> None:
+    engine = engine_with(filter_node=unschedulable("no"))
+    engine.add(
+        waiting_pod(
+            status={
+                "conditions": [
+                    {
+                        "type": "PodScheduled",
+                        "status": "False",
+                        "reason": "Unschedulable",
+                        "message": NO,
+                    }
+                ]
+            }
+        )
+    )
+    (effect,) = engine.run()
+    assert isinstance(effect, EmitEvent)
+
+
+# ---- nominations ----------------------------------------------------------------------------
+
+
+def after_post_filter(nomination: Nomination | None, nominated: str = "") -> tuple[Any, Engine]:
+    """(what was written as the nomination, the engine) after an attempt without a node."""
+    engine = engine_with(filter_node=unschedulable("no"), post_filter=(nomination, unschedulable()))
+    engine.add(waiting_pod(nominated_node=nominated))
+    (patch,) = engine.patches()
+    return patch.nominated_node_name, engine
+
+
+def test_a_new_nomination_is_kept_and_written() -> None:
+    written, engine = after_post_filter(Nomination(NominatingMode.OVERRIDE, "n1"))
+    assert (written, engine.nominated_on("n1")) == ("n1", ["p"])
+
+
+def test_no_nomination_keeps_what_the_pod_has() -> None:
+    for nothing in (None, Nomination()):
+        written, engine = after_post_filter(nothing, nominated="n1")
+        assert (written, engine.nominated_on("n1")) == (None, ["p"])
+
+
+def test_an_empty_nomination_clears_it() -> None:
+    written, engine = after_post_filter(CLEAR_NOMINATION, nominated="n1")
+    assert (written, engine.nominated_on("n1")) == ("", [])
+
+
+def test_without_a_post_filter_a_pod_without_a_node_loses_its_nomination() -> None:
+    engine = engine_with(filter_node=unschedulable("no"))
+    engine.add(waiting_pod(nominated_node="n1"))
+    (patch,) = engine.patches()
+    assert (patch.nominated_node_name, engine.nominated_on("n1")) == ("", [])
+
+
+def test_an_attempt_that_ends_in_an_error_leaves_the_nomination() -> None:
+    engine = engine_with(filter_node=BROKEN)
+    engine.add(waiting_pod(nominated_node="n1"))
+    (patch,) = engine.patches()
+    assert (patch.nominated_node_name, engine.nominated_on("n1")) == (None, ["p"])
+
+
+def test_a_nomination_that_is_not_told_back_yet_can_be_cleared() -> None:
+    answers = iter([Nomination(NominatingMode.OVERRIDE, "n1"), CLEAR_NOMINATION])
+    engine = engine_with(
+        filter_node=unschedulable("no"),
+        post_filter=lambda *_: (next(answers), unschedulable()),
+        events_to_register=default_events(),
+    )
+    engine.add(waiting_pod())
+    assert [patch.nominated_node_name for patch in engine.patches()] == ["n1"]
+    engine.until(3)
+    engine.add(node("n2"))
+    assert [patch.nominated_node_name for patch in engine.patches()] == [""]

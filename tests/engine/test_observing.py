@@ -1,0 +1,102 @@
+"""What is seen of the queue and the cache from outside."""
+
+from typing import Any
+
+from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
+from bayplan.framework.status import unresolvable, unschedulable
+from bayplan.journal import GateRecord
+from bayplan.testing import api_pod, node
+from tests.engine.kit import Engine, waiting_pod
+from tests.framework.answering import answering
+
+NODE_ADDED = ClusterEvent(EventResource.NODE, ActionType.ADD)
+
+
+def pending(engine: Engine) -> dict[str, float]:
+    queues = ("active", "backoff", "unschedulable", "gated")
+    return {q: engine.metric("scheduler_pending_pods", queue=q) for q in queues}
+
+
+def test_pending_pods_are_counted_when_they_are_looked_at() -> None:
+    gate = answering(
+        "Gate",
+        pre_enqueue=lambda asked: unresolvable("shut") if asked.name == "g" else None,
+        filter_node=lambda state, asked, info: unschedulable() if asked.name == "u" else None,
+        reserve=lambda state, asked, where: 7 if asked.name == "e" else None,
+    )
+    engine = Engine(plugins=["Gate"], classes=[gate])
+    engine.add(node("n1"), *map(waiting_pod, ("g", "u", "e", "ok")))
+    assert pending(engine) == {"active": 3, "backoff": 0, "unschedulable": 0, "gated": 1}
+    engine.run()
+    assert pending(engine) == {"active": 0, "backoff": 1, "unschedulable": 1, "gated": 1}
+
+
+def test_the_cache_is_counted_when_it_is_looked_at() -> None:
+    engine = Engine()
+    engine.add(node("n1"), node("n2"), api_pod("placed", node="n1"), waiting_pod("p"))
+    engine.run()
+
+    def size(what: str) -> float:
+        return engine.metric("scheduler_cache_size", type=what)
+
+    assert [size(what) for what in ("nodes", "pods", "assumed_pods")] == [2, 2, 1]
+    engine.delete(node("n2"))
+    assert size("nodes") == 1
+
+
+def test_who_rejects_pods_is_counted_as_long_as_they_wait() -> None:
+    plugin = answering("Never", filter_node=unschedulable("no"), events_to_register=[])
+    engine = Engine(plugins=["Never"], classes=[plugin])
+    engine.add(node("n1"), waiting_pod("p"), waiting_pod("q"))
+    engine.run()
+
+    def rejected() -> float:
+        return engine.metric("scheduler_unschedulable_pods", plugin="Never", profile="bayplan")
+
+    assert rejected() == 2
+    engine.delete(waiting_pod("p"))
+    assert rejected() == 1
+
+
+def test_a_gate_that_shuts_is_written_down() -> None:
+    plugin = answering("Gate", pre_enqueue=unresolvable("shut"))
+    engine = Engine(plugins=["Gate"], classes=[plugin])
+    engine.add(waiting_pod("p"))
+    assert list(engine.journal.records) == [
+        GateRecord(
+            at_seconds=0.0,
+            pod="default/p",
+            uid="uid-default/p",
+            plugin="Gate",
+            message="shut",
+        )
+    ]
+
+
+def test_a_pre_enqueue_that_answers_nonsense_gates_its_pod() -> None:
+    for nonsense in (True, ValueError("boom")):
+        plugin = answering("Gate", pre_enqueue=nonsense)
+        engine = Engine(plugins=["Gate"], classes=[plugin])
+        engine.add(waiting_pod("p"))
+        (record,) = engine.journal.records
+        assert isinstance(record, GateRecord)
+        assert record.message.startswith('running PreEnqueue plugin "Gate": ')
+
+
+def test_a_hint_that_raises_is_counted_and_named() -> None:
+    def hint(asked: Any, old: Any, new: Any) -> Any:
+        raise RuntimeError("no idea")
+
+    plugin = answering(
+        "Never",
+        filter_node=unschedulable("no"),
+        events_to_register=[ClusterEventWithHint(NODE_ADDED, hint)],
+    )
+    engine = Engine(plugins=["Never"], classes=[plugin])
+    engine.add(node("n1"), waiting_pod("p"))
+    engine.run()
+    engine.add(node("n2"))
+    assert engine.metric("bayplan_queueing_hint_failures_total", plugin="Never") == 1
+    assert engine.texts() == [
+        'running QueueingHint of NodeAdd of plugin "Never": RuntimeError: no idea'
+    ]

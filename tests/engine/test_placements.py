@@ -1,0 +1,383 @@
+"""From a chosen node to a bound pod, and back where something goes wrong."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
+from bayplan.framework.interface import CycleState
+from bayplan.framework.status import SKIP, Code, Status, unschedulable
+from bayplan.journal import BindingRecord
+from bayplan.ports import BindPod, EmitEvent, PatchPodStatus
+from bayplan.queue.transitions import State
+from bayplan.testing import node
+from tests.engine.kit import Engine, performed, uid, waiting_pod
+from tests.framework.answering import Calls, answering
+from tests.scenarios.world import PROFILE
+
+WAIT = (Status(Code.WAIT), 10.0)
+BROKEN = Status(Code.ERROR, ("broken",))
+ROOM_FREED = ClusterEventWithHint(ClusterEvent(EventResource.POD, ActionType.DELETE))
+
+
+def engine_with(**answers: Any) -> Engine:
+    raise_bugs = answers.pop("raise_bugs", True)
+    plugin = answering("A", **{"events_to_register": [], **answers})
+    engine = Engine(plugins=["A"], classes=[plugin], raise_bugs=raise_bugs)
+    engine.add(node("n1"))
+    return engine
+
+
+def records(engine: Engine) -> list[tuple[str, str, str]]:
+    """(result, node, message) of each binding."""
+    found = [r for r in engine.journal.records if isinstance(r, BindingRecord)]
+    return [(record.result, record.node, record.message) for record in found]
+
+
+# ---- bound ----------------------------------------------------------------------------------
+
+
+def test_a_chosen_pod_counts_on_its_node_before_it_is_bound() -> None:
+    engine = engine_with(filter_node=None)
+    engine.add(waiting_pod(cpu=1, nominated_node="n1"))
+    (effect,) = engine.run_for(BindPod)
+    assert (effect.node_name, effect.pod.node_name) == ("n1", "n1")
+    assert engine.placed_on("p") == "n1"
+    assert engine.scheduler.cache.is_assumed(uid("p"))
+    # It expects no room there any more: it has it.
+    assert engine.nominated_on("n1") == []
+    assert engine.state_of("p") is State.ABSENT
+
+
+def test_a_bound_pod_is_told_counted_and_timed() -> None:
+    engine = engine_with(filter_node=None)
+    engine.add(waiting_pod())
+    (effect,) = engine.run_for(BindPod)
+    engine.clock.advance_to(2.5)
+    engine.scheduler.binding_finished(performed(effect))
+    assert engine.run() == [
+        EmitEvent(
+            "default",
+            "p",
+            uid("p"),
+            "Normal",
+            "Scheduled",
+            "Binding",
+            "Successfully assigned default/p to n1",
+            PROFILE,
+        )
+    ]
+    assert records(engine) == [("bound", "n1", "")]
+    labels = {"result": "scheduled", "profile": PROFILE}
+    assert engine.metric("scheduler_schedule_attempts_total", **labels) == 1
+    assert engine.metric("scheduler_scheduling_attempt_duration_seconds_sum", **labels) == 2.5
+    sli = "scheduler_pod_scheduling_sli_duration_seconds_sum"
+    assert engine.metric(sli, attempts="1") == 2.5
+    assert engine.scheduler.only_retries_wait
+
+
+def test_what_was_stashed_is_tried_when_the_cycle_and_when_the_binding_succeeds() -> None:
+    refused: dict[str, Any] = {}
+
+    def stashes_again(state: CycleState, *_: Any) -> None:
+        state.pods_to_activate.update(refused)
+
+    def refuses_f(state: CycleState, asked: Any, info: Any) -> Status | None:
+        if asked.name != "f":
+            return None
+        refused["default/f"] = asked
+        return unschedulable("closed")
+
+    def stashes(state: CycleState, asked: Any, where: str) -> tuple[None, float]:
+        state.pods_to_activate.update(refused)
+        return None, 0.0
+
+    engine = engine_with(filter_node=refuses_f, permit=stashes, post_bind=stashes_again)
+    engine.add(waiting_pod("f"))
+    engine.run()
+    engine.add(waiting_pod("l"))
+    (effect,) = engine.run_for(BindPod)
+    assert len(engine.attempts("f")) == 2
+    # The stash was emptied; what PostBind stashes counts when the binding has succeeded.
+    performed(effect)
+    engine.finish("l")
+    engine.run()
+    assert len(engine.attempts("f")) == 3
+
+
+# ---- Reserve and Permit ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        pytest.param({"reserve": unschedulable("no")}, id="Reserve"),
+        pytest.param({"permit": (unschedulable("no"), 0.0), "reserve": None}, id="Permit"),
+    ],
+)
+def test_a_rejection_at_the_end_of_the_cycle_gives_everything_back(
+    answers: dict[str, Any],
+) -> None:
+    log: Calls = []
+    plugin = answering("A", log, events_to_register=[], **answers)
+    engine = Engine(plugins=["A"], classes=[plugin])
+    engine.add(node("n1"), waiting_pod(cpu=1))
+    (event,) = (effect for effect in engine.run() if isinstance(effect, EmitEvent))
+    assert event.note == "0/1 nodes are available: 1 no."
+    assert log[-1] == ("A", "unreserve")
+    assert engine.placed_on("p") == ""
+    assert engine.blamed("p") == {"A"}
+    (record,) = engine.attempts()
+    assert (record.result, record.node, record.plugin) == ("unschedulable", "n1", "A")
+    assert records(engine) == []
+
+
+def test_a_rejection_in_the_cycle_wakes_nobody() -> None:
+    """Nobody else has seen the pod on its node."""
+    engine = engine_with(
+        reserve=lambda state, asked, where: unschedulable("no"), events_to_register=[ROOM_FREED]
+    )
+    engine.add(waiting_pod("p"), waiting_pod("q"))
+    engine.run()
+    assert [engine.state_of(name) for name in "pq"] == [State.UNSCHEDULABLE] * 2
+
+
+def test_a_failed_unreserve_is_noted_and_the_pod_tried_again() -> None:
+    engine = engine_with(reserve=BROKEN, unreserve=ValueError("boom"))
+    engine.add(waiting_pod())
+    engine.run()
+    assert engine.state_of("p") is State.ERROR_BACKOFF
+    assert 'running Unreserve plugin "A": ValueError: boom' in engine.texts()
+    assert engine.placed_on("p") == ""
+
+
+def test_a_pod_at_permit_announces_its_node() -> None:
+    engine = engine_with(permit=WAIT)
+    engine.add(waiting_pod())
+    (patch,) = engine.run()
+    assert patch == PatchPodStatus("default", "p", uid("p"), None, "n1")
+    assert [record.result for record in engine.attempts()] == ["waiting"]
+    assert engine.state_of("p") is State.IN_FLIGHT
+    assert not engine.scheduler.only_retries_wait
+    assert engine.scheduler.next_deadline_seconds() == 10.0
+
+
+def test_a_wait_that_times_out_wakes_others_but_not_the_pod_itself() -> None:
+    engine = engine_with(
+        permit=lambda state, asked, where: WAIT if asked.name == "p" else (unschedulable(), 0.0),
+        events_to_register=[ROOM_FREED],
+    )
+    engine.add(waiting_pod("p"), waiting_pod("q"))
+    engine.run()
+    engine.until(10)
+    assert engine.state_of("p") is State.UNSCHEDULABLE
+    assert engine.state_of("q") is State.ACTIVE
+    name = "scheduler_permit_wait_duration_seconds_sum"
+    assert engine.metric(name, result="Unschedulable") == 10.0
+
+
+def test_what_came_while_a_pod_waited_at_permit_is_looked_at_when_it_is_rejected() -> None:
+    added = ClusterEvent(EventResource.NODE, ActionType.ADD)
+    engine = engine_with(permit=WAIT, events_to_register=[ClusterEventWithHint(added)])
+    engine.add(waiting_pod())
+    engine.run()
+    engine.until(5)
+    engine.add(node("n2"))
+    engine.until(10)
+    assert engine.state_of("p") in (State.ACTIVE, State.BACKOFF)
+
+
+# ---- PreBind's preflight --------------------------------------------------------------------
+
+
+def test_what_takes_a_while_to_prepare_is_announced() -> None:
+    engine = engine_with(pre_bind=None)
+    engine.add(waiting_pod())
+    patch, bind = engine.run()
+    assert patch == PatchPodStatus("default", "p", uid("p"), None, "n1")
+    assert isinstance(bind, BindPod)
+
+
+def test_without_anything_to_prepare_nothing_is_announced() -> None:
+    engine = engine_with(pre_bind=None, pre_bind_preflight=SKIP)
+    engine.add(waiting_pod())
+    (bind,) = engine.run()
+    assert isinstance(bind, BindPod)
+    performed(bind)
+    assert ("A", "pre_bind") not in engine.plugin("A").calls
+
+
+@pytest.mark.parametrize("answer", [ValueError("boom"), unschedulable("boom")])
+def test_a_preflight_that_fails_fails_the_binding(answer: Any) -> None:
+    engine = engine_with(pre_bind=None, pre_bind_preflight=answer)
+    engine.add(waiting_pod())
+    assert not engine.run_for(BindPod)
+    assert engine.state_of("p") is State.ERROR_BACKOFF
+    assert engine.placed_on("p") == ""
+    ((result, where, message),) = records(engine)
+    assert (result, where) == ("failed", "n1")
+    assert "PreBindPreFlight" in message
+    assert "boom" in message
+
+
+# ---- bindings that fail ---------------------------------------------------------------------
+
+
+def test_a_failed_binding_is_an_error_and_frees_its_room_for_all() -> None:
+    engine = engine_with(
+        filter_node=lambda state, asked, info: (
+            unschedulable("full") if asked.name == "q" and info.pods else None
+        ),
+        events_to_register=[ROOM_FREED],
+    )
+    engine.add(waiting_pod("p"), waiting_pod("q"))
+    engine.run()
+    engine.until(5)
+    engine.finish("p", BROKEN)
+    assert engine.placed_on("p") == ""
+    assert engine.state_of("q") is State.ACTIVE
+    assert engine.state_of("p") is State.ERROR_BACKOFF
+    notes = [e.note for e in engine.scheduler.take_effects() if isinstance(e, EmitEvent)]
+    assert notes == ["broken"]
+    assert records(engine) == [("failed", "n1", "broken")]
+
+
+def test_an_outcome_of_a_binding_nobody_waits_for_is_noted() -> None:
+    engine = engine_with(filter_node=None)
+    engine.finish("p")
+    assert engine.texts() == ["a binding ended that was given up"]
+
+
+def test_a_pod_confirmed_before_its_binding_failed_stays_where_it_is() -> None:
+    engine = engine_with(filter_node=None)
+    engine.add(waiting_pod())
+    engine.run()
+    engine.update(waiting_pod(node="n1"))
+    engine.finish("p", BROKEN)
+    assert engine.placed_on("p") == "n1"
+
+
+# ---- pods that leave on the way -------------------------------------------------------------
+
+
+def test_a_pod_deleted_while_it_is_bound_gives_its_room_back_at_once() -> None:
+    """The binding goes on, and fails; nothing of it is left then."""
+    engine = engine_with(filter_node=None)
+    engine.add(waiting_pod())
+    engine.run()
+    engine.delete(waiting_pod())
+    assert engine.placed_on("p") == ""
+    engine.finish("p", BROKEN)
+    assert engine.run() == []
+    assert engine.scheduler.cache.assumed_count == 0
+
+
+def test_a_binding_that_succeeded_for_a_pod_that_is_gone_leaves_nothing_behind() -> None:
+    """It was bound and deleted, and the watch missed that it was bound."""
+    engine = engine_with(filter_node=None)
+    engine.add(waiting_pod())
+    engine.run()
+    engine.delete(waiting_pod())
+    engine.finish("p")
+    assert engine.scheduler.cache.pods() == []
+    engine.run()
+    assert engine.scheduler.only_retries_wait
+
+
+def test_a_pod_that_begins_to_terminate_while_it_is_bound_makes_room() -> None:
+    engine = engine_with(
+        filter_node=lambda state, asked, info: unschedulable("full") if info.pods else None,
+        events_to_register=[ROOM_FREED],
+    )
+    engine.add(waiting_pod("p"), waiting_pod("q"))
+    engine.run()
+    engine.until(5)
+    engine.update(waiting_pod("p", terminating=True))
+    assert engine.placed_on("p") == ""
+    assert engine.bound() == {"q": "n1"}
+
+
+@pytest.mark.parametrize("how", ["deleted", "terminating", "bound by another"])
+def test_a_pod_that_leaves_while_it_waits_at_permit_waits_no_longer(how: str) -> None:
+    log: Calls = []
+    plugin = answering("A", log, permit=WAIT, reserve=None, events_to_register=[])
+    engine = Engine(plugins=["A"], classes=[plugin])
+    engine.add(node("n1"), node("n2"), waiting_pod())
+    engine.run()
+    chosen = engine.placed_on("p")
+    other = "n2" if chosen == "n1" else "n1"
+    if how == "deleted":
+        engine.delete(waiting_pod())
+    elif how == "terminating":
+        engine.update(waiting_pod(terminating=True))
+    else:
+        engine.update(waiting_pod(node=other))
+    assert engine.scheduler.waiting_pods() == []
+    assert log[-1] == ("A", "unreserve")
+    assert engine.placed_on("p") == (other if how == "bound by another" else "")
+    assert not engine.run_for(BindPod)
+
+
+# ---- bugs of ours ---------------------------------------------------------------------------
+
+
+class Broken(Exception):
+    """Something of ours."""
+
+
+def raising(*_: Any, **__: Any) -> Any:
+    raise Broken("it cannot be")
+
+
+@pytest.mark.parametrize(
+    ("where", "what"),
+    [
+        ("bayplan.engine.placements.BindingCycle", "a step after the cycle"),
+        ("bayplan.engine.placements.Placed", "a step while the cluster is lent"),
+    ],
+)
+def test_a_bug_on_the_way_fails_the_attempt_and_gives_everything_back(
+    where: str, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = engine_with(filter_node=None, raise_bugs=False)
+    engine.add(waiting_pod())
+    monkeypatch.setattr(where, raising)
+    assert not engine.run_for(BindPod)
+    assert engine.metric("bayplan_bugs_total") == 1
+    assert engine.state_of("p") is State.ERROR_BACKOFF
+    assert any("Broken: it cannot be" in text for text in engine.texts())
+    monkeypatch.undo()
+    engine.until(3)
+    assert engine.bound() == {"p": "n1"}
+
+
+def test_a_bug_in_what_follows_from_a_binding_does_not_lose_the_pod(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine = engine_with(filter_node=None, raise_bugs=False)
+    engine.add(waiting_pod())
+    engine.run()
+    monkeypatch.setattr("bayplan.engine.placements.FitError", raising)
+    engine.finish("p", unschedulable("no"))
+    assert engine.state_of("p") is State.ERROR_BACKOFF
+    monkeypatch.undo()
+    engine.until(3)
+    assert engine.bound() == {"p": "n1"}
+
+
+def test_a_bug_in_giving_back_does_not_lose_the_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = engine_with(filter_node=None, raise_bugs=False)
+    engine.add(waiting_pod())
+    engine.run()
+    monkeypatch.setattr(engine.scheduler.cache, "forget", raising)
+    engine.finish("p", BROKEN)
+    assert engine.state_of("p") is State.ERROR_BACKOFF
+    assert engine.metric("bayplan_bugs_total") >= 1
+
+
+def test_where_bugs_end_the_run_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = engine_with(filter_node=None)
+    engine.add(waiting_pod())
+    monkeypatch.setattr("bayplan.engine.placements.BindingCycle", raising)
+    with pytest.raises(Broken):
+        engine.run()

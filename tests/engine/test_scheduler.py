@@ -1,0 +1,228 @@
+"""Scheduler: events in, effects out, and what a bug of ours ends."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.clock import ManualClock
+from bayplan.config import ConfigError, SchedulerConfig, config_from
+from bayplan.engine.scheduler import Scheduler
+from bayplan.framework.status import Code, Status, unschedulable
+from bayplan.journal import AttemptRecord, DigestSink, Journal
+from bayplan.plugins.registry import Registry
+from bayplan.ports import BindPod, EventType, WatchEvent
+from bayplan.queue.transitions import State
+from bayplan.testing import node
+from tests.engine.kit import Engine, waiting_pod
+from tests.framework.answering import answering, scores
+from tests.scenarios.world import Setup, config_dict
+
+
+def raising(*_: Any, **__: Any) -> Any:
+    raise ZeroDivisionError("it cannot be")
+
+
+# ---- effects --------------------------------------------------------------------------------
+
+
+def test_effects_are_handed_out_once_and_in_order() -> None:
+    engine = Engine()
+    engine.add(node("n1"), waiting_pod("p"), waiting_pod("q"))
+    names = [effect.pod.name for effect in engine.run_for(BindPod)]
+    assert names == ["p", "q"]
+    assert engine.scheduler.take_effects() == []
+
+
+def test_priority_comes_before_age() -> None:
+    engine = Engine()
+    engine.add(node("n1"), waiting_pod("old"), waiting_pod("young", priority=5))
+    assert [effect.pod.name for effect in engine.run_for(BindPod)] == ["young", "old"]
+
+
+def test_without_a_ready_pod_nothing_is_tried() -> None:
+    engine = Engine()
+    assert not engine.scheduler.schedule_one()
+    assert engine.scheduler.next_deadline_seconds() is None
+
+
+def test_equal_inputs_make_equal_journals() -> None:
+    def digest(seed: int) -> str:
+        sink = DigestSink()
+        config = config_from(config_dict(Setup(plugins=[("A", 1)])))
+        registry = Registry()
+        registry.add(answering("A", score=lambda state, asked, nodes: scores(*[1] * 8)(0, 0, 0)))
+        scheduler = Scheduler(
+            config, registry, ManualClock(), seed=seed, journal=Journal([sink]), raise_bugs=True
+        )
+        for number in range(8):
+            scheduler.handle(WatchEvent(EventType.ADDED, "v1 Node", node(f"n{number}")))
+        for number in range(20):
+            scheduler.handle(WatchEvent(EventType.ADDED, "v1 Pod", waiting_pod(f"p{number}")))
+        while scheduler.schedule_one():
+            scheduler.take_effects()
+        return sink.digest
+
+    assert digest(1) == digest(1)
+    assert digest(1) != digest(2)
+
+
+# ---- time -----------------------------------------------------------------------------------
+
+
+def test_the_next_deadline_is_the_earliest() -> None:
+    plugin = answering(
+        "A",
+        filter_node=lambda state, asked, info: (
+            Status(Code.ERROR, ("broken",)) if asked.name == "broken" else None
+        ),
+        permit=(Status(Code.WAIT), 0.5),
+    )
+    engine = Engine(plugins=["A"], classes=[plugin])
+    engine.add(node("n1"), waiting_pod("broken"))
+    engine.run()
+    backoff = engine.scheduler.next_deadline_seconds()
+    assert backoff is not None
+    assert 1 <= backoff <= 2
+    engine.add(waiting_pod("waits"))
+    engine.run()
+    assert engine.scheduler.next_deadline_seconds() == 0.5
+    engine.until(0.5)
+    assert engine.scheduler.waiting_pods() == []
+
+
+# ---- what is told of a scheduler ------------------------------------------------------------
+
+
+def test_it_is_responsible_for_its_profiles() -> None:
+    engine = Engine()
+    assert engine.scheduler.is_responsible_for("bayplan")
+    assert not engine.scheduler.is_responsible_for("other")
+    assert not engine.scheduler.is_responsible_for(None)
+    default = Scheduler(SchedulerConfig(), Registry(), ManualClock())
+    assert default.is_responsible_for(None)
+
+
+def test_what_plugins_declare_to_read_is_listed() -> None:
+    one = answering(
+        "One", filter=[], kinds=("v1 Service",), fields=("Node.status.nodeInfo.kubeletVersion",)
+    )
+    other = answering(
+        "Other", filter=[], kinds=("v1 Secret", "v1 Service"), fields=("Pod.spec.priority",)
+    )
+    scheduler = Engine(plugins=["One", "Other"], classes=[one, other]).scheduler
+    assert scheduler.kinds == ["v1 Secret", "v1 Service"]
+    assert scheduler.declared_fields == {
+        "v1 Node": ("status.nodeInfo.kubeletVersion",),
+        "v1 Pod": ("spec.priority",),
+    }
+
+
+def test_events_are_registered_once_at_the_start() -> None:
+    plugin = answering("A", filter_node=unschedulable("no"), events_to_register=[])
+    engine = Engine(plugins=["A"], classes=[plugin])
+    engine.add(node("n1"), *(waiting_pod(f"p{number}") for number in range(100)))
+    engine.run()
+    assert plugin.calls.count(("A", "events_to_register")) == 1
+
+
+def test_a_plugin_that_cannot_start_stops_the_start_and_is_named() -> None:
+    for answers in (
+        {"setup": raising, "filter": []},
+        {"filter": [], "events_to_register": ZeroDivisionError("it cannot be")},
+    ):
+        with pytest.raises(ConfigError, match=r"Odd.*ZeroDivisionError: it cannot be"):
+            Engine(plugins=["Odd"], classes=[answering("Odd", **answers)])
+
+
+# ---- the end --------------------------------------------------------------------------------
+
+
+def test_every_instance_is_closed_once() -> None:
+    plugins = [
+        answering("A", filter=[], score=None, close=ValueError("boom")),
+        answering("B", reserve=None, close=None),
+    ]
+    engine = Engine(plugins=["A", "B"], classes=plugins)
+    for _ in range(2):
+        engine.scheduler.close()
+    assert [plugin.calls.count((plugin.name, "close")) for plugin in plugins] == [1, 1]
+    assert engine.texts() == ['running Close plugin "A": ValueError: boom']
+
+
+def test_after_a_failed_start_those_that_stood_are_closed() -> None:
+    first = answering("First", filter=[], close=None)
+    odd = answering("Odd", setup=raising, filter=[])
+    with pytest.raises(ConfigError):
+        Engine(plugins=["First", "Odd"], classes=[first, odd])
+    assert first.calls == [("First", "close")]
+
+
+# ---- bugs of ours ---------------------------------------------------------------------------
+
+
+def test_a_bug_in_an_event_does_not_stop_a_live_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine(raise_bugs=False)
+    engine.add(node("n1"))
+    monkeypatch.setattr("bayplan.engine.cluster_events.pod_info", raising)
+    engine.add(waiting_pod("p"))
+    assert engine.metric("bayplan_bugs_total") == 1
+    assert any("ZeroDivisionError: it cannot be" in text for text in engine.texts())
+    monkeypatch.undo()
+    engine.add(waiting_pod("q"))
+    assert engine.bound() == {"q": "n1"}
+    # The next that is heard of the pod brings it back.
+    engine.update(waiting_pod("p"))
+    assert engine.bound() == {"p": "n1"}
+
+
+def test_a_bug_in_the_queue_while_an_event_is_applied_does_not_either(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine = Engine(raise_bugs=False)
+    monkeypatch.setattr(engine.scheduler.queue, "add", raising)
+    engine.add(node("n1"), waiting_pod("p"))
+    monkeypatch.undo()
+    engine.update(waiting_pod("p", labels={"a": "b"}))
+    assert engine.bound() == {"p": "n1"}
+
+
+def test_a_bug_in_an_event_ends_a_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine()
+    monkeypatch.setattr("bayplan.engine.cluster_events.pod_info", raising)
+    with pytest.raises(ZeroDivisionError):
+        engine.add(waiting_pod())
+
+
+def test_a_bug_in_one_timer_does_not_keep_the_others_from_running(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plugin = answering("A", permit=(Status(Code.WAIT), 5.0))
+    engine = Engine(plugins=["A"], classes=[plugin], raise_bugs=False)
+    engine.add(node("n1"), waiting_pod())
+    engine.run()
+    monkeypatch.setattr(engine.scheduler.queue, "run_timers", raising)
+    engine.until(5)
+    assert engine.scheduler.waiting_pods() == []
+    assert engine.metric("bayplan_bugs_total") == 1
+
+
+def test_a_bug_of_the_shells_is_counted_as_any_other() -> None:
+    live = Engine(raise_bugs=False)
+    live.scheduler.bug("v1 Pod", ValueError("odd object"))
+    assert live.metric("bayplan_bugs_total") == 1
+    with pytest.raises(ValueError, match="odd object"):
+        Engine().scheduler.bug("v1 Pod", ValueError("odd object"))
+
+
+def test_an_event_handed_in_by_a_plugin_comes_after_its_cycle() -> None:
+    def hands_in(state: Any, asked: Any, where: str) -> None:
+        if asked.name == "p":
+            engine.add(waiting_pod("q"))
+            assert engine.state_of("q") is State.ABSENT
+
+    plugin = answering("A", reserve=hands_in)
+    engine = Engine(plugins=["A"], classes=[plugin])
+    engine.add(node("n1"), waiting_pod("p"))
+    assert engine.bound() == {"p": "n1", "q": "n1"}
+    records = [r.pod for r in engine.journal.records if isinstance(r, AttemptRecord)]
+    assert records == ["default/p", "default/q"]

@@ -1,0 +1,137 @@
+"""Which node, among those that scored best; and which are looked at when sampling."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan.engine.selection import (
+    SAMPLED_NODES_MIN,
+    Choice,
+    choose,
+    in_draw_order,
+    sampled,
+)
+from bayplan.framework.filtering import FilterOutcome
+from bayplan.framework.score_table import ScoreTable
+from bayplan.rng import stable_hash, tie_index
+from bayplan.state.nodes import NodeView
+from bayplan.testing import SampleCluster, node
+
+
+def nodes_called(*names: str) -> NodeView:
+    return SampleCluster().add(*map(node, names)).lend().nodes
+
+
+def table(nodes: NodeView, *totals: int) -> ScoreTable:
+    return ScoreTable(nodes, [], np.array(totals, np.int64))
+
+
+def drawn(names: list[str]) -> list[str]:
+    """The order of the draw, the plain way."""
+    return sorted(names, key=lambda name: (stable_hash(name), name))
+
+
+# ---- the choice -----------------------------------------------------------------------------
+
+
+def test_the_highest_total_is_chosen() -> None:
+    found = choose(table(nodes_called("a", "b", "c"), 1, 3, 2), 1, "uid", 1)
+    assert found == Choice("b", tied_count=1, tied_index=0)
+
+
+@pytest.mark.parametrize("count", [2, 16, 17, 60])
+def test_among_equals_the_drawn_one_is_taken(count: int) -> None:
+    names = [f"n{number}" for number in range(count)]
+    nodes = nodes_called(*names)
+    for attempt in range(1, 6):
+        found = choose(table(nodes, *[7] * count), 3, "uid", attempt)
+        index = tie_index(3, "uid", attempt, count)
+        assert found == Choice(drawn(names)[index], tied_count=count, tied_index=index)
+
+
+@settings(max_examples=50)
+@given(st.permutations([f"n{number}" for number in range(20)]), st.integers(1, 20))
+def test_the_draw_does_not_depend_on_where_nodes_stand(names: list[str], tied: int) -> None:
+    totals = [5 if int(name[1:]) < tied else 1 for name in names]
+    best = [f"n{number}" for number in range(tied)]
+    found = choose(table(nodes_called(*names), *totals), 3, "uid", 1)
+    assert found.node_name == drawn(best)[tie_index(3, "uid", 1, tied)]
+
+
+def test_without_scores_every_node_is_taken_equally_often() -> None:
+    names = [f"n{number}" for number in range(4)]
+    nodes = nodes_called(*names)
+    taken = Counter(
+        choose(table(nodes, 1, 1, 1, 1), 1, f"uid-{number}", 1).node_name for number in range(400)
+    )
+    assert set(taken) == set(names)
+    assert all(70 < count < 130 for count in taken.values())
+
+
+def test_positions_are_sorted_as_ties_are_drawn() -> None:
+    names = [f"n{number}" for number in range(30)]
+    nodes = nodes_called(*names)
+    some = np.arange(0, 30, 3)
+    found = [nodes.name(int(position)) for position in in_draw_order(nodes, some)]
+    assert found == drawn([names[position] for position in some])
+    everything = in_draw_order(nodes, np.arange(30))
+    assert [nodes.name(int(position)) for position in everything] == drawn(names)
+
+
+# ---- sampling -------------------------------------------------------------------------------
+
+
+def outcome(count: int, feasible: list[int] | None = None) -> FilterOutcome:
+    mask = np.ones(count, np.bool_)
+    if feasible is not None:
+        mask[:] = False
+        mask[feasible] = True
+    return FilterOutcome(nodes_called(*(f"n{number}" for number in range(count))), mask)
+
+
+def test_as_many_are_kept_as_the_percentage_says() -> None:
+    found = outcome(1000)
+    kept, looked_at = sampled(found, 20, 0)
+    assert (np.count_nonzero(kept), looked_at) == (200, 200)
+
+
+def test_never_fewer_than_a_hundred_are_kept() -> None:
+    kept, _ = sampled(outcome(1000), 5, 0)
+    assert np.count_nonzero(kept) == SAMPLED_NODES_MIN
+
+
+@pytest.mark.parametrize("count", [3, 99, 100])
+def test_of_few_nodes_all_are_looked_at(count: int) -> None:
+    kept, looked_at = sampled(outcome(count), 5, 0)
+    assert (kept.all(), looked_at) == (True, count)
+
+
+def test_where_few_are_feasible_all_nodes_are_looked_at() -> None:
+    found = outcome(1000, feasible=list(range(150)))
+    kept, looked_at = sampled(found, 20, 0)
+    assert (np.count_nonzero(kept), looked_at) == (150, 1000)
+
+
+def test_searches_one_after_another_go_round() -> None:
+    found = outcome(1000)
+    start, seen = 0, Counter[int]()
+    for _ in range(5):
+        kept, looked_at = sampled(found, 20, start)
+        seen.update(np.flatnonzero(kept).tolist())
+        start = (start + looked_at) % 1000
+    assert seen == dict.fromkeys(range(1000), 1)
+
+
+@settings(max_examples=40)
+@given(st.sets(st.integers(0, 299)), st.integers(0, 599))
+def test_those_kept_are_the_first_feasible_ones_from_the_start(
+    feasible: set[int], start: int
+) -> None:
+    found = outcome(300, feasible=sorted(feasible))
+    order = np.roll(found.nodes.draw_order(), -(start % 300)).tolist()
+    first = [position for position in order if position in feasible][:150]
+    kept, _ = sampled(found, 50, start)
+    assert np.flatnonzero(kept).tolist() == sorted(first)

@@ -1,0 +1,150 @@
+"""What plugins' handles ask for, in the middle of things and outside of them."""
+
+from typing import Any
+
+from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
+from bayplan.framework.status import Code, Status, unschedulable
+from bayplan.ports import BindPod, EmitEvent
+from bayplan.queue.transitions import State
+from bayplan.testing import node
+from tests.engine.kit import Engine, uid, waiting_pod
+from tests.framework.answering import answering
+
+NODE_ADDED = ClusterEvent(EventResource.NODE, ActionType.ADD)
+WAIT = (Status(Code.WAIT), 60.0)
+
+
+def holding(*names: str) -> type[Any]:
+    """Permit lets these pods wait."""
+    return answering(
+        "Holds",
+        permit=lambda state, asked, where: WAIT if asked.name in names else (None, 0.0),
+        events_to_register=[],
+    )
+
+
+def test_who_waits_is_listed_by_uid() -> None:
+    engine = Engine(plugins=["Holds"], classes=[holding("b", "a")])
+    engine.add(node("n1"), waiting_pod("b"), waiting_pod("a"))
+    engine.run()
+    handle = engine.plugin("Holds").handle
+    assert [held.pod.name for held in handle.waiting_pods()] == ["a", "b"]
+    assert handle.waiting_pod(uid("a")).node_name == "n1"
+    assert handle.waiting_pod(uid("nobody")) is None
+
+
+def test_rejecting_while_iterating_is_allowed() -> None:
+    engine = Engine(plugins=["Holds"], classes=[holding("a", "b", "c")])
+    engine.add(node("n1"), *map(waiting_pod, "abc"))
+    engine.run()
+    handle = engine.plugin("Holds").handle
+    for held in handle.waiting_pods():
+        assert handle.reject_waiting_pod(held.pod.uid)
+    assert handle.waiting_pods() == []
+    assert [engine.state_of(name) for name in "abc"] == [State.UNSCHEDULABLE] * 3
+    assert engine.blamed("a") == {"Holds"}
+
+
+def test_a_pod_rejected_in_the_middle_of_a_cycle_leaves_its_node_after_it() -> None:
+    """The cluster does not change under the cycle that reads it."""
+    seen: list[tuple[Any, ...]] = []
+
+    def rejects(state: Any, asked: Any, where: str) -> Any:
+        if asked.name == "q":
+            handle = engine.plugin("Holds").handle
+            answers = [handle.reject_waiting_pod(uid("p")) for _ in range(2)]
+            seen.append((*answers, dict(handle.snapshot.node("n1").requested)))
+        return WAIT if asked.name == "p" else (None, 0.0)
+
+    engine = Engine(plugins=["Holds"], classes=[answering("Holds", permit=rejects)])
+    engine.add(node("n1"), waiting_pod("p", cpu=1))
+    engine.run()
+    engine.add(waiting_pod("q", cpu=2))
+    assert engine.bound() == {"q": "n1"}
+    assert seen == [(True, False, {"cpu": 3000})]
+    assert engine.placed_on("p") == ""
+    assert engine.state_of("p") is State.UNSCHEDULABLE
+
+
+def test_a_pod_allowed_in_the_middle_of_a_cycle_is_bound_after_it() -> None:
+    def allows(state: Any, asked: Any, where: str) -> Any:
+        if asked.name == "q":
+            engine.plugin("Holds").handle.waiting_pod(uid("p")).allow("Holds")
+            return unschedulable("not me"), 0.0
+        return WAIT
+
+    engine = Engine(plugins=["Holds"], classes=[answering("Holds", permit=allows)])
+    engine.add(node("n1"), waiting_pod("p"))
+    engine.run()
+    engine.add(waiting_pod("q"))
+    assert engine.bound() == {"p": "n1"}
+
+
+def test_activating_the_pod_that_is_being_tried_has_it_tried_again_at_once() -> None:
+    activated: list[Any] = []
+
+    def activates(state: Any, asked: Any, info: Any) -> Any:
+        if activated:
+            return None
+        activated.append(asked)
+        engine.plugin("Eager").handle.activate([asked])
+        return unschedulable("first time")
+
+    engine = Engine(
+        plugins=["Eager"],
+        classes=[answering("Eager", filter_node=activates, events_to_register=[])],
+    )
+    engine.add(node("n1"), waiting_pod("p"))
+    assert engine.bound() == {"p": "n1"}
+    assert [record.attempt for record in engine.attempts()] == [1, 2]
+
+
+def test_activating_from_a_hint_disturbs_nobody() -> None:
+    """The queue walks its parked pods while it asks."""
+    engine = Engine(plugins=["Fussy"], classes=[fussy()])
+    engine.add(node("n1"), waiting_pod("p"), waiting_pod("q"))
+    engine.run()
+    engine.until(100)
+    engine.add(node("n2"))
+    assert {engine.state_of(name) for name in "pq"} == {State.ACTIVE}
+
+
+def fussy() -> type[Any]:
+    from_start: list[Any] = []
+
+    def setup(self: Any) -> None:
+        from_start.append(self)
+
+    def hint(asked: Any, old: Any, new: Any) -> Any:
+        plugin = from_start[0]
+        plugin.handle.activate(plugin.refused)
+        raise RuntimeError("and now this")
+
+    def refuses(state: Any, asked: Any, info: Any) -> Any:
+        from_start[0].refused.append(asked)
+        return unschedulable("no")
+
+    return answering(
+        "Fussy",
+        setup=setup,
+        refused=[],
+        filter_node=refuses,
+        events_to_register=[ClusterEventWithHint(NODE_ADDED, hint)],
+    )
+
+
+def test_what_happens_outside_of_a_turn_wakes_the_shell() -> None:
+    engine = Engine(plugins=["Holds"], classes=[holding("p")])
+    engine.add(node("n1"), waiting_pod("p"))
+    engine.run()
+    woken: list[str] = []
+    engine.scheduler.on_wake(lambda: woken.append("woken"))
+    handle = engine.plugin("Holds").handle
+    handle.emit(handle.waiting_pods()[0].pod, "Normal", "Told", "Telling", "something")
+    assert len(woken) == 1
+    handle.waiting_pod(uid("p")).allow("Holds")
+    assert len(woken) == 2
+    handle.activate([])
+    assert len(woken) == 3
+    effects = engine.scheduler.take_effects()
+    assert [type(effect) for effect in effects] == [EmitEvent, BindPod]

@@ -1,0 +1,97 @@
+"""Objects by kind: what listers read."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.api.objects import NAMESPACE, SERVICE, decode
+from bayplan.state.object_store import KindStore, ObjectStore, UndeclaredKind
+
+
+def service(name: str, namespace: str = "a", **labels: str) -> Any:
+    return decode(SERVICE, {"metadata": {"name": name, "namespace": namespace, "labels": labels}})
+
+
+def names(found: Any) -> list[str]:
+    return [f"{each.metadata.namespace}/{each.metadata.name}" for each in found]
+
+
+def test_lists_are_in_the_order_of_keys() -> None:
+    store = KindStore()
+    for found in (service("z"), service("m", "b"), service("a")):
+        store.put(found)
+    assert names(store.list()) == ["a/a", "a/z", "b/m"]
+    assert names(store.list("a")) == ["a/a", "a/z"]
+    assert store.list("nowhere") == ()
+    assert len(store) == 3
+
+
+def test_an_empty_store_lists_nothing() -> None:
+    assert KindStore().list() == ()
+    assert KindStore().list("a") == ()
+
+
+def test_a_newer_version_replaces_the_older_and_hands_it_back() -> None:
+    store = KindStore()
+    old, new = service("s"), service("s", colour="blue")
+    assert store.put(old) is None
+    assert store.list() == (old,)
+    assert store.put(new) is old
+    assert store.list() == (new,)
+    assert store.get("s", "a") is new
+
+
+def test_what_is_gone_is_handed_back_whatever_version_is_named() -> None:
+    store = KindStore()
+    old = service("s")
+    store.put(old)
+    assert store.remove(service("s", colour="blue")) is old
+    assert store.remove(old) is None
+    assert (store.list(), store.get("s", "a")) == ((), None)
+
+
+def test_objects_without_a_namespace_are_found_by_their_name() -> None:
+    store = KindStore()
+    found = decode(NAMESPACE, {"metadata": {"name": "default"}})
+    store.put(found)
+    assert store.get("default") is found
+    assert store.list() == (found,)
+
+
+def test_a_list_that_was_handed_out_does_not_change() -> None:
+    store = KindStore()
+    store.put(service("s"))
+    before = store.list()
+    store.put(service("t"))
+    assert len(before) == 1
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.sampled_from("ab"), st.sampled_from("xyz")), max_size=20)
+)
+def test_it_is_a_sorted_dictionary(steps: list[tuple[bool, str, str]]) -> None:
+    store, model = KindStore(), dict[tuple[str, str], Any]()
+    for is_put, namespace, name in steps:
+        found = service(name, namespace)
+        if is_put:
+            assert store.put(found) is model.get((namespace, name))
+            model[namespace, name] = found
+        else:
+            assert store.remove(found) is model.pop((namespace, name), None)
+        assert list(store.list()) == [model[key] for key in sorted(model)]
+        for each in "ab":
+            assert list(store.list(each)) == [model[key] for key in sorted(model) if key[0] == each]
+
+
+def test_kinds_are_kept_apart() -> None:
+    store = ObjectStore()
+    store.of(SERVICE).put(service("s"))
+    assert store.of(SERVICE).get("s", "a") is not None
+    assert store.of("v1 Other").list() == ()
+
+
+def test_an_undeclared_kind_is_refused_with_what_to_do() -> None:
+    with pytest.raises(UndeclaredKind, match=r"plugin X asks for .*v1 Service.*`kinds`"):
+        raise UndeclaredKind(SERVICE, "X")

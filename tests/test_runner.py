@@ -1,0 +1,627 @@
+"""The runner: reflectors, the inbox, effects, and what happens when the API server misbehaves."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from bayplan.adapters.embedded import EVENT, EmbeddedCluster
+from bayplan.api.objects import POD, PodCondition, Unstructured
+from bayplan.clock import ManualClock
+from bayplan.config import config_from
+from bayplan.engine.extending import ExtenderAnswer
+from bayplan.engine.scheduler import Scheduler
+from bayplan.framework.interface import CycleState, PermitPlugin, PostBindPlugin
+from bayplan.framework.status import Code, Status
+from bayplan.journal import Journal, MemorySink, NoteRecord
+from bayplan.plugins.registry import Registry
+from bayplan.ports import (
+    ApiError,
+    AskExtender,
+    BindPod,
+    ConflictError,
+    EventType,
+    GoneError,
+    Listing,
+    NotFoundError,
+    OutcomeUnknownError,
+    PatchPodStatus,
+    WatchDroppedError,
+    WatchEvent,
+)
+from bayplan.runner import (
+    RETRY_SECONDS_MAX,
+    RETRY_SECONDS_MIN,
+    STATUS_PATCH_TRIES,
+    PodPatches,
+    Reflector,
+    Runner,
+)
+from bayplan.sim.loop import run, settled
+from bayplan.state.pods import PodInfo
+from bayplan.testing import api_pod
+from tests.framework.answering import answering
+from tests.scenarios.world import PROFILE, Setup, World, config_dict, play
+
+BUSY = ApiError(503, "ServiceUnavailable", "busy")
+
+
+# ---- the reflector, against a scripted server -----------------------------------------------
+
+
+class Server:
+    """Lists and watches as it is told: each answer is used once, the last one stays."""
+
+    def __init__(self, lists: list[Any], watches: list[Any]) -> None:
+        self.lists = lists
+        self.watches = watches
+        #: (when, what was asked)
+        self.asked: list[tuple[float, str]] = []
+
+    async def list(self, kind: str) -> Listing:
+        self._note("list")
+        answer = self.lists.pop(0) if len(self.lists) > 1 else self.lists[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return Listing(answer, "10")
+
+    async def watch(self, kind: str, resource_version: str) -> AsyncIterator[WatchEvent]:
+        self._note(f"watch {resource_version}")
+        steps = self.watches.pop(0) if self.watches else []
+        for step in steps:
+            if isinstance(step, Exception):
+                raise step
+            yield step
+        if not self.watches and not steps:
+            await asyncio.Event().wait()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    def _note(self, what: str) -> None:
+        self.asked.append((round(asyncio.get_running_loop().time(), 6), what))
+
+
+def pod(name: str, version: int = 1, uid: str = "") -> Any:
+    found = api_pod(name, uid=uid or f"uid-{name}")
+    return with_version(found, str(version))
+
+
+def with_version(found: Any, version: str) -> Any:
+    return replace(found, metadata=replace(found.metadata, resource_version=version))
+
+
+def event(kind: EventType, found: Any) -> WatchEvent:
+    return WatchEvent(kind, POD, found, found.metadata.resource_version)
+
+
+ADDED, MODIFIED, DELETED = EventType.ADDED, EventType.MODIFIED, EventType.DELETED
+
+
+@dataclass
+class Heard:
+    """What a reflector delivered, as (type, name, uid)."""
+
+    events: list[tuple[str, str, str]]
+    asked: list[tuple[float, str]]
+    failures: list[str]
+
+
+def heard(lists: list[Any], watches: list[Any], seconds: float = 1.0) -> Heard:
+    found = Heard([], [], [])
+
+    def deliver(events: Any) -> None:
+        for each in events:
+            meta = each.object.metadata
+            found.events.append((str(each.type), meta.name, meta.uid))
+
+    async def main() -> None:
+        server: Any = Server(lists, watches)
+        reflector = Reflector(
+            server, POD, deliver, lambda kind, problem: found.failures.append(f"{kind}: {problem}")
+        )
+        task = asyncio.get_running_loop().create_task(reflector.run())
+        await asyncio.sleep(seconds)
+        task.cancel()
+        found.asked = server.asked
+
+    run(main(), ManualClock())
+    return found
+
+
+def test_it_lists_and_then_watches_from_there() -> None:
+    found = heard([[pod("a"), pod("b")]], [[event(MODIFIED, pod("a", 11))]])
+    assert found.events == [
+        ("ADDED", "a", "uid-a"),
+        ("ADDED", "b", "uid-b"),
+        ("MODIFIED", "a", "uid-a"),
+    ]
+    assert [what for _, what in found.asked[:2]] == ["list", "watch 10"]
+
+
+def test_it_resumes_a_dropped_watch_from_the_last_event() -> None:
+    watches = [[event(ADDED, pod("a", 12)), WatchDroppedError("gone")], []]
+    found = heard([[]], watches)
+    assert found.asked == [(0.0, "list"), (0.0, "watch 10"), (RETRY_SECONDS_MIN, "watch 12")]
+
+
+def test_a_watch_that_just_ends_is_resumed_without_hurry() -> None:
+    watches = [[event(ADDED, pod("a", 12))], [event(MODIFIED, pod("a", 13))], []]
+    found = heard([[]], watches)
+    assert [what for _, what in found.asked] == ["list", "watch 10", "watch 12", "watch 13"]
+    assert found.asked[2][0] == RETRY_SECONDS_MIN
+
+
+def test_after_gone_it_lists_anew_and_tells_what_changed_meanwhile() -> None:
+    before = [pod("same"), pod("changed"), pod("deleted"), pod("replaced", uid="old")]
+    after = [pod("same"), pod("changed", 5), pod("replaced", 6, uid="new"), pod("new")]
+    found = heard([before, after], [[GoneError("too old")], []])
+    assert found.events[4:] == [
+        ("DELETED", "deleted", "uid-deleted"),
+        ("MODIFIED", "changed", "uid-changed"),
+        ("DELETED", "replaced", "old"),
+        ("MODIFIED", "replaced", "new"),
+        ("ADDED", "new", "uid-new"),
+    ]
+
+
+def test_another_object_under_the_same_name_replaces_the_one_before() -> None:
+    found = heard([[pod("a", uid="one")]], [[event(ADDED, pod("a", 12, uid="two"))], []])
+    assert found.events == [("ADDED", "a", "one"), ("DELETED", "a", "one"), ("ADDED", "a", "two")]
+
+
+def test_a_deletion_of_what_was_never_told_is_not_told() -> None:
+    found = heard([[]], [[event(DELETED, pod("a", 12))], []])
+    assert found.events == []
+
+
+def test_what_a_listing_shows_as_gone_is_told_by_its_metadata() -> None:
+    objects: list[Any] = []
+
+    async def main() -> None:
+        server: Any = Server([[pod("a")], []], [[GoneError("too old")], []])
+        reflector = Reflector(
+            server, POD, lambda events: objects.extend(e.object for e in events), print
+        )
+        task = asyncio.get_running_loop().create_task(reflector.run())
+        await asyncio.sleep(1)
+        task.cancel()
+
+    run(main(), ManualClock())
+    assert isinstance(objects[1], Unstructured)
+    assert objects[1].metadata == pod("a").metadata
+
+
+def test_a_busy_server_is_asked_again_later_and_later() -> None:
+    found = heard([BUSY], [], seconds=60.0)
+    times = [when for when, _ in found.asked]
+    gaps = [round(later - sooner, 6) for sooner, later in pairwise(times)]
+    assert gaps[:4] == [0.1, 0.2, 0.4, 0.8]
+    assert gaps[-1] == RETRY_SECONDS_MAX
+
+
+def test_once_it_answers_the_patience_begins_anew() -> None:
+    watches = [[event(ADDED, pod("a", 12)), BUSY], []]
+    found = heard([BUSY, BUSY, []], watches)
+    assert [what for _, what in found.asked] == ["list", "list", "list", "watch 10", "watch 12"]
+    assert found.asked[4][0] - found.asked[3][0] == pytest.approx(0.1)
+
+
+def test_a_failure_nobody_expected_is_told_and_it_goes_on() -> None:
+    found = heard([[pod("a")]], [[ValueError("odd object")], []])
+    assert found.failures == ["v1 Pod: odd object"]
+    assert [what for _, what in found.asked] == ["list", "watch 10", "list", "watch 10"]
+    assert found.events == [("ADDED", "a", "uid-a")]
+
+
+# ---- status patches -------------------------------------------------------------------------
+
+
+class Api:
+    """Takes patches; each answer is used once, and success afterwards."""
+
+    def __init__(self, answers: list[Any] | None = None, seconds: float = 0.0) -> None:
+        self.answers = answers or []
+        self.seconds = seconds
+        self.written: list[tuple[float, str, str | None]] = []
+        self.tries = 0
+
+    async def patch_pod_status(self, patch: PatchPodStatus) -> None:
+        self.tries += 1
+        answer = self.answers.pop(0) if self.answers else None
+        await asyncio.sleep(self.seconds)
+        if answer is not None:
+            raise answer
+        now = asyncio.get_running_loop().time()
+        said = patch.condition.message or "" if patch.condition is not None else ""
+        self.written.append((round(now, 6), said, patch.nominated_node_name))
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+def saying(message: str, nominated: str | None = None, uid: str = "u") -> PatchPodStatus:
+    condition = PodCondition(type="PodScheduled", status="False", message=message)
+    return PatchPodStatus("default", "p", uid, condition if message else None, nominated)
+
+
+def patched(api: Api, story: Callable[[PodPatches], Awaitable[None]]) -> Api:
+    async def main() -> None:
+        port: Any = api
+        await story(PodPatches(port))
+        await settled()
+        await asyncio.sleep(100)
+
+    run(main(), ManualClock())
+    return api
+
+
+def send(patches: PodPatches, patch: PatchPodStatus) -> None:
+    if patches.add(patch):
+        asyncio.get_running_loop().create_task(patches.write(patch.uid))
+
+
+def test_patches_of_one_pod_go_one_after_another_and_the_newest_wins() -> None:
+    async def story(patches: PodPatches) -> None:
+        send(patches, saying("first", "n1"))
+        await asyncio.sleep(1)
+        send(patches, saying("second"))
+        send(patches, saying("third"))
+        send(patches, saying("other", uid="v"))
+
+    api = patched(Api(seconds=3.0), story)
+    assert api.written == [(3.0, "first", "n1"), (4.0, "other", None), (6.0, "third", None)]
+
+
+@pytest.mark.parametrize("failure", [ConflictError("changed"), OutcomeUnknownError("no answer")])
+def test_a_failed_patch_is_tried_again_together_with_what_came_meanwhile(
+    failure: Exception,
+) -> None:
+    async def story(patches: PodPatches) -> None:
+        send(patches, saying("first", "n1"))
+        await asyncio.sleep(0.01)
+        send(patches, saying("second"))
+
+    api = patched(Api([failure]), story)
+    assert api.written == [(RETRY_SECONDS_MIN, "second", "n1")]
+
+
+def test_a_newer_nomination_replaces_an_older_one() -> None:
+    async def story(patches: PodPatches) -> None:
+        send(patches, saying("first", "n1"))
+        await asyncio.sleep(0.01)
+        send(patches, saying("", ""))
+
+    api = patched(Api([BUSY]), story)
+    assert api.written == [(RETRY_SECONDS_MIN, "first", "")]
+
+
+def test_it_gives_up_after_some_tries() -> None:
+    async def story(patches: PodPatches) -> None:
+        send(patches, saying("first"))
+
+    api = patched(Api([BUSY] * 10), story)
+    assert (api.tries, api.written) == (STATUS_PATCH_TRIES, [])
+
+    async def again(patches: PodPatches) -> None:
+        send(patches, saying("first"))
+        await asyncio.sleep(10)
+        send(patches, saying("second"))
+
+    api = patched(Api([BUSY] * STATUS_PATCH_TRIES), again)
+    assert [said for _, said, _ in api.written] == ["second"]
+
+
+def test_a_pod_that_is_gone_needs_no_patch() -> None:
+    async def story(patches: PodPatches) -> None:
+        send(patches, saying("first"))
+
+    assert patched(Api([NotFoundError("gone")] * 9), story).tries == 1
+
+
+def test_a_pod_about_to_be_bound_waits_for_the_request_under_way_and_for_no_more() -> None:
+    settled_at: list[float] = []
+
+    async def story(patches: PodPatches) -> None:
+        send(patches, saying("refused", "n1"))
+        await asyncio.sleep(1)
+        send(patches, saying("refused again"))
+        await patches.settle("u")
+        settled_at.append(asyncio.get_running_loop().time())
+        await patches.settle("nobody")
+
+    api = patched(Api([BUSY], seconds=3.0), story)
+    assert settled_at == [3.0]
+    # The nomination is written all the same; that it was refused is said no more.
+    assert [(said, where) for _, said, where in api.written] == [("", "n1")]
+
+
+# ---- the runner -----------------------------------------------------------------------------
+
+
+class Waits(PermitPlugin):
+    name = "Waits"
+
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Any:
+        return Status(Code.WAIT), 60.0
+
+
+def test_what_a_plugin_allows_outside_of_any_call_is_done_at_once() -> None:
+    async def story(world: World) -> None:
+        world.add_node("n1")
+        world.add_pod("p")
+        await world.until(7)
+        held = world.waiting("p")
+        assert held is not None
+        held.allow("Waits")
+        await world.until(7)
+
+    assert play(story, plugins=["Waits"], classes=[Waits]).bound("p") == (7.0, "n1")
+
+
+class Wakes(PostBindPlugin):
+    """Tries others while it is still at work."""
+
+    name = "Wakes"
+
+    async def post_bind(self, state: CycleState, pod: PodInfo, node_name: str, port: Any) -> None:
+        self.handle.emit(pod, "Normal", "Started", "Starting", "and now I rest")
+        await port.sleep(100)
+
+
+def test_what_a_plugin_tells_while_it_waits_is_told_at_once() -> None:
+    async def story(world: World) -> None:
+        world.add_node("n1")
+        world.add_pod("p")
+        await world.until(1)
+        assert world.events("p", "Started") == ["and now I rest"]
+        assert world.events("p", "Scheduled") == []
+        await world.until(100)
+
+    world = play(story, plugins=["Wakes"], classes=[Wakes])
+    assert world.events("p", "Scheduled") != []
+
+
+# ---- runs against a cluster whose calls may fail ----------------------------------------------
+
+NODE_MANIFEST: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "n1"},
+    "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}},
+}
+POD_MANIFEST: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "p", "namespace": "default"},
+    "spec": {"schedulerName": PROFILE, "containers": [{"name": "c", "image": "app"}]},
+}
+SERVICE_MANIFEST: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "s", "namespace": "default"},
+}
+
+
+class Moody:
+    """An embedded cluster some of whose calls are replaced."""
+
+    def __init__(self, inner: EmbeddedCluster, calls: Mapping[str, Any]) -> None:
+        self._inner = inner
+        self._calls = calls
+
+    def __getattr__(self, name: str) -> Any:
+        return self._calls.get(name) or getattr(self._inner, name)
+
+
+@dataclass
+class Ran:
+    """A run of some seconds, looked at afterwards."""
+
+    scheduler: Scheduler
+    cluster: EmbeddedCluster
+    notes: list[str]
+    #: Names of tasks that were left.
+    left: list[str]
+
+    @property
+    def node_name(self) -> str:
+        (stored,) = self.cluster.objects(POD)
+        return stored.content["spec"].get("nodeName", "")
+
+    @property
+    def bug_count(self) -> float:
+        return self.scheduler.metrics.value("bayplan_bugs_total")
+
+
+def ran(
+    seconds: float = 1.0,
+    calls: Mapping[str, Any] | None = None,
+    prepare: Callable[[Scheduler], None] = lambda scheduler: None,
+    **options: Any,
+) -> Ran:
+    """One node and one pod, there from the beginning. ``options``: Setup's."""
+    clock, journal, setup = ManualClock(), MemorySink(), Setup(**options)
+    registry = Registry()
+    for each in setup.classes:
+        registry.add(each)
+    scheduler = Scheduler(
+        config_from(config_dict(setup)),
+        registry,
+        clock,
+        journal=Journal([journal]),
+        raise_bugs=setup.raise_bugs,
+    )
+    prepare(scheduler)
+    cluster = EmbeddedCluster(clock)
+    for content in (SERVICE_MANIFEST, NODE_MANIFEST, POD_MANIFEST):
+        cluster.create(content)
+    found = Ran(scheduler, cluster, [], [])
+
+    async def main() -> None:
+        port: Any = Moody(cluster, calls or {})
+        task = asyncio.get_running_loop().create_task(Runner(scheduler, port).run())
+        await asyncio.wait([task], timeout=seconds)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        mine = asyncio.current_task()
+        found.left = [each.get_name() for each in asyncio.all_tasks() if each is not mine]
+
+    run(main(), clock)
+    found.notes = [r.text for r in journal.records if isinstance(r, NoteRecord)]
+    return found
+
+
+def failing(problem: Exception) -> Any:
+    async def call(*_: Any) -> None:
+        raise problem
+
+    return call
+
+
+def test_kinds_that_plugins_read_are_there_before_the_first_pod_is_tried() -> None:
+    seen: list[int] = []
+    handles: list[Any] = []
+
+    def setup(self: Any) -> None:
+        handles.append(self.handle)
+
+    def looks(state: Any, asked: Any, info: Any) -> None:
+        seen.append(len(handles[0].objects("v1 Service").list()))
+
+    plugin = answering("Looks", setup=setup, filter_node=looks, kinds=("v1 Service",))
+    assert ran(plugins=["Looks"], classes=[plugin]).node_name == "n1"
+    assert seen == [1]
+
+
+@pytest.mark.parametrize("problem", [BUSY, OutcomeUnknownError("no answer")])
+def test_events_that_cannot_be_written_are_dropped(problem: Exception) -> None:
+    found = ran(calls={"create_event": failing(problem)})
+    assert (found.cluster.objects(EVENT), found.bug_count, found.node_name) == ([], 0, "n1")
+
+
+def test_a_call_that_fails_as_none_should_ends_a_simulation() -> None:
+    with pytest.raises(ValueError, match="what is this"):
+        ran(calls={"create_event": failing(ValueError("what is this"))})
+
+
+def test_a_live_scheduler_counts_it_and_goes_on() -> None:
+    calls = {"create_event": failing(ValueError("what is this"))}
+    found = ran(calls=calls, raise_bugs=False)
+    assert (found.bug_count, found.node_name) == (1, "n1")
+    assert any("what is this" in note for note in found.notes)
+
+
+def test_a_binding_cycle_that_raises_does_not_lose_the_pod() -> None:
+    """None should; where one does, the pod is tried again."""
+    failures = [ValueError("what is this")]
+
+    def prepare(scheduler: Scheduler) -> None:
+        take = scheduler.take_effects
+
+        def spoiled() -> list[Any]:
+            return [spoil(effect) for effect in take()]
+
+        scheduler.take_effects = spoiled
+
+    def spoil(effect: Any) -> Any:
+        if isinstance(effect, BindPod) and failures:
+            return BindPod(effect.pod, effect.node_name, failing(failures.pop()))
+        return effect
+
+    found = ran(seconds=3.0, prepare=prepare, raise_bugs=False)
+    assert (found.bug_count, found.node_name) == (1, "n1")
+
+
+def test_when_it_is_cancelled_its_tasks_are_too() -> None:
+    found = ran(plugins=["Wakes"], classes=[Wakes])
+    assert (found.node_name, found.left) == ("n1", [])
+
+
+# ---- extenders ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Far:
+    name: str = "far"
+    ignorable: bool = False
+
+    def is_interested(self, pod: PodInfo) -> bool:
+        return pod.name.startswith("far")
+
+
+def two_nodes_and(*pods: str) -> Callable[[World], Awaitable[None]]:
+    async def story(world: World) -> None:
+        for name in ("n1", "n2"):
+            world.add_node(name)
+        for name in pods:
+            world.add_pod(name)
+        await world.until(10)
+
+    return story
+
+
+def test_an_extender_is_asked_and_others_are_bound_meanwhile() -> None:
+    asked: list[AskExtender] = []
+
+    async def ask(effect: AskExtender) -> ExtenderAnswer:
+        asked.append(effect)
+        await asyncio.sleep(2)
+        return ExtenderAnswer(frozenset({"n2"}))
+
+    world = play(two_nodes_and("far", "near"), extenders=[Far()], asks={"far": ask})
+    assert world.bound("far") == (2.0, "n2")
+    bound = world.bound("near")
+    assert bound is not None
+    assert bound[0] == 0.0
+    assert [(effect.pod.name, effect.verb) for effect in asked] == [("far", "filter")]
+
+
+def test_a_node_that_changed_while_it_was_asked_is_looked_at_again() -> None:
+    """S-16, part F: at 1 s n2 is no longer of the tier the pod wants."""
+
+    async def ask(effect: AskExtender) -> ExtenderAnswer:
+        await asyncio.sleep(2)
+        return ExtenderAnswer(frozenset({"n1", "n2"}))
+
+    async def story(world: World) -> None:
+        for name in ("n1", "n2", "n3"):
+            world.add_node(name, labels={"tier": "a"})
+        world.add_pod("far", node_selector={"tier": "a"})
+        await world.until(1)
+        world.change_node("n2", labels={"tier": "b"})
+        await world.until(3)
+
+    world = play(story, plugins=["NodeAffinity"], extenders=[Far()], asks={"far": ask})
+    assert world.bound("far") == (2.0, "n1")
+
+
+@pytest.mark.parametrize(
+    ("asks", "said"),
+    [
+        pytest.param({}, "extender far: it is not connected", id="nobody asks it"),
+        pytest.param(
+            {"far": failing(OSError("refused"))}, "extender far: OSError: refused", id="it raises"
+        ),
+    ],
+)
+def test_there_is_always_an_answer(asks: Any, said: str) -> None:
+    world = play(two_nodes_and("far"), extenders=[Far()], asks=asks)
+    assert world.bound("far") is None
+    assert (world.reason("far"), world.message("far")) == ("SchedulerError", said)
+    first, second, *_ = world.attempt_times("far")
+    assert first == 0
+    assert 1 <= second <= 2
+
+
+def test_an_ignorable_one_that_does_not_answer_is_passed_over() -> None:
+    world = play(two_nodes_and("far"), extenders=[Far(ignorable=True)], asks={})
+    bound = world.bound("far")
+    assert bound is not None
+    assert bound[0] == 0.0
