@@ -33,6 +33,13 @@ def test_rejectors_are_those_of_both_kinds_in_order() -> None:
     assert rejectors(queued(rejected_by=["B", "C"], pending=["A", "B"])) == ["A", "B", "C"]
 
 
+def test_an_entry_is_gated_by_whoever_gates_its_pod() -> None:
+    one = queued()
+    assert Entry(one).gating_plugin == ""
+    one.gating_plugin = "Gate"
+    assert Entry(one).gating_plugin == "Gate"
+
+
 @pytest.mark.parametrize(
     ("at", "flushed_at", "since"),
     [
@@ -62,6 +69,13 @@ def test_coming_back_without_a_plugin_to_blame_counts_errors() -> None:
     one.unschedulable_count = 2
     Entry(one).come_back(one, 7.5, 9)
     assert (one.unschedulable_count, one.consecutive_errors_count) == (2, 1)
+
+
+def test_what_comes_back_replaces_what_was_popped() -> None:
+    entry, newer = Entry(queued()), queued(rejected_by=["Fit"])
+    entry.come_back(newer, 7.5, 9)
+    assert entry.queued is newer
+    assert entry.pods == (newer,)
 
 
 def test_coming_back_ends_being_flushed() -> None:

@@ -180,6 +180,14 @@ def test_a_changed_priority_changes_the_place_in_line() -> None:
     assert setting.popped() == ["a", "b"]
 
 
+def test_a_change_does_not_cost_the_place_in_line() -> None:
+    setting = Setting()
+    entry = setting.put("a", State.ACTIVE)
+    setting.put("b", State.ACTIVE)
+    setting.places.refresh(entry)
+    assert setting.popped() == ["a", "b"]
+
+
 def test_counts_and_listing_agree() -> None:
     setting: Any = Setting()
     kept = [State.ACTIVE, State.BACKOFF, State.ERROR_BACKOFF, State.UNSCHEDULABLE]

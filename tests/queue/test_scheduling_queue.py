@@ -360,6 +360,14 @@ def test_the_hint_is_asked_with_what_was_recorded() -> None:
     assert given == [(found.pod, "old", "new")]
 
 
+def test_an_event_nobody_registered_for_is_not_kept_for_pods_in_flight() -> None:
+    setting = rig(events=FIT_EVENTS)
+    setting.queue.add(pod())
+    setting.pop()
+    setting.queue.move_all(NODE_DELETE, "node", None)
+    assert setting.queue._in_flight.kept_count == 0
+
+
 def test_its_own_update_while_it_is_tried_counts_when_it_comes_back() -> None:
     setting = rig(events={"Fit": [on(OWN_SCALE_DOWN)]})
     setting.queue.add(pod())
@@ -428,6 +436,7 @@ def test_an_event_that_helps_is_not_enough_while_the_gate_is_closed() -> None:
     setting.queue.move_all(NODE_ADD, None, "node")
     assert setting.state(pod()) == "GATED"
     assert setting.recorder.unschedulable == {"Gate": 1}
+    assert incoming(setting)["unschedulable NodeAdd"] == 1
 
 
 def test_a_pod_may_be_gated_when_it_comes_back() -> None:
@@ -506,6 +515,27 @@ def test_an_update_of_a_pod_that_is_ready_or_waits_out_its_delay_replaces_it(wai
     assert setting.state(pod()) == waits
     setting.run_until(2)
     assert setting.pop().priority == 7
+
+
+def test_an_update_may_change_the_place_in_line() -> None:
+    setting = rig()
+    for name in ("a", "b"):
+        setting.queue.add(pod(name))
+    setting.queue.update(pod("b"), pod("b", priority=1))
+    assert setting.pop().pod.name == "b"
+
+
+def test_an_updated_pod_is_woken_by_what_helps_its_new_version() -> None:
+    hint = Hint(lambda pod: QUEUE if pod.labels == {"shape": "new"} else SKIP)
+    setting = rig(events={"Fit": [on(NODE_ADD, hint)]})
+    for name in ("p", "same-part"):
+        setting.queue.add(pod(name, labels={"shape": "old"}))
+        setting.try_and_fail("Fit")
+    setting.run_until(5)
+    setting.queue.update(None, pod(labels={"shape": "new"}))
+    setting.queue.move_all(NODE_ADD, None, "node")
+    assert setting.state(pod()) == "ACTIVE"
+    assert setting.state(pod("same-part")) == "UNSCHEDULABLE"
 
 
 def test_an_update_of_a_pod_that_is_not_known_adds_it() -> None:

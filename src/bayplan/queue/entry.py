@@ -47,6 +47,11 @@ class Entry:
         return any(queued.unschedulable_plugins or queued.pending_plugins for queued in self.pods)
 
     @property
+    def gating_plugin(self) -> str:
+        """Who holds it back; one pod that is held back holds back all. "" for nobody."""
+        return next((queued.gating_plugin for queued in self.pods if queued.gated), "")
+
+    @property
     def waiting_since_seconds(self) -> float:
         """From when its time among the unschedulable counts."""
         flushed_at = self.queued.flushed_at_seconds

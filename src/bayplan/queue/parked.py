@@ -15,7 +15,6 @@ from bayplan.queue.entry import Entry, rejectors
 from bayplan.queue.hints import Change, Hints, Strategy
 from bayplan.queue.ordered import OrderedEntries
 from bayplan.queue.settings import QueueProfile, QueueRecorder, QueueSettings
-from bayplan.queue.transitions import State
 from bayplan.state.pods import PodInfo
 
 #: Whether an event may concern a pod at all, before any plugin is asked.
@@ -82,9 +81,9 @@ class Parked:
                 del self._index[rejector][part]
 
     def _places_of(self, entry: Entry) -> Iterator[tuple[_Rejector, _Part, str]]:
+        gate = entry.gating_plugin
         for queued in entry.pods:
             pod = queued.pod
-            gate = queued.gating_plugin if entry.state is State.GATED else ""
             for plugin in rejectors(queued):
                 part = self._part(plugin, pod)
                 own_uid = pod.uid if part is None else ""
