@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from bayplan.engine.extending import ExtenderAnswer
-from bayplan.framework.interface import CycleState, Nomination
+from bayplan.framework.interface import CycleState, Nomination, PreFilterResult
 from bayplan.framework.status import Code, Status, unresolvable, unschedulable
 from bayplan.journal import AttemptRecord
-from bayplan.ports import AskExtender, EmitEvent
+from bayplan.ports import AskExtender, BindPod, EmitEvent
 from bayplan.queue.transitions import State
 from bayplan.state.pods import PodInfo, pod_info
 from bayplan.testing import node
-from tests.engine.kit import Engine, waiting_pod
+from tests.engine.kit import Engine, performed, waiting_pod
 from tests.framework.answering import answering
 from tests.scenarios.world import PROFILE
 
@@ -68,15 +68,22 @@ def test_notes_are_shared_by_the_plugins_of_one_attempt_and_gone_in_the_next() -
         del state["k"]
         return Status(Code.ERROR, ("once",)) if len(seen) == 2 else None
 
+    def misses(state: CycleState, asked: Any, where: str, port: Any) -> None:
+        seen.append(state["k"])
+
     a = answering("A", pre_filter=writes)
     b = answering("B", score=reads)
     c = answering("C", reserve=deletes)
-    engine = Engine(plugins=["A", ("B", 1), "C"], classes=[a, b, c])
+    d = answering("D", pre_bind=misses)
+    engine = Engine(plugins=["A", ("B", 1), "C", "D"], classes=[a, b, c, d])
     engine.add(node("n1"), node("n2"), waiting_pod())
     engine.run()
     engine.until(3)
-    engine.run()
+    (effect,) = engine.run_for(BindPod)
     assert seen == [False, "written", False, "written"]
+    status = performed(effect).status
+    assert status is not None
+    assert status.message == "running PreBind plugin \"D\": StateNotFound: 'k'"
 
 
 def test_a_tenth_of_the_attempts_record_durations_and_the_same_ones_in_every_run() -> None:
@@ -148,6 +155,28 @@ def test_post_filter_comes_after_a_pre_filter_that_rejects() -> None:
     assert engine.notes() == ["0/1 nodes are available: never."]
     assert seen == [unresolvable("never").with_plugin("A")]
     assert engine.blamed("p") == {"A"}
+
+
+def test_post_filter_comes_where_no_node_satisfies_two_plugins_and_none_is_a_candidate() -> None:
+    seen: list[Any] = []
+
+    def looks(state: Any, asked: Any, statuses: Any) -> tuple[Nomination | None, Status | None]:
+        seen.append(statuses)
+        return None, unschedulable()
+
+    plugins = [
+        answering("A", pre_filter=PreFilterResult(frozenset({"n1"}))),
+        answering("B", pre_filter=PreFilterResult(frozenset({"n2"}))),
+        answering("C", post_filter=looks),
+    ]
+    engine = Engine(plugins=["A", "B", "C"], classes=plugins)
+    engine.add(node("n1"), node("n2"), waiting_pod())
+    said = "node(s) didn't satisfy plugin(s) [A B] simultaneously"
+    assert engine.notes() == [f"0/2 nodes are available: {said}."]
+    (statuses,) = seen
+    assert statuses.nodes_for_status_code(["n1", "n2"], Code.UNSCHEDULABLE) == []
+    assert statuses.get("n1") == unresolvable(said)
+    assert engine.blamed("p") == {"A", "B"}
 
 
 def test_post_filter_does_not_come_after_an_error() -> None:

@@ -305,11 +305,16 @@ def test_a_plugin_may_wait_for_objects_of_its_own_kind() -> None:
 
 
 def test_who_registers_nothing_is_woken_by_everything() -> None:
-    for kind in ("resource.k8s.io/v1 ResourceSlice", "storage.k8s.io/v1 VolumeAttachment"):
+    for kind, event in (
+        ("resource.k8s.io/v1 ResourceSlice", EventType.ADDED),
+        ("storage.k8s.io/v1 VolumeAttachment", EventType.DELETED),
+    ):
         engine = Engine(plugins=["A"], classes=[answering("A", filter_node=unschedulable("no"))])
+        if event is EventType.DELETED:
+            engine.put(kind, {"metadata": {"name": "x"}})
         engine.add(node("n1"), waiting_pod())
         engine.run()
-        engine.put(kind, {"metadata": {"name": "x"}})
+        engine.put(kind, {"metadata": {"name": "x"}}, event)
         assert engine.state_of("p") is State.BACKOFF, kind
 
 

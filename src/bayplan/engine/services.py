@@ -79,5 +79,7 @@ class EngineServices:
     def emit(
         self, profile_name: str, pod: PodInfo, kind: str, reason: str, action: str, note: str
     ) -> None:
-        self._engine.emit(profile_name, pod, kind, reason, action, note)
-        self._engine.wake()
+        engine = self._engine
+        engine.emit(profile_name, pod, kind, reason, action, note)
+        engine.note(pod.key, f"event {reason}: {note}")
+        engine.wake()

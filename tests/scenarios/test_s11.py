@@ -1,0 +1,247 @@
+"""S-11, part A: words and values, as far as they are seen of a whole scheduler.
+
+Names and numbers of codes, events and statuses stand in tests/framework/test_status.py and
+test_events.py, refusals of configurations in tests/config and tests/engine.
+"""
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bayplan
+from bayplan.config import ConfigError
+from bayplan.framework.events import UPDATE, ClusterEvent, ClusterEventWithHint
+from bayplan.framework.interface import (
+    MAX_NODE_SCORE,
+    MAX_TOTAL_SCORE,
+    MIN_NODE_SCORE,
+    CycleState,
+    EnqueueExtensions,
+    NominatingMode,
+    PreEnqueuePlugin,
+    ReservePlugin,
+    ScalarFilterPlugin,
+)
+from bayplan.framework.status import (
+    EXTENDER_NAME,
+    NO_NODES_AVAILABLE,
+    Code,
+    Status,
+    unresolvable,
+    unschedulable,
+)
+from bayplan.state.nodes import NodeInfo
+from bayplan.state.pods import PodInfo
+from tests.scenarios.world import Setup, World, play
+
+QUOTA = "example.com/v1 Quota"
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted"),
+    [
+        pytest.param(
+            [MIN_NODE_SCORE, MAX_NODE_SCORE, MAX_TOTAL_SCORE], [0, 100, 2**63 - 1], id="F-012"
+        ),
+        pytest.param(EXTENDER_NAME, "Extender", id="F-017"),
+        pytest.param([mode.name for mode in NominatingMode], ["NOOP", "OVERRIDE"], id="F-019"),
+        pytest.param(NO_NODES_AVAILABLE, "no nodes available to schedule pods", id="S-02"),
+    ],
+)
+def test_values(found: object, wanted: object) -> None:
+    assert found == wanted
+
+
+# ---- codes as labels (F-001) ----------------------------------------------------------------
+
+
+class Says(ReservePlugin, EnqueueExtensions):
+    """Answers the code that the pod's label names, and waits for nothing."""
+
+    name = "Says"
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        return Status(Code[pod.labels["says"]])
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None: ...
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        return []
+
+
+def test_metrics_show_codes_in_upstreams_spelling() -> None:
+    async def story(world: World) -> None:
+        world.add_node("n1")
+        for code in ("SUCCESS", "UNSCHEDULABLE", "UNSCHEDULABLE_AND_UNRESOLVABLE", "PENDING"):
+            world.add_pod(code.lower().replace("_", "-"), labels={"says": code})
+        await world.until(0)
+
+    world = play(story, plugins=["Says"], classes=[Says])
+    name = "scheduler_framework_extension_point_duration_seconds_count"
+    for status in ("Success", "Unschedulable", "UnschedulableAndUnresolvable", "Pending"):
+        labels = {"extension_point": "Reserve", "status": status, "profile": "bayplan"}
+        assert world.metric(name, **labels) == 1, status
+
+
+# ---- instances (F-005, F-048) ---------------------------------------------------------------
+
+
+class Shut(ScalarFilterPlugin, EnqueueExtensions):
+    """Refuses pods that name its label."""
+
+    name = "Shut"
+
+    def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        label = self.instance_name.partition("/")[2]
+        return unschedulable(f"shut by {label}") if label in pod.labels else None
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        return []
+
+
+def test_two_instances_of_one_class_go_by_their_own_names() -> None:
+    async def story(world: World) -> None:
+        world.add_node("n1")
+        world.add_pod("p", labels={"one": ""})
+        world.add_pod("q", labels={"other": ""})
+        await world.until(0)
+        for name, instance in (("p", "Shut/one"), ("q", "Shut/other")):
+            assert world.unschedulable_plugins(name) == {instance}
+            gauge = {"plugin": instance, "profile": "bayplan"}
+            assert world.metric("scheduler_unschedulable_pods", **gauge) == 1
+
+    world = play(story, plugins=["Shut/one", "Shut/other"], classes=[Shut])
+    assert [r.plugin for r in world.attempts("q")[0].rejections] == ["Shut/other"]
+
+
+# ---- gates (F-036) --------------------------------------------------------------------------
+
+
+class NeedsQuota(PreEnqueuePlugin, EnqueueExtensions):
+    """Holds pods back until their namespace has a Quota that allows some: a kind of its own."""
+
+    name = "NeedsQuota"
+    kinds = (QUOTA,)
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        quotas = self.handle.objects(QUOTA).list(pod.namespace)
+        allowed = any(quota.content["spec"]["pods"] > 0 for quota in quotas)
+        return None if allowed else unresolvable("no quota")
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        return [ClusterEventWithHint(ClusterEvent("example.com/Quota", UPDATE))]
+
+
+def quota(pods: int) -> dict[str, Any]:
+    metadata = {"name": "q", "namespace": "default"}
+    kind = {"apiVersion": "example.com/v1", "kind": "Quota"}
+    return {**kind, "metadata": metadata, "spec": {"pods": pods}}
+
+
+def test_a_plugin_reads_and_waits_for_objects_of_its_own_kind() -> None:
+    """F-021 and F-081; and a gated pod has attempts 0 (F-036)."""
+
+    async def story(world: World) -> None:
+        world.add_node("n1")
+        world.cluster.create(quota(0))
+        world.add_pod("p")
+        await world.until(3)
+        queued = world.scheduler.queue.find(world.uid("p"))
+        assert queued is not None
+        assert (queued.attempts, queued.gated, queued.gating_plugin) == (0, True, "NeedsQuota")
+        assert queued.initial_attempt_seconds is None
+        world.cluster.update(quota(1))
+        await world.until(3)
+
+    world = play(story, plugins=["NeedsQuota"], classes=[NeedsQuota])
+    assert world.bound("p") == (3.0, "n1")
+    # The user's waiting time counts from when the gate opened.
+    name = "scheduler_pod_scheduling_sli_duration_seconds_sum"
+    assert world.metric(name, attempts="1") == 0.0
+
+
+class Undeclared(ReservePlugin):
+    """Looks objects up that it does not declare."""
+
+    name = "Undeclared"
+
+    def setup(self) -> None:
+        self.quotas = self.handle.objects(QUOTA)
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None: ...
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None: ...
+
+
+def test_a_kind_that_is_not_declared_is_refused_at_the_start() -> None:
+    async def story(world: World) -> None: ...
+
+    with pytest.raises(ConfigError) as caught:
+        play(story, plugins=["Undeclared"], classes=[Undeclared])
+    for word in ("Undeclared", QUOTA, "kinds", "right to list and watch"):
+        assert word in str(caught.value)
+
+
+# ---- events of plugins (F-082) --------------------------------------------------------------
+
+
+class Talks(ReservePlugin):
+    """Tells when it reserves something."""
+
+    name = "Talks"
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        self.handle.emit(pod, "Normal", "Reserved", "Reserving", f"a seat on {node_name}")
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None: ...
+
+
+def test_a_plugins_event_is_in_the_api_and_in_the_journal() -> None:
+    async def story(world: World) -> None:
+        world.add_node("n1")
+        world.add_pod("p")
+        await world.until(0)
+
+    world = play(story, plugins=["Talks"], classes=[Talks])
+    assert world.events("p", "Reserved") == ["a seat on n1"]
+    assert world.notes("default/p") == ["event Reserved: a seat on n1"]
+
+
+# ---- a run repeats itself -------------------------------------------------------------------
+
+
+def test_equal_seeds_make_equal_runs_and_others_differ_in_the_draw_only() -> None:
+    async def story(world: World) -> None:
+        for number in range(6):
+            world.add_node(f"n{number}")
+        for number in range(12):
+            world.add_pod(f"p{number}")
+        await world.until(0)
+
+    worlds = [play(story, Setup(seed=seed)) for seed in (1, 1, 2)]
+    assert worlds[0].digest == worlds[1].digest
+    assert worlds[0].digest != worlds[2].digest
+    for number in range(12):
+        one, other = (world.attempts(f"p{number}")[0] for world in (worlds[0], worlds[2]))
+        assert (one.feasible_count, one.tied_count) == (other.feasible_count, other.tied_count)
+
+
+# ---- artefacts of Go (F-094) ----------------------------------------------------------------
+
+SOURCE = Path(bayplan.__file__).parent
+CORE = ("api", "state", "framework", "queue", "plugins", "engine")
+
+
+@pytest.mark.parametrize("package", CORE)
+def test_no_function_of_the_core_takes_a_logger_or_a_context(package: str) -> None:
+    found = [
+        f"{path.name}:{function.name}({argument.arg})"
+        for path in sorted((SOURCE / package).rglob("*.py"))
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for argument in (*function.args.args, *function.args.kwonlyargs)
+        if argument.arg in ("ctx", "context", "logger")
+    ]
+    assert found == []
