@@ -10,9 +10,12 @@ from bayplan.cli.plugins import plugins_command
 from bayplan.cli.problems import remark
 from bayplan.cli.simulate import simulate_command
 from bayplan.cli.why import why_command
+from bayplan.sim.checkers import InvariantBroken
 
 #: As a shell has it for a program that was ended by SIGINT.
 EXIT_INTERRUPTED = 130
+#: A bug of ours, or of a plugin that binds.
+EXIT_BROKEN = 1
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -41,4 +44,7 @@ def main() -> None:
     except click.ClickException as problem:
         problem.show()
         code = problem.exit_code
+    except InvariantBroken as problem:
+        remark(f"the run was ended by what must never happen: {problem}")
+        code = EXIT_BROKEN
     sys.exit(code)

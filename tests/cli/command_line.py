@@ -1,0 +1,67 @@
+"""The command line for tests: commands in this process or one of their own, and their inputs."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from bayplan.cli import cli
+
+#: As the installed script does it.
+_SCRIPT = "from bayplan.cli import main; main()"
+
+
+def bayplan(*arguments: str | Path, stdin: bytes = b"") -> Result:
+    """One command in this process. A bug comes through as the exception it is."""
+    done = CliRunner().invoke(cli, [*map(str, arguments)], input=stdin, prog_name="bayplan")
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done
+
+
+def answer(*arguments: str | Path, stdin: bytes = b"") -> str:
+    """Standard output of a command that must succeed."""
+    done = bayplan(*arguments, stdin=stdin)
+    assert done.exit_code == 0, done.stderr
+    return done.stdout
+
+
+def refusal(*arguments: str | Path, stdin: bytes = b"") -> list[str]:
+    """Lines on standard error of a command that must be refused, without what stands before."""
+    done = bayplan(*arguments, stdin=stdin)
+    assert (done.exit_code, done.stdout) == (2, ""), done.output
+    lines = done.stderr.splitlines()
+    assert all(line.startswith("bayplan: ") for line in lines), lines
+    return [line.removeprefix("bayplan: ") for line in lines]
+
+
+def process(
+    *arguments: str | Path, python: tuple[str, ...] = (), **options: Any
+) -> "subprocess.CompletedProcess[bytes]":
+    """One command in a process of its own; ``env``: variables besides those that are set."""
+    env = {**os.environ, **options.pop("env", {})}
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    command = [sys.executable, *python, "-c", _SCRIPT, *map(str, arguments)]
+    return subprocess.run(command, env=env, check=False, timeout=100, **streams)
+
+
+def written(path: Path, *values: Any) -> Path:
+    """A file of objects; a plain text is written as it is."""
+    texts = [value if isinstance(value, str) else json.dumps(value) for value in values]
+    path.write_text("\n---\n".join(texts))
+    return path
+
+
+def profile(**sets: Any) -> dict[str, Any]:
+    """A configuration of one profile with these plugins enabled besides the default ones:
+    ``filter=["Mine"]``."""
+    plugins = {point: {"enabled": [{"name": n} for n in names]} for point, names in sets.items()}
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "default-scheduler", "plugins": plugins}],
+    }

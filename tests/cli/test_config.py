@@ -1,0 +1,91 @@
+"""`bayplan config`."""
+
+import json
+from pathlib import Path
+
+import yaml
+
+from tests.cli.command_line import answer, bayplan, profile, refusal, written
+
+MINE = """
+from bayplan import PluginArgs, ScalarScorePlugin
+
+class MineArgs(PluginArgs):
+    label: str = "cost"
+
+class Mine(ScalarScorePlugin):
+    name = "Mine"
+    args_type = MineArgs
+
+    def score_node(self, state, pod, node):
+        print("never part of the answer")
+        return 0
+
+print("nor this")
+"""
+
+
+def test_a_good_configuration_is_printed_whole_and_can_be_read_again(tmp_path: Path) -> None:
+    file = written(tmp_path / "c.yaml", profile())
+    whole = answer("config", "check", file)
+    effective = yaml.safe_load(whole)
+    assert effective["profiles"][0]["plugins"]["queueSort"] == {
+        "enabled": [{"name": "PrioritySort"}]
+    }
+    again = written(tmp_path / "again.yaml", whole)
+    assert answer("config", "check", again) == whole
+
+
+def test_a_bad_configuration_is_told_all_that_is_wrong_with_it(tmp_path: Path) -> None:
+    config = {**profile(score=["NodeResourceFit"]), "podMaxBackoffSecond": 3}
+    file = written(tmp_path / "c.yaml", config)
+    assert refusal("config", "check", file) == [
+        f'{file}: podMaxBackoffSecond: unknown field; did you mean "podMaxBackoffSeconds"?',
+        (
+            f"{file}: profiles[0].plugins.score.enabled[0].name: "
+            'no plugin "NodeResourceFit"; did you mean "NodeResourcesFit"?'
+        ),
+    ]
+
+
+def test_what_has_no_effect_is_remarked_on_beside_the_answer(tmp_path: Path) -> None:
+    file = written(tmp_path / "c.yaml", {**profile(), "parallelism": 4})
+    done = bayplan("config", "check", file)
+    assert done.exit_code == 0
+    expected = f"bayplan: {file}: parallelism: 4 has no effect: all nodes are looked at together"
+    assert expected in done.stderr.splitlines()
+
+
+def test_standard_input_has_its_name() -> None:
+    assert refusal("config", "check", "-", stdin=b"\xff") == ["standard input: line 1: not UTF-8"]
+    assert "profiles" in answer("config", "check", "-", stdin=json.dumps(profile()).encode())
+
+
+def test_feature_gates_of_the_command_line_count(tmp_path: Path) -> None:
+    file = written(tmp_path / "c.yaml", profile())
+    gates = yaml.safe_load(
+        answer("config", "check", file, "--feature-gates", "GenericWorkload=true")
+    )
+    assert gates["featureGates"]["GenericWorkload"] is True
+
+
+def test_plugins_of_ones_own_are_checked_with_it(tmp_path: Path) -> None:
+    plugin = written(tmp_path / "mine.py", MINE)
+    file = written(tmp_path / "c.yaml", profile(score=["Mine"]))
+    effective = yaml.safe_load(answer("config", "check", file, "--plugin", plugin))
+    args = {one["name"]: one["args"] for one in effective["profiles"][0]["pluginConfig"]}
+    assert args["Mine"]["label"] == "cost"
+
+
+def test_the_schema_is_json_and_knows_plugins_of_ones_own(tmp_path: Path) -> None:
+    plugin = written(tmp_path / "mine.py", MINE)
+    assert "Mine" not in answer("config", "schema")
+    schema = json.loads(answer("config", "schema", "--plugin", plugin))
+    assert schema["$schema"].startswith("https://json-schema.org/")
+    assert "Mine" in json.dumps(schema)
+
+
+def test_a_plugin_file_that_is_none_is_refused(tmp_path: Path) -> None:
+    broken = written(tmp_path / "broken.py", "from bayplan import (\n")
+    [line] = refusal("config", "schema", "--plugin", broken)
+    assert line.startswith(f"{broken}: line 1: SyntaxError: ")

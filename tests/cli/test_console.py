@@ -1,0 +1,157 @@
+"""What is printed, whatever is at the other end."""
+
+import io
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.text import Text
+
+from bayplan.cli import console
+from bayplan.sim.tables import table
+from tests.adapters.manifests import node, pod
+from tests.cli.command_line import process, written
+
+
+@pytest.fixture
+def objects(tmp_path: Path) -> Path:
+    """Two nodes, one pod that fits and one that does not."""
+    large = pod("large", containers=[{"name": "c", "resources": {"requests": {"cpu": "64"}}}])
+    return written(tmp_path / "in.yaml", node("n1"), node("n2"), pod("a"), large)
+
+
+def standard_output(monkeypatch: pytest.MonkeyPatch, encoding: str = "utf-8") -> io.BytesIO:
+    """What is printed from now on, by a stream of that encoding."""
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding))
+    console.prepare_streams()
+    return raw
+
+
+# ---- shapes --------------------------------------------------------------------------------
+
+
+def test_a_line_stays_a_line_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = standard_output(monkeypatch)
+    console.show([Text("word " * 100), Text("next")])
+    assert raw.getvalue().decode().splitlines() == [("word " * 100).rstrip(), "next"]
+
+
+def test_a_table_is_folded_to_a_width_that_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = standard_output(monkeypatch)
+    made = table("said")
+    made.add_row("word " * 100)
+    console.show([made])
+    lines = raw.getvalue().decode().splitlines()
+    assert len(lines) > 3
+    assert max(map(len, lines)) <= console.PIPED_WIDTH
+
+
+def test_brackets_and_colons_mean_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = standard_output(monkeypatch)
+    made = table("[bold]said[/bold]")
+    made.add_row("plugin(s) [a b] :smile: [/x]")
+    console.show([made])
+    assert "plugin(s) [a b] :smile: [/x]" in raw.getvalue().decode()
+
+
+def test_what_a_terminal_cannot_write_has_a_substitute(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = standard_output(monkeypatch, "ascii")
+    console.show([Text("a → b … c – d é")])
+    assert raw.getvalue() == b"a > b . c - d ?\n"
+
+
+def test_tables_have_other_lines_where_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = standard_output(monkeypatch, "latin-1")
+    made = table("a", "b")
+    made.add_row("1", "2")
+    console.show([made])
+    assert raw.getvalue() == b"a | b\n--+--\n1 | 2\n"
+
+
+def test_bytes_go_out_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = standard_output(monkeypatch, "ascii")
+    console.put("é\n".encode())
+    assert raw.getvalue() == "é\n".encode()
+
+
+# ---- who reads -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_who_reads_no_further_is_no_failure(objects: Path, output: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = process("simulate", objects, "--format", output, stdout=writing)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_a_disk_that_is_full_is_a_line(objects: Path, output: str) -> None:
+    with open("/dev/full", "wb") as full:
+        done = process("simulate", objects, "--format", output, stdout=full)
+    assert done.returncode == 1
+    assert done.stderr == (
+        b"bayplan: standard output: cannot be written: No space left on device\n"
+    )
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed_are_no_failure(objects: Path, closed: str) -> None:
+    command = f'"$0" -c "from bayplan.cli import main; main()" simulate "$1" {closed}'
+    shell = ["sh", "-c", command, sys.executable, str(objects)]
+    done = subprocess.run(shell, capture_output=True, check=False, timeout=100)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def on_a_terminal(*arguments: str | Path, **env: str) -> tuple[int, str]:
+    """Exit code and all that a terminal of 60 columns gets to see."""
+    ours, theirs = pty.openpty()
+    variables = {"TERM": "xterm-256color", "COLUMNS": "60", **env}
+    done = process(*arguments, stdout=theirs, stderr=theirs, env=variables)
+    os.close(theirs)
+    seen = b""
+    try:
+        while piece := os.read(ours, 65536):
+            seen += piece
+    except OSError:
+        pass  # that is how a terminal says that nobody writes any more
+    os.close(ours)
+    return done.returncode, seen.decode()
+
+
+def test_a_terminal_sees_progress_and_then_the_summary(objects: Path) -> None:
+    code, seen = on_a_terminal("simulate", objects)
+    assert code == 0
+    assert "2/2" in seen
+    assert seen.index("2/2") < seen.index("1 of 2 pods placed on 2 nodes")
+
+
+def test_tables_are_as_wide_as_the_terminal(objects: Path) -> None:
+    _, seen = on_a_terminal("simulate", objects)
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen)
+    summary = plain[plain.index("1 of 2 pods") :].splitlines()
+    assert max(map(len, summary)) <= 60
+    assert "Insufficient" in " ".join(summary)
+
+
+def test_emphasis_is_for_terminals_that_have_it() -> None:
+    assert "\x1b[1mNodeName" in on_a_terminal("plugins")[1]
+    assert "\x1b" not in on_a_terminal("plugins", TERM="dumb")[1]
+
+
+def test_nothing_moves_where_there_is_no_terminal(objects: Path) -> None:
+    assert process("simulate", objects).stderr == b""
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_every_encoding_will_do(objects: Path, encoding: str) -> None:
+    env = {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
+    for arguments in (("simulate", objects), ("simulate", "--help")):
+        done = process(*arguments, env=env)
+        assert (done.returncode, done.stderr) == (0, b"")

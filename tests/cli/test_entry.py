@@ -1,0 +1,110 @@
+"""How the program begins and ends."""
+
+import subprocess
+import sys
+import sysconfig
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from tests.adapters.manifests import node, pod
+from tests.cli.command_line import answer, bayplan, process, profile, written
+
+INTERRUPTS = """
+import signal
+
+from bayplan import ScalarFilterPlugin
+
+
+class Interrupts(ScalarFilterPlugin):
+    name = "Interrupts"
+
+    def filter_node(self, state, pod, node):
+        if pod.name == "second":
+            signal.raise_signal(signal.SIGINT)
+"""
+
+OVERBOOKS = """
+from bayplan import BindPlugin
+
+
+class Overbooks(BindPlugin):
+    name = "Overbooks"
+
+    async def bind(self, state, pod, node_name, port):
+        await port.bind(pod, "small")
+"""
+
+
+def test_the_installed_command_runs(tmp_path: Path) -> None:
+    objects = written(tmp_path / "in.yaml", node("n1"), pod("a"))
+    script = Path(sysconfig.get_path("scripts")) / "bayplan"
+    done = subprocess.run(
+        [sys.executable, script, "simulate", objects],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("1 of 1 pod placed on 1 node\n")
+
+
+def test_the_version_is_the_packages() -> None:
+    assert answer("--version") == f"bayplan, version {version('bayplan')}\n"
+
+
+@pytest.mark.parametrize("command", ["simulate", "why", "config", "plugins"])
+def test_every_command_is_listed_and_has_help(command: str) -> None:
+    assert f"  {command}" in answer("--help")
+    assert answer(command, "-h").startswith(f"Usage: bayplan {command} ")
+
+
+def test_a_command_that_does_not_exist_is_a_line() -> None:
+    done = process("simulat")
+    assert done.returncode == 2
+    assert b"No such command 'simulat'" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_assertions_must_not_be_stripped() -> None:
+    done = process("plugins", python=("-O",))
+    assert done.returncode == 1
+    assert done.stderr == (
+        b"bayplan: python -O strips the assertions it relies on; run it without -O\n"
+    )
+
+
+def test_an_interrupted_run_ends_without_a_trace_and_keeps_its_journal(tmp_path: Path) -> None:
+    objects = written(tmp_path / "in.yaml", node("n1"), pod("first"), pod("second"))
+    plugin = written(tmp_path / "interrupts.py", INTERRUPTS)
+    config = written(tmp_path / "config.yaml", profile(filter=["Interrupts"]))
+    run = tmp_path / "run"
+    done = process("simulate", objects, "--plugin", plugin, "--config", config, "--out", run)
+    assert done.returncode == 130
+    assert done.stderr.endswith(b"bayplan: interrupted\n")
+    assert b"Traceback" not in done.stderr
+    assert done.stdout == b""
+    assert not (run / "summary.json").exists()
+    assert "chose n1" in answer("why", "first", "--run", run)
+
+
+def test_what_must_never_happen_ends_the_run_with_a_line(tmp_path: Path) -> None:
+    small = node("small", status={"allocatable": {"cpu": "1500m", "pods": "9"}})
+    objects = written(tmp_path / "in.yaml", small, node("n1"), pod("a"), pod("b"))
+    plugin = written(tmp_path / "overbooks.py", OVERBOOKS)
+    config = profile(bind=["Overbooks"])
+    config["profiles"][0]["plugins"]["bind"]["disabled"] = [{"name": "*"}]
+    file = written(tmp_path / "config.yaml", config)
+    done = process("simulate", objects, "--plugin", plugin, "--config", file)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        b"bayplan: the run was ended by what must never happen: "
+        b"default/b was bound to small, which has 1500 cpu and now 2000 taken"
+    )
+
+
+@pytest.mark.parametrize("arguments", [(), ("config",)])
+def test_a_command_without_its_command_shows_help(arguments: tuple[str, ...]) -> None:
+    assert "Commands:" in bayplan(*arguments).output

@@ -1,0 +1,74 @@
+"""`bayplan plugins`."""
+
+import json
+from pathlib import Path
+
+from bayplan.plugins.registry import IN_TREE_PLUGINS
+from tests.cli.command_line import answer, profile, refusal, written
+
+MINE = """
+from bayplan import PluginArgs, ScalarFilterPlugin
+
+class MineArgs(PluginArgs):
+    limit: int = 10
+
+class Mine(ScalarFilterPlugin):
+    name = "Mine"
+    args_type = MineArgs
+    scope = "cluster"
+
+    def filter_node(self, state, pod, node): ...
+"""
+
+
+def paragraph(text: str, name: str) -> list[str]:
+    """The lines of one plugin, squeezed."""
+    [found] = [part for part in text.split("\n\n") if part.startswith(f"{name}\n")]
+    return [" ".join(line.split()) for line in found.splitlines()[1:]]
+
+
+def test_every_plugin_has_its_paragraph_and_the_missing_ones_a_line() -> None:
+    text = answer("plugins")
+    for plugin in IN_TREE_PLUGINS:
+        assert paragraph(text, plugin.name)
+    assert text.splitlines()[-1].startswith("not here yet: ")
+
+
+def test_a_paragraph_says_where_what_for_and_when() -> None:
+    assert paragraph(answer("plugins"), "InterPodAffinity") == [
+        "at preFilter, filter, preScore, score",
+        "args {hardPodAffinityWeight: 1, ignorePreferredTermsOfExistingPods: false}",
+        (
+            "woken by AssignedPodAdd|Delete|UpdatePodLabel, TargetPodUpdatePodLabel, "
+            "NodeAdd|UpdateNodeLabel"
+        ),
+        "scope cluster, signed",
+    ]
+
+
+def test_a_plugin_of_a_file_says_where_it_came_from(tmp_path: Path) -> None:
+    plugin = written(tmp_path / "mine.py", MINE)
+    lines = paragraph(answer("plugins", "--plugin", plugin), "Mine")
+    assert lines[0] == f"from {plugin}"
+    assert "args {limit: 10}" in lines
+    assert lines[-1] == "scope cluster, not signed"
+
+
+def test_a_configuration_shows_its_instances(tmp_path: Path) -> None:
+    config = profile(score=["ImageLocality/second"])
+    file = written(tmp_path / "c.yaml", config)
+    text = answer("plugins", "--config", file)
+    assert "profiles default-scheduler" in paragraph(text, "ImageLocality/second")
+    assert "profiles default-scheduler" in paragraph(text, "NodeName")
+
+
+def test_json_is_one_row_per_plugin() -> None:
+    rows = {row["name"]: row for row in json.loads(answer("plugins", "--format", "json"))}
+    assert rows["NodeName"]["extension_points"] == ["preFilter", "filter"]
+    assert rows["DefaultPreemption"]["note"] == "not here yet"
+
+
+def test_a_bad_configuration_is_refused(tmp_path: Path) -> None:
+    file = written(tmp_path / "c.yaml", profile(score=["Ghost"]))
+    [line] = refusal("plugins", "--config", file)
+    assert line.startswith(f"{file}: profiles[0].plugins.score.enabled[0].name: no plugin")

@@ -1,0 +1,85 @@
+"""What is refused before anything begins, and how."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from bayplan.cli.problems import read_config, read_plugins, refusals
+from bayplan.config import ConfigError, Problem
+from bayplan.sim.inputs import InputError
+from bayplan.sim.run_folder import RunFolderError
+from tests.cli.command_line import written
+
+PROBLEMS = [
+    ConfigError([Problem("profiles[0]", "no"), Problem("extenders[1]", "neither")], "c.yaml"),
+    InputError(["a.yaml: no", "b.yaml: neither"]),
+    RunFolderError("run: no\nrun: neither"),
+]
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_every_problem_is_a_line_and_the_end(
+    problem: Exception, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end, refusals():
+        raise problem
+    assert end.value.code == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [f"bayplan: {line}" for line in str(problem).splitlines()]
+
+
+def test_a_bug_is_no_refusal() -> None:
+    with pytest.raises(ZeroDivisionError), refusals():
+        raise ZeroDivisionError
+
+
+def test_what_is_printed_on_the_way_does_not_get_into_the_answer(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with refusals():
+        sys.stdout.write("a plugin says\n")
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", "a plugin says\n")
+
+
+def test_no_configuration_is_the_default_one() -> None:
+    [profile] = read_config(None, "").spec.profiles
+    assert profile.scheduler_name == "default-scheduler"
+
+
+def test_feature_gates_are_read_with_either() -> None:
+    assert (
+        read_config(None, "SchedulerPopFromBackoffQ=false").gate("SchedulerPopFromBackoffQ")
+        is False
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        pytest.param("ghost", "No such file or directory", id="it is not there"),
+        pytest.param("", "Is a directory", id="it is a folder"),
+        pytest.param("nul\0l", "embedded null byte", id="it is no name"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, reason: str) -> None:
+    path = str(tmp_path / name)
+    for read in (lambda: read_config(path, ""), lambda: read_plugins([path])):
+        with pytest.raises(ConfigError) as refused:
+            read()
+        assert str(refused.value) == f"{path}: cannot be read: {reason}"
+
+
+def test_plugins_of_files_stand_beside_the_others(tmp_path: Path) -> None:
+    file = written(
+        tmp_path / "mine.py",
+        "from bayplan import ScalarFilterPlugin\n"
+        "class Mine(ScalarFilterPlugin):\n"
+        "    name = 'Mine'\n"
+        "    def filter_node(self, state, pod, node): ...\n",
+    )
+    registry = read_plugins([str(file)])
+    assert registry.find("Mine") is not None
+    assert registry.find("NodeName") is not None
+    assert registry.origin("Mine") == str(file)

@@ -1,0 +1,347 @@
+"""`bayplan simulate`: options, what is refused, and what comes out."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.adapters.manifests import Content, container, node, pod
+from tests.cli.command_line import answer, bayplan, profile, refusal, written
+from tests.sim.manifests import scenario
+
+POD_LIST = "name,cpu_milli,memory_mib,num_gpu,gpu_milli"
+TIMES = "creation_time,deletion_time,scheduled_time"
+
+
+def simulated(*arguments: str | Path, stdin: bytes = b"") -> dict[str, Any]:
+    """The object that --format json prints, and nothing else."""
+    said = answer("simulate", *arguments, "--format", "json", stdin=stdin)
+    assert said.count("\n") == 1
+    found = json.loads(said)
+    assert isinstance(found, dict)
+    return found
+
+
+def large(name: str = "large", **fields: Any) -> Content:
+    return pod(name, containers=[container("64")], **fields)
+
+
+@pytest.fixture
+def objects(tmp_path: Path) -> Path:
+    return written(tmp_path / "in.yaml", node("n1"), pod("a"), large())
+
+
+# ---- what comes out ------------------------------------------------------------------------
+
+
+def test_the_summary_is_for_a_person(objects: Path) -> None:
+    lines = answer("simulate", objects).splitlines()
+    assert lines[0] == "1 of 2 pods placed on 1 node"
+    assert "   1   0/1 nodes are available: 1 Insufficient cpu.   default/large" in lines
+    assert lines[-1].startswith("seed 0, digest ")
+
+
+def test_json_is_one_object_with_what_was_promised(objects: Path) -> None:
+    found = simulated(objects, "--seed", "5")
+    assert found["nodes"] == 1
+    assert found["counts"] == {
+        "pods": 2,
+        "running": 0,
+        "scheduled": 1,
+        "unschedulable": 1,
+        "left_out": 0,
+        "other_schedulers": 0,
+    }
+    said = "0/1 nodes are available: 1 Insufficient cpu."
+    assert found["placements"] == {"default/a": "n1"}
+    assert found["unschedulable"] == {"default/large": said}
+    assert found["pods"]["default/large"] == {
+        "node": None,
+        "created_at": 0.0,
+        "bound_at": None,
+        "deleted_at": None,
+        "attempts": 1,
+        "nominated_node": None,
+        "message": said,
+    }
+    assert found["seed"] == 5
+    assert (found["simulated_seconds"], len(found["digest"])) == (0.0, 64)
+    assert found["wall_seconds"] >= 0
+
+
+def test_objects_may_come_by_standard_input() -> None:
+    found = simulated(
+        "-", stdin=json.dumps({"kind": "List", "items": [node("n1"), pod()]}).encode()
+    )
+    assert found["placements"] == {"default/web": "n1"}
+
+
+def test_pods_that_ended_are_left_out_and_it_is_said(tmp_path: Path) -> None:
+    ended = [
+        pod(f"p{i}", status={"phase": phase}) for i, phase in enumerate(("Failed", "Succeeded"))
+    ]
+    file = written(tmp_path / "in.yaml", node("n1"), *ended)
+    assert simulated(file)["counts"]["left_out"] == 2
+    assert "2 pods left out, completed or failed" in answer("simulate", file)
+
+
+def test_a_seed_larger_than_a_word_is_a_seed(objects: Path) -> None:
+    assert simulated(objects, "--seed", "1" * 30)["seed"] == int("1" * 30)
+
+
+def test_retries_alone_are_not_waited_for(objects: Path) -> None:
+    found = simulated(objects)
+    assert (found["simulated_seconds"], found["counts"]["unschedulable"]) == (0.0, 1)
+
+
+# ---- whose pods ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> Path:
+    """Pods of three schedulers, one of them unnamed."""
+    pods = [pod("none"), pod("ours", schedulerName="ours"), pod("theirs", schedulerName="theirs")]
+    return written(tmp_path / "mixed.yaml", node("n1"), *pods)
+
+
+def test_without_a_configuration_every_pod_is_scheduled(mixed: Path) -> None:
+    found = simulated(mixed)
+    assert sorted(found["placements"]) == ["default/none", "default/ours", "default/theirs"]
+    assert found["counts"]["other_schedulers"] == 0
+
+
+def test_with_one_only_pods_of_its_profiles_are(tmp_path: Path, mixed: Path) -> None:
+    config = profile()
+    config["profiles"][0]["schedulerName"] = "ours"
+    found = simulated(mixed, "--config", written(tmp_path / "c.yaml", config))
+    assert list(found["placements"]) == ["default/ours"]
+    assert found["unschedulable"] == {}
+    assert found["counts"]["other_schedulers"] == 2
+
+
+def test_a_missing_name_is_the_default_ones(tmp_path: Path, mixed: Path) -> None:
+    found = simulated(mixed, "--config", written(tmp_path / "c.yaml", profile()))
+    assert list(found["placements"]) == ["default/none"]
+
+
+# ---- traces --------------------------------------------------------------------------------
+
+
+def trace(tmp_path: Path, header: str = f"{POD_LIST},{TIMES}", ends: str = ",0,50,0") -> list[Path]:
+    """A node that has room for one of two pods."""
+    nodes = written(tmp_path / "nodes.csv", "sn,cpu_milli,memory_mib,gpu,model\nn1,4000,8192,0,\n")
+    rows = f"{header}\np1,3000,1024,0,0{ends}\np2,3000,1024,0,0{ends.replace('0', '60', 1)}\n"
+    return [nodes, written(tmp_path / "pods.csv", rows)]
+
+
+def test_by_arrivals_pods_stay(tmp_path: Path) -> None:
+    found = simulated(*trace(tmp_path))
+    assert found["placements"] == {"default/p1": "n1"}
+    assert list(found["unschedulable"]) == ["default/p2"]
+
+
+def test_by_the_trace_they_come_and_go(tmp_path: Path) -> None:
+    found = simulated(*trace(tmp_path), "--time", "trace")
+    assert found["placements"] == {"default/p1": "n1", "default/p2": "n1"}
+    assert found["pods"]["default/p1"]["deleted_at"] == 50.0
+
+
+def test_a_trace_without_times_cannot_be_replayed(tmp_path: Path) -> None:
+    files = trace(tmp_path, header=POD_LIST, ends="")
+    [line] = refusal("simulate", *files, "--time", "trace")
+    assert line == (
+        f"{files[1]}: line 1: has no creation_time and deletion_time: "
+        "it cannot be replayed with its times"
+    )
+
+
+# ---- bad input -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        pytest.param("", "found nothing in it", id="empty"),
+        pytest.param("words", 'found "words", wanted an object', id="a text"),
+        pytest.param("[1, 2]", "found a list, wanted an object", id="a list"),
+        pytest.param('{"a":', "document 1, line", id="half of it"),
+        pytest.param(
+            "kind: Pod\napiVersion: v1\nmetadata: {name: p}", "spec.containers", id="no containers"
+        ),
+        pytest.param("{a: " * 400 + "}" * 400, "nested more than", id="deep"),
+    ],
+)
+def test_bad_input_is_a_line_with_file_document_and_place(
+    tmp_path: Path, content: str, said: str
+) -> None:
+    file = written(tmp_path / "in.yaml", content)
+    [line] = refusal("simulate", file)
+    assert line.startswith(f"{file}")
+    assert said in line
+
+
+def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+    bad = pod("b", containers=[container("lots")])
+    file = written(tmp_path / "in.yaml", node("n1"), node("n1"), bad)
+    assert len(refusal("simulate", file, tmp_path / "ghost.yaml")) == 3
+
+
+def test_a_folder_without_objects_says_what_it_looked_for(tmp_path: Path) -> None:
+    [line] = refusal("simulate", tmp_path)
+    assert line == f"{tmp_path}: found no file ending in one of .csv, .json, .yaml, .yml"
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "in.yaml"
+    file.write_bytes(b"\xff\x00\xfe")
+    assert refusal("simulate", file) == [f"{file}, document 1, line 1: not UTF-8"]
+
+
+def test_a_patch_of_what_is_not_there_is_refused(tmp_path: Path) -> None:
+    ghost = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "ghost", "labels": {"a": "b"}},
+    }
+    file = written(tmp_path / "in.yaml", scenario({"at": "1s", "patch": [ghost]}))
+    assert refusal("simulate", file) == [
+        f"{file}, document 1: spec.events[0].patch[0]: Node ghost is not there at that time"
+    ]
+
+
+def test_standard_input_cannot_be_two_things() -> None:
+    assert refusal("simulate", "-", "--config", "-") == [
+        "standard input: wanted for the configuration and for objects; one must be a file"
+    ]
+
+
+@pytest.mark.parametrize(
+    "option",
+    [("--config", "ghost.yaml"), ("--plugin", "ghost.py"), ("--feature-gates", "Ghost=true")],
+)
+def test_what_an_option_names_must_be_there(objects: Path, option: tuple[str, str]) -> None:
+    [line] = refusal("simulate", objects, *option)
+    assert "host" in line
+
+
+@pytest.mark.parametrize("option", [("--seed", "x"), ("--time", "never"), ("--format", "xml")])
+def test_a_wrong_option_shows_how_it_is_used(objects: Path, option: tuple[str, str]) -> None:
+    done = bayplan("simulate", objects, *option)
+    assert done.exit_code == 2
+    assert f"Invalid value for '{option[0]}'" in done.stderr
+
+
+# ---- remarks -------------------------------------------------------------------------------
+
+
+def test_what_a_configuration_does_not_do_is_remarked_on(tmp_path: Path, objects: Path) -> None:
+    extender = {"urlPrefix": "http://example.com/", "filterVerb": "filter"}
+    config = {**profile(), "parallelism": 4, "extenders": [extender]}
+    file = written(tmp_path / "c.yaml", config)
+    done = bayplan("simulate", objects, "--config", file)
+    assert f"bayplan: {file}: extenders[0]: http://example.com/ is not asked yet" in done.stderr
+    # That concerns a process in a cluster, not where pods go.
+    assert "parallelism" not in done.stderr
+
+
+def test_without_a_configuration_there_is_nothing_to_remark_on(objects: Path) -> None:
+    assert bayplan("simulate", objects).stderr == ""
+
+
+# ---- plugins of one's own ------------------------------------------------------------------
+
+CHEAP = """
+from bayplan import ScalarScorePlugin
+
+class Cheap(ScalarScorePlugin):
+    name = "Cheap"
+
+    def score_node(self, state, pod, node):
+        print("looking at", node.name)
+        return max(0, 100 - int(node.labels["cents"]))
+"""
+
+
+def test_a_policy_in_a_file_decides(tmp_path: Path) -> None:
+    nodes = [node(f"n{cents}", labels={"cents": str(cents)}) for cents in (30, 10, 20)]
+    file = written(tmp_path / "in.yaml", *nodes, pod("a"))
+    plugin = written(tmp_path / "cheap.py", CHEAP)
+    config = written(tmp_path / "c.yaml", profile(score=["Cheap"]))
+    found = simulated(file, "--plugin", plugin, "--config", config)
+    assert found["placements"] == {"default/a": "n10"}
+
+
+def test_what_it_prints_is_not_part_of_the_answer(tmp_path: Path, objects: Path) -> None:
+    plugin = written(tmp_path / "noisy.py", f"print('noise')\n{CHEAP}")
+    done = bayplan("simulate", objects, "--plugin", plugin, "--format", "json")
+    assert json.loads(done.stdout)["nodes"] == 1
+    assert done.stderr.startswith("noise\n")
+
+
+def test_one_that_no_profile_has_is_remarked_on(tmp_path: Path, objects: Path) -> None:
+    plugin = written(tmp_path / "cheap.py", CHEAP)
+    done = bayplan("simulate", objects, "--plugin", plugin)
+    assert done.exit_code == 0
+    assert done.stderr == f"bayplan: {plugin}: Cheap is in no profile; enable it with --config\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        pytest.param("from bayplan import (\n", "line 1: SyntaxError: ", id="a syntax error"),
+        pytest.param("\nimport nowhere\n", "line 2: ModuleNotFoundError: ", id="an import"),
+        pytest.param("x = 1\n", "no plugin is defined here", id="no plugin"),
+    ],
+)
+def test_a_plugin_file_that_fails_is_named_with_its_line(
+    tmp_path: Path, objects: Path, source: str, said: str
+) -> None:
+    plugin = written(tmp_path / "bad.py", source)
+    [line] = refusal("simulate", objects, "--plugin", plugin)
+    assert line.startswith(f"{plugin}: {said}")
+
+
+def test_a_plugin_that_cannot_start_is_refused(tmp_path: Path, objects: Path) -> None:
+    source = f"{CHEAP}\n    def setup(self):\n        raise RuntimeError('no licence')\n"
+    plugin = written(tmp_path / "cheap.py", source)
+    config = written(tmp_path / "c.yaml", profile(score=["Cheap"]))
+    done = bayplan("simulate", objects, "--plugin", plugin, "--config", config)
+    assert done.exit_code == 2
+    assert done.stderr.splitlines()[-1] == (
+        f"bayplan: {config}: profiles[0]: plugin Cheap cannot start: RuntimeError: no licence"
+    )
+
+
+# ---- keeping a run -------------------------------------------------------------------------
+
+
+def test_a_run_is_kept_whole_and_the_summary_says_how_to_ask(tmp_path: Path, objects: Path) -> None:
+    run = tmp_path / "run"
+    lines = answer("simulate", objects, "--out", run).splitlines()
+    assert lines[-1] == (
+        f"kept in {run}; for one pod's story: bayplan why default/large --run {run}"
+    )
+    files = sorted(path.relative_to(run).as_posix() for path in run.rglob("*") if path.is_file())
+    assert files == [
+        "inputs/manifest.json",
+        "inputs/workload.json",
+        "journal.jsonl",
+        "placements.csv",
+        "summary.json",
+    ]
+
+
+def test_the_summary_file_is_the_object_that_is_printed(tmp_path: Path, objects: Path) -> None:
+    printed = simulated(objects, "--out", tmp_path / "run")
+    assert json.loads((tmp_path / "run/summary.json").read_text()) == printed
+
+
+def test_a_place_that_cannot_be_written_is_refused(objects: Path) -> None:
+    [line] = refusal("simulate", objects, "--out", objects / "run")
+    assert line == f"{objects}/run: cannot be written: Not a directory"
+
+
+def test_nothing_is_kept_of_what_was_refused(tmp_path: Path) -> None:
+    refusal("simulate", tmp_path / "ghost.yaml", "--out", tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,122 @@
+"""`bayplan why`."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.adapters.manifests import Content, container, node, pod
+from tests.cli.command_line import answer, profile, refusal, written
+from tests.sim.manifests import scenario
+
+
+def asking(name: str, cpu: str, **fields: Any) -> Content:
+    return pod(name, containers=[container(cpu)], **fields)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """Two nodes, of which one comes late; a pod that had to wait for it, one that still waits."""
+    bigger = node("n2", status={"allocatable": {"cpu": "32", "memory": "8Gi", "pods": "110"}})
+    events = scenario({"at": "5s", "create": [bigger]})
+    runs = pod("runs", nodeName="n1")
+    theirs = pod("theirs", schedulerName="theirs")
+    pods = (asking("late", "16"), asking("never", "64"), asking("x", "1", namespace="kube"))
+    file = written(tmp_path / "in.yaml", node("n1"), runs, theirs, *pods, events)
+    config = written(tmp_path / "c.yaml", profile())
+    answer("simulate", file, "--config", config, "--out", tmp_path / "run")
+    return tmp_path / "run"
+
+
+def test_a_story_is_told_from_the_beginning(run: Path) -> None:
+    text = answer("why", "default/late", "--run", run)
+    first, second = text.index("0.000 s  attempt 1 "), text.index("5.000 s  attempt 2 ")
+    assert first < text.index("1 Insufficient cpu") < second
+    assert text.splitlines()[-1] == "5.000 s  binding to n2: bound"
+
+
+def test_a_pod_without_a_namespace_is_in_default(run: Path) -> None:
+    assert answer("why", "late", "--run", run) == answer("why", "default/late", "--run", run)
+
+
+def test_one_attempt_can_be_asked_for(run: Path) -> None:
+    text = answer("why", "late", "--run", run, "--attempt", "1")
+    assert "attempt 1 " in text
+    assert "attempt 2 " not in text
+
+
+def test_one_node_is_asked_by_replaying(run: Path) -> None:
+    lines = answer("why", "late", "--run", run, "--node", "n1").splitlines()
+    assert lines[0].startswith("5.000 s  attempt 2 at default/late: chose n2")
+    assert lines[1].startswith("n1: rejected by NodeResourcesFit: Insufficient cpu (")
+
+
+def test_one_node_in_an_attempt_before_it_was_there(run: Path) -> None:
+    text = answer("why", "late", "--run", run, "--node", "n2", "--attempt", "1")
+    assert "n2: not asked: there was no such node then" in text
+
+
+def test_a_node_that_never_was_is_said_so(run: Path) -> None:
+    text = answer("why", "late", "--run", run, "--node", "ghost")
+    assert "ghost: not asked: there was no such node then" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("runs", "default/runs came with a node, n1: nothing was to be decided"),
+        ("theirs", "default/theirs is left to another scheduler: nothing was to be decided"),
+    ],
+)
+def test_a_pod_that_needed_no_decision_is_answered_too(run: Path, name: str, said: str) -> None:
+    assert answer("why", name, "--run", run) == f"{said}\n"
+
+
+def test_a_pod_of_another_namespace_is_pointed_at(run: Path) -> None:
+    [line] = refusal("why", "x", "--run", run)
+    assert line == f"{run}: nothing was decided about default/x; known are, for example: kube/x"
+
+
+def test_an_attempt_that_never_was_is_refused(run: Path) -> None:
+    for more in ((), ("--node", "n1")):
+        [line] = refusal("why", "late", "--run", run, "--attempt", "7", *more)
+        assert line == f"{run}: no attempt 7 at default/late; there were: 1, 2"
+
+
+def test_a_pod_that_was_never_tried_has_no_node_to_look_at(tmp_path: Path) -> None:
+    gated = pod("gated", schedulingGates=[{"name": "example.com/g"}])
+    file = written(tmp_path / "in.yaml", node("n1"), gated)
+    answer("simulate", file, "--out", tmp_path / "run")
+    assert "held back by SchedulingGates" in answer("why", "gated", "--run", tmp_path / "run")
+    [line] = refusal("why", "gated", "--run", tmp_path / "run", "--node", "n1")
+    assert line.endswith("no attempt at default/gated; there were: none")
+
+
+def test_a_folder_that_holds_no_run_is_refused(tmp_path: Path) -> None:
+    [line] = refusal("why", "late", "--run", tmp_path)
+    assert "no run is kept here" in line
+
+
+@pytest.mark.parametrize("file", ["journal.jsonl", "inputs/manifest.json", "inputs/workload.json"])
+def test_a_run_that_was_damaged_is_refused_by_the_file(run: Path, file: str) -> None:
+    (run / file).write_text("no longer\n")
+    [line] = refusal("why", "late", "--run", run, "--node", "n1")
+    assert line.startswith(f"{run}/{file}: ")
+
+
+def test_plugins_come_along(tmp_path: Path) -> None:
+    source = (
+        "from bayplan import ScalarFilterPlugin, unschedulable\n"
+        "class Picky(ScalarFilterPlugin):\n"
+        "    name = 'Picky'\n"
+        "    def filter_node(self, state, pod, node):\n"
+        "        return unschedulable('not today') if node.name == 'n1' else None\n"
+    )
+    plugin = written(tmp_path / "picky.py", source)
+    file = written(tmp_path / "in.yaml", node("n1"), node("n2"), pod("a"))
+    config = written(tmp_path / "c.yaml", profile(filter=["Picky"]))
+    answer("simulate", file, "--plugin", plugin, "--config", config, "--out", tmp_path / "run")
+    for given in (plugin, config, file):
+        given.unlink()
+    text = answer("why", "a", "--run", tmp_path / "run", "--node", "n1")
+    assert "n1: rejected by Picky: not today (Unschedulable)" in text
