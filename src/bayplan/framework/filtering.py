@@ -56,6 +56,11 @@ class FilterOutcome:
         """Error where an answer ends the attempt."""
         return Code.SUCCESS if self.error is None else self.error.code
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether there is nothing left to ask: an error, or no node."""
+        return self.error is not None or bool(self.entries and not self.feasible.any())
+
     def add(self, plugin: str, rejections: Iterable[Rejection]) -> None:
         """Take one plugin's rejections in; rows already rejected are not counted again."""
         before = self.feasible
@@ -75,20 +80,13 @@ class FilterOutcome:
         if after is not None:
             self.feasible = after
 
-    def reject(self, position: int, status: Status) -> None:
-        """One node, by a status that names its plugin."""
-        positions: Rows = np.array([position], np.intp)
-        self.entries.append(Entry(status.plugin, status.code, status.reasons, positions))
-        self.feasible = self.feasible.copy()
-        self.feasible[position] = False
-
     def settle(self, position: int, status: Status | None) -> None:
         """The verdict on one node that was asked about by itself, and not among the others."""
         if is_rejected(status):
             assert status is not None
-            self.reject(position, status)
+            positions: Rows = np.array([position], np.intp)
+            self.entries.append(Entry(status.plugin, status.code, status.reasons, positions))
         elif is_success(status):
-            self.feasible = self.feasible.copy()
             self.feasible[position] = True
         else:
             self.error = status

@@ -140,7 +140,7 @@ class Framework:
         for name, ask in self.calls(state).filter:
             if name not in skipped:
                 _ask(name, ask, state, pod, outcome)
-                if outcome.error is not None:
+                if outcome.is_settled:
                     break
         return outcome
 
