@@ -313,6 +313,41 @@ def test_a_plugin_that_cannot_start_is_refused(tmp_path: Path, objects: Path) ->
     )
 
 
+BROKEN = """
+from bayplan import ScalarFilterPlugin
+
+class Broken(ScalarFilterPlugin):
+    name = "Broken"
+
+    def filter_node(self, state, pod, node):
+        if pod.name == "a":
+            return {}["nothing"]
+"""
+
+
+def test_a_plugin_that_fails_is_named_with_pod_file_and_line(tmp_path: Path) -> None:
+    file = written(tmp_path / "in.yaml", node("n1"), pod("a"), pod("b"))
+    plugin = written(tmp_path / "broken.py", BROKEN)
+    config = written(tmp_path / "c.yaml", profile(filter=["Broken"]))
+    found = simulated(file, "--plugin", plugin, "--config", config)
+    said = "running Filter plugin \"Broken\": KeyError: 'nothing' (broken.py:9)"
+    assert found["unschedulable"] == {"default/a": said}
+    assert list(found["placements"]) == ["default/b"]
+
+
+def test_its_failure_is_the_same_in_a_replay(tmp_path: Path) -> None:
+    """The file has its own name in the folder of the run, too."""
+    file = written(tmp_path / "in.yaml", node("n1"), pod("a"), pod("b"))
+    plugin = written(tmp_path / "broken.py", BROKEN)
+    config = written(tmp_path / "c.yaml", profile(filter=["Broken"]))
+    run = tmp_path / "run"
+    answer("simulate", file, "--plugin", plugin, "--config", config, "--out", run)
+    text = answer("why", "a", "--run", run, "--node", "n1")
+    assert "n1: nobody had rejected it when the attempt failed" in text
+    assert "(broken.py:9) (Error)" in text
+    assert "n1: chosen" in answer("why", "b", "--run", run, "--node", "n1")
+
+
 # ---- keeping a run -------------------------------------------------------------------------
 
 

@@ -116,9 +116,8 @@ def test_what_post_bind_raises_is_a_remark() -> None:
     ]
     outcome = ended(*plugins)
     assert outcome.status is None
-    assert [remark.message for remark in outcome.remarks] == [
-        'running PostBind plugin "A": ValueError: boom'
-    ]
+    [remark] = outcome.remarks
+    assert remark.message.startswith('running PostBind plugin "A": ValueError: boom (')
     assert log[-1] == ("B", "post_bind")
 
 

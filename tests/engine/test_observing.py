@@ -97,6 +97,6 @@ def test_a_hint_that_raises_is_counted_and_named() -> None:
     engine.run()
     engine.add(node("n2"))
     assert engine.metric("bayplan_queueing_hint_failures_total", plugin="Never") == 1
-    assert engine.texts() == [
-        'running QueueingHint of NodeAdd of plugin "Never": RuntimeError: no idea'
-    ]
+    [text] = engine.texts()
+    said = 'running QueueingHint of NodeAdd of plugin "Never": RuntimeError: no idea ('
+    assert text.startswith(said)

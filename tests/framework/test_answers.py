@@ -1,5 +1,7 @@
 """What comes back from plugins, at the boundary."""
 
+import json
+from json import JSONDecodeError
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from bayplan.framework.answers import (
 )
 from bayplan.framework.interface import PreFilterResult
 from bayplan.framework.status import Code, Status, unschedulable
+from bayplan.ports import ConflictError, OutcomeUnknownError
 from tests.framework.answering import answering, made
 
 
@@ -44,6 +47,35 @@ def test_a_failure_names_the_plugin_the_point_and_what_was_raised() -> None:
     expected = Status(Code.ERROR, ("running Score plugin \"X/one\": KeyError: 'n1'",), "X/one")
     assert failure_of(plugin, "Score", KeyError("n1")) == expected
     assert failure_of("X/one", "Score", KeyError("n1")) == expected
+
+
+def boom(problem: Exception) -> Exception:
+    """The exception after it was raised, here."""
+    try:
+        raise problem
+    except Exception as raised:  # noqa: BLE001 - whichever it is
+        return raised
+
+
+def test_a_failure_says_which_line_of_the_plugins_file_it_came_from() -> None:
+    line = boom.__code__.co_firstlineno + 3
+    message = failure_of("X", "Score", boom(ValueError("no"))).message
+    assert message == f'running Score plugin "X": ValueError: no (test_answers.py:{line})'
+
+
+def test_what_a_plugin_calls_may_fail_elsewhere_and_its_own_line_is_told() -> None:
+    with pytest.raises(JSONDecodeError) as caught:
+        json.loads("{")
+    line = caught.traceback[0].lineno + 1
+    message = failure_of("X", "Score", caught.value).message
+    assert message.endswith(f" (test_answers.py:{line})")
+
+
+@pytest.mark.parametrize("problem", [ConflictError("taken"), OutcomeUnknownError("lost")])
+def test_no_line_is_to_blame_for_what_the_api_says(problem: Exception) -> None:
+    name = type(problem).__name__
+    message = failure_of("X", "Bind", boom(problem)).message
+    assert message == f'running Bind plugin "X": {name}: {problem}'
 
 
 def test_what_was_refused_is_told_without_the_exceptions_name() -> None:

@@ -361,7 +361,8 @@ def test_a_failed_pre_bind_gives_everything_back(
         assert world.nominated("p") == "n1"
         assert world.requested("n1") == 3000
         await world.until(1)
-        assert (world.reason("p"), world.message("p")) == (reason, message)
+        assert world.reason("p") == reason
+        assert world.message("p").startswith(message)
         assert log == [("pre_bind", "n1"), ("unreserve", "n1")]
         assert world.requested("n1") == 0
         assert world.unschedulable_plugins("p") == blamed

@@ -4,10 +4,19 @@ A plugin that raises, or answers in a form or with a code it may not, fails its 
 an Error that names it; it never stops the scheduler.
 """
 
-from typing import Any, cast
+from pathlib import Path
+from traceback import walk_tb
+from typing import Any, Final, cast
 
 from bayplan.framework.interface import Plugin
 from bayplan.framework.status import Code, Rejection, Status
+from bayplan.ports import ApiError, OutcomeUnknownError
+
+_PACKAGE: Final = Path(__file__).parent.parent
+#: Whose frames stand between a scheduler and its plugins.
+_CALLERS: Final = frozenset(_PACKAGE / name for name in ("engine", "framework", "queue"))
+#: Nothing is wrong with a plugin's line when the API says no.
+_OUTSIDE: Final = (ApiError, OutcomeUnknownError)
 
 
 class RefusedAnswer(Exception):
@@ -42,7 +51,21 @@ def failure_of(plugin: Plugin | str, point: str, problem: BaseException) -> Stat
     name = plugin if isinstance(plugin, str) else plugin.instance_name
     refused = isinstance(problem, RefusedAnswer)
     text = str(problem) if refused else f"{type(problem).__name__}: {problem}"
+    if not refused and not isinstance(problem, _OUTSIDE):
+        text += _place_of(problem)
     return Status(Code.ERROR, (f'running {point} plugin "{name}": {text}',), name)
+
+
+def _place_of(problem: BaseException) -> str:
+    """ " (policy.py:12)": the line that the plugin's own file had come to; "" where none had."""
+    lines = [
+        (Path(frame.f_code.co_filename), line)
+        for frame, line in walk_tb(problem.__traceback__)
+        if Path(frame.f_code.co_filename).parent not in _CALLERS
+    ]
+    # What a plugin calls may fail elsewhere: the reader looks for the plugin's line.
+    own = [(file, line) for file, line in lines if file == lines[0][0]]
+    return f" ({own[-1][0].name}:{own[-1][1]})" if own else ""
 
 
 def as_error(status: Status, point: str, name: str) -> Status:
