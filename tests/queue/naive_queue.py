@@ -95,6 +95,10 @@ class NaiveQueue:
             return
         one.place = "BACKOFF" if one.rejected_by or one.pending else "ERROR_BACKOFF"
 
+    def to_error_backoff(self, one: NaivePod) -> None:
+        if not self.windows or not self.is_held_back(one):
+            one.place = "ERROR_BACKOFF"
+
     def requeue(self, one: NaivePod, strategy: int) -> None:
         if strategy == SKIP:
             one.place = "UNSCHEDULABLE"
@@ -177,10 +181,12 @@ class NaiveQueue:
         else:
             one.errors += 1
         one.since, one.flushed_at, one.number = self.now, -math.inf, self.next_number()
-        strategy = LATER
         if (rejected_by or pending) and seen is not None:
-            strategy = max((self.worth(one, *change) for change in seen), default=SKIP)
-        self.requeue(one, strategy)
+            self.requeue(one, max((self.worth(one, *change) for change in seen), default=SKIP))
+        elif self.is_backing_off(one):
+            self.to_error_backoff(one)
+        else:
+            self.to_active(one)
 
     def move_all(
         self, event: ClusterEvent, old: Any, new: Any, pre_check: PreCheck | None = None

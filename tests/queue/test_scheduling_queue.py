@@ -205,7 +205,7 @@ def test_a_pod_that_is_waiting_already_stays_as_it_is() -> None:
     ("rejected_by", "state"),
     [
         pytest.param([], "ERROR_BACKOFF", id="by an error"),
-        pytest.param(["Fit"], "BACKOFF", id="rejected: what it missed is not known"),
+        pytest.param(["Fit"], "ERROR_BACKOFF", id="rejected: what it missed is not known"),
     ],
 )
 def test_a_pod_whose_binding_failed_after_it_was_done_is_tried_again(

@@ -85,6 +85,7 @@ class ClusterEvents:
                 del engine.known[uid]
                 self._removed(old)
                 engine.announced.pop(uid, None)
+                engine.untold.pop(uid, None)
             return
         new = self._compiled(pod)
         if new is None:
@@ -147,9 +148,23 @@ class ClusterEvents:
                 self._assumed_goes(new)
             return
         events = pod_events(old, new)
-        engine.queue.update(old, new, [e for e in events if e.resource == EventResource.TARGET_POD])
+        is_echo = self._is_echo(old, new)
+        own = [e for e in events if e.resource == EventResource.TARGET_POD and not is_echo]
+        engine.queue.update(old, new, own)
         if EVENT_ASSIGNED_POD_DELETE in events:
-            self._room_freed_by(old)
+            self._room_freed_by(old, also_itself=not is_echo)
+
+    def _is_echo(self, old: PodInfo, new: PodInfo) -> bool:
+        """Whether an update is but what we wrote into the status ourselves.
+
+        It is no news to the pod. Upstream takes it for some, so that a pod that a Permit plugin
+        refuses is tried again as fast as the API answers; where that takes no time, for ever.
+        """
+        untold = self._engine.untold
+        if not untold[new.uid] or not _differ_in_status_only(old, new):
+            return False
+        untold[new.uid] -= 1
+        return True
 
     def _removed(self, pod: PodInfo) -> None:
         engine = self._engine
@@ -177,11 +192,13 @@ class ClusterEvents:
             engine.cache.forget(assumed)
             engine.queue.move_all(EVENT_ASSIGNED_POD_DELETE, assumed, None)
 
-    def _room_freed_by(self, pod: PodInfo) -> None:
+    def _room_freed_by(self, pod: PodInfo, *, also_itself: bool = True) -> None:
         """A nomination is given up: pods of no higher priority may use the room."""
-        self._engine.queue.move_all(
-            EVENT_ASSIGNED_POD_DELETE, pod, None, lambda other: other.priority <= pod.priority
-        )
+
+        def may_use(other: PodInfo) -> bool:
+            return other.priority <= pod.priority and (also_itself or other.uid != pod.uid)
+
+        self._engine.queue.move_all(EVENT_ASSIGNED_POD_DELETE, pod, None, may_use)
 
     # ---- everything else ------------------------------------------------------------------
 
@@ -198,6 +215,17 @@ class ClusterEvents:
         old = store.put(found)
         action = ActionType.ADD if old is None else UPDATE
         self._engine.queue.move_all(ClusterEvent(resource, action), old, found)
+
+
+def _differ_in_status_only(old: PodInfo, new: PodInfo) -> bool:
+    before, after = old.metadata, new.metadata
+    return (
+        old.shape is new.shape
+        and before.annotations == after.annotations
+        and before.deletion_timestamp == after.deletion_timestamp
+        and before.finalizers == after.finalizers
+        and before.owner_references == after.owner_references
+    )
 
 
 def _is_newer(old: PodInfo, new: PodInfo) -> bool:

@@ -3,7 +3,7 @@
 One object, made once, handed to the parts that change it. It decides nothing.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from traceback import format_exception
@@ -48,6 +48,8 @@ class EngineState:
     known: dict[str, PodInfo] = field(default_factory=dict[str, PodInfo])
     #: uid → the nomination last asked to be written, until the API tells it back.
     announced: dict[str, str] = field(default_factory=dict[str, str])
+    #: uid → patches of its status that the API has not told back yet.
+    untold: Counter[str] = field(default_factory=Counter[str])
     effects: deque[Effect] = field(default_factory=deque[Effect])
     #: By profile; filled when the plugins stand.
     frameworks: dict[str, Framework] = field(default_factory=dict[str, Framework])
@@ -107,6 +109,7 @@ class EngineState:
             self.announced[pod.uid] = nominated_node_name
         elif condition is None:
             return
+        self.untold[pod.uid] += 1
         patch = PatchPodStatus(pod.namespace, pod.name, pod.uid, condition, nominated_node_name)
         self.effects.append(patch)
 

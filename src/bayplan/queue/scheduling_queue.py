@@ -173,13 +173,19 @@ class SchedulingQueue:
             return
         entry.come_back(queued, self._clock(), next(self._sequence))
         self._count_rejectors(entry, 1)
-        # What came after an attempt was reported as done is not known: the pod is tried again.
-        strategy = Strategy.AFTER_BACKOFF
         if entry.has_rejectors and uid in self._in_flight:
             missed = self._in_flight.changes_since(uid)
             strategy = strategy_of(self._hints, entry.pods, missed)
+            self._in_flight.finish(uid)
+            self._requeue(entry, strategy, SCHEDULE_ATTEMPT_FAILURE)
+            return
+        # What came after an attempt was reported as done (a binding failed) is not known, and
+        # nothing may have come: it is a retry, which waits for its end. Upstream pops it early, and
+        # a PreBind plugin that refuses is asked again as fast as the API answers.
         self._in_flight.finish(uid)
-        self._requeue(entry, strategy, SCHEDULE_ATTEMPT_FAILURE)
+        is_due = not self._places.backoff.is_running(entry)
+        cause = Cause.WOKEN if is_due else Cause.ERRED
+        self._places.move(entry, cause, SCHEDULE_ATTEMPT_FAILURE)
 
     # ---- events ---------------------------------------------------------------------------
 
