@@ -15,8 +15,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, dataclass_transform
 
+import msgspec
 from msgspec import Struct
 
 from bayplan.framework.events import ClusterEventWithHint
@@ -289,6 +290,7 @@ class Plugin(ABC):
         """Called once, at shutdown."""
 
 
+@dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
 class PluginArgs(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """Arguments of a plugin, strict. Defaults are upstream's."""
 
