@@ -2,6 +2,7 @@
 
 import pytest
 
+from bayplan.api.objects import PodCondition
 from bayplan.ports import (
     ApiError,
     ConflictError,
@@ -9,6 +10,7 @@ from bayplan.ports import (
     GoneError,
     NotFoundError,
     OutcomeUnknownError,
+    PatchPodStatus,
     WatchDroppedError,
 )
 
@@ -31,6 +33,28 @@ def test_a_refusal_carries_what_the_api_says(error: ApiError, code: int, reason:
 def test_what_is_no_refusal_is_told_apart(error: type[Exception]) -> None:
     """No answer may mean that it was done, and the end of a watch is nobody's refusal."""
     assert not issubclass(error, ApiError)
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "both"),
+    [
+        pytest.param(("a", None), ("b", None), ("b", None), id="the newer condition"),
+        pytest.param(("a", "n1"), (None, "n2"), ("a", "n2"), id="the newer nomination"),
+        pytest.param(("a", "n1"), ("b", None), ("b", "n1"), id="what the newer leaves alone"),
+        pytest.param((None, "n1"), ("b", ""), ("b", ""), id="a nomination cleared"),
+    ],
+)
+def test_two_patches_of_a_status_become_one(
+    older: tuple[str | None, str | None],
+    newer: tuple[str | None, str | None],
+    both: tuple[str | None, str | None],
+) -> None:
+    assert patch(*older).merged_with(patch(*newer)) == patch(*both)
+
+
+def patch(message: str | None, nominated: str | None) -> PatchPodStatus:
+    condition = PodCondition(type="PodScheduled", message=message) if message else None
+    return PatchPodStatus("default", "p", "uid", condition, nominated)
 
 
 def test_event_types_are_spelled_as_on_the_wire() -> None:

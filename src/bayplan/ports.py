@@ -6,7 +6,7 @@ make their failures known as one small family of exceptions.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -145,6 +145,15 @@ class PatchPodStatus:
     uid: str
     condition: PodCondition | None
     nominated_node_name: str | None = None
+
+    def merged_with(self, newer: "PatchPodStatus") -> "PatchPodStatus":
+        """One patch that does what this one and then a newer one do."""
+        nominated = newer.nominated_node_name
+        return replace(
+            newer,
+            condition=newer.condition or self.condition,
+            nominated_node_name=self.nominated_node_name if nominated is None else nominated,
+        )
 
 
 @dataclass(frozen=True, slots=True)

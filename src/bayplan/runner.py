@@ -34,6 +34,7 @@ from bayplan.ports import (
     WatchEvent,
 )
 
+WAIT_SECONDS_MIN = 0.001
 RETRY_SECONDS_MIN = 0.05
 RETRY_SECONDS_MAX = 5.0
 STATUS_PATCH_TRIES = 4
@@ -101,7 +102,8 @@ class Runner:
         if deadline is None:
             await self._next_item()
             return
-        delay = max(deadline - self._scheduler.now_seconds(), 0.0)
+        # What is due was done just now; if it is due still, that is no reason to spin.
+        delay = max(deadline - self._scheduler.now_seconds(), WAIT_SECONDS_MIN)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._next_item(), delay)
 
@@ -212,7 +214,7 @@ class PodPatches:
     def add(self, patch: PatchPodStatus) -> bool:
         """True: somebody must `write` this pod's patches now."""
         older = self._unsent.get(patch.uid)
-        self._unsent[patch.uid] = patch if older is None else _merged(older, patch)
+        self._unsent[patch.uid] = patch if older is None else older.merged_with(patch)
         if patch.uid in self._requests:
             return False
         self._requests[patch.uid] = asyncio.Lock()
@@ -255,18 +257,9 @@ class PodPatches:
             self._unsent.pop(uid, None)
         except (ApiError, OutcomeUnknownError):
             newer = self._unsent.get(uid)
-            self._unsent[uid] = patch if newer is None else _merged(patch, newer)
+            self._unsent[uid] = patch if newer is None else patch.merged_with(newer)
             return False
         return True
-
-
-def _merged(older: PatchPodStatus, newer: PatchPodStatus) -> PatchPodStatus:
-    nominated = newer.nominated_node_name
-    return replace(
-        newer,
-        condition=newer.condition or older.condition,
-        nominated_node_name=older.nominated_node_name if nominated is None else nominated,
-    )
 
 
 @final

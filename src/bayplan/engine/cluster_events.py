@@ -84,15 +84,12 @@ class ClusterEvents:
             if old is not None:
                 del engine.known[uid]
                 self._removed(old)
-                engine.announced.pop(uid, None)
-                engine.untold.pop(uid, None)
+                engine.own_writes.forget(uid)
             return
         new = self._compiled(pod)
         if new is None:
             return
         engine.known[uid] = new
-        if engine.announced.get(uid) == new.nominated_node_name or new.node_name:
-            engine.announced.pop(uid, None)
         if old is None:
             self._added(new)
         elif _is_newer(old, new):
@@ -123,11 +120,13 @@ class ClusterEvents:
         """A pod is on a node now, by whomever."""
         engine = self._engine
         engine.cache.add_pod(pod)
+        engine.own_writes.forget(pod.uid)
         engine.nominator.delete_nominated_pod_if_exists(pod)
         engine.queue.move_all(EVENT_ASSIGNED_POD_ADD, None, pod)
 
     def _updated(self, old: PodInfo, new: PodInfo) -> None:
         engine = self._engine
+        is_echo = engine.own_writes.is_echo(old, new)
         if old.node_name:
             engine.cache.update_pod(new)
             for event in pod_events(old, new):
@@ -138,9 +137,10 @@ class ClusterEvents:
             self._assigned(new)
             self._placements.give_up(new, "the pod was bound by another")
         elif self._is_ours(new):
-            self._updated_pending(old, new)
+            self._updated_pending(old, new, is_echo)
 
-    def _updated_pending(self, old: PodInfo, new: PodInfo) -> None:
+    def _updated_pending(self, old: PodInfo, new: PodInfo, is_echo: bool) -> None:
+        """``is_echo``: it is what we wrote ourselves, which is no news to the pod."""
         engine = self._engine
         if engine.cache.is_assumed(new.uid):
             # Its cycle is over and its binding under way; only its end still matters.
@@ -148,23 +148,10 @@ class ClusterEvents:
                 self._assumed_goes(new)
             return
         events = pod_events(old, new)
-        is_echo = self._is_echo(old, new)
         own = [e for e in events if e.resource == EventResource.TARGET_POD and not is_echo]
         engine.queue.update(old, new, own)
         if EVENT_ASSIGNED_POD_DELETE in events:
             self._room_freed_by(old, also_itself=not is_echo)
-
-    def _is_echo(self, old: PodInfo, new: PodInfo) -> bool:
-        """Whether an update is but what we wrote into the status ourselves.
-
-        It is no news to the pod. Upstream takes it for some, so that a pod that a Permit plugin
-        refuses is tried again as fast as the API answers; where that takes no time, for ever.
-        """
-        untold = self._engine.untold
-        if not untold[new.uid] or not _differ_in_status_only(old, new):
-            return False
-        untold[new.uid] -= 1
-        return True
 
     def _removed(self, pod: PodInfo) -> None:
         engine = self._engine
@@ -215,17 +202,6 @@ class ClusterEvents:
         old = store.put(found)
         action = ActionType.ADD if old is None else UPDATE
         self._engine.queue.move_all(ClusterEvent(resource, action), old, found)
-
-
-def _differ_in_status_only(old: PodInfo, new: PodInfo) -> bool:
-    before, after = old.metadata, new.metadata
-    return (
-        old.shape is new.shape
-        and before.annotations == after.annotations
-        and before.deletion_timestamp == after.deletion_timestamp
-        and before.finalizers == after.finalizers
-        and before.owner_references == after.owner_references
-    )
 
 
 def _is_newer(old: PodInfo, new: PodInfo) -> bool:

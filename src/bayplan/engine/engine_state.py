@@ -3,13 +3,14 @@
 One object, made once, handed to the parts that change it. It decides nothing.
 """
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from traceback import format_exception
 
 from bayplan.api.objects import PodCondition
 from bayplan.clock import Clock
+from bayplan.engine.own_writes import OwnWrites
 from bayplan.engine.turns import Turns
 from bayplan.engine.waiting import WaitingPods
 from bayplan.framework.runtime import Framework
@@ -46,10 +47,7 @@ class EngineState:
     waiting: WaitingPods = field(default_factory=WaitingPods)
     #: The newest version of each pod the API has told of, by uid.
     known: dict[str, PodInfo] = field(default_factory=dict[str, PodInfo])
-    #: uid → the nomination last asked to be written, until the API tells it back.
-    announced: dict[str, str] = field(default_factory=dict[str, str])
-    #: uid → patches of its status that the API has not told back yet.
-    untold: Counter[str] = field(default_factory=Counter[str])
+    own_writes: OwnWrites = field(default_factory=OwnWrites)
     effects: deque[Effect] = field(default_factory=deque[Effect])
     #: By profile; filled when the plugins stand.
     frameworks: dict[str, Framework] = field(default_factory=dict[str, Framework])
@@ -102,15 +100,12 @@ class EngineState:
         self, pod: PodInfo, condition: PodCondition | None, nominated_node_name: str | None
     ) -> None:
         """Write a condition, a nomination ("" clears it), or both; nothing if nothing changes."""
-        told = self.announced.get(pod.uid, pod.nominated_node_name)
-        if nominated_node_name == told:
+        if nominated_node_name == self.own_writes.nominated_node(pod):
             nominated_node_name = None
-        if nominated_node_name is not None:
-            self.announced[pod.uid] = nominated_node_name
-        elif condition is None:
+        if nominated_node_name is None and condition is None:
             return
-        self.untold[pod.uid] += 1
         patch = PatchPodStatus(pod.namespace, pod.name, pod.uid, condition, nominated_node_name)
+        self.own_writes.note(patch)
         self.effects.append(patch)
 
     def emit(
