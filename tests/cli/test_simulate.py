@@ -352,10 +352,10 @@ def test_its_failure_is_the_same_in_a_replay(tmp_path: Path) -> None:
 
 
 def test_a_run_is_kept_whole_and_the_summary_says_how_to_ask(tmp_path: Path, objects: Path) -> None:
-    run = tmp_path / "run"
+    run = tmp_path / "my run"
     lines = answer("simulate", objects, "--out", run).splitlines()
     assert lines[-1] == (
-        f"kept in {run}; for one pod's story: bayplan why default/large --run {run}"
+        f"kept in {run}; for one pod's story: bayplan why default/large --run '{run}'"
     )
     files = sorted(path.relative_to(run).as_posix() for path in run.rglob("*") if path.is_file())
     assert files == [
@@ -380,3 +380,25 @@ def test_a_place_that_cannot_be_written_is_refused(objects: Path) -> None:
 def test_nothing_is_kept_of_what_was_refused(tmp_path: Path) -> None:
     refusal("simulate", tmp_path / "ghost.yaml", "--out", tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("folder", ["runs/a", "."])
+def test_a_run_kept_where_its_input_is_is_no_input(
+    tmp_path: Path, objects: Path, folder: str
+) -> None:
+    first = simulated(objects.parent, "--out", tmp_path / folder)
+    assert simulated(objects.parent, "--out", tmp_path / folder)["digest"] == first["digest"]
+
+
+def test_a_plugin_that_cannot_start_costs_no_earlier_run(tmp_path: Path, objects: Path) -> None:
+    answer("simulate", objects, "--out", tmp_path / "run")
+    source = f"{CHEAP}\n    def setup(self):\n        raise RuntimeError('no licence')\n"
+    plugin = written(tmp_path / "cheap.py", source)
+    config = written(tmp_path / "c.yaml", profile(score=["Cheap"]))
+    more = ("--plugin", plugin, "--config", config, "--out", tmp_path / "run")
+    assert bayplan("simulate", objects, *more).exit_code == 2
+    assert (tmp_path / "run/summary.json").exists()
+
+
+def test_a_folder_without_a_name_is_refused(objects: Path) -> None:
+    assert refusal("simulate", objects, "--out", "") == ["--out: found nothing, wanted a folder"]

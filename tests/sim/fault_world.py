@@ -21,7 +21,7 @@ from bayplan.plugins.registry import default_registry
 from bayplan.ports import ApiError, BindPod, EventType, WatchEvent
 from bayplan.rng import stream
 from bayplan.runner import Runner
-from bayplan.sim.checkers import CapacityChecker, differences
+from bayplan.sim.checkers import CapacityChecker, InvariantBroken, differences
 from bayplan.sim.loop import run, settled
 
 FAULTY_SECONDS = 60.0
@@ -223,7 +223,8 @@ class FaultWorld:
         uid, node = after.object.metadata.uid or "", after.object.spec.node_name
         if node:
             first = self._nodes_of.setdefault(uid, node)
-            assert first == node, f"{after.key} was bound to {first} and then to {node}"
+            if first != node:
+                raise InvariantBroken(f"{after.key} was bound to {first} and then to {node}")
 
     def _check_nobody_waits_in_vain(self) -> None:
         """A scheduler that begins afresh finds no place for any pod that still waits."""

@@ -33,7 +33,11 @@ def simulation(feed: Workload, *plugins: type[Plugin], **options: Any) -> Simula
     registry = default_registry()
     for plugin in plugins:
         registry.add(plugin)
-    return Simulation(feed, options.pop("config", None) or _with(*plugins), registry, **options)
+    config, sinks = options.pop("config", None), options.pop("sinks", ())
+    run = Simulation(feed, config or _with(*plugins), registry, **options)
+    for sink in sinks:
+        run.keep_journal(sink)
+    return run
 
 
 def simulate(*initial: Content, plugins: Iterable[type[Plugin]] = ()) -> SimulationResult:

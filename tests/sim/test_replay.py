@@ -28,7 +28,8 @@ def kept(path: Path, feed: Workload, seed: int = 5, config: str | None = None) -
     manifest = Manifest(seed=seed, config=config, feature_gates="")
     chosen = load_config(config, "test") if config else config_from(DEFAULT_CONFIG)
     with folder.start(manifest, feed, files) as sink:
-        run = Simulation(feed, chosen, default_registry(files), seed=seed, sinks=[sink])
+        run = Simulation(feed, chosen, default_registry(files), seed=seed)
+        run.keep_journal(sink)
         folder.finish(run.run())
     return folder
 

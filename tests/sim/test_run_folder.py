@@ -8,7 +8,7 @@ import pytest
 
 from bayplan.journal import AttemptRecord, NoteRecord, Record
 from bayplan.sim.result import SimulationResult
-from bayplan.sim.run_folder import Manifest, RunFolder, RunFolderError
+from bayplan.sim.run_folder import Manifest, RunFolder, RunFolderError, is_of_a_run
 from bayplan.sim.workload import Workload
 from tests.adapters.manifests import container, node, pod
 from tests.sim.runs import simulation, workload
@@ -162,6 +162,23 @@ def test_a_disk_that_is_full_is_named_by_the_folder(
         monkeypatch.setattr("bayplan.journal.FileSink.write", full)
         said = refusal(lambda: sink.write(note))
     assert said == f"{tmp_path}: cannot be written: No space left on device"
+
+
+def test_what_a_run_keeps_can_be_told_from_what_lies_beside_it(tmp_path: Path) -> None:
+    plugin = tmp_path / "policy.py"
+    plugin.write_text("X = 1\n")
+    kept(tmp_path, plugin)
+    (tmp_path / "cluster.yaml").touch()
+    files = {path for path in tmp_path.rglob("*") if path.is_file()}
+    others = {path.name for path in files if not is_of_a_run(path)}
+    assert others == {"policy.py", "cluster.yaml"}
+
+
+def test_files_of_such_names_without_a_run_are_none_of_a_run(tmp_path: Path) -> None:
+    (tmp_path / "inputs").mkdir()
+    for name in ("summary.json", "inputs/cluster.yaml"):
+        (tmp_path / name).touch()
+        assert not is_of_a_run(tmp_path / name)
 
 
 # ---- reading -------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """`bayplan simulate`: play a cluster and a workload under virtual time."""
 
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,14 +26,12 @@ from bayplan.cli.problems import (
 from bayplan.config import SchedulerConfig
 from bayplan.engine.effective import remarks
 from bayplan.engine.resolved_config import resolve
-from bayplan.journal import Sink
 from bayplan.plugins.registry import Registry
 from bayplan.sim.inputs import load_inputs
 from bayplan.sim.report import summary
 from bayplan.sim.result import SimulationResult
 from bayplan.sim.run_folder import Manifest, RunFolder
 from bayplan.sim.simulation import Simulation
-from bayplan.sim.workload import Workload
 from bayplan.state.pods import DEFAULT_SCHEDULER
 
 #: The parts of a configuration that say where pods go.
@@ -79,6 +78,8 @@ def simulate_command(**given: Any) -> None:
     options = _Options(**given)
     if options.config_path == STANDARD_INPUT and STANDARD_INPUT in options.paths:
         fail("standard input: wanted for the configuration and for objects; one must be a file")
+    if options.out == "":
+        fail("--out: found nothing, wanted a folder")
     with refusals():
         result = _simulated(options)
     if options.output == "json":
@@ -92,14 +93,16 @@ def simulate_command(**given: Any) -> None:
 def _simulated(options: _Options) -> SimulationResult:
     registry = read_plugins(options.plugins)
     config = read_config(options.config_path, options.feature_gates)
-    workload = load_inputs(options.paths, time_mode=options.time_mode)
+    with _reading(options.paths):
+        workload = load_inputs(options.paths, time_mode=options.time_mode)
     if options.config_path is None:
         workload = workload.for_scheduler(DEFAULT_SCHEDULER)
     else:
         _remark_on(config, registry)
     _remark_on_idle(config, registry, options.plugins)
+    simulation = Simulation(workload, config, registry, seed=options.seed)
     if options.out is None:
-        return _played(workload, config, registry, options.seed)
+        return _played(simulation, workload.pod_count)
     manifest = Manifest(
         seed=options.seed,
         config=None if options.config_path is None else config.text,
@@ -107,34 +110,31 @@ def _simulated(options: _Options) -> SimulationResult:
     )
     folder = RunFolder(Path(options.out))
     with folder.start(manifest, workload, [Path(path) for path in options.plugins]) as sink:
-        result = _played(workload, config, registry, options.seed, [sink])
+        simulation.keep_journal(sink)
+        result = _played(simulation, workload.pod_count)
     folder.finish(result)
     return result
 
 
-def _played(
-    workload: Workload,
-    config: SchedulerConfig,
-    registry: Registry,
-    seed: int,
-    sinks: Sequence[Sink] = (),
-) -> SimulationResult:
-    simulation = Simulation(workload, config, registry, seed=seed, sinks=sinks)
-    with _progress(simulation, workload.pod_count):
-        return simulation.run()
-
-
 @contextmanager
-def _progress(simulation: Simulation, pod_count: int) -> Iterator[None]:
-    """A bar on a terminal; nothing elsewhere."""
-    if not sys.stderr.isatty() or not pod_count:
+def _reading(paths: Sequence[str]) -> Iterator[None]:
+    """A sign of life on a terminal, for what kubectl prints of a large cluster takes a while."""
+    if not sys.stderr.isatty() or STANDARD_INPUT in paths:
         yield
         return
+    with Console(stderr=True).status("reading"):
+        yield
+
+
+def _played(simulation: Simulation, pod_count: int) -> SimulationResult:
+    """Run, with a bar on a terminal; nothing elsewhere."""
+    if not sys.stderr.isatty() or not pod_count:
+        return simulation.run()
     columns = (TextColumn("pods"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("pods", total=pod_count)
         simulation.on_progress(lambda seen, _all: progress.update(task, completed=seen))
-        yield
+        return simulation.run()
 
 
 # ---- what should be known besides ----------------------------------------------------------
@@ -158,4 +158,4 @@ def _remark_on_idle(config: SchedulerConfig, registry: Registry, files: Sequence
 
 def _how_to_ask(result: SimulationResult, out: str) -> str:
     example = next(iter(result.unschedulable or result.placements), "NAMESPACE/NAME")
-    return f"kept in {out}; for one pod's story: bayplan why {example} --run {out}"
+    return f"kept in {out}; for one pod's story: bayplan why {example} --run {shlex.quote(out)}"

@@ -68,9 +68,9 @@ def node_verdict(folder: RunFolder, record: AttemptRecord, node: str) -> NodeVer
         _config(inputs.manifest, f"{folder.path}/inputs"),
         default_registry(inputs.plugin_files),
         seed=inputs.manifest.seed,
-        sinks=[_SameAs(folder)],
         on_attempt=look,
     )
+    simulation.keep_journal(_SameAs(folder))
     try:
         simulation.run()
     except _Found as found:

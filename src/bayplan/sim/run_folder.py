@@ -33,6 +33,10 @@ _SUMMARY = "summary.json"
 _PLACEMENTS = "placements.csv"
 
 
+#: All that a run has in its folder.
+_OWN = (_SUMMARY, _PLACEMENTS, _JOURNAL, _INPUTS)
+
+
 class RunFolderError(Exception):
     """A folder that cannot be written, or that holds no run; the message says which and why."""
 
@@ -90,7 +94,7 @@ class RunFolder:
 
     def _clear(self) -> None:
         """Take away what an earlier run left, so that what is here is of one run."""
-        there = [name for name in (_SUMMARY, _PLACEMENTS, _JOURNAL, _INPUTS) if self._has(name)]
+        there = [name for name in _OWN if self._has(name)]
         if there and not self._has(_MANIFEST):
             raise RunFolderError(
                 f"{self.path}: holds {', '.join(there)}, and is no run; "
@@ -164,6 +168,14 @@ class RunFolder:
             f"{self.path}: no run is kept here ({problem.strerror}: {problem.filename}); "
             f"wanted a folder that `bayplan simulate --out` wrote"
         )
+
+
+def is_of_a_run(path: Path) -> bool:
+    """Whether a file is one that a run keeps in its folder."""
+    return any(
+        path.relative_to(folder).parts[0] in _OWN and (folder / _MANIFEST).is_file()
+        for folder in path.parents
+    )
 
 
 @final

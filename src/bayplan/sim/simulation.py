@@ -6,7 +6,7 @@ port and the clock.
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import final
 
 from bayplan.adapters.embedded import EmbeddedCluster
@@ -34,6 +34,18 @@ OnProgress = Callable[[int, int], None]
 
 
 @final
+class _Sinks:
+    """A journal sink that hands on: a run is kept only once its plugins have started."""
+
+    def __init__(self, sinks: list[Sink]) -> None:
+        self.all = sinks
+
+    def write(self, record: Record) -> None:
+        for sink in self.all:
+            sink.write(record)
+
+
+@final
 class _AttemptCounter:
     """A journal sink: attempts by the uid of their pod."""
 
@@ -56,22 +68,22 @@ class Simulation:
         registry: Registry,
         *,
         seed: int = 0,
-        sinks: Sequence[Sink] = (),
         on_attempt: OnAttempt | None = None,
     ) -> None:
-        """``sinks``: where the journal goes besides the digest. Raises ConfigError."""
+        """Raises ConfigError, also when a plugin cannot start."""
         self._workload = workload
         self._seed = seed
         self._clock = ManualClock()
         self._digest = DigestSink()
         self._attempts = _AttemptCounter()
         self._hopes = Hopes()
+        self._sinks = _Sinks([self._digest, self._attempts, self._hopes])
         self.scheduler = Scheduler(
             config,
             registry,
             self._clock,
             seed=seed,
-            journal=Journal((self._digest, self._attempts, self._hopes, *sinks)),
+            journal=Journal([self._sinks]),
             on_attempt=on_attempt,
             raise_bugs=True,
         )
@@ -92,6 +104,10 @@ class Simulation:
 
     def _waits_in_vain(self) -> bool:
         return self.scheduler.only_retries_wait and not self._hopes.has_any(self.scheduler)
+
+    def keep_journal(self, sink: Sink) -> None:
+        """Have the journal written to a further sink."""
+        self._sinks.all.append(sink)
 
     def on_progress(self, tell: OnProgress) -> None:
         """Have somebody told how far it is."""

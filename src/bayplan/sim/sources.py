@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from bayplan.problems import wrong
 from bayplan.sim.refusals import Complaints
+from bayplan.sim.run_folder import is_of_a_run
 from bayplan.yaml_documents import DocumentError, load_documents
 
 STANDARD_INPUT = "-"
@@ -51,7 +52,8 @@ def read_sources(paths: Iterable[str], complaints: Complaints) -> list[Part | Cs
 
 def _folder(folder: Path, complaints: Complaints) -> Iterator[Part | CsvText]:
     found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _SUFFIXES)
-    files = [path for path in found if not path.is_dir()]
+    # Runs may be kept where their input is: they are none.
+    files = [path for path in found if not path.is_dir() and not is_of_a_run(path)]
     if not files:
         complaints.add(str(folder), f"found no file ending in one of {', '.join(_SUFFIXES)}")
     for path in files:
