@@ -376,6 +376,18 @@ def test_a_bug_in_giving_back_does_not_lose_the_pod(monkeypatch: pytest.MonkeyPa
     assert engine.metric("bayplan_bugs_total") >= 1
 
 
+def test_one_bug_after_another_does_not_lose_the_pod_either(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine = engine_with(filter_node=None, raise_bugs=False)
+    engine.add(waiting_pod())
+    monkeypatch.setattr("bayplan.engine.placements.BindingCycle", raising)
+    monkeypatch.setattr(engine.scheduler.cache, "forget", raising)
+    engine.run()
+    assert engine.metric("bayplan_bugs_total") == 2
+    assert engine.state_of("p") is State.ERROR_BACKOFF
+
+
 def test_where_bugs_end_the_run_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = engine_with(filter_node=None)
     engine.add(waiting_pod())
