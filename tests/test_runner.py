@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -537,6 +538,22 @@ def test_a_binding_cycle_that_raises_does_not_lose_the_pod() -> None:
 
     found = ran(seconds=3.0, prepare=prepare, raise_bugs=False)
     assert (found.bug_count, found.node_name) == (1, "n1")
+
+
+def test_a_call_that_was_cancelled_before_it_began_leaves_nothing_unawaited() -> None:
+    """Python warns of a coroutine that nobody awaits, and here warnings are errors."""
+
+    async def never() -> None: ...
+
+    call, clock = never(), ManualClock()
+
+    async def story() -> None:
+        runner = World(Setup(), clock).runner
+        runner._spawn(call)
+        await runner._stop()
+
+    run(story(), clock)
+    assert inspect.getcoroutinestate(call) == inspect.CORO_CLOSED
 
 
 def test_when_it_is_cancelled_its_tasks_are_too() -> None:

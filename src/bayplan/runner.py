@@ -131,6 +131,8 @@ class Runner:
         task = asyncio.get_running_loop().create_task(self._guarded(work))
         self._tasks.add(task)
         task.add_done_callback(self._ended)
+        # Cancelled before it began, it would have left what it was to wait for unawaited.
+        task.add_done_callback(lambda _: work.close())
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
         """What nobody expected fails one call, and a live scheduler goes on."""
