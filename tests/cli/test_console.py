@@ -128,7 +128,7 @@ def on_a_terminal(*arguments: str | Path, **env: str) -> tuple[int, str]:
 def test_a_terminal_sees_progress_and_then_the_summary(objects: Path) -> None:
     code, seen = on_a_terminal("simulate", objects)
     assert code == 0
-    assert "2/2" in seen
+    assert seen.index("reading") < seen.index("2/2")
     assert seen.index("2/2") < seen.index("1 of 2 pods placed on 2 nodes")
 
 
@@ -143,6 +143,13 @@ def test_tables_are_as_wide_as_the_terminal(objects: Path) -> None:
 def test_emphasis_is_for_terminals_that_have_it() -> None:
     assert "\x1b[1mNodeName" in on_a_terminal("plugins")[1]
     assert "\x1b" not in on_a_terminal("plugins", TERM="dumb")[1]
+
+
+def test_a_terminal_sees_that_a_replay_takes_its_time(tmp_path: Path, objects: Path) -> None:
+    process("simulate", objects, "--out", tmp_path / "run")
+    code, seen = on_a_terminal("why", "a", "--run", tmp_path / "run", "--node", "n1")
+    assert code == 0
+    assert seen.index("replaying the run") < seen.index("attempt 1 at default/a")
 
 
 def test_nothing_moves_where_there_is_no_terminal(objects: Path) -> None:

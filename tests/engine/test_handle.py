@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.api.objects import NAMESPACE
+from bayplan.api.objects import NAMESPACE, NODE, POD
 from bayplan.config import ConfigError
 from bayplan.engine.handle import PluginHandle, SnapshotNotLent
 from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
@@ -12,8 +12,8 @@ from bayplan.framework.interface import CycleState, FilterRunner, ReservePlugin
 from bayplan.framework.status import Code, code_of, unschedulable
 from bayplan.ports import EmitEvent
 from bayplan.state.object_store import UndeclaredKind
-from bayplan.testing import node, pod
-from tests.engine.kit import Engine, waiting_pod
+from bayplan.testing import api_pod, node, pod
+from tests.engine.kit import Engine, uid, waiting_pod
 from tests.framework.answering import answering
 from tests.scenarios.world import PROFILE
 
@@ -190,6 +190,29 @@ def test_only_declared_kinds_can_be_looked_up() -> None:
         seen[0].objects("example.com/v1 Quota")
     for word in ("Keeps", "example.com/v1 Quota", "kinds", "list and watch"):
         assert word in str(caught.value)
+
+
+def test_pods_and_nodes_can_be_looked_up_where_there_is_no_snapshot() -> None:
+    seen: list[PluginHandle] = []
+    found: list[tuple[list[str], list[str]]] = []
+
+    def looks(asked: Any) -> None:
+        nodes, pods = (seen[0].objects(kind).list() for kind in (NODE, POD))
+        found.append(([each.metadata.name for each in nodes], [each.key for each in pods]))
+
+    engine = Engine(
+        plugins=["Keeps"], classes=[keeping(seen, pre_enqueue=looks, kinds=(NODE, POD))]
+    )
+    engine.add(node("n1"), api_pod("placed", node="n1"), waiting_pod("p"))
+    engine.delete(node("n1"), api_pod("placed", node="n1"))
+    engine.add(waiting_pod("q"))
+    assert found == [
+        (["n1"], ["default/p", "default/placed"]),
+        ([], ["default/p", "default/q"]),
+    ]
+    assert [each.uid for each in seen[0].objects(POD).list("default")][1] == uid("q")
+    # The runner follows them in any case.
+    assert engine.scheduler.kinds == []
 
 
 def test_a_wrong_plugin_for_composition_is_refused_by_its_path() -> None:

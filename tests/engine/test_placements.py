@@ -241,6 +241,8 @@ def test_a_failed_binding_is_an_error_and_frees_its_room_for_all() -> None:
     notes = [e.note for e in engine.scheduler.take_effects() if isinstance(e, EmitEvent)]
     assert notes == ["broken"]
     assert records(engine) == [("failed", "n1", "broken")]
+    engine.delete(waiting_pod("q"))
+    assert engine.scheduler.only_retries_wait
 
 
 def test_an_outcome_of_a_binding_nobody_waits_for_is_noted() -> None:

@@ -29,6 +29,10 @@ def usage(resources: Resources, amounts: Mapping[str, int], rows: Any = ALL) -> 
     return resources.usage(bundle, rows, 2, scored=False)
 
 
+def short(resources: Resources, name: str, amount: int, rows: Any = ALL) -> Any:
+    return resources.short(name, amount, rows, are_all=isinstance(rows, slice))
+
+
 def asking(**requests: Any) -> Any:
     return pod(requests=requests).shape
 
@@ -106,14 +110,39 @@ def test_some_rows_are_read_as_all_are() -> None:
     assert usage(resources, {"cpu": 0}, np.array([1, 0])).used.tolist() == [[1000, 0]]
 
 
-def test_shortage_is_told_of_each_resource_where_there_is_any() -> None:
+def test_who_has_less_free_is_told_where_there_is_anybody() -> None:
     resources = two_nodes()
     resources.count(1, asking(cpu=1), 1)
-    bundle = Bundle(("pods", "cpu", GPU), (1, 7001, 0))
-    found = resources.shortage(bundle, ALL, 2)
+    some = np.array([0])
+    assert short(resources, "cpu", 7000) is None
+    found = short(resources, "cpu", 7001)
     assert found is not None
-    assert found.tolist() == [[False] * 2, [False, True], [False] * 2]
-    assert resources.shortage(bundle, np.array([0]), 2) is None
+    assert found.tolist() == [False, True]
+    assert short(resources, "cpu", 7001, some) is None
+    assert short(resources, GPU, 0) is None
+    assert short(resources, GPU, 1, some) is not None
+
+
+def test_what_no_node_has_less_than_follows_nodes_and_pods() -> None:
+    resources = two_nodes()
+    assert short(resources, "cpu", 8000) is None
+    resources.count(0, asking(cpu=3), 1)
+    assert short(resources, "cpu", 5001) is not None
+    resources.count(0, asking(cpu=3), -1)
+    assert short(resources, "cpu", 8000) is None
+    resources.set_allocatable(2, {})
+    assert short(resources, "cpu", 1, slice(3)) is not None
+    resources.set_allocatable(2, {"cpu": 9000})
+    assert short(resources, "cpu", 8000, slice(3)) is None
+
+
+def test_that_nobody_uses_more_than_there_is_may_be_known() -> None:
+    resources = two_nodes()
+    assert short(resources, "cpu", 8000) is None
+    assert usage(resources, {"cpu": 8000}).is_within
+    assert not usage(resources, {"cpu": 8001}).is_within
+    resources.count(1, asking(cpu=1), 1)
+    assert not usage(resources, {"cpu": 7001}).is_within
 
 
 def test_who_offers_nothing_is_told_and_can_be_divided_by() -> None:
@@ -185,3 +214,8 @@ def test_all_columns_say_the_same_however_they_came_about(
         bundle = Bundle((name,), (0,))
         twin = resources.usage(bundle, slice(capacity), 4, scored=False)
         assert twin.used.tolist() == [wanted]
+        for amount in (0, 1, 1000, int(free.max())):
+            found = short(resources, name, amount, slice(capacity))
+            assert (free < amount).tolist() == (
+                [False] * capacity if found is None else found.tolist()
+            )

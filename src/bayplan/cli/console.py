@@ -4,8 +4,8 @@ import codecs
 import io
 import os
 import sys
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import NoReturn
 
 import click
@@ -55,6 +55,16 @@ def show(parts: Iterable[RenderableType]) -> None:
         console.print(part, soft_wrap=is_piped and isinstance(part, Text))
     lines = page.getvalue().splitlines()
     put(b"".join((line.rstrip() if is_piped else line) + b"\n" for line in lines))
+
+
+@contextmanager
+def sign_of_life(doing: str) -> Iterator[None]:
+    """On a terminal, for what may take a while."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    with Console(stderr=True).status(doing):
+        yield
 
 
 def put(content: bytes) -> None:

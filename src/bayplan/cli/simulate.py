@@ -2,8 +2,8 @@
 
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from bayplan.cli.console import put, show
+from bayplan.cli.console import put, show, sign_of_life
 from bayplan.cli.problems import (
     STANDARD_INPUT,
     fail,
@@ -93,7 +93,8 @@ def simulate_command(**given: Any) -> None:
 def _simulated(options: _Options) -> SimulationResult:
     registry = read_plugins(options.plugins)
     config = read_config(options.config_path, options.feature_gates)
-    with _reading(options.paths):
+    # What kubectl prints of a large cluster takes a while; what a person types takes no spinner.
+    with nullcontext() if STANDARD_INPUT in options.paths else sign_of_life("reading"):
         workload = load_inputs(options.paths, time_mode=options.time_mode)
     if options.config_path is None:
         workload = workload.for_scheduler(DEFAULT_SCHEDULER)
@@ -114,16 +115,6 @@ def _simulated(options: _Options) -> SimulationResult:
         result = _played(simulation, workload.pod_count)
     folder.finish(result)
     return result
-
-
-@contextmanager
-def _reading(paths: Sequence[str]) -> Iterator[None]:
-    """A sign of life on a terminal, for what kubectl prints of a large cluster takes a while."""
-    if not sys.stderr.isatty() or STANDARD_INPUT in paths:
-        yield
-        return
-    with Console(stderr=True).status("reading"):
-        yield
 
 
 def _played(simulation: Simulation, pod_count: int) -> SimulationResult:

@@ -7,7 +7,7 @@ import click
 from rich.console import RenderableType
 from rich.text import Text
 
-from bayplan.cli.console import show
+from bayplan.cli.console import show, sign_of_life
 from bayplan.cli.problems import refusals
 from bayplan.journal import AttemptRecord, Record
 from bayplan.sim.replay import node_verdict
@@ -47,7 +47,8 @@ def _answer(
     chosen = _attempt(folder, pod, story, attempt)
     if node is None:
         return told([chosen])
-    return told_node(node_verdict(folder, chosen, node))
+    with sign_of_life("replaying the run"):
+        return told_node(node_verdict(folder, chosen, node))
 
 
 def _without_record(folder: RunFolder, pod: str, others: set[str]) -> str:

@@ -52,10 +52,12 @@ class ClusterEvents:
         if kind is EventType.DELETED:
             if old is not None:
                 cache.remove_node(node.metadata.name)
+                self._list(NODE, old, None)
                 queue.move_all(_NODE_DELETE, old, None)
             return
         if not self._makes_sense(old, node):
             return
+        self._list(NODE, old, node)
         if old is None:
             cache.add_node(node)
             queue.move_all(_NODE_ADD, None, node)
@@ -83,6 +85,7 @@ class ClusterEvents:
         if kind is EventType.DELETED or is_terminal(pod):
             if old is not None:
                 del engine.known[uid]
+                self._list(POD, old, None)
                 self._removed(old)
                 engine.own_writes.forget(uid)
             return
@@ -90,6 +93,7 @@ class ClusterEvents:
         if new is None:
             return
         engine.known[uid] = new
+        self._list(POD, old, new)
         if old is None:
             self._added(new)
         elif _is_newer(old, new):
@@ -188,6 +192,15 @@ class ClusterEvents:
         self._engine.queue.move_all(EVENT_ASSIGNED_POD_DELETE, pod, None, may_use)
 
     # ---- everything else ------------------------------------------------------------------
+
+    def _list(self, kind: str, old: object, new: object) -> None:
+        """Pods (as PodInfo) and nodes for plugins that look them up."""
+        if kind in self._engine.listed:
+            store = self._engine.objects.of(kind)
+            if new is not None:
+                store.put(new)
+            elif old is not None:
+                store.remove(old)
 
     def _other(self, event: WatchEvent) -> None:
         store = self._engine.objects.of(event.kind)

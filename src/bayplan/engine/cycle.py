@@ -11,7 +11,7 @@ schedule_one.go, algorithm.go (v1.37).
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,12 +34,17 @@ from bayplan.framework.status import (
     unresolvable,
     unschedulable,
 )
-from bayplan.state.columns import NodeMask
+from bayplan.state.columns import NodeMask, all_true, is_any
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
 
 _NOT_LOOKED_AT = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+
+
+# Made at every attempt: to call dict[str, Status] takes three times as long.
+def _no_statuses() -> dict[str, Status]:
+    return {}
 
 
 @dataclass(slots=True)
@@ -55,7 +60,7 @@ class Cycle:
     #: Nodes worth asking, and their names where PreFilter narrowed them.
     candidates: NodeView | None = None
     node_names: frozenset[str] | None = None
-    narrowing: set[str] = field(default_factory=set[str])
+    narrowing: Set[str] = frozenset()
     outcome: FilterOutcome | None = None
     table: ScoreTable | None = None
     choice: Choice | None = None
@@ -63,8 +68,8 @@ class Cycle:
     status: Status | None = None
     #: What an extender is being asked, what those before answered, and whom they turned away.
     question: Question | None = None
-    answers: list[Answered] = field(default_factory=list[Answered])
-    extender_statuses: dict[str, Status] = field(default_factory=dict[str, Status])
+    answers: tuple[Answered, ...] = ()
+    extender_statuses: dict[str, Status] = field(default_factory=_no_statuses)
 
     @property
     def pod(self) -> PodInfo:
@@ -154,7 +159,7 @@ class CycleRunner:
     def resume(self, cycle: Cycle, snapshot: Snapshot, answer: ExtenderAnswer) -> Question | None:
         """Take a parked cycle up again with the answer to its question."""
         assert cycle.question is not None, f"{cycle.pod!r} waits for no answer"
-        cycle.answers.append(Answered(cycle.question, answer))
+        cycle.answers += (Answered(cycle.question, answer),)
         self._refilter(cycle, snapshot)
         return self.run(cycle)
 
@@ -216,7 +221,7 @@ class CycleRunner:
     def _ask_extenders(self, cycle: Cycle) -> Question | None:
         outcome = cycle.outcome
         assert outcome is not None
-        if not outcome.feasible.any():
+        if not is_any(outcome.feasible):
             cycle.status = unschedulable()
             return None
         unasked = self._interested(cycle)[len(cycle.answers) :]
@@ -254,7 +259,7 @@ class CycleRunner:
         self, cycle: Cycle, nodes: NodeView
     ) -> tuple[NodeMask, list[tuple[str, int]]]:
         """The mask to ask about, and the nodes to be asked one by one because of nominations."""
-        feasible = np.ones(len(nodes), np.bool_)
+        feasible = all_true(len(nodes))
         nominated: list[tuple[str, int]] = []
         for name in self._nominator.nominated_nodes():
             if not cycle.framework.nominated_ahead(cycle.pod, name):

@@ -48,6 +48,8 @@ class EngineState:
     #: The newest version of each pod the API has told of, by uid.
     known: dict[str, PodInfo] = field(default_factory=dict[str, PodInfo])
     own_writes: OwnWrites = field(default_factory=OwnWrites)
+    #: Kinds that plugins look up; pods and nodes are kept in ``objects`` only where one does.
+    listed: frozenset[str] = frozenset()
     effects: deque[Effect] = field(default_factory=deque[Effect])
     #: By profile; filled when the plugins stand.
     frameworks: dict[str, Framework] = field(default_factory=dict[str, Framework])

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TypedDict, Unpack, final
 
+from bayplan.api.objects import NODE, POD
 from bayplan.clock import Clock
 from bayplan.config import SchedulerConfig
 from bayplan.engine.attempt_record import OnAttempt
@@ -91,6 +92,8 @@ class Scheduler:
         for built in self._profiles:
             name = built.plugins.profile_name
             engine.frameworks[name] = Framework(built.plugins, engine.nominator, watch)
+        plugins = _instances(self._profiles)
+        engine.listed = frozenset(kind for plugin in plugins for kind in plugin.kinds)
         recorder = QueueJournal(engine)
         settings = QueueSettings(
             sort_key=QueueOrder(self._profiles[0].plugins.queue_sort, recorder.key_failed),
@@ -182,8 +185,8 @@ class Scheduler:
 
     @property
     def kinds(self) -> list[str]:
-        """Kinds that the configured plugins read, besides pods and nodes; sorted."""
-        return sorted({kind for plugin in _instances(self._profiles) for kind in plugin.kinds})
+        """Kinds that the configured plugins look up, besides pods and nodes; sorted."""
+        return sorted(self._engine.listed - {POD, NODE})
 
     @property
     def declared_fields(self) -> dict[str, tuple[str, ...]]:

@@ -74,6 +74,9 @@ def as_error(status: Status, point: str, name: str) -> Status:
     return Status(Code.ERROR, (f'running {point} plugin "{name}": {message}',), name)
 
 
+_WITH_CODE = (Status, Rejection)
+
+
 def code_in(answer: Any) -> Code:
     """The code in whatever an extension point answers; what carries none is a success."""
     if answer is None:
@@ -81,6 +84,6 @@ def code_in(answer: Any) -> Code:
     if not isinstance(answer, tuple):
         return getattr(answer, "code", Code.SUCCESS)
     for part in cast("tuple[object, ...]", answer):
-        if isinstance(part, Status | Rejection):
+        if isinstance(part, _WITH_CODE):
             return part.code
     return Code.SUCCESS

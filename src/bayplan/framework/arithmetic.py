@@ -69,11 +69,15 @@ def percent(parts: AmountArray, wholes: AmountArray) -> AmountArray:
 
 
 def mean(sums: AmountArray, weight_sum: int) -> Int64s:
-    """Elementwise Go quotient of sums of scores, which are small: float64 holds them."""
+    """Elementwise Go quotient of sums of scores, which are small: float64 holds them. Written over
+    the sums where they are floats."""
+    quotients = sums if sums.dtype == np.float64 else None
     if weight_sum & (weight_sum - 1) == 0:
         # Times the inverse of a power of two is as exact, and takes a third of the time.
-        return (sums * (1 / weight_sum)).astype(np.int64)
-    return (sums / weight_sum).astype(np.int64)
+        quotients = np.multiply(sums, 1 / weight_sum, out=quotients)
+    else:
+        quotients = np.divide(sums, weight_sum, out=quotients)
+    return quotients.astype(np.int64)
 
 
 def lowest(numbers: Integers) -> int:

@@ -19,7 +19,7 @@ from bayplan.framework.status import (
     is_rejected,
     is_success,
 )
-from bayplan.state.columns import NodeMask, Rows
+from bayplan.state.columns import NodeMask, Rows, places_of
 from bayplan.state.nodes import NodeView
 
 #: What Filter may answer; upstream: IsRejected.
@@ -41,13 +41,18 @@ class Entry:
         return self.code if self.codes is None else Code(int(self.codes[index]))
 
 
+# Made at every attempt: to call list[Entry] takes three times as long.
+def _no_entries() -> list[Entry]:
+    return []
+
+
 @dataclass(slots=True)
 class FilterOutcome:
     """The result of asking all Filter plugins about the nodes of one view."""
 
     nodes: NodeView
     feasible: NodeMask
-    entries: list[Entry] = field(default_factory=list[Entry])
+    entries: list[Entry] = field(default_factory=_no_entries)
     #: An answer that ends the attempt.
     error: Status | None = None
 
@@ -154,7 +159,7 @@ def _positions(rejection: Rejection, feasible: NodeMask) -> Rows:
     if rows.dtype == np.bool_:
         if rows.shape != feasible.shape:
             raise WrongAnswer(f"bool{rows.shape}", f"bool{feasible.shape}")
-        return np.flatnonzero(rows & feasible)
+        return places_of(rows & feasible)
     positions = np.unique(rows).astype(np.intp)
     if len(positions) and (positions[0] < 0 or positions[-1] >= len(feasible)):
         wrong = positions[0] if positions[0] < 0 else positions[-1]

@@ -236,7 +236,10 @@ class Handle(Protocol):
     def runner(self) -> FilterRunner: ...
 
     def objects(self, kind: str) -> Objects:
-        """Lister of a kind the plugin declares in `kinds`, e.g. "v1 Service"."""
+        """Lister of a kind the plugin declares in `kinds`, e.g. "v1 Service".
+
+        Pods and nodes, too, as the API has them; pods come as PodInfo.
+        """
         ...
 
     def activate(self, pods: Iterable[PodInfo]) -> None:
@@ -251,7 +254,10 @@ class Handle(Protocol):
     def reject_waiting_pod(self, uid: str) -> bool: ...
 
     def make(self, name: str, args: Any = None) -> "Plugin":
-        """An instance of another plugin, for composition; its args are checked like any."""
+        """An instance of another plugin, for composition; its args are checked like any.
+
+        Whoever made it closes it.
+        """
         ...
 
     def emit(self, regarding: PodInfo, kind: str, reason: str, action: str, note: str) -> None:

@@ -87,6 +87,9 @@ class Framework:
                 answer = ask(state, pod, nodes)
                 if answer is None:
                     continue
+                if answer is SKIP:  # what most plugins say about most pods
+                    state.skip_filter_plugins.add(name)
+                    continue
                 if isinstance(answer, PreFilterResult):
                     result = _narrowed(result, answer, name, narrowing)
                     if result.node_names is not None and not result.node_names:
@@ -244,6 +247,9 @@ class Framework:
             try:
                 status = ask(state, pod, nodes)
                 if status is None:
+                    continue
+                if status is SKIP:
+                    state.skip_score_plugins.add(name)
                     continue
                 status = checked(status)
             except Exception as problem:  # noqa: BLE001

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bayplan.framework.arithmetic import highest, uniform_score
-from bayplan.state.columns import Int64s, Mask, NodeScores
+from bayplan.state.columns import Int64s, Mask, NodeScores, Rows, places_of
 from bayplan.state.nodes import NodeView
 
 
@@ -24,6 +24,11 @@ class PluginScores:
         return self.normalized * self.weight if self.weight != 1 else self.normalized
 
 
+# Made at every attempt: to call dict[str, NodeScores] takes three times as long.
+def _no_others() -> dict[str, NodeScores]:
+    return {}
+
+
 @dataclass(slots=True)
 class ScoreTable:
     """All score plugins over the feasible nodes. ``totals``: int64[nodes]."""
@@ -32,7 +37,7 @@ class ScoreTable:
     columns: list[PluginScores]
     totals: Int64s
     #: Named contributions that no plugin made (extenders), already weighted.
-    others: dict[str, NodeScores] = field(default_factory=dict[str, NodeScores])
+    others: dict[str, NodeScores] = field(default_factory=_no_others)
 
     def row(self, name: str) -> tuple[list[tuple[str, int]], int]:
         """(instance, weighted score) pairs of one node, and their total. Raises KeyError."""
@@ -50,9 +55,9 @@ class ScoreTable:
         """bool[nodes]: who has the highest total."""
         return self.totals == highest(self.totals)
 
-    def best_positions(self) -> "np.ndarray[tuple[int], np.dtype[np.intp]]":
+    def best_positions(self) -> Rows:
         """Positions of the highest total, ascending."""
-        return np.flatnonzero(self.best())
+        return places_of(self.best())
 
 
 def total_scores(columns: Sequence[PluginScores], count: int) -> Int64s:

@@ -24,7 +24,7 @@ from bayplan.framework.interface import (
 from bayplan.framework.resource_scorers import DEFAULT_RESOURCES, ResourceSpec, demands
 from bayplan.framework.status import SKIP, Status
 from bayplan.state.change_log import Facet
-from bayplan.state.columns import Floats, Mask, NodeScores
+from bayplan.state.columns import Mask, NodeScores, places_of
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo, PodShape
 from bayplan.state.resources import Bundle
@@ -34,7 +34,7 @@ FEW_NODES = 500
 
 _FACETS = Facet.REQUESTED | Facet.ALLOCATABLE
 
-#: float64 [resources, nodes]
+#: float64 [nodes], [resources, nodes]; in front of them may stand [alternatives].
 Matrix = npt.NDArray[np.float64]
 
 # As arrays: numpy would make one of a plain number at every call.
@@ -82,10 +82,10 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, SignPlugin):
         if request.is_empty:
             return np.zeros(len(nodes), np.int64)
         if len(nodes) <= FEW_NODES:
-            before = _balance(nodes, request.nothing).copy()
+            before, change = _balance(nodes, request.both)
         else:
             before = _balance_without_pod(nodes, request.nothing)
-        change = _balance(nodes, request.bundle)
+            change = _balance(nodes, request.bundle)
         # Upstream's 50 + (50 + after - before) / 2, of whole numbers none of which is negative.
         change -= before
         change *= _HALF
@@ -102,7 +102,8 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, SignPlugin):
     def _compiled(self, shape: PodShape) -> "_Request":
         bundle = demands(self._resources, shape.requests).bundle
         nothing = Bundle(bundle.resources, [0] * len(bundle.resources))
-        return _Request(bundle, nothing, not any(bundle.amounts))
+        both = Bundle(bundle.resources, nothing.amounts, bundle.amounts)
+        return _Request(bundle, nothing, both, not any(bundle.amounts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,57 +113,62 @@ class _Request:
     bundle: Bundle
     #: Of the same resources.
     nothing: Bundle
+    #: Nothing and the bundle as alternatives.
+    both: Bundle
     is_empty: bool
 
 
-def _balance_without_pod(nodes: NodeView, nothing: Bundle) -> Floats:
+def _balance_without_pod(nodes: NodeView, nothing: Bundle) -> Matrix:
     """float64[nodes], kept: the balance of the resources that are looked at for the pod."""
     key = ("NodeResourcesBalancedAllocation", nothing.resources)
     return nodes.derived(key, _FACETS, np.float64, lambda rows: _balance(rows, nothing))
 
 
-def _balance(nodes: NodeView, bundle: Bundle) -> Floats:
-    """float64[nodes]: whole numbers in 50..100, with the bundle on top of what is requested."""
-    used, allocatable, offered = nodes.usage(bundle, scored=False)
+def _balance(nodes: NodeView, bundle: Bundle) -> Matrix:
+    """float64[nodes], or [alternatives, nodes]: whole numbers in 50..100, with the bundle on top
+    of what is requested. Good until the next is asked for."""
+    used, allocatable, offered, is_within = nodes.usage(bundle, scored=False)
     # By upstream's formulas in upstream's order, so that they round alike.
     fractions = np.divide(used, allocatable, out=used if used.dtype == np.float64 else None)
-    np.minimum(fractions, _ONE, out=fractions)
+    if not is_within:
+        np.minimum(fractions, _ONE, out=fractions)
     if offered is None:
         return _even_balance(fractions)
     return _uneven_balance(fractions, offered)
 
 
-def _uneven_balance(fractions: Matrix, offered: Mask) -> Floats:
+def _uneven_balance(fractions: Matrix, offered: Mask) -> Matrix:
     """Nodes that offer the same of the resources are computed together; the rest is left out."""
     bits = np.left_shift(1, np.arange(len(offered)))
     offers = bits @ offered  # bit i: the node offers resource i
-    balances = np.full(len(offers), _HIGHEST_SCORE)
+    balances = np.full_like(fractions[..., 0, :], _HIGHEST_SCORE)
     for offer in np.unique(offers[offers != 0]).tolist():
-        columns = np.flatnonzero(offers == offer)
-        balances[columns] = _even_balance(fractions[bits & offer != 0][:, columns])
+        columns = places_of(offers == offer)
+        some = fractions[..., bits & offer != 0, :][..., columns]
+        balances[..., columns] = _even_balance(some)
     return balances
 
 
-def _even_balance(fractions: Matrix) -> Floats:
+def _even_balance(fractions: Matrix) -> Matrix:
     """The balance where every node offers every resource, at least one; they are written over."""
-    count = len(fractions)
+    count = fractions.shape[-2]
+    first: Matrix = fractions[..., 0, :]
     if count == 1:
-        return np.full(len(fractions[0]), _HIGHEST_SCORE)
+        return np.full_like(first, _HIGHEST_SCORE)
     if count == 2:
         # 100 x (1 - difference / 2): halving is exact, so it may wait.
-        balance: Floats = fractions[0]
-        balance -= fractions[1]
-        np.subtract(_TWO, np.abs(balance, out=balance), out=balance)
-        balance *= _HALF_SCORE
-        return np.trunc(balance, out=balance)
+        first -= fractions[..., 1, :]
+        np.subtract(_TWO, np.abs(first, out=first), out=first)
+        first *= _HALF_SCORE
+        return np.trunc(first, out=first)
     mean = _added_up(fractions) / count
-    deviation = np.sqrt(_added_up((fractions - mean) ** 2) / count)
+    deviation = np.sqrt(_added_up((fractions - mean[..., np.newaxis, :]) ** 2) / count)
     return np.trunc((_ONE - deviation) * _HIGHEST_SCORE)
 
 
-def _added_up(rows: Matrix) -> Floats:
+def _added_up(fractions: Matrix) -> Matrix:
     """One after the other: numpy's own sum may take another order, and round otherwise."""
-    total: Floats = rows[0].copy()
-    for row in rows[1:]:
-        total += row
+    total: Matrix = fractions[..., 0, :].copy()
+    for place in range(1, fractions.shape[-2]):
+        total += fractions[..., place, :]
     return total

@@ -62,7 +62,6 @@ from bayplan.state.change_log import Facet
 from bayplan.state.columns import Int64s, Mask, NodeMask, NodeScores
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo, PodShape
-from bayplan.state.resources import Bundle
 
 TOO_MANY_PODS = "Too many pods"
 #: Reasons are told in this order, then other resources by name.
@@ -179,15 +178,12 @@ class NodeResourcesFit(
         self, state: CycleState, pod: PodInfo, nodes: NodeView, feasible: NodeMask
     ) -> Iterable[Rejection]:
         """All that is short is told. Evicting pods does not help where the whole node is."""
-        wants = self._wants(pod)
-        shortage = nodes.shortage(wants.room)
-        if shortage is None:
-            return
-        full, *shorts = shortage
-        if np.count_nonzero(full):
+        full = nodes.short(PODS, 1)
+        if full is not None:
             yield Rejection(full, Code.UNSCHEDULABLE, (TOO_MANY_PODS,))
-        for need, short in zip(wants.needs, shorts, strict=True):
-            if np.count_nonzero(short):
+        for need in self._wants(pod).needs:
+            short = nodes.short(need.resource, need.amount)
+            if short is not None:
                 yield _too_little(need, short, nodes.allocatable(need.resource))
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> Status | None:
@@ -246,9 +242,8 @@ class NodeResourcesFit(
             for resource, amount in compared.items()
             if not self._is_ignored(resource)
         )
-        room = Bundle((PODS, *(n.resource for n in needs)), (1, *(n.amount for n in needs)))
         scored = requested(Pod(spec=shape.spec), defaults=NON_ZERO_DEFAULTS, pod_level=False)
-        return _Wants(needs, room, demands(self._resources, scored), tuple(compared))
+        return _Wants(needs, demands(self._resources, scored), tuple(compared))
 
     def _is_ignored(self, resource: str) -> bool:
         group = resource.partition("/")[0]
@@ -268,8 +263,6 @@ class _Need(NamedTuple):
 class _Wants:
     #: In the order of their reasons; nothing is needed where nothing is requested.
     needs: tuple[_Need, ...]
-    #: A place among the pods, and the needs.
-    room: Bundle
     demands: Demands
     #: Of all resources, ignored ones too.
     requested_names: tuple[str, ...]

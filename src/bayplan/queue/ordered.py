@@ -1,9 +1,11 @@
-"""Entries in order: a binary heap whose removals are lazy.
+"""Entries in order: those that came in it stand in a row, the others in a heap; removals are lazy.
 
-An entry that leaves stays in the heap as a dead item until it comes to the top, or until dead items
-are the majority and the heap is built anew: O(log n) for everything, amortised.
+Pods mostly become ready in the order in which they are tried, so that the first is at hand. An
+entry that leaves stays where it is as a dead item until it comes to the front, or until dead items
+are the majority and are cleared away: O(log n) for everything, amortised.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
 from itertools import count
@@ -25,6 +27,8 @@ class OrderedEntries:
 
     def __init__(self, by: Callable[[Entry], Any]) -> None:
         self._by = by
+        #: Ascending.
+        self._row: deque[_Item] = deque()
         self._heap: list[_Item] = []
         self._items: dict[str, _Item] = {}
         self._pushes = count()
@@ -41,7 +45,10 @@ class OrderedEntries:
         item = (self._by(entry), next(self._pushes), entry)
         is_here = entry.key in self._items
         self._items[entry.key] = item
-        heappush(self._heap, item)
+        if not self._row or self._row[-1] < item:
+            self._row.append(item)
+        else:
+            heappush(self._heap, item)
         if is_here:
             self._bury()
 
@@ -51,25 +58,36 @@ class OrderedEntries:
 
     def first(self) -> tuple[Any, Entry] | None:
         """(key, entry) of the first, which stays."""
-        heap, items = self._heap, self._items
-        while heap:
-            item = heap[0]
-            if items.get(item[2].key) is item:
-                return item[0], item[2]
-            heappop(heap)
-        return None
+        item = self._first()
+        return None if item is None else (item[0], item[2])
 
     def pop(self) -> Entry | None:
         """The first entry, taken out."""
-        heap, items = self._heap, self._items
-        while heap:
-            item = heappop(heap)
-            if items.get(item[2].key) is item:
-                del items[item[2].key]
-                return item[2]
-        return None
+        item = self._first()
+        if item is None:
+            return None
+        if self._row and item is self._row[0]:
+            self._row.popleft()
+        else:
+            heappop(self._heap)
+        del self._items[item[2].key]
+        return item[2]
+
+    def _first(self) -> _Item | None:
+        row, heap = self._row, self._heap
+        while row and not self._is_alive(row[0]):
+            row.popleft()
+        while heap and not self._is_alive(heap[0]):
+            heappop(heap)
+        if row and not (heap and heap[0] < row[0]):
+            return row[0]
+        return heap[0] if heap else None
+
+    def _is_alive(self, item: _Item) -> bool:
+        return self._items.get(item[2].key) is item
 
     def _bury(self) -> None:
-        if len(self._heap) > 2 * len(self._items) + _DEAD_ALLOWED:
-            self._heap = list(self._items.values())
+        if len(self._row) + len(self._heap) > 2 * len(self._items) + _DEAD_ALLOWED:
+            self._row = deque(filter(self._is_alive, self._row))
+            self._heap = list(filter(self._is_alive, self._heap))
             heapify(self._heap)

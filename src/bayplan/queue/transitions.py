@@ -105,9 +105,12 @@ _COUNTED_AS: Final = {
 PENDING_QUEUES: Final = tuple(dict.fromkeys(_COUNTED_AS.values()))
 
 
+_QUEUES: Final = [_COUNTED_AS.get(state, "") for state in State]
+
+
 def counted_as(state: State) -> str:
     """The queue an entry is pending in; "" for one that is in none."""
-    return _COUNTED_AS.get(state, "")
+    return _QUEUES[state]
 
 
 def entered_as(state: State) -> str:
@@ -117,14 +120,18 @@ def entered_as(state: State) -> str:
 
 def is_waiting(state: State) -> bool:
     """Whether an entry in this state stands in some queue."""
-    return state in _COUNTED_AS
+    return _QUEUES[state] != ""
+
+
+#: The same, by number: hashing a member of an enumeration costs more than all the rest.
+_NEXT: Final = [[TRANSITIONS[state].get(cause) for cause in Cause] for state in State]
 
 
 def is_possible(state: State, cause: Cause) -> bool:
-    return cause in TRANSITIONS[state]
+    return _NEXT[state][cause] is not None
 
 
 def next_state(state: State, cause: Cause) -> State:
-    found = TRANSITIONS[state].get(cause)
+    found = _NEXT[state][cause]
     assert found is not None, f"nothing in state {state.name} can be {cause.name}"
     return found

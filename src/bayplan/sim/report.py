@@ -92,7 +92,8 @@ def _why_not(result: SimulationResult) -> Table:
 def kind_of(name: str, message: str) -> str:
     """A sentence without its counts and its pod's name; its reasons sorted, not by count."""
     for own in (name, name.partition("/")[2]):
-        message = re.sub(rf"(?<![\w./-]){re.escape(own)}(?![\w/-])", "", message)
+        if own in message:
+            message = re.sub(rf"(?<![\w./-]){re.escape(own)}(?![\w/-])", "", message)
     return ", ".join(
         sorted(part.strip(" .") for part in re.split("[,:]", _NUMBER.sub("", message)))
     )

@@ -11,7 +11,7 @@ from enum import IntFlag
 import numpy as np
 import numpy.typing as npt
 
-from bayplan.state.columns import Column, Rows
+from bayplan.state.columns import Column, Rows, places_of
 
 LOG_LENGTH_MAX = 1 << 16
 
@@ -83,6 +83,9 @@ class ChangeLog:
         rows, changed = self._newest(count)
         # A plain integer: arithmetic with flags is slow.
         wanted = int(facets)
+        if count == 1 and rows.item(0) != ALL_ROWS:
+            # The usual: one pod was placed since.
+            return rows.astype(np.intp) if changed.item(0) & wanted else _NO_ROWS
         if count <= _FEW_ENTRIES:
             pairs = zip(rows.tolist(), changed.tolist(), strict=True)
             few = sorted({row for row, bits in pairs if bits & wanted})
@@ -92,7 +95,7 @@ class ChangeLog:
             return self._rows_ever_used()
         marked = np.zeros(len(self._row_generations.values), np.bool_)
         marked[found] = True
-        return np.flatnonzero(marked)
+        return places_of(marked)
 
     def _newest(self, count: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
         """(row, facets) of the last ``count`` changes."""

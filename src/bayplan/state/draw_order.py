@@ -9,11 +9,13 @@ from bisect import bisect_left
 import numpy as np
 
 from bayplan.rng import stable_hash
-from bayplan.state.columns import Mask, Rows
+from bayplan.state.columns import Mask, Rows, places_of
 
 #: Where fewer than one node in so many is marked, sorting their places is faster than looking
 #: through the order: measured with 500 to 15,000 nodes.
 _SPARSE = 16
+#: So many nodes of the order are looked at together.
+_BLOCK = 2048
 
 
 class DrawOrder:
@@ -53,10 +55,22 @@ class DrawOrder:
         if count == len(order):
             return order.item(index)
         if count * _SPARSE >= len(order):
-            return order.item(np.flatnonzero(marked.take(order)).item(index))
+            return self._nth_of_many(order, marked, index)
         if self._places is None:
             self._places = np.zeros(int(order.max()) + 1, np.intp)
             self._places[order] = np.arange(len(order))
-        places = self._places.take(np.flatnonzero(marked))
+        places = self._places.take(places_of(marked))
         places.sort()
         return order.item(places.item(index))
+
+    @staticmethod
+    def _nth_of_many(order: Rows, marked: Mask, index: int) -> int:
+        """Looks no further than it must, which on average is half of the order."""
+        for start in range(0, len(order), _BLOCK):
+            block = order[start : start + _BLOCK]
+            found = marked.take(block)
+            count = int(np.count_nonzero(found))
+            if index < count:
+                return block.item(places_of(found).item(index))
+            index -= count
+        raise IndexError("fewer rows are marked than were counted")

@@ -156,13 +156,14 @@ class NodeView:
         """int64[nodes]: what placed pods ask for, overhead and pod-level requests included."""
         return self._lend(self._open().resources.requested(resource))
 
-    def shortage(self, bundle: Bundle) -> Mask | None:
-        """bool[resources, nodes]: of what less is left than a bundle's amount; None: nowhere.
+    def short(self, resource: str, amount: int) -> Mask | None:
+        """bool[nodes]: who has less left than this amount; None: nobody has.
 
-        Left is allocatable less requested; of pods, less those placed.
+        Left is allocatable less requested; of pods: less those placed.
         """
         table = self._open()
-        return table.resources.shortage(bundle, self._selected, table.node_count)
+        are_all = self._rows is None or self._rows is table.alive_rows()
+        return table.resources.short(resource, amount, self._selected, are_all=are_all)
 
     def usage(self, bundle: Bundle, *, scored: bool) -> Usage:
         """What would be used of a bundle's resources if its amounts came on top.

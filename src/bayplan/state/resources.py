@@ -14,36 +14,39 @@ import numpy as np
 import numpy.typing as npt
 
 from bayplan.api.pod_requests import CPU, MEMORY, PODS, Amounts, is_counted
-from bayplan.state.columns import Column, Mask, Rows, Scratch, Stack
+from bayplan.state.columns import Column, Mask, Rows, Scratch, Stack, is_any
 from bayplan.state.pods import PodShape
 
 #: Amounts below this are exact in float64, sums of some of them and 100 times as much, too.
 EXACT_BELOW = 2**46
 
-#: The place of what nobody ever offered or asked for: 0 everywhere.
-_NOWHERE = 0
 #: Combinations of resources whose places are remembered.
 _SELECTIONS_MAX = 256
-_TWO_63 = 2**63
 
-#: int64 or float64 [resources, nodes].
+#: int64 or float64 [resources, nodes], of a bundle's alternatives [alternatives, resources, nodes].
 AmountArray = npt.NDArray[Any]
 
 
 @final
 class Bundle:
-    """Amounts of some resources, made ready to be added to those of all nodes at once."""
+    """Amounts of some resources, made ready to be added to those of all nodes at once.
+
+    Several alternatives are asked about together: their answers are [alternatives, resources,
+    nodes].
+    """
 
     __slots__ = ("amounts", "as_floats", "as_ints", "resources")
 
-    def __init__(self, resources: Sequence[str], amounts: Sequence[int]) -> None:
+    def __init__(self, resources: Sequence[str], *alternatives: Sequence[int]) -> None:
         self.resources = tuple(resources)
-        self.amounts = tuple(amounts)
-        #: int64 [resources, 1]
-        self.as_ints = np.array(self.amounts, np.int64).reshape(-1, 1)
-        #: float64 [resources, 1]; None: float64 does not hold them.
+        #: Of the last alternative.
+        self.amounts = tuple(alternatives[-1])
+        amounts = np.array(alternatives, np.int64)[..., np.newaxis]
+        #: int64 [resources, 1], or [alternatives, resources, 1].
+        self.as_ints = amounts if len(alternatives) > 1 else amounts[0]
+        #: The same as float64; None: it does not hold them.
         self.as_floats = None
-        if max(self.amounts, default=0) < EXACT_BELOW:
+        if not (self.as_ints >= EXACT_BELOW).any():
             self.as_floats = self.as_ints.astype(np.float64)
 
 
@@ -56,40 +59,116 @@ class Usage(NamedTuple):
     allocatable: AmountArray
     #: bool[resources, nodes]: who offers any at all; None: all nodes do, of each resource.
     offered: Mask | None
+    #: Whether it is known that nobody would use more than is allocatable.
+    is_within: bool
 
 
-class _Kind:
-    """One kind of amount: a column per place, and its twin of floats."""
-
-    __slots__ = ("floats", "ints")
+@final
+class _Kinds:
+    """The stacks: a column of each for every resource, at the same place."""
 
     def __init__(self, capacity: int) -> None:
-        self.ints = Stack(capacity, np.int64)
-        self.floats = Stack(capacity, np.float64)
+        self.allocatable = Stack(capacity, np.int64)
+        #: By all placed pods, overhead and pod-level requests included.
+        self.requested = Stack(capacity, np.int64)
+        #: The same, but pods that ask for no cpu count as 100m there, for no memory as 200Mi.
+        self.scored = Stack(capacity, np.int64)
+        #: Allocatable less requested; of pods: allocatable less placed.
+        self.free = Stack(capacity, np.int64)
+        self.allocatable_floats = Stack(capacity, np.float64)
+        self.requested_floats = Stack(capacity, np.float64)
+        self.scored_floats = Stack(capacity, np.float64)
 
-    def add(self) -> None:
-        self.ints.add()
-        self.floats.add()
+    def all(self) -> tuple[Stack, ...]:
+        ints = (self.allocatable, self.requested, self.scored, self.free)
+        return (*ints, self.allocatable_floats, self.requested_floats, self.scored_floats)
 
-    def grow(self, capacity: int) -> None:
-        self.ints.grow(capacity)
-        self.floats.grow(capacity)
 
-    def set(self, place: int, row: int, amount: int) -> None:
-        self.ints.columns[place].values[row] = amount
-        self.floats.columns[place].values[row] = amount
+@final
+class _Resource:
+    """One resource's columns, to be written."""
 
-    def change(self, place: int, row: int, step: int) -> int:
-        """Add to one amount; returns it."""
-        amount = _sum(self.ints.columns[place].values.item(row), step)
-        self.set(place, row, amount)
-        return amount
+    __slots__ = (
+        "allocatable",
+        "allocatable_floats",
+        "free",
+        "free_at_least",
+        "is_exact",
+        "offering_count",
+        "place",
+        "requested",
+        "requested_floats",
+        "scored",
+        "scored_floats",
+    )
+
+    def __init__(self, place: int, kinds: _Kinds) -> None:
+        self.place = place
+        self.allocatable, self.requested, self.scored, self.free = (
+            stack.add() for stack in (kinds.allocatable, kinds.requested, kinds.scored, kinds.free)
+        )
+        self.allocatable_floats = kinds.allocatable_floats.add()
+        self.requested_floats = kinds.requested_floats.add()
+        self.scored_floats = kinds.scored_floats.add()
+        #: Rows that offer any.
+        self.offering_count = 0
+        #: Whether all amounts there ever were are exact in float64.
+        self.is_exact = True
+        #: No node has less: often that is enough to know, and no column need be read.
+        self.free_at_least = 0
+
+    # Plain integers: arithmetic with numpy's own takes four times as long.
+
+    def offer(self, row: int, amount: int) -> None:
+        """What the node of a row offers from now on."""
+        before = self.allocatable.values.item(row)
+        if amount != before:
+            self.offering_count += bool(amount) - bool(before)
+            self._set(self.allocatable, self.allocatable_floats, row, amount)
+        # The row may be new to the nodes, although nothing changes in it.
+        self.take(row, before - amount)
+
+    def count(self, row: int, requested: int, scored: int) -> None:
+        """A pod comes to a row; it leaves where both are negative."""
+        if requested:
+            amount = self.requested.values.item(row) + requested
+            self._set(self.requested, self.requested_floats, row, amount)
+            self.take(row, requested)
+        amount = self.scored.values.item(row) + scored
+        self._set(self.scored, self.scored_floats, row, amount)
+
+    def take(self, row: int, amount: int) -> None:
+        """So much less is free."""
+        values = self.free.values
+        left = values.item(row) - amount
+        values[row] = left = left if -EXACT_BELOW < left < EXACT_BELOW else _as_int64(left)
+        self.free_at_least = min(self.free_at_least, left)
+
+    def short(self, amount: int, rows: Rows | slice, are_all: bool) -> Mask | None:
+        """bool[rows]: which have less free; None: none has."""
+        if amount <= self.free_at_least:
+            return None
+        free = self.free.lent[rows]
+        short = free < amount
+        if is_any(short):
+            return short
+        if are_all:
+            self.free_at_least = free.item(free.argmin()) if len(free) else 0
+        return None
+
+    def _set(self, ints: Column, floats: Column, row: int, amount: int) -> None:
+        if not -EXACT_BELOW < amount < EXACT_BELOW:
+            self.is_exact = False
+            amount = _as_int64(amount)
+        ints.values[row] = amount
+        floats.values[row] = amount
 
 
 @dataclass(slots=True)
 class _Selection:
     """Some resources, looked up: good until a resource comes, or a node comes, goes or changes."""
 
+    resources: list[_Resource]
     #: For stacks: neighbours in their order are a slice, and so lent uncopied.
     places: slice | list[int]
     #: Whether their floats are exact.
@@ -97,164 +176,141 @@ class _Selection:
     #: Whether every node offers some of each.
     is_even: bool
 
+    def holds(self, amounts: Sequence[int]) -> bool:
+        """Whether every node is known to have these amounts free."""
+        pairs = zip(amounts, self.resources, strict=True)
+        return all(amount <= resource.free_at_least for amount, resource in pairs)
+
 
 @final
 class Resources:
-    """All amounts of all rows of the node table. Free is at any time what is said of it, and the
-    twins are equal where they are read."""
+    """All amounts of all rows of the node table. What is free is at any time what the others say,
+    and floats are equal to their integers where they are read."""
 
     def __init__(self, capacity: int) -> None:
-        self._places: dict[str, int] = {}
-        self._allocatable = _Kind(capacity)
-        #: By all placed pods, overhead and pod-level requests included.
-        self._requested = _Kind(capacity)
-        #: The same, but pods that ask for no cpu count as 100m there, for no memory as 200Mi.
-        self._scored = _Kind(capacity)
-        #: Allocatable less requested; of pods: allocatable less placed.
-        self._free = Stack(capacity, np.int64)
-        self.pod_counts = Column(capacity, np.int64)
-        #: By place: how many rows offer any.
-        self._offering_counts: list[int] = []
-        #: By place: whether all amounts there ever were are exact in float64.
-        self._is_exact: list[bool] = []
+        self._kinds = _Kinds(capacity)
+        self._resources: dict[str, _Resource] = {}
         self._selections: dict[tuple[str, ...], _Selection] = {}
-        self._float_scratch = Scratch(np.float64)
-        for resource in ("", PODS, CPU, MEMORY):
-            self._place_of(resource)
+        self._scratch = Scratch(np.float64)
+        self._nothing = self._of("")
+        self._pods = self._of(PODS)
+        self.pod_counts = Column(capacity, np.int64)
+        for resource in (CPU, MEMORY):
+            self._of(resource)
 
     # ---- reading --------------------------------------------------------------------------
 
     # A resource that nobody offered or asked for so far is 0 everywhere.
 
     def allocatable(self, resource: str) -> Column:
-        return self._allocatable.ints.columns[self._places.get(resource, _NOWHERE)]
+        return self._resources.get(resource, self._nothing).allocatable
 
     def requested(self, resource: str) -> Column:
-        return self._requested.ints.columns[self._places.get(resource, _NOWHERE)]
+        return self._resources.get(resource, self._nothing).requested
 
     def scored(self, resource: str) -> Column:
-        return self._scored.ints.columns[self._places.get(resource, _NOWHERE)]
+        return self._resources.get(resource, self._nothing).scored
 
     def free(self, resource: str) -> Column:
-        return self._free.columns[self._places.get(resource, _NOWHERE)]
+        return self._resources.get(resource, self._nothing).free
 
     def offered_names(self) -> list[str]:
         """Resources that some node offers, sorted."""
-        return sorted(name for name, place in self._places.items() if self._offering_counts[place])
+        return sorted(name for name, found in self._resources.items() if found.offering_count)
 
     def allocatable_on(self, row: int) -> dict[str, int]:
         """What a row has any of."""
-        return self._on(row, self._allocatable)
+        found = {n: r.allocatable.values.item(row) for n, r in self._resources.items()}
+        return {name: amount for name, amount in found.items() if amount}
 
     def requested_on(self, row: int) -> dict[str, int]:
-        return self._on(row, self._requested)
+        found = {n: r.requested.values.item(row) for n, r in self._resources.items()}
+        return {name: amount for name, amount in found.items() if amount}
 
-    # ``rows`` are some or all of the ``node_count`` rows that hold nodes.
+    def short(
+        self, resource: str, amount: int, rows: Rows | slice, *, are_all: bool
+    ) -> Mask | None:
+        """bool[rows]: which have less free than that; None: none has.
 
-    def shortage(self, bundle: Bundle, rows: Rows | slice, node_count: int) -> Mask | None:
-        """bool[resources, nodes]: of what less is free than a bundle's amount; None: nowhere."""
-        places = self._selection(bundle.resources, node_count).places
-        short = self._free.lend(places, rows) < bundle.as_ints
-        return short if np.count_nonzero(short) else None
+        ``are_all``: whether these are all rows that hold nodes, or just some.
+        """
+        return self._resources.get(resource, self._nothing).short(amount, rows, are_all)
 
     def usage(self, bundle: Bundle, rows: Rows | slice, node_count: int, *, scored: bool) -> Usage:
         """What would be used of a bundle's resources if its amounts came on top.
 
         ``scored``: pods that ask for no cpu or no memory count as if they did.
         """
-        selection = self._selection(bundle.resources, node_count)
-        kind, places = self._scored if scored else self._requested, selection.places
+        kinds, selection = self._kinds, self._selection(bundle.resources, node_count)
+        places = selection.places
         if selection.is_exact and bundle.as_floats is not None:
-            used = kind.floats.lend(places, rows)
-            used = np.add(used, bundle.as_floats, out=self._float_scratch.matrix(used.shape))
-            allocatable = self._allocatable.floats.lend(places, rows)
+            used = (kinds.scored_floats if scored else kinds.requested_floats).lend(places, rows)
+            shape = (*bundle.as_floats.shape[:-1], used.shape[-1])
+            used = np.add(used, bundle.as_floats, out=self._scratch.matrix(shape))
+            allocatable = kinds.allocatable_floats.lend(places, rows)
         else:
-            used = kind.ints.lend(places, rows) + bundle.as_ints
-            allocatable = self._allocatable.ints.lend(places, rows)
+            used = (kinds.scored if scored else kinds.requested).lend(places, rows) + bundle.as_ints
+            allocatable = kinds.allocatable.lend(places, rows)
+        is_within = not scored and selection.holds(bundle.amounts)
         if selection.is_even or (offered := allocatable != 0).all():
-            return Usage(used, allocatable, None)
-        return Usage(used, np.maximum(allocatable, 1), offered)
+            return Usage(used, allocatable, None, is_within)
+        return Usage(used, np.maximum(allocatable, 1), offered, is_within)
 
     # ---- writing --------------------------------------------------------------------------
 
     def set_allocatable(self, row: int, amounts: Amounts) -> None:
         """What the node of a row offers, nothing where there is none; called for each that comes,
         goes or changes."""
-        self._selections.clear()
         for name in amounts:
             if name == PODS or is_counted(name):
-                self._place_of(name)
-        for name, place in self._places.items():
-            before = self._allocatable.ints.columns[place].values.item(row)
-            amount = amounts.get(name, 0)
-            if amount != before:
-                self._offering_counts[place] += bool(amount) - bool(before)
-                self._allocatable.set(place, row, amount)
-                self._note_size(place, amount)
-                self._change_free(place, row, amount - before)
+                self._of(name)
+        for name, resource in self._resources.items():
+            resource.offer(row, amounts.get(name, 0))
+        self._selections.clear()
 
     def count(self, row: int, shape: PodShape, step: int) -> None:
         """A pod comes to a row (step 1) or leaves it (-1)."""
         for name, requested, scored in shape.once("resources.amounts", _amounts):
-            place = self._places[name] if name in self._places else self._place_of(name)
-            self._note_size(place, self._scored.change(place, row, step * scored))
-            if requested:
-                self._note_size(place, self._requested.change(place, row, step * requested))
-                self._change_free(place, row, -step * requested)
+            resource = self._of(name)
+            resource.count(row, step * requested, step * scored)
+            if not resource.is_exact:
+                self._selections.clear()
+        self._pods.take(row, step)
         self.pod_counts.values[row] += step
-        self._change_free(self._places[PODS], row, -step)
 
     def grow(self, capacity: int) -> None:
-        for kind in (self._allocatable, self._requested, self._scored):
-            kind.grow(capacity)
-        self._free.grow(capacity)
+        for stack in self._kinds.all():
+            stack.grow(capacity)
         self.pod_counts.grow(capacity)
 
     # ---- inside ---------------------------------------------------------------------------
 
-    def _place_of(self, resource: str) -> int:
-        place = self._places.get(resource)
-        if place is None:
-            place = self._places[resource] = len(self._is_exact)
-            for kind in (self._allocatable, self._requested, self._scored):
-                kind.add()
-            self._free.add()
-            self._offering_counts.append(0)
-            self._is_exact.append(True)
+    def _of(self, name: str) -> _Resource:
+        found = self._resources.get(name)
+        if found is None:
+            found = self._resources[name] = _Resource(len(self._resources), self._kinds)
             self._selections.clear()
-        return place
+        return found
 
-    def _selection(self, resources: tuple[str, ...], node_count: int) -> _Selection:
-        found = self._selections.get(resources)
-        return self._select(resources, node_count) if found is None else found
+    def _selection(self, names: tuple[str, ...], node_count: int) -> _Selection:
+        found = self._selections.get(names)
+        return self._select(names, node_count) if found is None else found
 
-    def _select(self, resources: tuple[str, ...], node_count: int) -> _Selection:
-        places = [self._places.get(resource, _NOWHERE) for resource in resources]
+    def _select(self, names: tuple[str, ...], node_count: int) -> _Selection:
+        resources = [self._resources.get(name, self._nothing) for name in names]
+        places = [resource.place for resource in resources]
         first = places[0] if places else 0
         neighbours = [*range(first, first + len(places))]
         found = _Selection(
+            resources,
             places=slice(first, first + len(places)) if places == neighbours else places,
-            is_exact=all(self._is_exact[place] for place in places),
-            is_even=all(self._offering_counts[place] == node_count for place in places),
+            is_exact=all(resource.is_exact for resource in resources),
+            is_even=all(resource.offering_count == node_count for resource in resources),
         )
         if len(self._selections) >= _SELECTIONS_MAX:
             self._selections.clear()
-        self._selections[resources] = found
+        self._selections[names] = found
         return found
-
-    def _change_free(self, place: int, row: int, step: int) -> None:
-        values = self._free.columns[place].values
-        values[row] = _sum(values.item(row), step)
-
-    def _note_size(self, place: int, amount: int) -> None:
-        if amount >= EXACT_BELOW and self._is_exact[place]:
-            self._is_exact[place] = False
-            self._selections.clear()
-
-    def _on(self, row: int, kind: _Kind) -> dict[str, int]:
-        columns = kind.ints.columns
-        found = {name: columns[place].values.item(row) for name, place in self._places.items()}
-        return {name: amount for name, amount in found.items() if amount}
 
 
 def _amounts(shape: PodShape) -> tuple[tuple[str, int, int], ...]:
@@ -267,7 +323,6 @@ def _amounts(shape: PodShape) -> tuple[tuple[str, int, int], ...]:
     )
 
 
-def _sum(one: int, other: int) -> int:
-    """As Go adds int64. Plain integers: numpy's own take four times as long."""
-    found = one + other
-    return found if -_TWO_63 <= found < _TWO_63 else (found + _TWO_63) % (2 * _TWO_63) - _TWO_63
+def _as_int64(amount: int) -> int:
+    """As Go's int64 holds it."""
+    return (amount + 2**63) % 2**64 - 2**63
