@@ -6,15 +6,36 @@ concern (a bad selector, an unknown operator): what such a thing means is decide
 A field that is null is a field that is absent, as the API machinery reads it.
 """
 
-from typing import Annotated, Any, cast, dataclass_transform
+from typing import Any, cast
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import field
 
-#: As wide as the widest integer of the API: what is beyond decodes to an error, here already.
-Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-Quantities = dict[str, str | Int64 | float]
-Strings = dict[str, str]
+from bayplan.api.object_meta import (
+    Api,
+    Int64,
+    LabelSelector,
+    LabelSelectorRequirement,
+    NodeSelector,
+    NodeSelectorTerm,
+    ObjectMeta,
+    OwnerReference,
+    Quantities,
+    Strings,
+)
+
+__all__ = [
+    "Api",
+    "Int64",
+    "LabelSelector",
+    "LabelSelectorRequirement",
+    "NodeSelector",
+    "NodeSelectorTerm",
+    "ObjectMeta",
+    "OwnerReference",
+    "Quantities",
+    "Strings",
+]
 
 NO_SCHEDULE = "NoSchedule"
 PREFER_NO_SCHEDULE = "PreferNoSchedule"
@@ -24,64 +45,15 @@ HOSTNAME_LABEL = "kubernetes.io/hostname"
 ZONE_LABEL = "topology.kubernetes.io/zone"
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(field,))
-class _Api(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """What all API structs share: frozen, camelCase on the wire."""
+# ---- affinity, spreading, tolerations --------------------------------------------------------
 
 
-class OwnerReference(_Api):
-    api_version: str = ""
-    kind: str = ""
-    name: str = ""
-    uid: str = ""
-    controller: bool | None = None
-
-
-class ObjectMeta(_Api):
-    name: str = ""
-    generate_name: str | None = None
-    namespace: str | None = None
-    uid: str | None = None
-    resource_version: str | None = None
-    generation: Int64 | None = None
-    creation_timestamp: str | None = None
-    deletion_timestamp: str | None = None
-    deletion_grace_period_seconds: Int64 | None = None
-    labels: Strings | None = None
-    annotations: Strings | None = None
-    owner_references: tuple[OwnerReference, ...] | None = None
-    finalizers: tuple[str, ...] | None = None
-
-
-# ---- selectors -----------------------------------------------------------------------------
-
-
-class LabelSelectorRequirement(_Api):
-    key: str = ""
-    operator: str = ""
-    values: tuple[str, ...] | None = None
-
-
-class LabelSelector(_Api):
-    match_labels: Strings | None = None
-    match_expressions: tuple[LabelSelectorRequirement, ...] | None = None
-
-
-class NodeSelectorTerm(_Api):
-    match_expressions: tuple[LabelSelectorRequirement, ...] | None = None
-    match_fields: tuple[LabelSelectorRequirement, ...] | None = None
-
-
-class NodeSelector(_Api):
-    node_selector_terms: tuple[NodeSelectorTerm, ...] | None = None
-
-
-class PreferredSchedulingTerm(_Api):
+class PreferredSchedulingTerm(Api):
     weight: Int64 = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
-class NodeAffinity(_Api):
+class NodeAffinity(Api):
     required: NodeSelector | None = field(
         default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
     )
@@ -90,7 +62,7 @@ class NodeAffinity(_Api):
     )
 
 
-class PodAffinityTerm(_Api):
+class PodAffinityTerm(Api):
     label_selector: LabelSelector | None = None
     namespaces: tuple[str, ...] | None = None
     topology_key: str = ""
@@ -99,12 +71,12 @@ class PodAffinityTerm(_Api):
     mismatch_label_keys: tuple[str, ...] | None = None
 
 
-class WeightedPodAffinityTerm(_Api):
+class WeightedPodAffinityTerm(Api):
     weight: Int64 = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
-class PodAffinity(_Api):
+class PodAffinity(Api):
     """podAffinity and podAntiAffinity have the same shape."""
 
     required: tuple[PodAffinityTerm, ...] | None = field(
@@ -115,13 +87,13 @@ class PodAffinity(_Api):
     )
 
 
-class Affinity(_Api):
+class Affinity(Api):
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAffinity | None = None
 
 
-class TopologySpreadConstraint(_Api):
+class TopologySpreadConstraint(Api):
     max_skew: Int64 = 0
     topology_key: str = ""
     when_unsatisfiable: str = ""
@@ -132,7 +104,7 @@ class TopologySpreadConstraint(_Api):
     match_label_keys: tuple[str, ...] | None = None
 
 
-class Toleration(_Api):
+class Toleration(Api):
     key: str | None = None
     operator: str | None = None
     value: str | None = None
@@ -143,12 +115,12 @@ class Toleration(_Api):
 # ---- pods ----------------------------------------------------------------------------------
 
 
-class ResourceRequirements(_Api):
+class ResourceRequirements(Api):
     requests: Quantities | None = None
     limits: Quantities | None = None
 
 
-class ContainerPort(_Api):
+class ContainerPort(Api):
     container_port: Int64 | None = None
     host_port: Int64 | None = None
     host_ip: str | None = field(default=None, name="hostIP")
@@ -156,7 +128,7 @@ class ContainerPort(_Api):
     name: str | None = None
 
 
-class Container(_Api):
+class Container(Api):
     name: str = ""
     image: str | None = None
     resources: ResourceRequirements | None = None
@@ -164,28 +136,28 @@ class Container(_Api):
     restart_policy: str | None = None
 
 
-class PodSchedulingGate(_Api):
+class PodSchedulingGate(Api):
     name: str = ""
 
 
-class ImageVolumeSource(_Api):
+class ImageVolumeSource(Api):
     reference: str | None = None
 
 
-class Volume(_Api):
+class Volume(Api):
     """Only volume sources that a plugin reads are decoded."""
 
     name: str = ""
     image: ImageVolumeSource | None = None
 
 
-class PodResourceClaim(_Api):
+class PodResourceClaim(Api):
     name: str = ""
     resource_claim_name: str | None = None
     resource_claim_template_name: str | None = None
 
 
-class PodSpec(_Api):
+class PodSpec(Api):
     node_name: str | None = None
     scheduler_name: str | None = None
     containers: tuple[Container, ...] | None = None
@@ -207,7 +179,7 @@ class PodSpec(_Api):
     resource_claims: tuple[PodResourceClaim, ...] | None = None
 
 
-class PodCondition(_Api):
+class PodCondition(Api):
     type: str = ""
     status: str = ""
     reason: str | None = None
@@ -216,29 +188,29 @@ class PodCondition(_Api):
     observed_generation: Int64 | None = None
 
 
-class ContainerStatus(_Api):
+class ContainerStatus(Api):
     name: str = ""
     allocated_resources: Quantities | None = None
     resources: ResourceRequirements | None = None
 
 
-class PodResourceClaimStatus(_Api):
+class PodResourceClaimStatus(Api):
     name: str = ""
     resource_claim_name: str | None = None
 
 
-class ContainerExtendedResourceRequest(_Api):
+class ContainerExtendedResourceRequest(Api):
     container_name: str = ""
     resource_name: str = ""
     request_name: str = ""
 
 
-class PodExtendedResourceClaimStatus(_Api):
+class PodExtendedResourceClaimStatus(Api):
     request_mappings: tuple[ContainerExtendedResourceRequest, ...] | None = None
     resource_claim_name: str = ""
 
 
-class PodStatus(_Api):
+class PodStatus(Api):
     phase: str | None = None
     conditions: tuple[PodCondition, ...] | None = None
     nominated_node_name: str | None = None
@@ -252,7 +224,7 @@ class PodStatus(_Api):
     extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
 
 
-class Pod(_Api):
+class Pod(Api):
     metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
@@ -262,33 +234,33 @@ class Pod(_Api):
 # ---- nodes ---------------------------------------------------------------------------------
 
 
-class Taint(_Api):
+class Taint(Api):
     key: str = ""
     value: str | None = None
     effect: str = ""
 
 
-class NodePodPreemptionPolicy(_Api):
+class NodePodPreemptionPolicy(Api):
     disable_resize_preemption: tuple[str, ...] | None = None
 
 
-class NodeSpec(_Api):
+class NodeSpec(Api):
     unschedulable: bool | None = None
     taints: tuple[Taint, ...] | None = None
     pod_preemption_policy: NodePodPreemptionPolicy | None = None
 
 
-class NodeCondition(_Api):
+class NodeCondition(Api):
     type: str = ""
     status: str = ""
 
 
-class ContainerImage(_Api):
+class ContainerImage(Api):
     names: tuple[str, ...] | None = None
     size_bytes: Int64 | None = None
 
 
-class NodeStatus(_Api):
+class NodeStatus(Api):
     allocatable: Quantities | None = None
     capacity: Quantities | None = None
     conditions: tuple[NodeCondition, ...] | None = None
@@ -296,7 +268,7 @@ class NodeStatus(_Api):
     declared_features: tuple[str, ...] | None = None
 
 
-class Node(_Api):
+class Node(Api):
     metadata: ObjectMeta = ObjectMeta()
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
@@ -306,41 +278,41 @@ class Node(_Api):
 # ---- what PodTopologySpread and InterPodAffinity look up ------------------------------------
 
 
-class Namespace(_Api):
+class Namespace(Api):
     metadata: ObjectMeta = ObjectMeta()
 
 
-class ServiceSpec(_Api):
+class ServiceSpec(Api):
     selector: Strings | None = None
 
 
-class Service(_Api):
+class Service(Api):
     """A Service or a ReplicationController: both select by a plain map."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ServiceSpec = ServiceSpec()
 
 
-class WorkloadSpec(_Api):
+class WorkloadSpec(Api):
     selector: LabelSelector | None = None
     replicas: Int64 | None = None
 
 
-class Workload(_Api):
+class Workload(Api):
     """A ReplicaSet or a StatefulSet, as far as default spreading needs it."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: WorkloadSpec = WorkloadSpec()
 
 
-class PriorityClass(_Api):
+class PriorityClass(Api):
     metadata: ObjectMeta = ObjectMeta()
     value: Int64 = 0
     global_default: bool | None = None
     preemption_policy: str | None = None
 
 
-class Unstructured(_Api):
+class Unstructured(Api):
     """An object of a kind that only a plugin knows: metadata typed, the whole as plain values."""
 
     metadata: ObjectMeta = ObjectMeta()

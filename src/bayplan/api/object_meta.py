@@ -1,0 +1,63 @@
+"""What the structs of all API kinds share: how they decode, metadata, selectors."""
+
+from typing import Annotated, dataclass_transform
+
+import msgspec
+from msgspec import Struct, field
+
+#: As wide as the widest integer of the API: what is beyond decodes to an error, here already.
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Quantities = dict[str, str | Int64 | float]
+Strings = dict[str, str]
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class Api(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """What all API structs share: frozen, camelCase on the wire."""
+
+
+class OwnerReference(Api):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+class ObjectMeta(Api):
+    name: str = ""
+    generate_name: str | None = None
+    namespace: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    generation: Int64 | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: Int64 | None = None
+    labels: Strings | None = None
+    annotations: Strings | None = None
+    owner_references: tuple[OwnerReference, ...] | None = None
+    finalizers: tuple[str, ...] | None = None
+
+
+# ---- selectors -----------------------------------------------------------------------------
+
+
+class LabelSelectorRequirement(Api):
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] | None = None
+
+
+class LabelSelector(Api):
+    match_labels: Strings | None = None
+    match_expressions: tuple[LabelSelectorRequirement, ...] | None = None
+
+
+class NodeSelectorTerm(Api):
+    match_expressions: tuple[LabelSelectorRequirement, ...] | None = None
+    match_fields: tuple[LabelSelectorRequirement, ...] | None = None
+
+
+class NodeSelector(Api):
+    node_selector_terms: tuple[NodeSelectorTerm, ...] | None = None

@@ -1,0 +1,32 @@
+"""What all kinds share decodes and encodes as the API writes it."""
+
+import msgspec
+import pytest
+
+from bayplan.api.object_meta import Api, Int64, ObjectMeta
+
+
+class Sample(Api):
+    node_name: str = ""
+    big: Int64 = 0
+
+
+def test_fields_are_camel_case_on_the_wire() -> None:
+    assert msgspec.json.decode(b'{"nodeName": "n1"}', type=Sample).node_name == "n1"
+
+
+def test_what_has_its_default_is_left_out_when_written() -> None:
+    assert msgspec.json.encode(Sample(node_name="n1")) == b'{"nodeName":"n1"}'
+
+
+def test_an_integer_beyond_the_widest_is_refused() -> None:
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.json.decode(b'{"big": 9223372036854775808}', type=Sample)
+
+
+def test_metadata_keeps_whom_an_object_belongs_to() -> None:
+    text = b'{"name": "c", "ownerReferences": [{"kind": "Pod", "uid": "u", "controller": true}]}'
+    owners = msgspec.json.decode(text, type=ObjectMeta).owner_references
+    assert owners is not None
+    owner = owners[0]
+    assert (owner.kind, owner.uid, owner.controller) == ("Pod", "u", True)
