@@ -23,6 +23,16 @@ from bayplan.api.object_meta import (
     Quantities,
     Strings,
 )
+from bayplan.api.storage_objects import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from bayplan.api.volume_sources import Volume
 
 __all__ = [
     "Api",
@@ -138,17 +148,6 @@ class Container(Api):
 
 class PodSchedulingGate(Api):
     name: str = ""
-
-
-class ImageVolumeSource(Api):
-    reference: str | None = None
-
-
-class Volume(Api):
-    """Only volume sources that a plugin reads are decoded."""
-
-    name: str = ""
-    image: ImageVolumeSource | None = None
 
 
 class PodResourceClaim(Api):
@@ -330,8 +329,30 @@ REPLICATION_CONTROLLER = "v1 ReplicationController"
 REPLICA_SET = "apps/v1 ReplicaSet"
 STATEFUL_SET = "apps/v1 StatefulSet"
 PRIORITY_CLASS = "scheduling.k8s.io/v1 PriorityClass"
+PERSISTENT_VOLUME = "v1 PersistentVolume"
+PERSISTENT_VOLUME_CLAIM = "v1 PersistentVolumeClaim"
+STORAGE_CLASS = "storage.k8s.io/v1 StorageClass"
+CSI_NODE = "storage.k8s.io/v1 CSINode"
+CSI_DRIVER = "storage.k8s.io/v1 CSIDriver"
+CSI_STORAGE_CAPACITY = "storage.k8s.io/v1 CSIStorageCapacity"
+VOLUME_ATTACHMENT = "storage.k8s.io/v1 VolumeAttachment"
 
-ApiObject = Pod | Node | Namespace | Service | Workload | PriorityClass | Unstructured
+ApiObject = (
+    Pod
+    | Node
+    | Namespace
+    | Service
+    | Workload
+    | PriorityClass
+    | PersistentVolume
+    | PersistentVolumeClaim
+    | StorageClass
+    | CSINode
+    | CSIDriver
+    | CSIStorageCapacity
+    | VolumeAttachment
+    | Unstructured
+)
 
 _TYPES: dict[str, type[Any]] = {
     POD: Pod,
@@ -342,6 +363,13 @@ _TYPES: dict[str, type[Any]] = {
     REPLICA_SET: Workload,
     STATEFUL_SET: Workload,
     PRIORITY_CLASS: PriorityClass,
+    PERSISTENT_VOLUME: PersistentVolume,
+    PERSISTENT_VOLUME_CLAIM: PersistentVolumeClaim,
+    STORAGE_CLASS: StorageClass,
+    CSI_NODE: CSINode,
+    CSI_DRIVER: CSIDriver,
+    CSI_STORAGE_CAPACITY: CSIStorageCapacity,
+    VOLUME_ATTACHMENT: VolumeAttachment,
 }
 
 

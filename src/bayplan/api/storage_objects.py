@@ -1,0 +1,179 @@
+"""Volumes, claims and what CSI drivers say of themselves: the kinds that volume plugins look up."""
+
+from msgspec import field
+
+from bayplan.api.object_meta import (
+    Api,
+    Int64,
+    LabelSelector,
+    NodeSelector,
+    ObjectMeta,
+    Quantities,
+    Strings,
+)
+from bayplan.api.volume_sources import (
+    AwsDisk,
+    AzureDisk,
+    AzureFile,
+    CinderDisk,
+    CSISource,
+    GceDisk,
+    PortworxVolume,
+    VsphereVolume,
+)
+
+READ_WRITE_ONCE_POD = "ReadWriteOncePod"
+WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
+#: The provisioner of a class whose volumes somebody makes by hand.
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+FILESYSTEM = "Filesystem"
+STORAGE = "storage"
+
+AVAILABLE = "Available"
+BOUND = "Bound"
+LOST = "Lost"
+
+#: Annotations that scheduler and volume controller leave for each other.
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
+#: Of a CSINode: in-tree plugins whose volumes a CSI driver serves on the node, with commas.
+MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
+
+
+class ObjectReference(Api):
+    api_version: str | None = None
+    kind: str | None = None
+    name: str = ""
+    namespace: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+class VolumeNodeAffinity(Api):
+    required: NodeSelector | None = None
+
+
+class PersistentVolumeSpec(Api):
+    capacity: Quantities | None = None
+    access_modes: tuple[str, ...] | None = None
+    claim_ref: ObjectReference | None = None
+    storage_class_name: str = ""
+    volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
+    node_affinity: VolumeNodeAffinity | None = None
+    csi: CSISource | None = None
+    gce_persistent_disk: GceDisk | None = None
+    aws_elastic_block_store: AwsDisk | None = None
+    azure_disk: AzureDisk | None = None
+    azure_file: AzureFile | None = None
+    cinder: CinderDisk | None = None
+    portworx_volume: PortworxVolume | None = None
+    vsphere_volume: VsphereVolume | None = None
+
+
+class VolumePhase(Api):
+    """The status of a volume or a claim."""
+
+    phase: str | None = None
+
+
+class PersistentVolume(Api):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PersistentVolumeSpec = PersistentVolumeSpec()
+    status: VolumePhase = VolumePhase()
+
+
+class VolumeResources(Api):
+    requests: Quantities | None = None
+
+
+class PersistentVolumeClaimSpec(Api):
+    access_modes: tuple[str, ...] | None = None
+    selector: LabelSelector | None = None
+    resources: VolumeResources = VolumeResources()
+    volume_name: str = ""
+    storage_class_name: str | None = None
+    volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
+
+
+class PersistentVolumeClaim(Api):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+    status: VolumePhase = VolumePhase()
+
+
+class TopologySelectorRequirement(Api):
+    key: str = ""
+    values: tuple[str, ...] | None = None
+
+
+class TopologySelectorTerm(Api):
+    match_label_expressions: tuple[TopologySelectorRequirement, ...] | None = None
+
+
+class StorageClass(Api):
+    metadata: ObjectMeta = ObjectMeta()
+    provisioner: str = ""
+    volume_binding_mode: str | None = None
+    allowed_topologies: tuple[TopologySelectorTerm, ...] | None = None
+    reclaim_policy: str | None = None
+    parameters: Strings | None = None
+
+
+class VolumeNodeResources(Api):
+    count: Int64 | None = None
+
+
+class CSINodeDriver(Api):
+    name: str = ""
+    allocatable: VolumeNodeResources | None = None
+    topology_keys: tuple[str, ...] | None = None
+
+
+class CSINodeSpec(Api):
+    drivers: tuple[CSINodeDriver, ...] | None = None
+
+
+class CSINode(Api):
+    """What drivers a node has, and how many volumes each may attach there; named as the node."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: CSINodeSpec = CSINodeSpec()
+
+
+class CSIDriverSpec(Api):
+    storage_capacity: bool | None = None
+    prevent_pod_scheduling_if_missing: bool | None = None
+
+
+class CSIDriver(Api):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: CSIDriverSpec = CSIDriverSpec()
+
+
+class CSIStorageCapacity(Api):
+    """How much storage of a class is left where nodes have certain labels."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    node_topology: LabelSelector | None = None
+    storage_class_name: str = ""
+    capacity: str | Int64 | float | None = None
+    maximum_volume_size: str | Int64 | float | None = None
+
+
+class AttachedVolume(Api):
+    persistent_volume_name: str | None = None
+
+
+class VolumeAttachmentSpec(Api):
+    attacher: str = ""
+    node_name: str = ""
+    source: AttachedVolume = AttachedVolume()
+
+
+class VolumeAttachment(Api):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: VolumeAttachmentSpec = field(default_factory=VolumeAttachmentSpec)

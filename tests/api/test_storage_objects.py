@@ -1,0 +1,103 @@
+"""Volumes, claims and CSI objects as the API writes them."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.api.objects import (
+    CSI_DRIVER,
+    CSI_NODE,
+    CSI_STORAGE_CAPACITY,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    STORAGE_CLASS,
+    VOLUME_ATTACHMENT,
+    decode,
+)
+from bayplan.api.storage_objects import (
+    CSIDriver,
+    CSIDriverSpec,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+
+
+def test_a_volume_says_where_it_is_and_whose_it_is() -> None:
+    term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
+    spec: dict[str, Any] = {
+        "capacity": {"storage": "10Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "claimRef": {"namespace": "default", "name": "data", "uid": "u"},
+        "storageClassName": "fast",
+        "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
+        "csi": {"driver": "disk.test", "volumeHandle": "vol-1"},
+    }
+    content = {"metadata": {"name": "pv"}, "spec": spec, "status": {"phase": "Bound"}}
+    found = decode(PERSISTENT_VOLUME, content)
+    assert isinstance(found, PersistentVolume)
+    assert found.spec.csi is not None and found.spec.csi.volume_handle == "vol-1"
+    assert found.spec.claim_ref is not None and found.spec.claim_ref.uid == "u"
+    affinity = found.spec.node_affinity
+    assert affinity is not None and affinity.required is not None
+    assert found.status.phase == "Bound"
+
+
+def test_a_claim_says_what_it_asks_for_and_what_it_got() -> None:
+    spec = {
+        "accessModes": ["ReadWriteOncePod"],
+        "resources": {"requests": {"storage": "5Gi"}},
+        "storageClassName": "",
+        "volumeName": "pv",
+    }
+    content = {"metadata": {"name": "data"}, "spec": spec, "status": {"phase": "Bound"}}
+    found = decode(PERSISTENT_VOLUME_CLAIM, content)
+    assert isinstance(found, PersistentVolumeClaim)
+    assert found.spec.resources.requests == {"storage": "5Gi"}
+    assert (found.spec.storage_class_name, found.spec.volume_name) == ("", "pv")
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "wanted"),
+    [
+        pytest.param(
+            STORAGE_CLASS,
+            {"provisioner": "disk.test", "volumeBindingMode": "WaitForFirstConsumer"},
+            StorageClass(provisioner="disk.test", volume_binding_mode="WaitForFirstConsumer"),
+            id="a class",
+        ),
+        pytest.param(
+            CSI_DRIVER,
+            {"spec": {"storageCapacity": True}},
+            CSIDriver(spec=CSIDriverSpec(storage_capacity=True)),
+            id="a driver",
+        ),
+    ],
+)
+def test_kinds_without_surprises(kind: str, content: Any, wanted: Any) -> None:
+    assert decode(kind, content) == wanted
+
+
+def test_a_node_says_how_many_volumes_a_driver_may_attach() -> None:
+    drivers = [{"name": "disk.test", "allocatable": {"count": 3}, "topologyKeys": ["zone"]}]
+    found = decode(CSI_NODE, {"metadata": {"name": "n1"}, "spec": {"drivers": drivers}})
+    assert isinstance(found, CSINode)
+    limits = [d.allocatable.count for d in found.spec.drivers or () if d.allocatable]
+    assert limits == [3]
+
+
+def test_how_much_storage_is_left_where() -> None:
+    content = {"nodeTopology": {"matchLabels": {"zone": "a"}}, "capacity": "1Gi"}
+    found = decode(CSI_STORAGE_CAPACITY, {**content, "storageClassName": "fast"})
+    assert isinstance(found, CSIStorageCapacity)
+    assert (found.capacity, found.maximum_volume_size) == ("1Gi", None)
+
+
+def test_an_attachment_names_node_driver_and_volume() -> None:
+    spec = {"attacher": "disk.test", "nodeName": "n1", "source": {"persistentVolumeName": "pv"}}
+    found = decode(VOLUME_ATTACHMENT, {"metadata": {"name": "a"}, "spec": spec})
+    assert isinstance(found, VolumeAttachment)
+    assert found.spec.source.persistent_volume_name == "pv"
