@@ -1,0 +1,315 @@
+"""One request to the API server: sent, retried, refused, or without an answer.
+
+What may be tried again follows from what is known of the attempt before: one that never reached the
+server, or that the server put off (429, or 5xx with Retry-After), is repeated; one that got no
+answer is repeated only if doing it twice is doing it once. Otherwise the caller is told that the
+outcome is unknown, and reads back. Delays double, with jitter from the seeded stream.
+
+    async with open_client(kubeconfig) as client:
+        lease = await client.get("/apis/coordination.k8s.io/v1/namespaces/x/leases/y")
+"""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, final
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from bayplan.adapters.live.credentials import Credentials, load_credentials
+from bayplan.adapters.live.errors import (
+    SERVER_ERRORS,
+    TOO_MANY_REQUESTS,
+    UNAUTHORIZED,
+    UnreachableError,
+    refusal,
+)
+from bayplan.adapters.live.rate_limit import Lane, Sleep, TokenBucket
+from bayplan.clock import Clock, RealClock
+from bayplan.ports import ApiError, OutcomeUnknownError, WatchDroppedError
+from bayplan.rng import stream
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+
+#: As client-go: so often the server may put a request off.
+TRIES_PUT_OFF = 10
+#: So often a request that failed on its way is tried.
+TRIES_FAILED = 5
+DELAY_SECONDS_MIN = 0.1
+DELAY_SECONDS_MAX = 5.0
+CONNECT_SECONDS = 10.0
+#: One attempt; the API server itself gives up after a minute.
+ANSWER_SECONDS = 65.0
+#: Requests under way at once; each watch has a connection of its own besides.
+IN_FLIGHT_MAX = MappingProxyType(
+    {Lane.BINDINGS: 50, Lane.STATUS: 20, Lane.EVENTS: 10, Lane.LEASES: 2, Lane.OTHER: 20}
+)
+#: Below the server's own limit, so that it rarely closes a connection that is just being used.
+KEEPALIVE_SECONDS = 60.0
+READ_BUFFER_BYTES = 2**20
+
+#: Failures before the request left us.
+_NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+_REPEATABLE = frozenset(("GET", "PATCH", "DELETE"))
+
+
+@dataclass(frozen=True, slots=True)
+class ClientOptions:
+    """How a client behaves. The defaults of qps and burst are upstream's clientConnection."""
+
+    qps: float = 50.0
+    burst: int = 100
+    seed: int = 0
+    clock: Clock = field(default_factory=RealClock)
+    user_agent: str = "bayplan"
+    sleep: Sleep = asyncio.sleep
+
+
+@dataclass(slots=True)
+class _Attempts:
+    """How a request has fared so far."""
+
+    failed: int = 0
+    put_off: int = 0
+    has_renewed: bool = False
+
+
+@final
+class ApiClient:
+    """Requests to one API server. Made by `open_client`."""
+
+    def __init__(self, credentials: Credentials, options: ClientOptions) -> None:
+        self._credentials = credentials
+        self._random = stream(options.seed, "api client")
+        self._sleep = options.sleep
+        self._buckets = {lane: _bucket(options) for lane in Lane}
+        self._room = {lane: asyncio.Semaphore(count) for lane, count in IN_FLIGHT_MAX.items()}
+        self._headers = {"User-Agent": options.user_agent, "Accept": JSON}
+        self._route: dict[str, Any] = {
+            "server_hostname": credentials.server_name,
+            "proxy": credentials.proxy,
+        }
+        self._calls = _session(credentials, sum(IN_FLIGHT_MAX.values()))
+        self._streams = _session(credentials, 0)
+
+    @property
+    def server(self) -> str:
+        """The URL of the API server."""
+        return self._credentials.server
+
+    async def close(self) -> None:
+        await self._credentials.close()
+        await self._calls.close()
+        await self._streams.close()
+
+    # ---- requests ---------------------------------------------------------------------------
+
+    async def get(self, path: str, *, timeout_seconds: float = ANSWER_SECONDS) -> Any:
+        """An object as plain values. Raises ApiError."""
+        return msgspec.json.decode(await self.request("GET", path, timeout_seconds=timeout_seconds))
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        content: Mapping[str, Any] | bytes | None = None,
+        *,
+        lane: Lane = Lane.OTHER,
+        media_type: str = JSON,
+        timeout_seconds: float = ANSWER_SECONDS,
+    ) -> bytes:
+        """The body of the answer. ``path`` with its query, percent-encoded.
+
+        ``timeout_seconds`` holds for all attempts together, from the first one on. Raises ApiError
+        when the server refuses or cannot be reached, OutcomeUnknownError when a writing request
+        got no answer.
+        """
+        body = content if isinstance(content, bytes | None) else msgspec.json.encode(content)
+        headers = self._headers if body is None else {**self._headers, "Content-Type": media_type}
+        asked = f"{method} {path}"
+        await self._buckets[lane].take()
+        try:
+            async with self._room[lane], asyncio.timeout(timeout_seconds):
+                return await self._tried(asked, body, headers)
+        except TimeoutError:
+            message = f"{asked}: no answer from {self.server} within {timeout_seconds:g} s"
+            raise _unanswered(method, message) from None
+
+    async def _tried(self, asked: str, body: bytes | None, headers: Mapping[str, str]) -> bytes:
+        """Attempts until one of them counts."""
+        method, _, path = asked.partition(" ")
+        url = URL(self.server + path, encoded=True)
+        attempts = _Attempts()
+        while True:
+            try:
+                async with self._calls.request(
+                    method, url, data=body, headers=self._signed(headers), **self._route
+                ) as answer:
+                    read = await answer.read()
+            except (aiohttp.ClientError, OSError) as problem:
+                delay = self._delay_after_failure(asked, problem, attempts)
+            else:
+                if answer.status < 300:
+                    return read
+                delay = await self._delay_after_refusal(asked, answer, read, attempts)
+            await self._sleep(delay)
+
+    def _delay_after_failure(self, asked: str, problem: Exception, attempts: _Attempts) -> float:
+        """Raises where this was the last attempt."""
+        method = asked.partition(" ")[0]
+        attempts.failed += 1
+        was_sent = not isinstance(problem, _NOT_SENT)
+        is_last = attempts.failed >= TRIES_FAILED or _is_for_ever(problem)
+        if is_last or (was_sent and method not in _REPEATABLE):
+            said = str(problem) or type(problem).__name__
+            message = f"{asked}: no answer from {self.server}: {said}"
+            raise _unanswered(method, message) if was_sent else UnreachableError(message)
+        return self._jittered(attempts.failed)
+
+    async def _delay_after_refusal(
+        self, asked: str, answer: aiohttp.ClientResponse, body: bytes, attempts: _Attempts
+    ) -> float:
+        """Raises what the server said, unless it is to be asked again."""
+        if answer.status == UNAUTHORIZED and not attempts.has_renewed:
+            attempts.has_renewed = True
+            await self._credentials.after_refusal()
+            return 0.0
+        wait = _put_off_seconds(asked, answer)
+        attempts.put_off += 1
+        if wait is None or attempts.put_off > TRIES_PUT_OFF:
+            raise refusal(answer.status, body, asked)
+        return max(wait, self._jittered(1))
+
+    def _jittered(self, failed_count: int) -> float:
+        delay = min(DELAY_SECONDS_MIN * 2.0 ** (failed_count - 1), DELAY_SECONDS_MAX)
+        return delay * (1.0 + self._random.random())
+
+    # ---- streams ----------------------------------------------------------------------------
+
+    async def stream(self, path: str, silence_seconds_max: float) -> AsyncIterator[bytes]:
+        """The answer as it comes, in pieces of any length.
+
+        Raises ApiError when the server refuses, WatchDroppedError when nothing comes for too long
+        or the connection breaks.
+        """
+        asked = f"GET {path}"
+        limits = aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS, sock_read=silence_seconds_max)
+        await self._buckets[Lane.OTHER].take()
+        try:
+            async with self._streams.get(
+                URL(self.server + path, encoded=True),
+                headers=self._signed(self._headers),
+                timeout=limits,
+                **self._route,
+            ) as answer:
+                await self._expect_success(asked, answer)
+                async for piece in answer.content.iter_any():
+                    yield piece
+        except _NOT_SENT as problem:
+            raise UnreachableError(f"{asked}: no answer from {self.server}: {problem}") from None
+        except TimeoutError:
+            message = f"{asked}: nothing came for {silence_seconds_max:g} s"
+            raise WatchDroppedError(message) from None
+        except (aiohttp.ClientError, OSError) as problem:
+            raise WatchDroppedError(f"{asked}: {problem}") from None
+
+    async def _expect_success(self, asked: str, answer: aiohttp.ClientResponse) -> None:
+        if answer.status < 300:
+            return
+        if answer.status == UNAUTHORIZED:
+            await self._credentials.after_refusal()
+        raise refusal(answer.status, await answer.read(), asked)
+
+    # ---- what every request has -------------------------------------------------------------
+
+    def _signed(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+        authorization = self._credentials.authorization()
+        return {**headers, "Authorization": authorization} if authorization else headers
+
+
+@contextlib.asynccontextmanager
+async def open_client(
+    kubeconfig: str | None = None, options: ClientOptions | None = None
+) -> AsyncGenerator[ApiClient]:
+    """A client for the cluster that a kubeconfig names, or that we run in.
+
+    ``kubeconfig`` None: in a pod its ServiceAccount, else $KUBECONFIG or ~/.kube/config.
+    Raises CredentialsError.
+    """
+    options = options or ClientOptions()
+    client = ApiClient(await load_credentials(kubeconfig, options.clock), options)
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+def _bucket(options: ClientOptions) -> TokenBucket:
+    return TokenBucket(options.qps, options.burst, options.clock, options.sleep)
+
+
+def _session(credentials: Credentials, connections_max: int) -> aiohttp.ClientSession:
+    connector = aiohttp.TCPConnector(
+        limit=connections_max,
+        keepalive_timeout=KEEPALIVE_SECONDS,
+        ssl=credentials.ssl_context or True,
+        socket_factory=_kept_alive,
+    )
+    return aiohttp.ClientSession(
+        connector=connector,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        # What the server sends is read once: packing it costs more than sending it.
+        headers={"Accept-Encoding": "identity"},
+        timeout=aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS),
+        read_bufsize=READ_BUFFER_BYTES,
+    )
+
+
+def _kept_alive(address: Any) -> socket.socket:
+    """A socket that notices within a minute that the other side is gone without a word."""
+    family, kind, protocol = address[:3]
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in _KEEPALIVE.items():
+        made.setsockopt(socket.IPPROTO_TCP, option, value)
+    return made
+
+
+#: Silence before the first probe, between probes, and probes: those that the system knows.
+_KEEPALIVE = MappingProxyType(
+    {
+        getattr(socket, name): value
+        for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
+        if hasattr(socket, name)
+    }
+)
+
+
+def _unanswered(method: str, message: str) -> ApiError | OutcomeUnknownError:
+    return UnreachableError(message) if method == "GET" else OutcomeUnknownError(message)
+
+
+def _is_for_ever(problem: Exception) -> bool:
+    """Whether trying again would end the same way: a certificate that is not trusted, say."""
+    return isinstance(problem, aiohttp.ClientConnectorCertificateError | aiohttp.InvalidURL)
+
+
+def _put_off_seconds(asked: str, answer: aiohttp.ClientResponse) -> float | None:
+    """How long the server wants us to wait before we ask again; None: it does not want that.
+
+    A 5xx to a write that may not be repeated says nothing about whether it was carried out.
+    """
+    after = answer.headers.get("Retry-After", "")
+    if answer.status == TOO_MANY_REQUESTS:
+        return float(after) if after.isdecimal() else 1.0
+    is_repeatable = asked.partition(" ")[0] in _REPEATABLE
+    if answer.status >= SERVER_ERRORS and after.isdecimal() and is_repeatable:
+        return float(after)
+    return None

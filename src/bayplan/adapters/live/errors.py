@@ -1,0 +1,91 @@
+"""How a real API server says no, as the exceptions of `bayplan.ports`.
+
+The server's own sentence is kept: it names user, verb, resource and object. What was asked is put
+in front where the server did not answer itself.
+"""
+
+from typing import Any
+
+import msgspec
+
+from bayplan.ports import ApiError, ConflictError, GoneError, NotFoundError
+
+CONFLICT = 409
+GONE = 410
+NOT_FOUND = 404
+TOO_MANY_REQUESTS = 429
+UNAUTHORIZED = 401
+FORBIDDEN = 403
+SERVER_ERRORS = 500
+
+
+class UnreachableError(ApiError):
+    """No server answered, and nothing was carried out."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(503, "ServiceUnavailable", message)
+
+
+class AccessDeniedError(ApiError):
+    """401 or 403: the server does not know us, or we may not do this."""
+
+
+class _Cause(msgspec.Struct):
+    reason: str = ""
+
+
+class _Details(msgspec.Struct):
+    causes: tuple[_Cause, ...] | None = None
+
+
+class Status(msgspec.Struct):
+    """What the server answers in place of an object."""
+
+    message: str | None = None
+    reason: str | None = None
+    code: int | None = None
+    details: _Details | None = None
+
+
+def refusal(code: int, body: bytes, asked: str) -> ApiError:
+    """The exception for an answer that is no success; ``asked``: `GET /api/v1/nodes`."""
+    return of_status(code, _status(body), asked)
+
+
+def of_status(code: int, status: Status, asked: str) -> ApiError:
+    """The exception for a Status object."""
+    message = status.message or f"{asked}: HTTP {code}"
+    if code == NOT_FOUND:
+        return NotFoundError(message)
+    if code == GONE:
+        return GoneError(message)
+    # A name that is taken is a conflict too, but not one that goes away by itself.
+    if code == CONFLICT and status.reason != "AlreadyExists":
+        return ConflictError(message)
+    reason = status.reason or "Unknown"
+    if code == UNAUTHORIZED:
+        return AccessDeniedError(code, reason, _unauthorized(asked))
+    if code == FORBIDDEN and " cannot " in message:
+        return AccessDeniedError(code, reason, message)
+    return ApiError(code, reason, message)
+
+
+def _unauthorized(asked: str) -> str:
+    return (
+        f"{asked}: the API server does not accept our credentials (401 Unauthorized); check the "
+        f"token, certificate or exec plugin of the kubeconfig, or the ServiceAccount of the pod"
+    )
+
+
+def _status(body: bytes) -> Status:
+    """Proxies and load balancers answer in other words: then the beginning of their text."""
+    try:
+        return msgspec.json.decode(body, type=Status)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        text = " ".join(body.decode(errors="replace").split())[:200]
+        return Status(message=text or None)
+
+
+def told_other_uid(problem: Any) -> bool:
+    """Whether the object of that name is another one by now."""
+    return isinstance(problem, ConflictError) and "UID in precondition" in str(problem)

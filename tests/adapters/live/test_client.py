@@ -1,0 +1,237 @@
+"""One request: what is tried again, and what is not."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from aiohttp import web
+
+from bayplan.adapters.live.client import (
+    TRIES_FAILED,
+    TRIES_PUT_OFF,
+    ApiClient,
+    ClientOptions,
+    open_client,
+)
+from bayplan.adapters.live.errors import AccessDeniedError, UnreachableError
+from bayplan.adapters.live.rate_limit import Lane
+from bayplan.ports import ApiError, NotFoundError, OutcomeUnknownError, WatchDroppedError
+from tests.adapters.live.serving import (
+    Handler,
+    Naps,
+    Script,
+    cut,
+    fine,
+    kubeconfig,
+    serving,
+    status,
+)
+
+T = TypeVar("T")
+
+
+def asked(
+    folder: Path, handler: Handler, ask: Callable[[ApiClient], Awaitable[T]], **options: float
+) -> tuple[T, list[float]]:
+    """What ``ask`` got from a server that answers as ``handler``, and how long it waited."""
+    naps = Naps()
+
+    async def main() -> T:
+        async with serving(handler) as server:
+            config = kubeconfig(folder, server)
+            chosen = ClientOptions(sleep=naps, **options)  # pyright: ignore[reportArgumentType]
+            async with open_client(config, chosen) as client:
+                return await ask(client)
+
+    return asyncio.run(main()), naps.taken
+
+
+def test_a_request_carries_who_we_are(tmp_path: Path) -> None:
+    script = Script(fine)
+    answer, _ = asked(tmp_path, script, lambda client: client.get("/version?a=b%2Cc"))
+    assert answer == {"fine": True}
+    assert script.asked == [("GET", "/version?a=b%2Cc")]
+    assert script.headers[0]["Authorization"] == "Bearer secret"
+    assert script.headers[0]["User-Agent"] == "bayplan"
+
+
+def test_content_goes_out_as_json_with_its_media_type(tmp_path: Path) -> None:
+    script = Script(fine)
+    patch = "application/merge-patch+json"
+    asked(
+        tmp_path, script, lambda client: client.request("PATCH", "/x", {"a": 1}, media_type=patch)
+    )
+    assert script.bodies == [b'{"a":1}']
+    assert script.headers[0]["Content-Type"] == patch
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_request_that_is_put_off_waits_as_long_as_the_server_says(
+    tmp_path: Path, method: str
+) -> None:
+    later = lambda: status(429, "TooManyRequests", "later", **{"Retry-After": "7"})  # noqa: E731
+    _, naps = asked(
+        tmp_path, Script(later, later, fine), lambda client: client.request(method, "/x")
+    )
+    assert naps == [7, 7]
+
+
+def test_a_server_that_puts_off_for_ever_is_believed_in_the_end(tmp_path: Path) -> None:
+    busy = lambda: status(429, "TooManyRequests", "later")  # noqa: E731
+    script = Script(*[busy] * (TRIES_PUT_OFF + 1))
+    with pytest.raises(ApiError, match="later") as told:
+        asked(tmp_path, script, lambda client: client.get("/x"))
+    assert told.value.code == 429
+
+
+def test_an_unavailable_server_is_asked_again_only_where_twice_is_once(tmp_path: Path) -> None:
+    away = lambda: status(503, "ServiceUnavailable", "soon", **{"Retry-After": "1"})  # noqa: E731
+    _, naps = asked(tmp_path, Script(away, fine), lambda client: client.request("PATCH", "/x"))
+    assert naps == [1]
+    with pytest.raises(ApiError, match="soon"):
+        asked(tmp_path, Script(away), lambda client: client.request("POST", "/x"))
+
+
+def test_a_refusal_is_raised_at_once(tmp_path: Path) -> None:
+    gone = lambda: status(404, "NotFound", "pods web")  # noqa: E731
+    with pytest.raises(NotFoundError, match="pods web"):
+        asked(tmp_path, Script(gone), lambda client: client.get("/x"))
+
+
+class Cutting:
+    """Breaks so many connections, then answers."""
+
+    def __init__(self, count: int) -> None:
+        self.left = count
+        self.calls = 0
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        self.calls += 1
+        self.left -= 1
+        return cut(request) if self.left >= 0 else fine()
+
+
+def test_what_may_be_done_twice_is_repeated_with_growing_delays(tmp_path: Path) -> None:
+    _, naps = asked(tmp_path, Cutting(3), lambda client: client.request("PATCH", "/x"))
+    assert len(naps) == 3
+    assert 0.1 <= naps[0] <= 0.2 <= naps[1] <= 0.4 <= naps[2] <= 0.8
+
+
+def test_delays_repeat_with_the_seed(tmp_path: Path) -> None:
+    drawn = [
+        asked(tmp_path, Cutting(3), lambda client: client.request("PATCH", "/x"), seed=seed)[1]
+        for seed in (1, 1, 2)
+    ]
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_a_write_without_an_answer_is_not_repeated(tmp_path: Path) -> None:
+    cutting = Cutting(1)
+    with pytest.raises(OutcomeUnknownError, match="POST /x: no answer"):
+        asked(tmp_path, cutting, lambda client: client.request("POST", "/x"))
+    assert cutting.calls == 1
+
+
+def test_a_patch_that_got_no_answer_in_the_end_may_have_been_carried_out(tmp_path: Path) -> None:
+    with pytest.raises(OutcomeUnknownError):
+        asked(tmp_path, Cutting(99), lambda client: client.request("PATCH", "/x"))
+
+
+def test_a_server_that_nobody_listens_at_is_unreachable_and_nothing_was_done(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        async with serving(Script()) as server:
+            config = kubeconfig(tmp_path, server)
+        async with open_client(config, ClientOptions(sleep=naps)) as client:
+            await client.request("POST", "/x")
+
+    naps = Naps()
+    with pytest.raises(UnreachableError, match="POST /x: no answer from http://"):
+        asyncio.run(main())
+    assert len(naps.taken) == TRIES_FAILED - 1
+
+
+def test_a_server_that_does_not_answer_in_time_leaves_the_outcome_unknown(tmp_path: Path) -> None:
+    async def silent(request: web.BaseRequest) -> web.StreamResponse:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    with pytest.raises(OutcomeUnknownError, match="within"):
+        asked(tmp_path, silent, lambda client: client.request("POST", "/x", timeout_seconds=0.05))
+    with pytest.raises(UnreachableError, match="within"):
+        asked(tmp_path, silent, lambda client: client.get("/x", timeout_seconds=0.05))
+
+
+def test_credentials_that_were_refused_are_read_anew_once(tmp_path: Path) -> None:
+    async def picky(request: web.BaseRequest) -> web.StreamResponse:
+        if request.headers["Authorization"] == "Bearer new":
+            return fine()
+        kubeconfig(tmp_path, f"http://{request.host}", {"token": "new"})
+        return status(401, "Unauthorized", "Unauthorized")
+
+    answer, _ = asked(tmp_path, picky, lambda client: client.get("/x"))
+    assert answer == {"fine": True}
+
+
+def test_credentials_that_stay_refused_are_told(tmp_path: Path) -> None:
+    unknown = lambda: status(401, "Unauthorized", "Unauthorized")  # noqa: E731
+    with pytest.raises(AccessDeniedError, match="does not accept our credentials"):
+        asked(tmp_path, Script(unknown, unknown), lambda client: client.get("/x"))
+
+
+def test_a_lane_that_is_full_holds_no_other_back(tmp_path: Path) -> None:
+    async def ask(client: ApiClient) -> None:
+        for _ in range(3):
+            await client.request("POST", "/events", lane=Lane.EVENTS)
+        await client.request("POST", "/binding", lane=Lane.BINDINGS)
+
+    _, naps = asked(tmp_path, Script(*[fine] * 4), ask, qps=0.001, burst=1)
+    assert len(naps) == 2
+
+
+# ---- streams ---------------------------------------------------------------------------------
+
+
+async def pieces(client: ApiClient, silence_seconds: float = 60.0) -> list[bytes]:
+    return [piece async for piece in client.stream("/watch", silence_seconds)]
+
+
+def test_a_stream_ends_when_the_server_ends_it(tmp_path: Path) -> None:
+    found, _ = asked(tmp_path, Script(lambda: web.Response(body=b"abc")), pieces)
+    assert b"".join(found) == b"abc"
+
+
+async def begun(request: web.BaseRequest) -> web.StreamResponse:
+    response = web.StreamResponse()
+    await response.prepare(request)
+    await response.write(b"begun")
+    return response
+
+
+def test_a_stream_that_falls_silent_is_dropped(tmp_path: Path) -> None:
+    async def silent(request: web.BaseRequest) -> web.StreamResponse:
+        await begun(request)
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    with pytest.raises(WatchDroppedError, match="nothing came for"):
+        asked(tmp_path, silent, lambda client: pieces(client, 0.05))
+
+
+def test_a_stream_whose_connection_breaks_is_dropped(tmp_path: Path) -> None:
+    async def breaking(request: web.BaseRequest) -> web.StreamResponse:
+        await begun(request)
+        return cut(request)
+
+    with pytest.raises(WatchDroppedError):
+        asked(tmp_path, breaking, pieces)
+
+
+def test_a_stream_that_is_refused_says_why(tmp_path: Path) -> None:
+    gone = lambda: status(410, "Expired", "too old")  # noqa: E731
+    with pytest.raises(ApiError, match="too old") as told:
+        asked(tmp_path, Script(gone), pieces)
+    assert told.value.code == 410

@@ -1,0 +1,167 @@
+"""Who we are to the API server."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import certifi
+import msgspec
+import pytest
+
+from bayplan.adapters.live.credentials import (
+    RENEWAL_SECONDS,
+    Credentials,
+    CredentialsError,
+    load_credentials,
+)
+from bayplan.clock import ManualClock
+from tests.adapters.live.serving import kubeconfig
+
+SERVER = "http://localhost:1"
+
+
+def exec_user(folder: Path, token: str, expires: str) -> dict[str, object]:
+    """A user whose exec plugin counts how often it ran in the file `runs`."""
+    status = {"token": token, "expirationTimestamp": expires}
+    version = "client.authentication.k8s.io/v1"
+    answer = {"apiVersion": version, "kind": "ExecCredential", "status": status}
+    said = msgspec.json.encode(answer).decode()
+    code = f"open({str(folder / 'runs')!r}, 'a').write('.'); print({said!r})"
+    return {"exec": {"apiVersion": version, "command": sys.executable, "args": ["-c", code]}}
+
+
+async def renewed(credentials: Credentials, clock: ManualClock) -> str | None:
+    """The header after another minute."""
+    clock.advance_to(clock.now() + RENEWAL_SECONDS + 1)
+    credentials.authorization()
+    await credentials.settle()
+    return credentials.authorization()
+
+
+def test_a_token_becomes_a_header(tmp_path: Path) -> None:
+    async def main() -> None:
+        credentials = await load_credentials(kubeconfig(tmp_path, SERVER), ManualClock())
+        assert credentials.authorization() == "Bearer secret"
+        assert credentials.server == SERVER
+
+    asyncio.run(main())
+
+
+def test_a_token_file_is_read_again(tmp_path: Path) -> None:
+    async def main() -> None:
+        (tmp_path / "token").write_text("one\n")
+        clock = ManualClock()
+        path = kubeconfig(tmp_path, SERVER, {"tokenFile": "token"})
+        credentials = await load_credentials(path, clock)
+        assert credentials.authorization() == "Bearer one"
+        (tmp_path / "token").write_text("two\n")
+        assert credentials.authorization() == "Bearer one"
+        assert await renewed(credentials, clock) == "Bearer two"
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("expires", "runs"),
+    [("2999-01-01T00:00:00Z", 1), ("2020-01-01T00:00:00Z", 2)],
+    ids=["what is still good is kept", "what expires is asked for again"],
+)
+def test_an_exec_plugin_runs_when_its_token_expires(
+    tmp_path: Path, expires: str, runs: int
+) -> None:
+    async def main() -> None:
+        clock = ManualClock()
+        path = kubeconfig(tmp_path, SERVER, exec_user(tmp_path, "short", expires))
+        credentials = await load_credentials(path, clock)
+        assert await renewed(credentials, clock) == "Bearer short"
+
+    asyncio.run(main())
+    assert (tmp_path / "runs").read_text() == "." * runs
+
+
+def test_a_refused_token_is_read_anew_whatever_its_expiry(tmp_path: Path) -> None:
+    async def main() -> None:
+        user = exec_user(tmp_path, "long", "2999-01-01T00:00:00Z")
+        credentials = await load_credentials(kubeconfig(tmp_path, SERVER, user), ManualClock())
+        await asyncio.gather(credentials.after_refusal(), credentials.after_refusal())
+
+    asyncio.run(main())
+    assert (tmp_path / "runs").read_text() == ".."
+
+
+def test_a_renewal_that_fails_leaves_what_was_there(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        (tmp_path / "token").write_text("one")
+        clock = ManualClock()
+        path = kubeconfig(tmp_path, SERVER, {"tokenFile": "token"})
+        credentials = await load_credentials(path, clock)
+        (tmp_path / "token").unlink()
+        assert await renewed(credentials, clock) == "Bearer one"
+
+    asyncio.run(main())
+    assert "credentials not renewed from kubeconfig" in caplog.text
+
+
+def test_a_pods_token_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = "kubernetes_asyncio.config.incluster_config"
+    (tmp_path / "token").write_text("one\n")
+    (tmp_path / "ca.crt").write_text(ca_certificate())
+    monkeypatch.setattr(f"{folder}.SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
+    monkeypatch.setattr(f"{folder}.SERVICE_CERT_FILENAME", str(tmp_path / "ca.crt"))
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+
+    async def main() -> None:
+        clock = ManualClock()
+        credentials = await load_credentials(None, clock)
+        assert credentials.server == "https://10.0.0.1:443"
+        assert credentials.authorization() == "Bearer one"
+        (tmp_path / "token").write_text("two\n")
+        assert await renewed(credentials, clock) == "Bearer two"
+
+    asyncio.run(main())
+
+
+def ca_certificate() -> str:
+    """Any certificate that OpenSSL reads."""
+    return Path(certifi.where()).read_text()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "no such file"),
+        ("{", "ParserError"),
+        ("", "TypeError"),
+        ("{}", "Expected key current-context"),
+        ("just text", "TypeError"),
+    ],
+)
+def test_a_kubeconfig_that_makes_no_sense_is_told_in_one_sentence(
+    tmp_path: Path, content: str | None, said: str
+) -> None:
+    path = tmp_path / "kubeconfig"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(CredentialsError, match=said) as told:
+        asyncio.run(load_credentials(str(path), ManualClock()))
+    assert f"kubeconfig {path}: cannot be used" in str(told.value)
+
+
+def test_a_pod_without_a_token_is_told_what_to_look_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    with pytest.raises(CredentialsError, match="automountServiceAccountToken"):
+        asyncio.run(load_credentials(None, ManualClock()))
+
+
+def test_the_proxy_of_the_environment_is_used_unless_it_is_to_be_bypassed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://proxy:3128")
+    path = kubeconfig(tmp_path, "http://cluster.example:80")
+    for bypassed, proxy in (("", "http://proxy:3128"), ("cluster.example", None)):
+        monkeypatch.setenv("no_proxy", bypassed)
+        assert asyncio.run(load_credentials(path, ManualClock())).proxy == proxy

@@ -1,0 +1,71 @@
+"""How the API server says no."""
+
+import msgspec
+import pytest
+
+from bayplan.adapters.live.errors import AccessDeniedError, refusal, told_other_uid
+from bayplan.ports import ApiError, ConflictError, GoneError, NotFoundError
+
+
+def said(code: int, reason: str, message: str) -> ApiError:
+    body = {"kind": "Status", "code": code, "reason": reason, "message": message}
+    return refusal(code, msgspec.json.encode(body), "GET /api/v1/nodes")
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "message", "kind"),
+    [
+        (404, "NotFound", 'pods "web" not found', NotFoundError),
+        (409, "Conflict", "the object has been modified", ConflictError),
+        (410, "Expired", "too old resource version", GoneError),
+        (
+            403,
+            "Forbidden",
+            'User "x" cannot list resource "nodes" in API group ""',
+            AccessDeniedError,
+        ),
+    ],
+)
+def test_each_refusal_is_an_exception_of_its_own_with_the_servers_words(
+    code: int, reason: str, message: str, kind: type[ApiError]
+) -> None:
+    problem = said(code, reason, message)
+    assert type(problem) is kind
+    assert (problem.code, problem.reason, str(problem)) == (code, reason, message)
+
+
+def test_a_name_that_is_taken_is_no_conflict_that_passes() -> None:
+    problem = said(409, "AlreadyExists", 'pods "web" already exists')
+    assert (type(problem), problem.reason) == (ApiError, "AlreadyExists")
+
+
+def test_a_terminating_namespace_is_not_a_missing_right() -> None:
+    message = 'pods "web" is forbidden: unable to create new content in namespace x because it is'
+    assert type(said(403, "Forbidden", message)) is ApiError
+
+
+def test_unknown_credentials_say_what_to_do() -> None:
+    problem = said(401, "Unauthorized", "Unauthorized")
+    assert isinstance(problem, AccessDeniedError)
+    assert "GET /api/v1/nodes" in str(problem)
+    assert "check the token" in str(problem)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"upstream\n is  away", "upstream is away"),
+        (b"", "GET /api/v1/nodes: HTTP 502"),
+        (b"\xff\xfe", "\ufffd\ufffd"),
+        (b"[1]", "[1]"),
+    ],
+)
+def test_what_a_proxy_answers_is_told_as_it_is(body: bytes, message: str) -> None:
+    problem = refusal(502, body, "GET /api/v1/nodes")
+    assert (problem.code, problem.reason, str(problem)) == (502, "Unknown", message)
+
+
+def test_another_object_under_the_name_is_known_by_its_uid() -> None:
+    other = "Precondition failed: UID in precondition: a, UID in object meta: b"
+    assert told_other_uid(said(409, "Conflict", other))
+    assert not told_other_uid(said(409, "Conflict", "the object has been modified"))

@@ -1,0 +1,66 @@
+"""Token buckets."""
+
+import asyncio
+
+from bayplan.adapters.live.rate_limit import TokenBucket
+from bayplan.clock import ManualClock
+from tests.adapters.live.serving import Naps
+
+
+def naps_of(bucket: TokenBucket, naps: Naps, count: int) -> list[float]:
+    async def take() -> None:
+        for _ in range(count):
+            await bucket.take()
+
+    asyncio.run(take())
+    return naps.taken
+
+
+def test_a_burst_goes_at_once_and_the_rest_in_turn() -> None:
+    naps = Naps()
+    bucket = TokenBucket(10, 3, ManualClock(), naps)
+    assert naps_of(bucket, naps, 5) == [0.1, 0.2]
+
+
+def test_a_bucket_fills_with_time_and_not_beyond_its_burst() -> None:
+    clock, naps = ManualClock(), Naps()
+    bucket = TokenBucket(10, 2, clock, naps)
+    naps_of(bucket, naps, 2)
+    clock.advance_to(3600)
+    assert naps_of(bucket, naps, 3) == [0.1]
+
+
+def test_a_negative_rate_is_no_limit() -> None:
+    naps = Naps()
+    bucket = TokenBucket(-1, 1, ManualClock(), naps)
+    assert naps_of(bucket, naps, 50) == []
+    assert bucket.try_take()
+
+
+def test_who_asks_for_a_turn_at_once_does_not_wait_for_one() -> None:
+    clock = ManualClock()
+    bucket = TokenBucket(2, 1, clock, Naps())
+    assert [bucket.try_take(), bucket.try_take()] == [True, False]
+    clock.advance_to(0.5)
+    assert bucket.try_take()
+
+
+def test_a_turn_that_is_given_up_is_somebody_elses() -> None:
+    naps: list[float] = []
+
+    async def main() -> None:
+        async def first_for_ever(seconds: float) -> None:
+            naps.append(seconds)
+            if len(naps) == 1:
+                await asyncio.Event().wait()
+
+        bucket = TokenBucket(10, 1, ManualClock(), first_for_ever)
+        await bucket.take()
+        waiting = asyncio.create_task(bucket.take())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        await bucket.take()
+
+    asyncio.run(main())
+    assert naps == [0.1, 0.1]
