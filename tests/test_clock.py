@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayplan.clock import ManualClock, RealClock, cpu_seconds, go_duration, rfc3339
+from bayplan.clock import ManualClock, RealClock, cpu_seconds, go_duration, rfc3339, rfc3339_micro
 
 
 def test_a_manual_clock_stands_still_until_it_is_moved():
@@ -53,3 +53,7 @@ def test_cpu_time_counts_work_and_not_waiting() -> None:
     began = cpu_seconds()
     sum(range(200_000))
     assert cpu_seconds() > began
+
+
+def test_a_micro_time_has_microseconds_and_its_zone():
+    assert rfc3339_micro(1.5) == "1970-01-01T00:00:01.500000Z"

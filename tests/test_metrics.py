@@ -1,5 +1,7 @@
 """Metrics under upstream's names."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -98,3 +100,50 @@ def test_an_observer_may_be_kept() -> None:
 def test_labels_are_as_many_as_were_declared() -> None:
     with pytest.raises(AssertionError, match="seconds has labels"):
         Histogram("seconds", "A time.", BOUNDS, ("who",)).observe(0.1)
+
+
+# ---- upstream's table -----------------------------------------------------------------------
+
+#: name → (labels, buckets as Prometheus' ExponentialBuckets), from upstream's
+#: pkg/scheduler/metrics/metrics.go, v1.37: what dashboards and alerts ask for.
+UPSTREAM: dict[str, tuple[str, tuple[float, float, int] | None]] = {
+    "scheduler_schedule_attempts_total": ("result profile", None),
+    "scheduler_scheduling_attempt_duration_seconds": ("result profile", (0.001, 2, 15)),
+    "scheduler_scheduling_algorithm_duration_seconds": ("", (0.001, 2, 15)),
+    "scheduler_pending_pods": ("queue", None),
+    "scheduler_pod_scheduling_sli_duration_seconds": ("attempts", (0.01, 2, 20)),
+    "scheduler_pod_scheduling_attempts": ("", (1, 2, 5)),
+    "scheduler_pod_scheduled_after_flush_total": ("", None),
+    "scheduler_framework_extension_point_duration_seconds": (
+        "extension_point status profile",
+        (0.0001, 2, 12),
+    ),
+    "scheduler_plugin_execution_duration_seconds": (
+        "plugin extension_point status",
+        (0.00001, 1.5, 20),
+    ),
+    "scheduler_queue_incoming_pods_total": ("queue event", None),
+    "scheduler_permit_wait_duration_seconds": ("result", (0.001, 2, 15)),
+    "scheduler_cache_size": ("type", None),
+    "scheduler_unschedulable_pods": ("plugin profile", None),
+}
+
+
+def parts_of(metrics: SchedulerMetrics, name: str) -> tuple[Any, list[str], list[float]]:
+    """One metric with its label names and its buckets."""
+    [found] = [m for m in vars(metrics).values() if getattr(m, "_name", "").startswith(name)]
+    labels = getattr(found, "_labels", None) or getattr(found, "_labelnames", ())
+    return found, list(labels), getattr(found, "_bounds", [])
+
+
+@pytest.mark.parametrize("name", UPSTREAM)
+def test_upstreams_metrics_have_its_labels_and_buckets(name: str) -> None:
+    labels, buckets = UPSTREAM[name]
+    metrics = SchedulerMetrics()
+    _, found_labels, bounds = parts_of(metrics, name.removesuffix("_total"))
+    assert found_labels == labels.split()
+    if buckets is not None:
+        start, factor, count = buckets
+        assert bounds == pytest.approx([start * factor**n for n in range(count)])
+    else:
+        assert bounds == []

@@ -39,3 +39,7 @@ def test_ties_are_drawn_evenly_and_another_attempt_draws_anew():
     assert all(850 < count < 1150 for count in drawn.values())
     attempts = {rng.tie_index(7, "uid", attempt, 1000) for attempt in range(20)}
     assert len(attempts) > 10
+
+
+def test_a_token_is_never_drawn_twice():
+    assert len({rng.unique_token() for _ in range(100)}) == 100

@@ -59,6 +59,12 @@ def rfc3339(epoch_seconds: float) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def rfc3339_micro(epoch_seconds: float) -> str:
+    """A time stamp of the API's MicroTime: leases and events have it."""
+    moment = datetime.fromtimestamp(epoch_seconds, tz=UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
 def wall_seconds() -> float:
     """Real time for reports about ourselves (decisions per second), never for decisions."""
     return time.perf_counter()

@@ -97,11 +97,20 @@ class SchedulerMetrics:
             "result",
             "profile",
         )
+        self.pod_scheduled_after_flush = self._counter(
+            "scheduler_pod_scheduled_after_flush",
+            "Pods bound after they had waited in vain for an event and were tried again anyway.",
+        )
         self.queue_incoming_pods = self._counter(
             "scheduler_queue_incoming_pods",
             "Pods added to a queue, by event and queue.",
             "queue",
             "event",
+        )
+        self.pods_rejected_by_kubelet = self._counter(
+            "bayplan_pods_rejected_by_kubelet",
+            "Pods that failed on their node because the kubelet did not admit them, by its reason.",
+            "reason",
         )
         self.plugin_failures = self._counter(
             "bayplan_plugin_failures",
@@ -132,6 +141,11 @@ class SchedulerMetrics:
             _exponential(0.001, 2, 15),
             "result",
             "profile",
+        )
+        self.algorithm_duration = self._histogram(
+            "scheduling_algorithm_duration_seconds",
+            "Scheduling algorithm latency: from the pop to a node, or to none.",
+            _exponential(0.001, 2, 15),
         )
         self.pod_scheduling_attempts = self._histogram(
             "pod_scheduling_attempts",

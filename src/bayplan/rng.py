@@ -19,6 +19,11 @@ def stream(seed: int, name: str) -> random.Random:
     return random.Random(stable_hash(f"{seed}/{name}"))
 
 
+def unique_token() -> str:
+    """Never the same twice: for what must differ between processes, never for decisions."""
+    return f"{random.SystemRandom().getrandbits(128):032x}"
+
+
 def stable_hash(text: str) -> int:
     """An unsigned 64-bit hash that does not depend on PYTHONHASHSEED."""
     digest = hashlib.blake2b(text.encode(), digest_size=_HASH_BYTES).digest()

@@ -65,6 +65,10 @@ def test_a_field_out_of_range_is_refused(fields: dict[str, Any], complaint: str)
         ({"leaseDuration": "5s"}, "leaseDuration: 5s; wanted more than renewDeadline, 10s"),
         ({"renewDeadline": "15s"}, "leaseDuration: 15s; wanted more than renewDeadline, 15s"),
         ({"retryPeriod": "-1s"}, "retryPeriod: -1s; wanted more than 0s"),
+        (
+            {"retryPeriod": "9s"},
+            "renewDeadline: 10s; wanted more than 1.2 times retryPeriod, 9s",
+        ),
         ({"leaseDuration": "5"}, 'leaseDuration: "5"; wanted a duration such as 15s or 1m30s'),
     ],
 )

@@ -21,6 +21,7 @@ from bayplan.state.pods import PodInfo
 from bayplan.testing import api_pod, node
 from tests.engine.kit import Engine, uid, waiting_pod
 from tests.framework.answering import answering
+from tests.scenarios.world import PROFILE
 
 STORAGE_CLASS = "storage.k8s.io/v1 StorageClass"
 Told = list[tuple[str, Any, Any]]
@@ -213,6 +214,36 @@ def test_a_placed_pod_that_ends_frees_its_room() -> None:
     world.engine.update(api_pod("r", node="n1", status={"phase": "Succeeded"}))
     assert world.hears() == [("AssignedPodDelete", "r", None), ("PodDelete", "r", None)]
     assert world.engine.placed_on("r") == ""
+
+
+@pytest.mark.parametrize(
+    ("reason", "scheduler", "count"),
+    [
+        ("OutOfcpu", PROFILE, 1),
+        ("NodeAffinity", PROFILE, 1),
+        ("Evicted", PROFILE, 0),
+        ("OutOfcpu", "another", 0),
+    ],
+)
+def test_a_pod_that_its_kubelet_did_not_admit_is_counted_once(
+    reason: str, scheduler: str, count: int
+) -> None:
+    engine = World().engine
+    placed = api_pod("x", node_name="n1", scheduler_name=scheduler)
+    engine.add(placed)
+    failed = replace(placed, status=replace(placed.status, phase="Failed", reason=reason))
+    engine.update(failed)
+    engine.update(failed)
+    name = "bayplan_pods_rejected_by_kubelet_total"
+    assert engine.scheduler.metrics.value(name, reason=reason) == count
+
+
+def test_a_pod_that_had_failed_before_is_not_counted() -> None:
+    engine = World().engine
+    placed = api_pod("x", node_name="n1", scheduler_name=PROFILE)
+    engine.add(replace(placed, status=replace(placed.status, phase="Failed", reason="OutOfcpu")))
+    name = "bayplan_pods_rejected_by_kubelet_total"
+    assert engine.scheduler.metrics.value(name, reason="OutOfcpu") == 0
 
 
 def test_a_waiting_pod_that_somebody_else_bound_leaves_the_queue() -> None:

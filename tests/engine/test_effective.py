@@ -197,9 +197,24 @@ def test_a_lease_of_kube_scheduler_is_told() -> None:
         lines = remarks(config(profile(), leaderElection=election), KNOWN)
         return any(line.startswith("leaderElection.resourceName: kube-scheduler") for line in lines)
 
-    assert told()
-    assert not told(resourceName="bayplan")
-    assert not told(leaderElect=False)
+    assert told(resourceName="kube-scheduler")
+    assert not told(resourceName="mine")
+    assert not told(resourceName="kube-scheduler", leaderElect=False)
+
+
+def test_that_the_default_lease_is_not_kube_schedulers_is_told_where_an_election_is_configured():
+    def told(**fields: Any) -> list[str]:
+        lines = remarks(config(profile(), **fields), KNOWN)
+        return [line for line in lines if line.startswith("leaderElection")]
+
+    assert told() == []
+    assert told(leaderElection={"leaderElect": False}) == []
+    assert told(leaderElection={"resourceName": "mine"}) == []
+    [line] = told(leaderElection={"leaseDuration": "30s"})
+    assert line == (
+        "leaderElection.resourceName: bayplan on purpose, where kube-scheduler has kube-scheduler: "
+        "both may run, for pods of different scheduler names"
+    )
 
 
 def test_default_plugins_that_are_not_here_are_told_unless_they_are_off() -> None:

@@ -73,6 +73,7 @@ def test_it_is_requeued_and_told(
     labels = {"result": result, "profile": PROFILE}
     assert engine.metric("scheduler_schedule_attempts_total", **labels) == 1
     assert engine.metric("scheduler_scheduling_attempt_duration_seconds_count", **labels) == 1
+    assert engine.metric("scheduler_scheduling_algorithm_duration_seconds_count") == 1
 
 
 def test_whom_to_blame_is_of_the_last_attempt() -> None:

@@ -73,7 +73,27 @@ def test_a_bound_pod_is_told_counted_and_timed() -> None:
     assert engine.metric("scheduler_scheduling_attempt_duration_seconds_sum", **labels) == 2.5
     sli = "scheduler_pod_scheduling_sli_duration_seconds_sum"
     assert engine.metric(sli, attempts="1") == 2.5
+    # The binding is no part of the algorithm.
+    assert engine.metric("scheduler_scheduling_algorithm_duration_seconds_count") == 1
+    assert engine.metric("scheduler_scheduling_algorithm_duration_seconds_sum") == 0
     assert engine.scheduler.only_retries_wait
+
+
+def test_a_pod_that_only_the_flush_brought_to_a_node_is_counted() -> None:
+    opened: list[bool] = []
+    engine = engine_with(
+        filter_node=lambda *_: None if opened else unschedulable("closed"),
+        events_to_register=[],
+    )
+    engine.add(waiting_pod())
+    engine.run()
+    opened.append(True)
+    for minute in range(1, 12):
+        engine.until(minute * 60.0)
+        for effect in engine.run():
+            if isinstance(effect, BindPod):
+                engine.scheduler.binding_finished(performed(effect))
+    assert engine.metric("scheduler_pod_scheduled_after_flush_total") == 1
 
 
 def test_what_was_stashed_is_tried_when_the_cycle_and_when_the_binding_succeeds() -> None:

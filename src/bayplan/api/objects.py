@@ -211,6 +211,8 @@ class PodExtendedResourceClaimStatus(Api):
 
 class PodStatus(Api):
     phase: str | None = None
+    #: Why the pod as a whole is as it is: the kubelet says here why it did not admit one.
+    reason: str | None = None
     conditions: tuple[PodCondition, ...] | None = None
     nominated_node_name: str | None = None
     start_time: str | None = None

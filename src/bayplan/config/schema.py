@@ -31,15 +31,19 @@ class _Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, renam
 
 
 class LeaderElection(_Part):
-    """One of several replicas decides; the others wait."""
+    """One of several replicas decides; the others wait.
+
+    The default name is not kube-scheduler's: of two schedulers on one lease only one ever works.
+    """
 
     leader_elect: bool = True
     lease_duration: Duration = "15s"
     renew_deadline: Duration = "10s"
     retry_period: Duration = "2s"
     resource_lock: str = "leases"
-    resource_name: str = "kube-scheduler"
-    resource_namespace: str = "kube-system"
+    resource_name: str = "bayplan"
+    #: "": the namespace the scheduler runs in.
+    resource_namespace: str = ""
 
 
 class ClientConnection(_Part):

@@ -60,6 +60,10 @@ def _leader_election(election: LeaderElection) -> Iterator[Problem]:
     if duration_seconds(election.lease_duration) <= duration_seconds(election.renew_deadline):
         wanted = f"wanted more than renewDeadline, {election.renew_deadline}"
         yield Problem(f"{path}.leaseDuration", election.lease_duration, wanted)
+    # Upstream: NewLeaderElector, which refuses at start what validation let pass.
+    if duration_seconds(election.renew_deadline) <= 1.2 * duration_seconds(election.retry_period):
+        wanted = f"wanted more than 1.2 times retryPeriod, {election.retry_period}"
+        yield Problem(f"{path}.renewDeadline", election.renew_deadline, wanted)
     yield from _must_be(f"{path}.resourceLock", election.resource_lock, "leases")
 
 

@@ -89,6 +89,7 @@ class Attempts:
             self._engine.take_back()
             self._park(cycle, question)
         elif cycle.choice is not None:
+            self._measure(cycle)
             self.placements.place(cycle, cycle.choice.node_name)
         else:
             assert cycle.status is not None, "a cycle ends with a node or a status"
@@ -112,9 +113,14 @@ class Attempts:
             fit_error = cycle.fit_error()
             nomination = self._post_filter(cycle, fit_error)
             failure = Failure(status, fit_error.message, fit_error.diagnosis, nomination)
+        self._measure(cycle)
         result = "unschedulable" if is_rejected(status) else "error"
         self._end(cycle, result, status, failure.message, failure.nomination)
         self._failures.handle(cycle.queued, cycle.started_seconds, failure)
+
+    def _measure(self, cycle: Cycle) -> None:
+        elapsed_seconds = self._engine.clock.now() - cycle.started_seconds
+        self._engine.metrics.algorithm_duration.observe(elapsed_seconds)
 
     def _post_filter(self, cycle: Cycle, fit_error: FitError) -> Nomination | None:
         """What becomes of the nomination; the plugins' words end the pod's message."""

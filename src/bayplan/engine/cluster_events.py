@@ -22,7 +22,27 @@ from bayplan.framework.events import (
 )
 from bayplan.framework.object_changes import node_events, pod_events
 from bayplan.ports import EventType, WatchEvent
-from bayplan.state.pods import PodInfo, pod_info
+from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo, pod_info
+
+#: A kubelet's reasons for not admitting a pod that it was told to run. Upstream:
+#: pkg/kubelet/lifecycle/predicate.go, cm/topologymanager.
+_KUBELET_REASONS = frozenset(
+    (
+        "InitContainerRestartPolicyForbidden",
+        "InvalidNodeInfo",
+        "NodeAffinity",
+        "NodeName",
+        "NodePorts",
+        "PodOSNotSupported",
+        "PodOSSelectorNodeLabelDoesNotMatch",
+        "SupplementalGroupsPolicyNotSupported",
+        "TaintToleration",
+        "TopologyAffinityError",
+        "UnexpectedAdmissionError",
+        "UnexpectedPredicateFailureType",
+    )
+)
+_KUBELET_SHORTAGE = "OutOf"
 
 _NODE_ADD = ClusterEvent(EventResource.NODE, ActionType.ADD)
 _NODE_DELETE = ClusterEvent(EventResource.NODE, ActionType.DELETE)
@@ -84,6 +104,8 @@ class ClusterEvents:
         old = engine.known.get(uid)
         if kind is EventType.DELETED or is_terminal(pod):
             if old is not None:
+                if kind is not EventType.DELETED:
+                    self._count_rejection(pod)
                 del engine.known[uid]
                 self._list(POD, old, None)
                 self._removed(old)
@@ -98,6 +120,16 @@ class ClusterEvents:
             self._added(new)
         elif _is_newer(old, new):
             self._updated(old, new)
+
+    def _count_rejection(self, pod: Pod) -> None:
+        """A pod of ours failed on its node: whether we sent it where it could not stay."""
+        reason = pod.status.reason or ""
+        name = pod.spec.scheduler_name or DEFAULT_SCHEDULER
+        refused = reason in _KUBELET_REASONS or reason.startswith(_KUBELET_SHORTAGE)
+        if refused and name in self._engine.frameworks:
+            self._engine.metrics.pods_rejected_by_kubelet.labels(reason).inc()
+            text = f"{pod.spec.node_name} did not admit it: {reason}"
+            self._engine.note(f"{pod.metadata.namespace}/{pod.metadata.name}", text)
 
     def _compiled(self, pod: Pod) -> PodInfo | None:
         """None for a pod that makes no sense; why is noted."""

@@ -11,7 +11,7 @@ import msgspec
 
 from bayplan.config.feature_gates import GATES
 from bayplan.config.loading import SchedulerConfig
-from bayplan.config.schema import PluginEntry, Profile
+from bayplan.config.schema import LeaderElection, PluginEntry, Profile
 from bayplan.config.upstream import PLUGIN_GATES, default_plugins
 from bayplan.config.validation import ALL_PLUGINS
 from bayplan.engine.dry_start import dry_start
@@ -119,11 +119,8 @@ def _general(config: SchedulerConfig) -> Iterator[str]:
     connection, election = config.spec.client_connection, config.spec.leader_election
     if "clientConnection" in config.written and "json" not in connection.content_type:
         yield f"clientConnection.contentType: {connection.content_type} has no effect: JSON is used"
-    if election.leader_elect and election.resource_name == KUBE_SCHEDULER_LEASE:
-        yield (
-            f"leaderElection.resourceName: {KUBE_SCHEDULER_LEASE} is kube-scheduler's own lease: "
-            "where both run, give another name"
-        )
+    if election.leader_elect and "leaderElection" in config.written:
+        yield from _lease(election)
     percentages = [profile.percentage_of_nodes_to_score for profile in config.spec.profiles]
     if config.spec.percentage_of_nodes_to_score == 0 and not all(percentages):
         yield (
@@ -132,6 +129,21 @@ def _general(config: SchedulerConfig) -> Iterator[str]:
         )
     for index, extender in enumerate(config.spec.extenders):
         yield f"extenders[{index}]: {extender.url_prefix} is not asked yet"
+
+
+def _lease(election: LeaderElection) -> Iterator[str]:
+    """Two schedulers must not share a lease, and two on the same pods must."""
+    if election.resource_name == KUBE_SCHEDULER_LEASE:
+        yield (
+            f"leaderElection.resourceName: {KUBE_SCHEDULER_LEASE} is kube-scheduler's own lease: "
+            "where both run, give another name"
+        )
+    if election.resource_name == LeaderElection().resource_name:
+        yield (
+            f"leaderElection.resourceName: {election.resource_name} on purpose, where "
+            f"kube-scheduler has {KUBE_SCHEDULER_LEASE}: both may run, for pods of different "
+            "scheduler names"
+        )
 
 
 def _gates(config: SchedulerConfig, registry: Registry) -> Iterator[str]:

@@ -163,6 +163,8 @@ class Placements:
         since = queued.initial_attempt_seconds
         engine.metrics.attempt("scheduled", pod.scheduler_name, now - placed.started_seconds)
         engine.metrics.scheduled(queued.attempts, now - (now if since is None else since))
+        if queued.was_flushed:
+            engine.metrics.pod_scheduled_after_flush.inc()
         note = f"Successfully assigned {pod.key} to {placed.node_name}"
         engine.emit(pod.scheduler_name, pod, "Normal", "Scheduled", "Binding", note)
         self._record(placed, "bound", "")

@@ -1,0 +1,72 @@
+"""A lease kept in memory, with the failures an API server has, and a log that remembers."""
+
+import asyncio
+from typing import Any
+
+from bayplan.ports import ApiError, ConflictError, NotFoundError
+from bayplan.serving.lease import Lease
+
+
+class MemoryLock:
+    """serving.lease.LeaseLock over a dict that several candidates share."""
+
+    namespace, name = "kube-system", "bayplan"
+
+    def __init__(self, store: dict[str, Any]) -> None:
+        self._store = store
+        #: Raised in place of an answer while it is set.
+        self.problem: Exception | None = None
+        #: Carried out, and yet the answer is `problem`.
+        self.answers_get_lost = False
+        self.delay_seconds = 0.0
+        self.requests: list[str] = []
+
+    async def get(self) -> Lease:
+        await self._request("get")
+        if not self._store:
+            raise NotFoundError('leases.coordination.k8s.io "bayplan" not found')
+        return dict(self._store)
+
+    async def create(self, lease: Lease) -> Lease:
+        await self._request("create")
+        if self._store:
+            raise ConflictError("there is one already")
+        return self._stored(lease, 1)
+
+    async def update(self, lease: Lease) -> Lease:
+        await self._request("update")
+        version = lease["metadata"]["resourceVersion"]
+        if self._store.get("metadata", {}).get("resourceVersion") != version:
+            raise ConflictError("the object has been modified")
+        return self._stored(lease, int(version) + 1)
+
+    async def _request(self, verb: str) -> None:
+        self.requests.append(verb)
+        await asyncio.sleep(self.delay_seconds)
+        if self.problem is not None and not self.answers_get_lost:
+            raise self.problem
+
+    def _stored(self, lease: Lease, version: int) -> Lease:
+        meta = {**lease["metadata"], "resourceVersion": str(version)}
+        self._store.clear()
+        self._store.update({**lease, "metadata": meta})
+        if self.problem is not None:
+            raise self.problem
+        return dict(self._store)
+
+
+class HeardElection:
+    """serving.candidate.ElectionLog that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.leaders: list[str] = []
+        self.troubles: list[str] = []
+
+    def leader_changed(self, holder: str) -> None:
+        self.leaders.append(holder)
+
+    def trouble(self, text: str) -> None:
+        self.troubles.append(text)
+
+
+BUSY = ApiError(503, "ServiceUnavailable", "the API server is busy")
