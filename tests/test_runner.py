@@ -43,8 +43,9 @@ from bayplan.runner import (
     Reflector,
     Runner,
 )
+from bayplan.sim.checkers import differences
 from bayplan.sim.loop import run, settled
-from bayplan.state.pods import PodInfo
+from bayplan.state.pods import PodInfo, pod_info
 from bayplan.testing import api_pod
 from tests.framework.answering import answering
 from tests.scenarios.world import PROFILE, Setup, World, config_dict, play
@@ -559,6 +560,81 @@ def test_a_call_that_was_cancelled_before_it_began_leaves_nothing_unawaited() ->
 def test_when_it_is_cancelled_its_tasks_are_too() -> None:
     found = ran(plugins=["Wakes"], classes=[Wakes])
     assert (found.node_name, found.left) == ("n1", [])
+
+
+# ---- standing by, and ending ----------------------------------------------------------------
+
+
+def test_while_it_is_paused_it_listens_and_tries_nothing() -> None:
+    async def story(world: World) -> None:
+        world.runner.pause()
+        world.add_node("n1")
+        world.add_pod("p")
+        await world.until(400)
+        assert world.attempts("p") == []
+        assert not differences(world.scheduler, world.cluster)
+        world.runner.resume()
+        await world.until(400)
+        assert world.bound("p") == (400, "n1")
+
+    play(story)
+
+
+def test_a_pod_that_another_bound_meanwhile_is_not_tried() -> None:
+    async def story(world: World) -> None:
+        world.runner.pause()
+        world.add_node("n1")
+        world.add_pod("p")
+        await world.until(1)
+        await world.cluster.bind(pod_info(api_pod("p", uid=world.uid("p"))), "n1")
+        await world.until(2)
+        world.runner.resume()
+        await world.until(3)
+        assert world.attempts("p") == []
+
+    play(story)
+
+
+class SlowBinding:
+    """Holds bindings back; all else goes on to the cluster."""
+
+    def __init__(self, cluster: EmbeddedCluster) -> None:
+        self._cluster = cluster
+        self.may_bind = asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        await self.may_bind.wait()
+        await self._cluster.bind(pod, node_name)
+
+
+def test_it_is_drained_once_bindings_have_ended_and_their_events_are_written() -> None:
+    clock, registry = ManualClock(), Registry()
+    scheduler = Scheduler(config_from(config_dict(Setup())), registry, clock)
+    cluster = EmbeddedCluster(clock)
+    for content in (SERVICE_MANIFEST, NODE_MANIFEST, POD_MANIFEST):
+        cluster.create(content)
+
+    async def main() -> None:
+        slow = SlowBinding(cluster)
+        port: Any = slow
+        runner = Runner(scheduler, port)
+        running = asyncio.get_running_loop().create_task(runner.run())
+        await settled()
+        assert runner.is_synced
+        runner.pause()
+        drained = asyncio.get_running_loop().create_task(runner.drained())
+        await settled()
+        assert not drained.done()
+        slow.may_bind.set()
+        await drained
+        (event,) = cluster.objects(EVENT)
+        assert event.content["reason"] == "Scheduled"
+        running.cancel()
+
+    run(main(), clock)
 
 
 # ---- extenders ------------------------------------------------------------------------------

@@ -23,10 +23,13 @@ class Clock(Protocol):
 
 @final
 class RealClock:
-    """The machine's clock."""
+    """The machine's clock; its monotonic time counts from when it was made."""
+
+    def __init__(self) -> None:
+        self._start_seconds = time.monotonic()
 
     def now(self) -> float:
-        return time.monotonic()
+        return time.monotonic() - self._start_seconds
 
     def epoch_seconds(self) -> float:
         return time.time()

@@ -60,6 +60,11 @@ class Runner:
         self._inbox: deque[_Item] = deque()
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
+        #: Those of the tasks that perform an effect.
+        self._performing: set[asyncio.Task[None]] = set()
+        self._is_paused = False
+        #: Whether every kind was listed once.
+        self.is_synced = False
         self._failure: BaseException | None = None
 
     async def run(self) -> None:
@@ -69,9 +74,27 @@ class Runner:
             # Nodes and what plugins look up come first, so that the first cycle sees them.
             for kind in (NODE, *self._scheduler.kinds, POD):
                 await self._reflect(kind)
+            self.is_synced = True
             await self._loop()
         finally:
             await self._stop()
+
+    def pause(self) -> None:
+        """Try no further pod; what was begun goes on, and so does listening."""
+        self._is_paused = True
+
+    def resume(self) -> None:
+        """Try pods again."""
+        self._is_paused = False
+        self._wake.set()
+
+    async def drained(self) -> None:
+        """Until everything that was begun has ended. Pause first."""
+        while self._performing or self._inbox:
+            if self._performing:
+                await asyncio.wait(self._performing)
+            else:
+                await asyncio.sleep(0)
 
     async def _reflect(self, kind: str) -> None:
         """Start to follow a kind; returns when it has been listed."""
@@ -84,7 +107,7 @@ class Runner:
         while True:
             self._take_in()
             self._scheduler.run_timers()
-            busy = self._scheduler.schedule_one()
+            busy = not self._is_paused and self._scheduler.schedule_one()
             self._perform(self._scheduler.take_effects())
             if busy or self._inbox:
                 await asyncio.sleep(0)
@@ -127,12 +150,18 @@ class Runner:
 
     # ---- tasks ----------------------------------------------------------------------------
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(self._guarded(work))
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         # Cancelled before it began, it would have left what it was to wait for unawaited.
         task.add_done_callback(lambda _: work.close())
+        return task
+
+    def _start_performing(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._spawn(work)
+        self._performing.add(task)
+        task.add_done_callback(self._performing.discard)
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
         """What nobody expected fails one call, and a live scheduler goes on."""
@@ -159,13 +188,13 @@ class Runner:
     def _perform(self, effects: list[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, BindPod):
-                self._spawn(self._bind(effect))
+                self._start_performing(self._bind(effect))
             elif isinstance(effect, PatchPodStatus):
                 self._patch_status(effect)
             elif isinstance(effect, EmitEvent):
-                self._spawn(self._emit(effect))
+                self._start_performing(self._emit(effect))
             else:
-                self._spawn(self._ask(effect))
+                self._start_performing(self._ask(effect))
 
     async def _bind(self, effect: BindPod) -> None:
         uid = effect.pod.uid
@@ -179,7 +208,7 @@ class Runner:
 
     def _patch_status(self, effect: PatchPodStatus) -> None:
         if self._patches.add(effect):
-            self._spawn(self._patches.write(effect.uid))
+            self._start_performing(self._patches.write(effect.uid))
 
     async def _emit(self, effect: EmitEvent) -> None:
         """Events are best effort: one that cannot be written is dropped."""

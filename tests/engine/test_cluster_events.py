@@ -229,7 +229,7 @@ def test_a_pod_that_its_kubelet_did_not_admit_is_counted_once(
     reason: str, scheduler: str, count: int
 ) -> None:
     engine = World().engine
-    placed = api_pod("x", node_name="n1", scheduler_name=scheduler)
+    placed = api_pod("x", node="n1", scheduler_name=scheduler)
     engine.add(placed)
     failed = replace(placed, status=replace(placed.status, phase="Failed", reason=reason))
     engine.update(failed)
@@ -240,7 +240,7 @@ def test_a_pod_that_its_kubelet_did_not_admit_is_counted_once(
 
 def test_a_pod_that_had_failed_before_is_not_counted() -> None:
     engine = World().engine
-    placed = api_pod("x", node_name="n1", scheduler_name=PROFILE)
+    placed = api_pod("x", node="n1", scheduler_name=PROFILE)
     engine.add(replace(placed, status=replace(placed.status, phase="Failed", reason="OutOfcpu")))
     name = "bayplan_pods_rejected_by_kubelet_total"
     assert engine.scheduler.metrics.value(name, reason="OutOfcpu") == 0

@@ -1,0 +1,66 @@
+"""A cluster that lets nothing be written once this replica may not act.
+
+Between the moment a scheduler decides and the moment its request leaves, the lease may have ended:
+the process stood still, the API server took long. So every write asks at the last moment. Reading
+is always allowed: a standby keeps its caches current.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any, final
+
+from bayplan.api.objects import Pod
+from bayplan.ports import ApiError, Cluster, EmitEvent, Listing, PatchPodStatus, WatchEvent
+from bayplan.state.pods import PodInfo
+
+
+class NotLeaderError(ApiError):
+    """This replica may not write; nothing was sent."""
+
+    def __init__(self) -> None:
+        super().__init__(503, "NotLeader", "this replica does not hold the lease any more")
+
+
+@final
+class FencedCluster:
+    """ports.Cluster whose writes are refused unless ``may_act``."""
+
+    def __init__(self, cluster: Cluster, may_act: Callable[[], bool]) -> None:
+        self._cluster = cluster
+        self._may_act = may_act
+
+    async def sleep(self, seconds: float) -> None:
+        await self._cluster.sleep(seconds)
+
+    async def list(self, kind: str) -> Listing:
+        return await self._cluster.list(kind)
+
+    def watch(self, kind: str, resource_version: str) -> AsyncIterator[WatchEvent]:
+        return self._cluster.watch(kind, resource_version)
+
+    async def get_pod(self, namespace: str, name: str) -> Pod:
+        return await self._cluster.get_pod(namespace, name)
+
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        self._check()
+        await self._cluster.bind(pod, node_name)
+
+    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any]) -> None:
+        self._check()
+        await self._cluster.patch(kind, namespace, name, patch)
+
+    async def patch_pod_status(self, patch: PatchPodStatus) -> None:
+        self._check()
+        await self._cluster.patch_pod_status(patch)
+
+    async def create_event(self, event: EmitEvent) -> None:
+        self._check()
+        await self._cluster.create_event(event)
+
+    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
+        self._check()
+        await self._cluster.delete_pod(namespace, name, uid)
+
+    def _check(self) -> None:
+        """Raises NotLeaderError."""
+        if not self._may_act():
+            raise NotLeaderError
