@@ -105,7 +105,9 @@ class Runner:
 
     async def _loop(self) -> None:
         while True:
-            self._take_in()
+            self._wake.clear()
+            while self._inbox:
+                self._inbox.popleft()()
             self._scheduler.run_timers()
             busy = not self._is_paused and self._scheduler.schedule_one()
             self._perform(self._scheduler.take_effects())
@@ -113,11 +115,6 @@ class Runner:
                 await asyncio.sleep(0)
             else:
                 await self._wait()
-
-    def _take_in(self) -> None:
-        self._wake.clear()
-        while self._inbox:
-            self._inbox.popleft()()
 
     async def _wait(self) -> None:
         """Until something happens or the scheduler's next deadline."""
@@ -150,18 +147,16 @@ class Runner:
 
     # ---- tasks ----------------------------------------------------------------------------
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _spawn(self, work: Coroutine[Any, Any, None], *, performs: bool = False) -> None:
+        """``performs``: the work is an effect's, and has an end."""
         task = asyncio.get_running_loop().create_task(self._guarded(work))
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         # Cancelled before it began, it would have left what it was to wait for unawaited.
         task.add_done_callback(lambda _: work.close())
-        return task
-
-    def _start_performing(self, work: Coroutine[Any, Any, None]) -> None:
-        task = self._spawn(work)
-        self._performing.add(task)
-        task.add_done_callback(self._performing.discard)
+        if performs:
+            self._performing.add(task)
+            task.add_done_callback(self._performing.discard)
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
         """What nobody expected fails one call, and a live scheduler goes on."""
@@ -188,13 +183,13 @@ class Runner:
     def _perform(self, effects: list[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, BindPod):
-                self._start_performing(self._bind(effect))
+                self._spawn(self._bind(effect), performs=True)
             elif isinstance(effect, PatchPodStatus):
                 self._patch_status(effect)
             elif isinstance(effect, EmitEvent):
-                self._start_performing(self._emit(effect))
+                self._spawn(self._emit(effect), performs=True)
             else:
-                self._start_performing(self._ask(effect))
+                self._spawn(self._ask(effect), performs=True)
 
     async def _bind(self, effect: BindPod) -> None:
         uid = effect.pod.uid
@@ -208,7 +203,7 @@ class Runner:
 
     def _patch_status(self, effect: PatchPodStatus) -> None:
         if self._patches.add(effect):
-            self._start_performing(self._patches.write(effect.uid))
+            self._spawn(self._patches.write(effect.uid), performs=True)
 
     async def _emit(self, effect: EmitEvent) -> None:
         """Events are best effort: one that cannot be written is dropped."""
