@@ -117,20 +117,9 @@ def test_default_events_are_for_those_who_can_reject() -> None:
 def test_pods_are_signed_by_instance() -> None:
     [found] = built(profile(["Both/a", "Gate"]))
     pod: Any = object()
-    assert found.sign("Both/a", pod) == ("both", "Both/a")
-    assert found.sign("Gate", pod) is None
-    assert found.sign("Nobody", pod) is None
-
-
-def test_a_pod_whose_signing_fails_is_not_signed() -> None:
-    class Broken:
-        def sign_pod(self, pod: Any) -> Any:
-            raise ValueError("no")
-
-    [found] = built(profile())
-    broken: Any = Broken()
-    pod: Any = object()
-    assert BuiltProfile(found.plugins, {}, {"Broken": broken}).sign("Broken", pod) is None
+    assert found.signer.part("Both/a", pod) == ("both", "Both/a")
+    assert found.signer.part("Gate", pod) is None
+    assert found.signer.part("Nobody", pod) is None
 
 
 # ---- failures ------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ class World:
     def queue(self, clock: Callable[[], float], recorder: QueueRecorder) -> SchedulingQueue:
         """A real queue with the settings of kube-scheduler's default configuration."""
         profiles = {
-            name: QueueProfile(each.plugins.pre_enqueue, each.events, each.sign)
+            name: QueueProfile(each.plugins.pre_enqueue, each.events, each.signer.part)
             for name, each in self.built.items()
         }
         sort = next(iter(self.built.values())).plugins.queue_sort

@@ -1,10 +1,10 @@
-"""Profiles made of plugin instances: each profile's lists, the events it waits for, its signatures.
+"""Profiles made of plugin instances: each profile's lists, the events it waits for, its signer.
 
 Every instance is made once per profile and asked once for its events. If one of them cannot start,
 those made before it are closed, and all that failed are named.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, final
@@ -25,12 +25,11 @@ from bayplan.framework.interface import (
     PreFilterPlugin,
     ReservePlugin,
     ScalarFilterPlugin,
-    SignPlugin,
 )
 from bayplan.framework.profile import ProfilePlugins
+from bayplan.framework.signing import Signer
 from bayplan.plugins.registry import Registry
 from bayplan.problems import Problem, joined
-from bayplan.state.pods import PodInfo
 
 #: (profile name, instance name, class) → the handle of that instance.
 HandleFor = Callable[[str, str, type[Plugin]], Handle]
@@ -56,15 +55,7 @@ class BuiltProfile:
     plugins: ProfilePlugins
     #: Instance name → what its rejections wait for; only of those that can reject.
     events: Mapping[str, Events]
-    signers: Mapping[str, SignPlugin]
-
-    def sign(self, instance_name: str, pod: PodInfo) -> Hashable | None:
-        """The instance's part of the pod's signature; None: its answer is not to be kept."""
-        signer = self.signers.get(instance_name)
-        try:
-            return signer.sign_pod(pod) if signer is not None else None
-        except Exception:  # noqa: BLE001 - upstream, too, leaves a pod unsigned where signing fails
-            return None
+    signer: Signer
 
 
 class NestedArgsError(ConfigError):
@@ -172,8 +163,7 @@ def _built(
         percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
         **lists,
     )
-    signers = {name: p for name, p in running.items() if isinstance(p, SignPlugin)}
-    return BuiltProfile(plugins, events, signers)
+    return BuiltProfile(plugins, events, Signer(plugins))
 
 
 def _attribute(point: str) -> str:

@@ -63,4 +63,4 @@ def queue_profile(built: BuiltProfile, has_extenders: bool) -> QueueProfile:
     events = dict(built.events)
     if has_extenders:
         events[EXTENDER_NAME] = default_events()
-    return QueueProfile(built.plugins.pre_enqueue, events, built.sign)
+    return QueueProfile(built.plugins.pre_enqueue, events, built.signer.part)

@@ -91,7 +91,9 @@ class Scheduler:
         )
         for built in self._profiles:
             name = built.plugins.profile_name
-            engine.frameworks[name] = Framework(built.plugins, engine.nominator, watch)
+            engine.frameworks[name] = Framework(
+                built.plugins, engine.nominator, watch, built.signer
+            )
         plugins = _instances(self._profiles)
         engine.listed = frozenset(kind for plugin in plugins for kind in plugin.kinds)
         recorder = QueueJournal(engine)

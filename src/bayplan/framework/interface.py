@@ -478,6 +478,10 @@ class EnqueueExtensions(ABC):
 class SignPlugin(ABC):
     """What of a pod this plugin's answers depend on."""
 
+    #: True: what is signed follows from `pod.shape` and `pod.node_name` alone, and is asked for
+    #: once for all pods alike. False: it is asked for in every attempt.
+    signs_shape: ClassVar[bool] = False
+
     @abstractmethod
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
         """Equal values ⇒ equal answers for any node. None: this pod's answer is not kept.

@@ -22,6 +22,7 @@ from bayplan.framework.interface import (
 )
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.score_table import PluginScores, ScoreTable, total_scores
+from bayplan.framework.signing import PodSignature, Signer
 from bayplan.framework.status import (
     SKIP,
     Code,
@@ -55,11 +56,16 @@ class Framework:
     """One profile, ready to run."""
 
     def __init__(
-        self, plugins: ProfilePlugins, nominator: PodNominator, watch: Watch = UNWATCHED
+        self,
+        plugins: ProfilePlugins,
+        nominator: PodNominator,
+        watch: Watch = UNWATCHED,
+        signer: Signer | None = None,
     ) -> None:
         self.plugins = plugins
         self.profile_name = plugins.profile_name
         self._nominator = nominator
+        self._signer = signer or Signer(plugins)
         self.stopwatches = stopwatches(watch, self.profile_name)
         #: By whether the attempt records how long each plugin takes.
         self._calls = (calls_of(plugins, Bare()), calls_of(plugins, PluginTimer(watch)))
@@ -67,6 +73,10 @@ class Framework:
     def calls(self, state: CycleState) -> Calls:
         """What this attempt calls at each extension point."""
         return self._calls[state.record_plugin_metrics]
+
+    def sign_pod(self, pod: PodInfo) -> PodSignature:
+        """What this profile's answers about the pod follow from. Upstream: SignPod."""
+        return self._signer.sign(pod)
 
     # ---- PreFilter ------------------------------------------------------------------------
 

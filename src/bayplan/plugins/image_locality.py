@@ -34,6 +34,7 @@ class ImageLocality(ScorePlugin, SignPlugin):
 
     name = "ImageLocality"
     facets = Facet.IMAGES
+    signs_shape = True
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
         """int64[nodes]: 0..100 between the least and the largest size that counts."""

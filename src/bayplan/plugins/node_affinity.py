@@ -133,6 +133,7 @@ class NodeAffinity(
     name = "NodeAffinity"
     args_type = NodeAffinityArgs
     facets = Facet.LABELS
+    signs_shape = True
     normalizer = Normalizer.MAX
 
     def setup(self) -> None:

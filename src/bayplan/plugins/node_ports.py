@@ -40,6 +40,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
 
     name = "NodePorts"
     facets = Facet.PORTS
+    signs_shape = True
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView

@@ -66,6 +66,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, SignPlugin):
     name = "NodeResourcesBalancedAllocation"
     args_type = NodeResourcesBalancedAllocationArgs
     facets = _FACETS
+    signs_shape = True
 
     def setup(self) -> None:
         args = self.args or NodeResourcesBalancedAllocationArgs()

@@ -158,6 +158,7 @@ class NodeResourcesFit(
     name = "NodeResourcesFit"
     args_type = NodeResourcesFitArgs
     facets = Facet.REQUESTED | Facet.ALLOCATABLE
+    signs_shape = True
 
     def setup(self) -> None:
         args: NodeResourcesFitArgs = self.args or NodeResourcesFitArgs()

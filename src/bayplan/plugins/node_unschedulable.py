@@ -41,6 +41,7 @@ class NodeUnschedulable(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPl
 
     name = "NodeUnschedulable"
     facets = Facet.TAINTS
+    signs_shape = True
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView

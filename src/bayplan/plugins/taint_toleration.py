@@ -58,6 +58,7 @@ class TaintToleration(
 
     name = "TaintToleration"
     facets = Facet.TAINTS
+    signs_shape = True
     normalizer = Normalizer.MAX_REVERSED
 
     def pre_filter(

@@ -109,6 +109,7 @@ class InterPodAffinity(
     args_type = InterPodAffinityArgs
     scope = "cluster"
     facets = Facet.LABELS | Facet.PODS | Facet.NODE
+    signs_shape = True
     kinds = (NAMESPACE,)
 
     def setup(self) -> None:

@@ -49,6 +49,7 @@ class PodTopologySpread(
     args_type = PodTopologySpreadArgs
     scope = "cluster"
     facets = Facet.LABELS | Facet.TAINTS | Facet.PODS | Facet.NODE
+    signs_shape = True
     kinds = SELECTING_KINDS
 
     def setup(self) -> None:

@@ -1,0 +1,134 @@
+"""A pod's signature under one profile: what its plugins' answers about it follow from (KEP-5598).
+
+Each plugin that filters or scores gives its own part. Upstream joins the parts into one text, and
+a single plugin that cannot sign leaves the whole pod without; here every part stands by itself,
+and a plugin without one is merely asked in full.
+
+There is one `PodSignature` per key, for as long as a pod has it: signatures are looked up and
+compared by identity, which costs the same however much is signed.
+"""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import cast, final
+from weakref import WeakValueDictionary
+
+from bayplan.framework.interface import Plugin, SignPlugin
+from bayplan.framework.profile import ProfilePlugins
+from bayplan.state.pods import PodInfo
+
+Parts = Mapping[str, Hashable | None]
+
+
+@final
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class PodSignature:
+    """What one profile's answers about a pod follow from; one signer's are equal if identical."""
+
+    #: Instance name → its part; None: not signed, to be asked in full. In the profile's order.
+    parts: Parts
+    #: (profile, (instance, part) of each that signed, names of those that did not). Two signatures
+    #: of a profile have equal keys if and only if they agree in all parts. Sets stand as sorted
+    #: tuples in it, so that its repr does not depend on how strings are hashed.
+    key: Hashable
+
+    @property
+    def unsigned(self) -> tuple[str, ...]:
+        """Instances that are asked in full."""
+        return tuple(name for name, part in self.parts.items() if part is None)
+
+
+@final
+@dataclass(slots=True, eq=False)
+class _OfShape:
+    """What one signer knows of all pods of one shape."""
+
+    #: By instance; of those that sign more than the shape, the first pod's.
+    parts: Parts
+    #: What those signed last, and what came of it.
+    others: tuple[Hashable | None, ...]
+    signature: PodSignature
+
+
+@final
+class Signer:
+    """Signs pods for one profile."""
+
+    def __init__(self, plugins: ProfilePlugins) -> None:
+        self._profile_name = plugins.profile_name
+        self._signers = {
+            plugin.instance_name: plugin
+            for plugin in plugins.instances()
+            if isinstance(plugin, SignPlugin)
+        }
+        answering: list[Plugin] = [*plugins.filter, *(plugin for plugin, _ in plugins.score)]
+        #: Without doubles, in order.
+        self._names = tuple({plugin.instance_name: None for plugin in answering})
+        #: Those that are to be asked about each pod.
+        self._others = tuple(
+            name
+            for name in self._names
+            if name in self._signers and not self._signers[name].signs_shape
+        )
+        self._known: WeakValueDictionary[Hashable, PodSignature] = WeakValueDictionary()
+        #: Shapes outlive a signer; what they remember for it holds no plugin.
+        self._memo_key = object()
+
+    def sign(self, pod: PodInfo) -> PodSignature:
+        """The joint signature. Instances that sign the shape are asked once for all its pods."""
+        if pod.node_name:
+            return self._joint({name: self.part(name, pod) for name in self._names})
+        kept = pod.shape.once(self._memo_key, lambda _: self._of_shape(pod))
+        if self._others:
+            others = tuple([self.part(name, pod) for name in self._others])
+            if others != kept.others:
+                kept.signature = self._joint({**kept.parts, **self._named(others)})
+                kept.others = others
+        return kept.signature
+
+    def part(self, instance_name: str, pod: PodInfo) -> Hashable | None:
+        """One instance's part, also of one that neither filters nor scores; None: not signed."""
+        signer = self._signers.get(instance_name)
+        return None if signer is None else _signed(signer, pod)
+
+    def _of_shape(self, pod: PodInfo) -> _OfShape:
+        parts = {name: self.part(name, pod) for name in self._names}
+        others = tuple(parts[name] for name in self._others)
+        return _OfShape(parts, others, self._joint(parts))
+
+    def _named(self, others: tuple[Hashable | None, ...]) -> Parts:
+        return dict(zip(self._others, others, strict=True))
+
+    def _joint(self, parts: Parts) -> PodSignature:
+        key = _key(self._profile_name, parts)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = PodSignature(MappingProxyType(dict(parts)), key)
+        return found
+
+
+def _signed(signer: SignPlugin, pod: PodInfo) -> Hashable | None:
+    """Upstream, too, leaves a pod unsigned where signing fails."""
+    try:
+        part = signer.sign_pod(pod)
+        hash(part)
+    except Exception:  # noqa: BLE001 - a plugin that fails to sign is asked in full
+        return None
+    return part
+
+
+def _key(profile_name: str, parts: Parts) -> Hashable:
+    signed = tuple((name, _canonical(part)) for name, part in parts.items() if part is not None)
+    unsigned = tuple(name for name, part in parts.items() if part is None)
+    return profile_name, signed, unsigned
+
+
+def _canonical(part: Hashable) -> Hashable:
+    """Equal parts in one form; a set is marked as one, lest it equal a tuple."""
+    if isinstance(part, frozenset):
+        members = map(_canonical, cast("frozenset[Hashable]", part))
+        return frozenset, tuple(sorted(members, key=repr))
+    if type(part) is tuple:
+        return tuple(map(_canonical, cast("tuple[Hashable, ...]", part)))
+    return part

@@ -1,0 +1,278 @@
+"""Signatures: parts by plugin, one joint key, asked for once per shape."""
+
+import subprocess
+import sys
+from collections.abc import Hashable
+from typing import Any, final
+
+import pytest
+
+from bayplan.framework.interface import (
+    Normalizer,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    ScalarFilterPlugin,
+    ScalarScorePlugin,
+    SignPlugin,
+)
+from bayplan.framework.signing import Signer
+from bayplan.plugins.registry import IN_TREE_PLUGINS
+from bayplan.state.pods import PodInfo
+from bayplan.testing.factories import pod
+from tests.framework.answering import framework_of, made, plugins_of
+
+
+class Answering(ScalarFilterPlugin):
+    def filter_node(self, state: Any, pod: Any, node: Any) -> None:
+        return None
+
+
+@final
+class Noted(Answering, SignPlugin):
+    """Signs a label, and counts how often it is asked."""
+
+    name = "Noted"
+    signs_shape = True
+    asked = 0
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        Noted.asked += 1
+        return pod.labels.get("app")
+
+
+@final
+class Annotated(Answering, SignPlugin):
+    """Signs what is no part of the shape."""
+
+    name = "Annotated"
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        return (pod.annotations.get("example.com/tier"),)
+
+
+@final
+class Silent(Answering):
+    name = "Silent"
+
+
+@final
+class Failing(Answering, SignPlugin):
+    name = "Failing"
+    signs_shape = True
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        raise ValueError("no")
+
+
+@final
+class Unhashable(Answering, SignPlugin):
+    name = "Unhashable"
+    signs_shape = True
+
+    def sign_pod(self, pod: PodInfo) -> Any:
+        return ["a list"]
+
+
+@final
+class SetOfLabels(ScalarScorePlugin, SignPlugin):
+    name = "SetOfLabels"
+    normalizer = Normalizer.NONE
+    signs_shape = True
+
+    def score_node(self, state: Any, pod: Any, node: Any) -> int:
+        return 0
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        return (frozenset((k, v) for k, v in pod.labels.items()),)
+
+
+@final
+class SortedLabels(ScalarScorePlugin, SignPlugin):
+    """Signs a set of some pods, and of others the tuple that stands for such a set."""
+
+    name = "SortedLabels"
+    signs_shape = True
+
+    def score_node(self, state: Any, pod: Any, node: Any) -> int:
+        return 0
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        return tuple(sorted(pod.labels)) if "tuple" in pod.labels else frozenset(pod.labels)
+
+
+@final
+class NarrowingOnly(PreFilterPlugin, PreEnqueuePlugin, SignPlugin):
+    name = "NarrowingOnly"
+
+    def pre_enqueue(self, pod: Any) -> None:
+        return None
+
+    def pre_filter(self, state: Any, pod: Any, nodes: Any) -> None:
+        return None
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        return (pod.namespace,)
+
+
+def signer_of(*plugins: Any) -> Signer:
+    return Signer(plugins_of(*plugins))
+
+
+def a_pod(name: str = "p", **options: Any) -> PodInfo:
+    return pod(name, **options)
+
+
+# ---- parts ---------------------------------------------------------------------------------
+
+
+def test_each_plugin_that_filters_or_scores_has_a_part() -> None:
+    signed = signer_of(Noted, SetOfLabels, NarrowingOnly).sign(a_pod(labels={"app": "x"}))
+    assert dict(signed.parts) == {
+        "Noted": "x",
+        "SetOfLabels": (frozenset({("app", "x")}),),
+    }
+    assert signed.unsigned == ()
+
+
+def test_instances_of_one_class_have_a_part_each() -> None:
+    signed = signer_of(made(Noted, "Noted/a"), made(Noted, "Noted/b")).sign(a_pod())
+    assert list(signed.parts) == ["Noted/a", "Noted/b"]
+
+
+@pytest.mark.parametrize("plugin", [Silent, Failing, Unhashable, Noted])
+def test_a_plugin_that_does_not_sign_is_unsigned_and_the_others_are_not(plugin: Any) -> None:
+    signed = signer_of(plugin, Annotated).sign(a_pod())
+    assert dict(signed.parts) == {plugin.name: None, "Annotated": (None,)}
+    assert signed.unsigned == (plugin.name,)
+
+
+def test_parts_cannot_be_changed() -> None:
+    parts: Any = signer_of(Annotated).sign(a_pod()).parts
+    with pytest.raises(TypeError):
+        parts["Annotated"] = 1
+
+
+def test_a_single_part_is_had_of_plugins_that_only_reject_pods_as_a_whole() -> None:
+    signer = signer_of(NarrowingOnly, Silent, Failing)
+    found = [signer.part(name, a_pod()) for name in ("NarrowingOnly", "Silent", "Failing", "None")]
+    assert found == [("default",), None, None, None]
+
+
+# ---- the joint key -------------------------------------------------------------------------
+
+
+def test_pods_with_equal_parts_share_one_signature() -> None:
+    signer = signer_of(Noted)
+    one = signer.sign(a_pod("one", labels={"app": "x", "other": "1"}))
+    other = signer.sign(a_pod("other", labels={"app": "x", "other": "2"}))
+    assert one is other
+    assert one is not signer.sign(a_pod(labels={"app": "y", "other": "1"}))
+
+
+def test_unsigned_parts_stand_in_the_key_by_name() -> None:
+    signer = signer_of(Noted, Annotated, Silent)
+    assert signer.sign(a_pod()).key == (
+        "bayplan",
+        (("Annotated", (None,)),),
+        ("Noted", "Silent"),
+    )
+
+
+def test_profiles_do_not_share_keys() -> None:
+    one, other = plugins_of(Annotated), plugins_of(Annotated)
+    other.profile_name = "another"
+    assert Signer(one).sign(a_pod()).key != Signer(other).sign(a_pod()).key
+
+
+def test_a_set_is_not_taken_for_the_tuple_that_stands_for_it() -> None:
+    signer = signer_of(SortedLabels)
+    as_tuple = signer.sign(a_pod(labels={"tuple": ""}))
+    assert as_tuple.parts["SortedLabels"] == ("tuple",)
+    of_set = signer.sign(a_pod(labels={"set": ""}))
+    assert of_set.key != as_tuple.key
+    assert of_set.key == ("bayplan", (("SortedLabels", (frozenset, ("set",))),), ())
+
+
+def test_signatures_leave_with_the_pods_that_have_them() -> None:
+    signer = signer_of(Noted)
+    kept = a_pod(labels={"app": "kept"})
+    signed = signer.sign(kept)
+    signer.sign(a_pod(labels={"app": "gone"}))
+    assert list(signer._known) == [signed.key]  # pyright: ignore[reportPrivateUsage]
+
+
+_SORTED_KEYS = """
+from tests.framework.test_signing import keys_of_many
+print(keys_of_many())
+"""
+
+
+def keys_of_many() -> list[str]:
+    """Keys of pods with many labels under all in-tree plugins and one that signs sets, sorted."""
+    in_tree = [p for p in IN_TREE_PLUGINS if p.name not in ("PrioritySort", "DefaultBinder")]
+    signer = signer_of(*in_tree, SetOfLabels)
+    pods = [
+        a_pod(
+            labels={f"key-{n}": str(n) for n in range(count)},
+            tolerations=[{"key": f"t{n}", "operator": "Exists"} for n in range(count)],
+            node_selector={f"s{n}": "x" for n in range(count)},
+            requests={f"example.com/r{n}": 1 for n in range(count)},
+            host_ports=range(80, 80 + count),
+        )
+        for count in range(8)
+    ]
+    return sorted(repr(signer.sign(each).key) for each in pods)
+
+
+def test_keys_sort_alike_however_strings_are_hashed() -> None:
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", _SORTED_KEYS],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1")
+    }
+    assert told == {f"{keys_of_many()}\n"}
+
+
+# ---- once per shape ------------------------------------------------------------------------
+
+
+def test_pods_of_one_shape_are_signed_once() -> None:
+    signer = signer_of(Noted)
+    pods = [a_pod(f"p{n}", labels={"app": "once"}) for n in range(5)]
+    before = Noted.asked
+    assert len({signer.sign(each) for each in pods}) == 1
+    assert Noted.asked == before + 1
+
+
+def test_what_is_no_part_of_the_shape_is_asked_for_of_each_pod() -> None:
+    signer = signer_of(Annotated, Noted)
+    one, other = (a_pod(annotations={"example.com/tier": tier}) for tier in ("gold", "iron"))
+    assert one.shape is other.shape
+    assert signer.sign(one).parts["Annotated"] == ("gold",)
+    assert signer.sign(other).parts["Annotated"] == ("iron",)
+
+
+def test_the_node_that_a_pod_names_is_signed_beside_its_shape() -> None:
+    signer = signer_of(*(p for p in IN_TREE_PLUGINS if p.name == "NodeName"))
+    unset, one, other = a_pod(), a_pod(node="n1"), a_pod(node="n2")
+    assert unset.shape is one.shape
+    assert len({signer.sign(each) for each in (unset, one, other)}) == 3
+
+
+def test_signers_do_not_take_each_others_signatures() -> None:
+    each = a_pod()
+    one, other = signer_of(Noted), signer_of(Silent)
+    assert list(one.sign(each).parts) == ["Noted"]
+    assert list(other.sign(each).parts) == ["Silent"]
+
+
+def test_a_framework_signs_for_its_profile() -> None:
+    each = a_pod(labels={"app": "x"})
+    framework = framework_of(Noted)
+    assert framework.sign_pod(each).key == ("bayplan", (("Noted", "x"),), ())
+    assert framework.sign_pod(each) is framework.sign_pod(each)
