@@ -9,6 +9,7 @@ from tests.parity.missing import Missing, behind_fit
 from tests.parity.objects import load, read_pod, started
 from tests.parity.pod_answers import compare_pod, compare_reserve
 from tests.parity.question import PodQuestion
+from tests.parity.signature_answers import compare_signatures
 from tests.parity.tally import Sheet
 from tests.parity.world import Remarks, World, compare_config
 
@@ -30,12 +31,14 @@ def compare_case(case: Json, sheet: Sheet) -> None:
     if world is None:
         return
     load(world.cluster, case.get("cluster") or {}, sheet)
-    pending = [read_pod(content) for content in case.get("pending") or ()]
+    contents: list[Json] = case.get("pending") or []
+    pending = [read_pod(content) for content in contents]
     for pod in pending:
         if not pod.node_name:
             world.cluster.nominator.add_nominated_pod(pod)
     recorded: list[Json] = answers.get("pods") or []
     sheet.compare("pods", len(recorded), len(pending))
+    compare_signatures(world, contents, recorded, sheet)
     for index, (pod, wanted) in enumerate(zip(pending, recorded, strict=False)):
         _compare_pending(world, index, pod, wanted, sheet.at(pod.key))
     _compare_queue(world, case, sheet)
@@ -44,7 +47,6 @@ def compare_case(case: Json, sheet: Sheet) -> None:
 def _compare_pending(world: World, index: int, pod: PodInfo, wanted: Json, sheet: Sheet) -> None:
     """One pod, and what the next ones find after it."""
     sheet.compare("pod", wanted.get("pod"), pod.key)
-    sheet.not_asked("signature")
     profile = world.profiles[pod.scheduler_name]
     behind = behind_fit(world.missing, pod, world.cluster)
     missing = Missing(world.missing, wanted, behind, world.order)

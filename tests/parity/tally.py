@@ -16,8 +16,6 @@ class FieldTally:
 
     compared: int = 0
     different: int = 0
-    #: Answers that were not asked for yet.
-    not_asked: int = 0
     #: Answers that involve a plugin that does not exist here: plugin → how many.
     passed_over: Counter[str] = field(default_factory=Counter[str])
     #: Deliberate deviations: which kind → how many answers agree but for it.
@@ -27,7 +25,6 @@ class FieldTally:
     def merge(self, other: "FieldTally") -> None:
         self.compared += other.compared
         self.different += other.different
-        self.not_asked += other.not_asked
         self.passed_over.update(other.passed_over)
         self.deviating.update(other.deviating)
         self.examples = (self.examples + other.examples)[:EXAMPLES_MAX]
@@ -103,9 +100,6 @@ class Sheet:
         for plugin in listed:
             self.tally.of(self.suite, name).passed_over[plugin] += count
 
-    def not_asked(self, name: str, count: int = 1) -> None:
-        self.tally.of(self.suite, name).not_asked += count
-
     def deviates(self, name: str, kind: str) -> None:
         """An answer that differs as it is meant to."""
         entry = self.tally.of(self.suite, name)
@@ -148,6 +142,4 @@ def _counts(entry: FieldTally) -> str:
     if entry.passed_over:
         named = ", ".join(f"{plugin} {n}" for plugin, n in sorted(entry.passed_over.items()))
         parts.append(f"passed over for missing plugins: {named}")
-    if entry.not_asked:
-        parts.append(f"{entry.not_asked} not asked yet")
     return "; ".join(parts)

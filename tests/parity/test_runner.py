@@ -11,44 +11,24 @@ from typing import Any
 
 import pytest
 
-from bayplan.plugins.registry import IN_TREE_PLUGINS, Registry
-from tests.parity import world
-from tests.parity.runner import compare_file_line, compare_files, found_files, main
+from tests.parity.recorded import (
+    CASES,
+    FILES,
+    Json,
+    answer,
+    case,
+    compared,
+    different_fields,
+    without,
+)
+from tests.parity.runner import compare_file_line, compare_files, main
 from tests.parity.tally import Tally, report
 from tests.parity.world import REGISTRY
 
-Json = dict[str, Any]
 Change = Callable[[Json], Any]
-
-CASES = Path(__file__).parent / "cases"
-FILES = found_files([CASES])
 
 #: What has no answer of its own in a cycle or a hint.
 WITHOUT_ANSWERS = {"PrioritySort", "DefaultBinder"}
-
-
-def case(suite: str, name: str) -> Json:
-    for line in (CASES / f"{suite}.jsonl").read_bytes().splitlines():
-        found = json.loads(line)
-        if found["id"] == name:
-            return found
-    raise KeyError(name)
-
-
-def compared(*cases: Json) -> Tally:
-    tally = Tally()
-    for each in cases:
-        compare_file_line(json.dumps(each).encode(), "test", tally)
-    return tally
-
-
-def different_fields(tally: Tally) -> set[str]:
-    return {name for (_, name), entry in tally.fields.items() if entry.different}
-
-
-def answer(found: Json, pod: str) -> Json:
-    [wanted] = [a for a in found["answers"]["pods"] if a["pod"] == f"default/{pod}"]
-    return wanted
 
 
 # ---------------------------------------------------------------- agreement
@@ -374,12 +354,6 @@ def test_ignoring_something_else_excuses_no_difference() -> None:
 
 
 # ---------------------------------------------------------------- plugins that are missing
-
-
-def without(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
-    """As if these plugins did not exist here."""
-    kept = [plugin for plugin in IN_TREE_PLUGINS if plugin.name not in names]
-    monkeypatch.setattr(world, "REGISTRY", Registry(kept))
 
 
 @pytest.mark.parametrize("name", sorted(set(REGISTRY.names) - WITHOUT_ANSWERS))

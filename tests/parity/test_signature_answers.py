@@ -1,0 +1,111 @@
+"""Which pods are alike: every difference is noticed but for those on purpose, which are counted."""
+
+import pytest
+
+from tests.parity.recorded import Json, answer, case, compared, different_fields, without
+from tests.parity.signature_answers import NO_TERMS, PORTS, TIMES, UNSET
+from tests.parity.tally import report
+
+SUITE = "signatures"
+
+
+def as_in_group(found: Json, pod: str, group: int) -> Json:
+    answer(found, pod)["signature"] = {"signable": True, "group": group}
+    return found
+
+
+# ---- what is tampered with is noticed ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "pod", "field"),
+    [
+        ("equal-and-not", "p4", "signature.TaintToleration"),
+        ("host-ports", "other", "signature.NodePorts"),
+        ("unset-requests", "whole", "signature.NodeResourcesFit"),
+        ("unset-requests", "whole", "signature.NodeResourcesBalancedAllocation"),
+        ("images", "volume", "signature.ImageLocality"),
+    ],
+)
+def test_pods_that_differ_and_are_said_to_be_alike_are_a_difference(
+    name: str, pod: str, field: str
+) -> None:
+    assert not compared(case(SUITE, name)).different
+    assert field in different_fields(compared(as_in_group(case(SUITE, name), pod, 0)))
+
+
+@pytest.mark.parametrize(
+    ("pod", "signature"),
+    [
+        pytest.param("plain", {"signable": False, "refusedBy": {"NodeName": {}}}, id="refused"),
+        pytest.param("plain", {"signable": False, "refusedBy": {"InterPodAffinity": {}}}, id="by"),
+        pytest.param("term", {"signable": True, "group": 1}, id="signed"),
+        pytest.param("plain", {"signable": False, "refusedBy": {"Coscheduling": {}}}, id="unknown"),
+    ],
+)
+def test_a_plugin_that_signs_on_one_side_only_is_a_difference(pod: str, signature: Json) -> None:
+    changed = case(SUITE, "no-terms")
+    answer(changed, pod)["signature"] = signature
+    assert different_fields(compared(changed)) == {"signature.unsigned"}
+
+
+@pytest.mark.parametrize("signature", [None, {}, {"signable": True}, {"signable": True, "mood": 1}])
+def test_a_signature_of_another_form_is_not_understood(signature: Json | None) -> None:
+    changed = case(SUITE, "no-terms")
+    answer(changed, "plain")["signature"] = signature
+    tally = compared(changed)
+    assert different_fields(tally) == {"signature"}
+    assert list(tally.not_understood) == ["signature"]
+
+
+# ---- on purpose ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("host-ports", {"signature.NodePorts": {PORTS: 2}}),
+        (
+            "unset-requests",
+            {"signature.NodeResourcesFit": {UNSET: 2}, "signature.ImageLocality": {TIMES: 2}},
+        ),
+        ("images", {"signature.ImageLocality": {TIMES: 1}}),
+        ("no-terms", {"signature.unsigned": {NO_TERMS: 1}}),
+    ],
+)
+def test_what_upstream_does_not_look_at_deviates_on_purpose(
+    name: str, wanted: dict[str, dict[str, int]]
+) -> None:
+    tally = compared(case(SUITE, name))
+    assert not tally.different
+    deviating = {f: dict(e.deviating) for (_, f), e in tally.fields.items() if e.deviating}
+    assert deviating == wanted
+    told = "\n".join(report(tally, 0))
+    for kinds in wanted.values():
+        assert all(f"{count} deviate on purpose ({kind})" in told for kind, count in kinds.items())
+
+
+def raw_scores(name: str, plugin: str, pods: tuple[str, str], node: str) -> list[int]:
+    return [answer(case(SUITE, name), p)["scores"][plugin][node]["raw"] for p in pods]
+
+
+def test_upstream_answers_differently_what_it_signs_alike() -> None:
+    """Why ours differ: the record itself."""
+    udp, tcp = (answer(case(SUITE, "host-ports"), pod) for pod in ("udp", "tcp-too"))
+    assert udp["signature"] == tcp["signature"]
+    assert "a" in tcp["filter"]
+    assert "a" not in udp.get("filter", {})
+    once, twice = (answer(case(SUITE, "images"), pod) for pod in ("once", "twice"))
+    assert once["signature"] == twice["signature"]
+    assert raw_scores("images", "ImageLocality", ("once", "twice"), "a") == [26, 27]
+
+
+# ---- a plugin that is missing --------------------------------------------------------------
+
+
+def test_a_missing_plugin_signs_nothing_and_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    without(monkeypatch, "InterPodAffinity")
+    tally = compared(case(SUITE, "no-terms"))
+    assert not tally.different
+    assert tally.of(SUITE, "signature.unsigned").passed_over == {"InterPodAffinity": 2}
+    assert tally.of(SUITE, "signature.NodeResourcesFit").compared == 0
