@@ -49,6 +49,7 @@ from bayplan.framework.status import (
     unresolvable,
     unschedulable,
 )
+from bayplan.framework.tie_break import TieBreakPlugin
 from bayplan.ports import BindPort
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import NodeMask, NodeScores
@@ -105,6 +106,7 @@ __all__ = [
     "ScorePlugin",
     "SignPlugin",
     "Status",
+    "TieBreakPlugin",
     "unresolvable",
     "unschedulable",
 ]

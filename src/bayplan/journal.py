@@ -39,6 +39,14 @@ class NodeScore(Struct, frozen=True):
     plugins: tuple[PluginScore, ...]
 
 
+class TieBreakStep(Struct, frozen=True):
+    """A tie-break key that was compared: how many nodes were equal, and how many it left."""
+
+    key: str
+    equal_count: int
+    left_count: int
+
+
 class AttemptRecord(Struct, frozen=True, tag="attempt", omit_defaults=True, kw_only=True):
     """One attempt at one pod, from PreFilter to Permit."""
 
@@ -56,6 +64,9 @@ class AttemptRecord(Struct, frozen=True, tag="attempt", omit_defaults=True, kw_o
     rejections: tuple[RejectionCount, ...] = ()
     #: The best nodes, best first, ties in the order of the draw.
     scores: tuple[NodeScore, ...] = ()
+    #: The tie-break keys that were compared, in order.
+    tie_break: tuple[TieBreakStep, ...] = ()
+    #: Among how many nodes was drawn, and which: equal in total and by all keys.
     tied_count: int = 0
     tied_index: int = 0
     nominated_node: str = ""

@@ -32,7 +32,7 @@ from bayplan.config.schema import (
             (
                 "multiPoint preEnqueue queueSort preFilter filter postFilter preScore score "
                 "reserve permit preBind bind postBind placementGenerate placementScore "
-                "podGroupPostFilter"
+                "podGroupPostFilter tieBreak"
             ),
         ),
         (

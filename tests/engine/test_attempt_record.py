@@ -47,6 +47,14 @@ def test_equals_are_in_the_order_of_the_draw() -> None:
     assert found == ["n9", *equals[:4]]
 
 
+def test_those_that_tie_break_keys_left_stand_before_their_equals() -> None:
+    found = table(*[4] * 9, 3)
+    found.tied = np.arange(10) == 6
+    lines = [line.node for line in best_scores(found)]
+    others = sorted((f"n{number}" for number in range(9) if number != 6), key=stable_hash)
+    assert lines == ["n6", *others[:4]]
+
+
 def test_a_table_of_few_nodes_is_kept_whole() -> None:
     assert [line.node for line in best_scores(table(1, 2))] == ["n1", "n0"]
 

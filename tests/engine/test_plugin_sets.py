@@ -24,6 +24,7 @@ from bayplan.engine.plugin_sets import (
     set_problems,
 )
 from bayplan.engine.resolved_config import resolve
+from bayplan.plugins.node_name_order import NodeNameOrder
 from bayplan.plugins.registry import Registry
 from tests.engine.plugin_kit import Binder, Both, Gate, Sort, registry
 
@@ -124,6 +125,28 @@ def test_an_instance_is_enabled_once(point: str) -> None:
     plugins = Plugins(**{point: PluginSet(enabled=names("Both", "Both/a", "Both/a"))})
     [problem] = problems(plugins, Both)
     assert '.enabled[2].name: "Both/a" again; enabled[1] is the same' in problem
+
+
+def test_tie_break_keys_are_score_plugins_in_order_or_know_nothing_else() -> None:
+    both, order = Both, NodeNameOrder
+    plugins = Plugins(tie_break=PluginSet(enabled=names("Both/b", "NodeNameOrder", "Both")))
+    assert problems(plugins, both, order) == []
+    lists = expand(plugins, names("Both"), registry(both, order))
+    keys = [entry.name for entry in lists["tieBreak"]]
+    assert keys == ["Both/b", "NodeNameOrder", "Both"]
+    assert expand(Plugins(), names("Both"), registry(both))["tieBreak"] == []
+    assert problems(Plugins(tie_break=PluginSet(enabled=names("Gate"))), Gate) == [
+        'plugins.tieBreak.enabled[0].name: "Gate" has no tieBreak; it has filter'
+    ]
+    assert problems(Plugins(score=PluginSet(enabled=names("NodeNameOrder"))), order) == [
+        'plugins.score.enabled[0].name: "NodeNameOrder" has no score; it has tieBreak'
+    ]
+
+
+def test_a_tie_break_key_has_no_weight() -> None:
+    plugins = Plugins(tie_break=PluginSet(enabled=names("Both", Both=2)))
+    [problem] = problems(plugins, Both)
+    assert problem.startswith("plugins.tieBreak.enabled[0].weight: 2; wanted none: ")
 
 
 def needs(plugins: Plugins, *defaults: str) -> list[str]:

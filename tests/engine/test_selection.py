@@ -52,6 +52,17 @@ def test_among_equals_the_drawn_one_is_taken(count: int) -> None:
         assert found == Choice(drawn(names)[index], tied_count=count, tied_index=index)
 
 
+def test_only_what_tie_break_keys_left_is_drawn() -> None:
+    names = [f"n{number}" for number in range(6)]
+    found = table(nodes_called(*names), *[7] * 6)
+    found.tied = np.array([True, False, True, False, False, True])
+    left = drawn(["n0", "n2", "n5"])
+    index = tie_index(3, "uid", 1, 3)
+    assert choose(found, 3, "uid", 1) == Choice(left[index], tied_count=3, tied_index=index)
+    found.tied = np.arange(6) == 4
+    assert choose(found, 3, "uid", 1) == Choice("n4")
+
+
 @settings(max_examples=50)
 @given(st.permutations([f"n{number}" for number in range(20)]), st.integers(1, 20))
 def test_the_draw_does_not_depend_on_where_nodes_stand(names: list[str], tied: int) -> None:

@@ -7,7 +7,7 @@ An answer is given as it is; an exception is raised; a function is called with t
 arguments. Every call is noted in the class's ``calls``.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from bayplan.framework.interface import (
 )
 from bayplan.framework.profile import EXTENSION_POINTS, ProfilePlugins
 from bayplan.framework.runtime import Framework
+from bayplan.framework.tie_break import TieBreakPlugin
 from bayplan.framework.timing import UNWATCHED, Watch
 from bayplan.plugins.priority_sort import PrioritySort
 from bayplan.queue.nominator import Nominator
@@ -60,6 +61,7 @@ BASES: Mapping[str, type] = {
     "pre_bind": PreBindPlugin,
     "bind": BindPlugin,
     "post_bind": PostBindPlugin,
+    "tie_break": TieBreakPlugin,
     "events_to_register": EnqueueExtensions,
 }
 AWAITED = frozenset(("pre_bind", "bind", "post_bind"))
@@ -127,8 +129,16 @@ def framework_of(
     weights: Mapping[str, int] | None = None,
     nominator: PodNominator | None = None,
     watch: Watch = UNWATCHED,
+    tie_break: Iterable[Any] = (),
 ) -> Framework:
-    return Framework(plugins_of(*plugins, weights=weights), nominator or Nominator(), watch)
+    """``tie_break``: keys, which are nothing besides."""
+    found = plugins_of(*plugins, weights=weights)
+    for each in tie_break:
+        key = made(each) if isinstance(each, type) else each
+        found.tie_break.append(key)
+        if isinstance(key, PreScorePlugin) and key not in found.pre_score:
+            found.pre_score.append(key)
+    return Framework(found, nominator or Nominator(), watch)
 
 
 def scores(*numbers: int) -> Callable[..., Any]:

@@ -26,6 +26,7 @@ EVERYTHING = {
     "pre_bind": None,
     "bind": None,
     "post_bind": None,
+    "tie_break": scores(1),
 }
 
 
@@ -47,7 +48,7 @@ def test_every_extension_point_is_called_under_the_instances_name() -> None:
     for each in fields(Calls):
         found = getattr(calls, each.name)
         assert len(found) == 1, each.name
-        name = found[0].name if each.name == "score" else found[0][0]
+        name = found[0].name if each.name in ("score", "tie_break") else found[0][0]
         assert name == "All"
 
 
@@ -71,6 +72,7 @@ def test_each_call_is_wrapped_under_upstreams_word_for_its_point() -> None:
         "PreBind",
         "Bind",
         "PostBind",
+        "TieBreak",
     }
 
 

@@ -1,6 +1,10 @@
 """The plugins of one profile by extension point."""
 
-from bayplan.framework.profile import EXTENSION_POINTS, extension_points_of
+from bayplan.framework.profile import (
+    EXTENSION_POINTS,
+    extension_points_of,
+    may_be_enabled_at,
+)
 from bayplan.plugins.priority_sort import PrioritySort
 from tests.framework.answering import answering, made, plugins_of
 
@@ -17,8 +21,10 @@ def test_the_two_forms_of_filter_and_score_are_one_point() -> None:
     assert extension_points_of(answering("A", score_node=None)) == ["score"]
 
 
-def test_all_of_upstreams_points_are_there() -> None:
-    assert list(EXTENSION_POINTS) == [
+def test_all_of_upstreams_points_are_there_and_one_of_ours() -> None:
+    *upstreams, ours = EXTENSION_POINTS
+    assert ours == "tieBreak"
+    assert upstreams == [
         "preEnqueue",
         "queueSort",
         "preFilter",
@@ -32,6 +38,16 @@ def test_all_of_upstreams_points_are_there() -> None:
         "bind",
         "postBind",
     ]
+
+
+def test_score_plugins_may_be_tie_break_keys_where_they_are_named() -> None:
+    scorer, key = answering("A", score=None), answering("B", tie_break=None)
+    assert extension_points_of(scorer) == ["score"]
+    assert extension_points_of(key) == ["tieBreak"]
+    assert may_be_enabled_at("tieBreak", scorer)
+    assert may_be_enabled_at("tieBreak", key)
+    assert not may_be_enabled_at("score", key)
+    assert not may_be_enabled_at("tieBreak", answering("C", filter=None))
 
 
 def test_every_instance_is_listed_once() -> None:

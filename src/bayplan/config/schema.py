@@ -1,8 +1,9 @@
 """KubeSchedulerConfiguration v1 as structs, field by field.
 
 Field names, types and defaults are those of kubescheduler.config.k8s.io/v1 of Kubernetes v1.37;
-`featureGates` alone is ours: kube-scheduler takes its gates from the command line. What these types
-cannot say is checked in `validation`. Upstream: kube-scheduler/config/v1, component-base/config.
+Two fields are ours: `featureGates`, which kube-scheduler takes from the command line, and
+`plugins.tieBreak`. What these types cannot say is checked in `validation`. Upstream:
+kube-scheduler/config/v1, component-base/config.
 """
 
 from typing import Annotated, Any, TypeVar, dataclass_transform
@@ -73,7 +74,7 @@ class PluginSet(_Part):
 class Plugins(_Part):
     """A profile's plugins by extension point; ``multiPoint``: wherever they have something to do.
 
-    The last three are for pod groups.
+    Three are for pod groups. What is ours stands last.
     """
 
     multi_point: PluginSet = PluginSet()
@@ -92,6 +93,8 @@ class Plugins(_Part):
     placement_generate: PluginSet = PluginSet()
     placement_score: PluginSet = PluginSet()
     pod_group_post_filter: PluginSet = PluginSet()
+    #: Ours: what decides, key by key, among nodes whose totals are equal.
+    tie_break: PluginSet = PluginSet()
 
     def by_point(self) -> dict[str, PluginSet]:
         """Extension point as written → its set; multiPoint is not one."""

@@ -12,7 +12,7 @@ from bayplan.engine.selection import in_draw_order
 from bayplan.framework.interface import Nomination
 from bayplan.framework.score_table import ScoreTable
 from bayplan.framework.status import Status
-from bayplan.journal import AttemptRecord, NodeScore, PluginScore, RejectionCount
+from bayplan.journal import AttemptRecord, NodeScore, PluginScore, RejectionCount, TieBreakStep
 from bayplan.state.columns import Rows
 
 BEST_NODES_MAX = 5
@@ -78,6 +78,7 @@ def attempt_record(
         feasible_count=cycle.feasible_count,
         rejections=_rejections(cycle),
         scores=best_scores(cycle.table) if cycle.table is not None else (),
+        tie_break=_tie_break(cycle.table),
         tied_count=choice.tied_count if choice is not None else 0,
         tied_index=choice.tied_index if choice is not None else 0,
         nominated_node=nominated_node,
@@ -101,9 +102,19 @@ def _rejections(cycle: Cycle) -> tuple[RejectionCount, ...]:
     return tuple(RejectionCount(*key, nodes=count) for key, count in sorted(counts.items()))
 
 
+def _tie_break(table: ScoreTable | None) -> tuple[TieBreakStep, ...]:
+    steps = table.tie_steps if table is not None else ()
+    return tuple(TieBreakStep(s.key, s.equal_count, s.left_count) for s in steps)
+
+
 def best_scores(table: ScoreTable, count_max: int = BEST_NODES_MAX) -> tuple[NodeScore, ...]:
-    """The best nodes, best first, equals in the order of the draw."""
-    return tuple(node_score(table, p) for p in _best_positions(table, count_max).tolist())
+    """The best nodes, best first: equals in the order of the draw, those that tie-break keys left
+    before all others."""
+    positions = _best_positions(table, count_max)
+    if table.tied is not None:
+        left = in_draw_order(table.nodes, np.flatnonzero(table.tied))
+        positions = np.concatenate((left, positions[~table.tied[positions]]))[:count_max]
+    return tuple(node_score(table, position) for position in positions.tolist())
 
 
 def _best_positions(table: ScoreTable, count_max: int) -> Rows:

@@ -16,7 +16,7 @@ from bayplan.config.schema import API_VERSION, KIND, KubeSchedulerConfiguration
 from bayplan.config.upstream import REMOVED_PLUGINS, UPSTREAM_PLUGINS
 from bayplan.config.validation import ALL_PLUGINS, LABEL_SEPARATOR
 from bayplan.framework.interface import PluginArgs
-from bayplan.framework.profile import extension_points_of
+from bayplan.framework.profile import may_be_enabled_at
 from bayplan.plugins.registry import Registry
 
 Schema = dict[str, Any]
@@ -71,7 +71,7 @@ def _plugin_set(point: str, registry: Registry) -> Schema:
         name
         for name in registry.names
         if (plugin := registry.find(name)) is not None
-        and (point == "multiPoint" or point in extension_points_of(plugin))
+        and (point == "multiPoint" or may_be_enabled_at(point, plugin))
     ]
     names = {"enabled": able, "disabled": [*_all_names(registry), *REMOVED_PLUGINS]}
     extra = {"enabled": (), "disabled": (ALL_PLUGINS,)}

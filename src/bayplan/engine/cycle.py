@@ -250,6 +250,11 @@ class CycleRunner:
 
     def _select(self, cycle: Cycle) -> None:
         assert cycle.table is not None
+        if not cycle.framework.is_plain_sum:
+            status = cycle.framework.run_tie_break(cycle.state, cycle.pod, cycle.table)
+            if not is_success(status):
+                cycle.status = status
+                return
         queued = cycle.queued
         cycle.choice = choose(cycle.table, self._seed, queued.pod.uid, queued.attempts)
 

@@ -11,7 +11,11 @@ from bayplan.config.schema import PluginEntry, Plugins, PluginSet
 from bayplan.config.upstream import REMOVED_PLUGINS, UPSTREAM_PLUGINS
 from bayplan.config.validation import ALL_PLUGINS, LABEL_SEPARATOR
 from bayplan.framework.interface import MAX_NODE_SCORE, MAX_TOTAL_SCORE
-from bayplan.framework.profile import EXTENSION_POINTS, extension_points_of
+from bayplan.framework.profile import (
+    EXTENSION_POINTS,
+    extension_points_of,
+    may_be_enabled_at,
+)
 from bayplan.plugins.registry import Registry
 from bayplan.problems import Problem, suggestion
 
@@ -75,12 +79,15 @@ def _enabled_problems(
         if plugin is None:
             if plugin_name(entry.name) not in ("", ALL_PLUGINS):
                 yield Problem(at, *absence(entry.name, registry))
-        elif point != "multiPoint" and point not in extension_points_of(plugin):
+        elif point != "multiPoint" and not may_be_enabled_at(point, plugin):
             implemented = ", ".join(extension_points_of(plugin))
             yield Problem(at, f'"{entry.name}" has no {point}', f"it has {implemented}")
         elif first.setdefault(entry.name, index) != index:
             wanted = f"enabled[{first[entry.name]}] is the same; wanted each once"
             yield Problem(at, f'"{entry.name}" again', wanted)
+        elif point == "tieBreak" and entry.weight:
+            wanted = "wanted none: tie-break keys are compared one after another"
+            yield Problem(f"{path}[{index}].weight", str(entry.weight), wanted)
 
 
 # ---- expanding -----------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """Which node, among those that scored best; and which nodes are looked at when sampling.
 
-Ties: the k-th of the tied nodes in the order of (hash of name, name), where k follows from seed,
-pod and attempt. Not from row numbers, nor from how the scores were computed: live, embedded,
-reused and fresh runs draw alike.
+Ties that the profile's tie-break keys leave: the k-th of the tied nodes in the order of (hash of
+name, name), where k follows from seed, pod and attempt. Not from row numbers, nor from how the
+scores were computed: live, embedded, reused and fresh runs draw alike.
 """
 
 from dataclasses import dataclass
@@ -31,8 +31,9 @@ class Choice:
 
 
 def choose(table: ScoreTable, seed: int, pod_uid: str, attempt: int) -> Choice:
-    """The node with the highest total; among equals the one that is drawn."""
-    tied = table.best()
+    """The node with the highest total; among those that no tie-break key tells apart, the one
+    that is drawn."""
+    tied = table.best() if table.tied is None else table.tied
     count = int(np.count_nonzero(tied))
     if count == 1:
         return Choice(table.nodes.name(int(tied.argmax())))

@@ -18,10 +18,13 @@ from bayplan.framework.interface import (
     PreFilterExtensions,
     PreFilterResult,
     ScalarFilterPlugin,
+    ScalarScorePlugin,
+    ScorePlugin,
 )
-from bayplan.framework.profile import ProfilePlugins
+from bayplan.framework.profile import ProfilePlugins, TieBreaker
 from bayplan.framework.scoring import ScoreCall, normalize_of, score_of
 from bayplan.framework.status import NodeToStatus, Rejection, Status
+from bayplan.framework.tie_break import TieBreakCall, TieBreakPlugin, by_number, by_score
 from bayplan.ports import BindPort
 from bayplan.state.columns import NodeMask
 from bayplan.state.nodes import NodeInfo, NodeView
@@ -76,6 +79,7 @@ class Calls:
     pre_bind: Sequence[tuple[str, Bind]]
     bind: Sequence[tuple[str, Bind]]
     post_bind: Sequence[tuple[str, PostBind]]
+    tie_break: Sequence[TieBreakCall]
 
 
 def calls_of(plugins: ProfilePlugins, wrap: Wrap) -> Calls:
@@ -98,6 +102,7 @@ def calls_of(plugins: ProfilePlugins, wrap: Wrap) -> Calls:
         pre_bind=_each_awaited(plugins.pre_bind, lambda p: p.pre_bind, "PreBind", wrap),
         bind=_each_awaited(plugins.bind, lambda p: p.bind, "Bind", wrap),
         post_bind=_each_awaited(plugins.post_bind, lambda p: p.post_bind, "PostBind", wrap),
+        tie_break=[_tie_break_of(p, wrap) for p in plugins.tie_break],
     )
 
 
@@ -126,11 +131,20 @@ def _filter_of(plugin: FilterPlugin | ScalarFilterPlugin, wrap: Wrap) -> Filter:
 
 
 def _scores(plugins: ProfilePlugins, wrap: Wrap) -> Sequence[ScoreCall]:
-    calls: list[ScoreCall] = []
-    for plugin, weight in plugins.score:
-        name, normalize = plugin.instance_name, normalize_of(plugin)
-        if normalize is not None:
-            normalize = wrap.plain(name, "ScoreExtensionNormalize", normalize)
-        score = wrap.plain(name, "Score", score_of(plugin))
-        calls.append(ScoreCall(name, weight, score, normalize))
-    return calls
+    return [_score_call(plugin, weight, wrap) for plugin, weight in plugins.score]
+
+
+def _score_call(plugin: ScorePlugin | ScalarScorePlugin, weight: int, wrap: Wrap) -> ScoreCall:
+    name, normalize = plugin.instance_name, normalize_of(plugin)
+    if normalize is not None:
+        normalize = wrap.plain(name, "ScoreExtensionNormalize", normalize)
+    score = wrap.plain(name, "Score", score_of(plugin))
+    return ScoreCall(name, weight, score, normalize)
+
+
+def _tie_break_of(plugin: TieBreaker, wrap: Wrap) -> TieBreakCall:
+    if isinstance(plugin, TieBreakPlugin):
+        return by_number(
+            plugin.instance_name, wrap.plain(plugin.instance_name, "TieBreak", plugin.tie_break)
+        )
+    return by_score(_score_call(plugin, 0, wrap))

@@ -20,6 +20,7 @@ from bayplan.framework.interface import (
     ScalarScorePlugin,
     ScorePlugin,
 )
+from bayplan.framework.tie_break import TieBreakPlugin
 
 #: Extension point as configured → the bases that implement it.
 EXTENSION_POINTS: dict[str, tuple[type[Plugin], ...]] = {
@@ -35,7 +36,20 @@ EXTENSION_POINTS: dict[str, tuple[type[Plugin], ...]] = {
     "preBind": (PreBindPlugin,),
     "bind": (BindPlugin,),
     "postBind": (PostBindPlugin,),
+    # Ours. Score plugins may stand there, too, but only where they are named.
+    "tieBreak": (TieBreakPlugin,),
 }
+
+#: A key of tieBreak.
+TieBreaker = TieBreakPlugin | ScorePlugin | ScalarScorePlugin
+
+
+def may_be_enabled_at(point: str, plugin: type[Plugin]) -> bool:
+    """Whether a plugin has something to do there."""
+    bases = EXTENSION_POINTS.get(point, ())
+    return issubclass(plugin, bases) or (
+        point == "tieBreak" and issubclass(plugin, EXTENSION_POINTS["score"])
+    )
 
 
 def extension_points_of(plugin: type[Plugin]) -> list[str]:
@@ -66,6 +80,8 @@ class ProfilePlugins:
     pre_bind: list[PreBindPlugin] = field(default_factory=list[PreBindPlugin])
     bind: list[BindPlugin] = field(default_factory=list[BindPlugin])
     post_bind: list[PostBindPlugin] = field(default_factory=list[PostBindPlugin])
+    #: Compared one after another among nodes whose totals are equal.
+    tie_break: list[TieBreaker] = field(default_factory=list[TieBreaker])
 
     def instances(self) -> list[Plugin]:
         """Every instance once, in order of first appearance."""
@@ -83,6 +99,7 @@ class ProfilePlugins:
             self.pre_bind,
             self.bind,
             self.post_bind,
+            self.tie_break,
         )
         for plugins in lists:
             for plugin in plugins:

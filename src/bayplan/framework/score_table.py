@@ -29,6 +29,15 @@ def _no_others() -> dict[str, NodeScores]:
     return {}
 
 
+@dataclass(frozen=True, slots=True)
+class TieStep:
+    """A tie-break key that was compared: how many nodes were equal, and how many it left."""
+
+    key: str
+    equal_count: int
+    left_count: int
+
+
 @dataclass(slots=True)
 class ScoreTable:
     """All score plugins over the feasible nodes. ``totals``: int64[nodes]."""
@@ -38,6 +47,14 @@ class ScoreTable:
     totals: Int64s
     #: Named contributions that no plugin made (extenders), already weighted.
     others: dict[str, NodeScores] = field(default_factory=_no_others)
+    #: bool[nodes]: the best that tie-break keys left, and what each key left; None: no key was
+    #: asked.
+    tied: Mask | None = None
+    tie_steps: Sequence[TieStep] = ()
+
+    def column(self, name: str) -> PluginScores | None:
+        """An instance's column, if it has one here."""
+        return next((column for column in self.columns if column.name == name), None)
 
     def row(self, name: str) -> tuple[list[tuple[str, int]], int]:
         """(instance, weighted score) pairs of one node, and their total. Raises KeyError."""

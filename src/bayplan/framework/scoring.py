@@ -56,10 +56,10 @@ class ScoreCall:
         """Its scores of the feasible nodes. Raises RefusedAnswer, and what the plugin raises."""
         count = len(nodes)
         raw = final = self.score(state, pod, nodes)
-        _check(raw, count)
+        check_form(raw, count)
         if self.normalize is not None:
             final = self.normalize(state, pod, raw)
-            _check(final, count)
+            check_form(final, count)
         if not in_score_range(final):
             raise OutOfRange(self.name, final)
         return PluginScores(self.name, self.weight, raw, final)
@@ -96,7 +96,8 @@ def _by_name(
     return normalized(normalizer, scores)
 
 
-def _check(scores: Any, count: int) -> None:
+def check_form(scores: Any, count: int) -> None:
+    """Raises WrongAnswer for what is no int64[count]."""
     dtype, shape = getattr(scores, "dtype", None), getattr(scores, "shape", None)
     if dtype != np.int64 or shape != (count,):
         found = f"{dtype}{shape}" if dtype is not None else type(scores).__name__

@@ -24,6 +24,7 @@ from bayplan.plugins.image_locality import ImageLocality
 from bayplan.plugins.inter_pod_affinity import InterPodAffinity
 from bayplan.plugins.node_affinity import NodeAffinity
 from bayplan.plugins.node_name import NodeName
+from bayplan.plugins.node_name_order import NodeNameOrder
 from bayplan.plugins.node_ports import NodePorts
 from bayplan.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
@@ -53,6 +54,7 @@ IN_TREE_PLUGINS: tuple[type[Plugin], ...] = (
     NodeResourcesBalancedAllocation,
     ImageLocality,
     DefaultBinder,
+    NodeNameOrder,
 )
 
 

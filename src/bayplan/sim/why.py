@@ -144,10 +144,13 @@ def score_table(scores: Sequence[NodeScore]) -> Table:
 
 
 def _draw(record: AttemptRecord) -> str:
+    keys = [f"{s.key} keeps {s.left_count:,} of {s.equal_count:,}" for s in record.tie_break]
+    told = f" (tie-break: {', '.join(keys)})" if keys else ""
     if record.tied_count <= 1:
-        return f"{record.node} has the highest total"
+        best = "is the best of those with" if keys else "has"
+        return f"{record.node} {best} the highest total{told}"
     return (
-        f"{record.node} is one of {record.tied_count} nodes with the highest total; "
+        f"{record.node} is one of {record.tied_count} nodes with the highest total{told}; "
         f"seed, pod and attempt drew it (number {record.tied_index + 1} by the hash of the name)"
     )
 

@@ -1,0 +1,77 @@
+"""Tie-break keys: further orders among the nodes whose totals are equal.
+
+Keys are compared one after another, and have no weights: one that leaves a single node ends it, and
+only what still ties after the last is drawn. A key is a score plugin, compared by its scores from
+0 to 100, or a `TieBreakPlugin`, whose numbers may be any and are compared as they are. Nobody is
+asked where nothing ties.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from bayplan.framework.arithmetic import highest
+from bayplan.framework.interface import CycleState, Plugin
+from bayplan.framework.score_table import ScoreTable
+from bayplan.framework.scoring import ScoreCall, check_form
+from bayplan.state.columns import NodeScores, Rows
+from bayplan.state.nodes import NodeView
+from bayplan.state.pods import PodInfo
+
+
+class TieBreakPlugin(Plugin):
+    """For an order that a score from 0 to 100 is too coarse for."""
+
+    @abstractmethod
+    def tie_break(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
+        """int64[nodes]: the highest wins, whatever its range.
+
+        ``nodes``: those that are equal so far, two at least.
+        """
+
+
+AskTieBreak = Callable[[CycleState, PodInfo, NodeView], NodeScores]
+#: The key of the nodes at these positions of the table.
+Values = Callable[[CycleState, PodInfo, ScoreTable, Rows], NodeScores]
+
+
+@dataclass(frozen=True, slots=True)
+class TieBreakCall:
+    """A key, ready to be asked."""
+
+    name: str
+    values: Values
+
+    def narrowed(self, state: CycleState, pod: PodInfo, table: ScoreTable, tied: Rows) -> Rows:
+        """Those of the tied nodes that this key prefers. Raises RefusedAnswer, and what the
+        plugin raises."""
+        values = self.values(state, pod, table, tied)
+        return tied[values == highest(values)]
+
+
+def by_number(name: str, ask: AskTieBreak) -> TieBreakCall:
+    """A TieBreakPlugin's key: only the tied nodes are asked about."""
+    return TieBreakCall(name, partial(_numbers, ask))
+
+
+def by_score(call: ScoreCall) -> TieBreakCall:
+    """A score plugin's key: its scores as among all feasible nodes."""
+    return TieBreakCall(call.name, partial(_scores, call))
+
+
+def _numbers(
+    ask: AskTieBreak, state: CycleState, pod: PodInfo, table: ScoreTable, tied: Rows
+) -> NodeScores:
+    numbers = ask(state, pod, table.nodes.take(tied))
+    check_form(numbers, len(tied))
+    return numbers
+
+
+def _scores(
+    call: ScoreCall, state: CycleState, pod: PodInfo, table: ScoreTable, tied: Rows
+) -> NodeScores:
+    column = table.column(call.name)
+    if column is None:
+        column = call.column(state, pod, table.nodes)
+    return column.normalized[tied]

@@ -1,0 +1,111 @@
+"""Tie-break keys among nodes whose totals are equal."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayplan.framework.interface import CycleState, Normalizer
+from bayplan.framework.score_table import ScoreTable, TieStep
+from bayplan.framework.status import SKIP, Status
+from bayplan.plugins.node_name_order import NodeNameOrder
+from bayplan.testing import node, pod
+from tests.framework.answering import answering, cluster_of, framework_of, made, scores
+
+
+def tied_after(
+    *keys: Any, totals: tuple[int, ...] = (5, 5, 5, 1), enabled: Any = ()
+) -> tuple[list[str], list[TieStep]]:
+    """Which of n0, n1 … are left, and how that came."""
+    found = run(*keys, totals=totals, enabled=enabled)
+    assert isinstance(found, ScoreTable), found
+    assert found.tied is not None
+    left = [found.nodes.name(position) for position in np.flatnonzero(found.tied).tolist()]
+    return left, list(found.tie_steps)
+
+
+def run(*keys: Any, totals: tuple[int, ...], enabled: Any = ()) -> ScoreTable | Status:
+    total = answering("Total", score=scores(*totals))
+    framework = framework_of(total, *enabled, tie_break=keys)
+    nodes = cluster_of(*(node(f"n{number}") for number in range(len(totals)))).lend().nodes
+    state = CycleState()
+    assert framework.run_pre_score(state, pod(), nodes) is None
+    table = framework.run_score(state, pod(), nodes)
+    assert isinstance(table, ScoreTable)
+    return framework.run_tie_break(state, pod(), table) or table
+
+
+def test_keys_are_compared_one_after_another_until_one_node_is_left() -> None:
+    first = answering("First", score=scores(3, 7, 7, 9))
+    second = answering("Second", score=scores(1, 2, 1, 9))
+    third = answering("Third", score=scores(0, 0, 0, 0))
+    left, steps = tied_after(first, second, third)
+    assert left == ["n1"]
+    assert steps == [TieStep("First", 3, 2), TieStep("Second", 2, 1)]
+    assert third.calls == []
+
+
+def test_what_no_key_tells_apart_is_left_to_the_draw() -> None:
+    left, steps = tied_after(answering("Same", score=scores(4, 4, 4, 4)))
+    assert (left, steps) == (["n0", "n1", "n2"], [TieStep("Same", 3, 3)])
+
+
+def test_nobody_is_asked_where_nothing_ties() -> None:
+    key = answering("Key", score=scores(1, 2, 3, 4))
+    assert tied_after(key, totals=(5, 4, 4, 1)) == (["n0"], [])
+    assert key.calls == []
+
+
+def test_a_score_plugin_is_compared_by_its_normalised_scores_of_all_feasible_nodes() -> None:
+    """Reversed, the fewest is the best; 1 and 2 of 300 are equal then."""
+    key = answering("Key", score=scores(1, 2, 90, 300), normalizer=Normalizer.MAX_REVERSED)
+    assert tied_after(key)[0] == ["n0", "n1"]
+
+
+def test_a_key_that_scores_as_well_is_asked_once() -> None:
+    key = answering("Key", score=scores(1, 2, 2, 3))
+    instance = made(key)
+    assert tied_after(instance, enabled=[instance], totals=(5, 4, 4, 1))[0] == ["n1", "n2"]
+    assert key.calls == [("Key", "score")]
+
+
+def test_a_key_whose_pre_score_skips_tells_no_nodes_apart() -> None:
+    key = answering("Key", pre_score=SKIP, score=scores(1, 2, 3, 4))
+    assert tied_after(key) == (["n0", "n1", "n2"], [])
+
+
+def test_a_tie_break_plugin_is_asked_about_the_tied_nodes_only_and_may_answer_any_number() -> None:
+    asked: list[list[str]] = []
+
+    def exactly(state: Any, pod: Any, nodes: Any) -> Any:
+        asked.append(nodes.names())
+        return np.array([-7000, -6999, -9000], np.int64)
+
+    assert tied_after(answering("Exact", tie_break=exactly))[0] == ["n1"]
+    assert asked == [["n0", "n1", "n2"]]
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        pytest.param(scores(1, 2), "returned int64(2,), expected int64(3,)", id="too few"),
+        pytest.param(None, "returned NoneType, expected int64(3,)", id="nothing"),
+        pytest.param(ValueError("boom"), "ValueError: boom", id="it raises"),
+    ],
+)
+def test_a_key_that_fails_is_named(answer: Any, said: str) -> None:
+    found = run(answering("Key", tie_break=answer), totals=(5, 5, 5, 1))
+    assert isinstance(found, Status)
+    assert found.plugin == "Key"
+    assert found.message.startswith(f'running TieBreak plugin "Key": {said}')
+
+
+def test_the_smallest_name_wins() -> None:
+    instance = made(NodeNameOrder)
+    assert tied_after(instance)[0] == ["n0"]
+    assert tied_after(instance, totals=(5, 7, 7, 7))[0] == ["n1"]
+
+
+def test_a_profile_with_keys_is_no_plain_sum() -> None:
+    assert framework_of().is_plain_sum
+    assert not framework_of(tie_break=[NodeNameOrder]).is_plain_sum
