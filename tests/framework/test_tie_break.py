@@ -8,6 +8,7 @@ import pytest
 from bayplan.framework.interface import CycleState, Normalizer
 from bayplan.framework.score_table import ScoreTable, TieStep
 from bayplan.framework.status import SKIP, Status
+from bayplan.framework.tie_break import break_ties
 from bayplan.plugins.node_name_order import NodeNameOrder
 from bayplan.testing import node, pod
 from tests.framework.answering import answering, cluster_of, framework_of, made, scores
@@ -32,7 +33,7 @@ def run(*keys: Any, totals: tuple[int, ...], enabled: Any = ()) -> ScoreTable | 
     assert framework.run_pre_score(state, pod(), nodes) is None
     table = framework.run_score(state, pod(), nodes)
     assert isinstance(table, ScoreTable)
-    return framework.run_tie_break(state, pod(), table) or table
+    return break_ties(framework.calls(state).tie_break, state, pod(), table) or table
 
 
 def test_keys_are_compared_one_after_another_until_one_node_is_left() -> None:

@@ -34,6 +34,7 @@ from bayplan.framework.status import (
     unresolvable,
     unschedulable,
 )
+from bayplan.framework.tie_break import break_ties
 from bayplan.state.columns import NodeMask, all_true, is_any
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
@@ -251,9 +252,9 @@ class CycleRunner:
     def _select(self, cycle: Cycle) -> None:
         assert cycle.table is not None
         if not cycle.framework.is_plain_sum:
-            status = cycle.framework.run_tie_break(cycle.state, cycle.pod, cycle.table)
-            if not is_success(status):
-                cycle.status = status
+            keys = cycle.framework.calls(cycle.state).tie_break
+            cycle.status = break_ties(keys, cycle.state, cycle.pod, cycle.table)
+            if cycle.status is not None:
                 return
         queued = cycle.queued
         cycle.choice = choose(cycle.table, self._seed, queued.pod.uid, queued.attempts)

@@ -21,7 +21,7 @@ from bayplan.framework.interface import (
     PreFilterResult,
 )
 from bayplan.framework.profile import ProfilePlugins
-from bayplan.framework.score_table import PluginScores, ScoreTable, TieStep, total_scores
+from bayplan.framework.score_table import PluginScores, ScoreTable, total_scores
 from bayplan.framework.signing import PodSignature, Signer
 from bayplan.framework.status import (
     SKIP,
@@ -288,26 +288,6 @@ class Framework:
         if not calls:
             totals += 1  # upstream: every node gets 1 where nothing scores
         return ScoreTable(nodes, columns, totals)
-
-    def run_tie_break(self, state: CycleState, pod: PodInfo, table: ScoreTable) -> Status | None:
-        """Compare the best nodes key by key, until one is left; an Error names the key."""
-        tied = table.best_positions()
-        steps: list[TieStep] = []
-        for key in self.calls(state).tie_break:
-            if len(tied) == 1:
-                break
-            if key.name in state.skip_score_plugins:
-                continue  # it tells no nodes apart
-            equal_count = len(tied)
-            try:
-                tied = key.narrowed(state, pod, table, tied)
-            except Exception as problem:  # noqa: BLE001
-                return failure_of(key.name, "TieBreak", problem)
-            steps.append(TieStep(key.name, equal_count, len(tied)))
-        table.tied = np.zeros(len(table.nodes), np.bool_)
-        table.tied[tied] = True
-        table.tie_steps = steps
-        return None
 
     # ---- Reserve, Permit, on the way to PreBind -------------------------------------------
 

@@ -7,14 +7,18 @@ asked where nothing ties.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
+
+from bayplan.framework.answers import failure_of
 from bayplan.framework.arithmetic import highest
 from bayplan.framework.interface import CycleState, Plugin
-from bayplan.framework.score_table import ScoreTable
+from bayplan.framework.score_table import ScoreTable, TieStep
 from bayplan.framework.scoring import ScoreCall, check_form
+from bayplan.framework.status import Status
 from bayplan.state.columns import NodeScores, Rows
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
@@ -48,6 +52,29 @@ class TieBreakCall:
         plugin raises."""
         values = self.values(state, pod, table, tied)
         return tied[values == highest(values)]
+
+
+def break_ties(
+    keys: Sequence[TieBreakCall], state: CycleState, pod: PodInfo, table: ScoreTable
+) -> Status | None:
+    """Compare the best nodes key by key, until one is left. An Error names the key that failed."""
+    tied = table.best_positions()
+    steps: list[TieStep] = []
+    for key in keys:
+        equal_count = len(tied)
+        if equal_count == 1:
+            break
+        if key.name in state.skip_score_plugins:
+            continue  # it tells no nodes apart
+        try:
+            tied = key.narrowed(state, pod, table, tied)
+        except Exception as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
+            return failure_of(key.name, "TieBreak", problem)
+        steps.append(TieStep(key.name, equal_count, len(tied)))
+    table.tied = np.zeros(len(table.nodes), np.bool_)
+    table.tied[tied] = True
+    table.tie_steps = steps
+    return None
 
 
 def by_number(name: str, ask: AskTieBreak) -> TieBreakCall:
