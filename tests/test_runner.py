@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from bayplan.adapters.embedded import EVENT, EmbeddedCluster
-from bayplan.api.objects import POD, PodCondition, Unstructured
+from bayplan.api.objects import NODE, POD, PodCondition, Unstructured
 from bayplan.clock import ManualClock
 from bayplan.config import config_from
 from bayplan.engine.extending import ExtenderAnswer
@@ -36,12 +36,14 @@ from bayplan.ports import (
     WatchEvent,
 )
 from bayplan.runner import (
+    CHECK_AGAIN_SECONDS,
     RETRY_SECONDS_MAX,
     RETRY_SECONDS_MIN,
     STATUS_PATCH_TRIES,
     PodPatches,
     Reflector,
     Runner,
+    check_cache,
 )
 from bayplan.sim.checkers import differences
 from bayplan.sim.loop import run, settled
@@ -150,6 +152,13 @@ def test_it_resumes_a_dropped_watch_from_the_last_event() -> None:
     watches = [[event(ADDED, pod("a", 12)), WatchDroppedError("gone")], []]
     found = heard([[]], watches)
     assert found.asked == [(0.0, "list"), (0.0, "watch 10"), (RETRY_SECONDS_MIN, "watch 12")]
+
+
+def test_it_resumes_from_a_bookmark_and_tells_nobody_of_it() -> None:
+    bookmark = WatchEvent(EventType.BOOKMARK, POD, None, "17")
+    found = heard([[]], [[bookmark, WatchDroppedError("cut")], []])
+    assert found.events == []
+    assert [what for _, what in found.asked] == ["list", "watch 10", "watch 17"]
 
 
 def test_a_watch_that_just_ends_is_resumed_without_hurry() -> None:
@@ -555,6 +564,31 @@ def test_a_call_that_was_cancelled_before_it_began_leaves_nothing_unawaited() ->
 
     run(story(), clock)
     assert inspect.getcoroutinestate(call) == inspect.CORO_CLOSED
+
+
+def checked(*, told_meanwhile: bool) -> list[str]:
+    """What a check finds of a node that the scheduler has not been told of when it begins."""
+
+    async def main() -> list[str]:
+        clock = ManualClock()
+        cluster = EmbeddedCluster(clock)
+        scheduler = Scheduler(config_from(config_dict(Setup())), Registry(), clock)
+        stored = cluster.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}})
+        checking = asyncio.get_running_loop().create_task(check_cache(scheduler, cluster))
+        await asyncio.sleep(CHECK_AGAIN_SECONDS / 2)
+        if told_meanwhile:
+            scheduler.handle(WatchEvent(EventType.ADDED, NODE, stored.object))
+        return await checking
+
+    return run(main(), ManualClock())
+
+
+def test_a_check_finds_what_the_scheduler_does_not_know() -> None:
+    assert checked(told_meanwhile=False) == ["node n1 is there and not known"]
+
+
+def test_a_check_does_not_tell_of_what_is_but_on_its_way() -> None:
+    assert checked(told_meanwhile=True) == []
 
 
 def test_when_it_is_cancelled_its_tasks_are_too() -> None:

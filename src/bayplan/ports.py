@@ -20,6 +20,8 @@ class EventType(StrEnum):
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
     DELETED = "DELETED"
+    #: Nothing changed up to this version: resume from here.
+    BOOKMARK = "BOOKMARK"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class WatchEvent:
 
     type: EventType
     kind: str
-    object: Any  # an ApiObject of that kind
+    object: Any  # an ApiObject of that kind; None in a bookmark
     resource_version: str = ""
 
 

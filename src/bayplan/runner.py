@@ -11,10 +11,11 @@ import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, final
+from typing import Any, cast, final
 
-from bayplan.api.objects import NODE, POD, ApiObject, ObjectMeta, Unstructured
+from bayplan.api.objects import NODE, POD, ApiObject, Node, ObjectMeta, Pod, Unstructured
 from bayplan.engine.binding import BindingOutcome
+from bayplan.engine.cache_check import differences
 from bayplan.engine.extending import ExtenderAnswer
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.status import Status
@@ -38,6 +39,8 @@ WAIT_SECONDS_MIN = 0.001
 RETRY_SECONDS_MIN = 0.05
 RETRY_SECONDS_MAX = 5.0
 STATUS_PATCH_TRIES = 4
+#: How long what was changed may take to arrive.
+CHECK_AGAIN_SECONDS = 2.0
 
 _Item = Callable[[], None]
 
@@ -220,6 +223,21 @@ class Runner:
         self._put(lambda: self._scheduler.extender_answered(effect.token, answer))
 
 
+async def check_cache(scheduler: Scheduler, cluster: Cluster) -> list[str]:
+    """Where the scheduler's picture differs from a fresh list, and still does after a while: what
+    is but on its way is no difference. Raises ApiError."""
+    found = await _differences(scheduler, cluster)
+    if found:
+        await cluster.sleep(CHECK_AGAIN_SECONDS)
+        found = sorted(set(found) & set(await _differences(scheduler, cluster)))
+    return found
+
+
+async def _differences(scheduler: Scheduler, cluster: Cluster) -> list[str]:
+    nodes, pods = await cluster.list(NODE), await cluster.list(POD)
+    return differences(scheduler, cast(list[Node], nodes.objects), cast(list[Pod], pods.objects))
+
+
 _NOT_CONNECTED = ExtenderAnswer(error="it is not connected")
 
 
@@ -340,7 +358,8 @@ class Reflector:
     async def _watch(self) -> None:
         """Follow changes until the watch ends."""
         async for event in self._cluster.watch(self._kind, self._version):
-            self._deliver(self._told(event))
+            if event.type is not EventType.BOOKMARK:
+                self._deliver(self._told(event))
             self._version = event.resource_version
             self._delay = RETRY_SECONDS_MIN
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bayplan.api.objects import PodCondition
 from bayplan.engine.failures import CLEAR_NOMINATION
@@ -27,8 +28,19 @@ def engine_with(**answers: Any) -> Engine:
     return engine
 
 
-def condition(reason: str, message: str) -> PodCondition:
-    return PodCondition(type="PodScheduled", status="False", reason=reason, message=message)
+#: When a ManualClock begins.
+BEGINNING = "2026-01-01T00:00:00Z"
+
+
+def condition(reason: str, message: str, since: str | None = BEGINNING) -> PodCondition:
+    """``since`` None: it has been False before."""
+    return PodCondition(
+        type="PodScheduled",
+        status="False",
+        reason=reason,
+        message=message,
+        last_transition_time=since,
+    )
 
 
 @pytest.mark.parametrize(
@@ -74,6 +86,32 @@ def test_it_is_requeued_and_told(
     assert engine.metric("scheduler_schedule_attempts_total", **labels) == 1
     assert engine.metric("scheduler_scheduling_attempt_duration_seconds_count", **labels) == 1
     assert engine.metric("scheduler_scheduling_algorithm_duration_seconds_count") == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "since"),
+    [
+        pytest.param("False", None, id="one that stays False keeps its time"),
+        pytest.param("True", BEGINNING, id="one that becomes False begins now"),
+    ],
+)
+def test_the_condition_says_since_when_and_of_which_generation(
+    status: str, since: str | None
+) -> None:
+    engine = engine_with(filter_node=unschedulable("no"))
+    old = {"type": "PodScheduled", "status": status, "reason": "Other", "message": "other"}
+    pod = waiting_pod(status={"conditions": [old]})
+    engine.add(replace(pod, metadata=replace(pod.metadata, generation=3)))
+    [patch] = engine.patches()
+    assert patch.condition is not None
+    assert patch.condition == replace(condition("Unschedulable", NO, since), observed_generation=3)
+
+
+def test_a_condition_that_is_there_already_is_not_written_again() -> None:
+    engine = engine_with(filter_node=unschedulable("no"))
+    old = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": NO}
+    engine.add(waiting_pod(status={"conditions": [old]}))
+    assert engine.patches() == []
 
 
 def test_whom_to_blame_is_of_the_last_attempt() -> None:

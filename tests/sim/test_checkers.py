@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from bayplan.adapters.embedded import EmbeddedCluster
 from bayplan.adapters.object_names import object_key
@@ -16,7 +15,7 @@ from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.sim.checkers import CapacityChecker, InvariantBroken, differences
 from bayplan.sim.simulation import Simulation
-from bayplan.state.pods import PodInfo, pod_info
+from bayplan.state.pods import pod_info
 from tests.adapters.manifests import Content, container, node, pod
 from tests.sim.runs import simulation, workload
 
@@ -133,106 +132,12 @@ def test_a_filter_that_lets_everything_pass_ends_the_run(monkeypatch: pytest.Mon
 # ---- cache, queue and API ------------------------------------------------------------------
 
 
-class Over:
-    """A run that is over: one pod placed, one pending; and nothing wrong yet."""
-
-    def __init__(self) -> None:
-        self.run = simulation(workload(node("n1"), asking("placed"), asking("waits")))
-        self.run.run()
-        assert self.found() == []
-
-    def found(self) -> list[str]:
-        return differences(self.run.scheduler, self.run.cluster)
-
-    def placed(self) -> PodInfo:
-        [found] = self.run.scheduler.cache.pods()
-        return found
-
-    def waiting(self) -> PodInfo:
-        [found] = [p for pods in self.run.scheduler.queue.pending_pods().values() for p in pods]
-        return found
-
-
-def test_a_pod_that_the_queue_forgot_is_lost() -> None:
-    over = Over()
-    over.run.scheduler.queue.delete(over.waiting())
-    assert over.found() == ["pod default/waits is pending and lost"]
-
-
-def test_a_pod_that_the_queue_holds_for_ever_in_flight_is_lost() -> None:
-    over = Over()
-    queue = over.run.scheduler.queue
-    queue.activate([over.waiting()])
-    assert queue.pop() is not None
-    assert over.found() == ["pod default/waits is pending and lost"]
-
-
-def test_a_pod_that_nobody_told_the_scheduler_of_is_lost() -> None:
-    over = Over()
-    over.run.cluster.create(asking("untold"))
-    assert over.found() == ["pod default/untold is pending and lost"]
-
-
-def test_a_pod_of_another_scheduler_is_not_missed() -> None:
-    over = Over()
-    over.run.cluster.create(asking("theirs", schedulerName="theirs"))
-    assert over.found() == []
-
-
-def test_a_pod_that_is_gone_and_still_queued_is_caught() -> None:
-    over = Over()
-    over.run.cluster.delete(object_key(POD, "default", "waits"))
-    assert over.found() == ["pod default/waits is queued and not pending"]
-
-
-def test_a_placed_pod_that_is_not_counted_is_caught() -> None:
-    over = Over()
-    over.run.scheduler.cache.remove_pod(over.placed().uid)
-    assert over.found() == ["pod default/placed is on n1 and not counted"]
-
-
-def test_a_pod_that_is_gone_and_still_counted_is_caught() -> None:
-    over = Over()
-    over.run.cluster.delete(object_key(POD, "default", "placed"))
-    assert over.found() == ["pod default/placed is on no node and counted on n1"]
-
-
-def test_a_pod_counted_on_another_node_is_caught() -> None:
-    over = Over()
-    cache = over.run.scheduler.cache
-    pod_there = over.placed()
-    cache.remove_pod(pod_there.uid)
-    cache.assume(pod_there.on_node("n2"))
-    assert over.found()[0] == "pod default/placed is on n1 and counted on n2"
-
-
-def test_a_pod_counted_twice_is_caught() -> None:
-    over = Over()
-    there = over.placed()
-    again = PodInfo(replace(there.metadata, uid="another"), there.status, there.shape, "n1")
-    over.run.scheduler.cache.table.assign(again)
-    assert over.found() == [
-        "node n1 counts 6000 cpu, its pods 3000",
-        "node n1 counts 2 pods, its pods 1",
-    ]
-
-
-def test_a_pod_assumed_for_ever_is_caught() -> None:
-    over = Over()
-    over.run.scheduler.cache.assume(over.waiting().on_node("n1"))
-    assert "pod default/waits is on no node and counted on n1" in over.found()
-
-
-def test_a_node_that_nobody_told_the_scheduler_of_is_caught() -> None:
-    over = Over()
-    over.run.cluster.create(node("n2"))
-    assert over.found() == ["node n2 is there and not known"]
-
-
-def test_a_node_that_is_gone_and_still_known_is_caught() -> None:
-    over = Over()
-    over.run.cluster.delete(object_key(NODE, "", "n1"))
-    assert "node n1 is known and not there" in over.found()
+def test_a_run_that_is_over_differs_in_nothing() -> None:
+    run = two_pods()
+    run.run()
+    assert differences(run.scheduler, run.cluster) == []
+    run.cluster.create(asking("untold"))
+    assert differences(run.scheduler, run.cluster) == ["pod default/untold is pending and lost"]
 
 
 def test_a_run_that_loses_a_pod_ends_with_its_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,10 +10,14 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from bayplan.api.objects import PodCondition
+from bayplan.clock import rfc3339
 from bayplan.engine.engine_state import EngineState
+from bayplan.engine.own_writes import POD_SCHEDULED
 from bayplan.framework.interface import NominatingMode, Nomination, QueuedPodInfo
 from bayplan.framework.status import Code, Diagnosis, Status, is_rejected
 from bayplan.state.pods import PodInfo
+
+_FALSE = "False"
 
 CLEAR_NOMINATION: Final = Nomination(NominatingMode.OVERRIDE, "")
 
@@ -74,17 +78,22 @@ class FailureHandler:
         nominated: str | None = None
         if nomination is not None and nomination.mode is NominatingMode.OVERRIDE:
             nominated = nomination.node_name
-        condition = PodCondition(
-            type="PodScheduled", status="False", reason=reason, message=failure.message
-        )
-        if _has_condition(pod, condition):
-            condition = None
+        condition = self._new_condition(pod, reason, failure.message)
         self._engine.patch_status(pod, condition, nominated)
 
-
-def _has_condition(pod: PodInfo, wanted: PodCondition) -> bool:
-    return any(
-        (c.type, c.status, c.reason, c.message)
-        == (wanted.type, wanted.status, wanted.reason, wanted.message)
-        for c in pod.status.conditions or ()
-    )
+    def _new_condition(self, pod: PodInfo, reason: str, message: str) -> PodCondition | None:
+        """PodScheduled=False as it is to be written; None: it is there already."""
+        found = (c for c in pod.status.conditions or () if c.type == POD_SCHEDULED)
+        old = next(found, PodCondition())
+        if (old.status, old.reason, old.message) == (_FALSE, reason, message):
+            return None
+        # A condition keeps its time while its status stays: then none is sent.
+        since = None if old.status == _FALSE else rfc3339(self._engine.clock.epoch_seconds())
+        return PodCondition(
+            type=POD_SCHEDULED,
+            status=_FALSE,
+            reason=reason,
+            message=message,
+            last_transition_time=since,
+            observed_generation=pod.metadata.generation,
+        )

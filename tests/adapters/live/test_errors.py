@@ -65,7 +65,28 @@ def test_what_a_proxy_answers_is_told_as_it_is(body: bytes, message: str) -> Non
     assert (problem.code, problem.reason, str(problem)) == (502, "Unknown", message)
 
 
-def test_another_object_under_the_name_is_known_by_its_uid() -> None:
-    other = "Precondition failed: UID in precondition: a, UID in object meta: b"
-    assert told_other_uid(said(409, "Conflict", other))
-    assert not told_other_uid(said(409, "Conflict", "the object has been modified"))
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        pytest.param(
+            409,
+            "Precondition failed: UID in precondition: a, UID in object meta: b",
+            id="at a binding",
+        ),
+        pytest.param(
+            409, "the UID in the precondition (a) does not match the UID in record (b)", id="delete"
+        ),
+        pytest.param(
+            422,
+            'Pod "p" is invalid: metadata.uid: Invalid value: "a": field is immutable',
+            id="patch",
+        ),
+    ],
+)
+def test_another_object_under_the_name_is_known_by_its_uid(code: int, message: str) -> None:
+    assert told_other_uid(ApiError(code, "", message))
+
+
+def test_a_conflict_of_versions_is_not_about_the_uid() -> None:
+    assert not told_other_uid(ConflictError("the object has been modified"))
+    assert not told_other_uid(ApiError(500, "", "UID in precondition"))

@@ -4,8 +4,6 @@ The server's own sentence is kept: it names user, verb, resource and object. Wha
 in front where the server did not answer itself.
 """
 
-from typing import Any
-
 import msgspec
 
 from bayplan.ports import ApiError, ConflictError, GoneError, NotFoundError
@@ -13,6 +11,7 @@ from bayplan.ports import ApiError, ConflictError, GoneError, NotFoundError
 CONFLICT = 409
 GONE = 410
 NOT_FOUND = 404
+INVALID = 422
 TOO_MANY_REQUESTS = 429
 UNAUTHORIZED = 401
 FORBIDDEN = 403
@@ -86,6 +85,11 @@ def _status(body: bytes) -> Status:
         return Status(message=text or None)
 
 
-def told_other_uid(problem: Any) -> bool:
+#: How the server says it at a patch, a deletion and a binding.
+_OTHER_UID = ("metadata.uid: Invalid value", "the UID in the precondition", "UID in precondition")
+
+
+def told_other_uid(problem: ApiError) -> bool:
     """Whether the object of that name is another one by now."""
-    return isinstance(problem, ConflictError) and "UID in precondition" in str(problem)
+    is_refused = problem.code in (CONFLICT, INVALID)
+    return is_refused and any(words in str(problem) for words in _OTHER_UID)

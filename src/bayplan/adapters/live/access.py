@@ -1,0 +1,91 @@
+"""What a scheduler must be allowed to do, and what of it the API server does not allow us.
+
+The same list makes the RBAC rules that are shipped and the question that is asked at start, one
+SelfSubjectAccessReview for each verb and resource: what is missing is told by verb and resource
+before anything is tried.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import msgspec
+
+from bayplan.adapters.live.client import ApiClient
+from bayplan.adapters.live.discovery import Resource
+
+_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Right:
+    """One verb on one resource ("pods", "pods/binding"), everywhere."""
+
+    group: str
+    resource: str
+    verb: str
+
+    def __str__(self) -> str:
+        """In the API server's own words: `cannot list resource "nodes" in API group ""`."""
+        return f'{self.verb} resource "{self.resource}" in API group "{self.group}"'
+
+
+#: What a scheduler writes, and pods it reads back.
+WRITING = (
+    Right("", "pods", "get"),
+    Right("", "pods", "delete"),
+    Right("", "pods/binding", "create"),
+    Right("", "pods/status", "patch"),
+    Right("events.k8s.io", "events", "create"),
+    Right("events.k8s.io", "events", "patch"),
+)
+
+
+def rights_to_follow(resources: Iterable[Resource]) -> list[Right]:
+    """To list and watch these kinds."""
+    return [
+        Right(resource.group, resource.plural, verb)
+        for resource in resources
+        for verb in ("list", "watch")
+    ]
+
+
+async def missing_rights(client: ApiClient, wanted: Iterable[Right]) -> list[Right]:
+    """Those that we do not have, in order. Raises ApiError."""
+    asked = sorted(set(wanted))
+    answers = await asyncio.gather(*(_is_allowed(client, right) for right in asked))
+    return [right for right, allowed in zip(asked, answers, strict=True) if not allowed]
+
+
+def denial(missing: Iterable[Right]) -> str:
+    """One sentence for all of them, and what to do."""
+    named = "; ".join(map(str, missing))
+    return (
+        f"RBAC: this user cannot {named}; grant it with a ClusterRole "
+        f"(`bayplan run` needs them in all namespaces)"
+    )
+
+
+class _Verdict(msgspec.Struct):
+    allowed: bool = False
+
+
+class _Review(msgspec.Struct):
+    status: _Verdict = msgspec.field(default_factory=_Verdict)
+
+
+async def _is_allowed(client: ApiClient, right: Right) -> bool:
+    resource, _, subresource = right.resource.partition("/")
+    attributes = {
+        "verb": right.verb,
+        "group": right.group,
+        "resource": resource,
+        "subresource": subresource,
+    }
+    content = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    }
+    body = await client.request("POST", _REVIEWS, content)
+    return msgspec.json.decode(body, type=_Review).status.allowed

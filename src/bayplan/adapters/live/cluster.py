@@ -1,0 +1,242 @@
+"""LiveCluster: a real API server behind the port of the embedded one.
+
+The scheduler cannot tell the two apart. Every request is one a kube-scheduler sends: lists and
+watches with bookmarks, the binding subresource with the pod's uid, strategic merge patches of
+pods/status, events.k8s.io/v1. A binding carries no resourceVersion: a pod that changed meanwhile is
+still the pod that was placed, and the server itself refuses one that is bound, leaving or gated.
+
+A kind that cannot be read is told of once (`troubles`).
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast, final
+
+from bayplan.adapters.live.client import (
+    MERGE_PATCH,
+    STRATEGIC_MERGE_PATCH,
+    ApiClient,
+)
+from bayplan.adapters.live.discovery import Discovery, Resource
+from bayplan.adapters.live.errors import SERVER_ERRORS, UnreachableError, told_other_uid
+from bayplan.adapters.live.event_writer import EventWriter
+from bayplan.adapters.live.rate_limit import Lane
+from bayplan.adapters.live.troubles import Troubles
+from bayplan.adapters.live.watching import Reading
+from bayplan.api.objects import POD, Pod, decode
+from bayplan.clock import Clock, RealClock
+from bayplan.ports import (
+    ApiError,
+    EmitEvent,
+    GoneError,
+    Listing,
+    NotFoundError,
+    OutcomeUnknownError,
+    PatchPodStatus,
+    WatchEvent,
+)
+from bayplan.rng import stream
+from bayplan.state.pods import PodInfo
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """What a LiveCluster may be told."""
+
+    clock: Clock = field(default_factory=RealClock)
+    seed: int = 0
+    #: Per kind, further field paths that decoded objects keep: `Scheduler.declared_fields`.
+    declared: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    #: Per kind, which objects are read at all; the others do not exist for the scheduler.
+    label_selectors: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@final
+class LiveCluster:
+    """ports.Cluster over HTTP. Made by `open_cluster`."""
+
+    def __init__(self, client: ApiClient, options: ClusterOptions, events: EventWriter) -> None:
+        self._client = client
+        self._options = options
+        self._events = events
+        self._discovery = Discovery(client)
+        self._random = stream(options.seed, "watches")
+        self._troubles = Troubles()
+
+    # ---- which kinds there are --------------------------------------------------------------
+
+    async def discover(self, kinds: Iterable[str]) -> None:
+        """Find out which of these kinds the server has. Raises ApiError."""
+        await self._discovery.discover(kinds)
+
+    def offers(self, kind: str) -> bool:
+        """Whether the server has a kind; it must have been discovered."""
+        return self._discovery.resource(kind) is not None
+
+    async def resource(self, kind: str) -> Resource:
+        """Path and scope of a kind. Raises NotFoundError, ApiError."""
+        await self._discovery.discover((kind,))
+        found = self._discovery.resource(kind)
+        if found is None:
+            raise NotFoundError(f"the API server at {self._client.server} has no kind {kind}")
+        return found
+
+    # ---- reading ----------------------------------------------------------------------------
+
+    async def list(self, kind: str) -> Listing:
+        what = f"list {kind}"
+        try:
+            listing = await (await self._reading(kind)).list()
+        except ApiError as problem:
+            self._troubles.begin(what, problem)
+            raise
+        self._troubles.end(what)
+        return listing
+
+    def watch(self, kind: str, resource_version: str) -> AsyncIterator[WatchEvent]:
+        return self._watch(kind, resource_version)
+
+    async def _watch(self, kind: str, resource_version: str) -> AsyncIterator[WatchEvent]:
+        what = f"watch {kind}"
+        try:
+            async for event in (await self._reading(kind)).watch(resource_version):
+                self._troubles.end(what)
+                yield event
+        except GoneError:
+            raise
+        except ApiError as problem:
+            self._troubles.begin(what, problem)
+            raise
+        self._troubles.end(what)
+
+    async def _reading(self, kind: str) -> Reading:
+        return Reading(
+            self._client,
+            await self.resource(kind),
+            self._options.declared.get(kind, ()),
+            self._random,
+            self._options.label_selectors.get(kind, ""),
+        )
+
+    async def get_pod(self, namespace: str, name: str) -> Pod:
+        path = (await self.resource(POD)).path(namespace, name)
+        body = await self._client.request("GET", path, lane=Lane.BINDINGS)
+        return cast(Pod, decode(POD, body, self._options.declared.get(POD, ())))
+
+    # ---- writing ----------------------------------------------------------------------------
+
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        meta = {"namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
+        content = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": meta,
+            "target": {"kind": "Node", "name": node_name},
+        }
+        path = (await self.resource(POD)).path(pod.namespace, pod.name, "binding")
+        try:
+            await self._client.request("POST", path, content, lane=Lane.BINDINGS)
+        except UnreachableError:
+            raise
+        except ApiError as problem:
+            # The server failed, perhaps after it had written the binding.
+            if problem.code >= SERVER_ERRORS:
+                raise OutcomeUnknownError(str(problem)) from None
+            raise
+
+    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any]) -> None:
+        path = (await self.resource(kind)).path(namespace, name)
+        await self._client.request("PATCH", path, patch, media_type=MERGE_PATCH)
+
+    async def patch_pod_status(self, patch: PatchPodStatus) -> None:
+        path = (await self.resource(POD)).path(patch.namespace, patch.name, "status")
+        with _meant_by_uid():
+            await self._client.request(
+                "PATCH",
+                path,
+                status_patch(patch),
+                lane=Lane.STATUS,
+                media_type=STRATEGIC_MERGE_PATCH,
+            )
+
+    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
+        content: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        if uid:
+            content["preconditions"] = {"uid": uid}
+        path = (await self.resource(POD)).path(namespace, name)
+        with _meant_by_uid():
+            await self._client.request("DELETE", path, content)
+
+    async def create_event(self, event: EmitEvent) -> None:
+        """Returns at once; it is written when there is time for it."""
+        self._events.put(event)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    # ---- what operators ask -----------------------------------------------------------------
+
+    @property
+    def problems(self) -> Mapping[str, str]:
+        """What cannot be done at present ("list v1 Node"), and why."""
+        return self._troubles.problems
+
+    @property
+    def dropped_event_count(self) -> int:
+        """Events about pods that were given up."""
+        return self._events.dropped_count
+
+    async def flush_events(self) -> None:
+        """Wait until the events so far are written, or given up."""
+        await self._events.flush()
+
+
+@contextlib.asynccontextmanager
+async def open_cluster(
+    client: ApiClient, options: ClusterOptions | None = None
+) -> AsyncGenerator[LiveCluster]:
+    """A cluster whose events are written while the block lasts."""
+    options = options or ClusterOptions()
+    events = EventWriter(client, options.clock)
+    events.start()
+    try:
+        yield LiveCluster(client, options, events)
+    finally:
+        await events.stop()
+
+
+@contextlib.contextmanager
+def _meant_by_uid() -> Generator[None]:
+    """Another pod under the name is as good as none."""
+    try:
+        yield
+    except ApiError as problem:
+        if told_other_uid(problem):
+            raise NotFoundError(str(problem)) from None
+        raise
+
+
+def status_patch(patch: PatchPodStatus) -> dict[str, Any]:
+    """A strategic merge patch: conditions are merged by their type.
+
+    The uid makes the server refuse it for another pod of the same name.
+    """
+    status: dict[str, Any] = {}
+    condition = patch.condition
+    if condition is not None:
+        told = {
+            "type": condition.type,
+            "status": condition.status,
+            "reason": condition.reason,
+            "message": condition.message,
+            "lastTransitionTime": condition.last_transition_time,
+            "observedGeneration": condition.observed_generation,
+        }
+        # What is left out stays as it is: since when the condition has held, if it held before.
+        given = {name: value for name, value in told.items() if value is not None}
+        status["conditions"] = [given]
+    if patch.nominated_node_name is not None:
+        status["nominatedNodeName"] = patch.nominated_node_name or None
+    return {"metadata": {"uid": patch.uid}, "status": status}

@@ -1,0 +1,83 @@
+"""Which kinds the API server has, and under which paths.
+
+One request per API group and version, when a kind of it is first asked for. A group that the server
+does not have is no error: whoever needs it is switched off.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import final
+from urllib.parse import quote
+
+import msgspec
+
+from bayplan.adapters.live.client import ApiClient
+from bayplan.ports import NotFoundError
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One kind as the server offers it."""
+
+    kind: str
+    #: "" for the core group.
+    group: str
+    plural: str
+    is_namespaced: bool
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """Of all objects, of those in a namespace, or of one. Names are quoted."""
+        version = self.kind.partition(" ")[0]
+        parts = [_group_path(version)]
+        if namespace and self.is_namespaced:
+            parts += ["namespaces", quote(namespace, safe="")]
+        parts += [self.plural, quote(name, safe=""), subresource]
+        return "/".join(part for part in parts if part)
+
+
+class _ApiResource(msgspec.Struct, rename="camel"):
+    name: str = ""
+    kind: str = ""
+    namespaced: bool = False
+
+
+class _ApiResourceList(msgspec.Struct):
+    resources: tuple[_ApiResource, ...] | None = None
+
+
+@final
+class Discovery:
+    """Asks the server what it has, once."""
+
+    def __init__(self, client: ApiClient) -> None:
+        self._client = client
+        #: Group and version ("apps/v1") → kind → resource.
+        self._versions: dict[str, dict[str, Resource]] = {}
+
+    async def discover(self, kinds: Iterable[str]) -> None:
+        """Find out about kinds that are not known yet. Raises ApiError."""
+        for version in sorted({kind.partition(" ")[0] for kind in kinds}):
+            if version not in self._versions:
+                self._versions[version] = await self._resources(version)
+
+    def resource(self, kind: str) -> Resource | None:
+        """None: the server does not have it; it must have been asked about before."""
+        return self._versions[kind.partition(" ")[0]].get(kind)
+
+    async def _resources(self, version: str) -> dict[str, Resource]:
+        try:
+            body = await self._client.request("GET", _group_path(version))
+        except NotFoundError:
+            return {}
+        listed = msgspec.json.decode(body, type=_ApiResourceList).resources or ()
+        group = version.rpartition("/")[0]
+        found = (
+            Resource(f"{version} {one.kind}", group, one.name, one.namespaced)
+            for one in listed
+            if "/" not in one.name
+        )
+        return {one.kind: one for one in found}
+
+
+def _group_path(version: str) -> str:
+    return f"/apis/{version}" if "/" in version else f"/api/{version}"

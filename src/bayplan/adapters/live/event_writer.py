@@ -1,0 +1,204 @@
+"""Events about pods, written beside everything else and never in its way.
+
+Who has something to tell puts it down and goes on. A few workers write, at the rate of their own
+lane; when too much is waiting the newest are dropped and counted. The same thing told again within
+minutes becomes a series of one event: its first repetition is written, the count then when the
+series ends or half an hour has passed. Upstream: client-go/tools/events, event_broadcaster.go.
+"""
+
+import asyncio
+import logging
+import socket
+from dataclasses import dataclass
+from typing import Any, final
+
+from bayplan.adapters.live.client import STRATEGIC_MERGE_PATCH, ApiClient
+from bayplan.adapters.live.rate_limit import Lane
+from bayplan.clock import Clock, rfc3339_micro
+from bayplan.ports import ApiError, EmitEvent, NotFoundError, OutcomeUnknownError
+
+#: Events waiting to be written; one more is dropped.
+WAITING_MAX = 10_000
+#: Events that a repetition may join; the oldest leaves for a new one.
+REMEMBERED_MAX = 4096
+WORKERS = 4
+#: Upstream's finishTime and refreshTime.
+SERIES_ENDS_SECONDS = 360.0
+SERIES_REFRESH_SECONDS = 1800.0
+TEND_SECONDS = 60.0
+_NAME_LENGTH_MAX = 253
+
+_log = logging.getLogger(__name__)
+
+#: What makes two events one series: all but the note, as upstream.
+_Key = tuple[str, str, str, str, str]
+
+
+@dataclass(slots=True)
+class _Told:
+    """One event as it was written, and how often it was told."""
+
+    event: EmitEvent
+    name: str
+    first_seconds: float
+    last_seconds: float
+    count: int = 1
+    #: How often the API server knows of, and since when.
+    written_count: int = 0
+    written_seconds: float = 0.0
+
+
+@final
+class EventWriter:
+    """Takes events without waiting and writes them in time. Start it, and stop it."""
+
+    def __init__(self, client: ApiClient, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._host = socket.gethostname()
+        self._told: dict[_Key, _Told] = {}
+        self._waiting: asyncio.Queue[_Told] = asyncio.Queue(WAITING_MAX)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._number = 0
+        #: Events that nobody will read: too many were waiting, or the server refused them.
+        self.dropped_count = 0
+
+    def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._write_all()) for _ in range(WORKERS)]
+        self._tasks.append(loop.create_task(self._tend_all()))
+
+    async def stop(self) -> None:
+        """What is not written yet stays unwritten."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def flush(self) -> None:
+        """Wait until all that was put is written, or dropped."""
+        await self._waiting.join()
+
+    def put(self, event: EmitEvent) -> None:
+        """Have an event written."""
+        now = self._clock.epoch_seconds()
+        key = (event.uid, event.type, event.reason, event.action, event.reporter)
+        known = self._told.get(key)
+        if known is None:
+            self._remember(key, _Told(event, self._named(event, now), now, now))
+            return
+        known.count += 1
+        known.last_seconds = now
+        if known.count == 2:
+            self._enqueue(known)
+
+    def _remember(self, key: _Key, told: _Told) -> None:
+        self._enqueue(told)
+        if len(self._told) >= REMEMBERED_MAX:
+            self._forget(next(iter(self._told)))
+        self._told[key] = told
+
+    def _forget(self, key: _Key) -> None:
+        """The count of a series that ends is written once more."""
+        told = self._told.pop(key)
+        if told.count > max(told.written_count, 1):
+            self._enqueue(told)
+
+    def _enqueue(self, told: _Told) -> None:
+        try:
+            self._waiting.put_nowait(told)
+        except asyncio.QueueFull:
+            self.dropped_count += 1
+
+    def _named(self, event: EmitEvent, now: float) -> str:
+        """As upstream's, with a number for two of one moment."""
+        self._number += 1
+        ending = f".{int(now * 1e6):x}{self._number % 0x1000:03x}"
+        return event.name[: _NAME_LENGTH_MAX - len(ending)] + ending
+
+    # ---- series -----------------------------------------------------------------------------
+
+    async def _tend_all(self) -> None:
+        while True:
+            await asyncio.sleep(TEND_SECONDS)
+            self.tend()
+
+    def tend(self) -> None:
+        """Forget what has not been told for minutes; write anew what goes on for long."""
+        now = self._clock.epoch_seconds()
+        for key, told in list(self._told.items()):
+            if now - told.last_seconds > SERIES_ENDS_SECONDS:
+                self._forget(key)
+            elif told.count > told.written_count and (
+                now - told.written_seconds > SERIES_REFRESH_SECONDS
+            ):
+                self._enqueue(told)
+
+    # ---- writing ----------------------------------------------------------------------------
+
+    async def _write_all(self) -> None:
+        while True:
+            told = await self._waiting.get()
+            try:
+                await self._write(told)
+            except (ApiError, OutcomeUnknownError) as problem:
+                self.dropped_count += 1
+                _log.debug("event %s not written: %s", told.name, problem)
+            finally:
+                self._waiting.task_done()
+
+    async def _write(self, told: _Told) -> None:
+        is_known = told.written_count > 0
+        told.written_count, told.written_seconds = told.count, self._clock.epoch_seconds()
+        if is_known:
+            try:
+                await self._patch(told)
+            except NotFoundError:  # it has outlived its hour
+                await self._create(told)
+        else:
+            await self._create(told)
+
+    async def _patch(self, told: _Told) -> None:
+        await self._client.request(
+            "PATCH",
+            f"{_path(told.event)}/{told.name}",
+            {"series": _series(told)},
+            lane=Lane.EVENTS,
+            media_type=STRATEGIC_MERGE_PATCH,
+        )
+
+    async def _create(self, told: _Told) -> None:
+        content = event_object(told.event, told.name, told.first_seconds, self._host)
+        if told.count > 1:
+            content["series"] = _series(told)
+        try:
+            await self._client.request("POST", _path(told.event), content, lane=Lane.EVENTS)
+        except ApiError as problem:
+            # An attempt before this one did arrive.
+            if problem.reason != "AlreadyExists":
+                raise
+
+
+def event_object(event: EmitEvent, name: str, seconds: float, host: str) -> dict[str, Any]:
+    """As events.k8s.io/v1 has it; ``seconds``: when it happened, since 1970."""
+    regarding = {"namespace": event.namespace, "name": event.name, "uid": event.uid}
+    return {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": event.namespace},
+        "eventTime": rfc3339_micro(seconds),
+        "type": event.type,
+        "reason": event.reason,
+        "action": event.action,
+        "note": event.note,
+        "reportingController": event.reporter,
+        "reportingInstance": f"{event.reporter}-{host}"[:128],
+        "regarding": {"apiVersion": "v1", "kind": "Pod", **regarding},
+    }
+
+
+def _series(told: _Told) -> dict[str, Any]:
+    return {"count": told.count, "lastObservedTime": rfc3339_micro(told.last_seconds)}
+
+
+def _path(event: EmitEvent) -> str:
+    return f"/apis/events.k8s.io/v1/namespaces/{event.namespace}/events"

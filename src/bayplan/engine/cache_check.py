@@ -1,0 +1,103 @@
+"""Where the scheduler's picture differs from the API's objects.
+
+Computed from the API's objects alone, by other means than the scheduler does: a bug in its columns
+is seen here. Nodes, placed pods and their nodes, what the columns count; every pending pod of ours
+is in the queue or on its way, and nothing else is. What has happened and was not told yet shows as
+a difference: ask when all is quiet, or ask twice.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import final
+
+from bayplan.api.objects import Node, Pod, is_terminal
+from bayplan.api.pod_requests import PODS, requested
+from bayplan.engine.scheduler import Scheduler
+
+
+def differences(scheduler: Scheduler, nodes: Iterable[Node], pods: Iterable[Pod]) -> list[str]:
+    """One sentence each; ``nodes`` and ``pods``: all that the API has."""
+    return _Comparison(scheduler, nodes, pods).found()
+
+
+@final
+class _Comparison:
+    """One scheduler held against one listing. Pods that have ended count as gone."""
+
+    def __init__(self, scheduler: Scheduler, nodes: Iterable[Node], pods: Iterable[Pod]) -> None:
+        self._scheduler = scheduler
+        self._node_names = {node.metadata.name for node in nodes}
+        self._pods = {_uid(pod): pod for pod in pods if not is_terminal(pod)}
+
+    def found(self) -> list[str]:
+        return [
+            *self._nodes_differ(),
+            *self._placed_differ(),
+            *self._counts_differ(),
+            *self._pending_differ(),
+        ]
+
+    def _nodes_differ(self) -> Iterator[str]:
+        table, there = self._scheduler.cache.table, self._node_names
+        known = {name for name, row in table.row_of.items() if table.nodes[row] is not None}
+        yield from (f"node {name} is known and not there" for name in sorted(known - there))
+        yield from (f"node {name} is there and not known" for name in sorted(there - known))
+
+    def _placed_differ(self) -> Iterator[str]:
+        there = {uid: pod for uid, pod in self._pods.items() if pod.spec.node_name}
+        counted = {pod.uid: pod for pod in self._scheduler.cache.pods()}
+        for uid in sorted(there.keys() | counted.keys()):
+            node, ours = _node_of(there, uid), counted.get(uid)
+            if ours is None:
+                yield f"pod {_key(there[uid])} is on {node} and not counted"
+            elif ours.node_name != node and (node or not self._is_on_its_way(uid)):
+                yield f"pod {ours.key} is on {node or 'no node'} and counted on {ours.node_name}"
+
+    def _is_on_its_way(self, uid: str) -> bool:
+        """At Permit or in a binding a pod counts before the API knows, and is in no queue."""
+        scheduler = self._scheduler
+        is_begun = scheduler.cache.is_assumed(uid) or scheduler.queue.find(uid) is not None
+        return is_begun and not scheduler.only_retries_wait
+
+    def _counts_differ(self) -> Iterator[str]:
+        """What the columns say is taken, held against the pods they were counted from."""
+        taken: dict[str, Counter[str]] = defaultdict(Counter)
+        for pod in self._scheduler.cache.pods():
+            taken[pod.node_name].update({**requested(pod.pod), PODS: 1})
+        snapshot = self._scheduler.cache.lend()
+        nodes = snapshot.nodes
+        names = nodes.names()
+        for resource in nodes.resource_names():
+            column = nodes.pod_counts() if resource == PODS else nodes.requested(resource)
+            for name, count in zip(names, column.tolist(), strict=True):
+                if count != taken[name][resource]:
+                    told = taken[name][resource]
+                    yield f"node {name} counts {count} {resource}, its pods {told}"
+        snapshot.end()
+
+    def _pending_differ(self) -> Iterator[str]:
+        pending = self._scheduler.queue.pending_pods().values()
+        waiting = {pod.uid: pod for pods in pending for pod in pods}
+        there = {uid: pod for uid, pod in self._pods.items() if self._is_ours_to_place(pod)}
+        for uid in sorted(waiting.keys() - there.keys()):
+            yield f"pod {waiting[uid].key} is queued and not pending"
+        for uid in sorted(there.keys() - waiting.keys()):
+            if not self._is_on_its_way(uid):
+                yield f"pod {_key(there[uid])} is pending and lost"
+
+    def _is_ours_to_place(self, pod: Pod) -> bool:
+        is_ours = self._scheduler.is_responsible_for(pod.spec.scheduler_name)
+        return is_ours and not pod.spec.node_name
+
+
+def _node_of(pods: Mapping[str, Pod], uid: str) -> str:
+    found = pods.get(uid)
+    return (found.spec.node_name or "") if found is not None else ""
+
+
+def _key(pod: Pod) -> str:
+    return f"{pod.metadata.namespace}/{pod.metadata.name}"
+
+
+def _uid(pod: Pod) -> str:
+    return pod.metadata.uid or ""

@@ -1,0 +1,34 @@
+"""An ApiClient that talks to a handler of the test's, without a kubeconfig on disk."""
+
+import contextlib
+from collections.abc import AsyncGenerator
+
+from kubernetes_asyncio.client import Configuration
+
+from bayplan.adapters.live.client import ApiClient, ClientOptions
+from bayplan.adapters.live.credentials import Credentials
+from bayplan.clock import ManualClock
+from tests.adapters.live.serving import Handler, Naps, serving
+
+
+class _Nowhere:
+    """Credentials that are never renewed."""
+
+    async def load(self) -> Configuration:
+        raise AssertionError("nothing to renew")
+
+    async def renew(self, configuration: Configuration) -> Configuration:
+        return configuration
+
+
+@contextlib.asynccontextmanager
+async def talking_to(handler: Handler) -> AsyncGenerator[ApiClient]:
+    """The client, while its server lives."""
+    async with serving(handler) as server:
+        configuration = Configuration(host=server)
+        credentials = Credentials(_Nowhere(), configuration, ManualClock())
+        client = ApiClient(credentials, ClientOptions(qps=-1, sleep=Naps()))
+        try:
+            yield client
+        finally:
+            await client.close()

@@ -1,0 +1,221 @@
+"""The port over HTTP: what is sent, and what the answers mean."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import msgspec
+import pytest
+from aiohttp import web
+
+from bayplan.adapters.live.cluster import LiveCluster, open_cluster, status_patch
+from bayplan.api.objects import NODE, POD, PodCondition
+from bayplan.ports import (
+    ApiError,
+    ConflictError,
+    GoneError,
+    NotFoundError,
+    OutcomeUnknownError,
+    PatchPodStatus,
+)
+from bayplan.testing import pod
+from tests.adapters.live.serving import status
+from tests.adapters.live.talking import talking_to
+from tests.adapters.live.test_discovery import CORE
+
+T = TypeVar("T")
+WEB = pod("web", namespace="ns", uid="uid-web")
+
+
+class Server:
+    """Has pods and nodes; answers everything else as it is told, once each."""
+
+    def __init__(self, *answers: web.StreamResponse) -> None:
+        self.answers = list(answers)
+        self.asked: list[tuple[str, str, Any]] = []
+        self.media_types: list[str] = []
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.path == "/api/v1":
+            return web.json_response({"resources": CORE})
+        if request.path.startswith("/apis/"):
+            return status(404, "NotFound", "no such group")
+        body = await request.read()
+        self.asked.append(
+            (request.method, request.path, msgspec.json.decode(body) if body else None)
+        )
+        self.media_types.append(request.content_type)
+        return self.answers.pop(0) if self.answers else web.json_response({})
+
+
+def done(server: Server, ask: Callable[[LiveCluster], Awaitable[T]]) -> T:
+    async def main() -> T:
+        async with talking_to(server) as client, open_cluster(client) as cluster:
+            return await ask(cluster)
+
+    return asyncio.run(main())
+
+
+def test_a_binding_names_the_node_and_the_pods_uid() -> None:
+    server = Server()
+    done(server, lambda cluster: cluster.bind(WEB, "n1"))
+    assert server.asked == [
+        (
+            "POST",
+            "/api/v1/namespaces/ns/pods/web/binding",
+            {
+                "apiVersion": "v1",
+                "kind": "Binding",
+                "metadata": {"namespace": "ns", "name": "web", "uid": "uid-web"},
+                "target": {"kind": "Node", "name": "n1"},
+            },
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "raised"),
+    [
+        ((409, "Conflict", "pod web is already assigned to node n2"), ConflictError),
+        ((404, "NotFound", "pods web not found"), NotFoundError),
+        ((403, "Forbidden", "namespace ns is being terminated"), ApiError),
+        ((500, "InternalError", "etcdserver: request timed out"), OutcomeUnknownError),
+        ((503, "ServiceUnavailable", "going down"), OutcomeUnknownError),
+        ((504, "Timeout", "timeout"), OutcomeUnknownError),
+    ],
+)
+def test_a_binding_that_a_failing_server_may_have_written_is_not_taken_for_refused(
+    answer: tuple[int, str, str], raised: type[Exception]
+) -> None:
+    with pytest.raises(raised) as told:
+        done(Server(status(*answer)), lambda cluster: cluster.bind(WEB, "n1"))
+    assert type(told.value) is raised
+    assert str(told.value) == answer[2]
+
+
+def test_a_status_patch_is_merged_by_the_server_and_meant_for_one_uid() -> None:
+    condition = PodCondition(
+        type="PodScheduled",
+        status="False",
+        reason="Unschedulable",
+        message="no",
+        observed_generation=2,
+    )
+    patch = PatchPodStatus("ns", "web", "uid-web", condition, "n1")
+    server = Server()
+    done(server, lambda cluster: cluster.patch_pod_status(patch))
+    [(method, path, content)] = server.asked
+    assert (method, path) == ("PATCH", "/api/v1/namespaces/ns/pods/web/status")
+    assert server.media_types == ["application/strategic-merge-patch+json"]
+    assert content == {
+        "metadata": {"uid": "uid-web"},
+        "status": {
+            "conditions": [
+                {
+                    "type": "PodScheduled",
+                    "status": "False",
+                    "reason": "Unschedulable",
+                    "message": "no",
+                    "observedGeneration": 2,
+                }
+            ],
+            "nominatedNodeName": "n1",
+        },
+    }
+
+
+@pytest.mark.parametrize(("nominated", "status"), [("", {"nominatedNodeName": None}), (None, {})])
+def test_a_nomination_is_cleared_or_left_alone(
+    nominated: str | None, status: dict[str, Any]
+) -> None:
+    patch = PatchPodStatus("ns", "web", "uid-web", None, nominated)
+    assert status_patch(patch)["status"] == status
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (422, "Invalid", 'Pod "web" is invalid: metadata.uid: Invalid value: "u": immutable'),
+        (409, "Conflict", "the UID in the precondition (u) does not match the UID in record (v)"),
+    ],
+)
+def test_another_pod_under_the_name_is_as_good_as_none(answer: tuple[int, str, str]) -> None:
+    patch = PatchPodStatus("ns", "web", "u", None, "")
+    with pytest.raises(NotFoundError):
+        done(Server(status(*answer)), lambda cluster: cluster.patch_pod_status(patch))
+    with pytest.raises(NotFoundError):
+        done(Server(status(*answer)), lambda cluster: cluster.delete_pod("ns", "web", "u"))
+
+
+def test_a_conflict_of_versions_stays_one() -> None:
+    patch = PatchPodStatus("ns", "web", "u", None, "")
+    answer = status(409, "Conflict", "the object has been modified")
+    with pytest.raises(ConflictError):
+        done(Server(answer), lambda cluster: cluster.patch_pod_status(patch))
+
+
+@pytest.mark.parametrize(("uid", "preconditions"), [("u", {"uid": "u"}), ("", None)])
+def test_a_deletion_is_meant_for_one_uid(uid: str, preconditions: Any) -> None:
+    server = Server()
+    done(server, lambda cluster: cluster.delete_pod("ns", "web", uid))
+    [(method, path, content)] = server.asked
+    assert (method, path) == ("DELETE", "/api/v1/namespaces/ns/pods/web")
+    assert content.get("preconditions") == preconditions
+
+
+def test_an_object_is_patched_by_json_merge() -> None:
+    server = Server()
+    done(server, lambda cluster: cluster.patch(NODE, "", "n1", {"spec": {"unschedulable": None}}))
+    assert server.asked == [("PATCH", "/api/v1/nodes/n1", {"spec": {"unschedulable": None}})]
+    assert server.media_types == ["application/merge-patch+json"]
+
+
+def test_a_pod_is_read_back() -> None:
+    server = Server(web.json_response({"metadata": {"name": "web"}, "spec": {"nodeName": "n1"}}))
+    found = done(server, lambda cluster: cluster.get_pod("ns", "web"))
+    assert found.spec.node_name == "n1"
+
+
+# ---- kinds -----------------------------------------------------------------------------------
+
+
+def test_a_kind_is_offered_or_not() -> None:
+    async def ask(cluster: LiveCluster) -> list[bool]:
+        kinds = [POD, NODE, "resource.k8s.io/v1 ResourceClaim"]
+        await cluster.discover(kinds)
+        return [cluster.offers(kind) for kind in kinds]
+
+    assert done(Server(), ask) == [True, True, False]
+
+
+def test_what_cannot_be_read_is_told_once_and_is_over_when_it_can(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    message = 'nodes is forbidden: User "x" cannot list resource "nodes" in API group ""'
+    page = web.json_response({"metadata": {"resourceVersion": "1"}, "items": []})
+    server = Server(*(status(403, "Forbidden", message) for _ in range(2)), page)
+
+    async def ask(cluster: LiveCluster) -> None:
+        for _ in range(2):
+            with pytest.raises(ApiError):
+                await cluster.list(NODE)
+        assert cluster.problems == {"list v1 Node": message}
+        await cluster.list(NODE)
+        assert not cluster.problems
+
+    done(server, ask)
+    assert caplog.messages == [f"cannot list v1 Node: {message}"]
+
+
+def test_a_watch_that_is_too_old_is_no_trouble_and_one_that_is_refused_is() -> None:
+    server = Server(status(410, "Expired", "too old"), status(403, "Forbidden", "cannot watch"))
+
+    async def ask(cluster: LiveCluster) -> None:
+        with pytest.raises(GoneError):
+            await anext(cluster.watch(NODE, "1"))
+        assert not cluster.problems
+        with pytest.raises(ApiError):
+            await anext(cluster.watch(NODE, "1"))
+        assert cluster.problems == {"watch v1 Node": "cannot watch"}
+
+    done(server, ask)

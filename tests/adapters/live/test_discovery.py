@@ -1,0 +1,78 @@
+"""Which kinds the API server has."""
+
+import asyncio
+
+import pytest
+from aiohttp import web
+
+from bayplan.adapters.live.discovery import Discovery, Resource
+from bayplan.api.objects import NODE, POD, REPLICA_SET
+from tests.adapters.live.serving import status
+from tests.adapters.live.talking import talking_to
+
+CORE = [
+    {"name": "pods", "kind": "Pod", "namespaced": True},
+    {"name": "pods/binding", "kind": "Binding", "namespaced": True},
+    {"name": "pods/status", "kind": "Pod", "namespaced": True},
+    {"name": "nodes", "kind": "Node", "namespaced": False},
+]
+
+
+class Server:
+    """Has the core group and nothing else."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        self.asked.append(request.path)
+        if request.path == "/api/v1":
+            return web.json_response({"kind": "APIResourceList", "resources": CORE})
+        return status(404, "NotFound", "the server could not find the requested resource")
+
+
+def test_a_kind_is_found_with_its_path_and_scope() -> None:
+    async def main() -> None:
+        async with talking_to(Server()) as client:
+            discovery = Discovery(client)
+            await discovery.discover([POD, NODE])
+            assert discovery.resource(POD) == Resource(POD, "", "pods", is_namespaced=True)
+            assert discovery.resource(NODE) == Resource(NODE, "", "nodes", is_namespaced=False)
+
+    asyncio.run(main())
+
+
+def test_a_group_that_is_not_there_is_no_error_and_asked_for_once() -> None:
+    async def main() -> None:
+        server = Server()
+        async with talking_to(server) as client:
+            discovery = Discovery(client)
+            for _ in range(2):
+                await discovery.discover([REPLICA_SET, "apps/v1 Other"])
+            assert discovery.resource(REPLICA_SET) is None
+        assert server.asked == ["/apis/apps/v1"]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("resource", "asked", "path"),
+    [
+        (Resource(POD, "", "pods", is_namespaced=True), (), "/api/v1/pods"),
+        (
+            Resource(POD, "", "pods", is_namespaced=True),
+            ("n s", "p/q", "status"),
+            "/api/v1/namespaces/n%20s/pods/p%2Fq/status",
+        ),
+        (Resource(NODE, "", "nodes", is_namespaced=False), ("ignored", "n1"), "/api/v1/nodes/n1"),
+        (
+            Resource(REPLICA_SET, "apps", "replicasets", is_namespaced=True),
+            ("x",),
+            "/apis/apps/v1/namespaces/x/replicasets",
+        ),
+    ],
+)
+def test_paths_are_as_the_api_has_them(
+    resource: Resource, asked: tuple[str, ...], path: str
+) -> None:
+    assert resource.path(*asked) == path

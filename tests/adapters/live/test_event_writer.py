@@ -1,0 +1,215 @@
+"""Events about pods: aggregated, limited, dropped, and never in the way."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+import pytest
+from aiohttp import web
+
+from bayplan.adapters.live import event_writer
+from bayplan.adapters.live.event_writer import (
+    SERIES_ENDS_SECONDS,
+    SERIES_REFRESH_SECONDS,
+    EventWriter,
+    event_object,
+)
+from bayplan.clock import ManualClock
+from bayplan.ports import EmitEvent
+from tests.adapters.live.serving import status
+from tests.adapters.live.talking import talking_to
+
+
+def failed(name: str = "p", note: str = "no room", reason: str = "FailedScheduling") -> EmitEvent:
+    return EmitEvent("ns", name, f"uid-{name}", "Warning", reason, "Scheduling", note, "bayplan")
+
+
+class Server:
+    """Keeps events by name; what it is asked for first may be refused."""
+
+    def __init__(self, *refusals: web.Response) -> None:
+        self.refusals = list(refusals)
+        self.events: dict[str, dict[str, Any]] = {}
+        self.asked: list[str] = []
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        content = msgspec.json.decode(await request.read())
+        self.asked.append(request.method)
+        if self.refusals:
+            return self.refusals.pop(0)
+        if request.method == "POST":
+            self.events[content["metadata"]["name"]] = content
+        else:
+            name = request.path.rpartition("/")[2]
+            if name not in self.events:
+                return status(404, "NotFound", "events")
+            self.events[name].update(content)
+        return web.json_response({})
+
+    def counts(self) -> list[int]:
+        return [event.get("series", {}).get("count", 1) for event in self.events.values()]
+
+
+Story = Callable[[EventWriter, ManualClock], Awaitable[None]]
+
+
+def written(server: Server, story: Story) -> int:
+    """Plays a story to a writer; returns how many events it dropped."""
+
+    async def main() -> int:
+        async with talking_to(server) as client:
+            clock = ManualClock()
+            writer = EventWriter(client, clock)
+            writer.start()
+            await story(writer, clock)
+            await writer.flush()
+            await writer.stop()
+            return writer.dropped_count
+
+    return asyncio.run(main())
+
+
+def test_an_event_is_as_the_api_wants_it() -> None:
+    content = event_object(failed(), "p.1", ManualClock.EPOCH_SECONDS + 0.5, "host")
+    assert content == {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": "p.1", "namespace": "ns"},
+        "eventTime": "2026-01-01T00:00:00.500000Z",
+        "type": "Warning",
+        "reason": "FailedScheduling",
+        "action": "Scheduling",
+        "note": "no room",
+        "reportingController": "bayplan",
+        "reportingInstance": "bayplan-host",
+        "regarding": {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "namespace": "ns",
+            "name": "p",
+            "uid": "uid-p",
+        },
+    }
+
+
+def test_each_event_has_a_name_of_its_own_that_is_short_enough() -> None:
+    async def story(writer: EventWriter, clock: ManualClock) -> None:
+        for reason in ("A", "B"):
+            writer.put(failed("p" * 253, reason=reason))
+
+    server = Server()
+    written(server, story)
+    assert len(server.events) == 2
+    assert all(len(name) == 253 for name in server.events)
+
+
+def test_repetitions_become_one_series() -> None:
+    async def story(writer: EventWriter, clock: ManualClock) -> None:
+        for number in range(5):
+            writer.put(failed(note=f"no room, attempt {number}"))
+            await writer.flush()
+
+    server = Server()
+    written(server, story)
+    assert server.asked == ["POST", "PATCH"]
+    assert server.counts() == [2]
+
+
+def test_a_series_that_ends_is_written_with_its_count() -> None:
+    async def story(writer: EventWriter, clock: ManualClock) -> None:
+        for _ in range(5):
+            writer.put(failed())
+            await writer.flush()
+        clock.advance_to(SERIES_ENDS_SECONDS + 1)
+        writer.tend()
+        await writer.flush()
+        assert server.counts() == [5]
+        writer.put(failed())
+
+    server = Server()
+    written(server, story)
+    assert server.counts() == [5, 1]
+
+
+def test_a_series_that_goes_on_is_written_every_half_hour() -> None:
+    async def story(writer: EventWriter, clock: ManualClock) -> None:
+        writer.put(failed())
+        await writer.flush()
+        for minute in range(1, 33):
+            clock.advance_to(60.0 * minute)
+            writer.put(failed())
+            writer.tend()
+            await writer.flush()
+
+    server = Server()
+    written(server, story)
+    assert server.asked == ["POST", "PATCH", "PATCH"]
+    assert server.counts() == [3 + SERIES_REFRESH_SECONDS // 60]
+
+
+def test_events_of_different_pods_and_reasons_are_not_one_series() -> None:
+    async def story(writer: EventWriter, clock: ManualClock) -> None:
+        for event in (failed("a"), failed("b"), failed("a", reason="Scheduled")):
+            writer.put(event)
+
+    server = Server()
+    written(server, story)
+    assert server.counts() == [1, 1, 1]
+
+
+def test_a_series_whose_event_has_expired_begins_anew() -> None:
+    async def story(writer: EventWriter, clock: ManualClock) -> None:
+        writer.put(failed())
+        await writer.flush()
+        server.events.clear()
+        writer.put(failed())
+
+    server = Server()
+    written(server, story)
+    assert server.counts() == [2]
+
+
+def test_an_event_that_arrived_in_an_attempt_before_is_not_dropped() -> None:
+    async def story(writer: EventWriter, clock: ManualClock) -> None:
+        writer.put(failed())
+
+    assert written(Server(status(409, "AlreadyExists", "events p.1 exists")), story) == 0
+
+
+@pytest.mark.parametrize("code", [403, 404, 500])
+def test_an_event_that_is_refused_is_dropped_and_the_next_one_written(code: int) -> None:
+    async def story(writer: EventWriter, clock: ManualClock) -> None:
+        writer.put(failed("a"))
+        await writer.flush()
+        writer.put(failed("b"))
+
+    server = Server(status(code, "Whatever", "no"))
+    assert written(server, story) == 1
+    assert [event["regarding"]["name"] for event in server.events.values()] == ["b"]
+
+
+def test_when_too_many_wait_the_newest_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(writer: EventWriter, clock: ManualClock) -> None:
+        for number in range(5):
+            writer.put(failed(f"p{number}"))
+
+    monkeypatch.setattr(event_writer, "WAITING_MAX", 3)
+    server = Server()
+    assert written(server, story) == 2
+    assert len(server.events) == 3
+
+
+def test_no_more_than_so_many_events_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(writer: EventWriter, clock: ManualClock) -> None:
+        for _ in range(3):
+            writer.put(failed("old"))
+            await writer.flush()
+        for name in ("a", "b", "old"):
+            writer.put(failed(name))
+
+    monkeypatch.setattr(event_writer, "REMEMBERED_MAX", 2)
+    server = Server()
+    written(server, story)
+    # The first series left with its count, and began anew.
+    assert sorted(server.counts()) == [1, 1, 1, 3]

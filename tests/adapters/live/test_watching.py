@@ -1,0 +1,188 @@
+"""Lists in pages, watches line by line."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import msgspec
+import pytest
+from aiohttp import web
+
+from bayplan.adapters.live.discovery import Resource
+from bayplan.adapters.live.watching import PAGE_LENGTH, WATCH_SECONDS_MIN, Reading
+from bayplan.api.objects import NODE, POD, DecodeError
+from bayplan.ports import ApiError, EventType, GoneError, WatchEvent
+from bayplan.rng import stream
+from tests.adapters.live.serving import Handler, status
+from tests.adapters.live.talking import talking_to
+
+T = TypeVar("T")
+PODS = Resource(POD, "", "pods", is_namespaced=True)
+NODES = Resource(NODE, "", "nodes", is_namespaced=False)
+
+
+def asked(
+    handler: Handler,
+    ask: Callable[[Reading], Awaitable[T]],
+    resource: Resource = NODES,
+    declared: tuple[str, ...] = (),
+    label_selector: str = "",
+) -> T:
+    async def main() -> T:
+        async with talking_to(handler) as client:
+            random = stream(1, "watches")
+            return await ask(Reading(client, resource, declared, random, label_selector))
+
+    return asyncio.run(main())
+
+
+def named(name: str, version: str = "1", **fields: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name, "resourceVersion": version}, **fields}
+
+
+class Pages:
+    """A server with these pages; a token of another one is too old."""
+
+    def __init__(self, *pages: list[dict[str, Any]], expired: bool = False) -> None:
+        self.pages = pages
+        self.expired = expired
+        self.queries: list[dict[str, str]] = []
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        query = dict(request.query)
+        self.queries.append(query)
+        if query["limit"] == "0":
+            return self.page([each for page in self.pages for each in page], "")
+        if self.expired and "continue" in query:
+            return status(410, "Expired", "The provided continue parameter is too old")
+        number = int(query.get("continue", "0"))
+        more = str(number + 1) if number + 1 < len(self.pages) else ""
+        return self.page(self.pages[number], more)
+
+    def page(self, items: list[dict[str, Any]], more: str) -> web.Response:
+        return web.json_response(
+            {"metadata": {"resourceVersion": "7", "continue": more}, "items": items or None}
+        )
+
+
+def test_a_list_is_all_of_its_pages_at_one_version() -> None:
+    pages = Pages([named("a"), named("b")], [named("c")])
+    listing = asked(pages, lambda reading: reading.list())
+    assert [found.metadata.name for found in listing.objects] == ["a", "b", "c"]
+    assert listing.resource_version == "7"
+    assert pages.queries == [
+        {"limit": str(PAGE_LENGTH)},
+        {"limit": str(PAGE_LENGTH), "continue": "1"},
+    ]
+
+
+def test_a_list_of_nothing_is_empty() -> None:
+    assert not asked(Pages([]), lambda reading: reading.list()).objects
+
+
+def test_pages_that_grew_too_old_are_asked_for_at_once() -> None:
+    pages = Pages([named("a")], [named("b")], expired=True)
+    listing = asked(pages, lambda reading: reading.list())
+    assert [found.metadata.name for found in listing.objects] == ["a", "b"]
+    assert [query["limit"] for query in pages.queries] == [str(PAGE_LENGTH)] * 2 + ["0"]
+
+
+def test_pods_that_have_ended_are_not_asked_for_and_labels_select() -> None:
+    pages = Pages([])
+    asked(pages, lambda reading: reading.list(), PODS, label_selector="team in (a,b)")
+    [query] = pages.queries
+    assert query["fieldSelector"] == "status.phase!=Succeeded,status.phase!=Failed"
+    assert query["labelSelector"] == "team in (a,b)"
+
+
+def test_declared_fields_are_decoded() -> None:
+    pages = Pages([named("n", status={"nodeInfo": {"kubeletVersion": "v1"}})])
+    path = "status.nodeInfo.kubeletVersion"
+    listing = asked(pages, lambda reading: reading.list(), declared=(path,))
+    found: Any = listing.objects[0]
+    assert found.declared == {path: "v1"}
+
+
+# ---- watches ---------------------------------------------------------------------------------
+
+
+def line(kind: str, content: dict[str, Any]) -> bytes:
+    return msgspec.json.encode({"type": kind, "object": content}) + b"\n"
+
+
+class Lines:
+    """Sends these pieces, one write each, and ends."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        self.pieces = pieces
+        self.queries: list[dict[str, str]] = []
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        self.queries.append(dict(request.query))
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for piece in self.pieces:
+            await response.write(piece)
+        return response
+
+
+def seen(*pieces: bytes, resource: Resource = NODES) -> tuple[list[WatchEvent], dict[str, str]]:
+    server = Lines(*pieces)
+
+    async def ask(reading: Reading) -> list[WatchEvent]:
+        return [event async for event in reading.watch("5")]
+
+    return asked(server, ask, resource), server.queries[0]
+
+
+def test_a_watch_tells_changes_with_their_versions() -> None:
+    events, query = seen(
+        line("ADDED", named("a", "6")),
+        line("MODIFIED", named("a", "7")) + line("DELETED", named("a", "8")),
+    )
+    told = [(event.type, event.object.metadata.name, event.resource_version) for event in events]
+    assert told == [
+        (EventType.ADDED, "a", "6"),
+        (EventType.MODIFIED, "a", "7"),
+        (EventType.DELETED, "a", "8"),
+    ]
+    assert WATCH_SECONDS_MIN <= int(query.pop("timeoutSeconds")) <= 2 * WATCH_SECONDS_MIN
+    assert query == {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": "5"}
+
+
+def test_a_line_may_come_in_pieces() -> None:
+    whole = line("ADDED", named("a", "6")) + line("ADDED", named("b", "7"))
+    events, _ = seen(whole[:10], whole[10:70], whole[70:])
+    assert [event.object.metadata.name for event in events] == ["a", "b"]
+
+
+def test_a_bookmark_is_a_version_and_nothing_else() -> None:
+    nulls = {
+        "metadata": {"resourceVersion": "9", "creationTimestamp": None},
+        "spec": {"containers": None},
+    }
+    [event], _ = seen(line("BOOKMARK", nulls), resource=PODS)
+    assert event == WatchEvent(EventType.BOOKMARK, POD, None, "9")
+
+
+def test_a_version_that_is_too_old_is_gone() -> None:
+    gone = {
+        "kind": "Status",
+        "code": 410,
+        "reason": "Expired",
+        "message": "too old resource version",
+    }
+    with pytest.raises(GoneError, match="too old"):
+        seen(line("ERROR", gone))
+
+
+def test_any_other_error_is_the_servers() -> None:
+    busy = {"kind": "Status", "code": 500, "reason": "InternalError", "message": "etcd is away"}
+    with pytest.raises(ApiError, match="etcd is away") as told:
+        seen(line("ERROR", busy))
+    assert told.value.code == 500
+
+
+def test_what_is_no_such_object_is_told_as_one() -> None:
+    with pytest.raises(DecodeError):
+        seen(line("ADDED", {"metadata": {"name": 5}}))

@@ -1,0 +1,135 @@
+"""The scheduler's picture held against the API's objects: what is planted is found."""
+
+from msgspec.structs import replace
+
+from bayplan.api.objects import Node, Pod
+from bayplan.engine.cache_check import differences
+from bayplan.state.pods import PodInfo
+from bayplan.testing import api_pod, node
+from tests.engine.kit import Engine, uid, waiting_pod
+
+
+class Over:
+    """All is quiet: one pod placed, one pending; and nothing wrong yet."""
+
+    def __init__(self) -> None:
+        self.engine = Engine(plugins=["NodeResourcesFit"])
+        self.nodes: list[Node] = [node("n1", cpu=4)]
+        self.pods: list[Pod] = [
+            api_pod("placed", cpu=3, node="n1"),
+            waiting_pod("waits", cpu=3),
+        ]
+        self.engine.add(*self.nodes, *self.pods)
+        self.engine.run()
+        assert self.found() == []
+
+    def found(self) -> list[str]:
+        return differences(self.engine.scheduler, self.nodes, self.pods)
+
+    def placed(self) -> PodInfo:
+        [found] = self.engine.scheduler.cache.pods()
+        return found
+
+    def waiting(self) -> PodInfo:
+        queued = self.engine.scheduler.queue.find(uid("waits"))
+        assert queued is not None
+        return queued.pod
+
+
+def test_a_pod_that_the_queue_forgot_is_lost() -> None:
+    over = Over()
+    over.engine.scheduler.queue.delete(over.waiting())
+    assert over.found() == ["pod default/waits is pending and lost"]
+
+
+def test_a_pod_that_the_queue_holds_for_ever_in_flight_is_lost() -> None:
+    over = Over()
+    queue = over.engine.scheduler.queue
+    queue.activate([over.waiting()])
+    assert queue.pop() is not None
+    assert over.found() == ["pod default/waits is pending and lost"]
+
+
+def test_a_pod_that_nobody_told_the_scheduler_of_is_lost() -> None:
+    over = Over()
+    over.pods.append(waiting_pod("untold"))
+    assert over.found() == ["pod default/untold is pending and lost"]
+
+
+def test_a_pod_of_another_scheduler_is_not_missed() -> None:
+    over = Over()
+    over.pods.append(waiting_pod("theirs", scheduler_name="theirs"))
+    assert over.found() == []
+
+
+def test_a_pod_that_has_ended_counts_as_gone() -> None:
+    over = Over()
+    over.pods.append(api_pod("ended", node="n1", status={"phase": "Succeeded"}))
+    assert over.found() == []
+
+
+def test_a_pod_that_is_gone_and_still_queued_is_caught() -> None:
+    over = Over()
+    del over.pods[1]
+    assert over.found() == ["pod default/waits is queued and not pending"]
+
+
+def test_a_placed_pod_that_is_not_counted_is_caught() -> None:
+    over = Over()
+    over.engine.scheduler.cache.remove_pod(over.placed().uid)
+    assert over.found() == ["pod default/placed is on n1 and not counted"]
+
+
+def test_a_pod_that_is_gone_and_still_counted_is_caught() -> None:
+    over = Over()
+    del over.pods[0]
+    assert over.found() == ["pod default/placed is on no node and counted on n1"]
+
+
+def test_a_pod_counted_on_another_node_is_caught() -> None:
+    over = Over()
+    over.engine.add(node("n2"))
+    over.nodes.append(node("n2"))
+    cache, there = over.engine.scheduler.cache, over.placed()
+    cache.remove_pod(there.uid)
+    cache.assume(there.on_node("n2"))
+    assert over.found() == ["pod default/placed is on n1 and counted on n2"]
+
+
+def test_a_pod_counted_twice_is_caught() -> None:
+    over = Over()
+    there = over.placed()
+    again = PodInfo(replace(there.metadata, uid="another"), there.status, there.shape, "n1")
+    over.engine.scheduler.cache.table.assign(again)
+    assert over.found() == [
+        "node n1 counts 6000 cpu, its pods 3000",
+        "node n1 counts 2 pods, its pods 1",
+    ]
+
+
+def test_a_pod_assumed_for_ever_is_caught() -> None:
+    over = Over()
+    over.engine.scheduler.cache.assume(over.waiting().on_node("n1"))
+    assert "pod default/waits is on no node and counted on n1" in over.found()
+
+
+def test_a_pod_whose_binding_is_under_way_is_no_difference() -> None:
+    over = Over()
+    small = waiting_pod("small", cpu=1)
+    over.pods.append(small)
+    over.engine.add(small)
+    over.engine.run()
+    assert over.engine.placed_on("small") == "n1"
+    assert over.found() == []
+
+
+def test_a_node_that_nobody_told_the_scheduler_of_is_caught() -> None:
+    over = Over()
+    over.nodes.append(node("n2"))
+    assert over.found() == ["node n2 is there and not known"]
+
+
+def test_a_node_that_is_gone_and_still_known_is_caught() -> None:
+    over = Over()
+    over.nodes.clear()
+    assert over.found() == ["node n1 is known and not there"]
