@@ -14,6 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from bayplan.framework.interface import SignPlugin
+from bayplan.framework.profile import extension_points_of
+from bayplan.plugins.registry import IN_TREE_PLUGINS
+
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "bayplan"
 TESTS = ROOT / "tests"
@@ -260,6 +264,24 @@ def test_every_plugin_is_final(path: str) -> None:
         and "final" not in map(last_name, node.decorator_list)
     ]
     assert not open_classes
+
+
+def test_every_plugin_that_filters_or_scores_signs_pods() -> None:
+    """Or it would be asked about every node in every cycle (KEP-5598)."""
+    answering = {
+        plugin
+        for plugin in IN_TREE_PLUGINS
+        if {"filter", "score"} & set(extension_points_of(plugin))
+    }
+    unsigned = {plugin.name for plugin in answering if not issubclass(plugin, SignPlugin)}
+    assert not unsigned
+    tests = {p.__module__.removeprefix("bayplan.").replace(".", "/") for p in answering}
+    untested = [
+        path
+        for path in sorted(tests)
+        if ".sign_pod(" not in (TESTS / mirrored(f"{path}.py")).read_text(encoding="utf-8")
+    ]
+    assert not untested
 
 
 def has_code(tree: ast.Module) -> bool:

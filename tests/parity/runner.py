@@ -3,8 +3,8 @@
     python -m tests.parity.runner PARITY_DIR_OR_FILES... [--examples N] [--processes N]
 
 Every recorded case is put to the real framework; what is compared, and what may not be, is said in
-tests/parity/pod_answers.py, signature_answers.py and hint_cases.py. Prints per suite and field how many answers were
-compared and how many differ; exits with 1 if any does.
+pod_answers.py, signature_answers.py and hint_cases.py beside it. Prints per suite and field how
+many answers were compared and how many differ; exits with 1 if any does.
 """
 
 import argparse

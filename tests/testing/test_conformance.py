@@ -12,47 +12,13 @@ from bayplan.framework.interface import (
     ScalarScorePlugin,
 )
 from bayplan.framework.status import Status
-from bayplan.plugins.registry import IN_TREE_PLUGINS
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
 from bayplan.testing import CheckFailed, check_plugin
-
-ARGS: dict[str, list[Any]] = {
-    "NodeResourcesFit": [
-        {"scoringStrategy": {"type": "MostAllocated", "resources": [{"name": "memory"}]}},
-        {"ignoredResources": ["nvidia.com/gpu"]},
-    ],
-    "NodeAffinity": [
-        {
-            "addedAffinity": {
-                "requiredDuringSchedulingIgnoredDuringExecution": {
-                    "nodeSelectorTerms": [
-                        {"matchExpressions": [{"key": "disktype", "operator": "Exists"}]}
-                    ]
-                }
-            }
-        }
-    ],
-    "PodTopologySpread": [
-        {
-            "defaultingType": "List",
-            "defaultConstraints": [
-                {"maxSkew": 1, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule"}
-            ],
-        }
-    ],
-    "InterPodAffinity": [{"hardPodAffinityWeight": 7}],
-}
+from tests.testing.variants import VARIANTS
 
 
-@pytest.mark.parametrize(
-    ("plugin_class", "args"),
-    [
-        pytest.param(plugin, args, id=f"{plugin.name}-{number}")
-        for plugin in IN_TREE_PLUGINS
-        for number, args in enumerate([None, *ARGS.get(plugin.name, [])])
-    ],
-)
+@pytest.mark.parametrize(("plugin_class", "args"), VARIANTS)
 def test_a_plugin_of_the_tree_keeps_to_the_contract(plugin_class: type[Plugin], args: Any) -> None:
     check_plugin(plugin_class, args, clusters=10)
 

@@ -41,6 +41,23 @@ def test_a_variant_differs_in_one_option() -> None:
         assert len([n for n in names if options.get(n) != variant.get(n)]) <= 1
 
 
+@pytest.mark.parametrize("path", ["spec.hostNetwork", "spec.affinity.podAffinity"])
+def test_a_field_that_is_taken_away_takes_no_other_with_it(path: str) -> None:
+    drawn = draws("taken away")
+    options = draw_pod(drawn, probability=1.0)
+    holder, _, field = path.rpartition(".")
+    holder = holder.rpartition(".")[2]
+    seen: set[bool] = set()
+    for _ in range(40):
+        variant = draw_field(drawn, path, options)
+        kept, wanted = ({**each.get(holder, {})} for each in (variant, options))
+        seen.add(field in kept)
+        kept.pop(field, None)
+        wanted.pop(field)
+        assert kept == wanted
+    assert seen == {True, False}
+
+
 def test_placed_pods_are_not_gated_and_some_go() -> None:
     drawn = draws("placed")
     placed = [draw_placed_pod(drawn) for _ in range(100)]

@@ -1,6 +1,7 @@
 """Planted plugins that sign too little, too much, or what cannot be signed."""
 
 from collections.abc import Hashable
+from itertools import count
 from typing import Any, final
 
 import msgspec
@@ -16,7 +17,9 @@ from bayplan.framework.interface import (
 from bayplan.framework.status import Status, unschedulable
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
-from bayplan.testing import CheckFailed, check_plugin
+from bayplan.testing import CheckFailed, SampleCluster, check_plugin
+
+POLICY = "test.org/v1 Policy"
 
 
 def said_about(plugin_class: type[Plugin]) -> str:
@@ -146,7 +149,7 @@ class SignsNoneOfThose(ScalarScorePlugin, SignPlugin):
 
 
 def test_a_pod_that_is_not_signed_may_be_read_at_will() -> None:
-    check_plugin(SignsNoneOfThose)
+    check_plugin(SignsNoneOfThose, clusters=10)
 
 
 @final
@@ -163,4 +166,91 @@ class SignsAll(ScalarScorePlugin, SignPlugin):
 
 
 def test_a_spec_signed_as_a_whole_will_do() -> None:
-    check_plugin(SignsAll)
+    check_plugin(SignsAll, clusters=10)
+
+
+# ---- what is signed once per shape ---------------------------------------------------------
+
+
+class SignsOnce(ScalarScorePlugin, SignPlugin):
+    """Scores all nodes alike, and says that it signs the shape only."""
+
+    signs_shape = True
+
+    def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        return 0
+
+
+@final
+class SignsOwnersOnce(SignsOnce):
+    """Leaves pods without an owner unsigned."""
+
+    name = "SignsOwnersOnce"
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        return () if pod.metadata.owner_references else None
+
+
+def test_what_is_no_part_of_the_shape_may_not_be_signed_once() -> None:
+    said = said_about(SignsOwnersOnce)
+    assert "signs_shape = True, but sign_pod looks at metadata.ownerReferences" in said
+
+
+@final
+class SignsPoliciesOnce(SignsOnce):
+    """Signs objects of its own kind."""
+
+    name = "SignsPoliciesOnce"
+    kinds = (POLICY,)
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        return tuple(policy.metadata.name for policy in self.handle.objects(POLICY).list())
+
+
+def test_what_is_in_the_cluster_may_not_be_signed_once() -> None:
+    numbers = count()
+
+    def another_policy(over: SampleCluster) -> None:
+        over.put(POLICY, {"metadata": {"name": f"policy-{next(numbers)}"}})
+
+    with pytest.raises(CheckFailed) as failed:
+        check_plugin(SignsPoliciesOnce, prepare=another_policy)
+    assert "sign_pod depends on what else there is in the cluster" in str(failed.value)
+
+
+@final
+class SignsTheShape(SignsOnce):
+    """Signs parts of the shape, and the node."""
+
+    name = "SignsTheShape"
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        return pod.namespace, pod.node_name, pod.shape.host_ports, pod.spec.priority
+
+
+def test_the_shape_and_the_node_may_be_signed_once() -> None:
+    check_plugin(SignsTheShape, clusters=3)
+
+
+# ---- several fields at once ----------------------------------------------------------------
+
+
+@final
+class SignsTheSum(ScalarScorePlugin, SignPlugin):
+    """Reads two fields, and signs what they usually come to."""
+
+    name = "SignsTheSum"
+
+    def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        return 10 if self._both(pod) else 0
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        self._both(pod)
+        return pod.priority > 0, pod.spec.host_network and pod.priority > 0
+
+    def _both(self, pod: PodInfo) -> bool:
+        return pod.priority < 0 and pod.spec.host_network is True
+
+
+def test_fields_that_matter_only_together_are_found() -> None:
+    assert "signs too little: two pods that differ in spec." in said_about(SignsTheSum)

@@ -20,8 +20,10 @@ from bayplan.testing.factories import PodOptions
 from bayplan.testing.registration_checks import is_well_declared, registers_its_events
 from bayplan.testing.scenes import Prepare, Scene, Subject
 from bayplan.testing.signature_checks import (
+    alike_whatever_else_differs,
     equal_signatures_equal_answers,
     signs_all_it_reads,
+    signs_its_shape,
     signs_only_what_pods_share,
 )
 from bayplan.testing.state_checks import (
@@ -38,7 +40,11 @@ CLUSTERS: Final = 30
 _Check = Callable[[Subject, Scene], object]
 
 #: Asked in one cluster: what does not depend on what is drawn.
-_DECLARATIONS: Final[Sequence[_Check]] = (is_well_declared, registers_its_events)
+_DECLARATIONS: Final[Sequence[_Check]] = (
+    is_well_declared,
+    registers_its_events,
+    signs_its_shape,
+)
 #: Asked in every cluster, one after another: those that change it come last.
 _CHECKS: Final[Sequence[_Check]] = (
     answers_with_its_codes,
@@ -50,6 +56,7 @@ _CHECKS: Final[Sequence[_Check]] = (
     signs_only_what_pods_share,
     signs_all_it_reads,
     equal_signatures_equal_answers,
+    alike_whatever_else_differs,
     notes_follow_a_what_if,
     unchanged_but_for_declared_facets,
     unreserve_undoes_reserve,

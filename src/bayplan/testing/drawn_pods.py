@@ -39,13 +39,23 @@ def draw_variant(draws: Draws, options: PodOptions) -> PodOptions:
 def draw_field(draws: Draws, path: str, options: PodOptions) -> PodOptions:
     """The same but for this field, drawn anew or, sometimes, taken away."""
     drawn = FIELD_DRAWS[path](draws, options)
-    if draws.happens(0.2):
-        return cast(PodOptions, {k: v for k, v in options.items() if k not in drawn})
-    return _with(options, drawn)
+    return _without(options, path, drawn) if draws.happens(0.2) else _with(options, drawn)
 
 
 def _with(options: PodOptions, more: Mapping[str, Any]) -> PodOptions:
     return cast(PodOptions, {**options, **more})
+
+
+def _without(options: PodOptions, path: str, drawn: Mapping[str, Any]) -> PodOptions:
+    """Of options that hold several fields, only the one at ``path`` is taken away."""
+    kept: dict[str, Any] = {name: value for name, value in options.items() if name not in drawn}
+    field = path.rpartition(".")[2]
+    for name in drawn.keys() & {"spec", "affinity"}:
+        fields = {**options.get(name, {})}
+        fields.pop(field, None)
+        if fields:
+            kept[name] = fields
+    return cast(PodOptions, kept)
 
 
 # ---- metadata ------------------------------------------------------------------------------
@@ -138,6 +148,10 @@ def _toleration(draws: Draws) -> Mapping[str, Any]:
     if draws.happens(0.5):
         found["effect"] = draws.one(("NoSchedule", "NoExecute", "PreferNoSchedule"))
     return found
+
+
+def _node_name(draws: Draws, pod: PodOptions) -> Mapping[str, Any]:
+    return {"node": draws.one(("node-0", "node-1", "elsewhere"))}
 
 
 def _node_affinity(draws: Draws, pod: PodOptions) -> Mapping[str, Any]:
@@ -247,4 +261,5 @@ FIELD_DRAWS: Final[Mapping[str, FieldDraw]] = {
     "spec.preemptionPolicy": _in_spec("preemptionPolicy", ("Never", "PreemptLowerPriority")),
     "spec.hostNetwork": _in_spec("hostNetwork", (True, False)),
     "spec.terminationGracePeriodSeconds": _in_spec("terminationGracePeriodSeconds", (0, 30)),
+    "spec.nodeName": _node_name,
 }

@@ -5,18 +5,21 @@ from typing import Final
 
 import msgspec
 
+from bayplan.api.object_meta import OwnerReference
 from bayplan.framework.interface import Plugin, SignPlugin
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
 from bayplan.testing.asking import CheckFailed, ask
 from bayplan.testing.drawn_pods import FIELD_DRAWS, draw_field
-from bayplan.testing.factories import api_pod, pod
-from bayplan.testing.recording import Reads, recorded_pod
+from bayplan.testing.factories import PodOptions, api_pod, pod
+from bayplan.testing.recording import SOURCES, Reads, recorded_pod
 from bayplan.testing.scenes import Scene, Subject
 
 #: Pairs of pods that differ in a field the plugin reads, and in any other.
 _PAIRS_PER_READ: Final = 2
 _OTHER_PAIRS: Final = 3
+#: Another cluster than those that a plugin is asked in.
+_ELSEWHERE: Final = -1
 
 
 def signs_all_it_reads(subject: Subject, scene: Scene) -> None:
@@ -63,21 +66,76 @@ def equal_signatures_equal_answers(subject: Subject, scene: Scene) -> None:
         for path in (*read, *others):
             one = draw_field(scene.draws, path, options)
             pair = pod("one", **one), pod("other", **draw_field(scene.draws, path, one))
-            _compare_pair(subject, plugin, nodes, path, pair)
+            compare_pair(subject, plugin, nodes, path, pair)
 
 
-def _compare_pair(
+def compare_pair(
     subject: Subject, plugin: Plugin, nodes: NodeView, path: str, pair: tuple[PodInfo, PodInfo]
-) -> None:
+) -> bool:
+    """Whether the answers differ; ``path``: where the two pods do. Raises CheckFailed."""
     signature, same = (_signature(subject, plugin, each) for each in pair)
-    if signature is None or signature != same:
-        return
     difference = ask(plugin, pair[0], nodes).difference(ask(plugin, pair[1], nodes))
-    if difference:
+    if difference and signature is not None and signature == same:
         raise subject.failed(
             f"signs too little: two pods that differ in {path} have the signature "
             f"{signature!r}, but get different answers: {difference}"
         )
+    return bool(difference)
+
+
+def alike_whatever_else_differs(subject: Subject, scene: Scene) -> None:
+    """Two pods that sign alike get the same answers, though all that is not signed differs."""
+    plugin = scene.plugin
+    if not isinstance(plugin, SignPlugin):
+        return
+    nodes = scene.cluster.lend().nodes
+    for options, each in scene.pods:
+        if _signature(subject, plugin, each) is not None:
+            steps = _drift(subject, scene, options, each)
+            if steps and ask(plugin, each, nodes).difference(ask(plugin, steps[-1][1], nodes)):
+                for path, other in steps:
+                    compare_pair(subject, plugin, nodes, path, (each, other))
+
+
+def _drift(
+    subject: Subject, scene: Scene, options: PodOptions, each: PodInfo
+) -> list[tuple[str, PodInfo]]:
+    """(field, pod): one field after another drawn anew, as long as the signature stays."""
+    signature = _signature(subject, scene.plugin, each)
+    steps: list[tuple[str, PodInfo]] = []
+    for path in scene.draws.chance.sample(list(FIELD_DRAWS), len(FIELD_DRAWS)):
+        changed = draw_field(scene.draws, path, options)
+        other = pod("other", **changed)
+        if _signature(subject, scene.plugin, other) == signature:
+            steps.append((path, other))
+            options = changed
+    return steps
+
+
+def signs_its_shape(subject: Subject, scene: Scene) -> None:
+    """A plugin that says so looks at nothing else, whether it then signs a pod or not."""
+    plugin = scene.plugin
+    if not isinstance(plugin, SignPlugin) or not plugin.signs_shape:
+        return
+    elsewhere = subject.instance(subject.scene(_ELSEWHERE).cluster)
+    for _, each in scene.pods:
+        reads = _reads(plugin.sign_pod, each) or Reads()
+        beyond = sorted(filter(_is_beyond_shape, reads.paths))
+        if beyond:
+            raise subject.failed(
+                f"says signs_shape = True, but sign_pod looks at {', '.join(beyond)}: pods of one "
+                f"shape that differ there would get each other's signature"
+            )
+        if _signature(subject, plugin, each) != _signature(subject, elsewhere, each):
+            raise subject.failed(
+                "says signs_shape = True, but sign_pod depends on what else there is in the "
+                "cluster: what it signed once would never be asked for again"
+            )
+
+
+def _is_beyond_shape(path: str) -> bool:
+    of_shape = path.startswith("spec.") or path in SOURCES
+    return not of_shape and path not in ("metadata.namespace", "metadata.labels")
 
 
 def signs_only_what_pods_share(subject: Subject, scene: Scene) -> None:
@@ -105,6 +163,9 @@ _UNSHARED: Final = {
     "metadata.creationTimestamp": {"creation_timestamp": "2026-01-01T00:00:00Z"},
     "metadata.annotations": {"annotations": {"example.com/note": "another"}},
     "metadata.resourceVersion": {"resource_version": "77"},
+    "metadata.ownerReferences": {
+        "owner_references": (OwnerReference(kind="ReplicaSet", name="web", controller=True),)
+    },
 }
 
 

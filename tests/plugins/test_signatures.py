@@ -1,0 +1,164 @@
+"""KEP-5598's consistency test: what changes a plugin's answer changes its part of the signature.
+
+Pods are changed field by field, in drawn clusters; and pods that differ only in what no plugin
+reads have one signature.
+"""
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from bayplan.api.object_meta import OwnerReference
+from bayplan.framework.interface import Plugin, SignPlugin
+from bayplan.framework.signing import Signer
+from bayplan.plugins.registry import IN_TREE_PLUGINS
+from bayplan.rng import Stream
+from bayplan.state.pods import PodInfo
+from bayplan.testing import CheckFailed, api_pod, ask, pod
+from bayplan.testing.drawn_pods import FIELD_DRAWS, draw_field, draw_pod
+from bayplan.testing.draws import Draws
+from bayplan.testing.factories import PodOptions
+from bayplan.testing.recording import Reads, recorded_pod
+from bayplan.testing.scenes import Scene, Subject
+from bayplan.testing.signature_checks import compare_pair
+from tests.framework.answering import plugins_of
+from tests.testing.test_signature_checks import SignsTooLittle
+from tests.testing.variants import VARIANTS
+
+EXAMPLES = 200
+CLUSTERS = 30
+
+#: What only the queue, the kubelet or nobody at all goes by.
+UNREAD = (
+    "metadata.annotations",
+    "spec.priority",
+    "spec.schedulingGates",
+    "spec.preemptionPolicy",
+    "spec.hostNetwork",
+    "spec.terminationGracePeriodSeconds",
+)
+
+SIGNING = [each for each in VARIANTS if issubclass(each.values[0], SignPlugin)]  # type: ignore[arg-type]
+
+
+def read_fields(scene: Scene) -> list[str]:
+    """Fields that the plugin reads of some pod."""
+    found: set[str] = set()
+    for _, each in scene.pods:
+        reads = Reads()
+        ask(scene.plugin, recorded_pod(each, reads), scene.cluster.lend().nodes)
+        found |= {path for path in FIELD_DRAWS if reads.touches(path)}
+    return sorted(found)
+
+
+def changed_answers(
+    plugin_class: type[Plugin], args: Any, phases: tuple[Phase, ...] = tuple(Phase)
+) -> Counter[str]:
+    """Field → in how many examples a change of it changed an answer. Raises CheckFailed."""
+    subject = Subject(plugin_class, args, (), None, seed=2)
+    scenes = [subject.scene(index) for index in range(CLUSTERS)]
+    fields = sorted({path for scene in scenes[:5] for path in read_fields(scene)})
+    told = Counter[str]()
+
+    @settings(max_examples=EXAMPLES, phases=phases)
+    @given(
+        scene=st.sampled_from(range(CLUSTERS)),
+        path=st.one_of(st.sampled_from(fields), st.sampled_from(list(FIELD_DRAWS))),
+        chance=st.randoms(use_true_random=False),
+    )
+    def change(scene: int, path: str, chance: Stream) -> None:
+        asked = scenes[scene]
+        draws = Draws(chance, asked.draws.vocabulary)
+        one = draw_pod(draws)
+        pair = pod("one", **one), pod("other", **draw_field(draws, path, one))
+        nodes = asked.cluster.lend().nodes
+        told[path] += compare_pair(subject, asked.plugin, nodes, path, pair)
+
+    change()
+    return told
+
+
+@pytest.mark.parametrize(("plugin_class", "args"), SIGNING)
+def test_what_changes_an_answer_changes_the_signature(
+    plugin_class: type[Plugin], args: Any
+) -> None:
+    told = changed_answers(plugin_class, args)
+    print(f"{plugin_class.name}: answers changed with {dict(+told)}")
+    assert told.total() > 0
+
+
+def test_a_plugin_that_signs_too_little_is_found() -> None:
+    with pytest.raises(CheckFailed, match=r"signs too little: .* spec.tolerations"):
+        changed_answers(SignsTooLittle, None, (Phase.generate,))
+
+
+# ---- the whole profile ---------------------------------------------------------------------
+
+
+@settings(max_examples=EXAMPLES)
+@given(path=st.sampled_from(UNREAD), chance=st.randoms(use_true_random=False))
+def test_pods_that_differ_in_what_no_plugin_reads_have_one_signature(
+    path: str, chance: Stream
+) -> None:
+    draws = Draws(chance)
+    one = draw_pod(draws)
+    other = draw_field(draws, path, one)
+    assert SIGNER.sign(pod("one", **one)) is SIGNER.sign(pod("other", **other))
+
+
+@settings(max_examples=EXAMPLES)
+@given(chance=st.randoms(use_true_random=False))
+def test_who_a_pod_is_and_what_became_of_it_is_in_no_signature(chance: Stream) -> None:
+    options = draw_pod(Draws(chance))
+    signed = SIGNER.sign(pod("one", **options))
+    assert {SIGNER.sign(other) for other in relatives(options)} == {signed}
+
+
+def relatives(options: PodOptions) -> list[PodInfo]:
+    """Pods of the same template with another name, uid, age, owner and status."""
+    found = pod("other", **options)
+    metadata = api_pod("another", **options).metadata
+    owner = OwnerReference(kind="Job", name="work", uid="uid-work", controller=True)
+    changes: list[dict[str, Any]] = [
+        {"uid": "another"},
+        {"creation_timestamp": "2026-02-03T04:05:06Z"},
+        {"owner_references": (owner,)},
+        {"resource_version": "99"},
+        {"generation": 3},
+        {"finalizers": ("example.com/wait",)},
+        {"generate_name": "work-"},
+    ]
+    status = msgspec.structs.replace(found.status, phase="Pending", nominated_node_name="node-1")
+    renewed = PodInfo(found.metadata, status, found.shape, found.node_name)
+    return [
+        found,
+        renewed,
+        *(
+            PodInfo(
+                msgspec.structs.replace(metadata, **change),
+                found.status,
+                found.shape,
+                found.node_name,
+            )
+            for change in changes
+        ),
+    ]
+
+
+SIGNER = Signer(
+    plugins_of(*(p for p in IN_TREE_PLUGINS if p.name not in ("PrioritySort", "DefaultBinder")))
+)
+
+
+def test_no_plugin_reads_what_is_said_to_be_unread() -> None:
+    """Whatever a plugin comes to read of it is to be taken from the list above."""
+    read = {
+        path
+        for plugin_class, args in (each.values for each in SIGNING)
+        for path in read_fields(Subject(plugin_class, args, (), None, seed=2).scene(0))  # type: ignore[arg-type]
+    }
+    assert read.isdisjoint(UNREAD)

@@ -1,0 +1,157 @@
+"""S-11, parts C and D: check_plugin finds what is wrong, and which pods have equal signatures.
+
+That every plugin of the tree passes stands in tests/testing/test_conformance.py, over the variants
+that are counted here. Pairs about claims follow with the plugins that look at claims.
+"""
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from bayplan.config import config_from
+from bayplan.engine.dry_start import idle_handle
+from bayplan.engine.profiles import build_profiles
+from bayplan.framework.interface import Plugin
+from bayplan.framework.signing import Signer
+from bayplan.plugins.registry import IN_TREE_PLUGINS, Registry
+from bayplan.testing import CheckFailed, PodOptions, check_plugin, pod
+from tests.testing.test_answer_checks import RanksNodes, WritesColumns
+from tests.testing.test_signature_checks import SignsTooLittle
+from tests.testing.test_state_checks import CountsDownTwice
+from tests.testing.variants import VARIANTS
+
+# ---- part C --------------------------------------------------------------------------------
+
+
+def test_every_plugin_of_the_tree_is_checked() -> None:
+    assert {each.values[0] for each in VARIANTS} == set(IN_TREE_PLUGINS)
+
+
+@pytest.mark.parametrize(
+    ("planted", "words"),
+    [
+        (SignsTooLittle, "signs too little: two pods that differ in spec.tolerations"),
+        (RanksNodes, "says something else through nodes.take(rows): scores of node"),
+        (CountsDownTwice, "unreserve"),
+        (WritesColumns, "writes to a column of the nodes"),
+    ],
+)
+def test_a_planted_fault_is_found(planted: type[Plugin], words: str) -> None:
+    with pytest.raises(CheckFailed) as failed:
+        check_plugin(planted)
+    assert words in str(failed.value)
+
+
+# ---- part D --------------------------------------------------------------------------------
+
+
+def signer(name: str = "bayplan") -> Signer:
+    """The default profile; what spreads pods that do not ask for it would leave all unsigned."""
+    no_defaults = {"name": "PodTopologySpread", "args": {"defaultingType": "List"}}
+    config = config_from(
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [{"schedulerName": name, "pluginConfig": [no_defaults]}],
+        }
+    )
+    registry = Registry()
+    [built] = build_profiles(config, registry, partial(idle_handle, registry))
+    return built.signer
+
+
+SIGNER = signer()
+
+
+def differing(one: PodOptions, other: PodOptions) -> set[str]:
+    """Plugins whose parts differ between two pods that are made of these."""
+    parts, others = (SIGNER.sign(pod("p", **each)).parts for each in (one, other))
+    return {name for name in parts if parts[name] != others[name]}
+
+
+def tolerating(*keys: str) -> PodOptions:
+    return {"tolerations": [{"key": key, "operator": "Exists"} for key in keys]}
+
+
+def listening(**port: Any) -> PodOptions:
+    return {"host_ports": [{"containerPort": 80, "hostPort": 80, **port}]}
+
+
+def running(*images: str) -> PodOptions:
+    return {"containers": [{"name": f"c{n}", "image": each} for n, each in enumerate(images)]}
+
+
+def preferring(weight: int) -> PodOptions:
+    terms = {"matchExpressions": [{"key": "disktype", "operator": "Exists"}]}
+    wanted = [{"weight": weight, "preference": terms}]
+    return {
+        "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": wanted}}
+    }
+
+
+FIT, BALANCED = "NodeResourcesFit", "NodeResourcesBalancedAllocation"
+CONFIG_MAP = {"name": "v", "configMap": {"name": "settings"}}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "wanted"),
+    [
+        pytest.param(tolerating("a", "b"), tolerating("b", "a"), set(), id="tolerations turned"),
+        pytest.param({}, tolerating("a"), {"TaintToleration"}, id="a foreign toleration"),
+        pytest.param(listening(), listening(protocol="TCP"), set(), id="80 and 80/TCP"),
+        pytest.param(listening(), listening(protocol="UDP"), {"NodePorts"}, id="80/UDP"),
+        pytest.param(listening(), listening(hostIP="10.0.0.1"), {"NodePorts"}, id="an address"),
+        pytest.param(listening(), listening(hostIP="0.0.0.0"), set(), id="all addresses"),
+        pytest.param({"cpu": "500m"}, {"cpu": "0.5"}, set(), id="500m and 0.5"),
+        pytest.param({"cpu": "1"}, {"cpu": "2"}, {FIT, BALANCED}, id="one and two"),
+        pytest.param({"cpu": 1}, {"cpu": 1, "memory": 0}, {FIT}, id="memory unset and zero"),
+        pytest.param({}, {"node": "n1"}, {"NodeName"}, id="a node"),
+        pytest.param({"node": "n1"}, {"node": "n2"}, {"NodeName"}, id="another node"),
+        pytest.param(preferring(1), preferring(2), {"NodeAffinity"}, id="weights"),
+        pytest.param(running("x", "y"), running("y", "x"), set(), id="images turned"),
+        pytest.param(running("x"), running("x:latest"), set(), id="x and x:latest"),
+        pytest.param(running("x:1"), running("x:2"), {"ImageLocality"}, id="x:1 and x:2"),
+        pytest.param({}, {"spec": {"volumes": [CONFIG_MAP]}}, set(), id="a ConfigMap"),
+        pytest.param({}, {"priority": 7}, set(), id="priority"),
+        pytest.param({}, {"annotations": {"a": "b"}}, set(), id="annotations"),
+        pytest.param({}, {"uid": "another"}, set(), id="uid"),
+    ],
+)
+def test_parts_differ_where_answers_may(
+    one: PodOptions, other: PodOptions, wanted: set[str]
+) -> None:
+    assert differing(one, other) == wanted
+    same = SIGNER.sign(pod("one", **one)) is SIGNER.sign(pod("other", **other))
+    assert same is (not wanted)
+
+
+SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+NEAR = {
+    "podAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"topologyKey": "zone", "labelSelector": {}}
+        ]
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("options", "unsigned"),
+    [
+        pytest.param({}, (), id="nothing"),
+        pytest.param({"spread": [SPREAD]}, ("PodTopologySpread",), id="a spread constraint"),
+        pytest.param({"affinity": NEAR}, ("InterPodAffinity",), id="a pod affinity"),
+    ],
+)
+def test_what_looks_across_nodes_is_unsigned_and_all_else_is_kept(
+    options: PodOptions, unsigned: tuple[str, ...]
+) -> None:
+    assert SIGNER.sign(pod("p", **options)).unsigned == unsigned
+    assert differing({}, options) == set(unsigned)
+
+
+def test_profiles_have_keys_of_their_own() -> None:
+    each = pod("p")
+    assert SIGNER.sign(each).key != signer("another").sign(each).key
+    assert SIGNER.sign(each).key == signer().sign(each).key
