@@ -134,6 +134,13 @@ def test_each_plugin_that_filters_or_scores_has_a_part() -> None:
     assert signed.unsigned == ()
 
 
+def test_a_tie_break_key_has_a_part() -> None:
+    plugins = plugins_of(Silent)
+    plugins.tie_break.append(made(SetOfLabels, "SetOfLabels/key"))
+    signed = Signer(plugins).sign(a_pod())
+    assert dict(signed.parts) == {"Silent": None, "SetOfLabels/key": (frozenset[Any](),)}
+
+
 def test_instances_of_one_class_have_a_part_each() -> None:
     signed = signer_of(made(Noted, "Noted/a"), made(Noted, "Noted/b")).sign(a_pod())
     assert list(signed.parts) == ["Noted/a", "Noted/b"]

@@ -1,8 +1,8 @@
 """A pod's signature under one profile: what its plugins' answers about it follow from (KEP-5598).
 
-Each plugin that filters or scores gives its own part. Upstream joins the parts into one text, and
-a single plugin that cannot sign leaves the whole pod without; here every part stands by itself,
-and a plugin without one is merely asked in full.
+Each plugin that filters, scores or breaks ties gives its own part. Upstream joins the parts into
+one text, and a single plugin that cannot sign leaves the whole pod without; here every part stands
+by itself, and a plugin without one is merely asked in full.
 
 There is one `PodSignature` per key, for as long as a pod has it: signatures are looked up and
 compared by identity, which costs the same however much is signed.
@@ -62,7 +62,8 @@ class Signer:
             for plugin in plugins.instances()
             if isinstance(plugin, SignPlugin)
         }
-        answering: list[Plugin] = [*plugins.filter, *(plugin for plugin, _ in plugins.score)]
+        scoring = (plugin for plugin, _ in plugins.score)
+        answering: list[Plugin] = [*plugins.filter, *scoring, *plugins.tie_break]
         #: Without doubles, in order.
         self._names = tuple({plugin.instance_name: None for plugin in answering})
         #: Those that are to be asked about each pod.
