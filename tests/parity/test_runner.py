@@ -28,7 +28,7 @@ from tests.parity.world import REGISTRY
 Change = Callable[[Json], Any]
 
 #: What has no answer of its own in a cycle or a hint.
-WITHOUT_ANSWERS = {"PrioritySort", "DefaultBinder"}
+WITHOUT_ANSWERS = {"PrioritySort", "DefaultBinder", "NodeNameOrder"}
 
 
 # ---------------------------------------------------------------- agreement
