@@ -30,12 +30,16 @@ LONG_FILES: dict[str, int] = {}
 LONG_FUNCTIONS: dict[str, int] = {}
 # "path:Class": methods
 LARGE_CLASSES: dict[str, int] = {
-    "state/nodes.py:NodeView": 45,  # an accessor for each column there is, and little else
+    "state/nodes.py:NodeView": 48,  # an accessor for each column there is, and little else
+    "state/nodes.py:NodeInfo": 21,  # upstream's names, each of them
 }
 # "path:Class.function": parameters without self
 MANY_PARAMETERS: dict[str, int] = {}
 # "path": where its tests are instead
-TESTED_ELSEWHERE: dict[str, str] = {}
+TESTED_ELSEWHERE: dict[str, str] = {
+    "engine/known_pods.py": "engine/test_reuse.py",
+    "engine/picks.py": "engine/test_reuse.py",
+}
 
 # Names that say nothing about what is inside.
 BANNED_NAMES = {"utils", "helpers", "common", "base", "misc", "manager"}

@@ -1,6 +1,7 @@
 """Bayplan, a Kubernetes scheduler in Python: what a plugin author imports."""
 
 from bayplan.api.objects import Node, Pod
+from bayplan.framework.cycle_state import Cloneable
 from bayplan.framework.events import (
     ALL,
     UPDATE,
@@ -14,7 +15,6 @@ from bayplan.framework.interface import (
     MAX_NODE_SCORE,
     MIN_NODE_SCORE,
     BindPlugin,
-    Cloneable,
     CycleState,
     EnqueueExtensions,
     FilterPlugin,

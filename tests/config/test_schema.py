@@ -24,7 +24,8 @@ from bayplan.config.schema import (
             (
                 "apiVersion kind parallelism leaderElection clientConnection enableProfiling "
                 "enableContentionProfiling percentageOfNodesToScore podInitialBackoffSeconds "
-                "podMaxBackoffSeconds profiles extenders delayCacheUntilActive featureGates"
+                "podMaxBackoffSeconds profiles extenders delayCacheUntilActive featureGates "
+                "reuse"
             ),
         ),
         (
@@ -54,7 +55,7 @@ from bayplan.config.schema import (
             ),
         ),
         (ClientConnection, "kubeconfig acceptContentTypes contentType qps burst"),
-        (Profile, "schedulerName percentageOfNodesToScore plugins pluginConfig"),
+        (Profile, "schedulerName percentageOfNodesToScore plugins pluginConfig reuse"),
     ],
 )
 def test_fields_are_named_as_upstream_names_them(kind: type, names: str) -> None:

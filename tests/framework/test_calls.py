@@ -1,6 +1,7 @@
 """What is called at each extension point."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -48,7 +49,10 @@ def test_every_extension_point_is_called_under_the_instances_name() -> None:
     for each in fields(Calls):
         found = getattr(calls, each.name)
         assert len(found) == 1, each.name
-        name = found[0].name if each.name in ("score", "tie_break") else found[0][0]
+        if isinstance(found, Mapping):
+            name = next(iter(found))
+        else:
+            name = found[0].name if each.name in ("score", "tie_break") else found[0][0]
         assert name == "All"
 
 

@@ -23,8 +23,10 @@ CPU_ONLY = (Demand("cpu", 1, 0),)
 
 
 def scores(scorer: Scorer, demanded: tuple[Demand, ...], *places: Place) -> list[int]:
-    found = scorer(Demands(demanded), lent(places))
+    nodes = lent(places)
+    found = scorer.of_nodes(Demands(demanded), nodes)
     assert found.dtype == np.int64
+    assert found.tolist() == [scorer.of_node(Demands(demanded), node) for node in nodes.infos()]
     return found.tolist()
 
 
@@ -51,8 +53,8 @@ def test_a_weight_of_0_means_1() -> None:
 def test_a_resource_that_a_node_does_not_offer_has_no_weight_there() -> None:
     demanded = (Demand("cpu", 1, 500), Demand("memory", 3, 100))
     places = Place({"cpu": 1000, "memory": 1000}), Place({"cpu": 1000}), Place({})
-    assert scores(least_allocated, demanded, *places) == [(50 + 3 * 90) // 4, 50, 0]
-    assert scores(most_allocated, demanded, *places) == [(50 + 3 * 10) // 4, 50, 0]
+    assert scores(least_allocated(), demanded, *places) == [(50 + 3 * 90) // 4, 50, 0]
+    assert scores(most_allocated(), demanded, *places) == [(50 + 3 * 10) // 4, 50, 0]
 
 
 @pytest.mark.parametrize(
@@ -63,20 +65,20 @@ def test_silent_pods_on_a_node_count_where_they_could_crowd(resource: str, offer
     running = [[{}], [{"cpu": 0, "memory": 0}]]
     used = 0 if resource == "ephemeral-storage" else 10
     place = Place({resource: offered}, running=running)
-    assert scores(most_allocated, (Demand(resource, 1, 0),), place) == [used]
+    assert scores(most_allocated(), (Demand(resource, 1, 0),), place) == [used]
 
 
 def test_more_than_all_is_all() -> None:
     over = Place({"cpu": 100}, running=[[{"cpu": 150}]])
-    assert scores(least_allocated, CPU_ONLY, over) == [0]
-    assert scores(most_allocated, CPU_ONLY, over) == [100]
+    assert scores(least_allocated(), CPU_ONLY, over) == [0]
+    assert scores(most_allocated(), CPU_ONLY, over) == [100]
     assert scores(requested_to_capacity_ratio([(0, 10), (100, 3)]), CPU_ONLY, over) == [30]
 
 
 def test_amounts_that_float64_does_not_hold_are_divided_exactly() -> None:
     """100 x (2^55 - 1) / 2^55 lies just below 100."""
     demanded = (Demand("ephemeral-storage", 1, 2**55 - 1),)
-    assert scores(most_allocated, demanded, Place({"ephemeral-storage": 2**55})) == [99]
+    assert scores(most_allocated(), demanded, Place({"ephemeral-storage": 2**55})) == [99]
 
 
 # ---- the broken line -----------------------------------------------------------------------

@@ -59,6 +59,8 @@ class Setup:
     gates: Mapping[str, bool] = field(default_factory=dict)
     #: Further fields of the profile.
     profile: Mapping[str, Any] = field(default_factory=dict)
+    #: Further fields of the configuration.
+    config: Mapping[str, Any] = field(default_factory=dict)
     extenders: Sequence[Extender] = ()
     #: By name, how an extender is asked.
     asks: Mapping[str, Ask] = field(default_factory=dict)
@@ -89,6 +91,7 @@ def config_dict(setup: Setup) -> dict[str, Any]:
         "profiles": [
             {"schedulerName": PROFILE, "plugins": plugins, "pluginConfig": args, **setup.profile}
         ],
+        **setup.config,
     }
 
 

@@ -1,8 +1,8 @@
 """KubeSchedulerConfiguration v1 as structs, field by field.
 
 Field names, types and defaults are those of kubescheduler.config.k8s.io/v1 of Kubernetes v1.37;
-Two fields are ours: `featureGates`, which kube-scheduler takes from the command line, and
-`plugins.tieBreak`. What these types cannot say is checked in `validation`. Upstream:
+Three fields are ours: `featureGates`, which kube-scheduler takes from the command line,
+`plugins.tieBreak`, and `reuse`. What these types cannot say is checked in `validation`. Upstream:
 kube-scheduler/config/v1, component-base/config.
 """
 
@@ -121,6 +121,14 @@ class Profile(_Part):
     percentage_of_nodes_to_score: Percentage | None = None
     plugins: Plugins = Plugins()
     plugin_config: tuple[PluginConfig, ...] = ()
+    #: Ours: whether answers about pods of one kind are kept for the next.
+    reuse: bool = True
+
+
+class ReuseLimits(_Part):
+    """Ours: how much may be kept for all pods of one kind, per profile."""
+
+    max_bytes: Positive64 = 64 * 2**20
 
 
 class ExtenderTLSConfig(_Part):
@@ -175,6 +183,7 @@ class KubeSchedulerConfiguration(_Part):
     extenders: tuple[Extender, ...] = ()
     delay_cache_until_active: bool = False
     feature_gates: dict[str, bool] = field(default_factory=dict[str, bool])
+    reuse: ReuseLimits = ReuseLimits()
 
 
 def with_defaults(spec: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:

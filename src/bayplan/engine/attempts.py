@@ -35,7 +35,7 @@ class Attempts:
         on_attempt: OnAttempt | None = None,
     ) -> None:
         self._engine = engine
-        self._runner = CycleRunner(engine.nominator, engine.seed, extenders)
+        self._runner = CycleRunner(engine.nominator, engine.seed, extenders, engine.reuse)
         self._metrics_sample = stream(engine.seed, "plugin-metrics")
         self._failures = FailureHandler(engine)
         self._end = CycleEnd(engine, on_attempt)

@@ -228,6 +228,7 @@ class ClusterEvents:
     def _list(self, kind: str, old: object, new: object) -> None:
         """Pods (as PodInfo) and nodes for plugins that look them up."""
         if kind in self._engine.listed:
+            self._engine.forget_kind(kind)
             store = self._engine.objects.of(kind)
             if new is not None:
                 store.put(new)
@@ -241,10 +242,12 @@ class ClusterEvents:
         if event.type is EventType.DELETED:
             old = store.remove(found)
             if old is not None:
+                self._engine.forget_kind(event.kind)
                 delete = ClusterEvent(resource, ActionType.DELETE)
                 self._engine.queue.move_all(delete, old, None)
             return
         old = store.put(found)
+        self._engine.forget_kind(event.kind)
         action = ActionType.ADD if old is None else UPDATE
         self._engine.queue.move_all(ClusterEvent(resource, action), old, found)
 

@@ -11,12 +11,15 @@ schedule_one.go, algorithm.go (v1.37).
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import final
 
 import numpy as np
 
 from bayplan.engine.extending import Answered, Extender, ExtenderAnswer, Question, applied
+from bayplan.engine.known_pods import KnownPods
+from bayplan.engine.picks import OutOfDate, Picks
+from bayplan.engine.reuse import Reuse
 from bayplan.engine.selection import Choice, choose, sampled
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.interface import CycleState, PodNominator, QueuedPodInfo
@@ -30,51 +33,98 @@ from bayplan.framework.status import (
     FitError,
     NodeToStatus,
     Status,
+    is_rejected,
     is_success,
     unresolvable,
     unschedulable,
 )
 from bayplan.framework.tie_break import break_ties
 from bayplan.state.columns import NodeMask, all_true, is_any
-from bayplan.state.nodes import NodeView
-from bayplan.state.pods import PodInfo
+from bayplan.state.nodes import LateNodeView, NodeView
 from bayplan.state.snapshot import Snapshot
 
 _NOT_LOOKED_AT = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
 
-# Made at every attempt: to call dict[str, Status] takes three times as long.
-def _no_statuses() -> dict[str, Status]:
-    return {}
-
-
-@dataclass(slots=True)
+@final
 class Cycle:
     """Everything known about one attempt."""
 
-    queued: QueuedPodInfo
-    framework: Framework
-    snapshot: Snapshot
-    started_seconds: float = 0.0
-    state: CycleState = field(default_factory=CycleState)
-    step: int = 0
-    #: Nodes worth asking, and their names where PreFilter narrowed them.
-    candidates: NodeView | None = None
-    node_names: frozenset[str] | None = None
-    narrowing: Set[str] = frozenset()
-    outcome: FilterOutcome | None = None
-    table: ScoreTable | None = None
-    choice: Choice | None = None
-    #: How a cycle without a node ended: a rejection of the pod as a whole, or an Error.
-    status: Status | None = None
-    #: What an extender is being asked, what those before answered, and whom they turned away.
-    question: Question | None = None
-    answers: tuple[Answered, ...] = ()
-    extender_statuses: dict[str, Status] = field(default_factory=_no_statuses)
+    __slots__ = (
+        "_outcome",
+        "_table",
+        "answers",
+        "candidates",
+        "choice",
+        "extender_statuses",
+        "framework",
+        "known",
+        "narrowing",
+        "node_names",
+        "picks",
+        "pod",
+        "question",
+        "queued",
+        "snapshot",
+        "started_seconds",
+        "state",
+        "status",
+        "step",
+    )
+
+    def __init__(
+        self,
+        queued: QueuedPodInfo,
+        framework: Framework,
+        snapshot: Snapshot,
+        started_seconds: float = 0.0,
+    ) -> None:
+        self.queued = queued
+        self.pod = queued.pod
+        self.framework = framework
+        self.snapshot = snapshot
+        self.started_seconds = started_seconds
+        self.state = CycleState()
+        self.step = 0
+        #: Nodes worth asking, and their names where PreFilter narrowed them.
+        self.candidates: NodeView | None = None
+        self.node_names: frozenset[str] | None = None
+        self.narrowing: Set[str] = frozenset()
+        #: What is known of the pod's like, and the ranking that this cycle is answered from.
+        self.known: KnownPods | None = None
+        self.picks: Picks | None = None
+        self._outcome: FilterOutcome | None = None
+        self._table: ScoreTable | None = None
+        self.choice: Choice | None = None
+        #: How a cycle without a node ended: a rejection of the pod as a whole, or an Error.
+        self.status: Status | None = None
+        #: What an extender is being asked, what those before answered, whom they turned away.
+        self.question: Question | None = None
+        self.answers: tuple[Answered, ...] = ()
+        self.extender_statuses: dict[str, Status] = {}
 
     @property
-    def pod(self) -> PodInfo:
-        return self.queued.pod
+    def outcome(self) -> FilterOutcome | None:
+        """Who was rejected and why; None: no node was asked about."""
+        if self._outcome is None and self.picks is not None:
+            self._outcome = self.picks.outcome(self.snapshot.nodes)
+        return self._outcome
+
+    @outcome.setter
+    def outcome(self, outcome: FilterOutcome | None) -> None:
+        self._outcome = outcome
+
+    @property
+    def table(self) -> ScoreTable | None:
+        """The feasible nodes' scores; None where fewer than two were feasible."""
+        picks = self.picks
+        if self._table is None and picks is not None and picks.feasible_count > 1:
+            self._table = picks.score_table(_feasible_nodes(self, picks))
+        return self._table
+
+    @table.setter
+    def table(self, table: ScoreTable | None) -> None:
+        self._table = table
 
     @property
     def is_done(self) -> bool:
@@ -82,6 +132,8 @@ class Cycle:
 
     @property
     def feasible_count(self) -> int:
+        if self.picks is not None:
+            return self.picks.feasible_count
         return int(np.count_nonzero(self.outcome.feasible)) if self.outcome is not None else 0
 
     @property
@@ -132,8 +184,16 @@ class Cycle:
 class CycleRunner:
     """Walks cycles through their steps. Deterministic; knows nothing of queue and cache."""
 
-    def __init__(self, nominator: PodNominator, seed: int, extenders: Sequence[Extender]) -> None:
+    def __init__(
+        self,
+        nominator: PodNominator,
+        seed: int,
+        extenders: Sequence[Extender],
+        reuse: Mapping[str, Reuse] | None = None,
+    ) -> None:
+        """``reuse``: by profile; none: every question is asked."""
         self._nominator = nominator
+        self._reuse = reuse or {}
         self._seed = seed
         # One whose failure ends the attempt is asked before those that may be passed over.
         self._extenders = sorted(extenders, key=lambda extender: extender.ignorable)
@@ -142,6 +202,7 @@ class CycleRunner:
         self._steps: tuple[Callable[[Cycle], Question | None], ...] = (
             self._pre_filter,
             self._nominated_node,
+            self._look_up,
             self._filter,
             self._ask_extenders,
             self._score,
@@ -155,6 +216,7 @@ class CycleRunner:
             if cycle.question is not None:
                 return cycle.question
             cycle.step += 1
+        self._learn(cycle)
         return None
 
     def resume(self, cycle: Cycle, snapshot: Snapshot, answer: ExtenderAnswer) -> Question | None:
@@ -198,6 +260,18 @@ class CycleRunner:
             only = cycle.candidates.take([position])
             cycle.outcome = FilterOutcome(only, np.ones(1, np.bool_))
             cycle.choice = Choice(name)
+
+    def _look_up(self, cycle: Cycle) -> None:
+        """What is known of the pod's like. A narrowed choice of nodes is as soon asked about."""
+        reuse = self._reuse.get(cycle.framework.profile_name)
+        if reuse is None or cycle.node_names is not None:
+            return
+        known = reuse.known(cycle.pod)
+        if not reuse.is_on:
+            return
+        cycle.known = cycle.state.kept = known
+        if known.picks is not None and self._is_plain(cycle):
+            self._answer(cycle, reuse, known.picks)
 
     def _filter(self, cycle: Cycle) -> None:
         nodes = cycle.candidates
@@ -257,7 +331,58 @@ class CycleRunner:
             if cycle.status is not None:
                 return
         queued = cycle.queued
+        assert cycle.table is not None
         cycle.choice = choose(cycle.table, self._seed, queued.pod.uid, queued.attempts)
+
+    # ---- reuse ----------------------------------------------------------------------------
+
+    def _is_plain(self, cycle: Cycle) -> bool:
+        """Whether all nodes are asked about, and nobody but this profile's plugins is asked."""
+        return not (
+            self._nominator.nominated_nodes()
+            or (self._extenders and self._interested(cycle))
+            or not cycle.framework.is_plain_sum
+            or 0 < cycle.framework.plugins.percentage_of_nodes_to_score < 100
+        )
+
+    def _answer(self, cycle: Cycle, reuse: Reuse, picks: Picks) -> None:
+        """End the cycle from the ranking of the pod's like, unless that cannot be corrected."""
+        nodes = cycle.candidates
+        assert nodes is not None and cycle.known is not None
+        try:
+            picks.refresh(cycle.framework.calls(cycle.state), cycle.state, cycle.pod, nodes)
+            cycle.picks = picks
+            if picks.feasible_count > 1:
+                self._best_pick(cycle, picks, nodes)
+            elif picks.feasible_count:
+                cycle.choice = picks.only()
+            else:
+                cycle.status = unschedulable()
+        except OutOfDate as problem:
+            cycle.picks = None
+            reuse.drop_picks(cycle.known, problem.reason)
+
+    def _best_pick(self, cycle: Cycle, picks: Picks, nodes: NodeView) -> None:
+        framework, state, pod = cycle.framework, cycle.state, cycle.pod
+        status = framework.run_pre_score(state, pod, _feasible_nodes(cycle, picks))
+        if not is_success(status):
+            cycle.status = status
+            return
+        picks.score(framework.calls(state), state, pod, nodes)
+        cycle.choice = picks.choose(self._seed, pod.uid, cycle.queued.attempts)
+
+    def _learn(self, cycle: Cycle) -> None:
+        """Let the next of the pod's like profit."""
+        known = cycle.known
+        if known is None:
+            return
+        if cycle.picks is not None:
+            known.generation = cycle.picks.generation
+            return
+        outcome, is_complete = cycle.outcome, cycle.status is None or is_rejected(cycle.status)
+        if outcome is not None and is_complete and self._is_plain(cycle):
+            reuse = self._reuse[cycle.framework.profile_name]
+            reuse.learn(known, cycle.state, outcome, cycle.table)
 
     # ---- inside ---------------------------------------------------------------------------
 
@@ -305,6 +430,10 @@ class CycleRunner:
         for answered in cycle.answers:
             if cycle.status is None and cycle.outcome is not None:
                 cycle.status = applied(answered, cycle.outcome, cycle.extender_statuses)
+
+
+def _feasible_nodes(cycle: Cycle, picks: Picks) -> NodeView:
+    return LateNodeView(cycle.snapshot.nodes, picks.feasible_rows)
 
 
 def _candidates(nodes: NodeView, names: frozenset[str] | None) -> NodeView:

@@ -27,7 +27,7 @@ KUBE_SCHEDULER_LEASE = "kube-scheduler"
 _IS_TYPE = frozenset(("apiVersion", "kind"))
 
 #: Gates that are asked for somewhere; the others are known, and change nothing.
-READ_GATES = frozenset(("SchedulerPopFromBackoffQ",))
+READ_GATES = frozenset(("OpportunisticBatching", "SchedulerPopFromBackoffQ"))
 
 #: Keys that are there for kube-scheduler's sake → why they have no effect.
 _WITHOUT_EFFECT = {
@@ -63,6 +63,7 @@ def _profile(profile: ResolvedProfile) -> dict[str, Any]:
         "percentageOfNodesToScore": profile.percentage_of_nodes_to_score,
         "plugins": lists,
         "pluginConfig": configured,
+        "reuse": bool(profile.reuse_bytes_max),
     }
 
 

@@ -11,6 +11,7 @@ from traceback import format_exception
 from bayplan.api.objects import PodCondition
 from bayplan.clock import Clock
 from bayplan.engine.own_writes import OwnWrites
+from bayplan.engine.reuse import Reuse
 from bayplan.engine.turns import Turns
 from bayplan.engine.waiting import WaitingPods
 from bayplan.framework.runtime import Framework
@@ -53,6 +54,7 @@ class EngineState:
     effects: deque[Effect] = field(default_factory=deque[Effect])
     #: By profile; filled when the plugins stand.
     frameworks: dict[str, Framework] = field(default_factory=dict[str, Framework])
+    reuse: dict[str, Reuse] = field(default_factory=dict[str, Reuse])
     #: The cluster on loan to the cycle under way.
     lent: Snapshot | None = None
     #: Called when something is to be done that no call of the shell asked for.
@@ -78,6 +80,11 @@ class EngineState:
         if self.lent is not None:
             self.lent.end()
             self.lent = None
+
+    def forget_kind(self, kind: str) -> None:
+        """An object of this kind came, changed or went: answers that follow from it are void."""
+        for reuse in self.reuse.values():
+            reuse.forget_kind(kind)
 
     # ---- telling --------------------------------------------------------------------------
 

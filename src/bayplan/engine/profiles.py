@@ -161,6 +161,7 @@ def _built(
     plugins = ProfilePlugins(
         profile_name=profile.name,
         percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
+        reuse_bytes_max=profile.reuse_bytes_max,
         **lists,
     )
     return BuiltProfile(plugins, events, Signer(plugins))

@@ -46,6 +46,8 @@ class ResolvedProfile:
     lists: PluginLists
     #: By instance name, in order of first appearance.
     instances: Mapping[str, Instance]
+    #: Bytes that answers may be kept in for reuse; 0: none are.
+    reuse_bytes_max: int = 0
 
     @property
     def queue_sort(self) -> Instance:
@@ -110,7 +112,10 @@ class _Resolver:
             percentage = self._config.spec.percentage_of_nodes_to_score
         names = dict.fromkeys(entry.name for entries in lists.values() for entry in entries)
         instances = {name: given.get(name) or self._unconfigured(name) for name in names}
-        return ResolvedProfile(profile.scheduler_name or "", percentage, lists, instances)
+        reuses = profile.reuse and self._config.gate("OpportunisticBatching")
+        bytes_max = self._config.spec.reuse.max_bytes if reuses else 0
+        name = profile.scheduler_name or ""
+        return ResolvedProfile(name, percentage, lists, instances, reuse_bytes_max=bytes_max)
 
     def _lists(self, profile: Profile) -> PluginLists | None:
         path = f"{self._path}.plugins"

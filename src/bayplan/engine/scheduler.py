@@ -26,6 +26,7 @@ from bayplan.engine.extending import Extender, ExtenderAnswer
 from bayplan.engine.observing import QueueJournal, show_sizes
 from bayplan.engine.profiles import BuiltProfile, build_profiles
 from bayplan.engine.queue_order import QueueOrder, queue_profile
+from bayplan.engine.reuse import Reuse
 from bayplan.engine.services import EngineServices
 from bayplan.engine.waiting import HeldPod
 from bayplan.framework.answers import failure_of
@@ -91,9 +92,9 @@ class Scheduler:
         )
         for built in self._profiles:
             name = built.plugins.profile_name
-            engine.frameworks[name] = Framework(
-                built.plugins, engine.nominator, watch, built.signer
-            )
+            framework = Framework(built.plugins, engine.nominator, watch, built.signer)
+            engine.frameworks[name] = framework
+            engine.reuse[name] = Reuse(framework, engine.cache.table, partial(engine.note, name))
         plugins = _instances(self._profiles)
         engine.listed = frozenset(kind for plugin in plugins for kind in plugin.kinds)
         recorder = QueueJournal(engine)
@@ -176,6 +177,10 @@ class Scheduler:
     def framework(self, profile_name: str) -> Framework:
         """Raises KeyError."""
         return self._engine.frameworks[profile_name]
+
+    def reuse(self, profile_name: str) -> Reuse:
+        """What is known of a profile's pods. Raises KeyError."""
+        return self._engine.reuse[profile_name]
 
     def waiting_pods(self) -> list[HeldPod]:
         """Pods at Permit, in order of their uids."""

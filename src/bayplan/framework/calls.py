@@ -4,12 +4,13 @@ Bound once at start, so that a cycle neither looks for methods nor asks what kin
 that is written node by node stands here as if it were vectorised.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ParamSpec, Protocol, TypeVar
 
 from bayplan.framework import scalar
+from bayplan.framework.cycle_state import AskFilter, AskScore
 from bayplan.framework.interface import (
     CycleState,
     FilterPlugin,
@@ -22,11 +23,12 @@ from bayplan.framework.interface import (
     ScorePlugin,
 )
 from bayplan.framework.profile import ProfilePlugins, TieBreaker
+from bayplan.framework.rows import AskRowFilter, AskRowScore, row_filter_of, row_score_of
 from bayplan.framework.scoring import ScoreCall, normalize_of, score_of
 from bayplan.framework.status import NodeToStatus, Rejection, Status
 from bayplan.framework.tie_break import TieBreakCall, TieBreakPlugin, by_number, by_score
 from bayplan.ports import BindPort
-from bayplan.state.columns import NodeMask
+from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
 
@@ -37,7 +39,6 @@ E = TypeVar("E")
 
 PreFilter = Callable[[CycleState, PodInfo, NodeView], PreFilterResult | Status | None]
 ChangePod = Callable[[CycleState, PodInfo, PodInfo, NodeInfo], Status | None]
-Filter = Callable[[CycleState, PodInfo, NodeView, NodeMask], Iterable[Rejection]]
 PostFilter = Callable[[CycleState, PodInfo, NodeToStatus], tuple[Nomination | None, Status | None]]
 PreScore = Callable[[CycleState, PodInfo, NodeView], Status | None]
 #: Reserve and the preflight of PreBind.
@@ -68,10 +69,13 @@ class Calls:
     pre_filter: Sequence[tuple[str, PreFilter]]
     add_pod: Sequence[tuple[str, ChangePod]]
     remove_pod: Sequence[tuple[str, ChangePod]]
-    filter: Sequence[tuple[str, Filter]]
+    filter: Sequence[tuple[str, AskFilter]]
     post_filter: Sequence[tuple[str, PostFilter]]
     pre_score: Sequence[tuple[str, PreScore]]
     score: Sequence[ScoreCall]
+    #: By instance: Filter and Score of one node, where the plugin is row-wise.
+    filter_row: Mapping[str, AskRowFilter]
+    score_row: Mapping[str, AskRowScore]
     reserve: Sequence[tuple[str, OnNode]]
     unreserve: Sequence[tuple[str, Unreserve]]
     permit: Sequence[tuple[str, Permit]]
@@ -95,6 +99,14 @@ def calls_of(plugins: ProfilePlugins, wrap: Wrap) -> Calls:
         post_filter=_each(plugins.post_filter, lambda p: p.post_filter, "PostFilter", wrap),
         pre_score=_each(plugins.pre_score, lambda p: p.pre_score, "PreScore", wrap),
         score=_scores(plugins, wrap),
+        filter_row={
+            p.instance_name: wrap.plain(p.instance_name, "Filter", row_filter_of(p))
+            for p in plugins.filter
+        },
+        score_row={
+            p.instance_name: wrap.plain(p.instance_name, "Score", row_score_of(p))
+            for p, _ in plugins.score
+        },
         reserve=_each(plugins.reserve, lambda p: p.reserve, "Reserve", wrap),
         unreserve=_each(backwards, lambda p: p.unreserve, "Unreserve", wrap),
         permit=_each(plugins.permit, lambda p: p.permit, "Permit", wrap),
@@ -123,11 +135,22 @@ def _each_awaited(
     return [(name, wrap.awaited(name, point, call_of(plugin))) for name, plugin in names]
 
 
-def _filter_of(plugin: FilterPlugin | ScalarFilterPlugin, wrap: Wrap) -> Filter:
-    """The plugin's Filter, for many nodes at once."""
+def _filter_of(plugin: FilterPlugin | ScalarFilterPlugin, wrap: Wrap) -> AskFilter:
+    """The plugin's Filter, for many nodes at once; a kept answer comes first."""
+    name = plugin.instance_name
     if isinstance(plugin, FilterPlugin):
-        return wrap.listed(plugin.instance_name, "Filter", plugin.filter)
-    return wrap.listed(plugin.instance_name, "Filter", partial(scalar.filter_nodes, plugin))
+        ask = wrap.listed(name, "Filter", plugin.filter)
+    else:
+        ask = wrap.listed(name, "Filter", partial(scalar.filter_nodes, plugin))
+
+    def kept_or_asked(
+        state: CycleState, pod: PodInfo, nodes: NodeView, feasible: NodeMask
+    ) -> Iterable[Rejection]:
+        if state.kept is None:
+            return ask(state, pod, nodes, feasible)
+        return state.kept.filter(name, ask, (state, pod, nodes, feasible))
+
+    return kept_or_asked
 
 
 def _scores(plugins: ProfilePlugins, wrap: Wrap) -> Sequence[ScoreCall]:
@@ -138,7 +161,7 @@ def _score_call(plugin: ScorePlugin | ScalarScorePlugin, weight: int, wrap: Wrap
     name, normalize = plugin.instance_name, normalize_of(plugin)
     if normalize is not None:
         normalize = wrap.plain(name, "ScoreExtensionNormalize", normalize)
-    score = wrap.plain(name, "Score", score_of(plugin))
+    score = _kept_or_scored(name, wrap.plain(name, "Score", score_of(plugin)))
     return ScoreCall(name, weight, score, normalize)
 
 
@@ -148,3 +171,14 @@ def _tie_break_of(plugin: TieBreaker, wrap: Wrap) -> TieBreakCall:
             plugin.instance_name, wrap.plain(plugin.instance_name, "TieBreak", plugin.tie_break)
         )
     return by_score(_score_call(plugin, 0, wrap))
+
+
+def _kept_or_scored(name: str, ask: AskScore) -> AskScore:
+    """A kept answer comes first."""
+
+    def kept_or_asked(state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
+        if state.kept is None:
+            return ask(state, pod, nodes)
+        return state.kept.score(name, ask, (state, pod, nodes))
+
+    return kept_or_asked

@@ -20,8 +20,9 @@ from typing import Any, ClassVar, Protocol, dataclass_transform
 import msgspec
 from msgspec import Struct
 
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ClusterEventWithHint
-from bayplan.framework.status import NodeToStatus, Rejection, Status
+from bayplan.framework.status import Code, NodeToStatus, Rejection, Status
 from bayplan.ports import BindPort
 from bayplan.state.change_log import ALL_FACETS, Facet
 from bayplan.state.columns import NodeMask, NodeScores
@@ -34,65 +35,6 @@ MAX_NODE_SCORE = 100
 MAX_TOTAL_SCORE = 2**63 - 1
 #: A Permit plugin may hold a pod this long at most.
 MAX_PERMIT_TIMEOUT_SECONDS = 15 * 60.0
-
-
-class StateNotFound(KeyError):
-    """Nothing was written to the CycleState under this key."""
-
-
-class CycleState:
-    """Notes of one attempt, shared by its plugins; the next attempt starts with an empty one."""
-
-    def __init__(self) -> None:
-        self._notes: dict[Hashable, Any] = {}
-        #: Instance names whose Filter (and AddPod, RemovePod) or Score is left out this cycle.
-        self.skip_filter_plugins: set[str] = set()
-        self.skip_score_plugins: set[str] = set()
-        self.skip_pre_bind_plugins: set[str] = set()
-        #: Whether this attempt records durations per plugin (a tenth of all do).
-        self.record_plugin_metrics = False
-        #: "namespace/name" → pod: tried at once when this cycle succeeds. Shared by clones.
-        self.pods_to_activate: dict[str, PodInfo] = {}
-
-    def __getitem__(self, key: Hashable) -> Any:
-        try:
-            return self._notes[key]
-        except KeyError:
-            raise StateNotFound(key) from None
-
-    def __setitem__(self, key: Hashable, value: Any) -> None:
-        self._notes[key] = value
-
-    def __delitem__(self, key: Hashable) -> None:
-        if key not in self._notes:
-            raise StateNotFound(key)
-        del self._notes[key]
-
-    def __contains__(self, key: Hashable) -> bool:
-        return key in self._notes
-
-    def get(self, key: Hashable) -> Any:
-        """The note, or None."""
-        return self._notes.get(key)
-
-    def clone(self) -> "CycleState":
-        """A state of its own for a what-if: notes that can clone are cloned, others shared."""
-        other = CycleState()
-        for key, value in self._notes.items():
-            other._notes[key] = value.clone() if isinstance(value, Cloneable) else value
-        other.skip_filter_plugins = set(self.skip_filter_plugins)
-        other.skip_score_plugins = set(self.skip_score_plugins)
-        other.skip_pre_bind_plugins = set(self.skip_pre_bind_plugins)
-        other.record_plugin_metrics = self.record_plugin_metrics
-        other.pods_to_activate = self.pods_to_activate
-        return other
-
-
-class Cloneable(ABC):
-    """A CycleState note that add_pod and remove_pod change."""
-
-    @abstractmethod
-    def clone(self) -> "Cloneable": ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -465,6 +407,29 @@ class PostBindPlugin(Plugin):
         self, state: CycleState, pod: PodInfo, node_name: str, port: BindPort
     ) -> None:
         """Told after the pod was bound; a failure here changes nothing."""
+
+
+#: Why one node cannot take a pod: its codes, each with its reasons; empty where it can.
+Verdict = tuple[tuple[Code, tuple[str, ...]], ...]
+
+
+class RowFilter(ABC):
+    """For a FilterPlugin: the same answer about one node, cheaper than through arrays.
+
+    Asked in place of `filter` where single rows changed since the answers were kept.
+    """
+
+    @abstractmethod
+    def filter_row(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Verdict:
+        """All that `filter` would say of this node, in its order."""
+
+
+class RowScore(ABC):
+    """For a ScorePlugin: the same raw score of one node, cheaper than through arrays."""
+
+    @abstractmethod
+    def score_row(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        """What `score` would give this node."""
 
 
 class EnqueueExtensions(ABC):

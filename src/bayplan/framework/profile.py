@@ -65,6 +65,8 @@ class ProfilePlugins:
     queue_sort: QueueSortPlugin
     #: percentageOfNodesToScore of the profile; 0: all nodes are looked at.
     percentage_of_nodes_to_score: int = 0
+    #: Bytes that answers may be kept in for reuse; 0: none are.
+    reuse_bytes_max: int = 0
     pre_enqueue: list[PreEnqueuePlugin] = field(default_factory=list[PreEnqueuePlugin])
     pre_filter: list[PreFilterPlugin] = field(default_factory=list[PreFilterPlugin])
     filter: list[FilterPlugin | ScalarFilterPlugin] = field(

@@ -6,6 +6,7 @@ plugins/noderesources, resource_allocation.go and the three strategies beside it
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, NamedTuple, final
 
 import msgspec
@@ -15,8 +16,8 @@ from bayplan.api.pod_requests import CPU, MEMORY, is_counted, is_scalar
 from bayplan.framework.arithmetic import divide, mean, percent
 from bayplan.framework.interface import MAX_NODE_SCORE
 from bayplan.state.columns import Int64s, NodeScores
-from bayplan.state.nodes import NodeView
-from bayplan.state.resources import AmountArray, Bundle
+from bayplan.state.nodes import NodeInfo, NodeView
+from bayplan.state.resources import EXACT_BELOW, AmountArray, Bundle
 
 #: A shape's scores are 0..10, a node's 0..100.
 MAX_SHAPE_SCORE = 10
@@ -62,7 +63,17 @@ class Demands:
         self.weight_sum = sum(demand.weight for demand in self.each)
 
 
-Scorer = Callable[[Demands, NodeView], NodeScores]
+@dataclass(frozen=True, slots=True)
+class Scorer:
+    """A strategy: of many nodes at once, and of one, which is the same in plain numbers."""
+
+    of_nodes: Callable[[Demands, NodeView], NodeScores]
+    #: None: the amounts are too large for plain numbers to round as int64 does.
+    of_one: Callable[[Demands, NodeInfo], int | None]
+
+    def of_node(self, demanded: Demands, node: NodeInfo) -> int:
+        score = self.of_one(demanded, node)
+        return self.of_nodes(demanded, node.view).item(0) if score is None else score
 
 
 def demands(resources: Sequence[ResourceSpec], requests: Mapping[str, int]) -> Demands:
@@ -78,14 +89,20 @@ def demands(resources: Sequence[ResourceSpec], requests: Mapping[str, int]) -> D
     )
 
 
-def least_allocated(demanded: Demands, nodes: NodeView) -> NodeScores:
+def least_allocated() -> Scorer:
     """100 x free / allocatable: the emptier the better."""
-    return _mean(demanded, nodes, _free_percent)
+    return Scorer(
+        of_nodes=lambda demanded, nodes: _mean(demanded, nodes, _free_percent),
+        of_one=lambda demanded, node: _mean_of_one(demanded, node, _free_percent_of_one),
+    )
 
 
-def most_allocated(demanded: Demands, nodes: NodeView) -> NodeScores:
+def most_allocated() -> Scorer:
     """100 x used / allocatable: the fuller the better."""
-    return _mean(demanded, nodes, _used_percent)
+    return Scorer(
+        of_nodes=lambda demanded, nodes: _mean(demanded, nodes, _used_percent),
+        of_one=lambda demanded, node: _mean_of_one(demanded, node, _used_percent_of_one),
+    )
 
 
 def requested_to_capacity_ratio(points: Sequence[tuple[int, int]]) -> Scorer:
@@ -93,7 +110,8 @@ def requested_to_capacity_ratio(points: Sequence[tuple[int, int]]) -> Scorer:
 
     A resource that scores 0 has no weight, and the mean is rounded, half away from zero.
     """
-    by_utilization = np.array([_on_line(points, at) for at in range(101)], np.int64)
+    on_line = [_on_line(points, at) for at in range(101)]
+    by_utilization = np.array(on_line, np.int64)
 
     def score(demanded: Demands, nodes: NodeView) -> NodeScores:
         if not demanded.each:
@@ -109,7 +127,19 @@ def requested_to_capacity_ratio(points: Sequence[tuple[int, int]]) -> Scorer:
         # Of such small numbers no quotient lies just below a half: adding one half rounds right.
         return (sums / np.maximum(weight_sums, _ONE) + _ONE_HALF).astype(np.int64)
 
-    return score
+    def score_one(demanded: Demands, node: NodeInfo) -> int | None:
+        total = weight_sum = 0
+        amounts = node.amounts
+        for resource, weight, amount in demanded.each:
+            used, offered = amounts.scored(resource) + amount, amounts.allocatable(resource)
+            if not _is_small(used, offered):
+                return None
+            if offered and (value := on_line[_used_percent_of_one(used, offered)]) > 0:
+                total += weight * value
+                weight_sum += weight
+        return int(total / max(weight_sum, 1) + 0.5)
+
+    return Scorer(score, score_one)
 
 
 # As arrays: numpy would make one of a plain number at every call.
@@ -156,6 +186,35 @@ def _mean(
     if demanded.weights is not None:
         scores *= demanded.weights
     return mean(_total(scores), demanded.weight_sum)
+
+
+def _mean_of_one(
+    demanded: Demands, node: NodeInfo, percent_of: Callable[[int, int], int]
+) -> int | None:
+    """The same of one node."""
+    total = weight_sum = 0
+    amounts = node.amounts
+    for resource, weight, amount in demanded.each:
+        used, offered = amounts.scored(resource) + amount, amounts.allocatable(resource)
+        if not _is_small(used, offered):
+            return None
+        if offered:
+            total += weight * percent_of(used, offered)
+            weight_sum += weight
+    return total // weight_sum if weight_sum else 0
+
+
+def _is_small(used: int, offered: int) -> bool:
+    """Whether nothing that is computed of them wraps in int64."""
+    return used < EXACT_BELOW and offered < EXACT_BELOW
+
+
+def _free_percent_of_one(used: int, offered: int) -> int:
+    return 100 * (offered - used) // offered if used < offered else 0
+
+
+def _used_percent_of_one(used: int, offered: int) -> int:
+    return 100 * used // offered if used < offered else 100
 
 
 def _total(scores: AmountArray) -> AmountArray:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from bayplan.framework.answers import WrongAnswer, as_error, checked, failure_of
-from bayplan.framework.calls import Calls, ChangePod, Filter, calls_of
+from bayplan.framework.calls import Calls, ChangePod, calls_of
+from bayplan.framework.cycle_state import AskFilter
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.interface import (
     MAX_PERMIT_TIMEOUT_SECONDS,
@@ -356,7 +357,9 @@ class Framework:
 # ---- asking, and what comes back -----------------------------------------------------------
 
 
-def _ask(name: str, ask: Filter, state: CycleState, pod: PodInfo, outcome: FilterOutcome) -> None:
+def _ask(
+    name: str, ask: AskFilter, state: CycleState, pod: PodInfo, outcome: FilterOutcome
+) -> None:
     """One Filter plugin's answer, taken into the outcome."""
     try:
         outcome.add(name, ask(state, pod, outcome.nodes, outcome.feasible))

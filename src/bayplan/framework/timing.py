@@ -112,7 +112,7 @@ def timed_point(point: str) -> Callable[[_Run[W, P, R]], _Run[W, P, R]]:
             watch = self.stopwatches[point]
             start = watch.now()
             answer = run(self, *args, **options)
-            watch.took[code_in(answer)](watch.now() - start)
+            watch.took[0 if answer is None else code_in(answer)](watch.now() - start)
             return answer
 
         return timed

@@ -6,8 +6,11 @@ the pod follows from the row alone, so it is a column, and only that with the po
 pod. Upstream: plugins/noderesources, balanced_allocation.go (v1.37).
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from math import sqrt
+from operator import add
 from typing import final
 
 import numpy as np
@@ -18,6 +21,7 @@ from bayplan.framework.interface import (
     CycleState,
     PluginArgs,
     PreScorePlugin,
+    RowScore,
     ScorePlugin,
     SignPlugin,
 )
@@ -25,7 +29,7 @@ from bayplan.framework.resource_scorers import DEFAULT_RESOURCES, ResourceSpec, 
 from bayplan.framework.status import SKIP, Status
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Mask, NodeScores, places_of
-from bayplan.state.nodes import NodeView
+from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo, PodShape
 from bayplan.state.resources import Bundle
 
@@ -60,7 +64,7 @@ class NodeResourcesBalancedAllocationArgs(PluginArgs, frozen=True):
 
 
 @final
-class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, SignPlugin):
+class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, RowScore, SignPlugin):
     """Scores what a pod does to the balance of a node's resources."""
 
     name = "NodeResourcesBalancedAllocation"
@@ -92,6 +96,21 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, SignPlugin):
         change *= _HALF
         change += _THREE_QUARTERS
         return change.astype(np.int64)
+
+    def score_row(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        request = self._request(pod)
+        if request.is_empty:
+            return 0
+        amounts = node.amounts
+        before: list[float] = []
+        after: list[float] = []
+        for resource, amount in request.bundle.items():
+            offered = float(amounts.allocatable(resource))
+            if offered:
+                used = amounts.requested(resource)
+                before.append(min(float(used) / offered, 1.0))
+                after.append(min(float(used + amount) / offered, 1.0))
+        return int((_balance_of_one(after) - _balance_of_one(before)) * 0.5 + 75.0)
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
         request = self._request(pod)
@@ -136,6 +155,19 @@ def _balance(nodes: NodeView, bundle: Bundle) -> Matrix:
     if offered is None:
         return _even_balance(fractions)
     return _uneven_balance(fractions, offered)
+
+
+def _balance_of_one(fractions: Sequence[float]) -> float:
+    """The same of one node, by the resources that it offers."""
+    count = len(fractions)
+    if count < 2:
+        return 100.0
+    if count == 2:
+        return float(int((2.0 - abs(fractions[0] - fractions[1])) * 50.0))
+    # One after the other, as with arrays: Python's own sum may round otherwise.
+    mean = reduce(add, fractions) / count
+    squares = [(fraction - mean) * (fraction - mean) for fraction in fractions]
+    return float(int((1.0 - sqrt(reduce(add, squares) / count)) * 100.0))
 
 
 def _uneven_balance(fractions: Matrix, offered: Mask) -> Matrix:

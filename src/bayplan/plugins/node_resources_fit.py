@@ -43,8 +43,11 @@ from bayplan.framework.interface import (
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
+    RowFilter,
+    RowScore,
     ScorePlugin,
     SignPlugin,
+    Verdict,
 )
 from bayplan.framework.resource_scorers import (
     DEFAULT_RESOURCES,
@@ -60,7 +63,7 @@ from bayplan.framework.resource_scorers import (
 from bayplan.framework.status import Code, Rejection, Status
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Int64s, Mask, NodeMask, NodeScores
-from bayplan.state.nodes import NodeView
+from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo, PodShape
 
 TOO_MANY_PODS = "Too many pods"
@@ -138,9 +141,9 @@ def _shape_problems(path: str, shape: Sequence[UtilizationShapePoint]) -> Iterab
 
 def _scorer(strategy: ScoringStrategy) -> Scorer:
     if strategy.type == LEAST_ALLOCATED:
-        return least_allocated
+        return least_allocated()
     if strategy.type == MOST_ALLOCATED:
-        return most_allocated
+        return most_allocated()
     ratio = strategy.requested_to_capacity_ratio
     assert ratio is not None and ratio.shape, "args are checked before a plugin is made"
     return requested_to_capacity_ratio([(p.utilization, p.score) for p in ratio.shape])
@@ -151,7 +154,14 @@ def _scorer(strategy: ScoringStrategy) -> Scorer:
 
 @final
 class NodeResourcesFit(
-    PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensions, SignPlugin
+    PreFilterPlugin,
+    FilterPlugin,
+    RowFilter,
+    PreScorePlugin,
+    ScorePlugin,
+    RowScore,
+    EnqueueExtensions,
+    SignPlugin,
 ):
     """Rejects nodes without room for a pod, and scores how full it would make them."""
 
@@ -193,7 +203,19 @@ class NodeResourcesFit(
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
         """int64[nodes]: 0..100 by the configured strategy."""
-        return self._scorer(self._wants(pod).demands, nodes)
+        return self._scorer.of_nodes(self._wants(pod).demands, nodes)
+
+    def filter_row(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Verdict:
+        amounts = node.amounts
+        found: list[tuple[Code, tuple[str, ...]]] = [_FULL] if amounts.free(PODS) < 1 else []
+        for need in self._wants(pod).needs:
+            if amounts.free(need.resource) < need.amount:
+                is_hopeless = amounts.allocatable(need.resource) < need.amount
+                found.append((_HOPELESS if is_hopeless else Code.UNSCHEDULABLE, need.reasons))
+        return tuple(found)
+
+    def score_row(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        return self._scorer.of_node(self._wants(pod).demands, node)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         pod_gone = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)
@@ -291,6 +313,8 @@ def _too_little(need: _Need, short: Mask, allocatable: Int64s) -> Rejection:
     return Rejection(short, Code.UNSCHEDULABLE, need.reasons, codes)
 
 
+_HOPELESS = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+_FULL = (Code.UNSCHEDULABLE, (TOO_MANY_PODS,))
 _UNSCHEDULABLE = np.uint8(Code.UNSCHEDULABLE)
 _UNRESOLVABLE = np.uint8(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 

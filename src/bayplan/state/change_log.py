@@ -97,6 +97,23 @@ class ChangeLog:
         marked[found] = True
         return places_of(marked)
 
+    def few_since(self, generation: int, count_max: int) -> list[tuple[int, int]] | None:
+        """(row, facets) of each change after ``generation``, oldest first.
+
+        None where there are more, or one of them is of all rows.
+        """
+        count = self.generation - generation
+        if count > count_max:
+            return None
+        if count == 1:
+            # The usual: one pod was placed since.
+            place = (self.generation - 1) % self._length_max
+            row = self._rows.item(place)
+            return None if row == ALL_ROWS else [(row, self._facets.item(place))]
+        rows, changed = self._newest(count)
+        found = list(zip(rows.tolist(), changed.tolist(), strict=True))
+        return None if any(row == ALL_ROWS for row, _ in found) else found
+
     def _newest(self, count: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
         """(row, facets) of the last ``count`` changes."""
         end = (self.generation - 1) % self._length_max + 1

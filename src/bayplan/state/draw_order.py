@@ -49,6 +49,14 @@ class DrawOrder:
             self._array.flags.writeable = False
         return self._array
 
+    def places(self) -> Rows:
+        """intp[rows]: where in the order a row stands; of rows without a node, anything."""
+        if self._places is None:
+            order = self.rows()
+            self._places = np.zeros(int(order.max()) + 1 if len(order) else 0, np.intp)
+            self._places[order] = np.arange(len(order))
+        return self._places
+
     def nth(self, marked: Mask, count: int, index: int) -> int:
         """The row of the index-th of ``count`` marked ones; ``marked``: bool[all rows]."""
         order = self.rows()
@@ -56,10 +64,7 @@ class DrawOrder:
             return order.item(index)
         if count * _SPARSE >= len(order):
             return self._nth_of_many(order, marked, index)
-        if self._places is None:
-            self._places = np.zeros(int(order.max()) + 1, np.intp)
-            self._places[order] = np.arange(len(order))
-        places = self._places.take(places_of(marked))
+        places = self.places().take(places_of(marked))
         places.sort()
         return order.item(places.item(index))
 

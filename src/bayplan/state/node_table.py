@@ -216,6 +216,10 @@ class NodeTable:
         """Alive rows in the order in which ties are drawn: by (hash of name, name)."""
         return self._draw_order.rows()
 
+    def draw_places(self) -> Rows:
+        """intp[rows]: where in that order a row stands; of rows without a node, anything."""
+        return self._draw_order.places()
+
     def nth_drawn(self, marked: Mask, count: int, index: int) -> int:
         """The index-th row in that order of ``count`` marked ones; ``marked``: bool[all rows]."""
         return self._draw_order.nth(marked, count, index)

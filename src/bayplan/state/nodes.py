@@ -6,7 +6,7 @@ row-wise plugin gives the same answer through either. A `NodeInfo` is a read-onl
 row, with the names of upstream's NodeInfo, for plugins written node by node.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from bayplan.state.images import ImageState
 from bayplan.state.node_table import NodeTable
 from bayplan.state.placed_terms import PlacedTerm, TermKind, TermsAbout
 from bayplan.state.pods import PodInfo, PodShape
-from bayplan.state.resources import Bundle, Usage
+from bayplan.state.resources import Bundle, RowAmounts, Usage
 from bayplan.state.selector_counts import PodSet
 
 
@@ -80,6 +80,12 @@ class NodeView:
         rows = np.arange(self._size) if self._rows is None else self._rows.view()
         rows.flags.writeable = False
         return rows
+
+    @property
+    def selection(self) -> "Rows | slice":
+        """What to index an array by row with, to have its values at these nodes."""
+        self._open()
+        return self._selected
 
     def position(self, name: str) -> int | None:
         """Where in this view a node stands."""
@@ -140,6 +146,10 @@ class NodeView:
         rows = range(self._size) if self._rows is None else self._rows.tolist()
         for row in rows:
             yield NodeInfo(table, loan, row)
+
+    def info_of_row(self, row: int) -> "NodeInfo":
+        """The node on a row of the table, whatever this view selects."""
+        return NodeInfo(self._open(), self._loan, row)
 
     def node(self, position: int) -> Node:
         node = self._open().nodes[self._row(position)]
@@ -255,6 +265,10 @@ class NodeView:
         """Those of them that mean pods of this shape: found through an index, and remembered."""
         return self._open().placed_terms.about(kind, shape)
 
+    def holds_terms(self, kinds: Iterable[TermKind]) -> bool:
+        """Whether any placed pod has a term of one of these kinds: spares asking."""
+        return self._open().placed_terms.holds(kinds)
+
     def pods_with_term(self, placed: PlacedTerm) -> Int32s:
         """int32[nodes]: how many placed pods hold this term."""
         return self._lend(self._open().placed_terms.pods(placed))
@@ -320,6 +334,26 @@ class NodeView:
         return found
 
 
+class LateNodeView(NodeView):
+    """A view whose rows are found when somebody looks: most who are handed one do not."""
+
+    __slots__ = ("_find",)
+
+    def __init__(self, nodes: NodeView, find: Callable[[], "Rows | None"]) -> None:
+        """``find``: the rows of the table; None: those of ``nodes``, which are all."""
+        self._find = find
+        self._table = nodes._table
+        self._loan = nodes._loan
+
+    def __getattr__(self, name: str) -> Any:
+        """Called for what is not there yet, and only for that."""
+        if name not in ("_rows", "_selected", "_size"):
+            raise AttributeError(name)
+        rows = self._find()
+        NodeView.__init__(self, self._table, self._loan, rows)
+        return object.__getattribute__(self, name)
+
+
 class NodeInfo:
     """One node and what is on it, read-only. Upstream: framework.NodeInfo."""
 
@@ -377,6 +411,16 @@ class NodeInfo:
     @property
     def pods_with_required_anti_affinity(self) -> list[PodInfo]:
         return [p for p in self.pods if p.shape.anti_affinity.required]
+
+    @property
+    def amounts(self) -> RowAmounts:
+        """What it has and what of that is taken, resource by resource."""
+        return RowAmounts(self._open().resources, self._row)
+
+    @property
+    def view(self) -> NodeView:
+        """This node alone, as arrays."""
+        return NodeView(self._open(), self._loan, np.array([self._row], np.intp))
 
     @property
     def requested(self) -> Mapping[str, int]:

@@ -10,7 +10,7 @@ every placement from then on, and leaves when many others were asked for since.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from weakref import WeakValueDictionary
@@ -91,6 +91,9 @@ class PlacedTerms:
 
     def of(self, kind: TermKind) -> list[PlacedTerm]:
         return list(self._indexes[kind].terms.values())
+
+    def holds(self, kinds: Iterable[TermKind]) -> bool:
+        return any(self._indexes[kind].terms for kind in kinds)
 
     def about(self, kind: TermKind, shape: PodShape) -> TermsAbout:
         index = self._indexes[kind]

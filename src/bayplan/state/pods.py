@@ -162,7 +162,16 @@ class PodInfo:
 
     def on_node(self, node_name: str) -> "PodInfo":
         """The same pod, on a node."""
-        return PodInfo(self.metadata, self.status, self.shape, node_name, self.declared)
+        # Each placement makes one: nothing that was derived is derived again.
+        other = object.__new__(PodInfo)
+        other.key = self.key
+        other.uid = self.uid
+        other.metadata = self.metadata
+        other.status = self.status
+        other.shape = self.shape
+        other.node_name = node_name
+        other.declared = self.declared
+        return other
 
     def __repr__(self) -> str:
         where = f" on {self.node_name}" if self.node_name else ""

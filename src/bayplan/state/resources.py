@@ -6,7 +6,7 @@ exact in float64, they are kept in float64 as well: to convert a column costs as
 it, and every cycle divides several.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
@@ -48,6 +48,10 @@ class Bundle:
         self.as_floats = None
         if not (self.as_ints >= EXACT_BELOW).any():
             self.as_floats = self.as_ints.astype(np.float64)
+
+    def items(self) -> Iterator[tuple[str, int]]:
+        """(resource, amount) of the last alternative."""
+        return zip(self.resources, self.amounts, strict=True)
 
 
 class Usage(NamedTuple):
@@ -311,6 +315,31 @@ class Resources:
             self._selections.clear()
         self._selections[names] = found
         return found
+
+
+@final
+class RowAmounts:
+    """The amounts of one row, as plain numbers; cpu in millicores."""
+
+    __slots__ = ("_resources", "_row")
+
+    def __init__(self, resources: Resources, row: int) -> None:
+        self._resources = resources
+        self._row = row
+
+    def free(self, resource: str) -> int:
+        """Allocatable less requested; of pods: less those placed."""
+        return self._resources.free(resource).values.item(self._row)
+
+    def allocatable(self, resource: str) -> int:
+        return self._resources.allocatable(resource).values.item(self._row)
+
+    def requested(self, resource: str) -> int:
+        return self._resources.requested(resource).values.item(self._row)
+
+    def scored(self, resource: str) -> int:
+        """Requested, but pods that ask for no cpu count as 100m, for no memory as 200Mi."""
+        return self._resources.scored(resource).values.item(self._row)
 
 
 def _amounts(shape: PodShape) -> tuple[tuple[str, int, int], ...]:

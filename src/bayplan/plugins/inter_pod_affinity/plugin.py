@@ -8,6 +8,7 @@ import numpy as np
 
 from bayplan.api.objects import NAMESPACE
 from bayplan.framework.arithmetic import uniform
+from bayplan.framework.cycle_state import Cloneable
 from bayplan.framework.events import (
     ActionType,
     ClusterEvent,
@@ -17,7 +18,6 @@ from bayplan.framework.events import (
 )
 from bayplan.framework.interface import (
     MAX_NODE_SCORE,
-    Cloneable,
     CycleState,
     EnqueueExtensions,
     FilterPlugin,
@@ -125,6 +125,7 @@ class InterPodAffinity(
         if args.hard_pod_affinity_weight > 0:
             hard = (TermKind.REQUIRED_AFFINITY, args.hard_pod_affinity_weight)
             self._scoring_kinds.append(hard)
+        self._kinds_that_score = [kind for kind, _ in self._scoring_kinds]
 
     # ---- filter ---------------------------------------------------------------------------
 
@@ -205,6 +206,8 @@ class InterPodAffinity(
         if own.error:
             return Status(Code.ERROR, (f"failed to parse pod: {own.error}",))
         if self._ignores_preferred and not own.preferred:
+            return SKIP
+        if not own.preferred and not nodes.holds_terms(self._kinds_that_score):
             return SKIP
         everywhere = nodes.all()
         worth = DomainCounts()

@@ -10,7 +10,7 @@ from typing import Final, final
 
 import numpy as np
 
-from bayplan.framework.interface import Cloneable
+from bayplan.framework.cycle_state import Cloneable
 from bayplan.framework.status import Code, Rejection
 from bayplan.plugins.pod_topology_spread.constraints import Constraint
 from bayplan.plugins.pod_topology_spread.eligibility import (

@@ -1,0 +1,119 @@
+"""KnownPods: what is known about all pods that no row-wise plugin can tell apart.
+
+Each row-wise plugin's answers are kept under its own part of the signature, so pods that differ
+for one plugin only share the answers of all others. Filter and Score go on as always, but for
+rows that are known the plugin is not asked. Plugins that look across nodes, or do not sign, are
+asked as ever.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, final
+
+import numpy as np
+
+from bayplan.engine.kept_answers import UNKNOWN, KeptScores, KeptVerdicts, RowCounts
+from bayplan.engine.picks import Picks
+from bayplan.framework.cycle_state import AskFilter, AskScore, FilterQuestion, ScoreQuestion
+from bayplan.framework.filtering import FilterOutcome
+from bayplan.framework.signing import PodSignature
+from bayplan.framework.status import Rejection
+from bayplan.state.columns import NodeMask, NodeScores, Rows, all_true, is_any, places_of
+from bayplan.state.nodes import NodeView
+
+
+@final
+class KnownPods:
+    """framework.interface.KeptAnswers of one signature."""
+
+    __slots__ = (
+        "_counts",
+        "bytes_counted",
+        "generation",
+        "picks",
+        "scores",
+        "signature",
+        "verdicts",
+    )
+
+    def __init__(
+        self,
+        signature: PodSignature,
+        verdicts: Mapping[str, KeptVerdicts],
+        scores: Mapping[str, KeptScores],
+        counts: Mapping[str, RowCounts],
+    ) -> None:
+        """By instance; ``counts`` are all pods'."""
+        self.signature = signature
+        self.verdicts = verdicts
+        self.scores = scores
+        self._counts = counts
+        #: Of the last attempt with these answers; -1: there was none.
+        self.generation = -1
+        self.picks: Picks | None = None
+        self.bytes_counted = 0
+
+    @property
+    def parts(self) -> Sequence[KeptVerdicts | KeptScores]:
+        return [*self.verdicts.values(), *self.scores.values()]
+
+    # ---- KeptAnswers ----------------------------------------------------------------------
+
+    def filter(self, name: str, ask: AskFilter, asked: FilterQuestion) -> Iterable[Rejection]:
+        state, pod, nodes, feasible = asked
+        kept, counts = self.verdicts.get(name), self._counts[name]
+        if kept is None:
+            counts.asked += len(nodes)
+            return ask(state, pod, nodes, feasible)
+        kept.catch_up()
+        unknown = _unknown(kept, nodes, feasible)
+        if unknown is None:
+            counts.kept += len(nodes)
+            return kept.rejections(nodes, feasible)
+        some = nodes if len(unknown) == len(nodes) else nodes.take(unknown)
+        outcome = FilterOutcome(some, all_true(len(some)))
+        outcome.add(name, ask(state, pod, some, outcome.feasible))
+        counts.asked += len(some)
+        counts.kept += len(nodes) - len(some)
+        if outcome.error is not None:
+            # What may not be answered is not kept, and told as if nothing ever were.
+            return ask(state, pod, nodes, feasible)
+        kept.learn(_rows_at(nodes, unknown), outcome)
+        return kept.rejections(nodes, feasible)
+
+    def score(self, name: str, ask: AskScore, asked: ScoreQuestion) -> NodeScores:
+        state, pod, nodes = asked
+        kept, counts = self.scores.get(name), self._counts[name]
+        if kept is None:
+            counts.asked += len(nodes)
+            return ask(state, pod, nodes)
+        kept.catch_up()
+        known = kept.known[nodes.selection]
+        if not known.all():
+            unknown = places_of(~known)
+            some = nodes if len(unknown) == len(nodes) else nodes.take(unknown)
+            raw = ask(state, pod, some)
+            counts.asked += len(some)
+            counts.kept -= len(some)
+            if not _is_column(raw, len(some)):
+                return ask(state, pod, nodes)
+            kept.learn(_rows_at(nodes, unknown), raw)
+        counts.kept += len(nodes)
+        return kept.of(nodes)
+
+
+def _unknown(kept: KeptVerdicts, nodes: NodeView, feasible: NodeMask) -> Rows | None:
+    """Positions to be asked about: of feasible nodes; None: there are none."""
+    unknown = kept.ids[nodes.selection] == UNKNOWN
+    if not is_any(unknown):
+        return None
+    unknown &= feasible
+    return places_of(unknown) if is_any(unknown) else None
+
+
+def _is_column(raw: Any, count: int) -> bool:
+    return getattr(raw, "dtype", None) == np.int64 and getattr(raw, "shape", None) == (count,)
+
+
+def _rows_at(nodes: NodeView, positions: Rows) -> Rows:
+    rows = nodes.selection
+    return positions if isinstance(rows, slice) else rows.take(positions)

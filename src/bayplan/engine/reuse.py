@@ -1,0 +1,246 @@
+"""Reuse: what is known about pods' likes, one bounded table per profile (KEP-5598).
+
+Upstream's three operations are here, exact and without its limits:
+create — the first pod of a signature opens its entry (`known`), which fills as plugins answer;
+update — a changed row is forgotten by the answers that read what changed, and asked again when it
+is next needed: nothing is done at the change itself;
+nominate — a pod of a known signature takes the best node of the entry's ranking (`Picks`) at once,
+after what changed since was judged again.
+The least recently used entries leave where the table would outgrow its bytes.
+"""
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import TypeVar, final
+
+from bayplan.engine.kept_answers import KeptScores, KeptVerdicts, RowCounts
+from bayplan.engine.known_pods import KnownPods
+from bayplan.engine.picks import CHANGES_MAX, Like, OutOfDate, Picks, Share
+from bayplan.framework.filtering import FilterOutcome
+from bayplan.framework.interface import (
+    CycleState,
+    Normalizer,
+    NormalizeScorePlugin,
+    Plugin,
+    ScalarScorePlugin,
+    ScorePlugin,
+)
+from bayplan.framework.runtime import Framework
+from bayplan.framework.score_table import ScoreTable
+from bayplan.framework.signing import PodSignature
+from bayplan.state.node_table import NodeTable
+from bayplan.state.pods import PodInfo
+
+_K = TypeVar("_K", KeptVerdicts, KeptScores)
+
+#: Why an entry, or all answers of an instance, were dropped.
+OUT_OF_BYTES = "bytes"
+OBJECT_CHANGED = "object_changed"
+WRONG = "mismatch"
+
+#: Signatures that are remembered where nothing is kept, to count what could have been.
+_SEEN_MAX = 4096
+
+
+@final
+class Reuse:
+    """One profile's table."""
+
+    def __init__(self, framework: Framework, table: NodeTable, warn: Callable[[str], None]) -> None:
+        """A profile that may not keep a byte has what could have been reused counted."""
+        self.framework = framework
+        self._table = table
+        self._warn = warn
+        self._bytes_max = framework.plugins.reuse_bytes_max
+        self._known: OrderedDict[PodSignature, KnownPods] = OrderedDict()
+        self._verdicts: dict[tuple[str, Hashable], KeptVerdicts] = {}
+        self._scores: dict[tuple[str, Hashable], KeptScores] = {}
+        plugins = framework.plugins
+        self._filters: dict[str, Plugin] = {p.instance_name: p for p in plugins.filter}
+        #: All that can score: some are asked by others only.
+        self._scorers = {
+            p.instance_name: p
+            for p in plugins.instances()
+            if isinstance(p, ScorePlugin | ScalarScorePlugin)
+        }
+        self._weights = {p.instance_name: weight for p, weight in plugins.score}
+        self.bytes_used = 0
+        self._row_counts = {name: RowCounts() for name in (*self._filters, *self._scorers)}
+        #: Attempts at pods whose like was tried before.
+        self.possible_count = 0
+        self.dropped_counts: Counter[str] = Counter()
+
+    @property
+    def is_on(self) -> bool:
+        return self._bytes_max > 0
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def row_counts(self) -> Mapping[str, RowCounts]:
+        """By instance, up to now."""
+        for known in self._known.values():
+            if known.picks is not None:
+                known.picks.count_rows()
+        return self._row_counts
+
+    # ---- create ---------------------------------------------------------------------------
+
+    def known(self, pod: PodInfo) -> KnownPods:
+        """What is known of the pod's like; of a new one nothing."""
+        signature = self.framework.sign_pod(pod)
+        found = self._known.get(signature)
+        if found is None:
+            found = self._known[signature] = self._opened(signature)
+            if not self.is_on and len(self._known) > _SEEN_MAX:
+                self._known.popitem(last=False)
+        else:
+            self.possible_count += 1
+            self._known.move_to_end(signature)
+        return found
+
+    def _opened(self, signature: PodSignature) -> KnownPods:
+        verdicts: dict[str, KeptVerdicts] = {}
+        scores: dict[str, KeptScores] = {}
+        if self.is_on:
+            for name, plugin, part in self._signed(self._filters, signature):
+                kept = self._verdicts.get((name, part))
+                if kept is None:
+                    kept = KeptVerdicts(self._table, plugin.facets)
+                    self._verdicts[(name, part)] = kept
+                verdicts[name] = kept
+            for name, plugin, part in self._signed(self._scorers, signature):
+                found = self._scores.get((name, part))
+                if found is None:
+                    found = KeptScores(self._table, plugin.facets)
+                    self._scores[(name, part)] = found
+                scores[name] = found
+        known = KnownPods(signature, verdicts, scores, self._row_counts)
+        for part in known.parts:
+            part.like_count += 1
+        return known
+
+    @staticmethod
+    def _signed(
+        plugins: Mapping[str, Plugin], signature: PodSignature
+    ) -> Iterator[tuple[str, Plugin, Hashable]]:
+        """Row-wise instances whose answers about such pods may be kept."""
+        for name, plugin in plugins.items():
+            part = signature.parts.get(name)
+            if part is not None and plugin.scope == "row":
+                yield name, plugin, part
+
+    # ---- nominate -------------------------------------------------------------------------
+
+    def learn(
+        self, known: KnownPods, state: CycleState, outcome: FilterOutcome, scored: ScoreTable | None
+    ) -> None:
+        """A complete answer was found: rank it, if such pods come one soon after another."""
+        generation = self._table.log.generation
+        is_soon = known.generation >= 0 and generation - known.generation <= CHANGES_MAX
+        known.generation = generation
+        like = self._like(known, state, scored) if is_soon else None
+        if like is not None:
+            try:
+                known.picks = Picks(self._table, like, outcome, scored)
+            except OutOfDate as problem:
+                self.dropped_counts[problem.reason] += 1
+        self._count_bytes(known)
+
+    def _like(self, known: KnownPods, state: CycleState, scored: ScoreTable | None) -> Like | None:
+        """All that has something to say; None: some of it looks across nodes, or does not sign."""
+        filters = [n for n in self._filters if n not in state.skip_filter_plugins]
+        scores = [n for n in self._weights if n not in state.skip_score_plugins]
+        if not all(name in known.verdicts for name in filters):
+            return None
+        if not all(name in known.scores and self._normalizer(name) for name in scores):
+            return None
+        return Like(
+            filters=[(name, known.verdicts[name]) for name in filters],
+            shares=[self._share(name, known) for name in scores],
+            skipped_filters=set(state.skip_filter_plugins),
+            skipped_scores=set(state.skip_score_plugins) if scored is not None else None,
+            counts=self._row_counts,
+        )
+
+    def _share(self, name: str, known: KnownPods) -> Share:
+        normalizer = self._normalizer(name)
+        assert normalizer is not None
+        return Share(name, self._weights[name], normalizer, known.scores[name])
+
+    def _normalizer(self, name: str) -> Normalizer | None:
+        """None: a function of the plugin's own, which may look across nodes."""
+        plugin = self._scorers[name]
+        return None if isinstance(plugin, NormalizeScorePlugin) else plugin.normalizer
+
+    # ---- dropping -------------------------------------------------------------------------
+
+    def drop_picks(self, known: KnownPods, reason: str) -> None:
+        """The ranking cannot be corrected; the answers it was made from stay."""
+        if known.picks is not None:
+            known.picks.count_rows()
+            known.picks = None
+        self.dropped_counts[reason] += 1
+
+    def forget_kind(self, kind: str) -> None:
+        """An object of this kind changed: whoever looks such objects up is asked anew."""
+        looking = {
+            name
+            for name, plugin in (*self._filters.items(), *self._scorers.items())
+            if kind in plugin.kinds
+        }
+        if looking:
+            self._forget(looking, OBJECT_CHANGED)
+
+    def forget_instance(self, name: str) -> None:
+        """What this instance answered turned out wrong."""
+        self._forget({name}, WRONG)
+
+    def _forget(self, names: set[str], reason: str) -> None:
+        for kept_by_part in (self._verdicts, self._scores):
+            for (name, _), kept in kept_by_part.items():
+                if name in names:
+                    kept.forget_all()
+        for known in self._known.values():
+            if known.picks is not None:
+                self.drop_picks(known, reason)
+
+    # ---- bytes ----------------------------------------------------------------------------
+
+    def _count_bytes(self, known: KnownPods) -> None:
+        """Count what was learnt, and let go of what was not used for longest."""
+        for part in known.parts:
+            self.bytes_used += part.bytes_used - part.bytes_counted
+            part.bytes_counted = part.bytes_used
+        of_picks = 0 if known.picks is None else known.picks.bytes_used
+        self.bytes_used += of_picks - known.bytes_counted
+        known.bytes_counted = of_picks
+        while self.bytes_used > self._bytes_max and len(self._known) > 1:
+            self._let_go(*self._known.popitem(last=False))
+        if self.bytes_used > self._bytes_max:
+            self._warn(
+                f"reuse.maxBytes is {self._bytes_max}, and one kind of pods on "
+                f"{self._table.node_count} nodes takes {self.bytes_used}: answers are not reused"
+            )
+            self._let_go(*self._known.popitem(last=False))
+            self._bytes_max = 0
+
+    def _let_go(self, signature: PodSignature, known: KnownPods) -> None:
+        self.dropped_counts[OUT_OF_BYTES] += 1
+        if known.picks is not None:
+            known.picks.count_rows()
+        self.bytes_used -= known.bytes_counted
+        for part in known.parts:
+            part.like_count -= 1
+            self.bytes_used -= 0 if part.like_count else part.bytes_counted
+        for name in known.verdicts:
+            _drop_unused(self._verdicts, (name, signature.parts[name]))
+        for name in known.scores:
+            _drop_unused(self._scores, (name, signature.parts[name]))
+
+
+def _drop_unused(
+    kept_by_part: dict[tuple[str, Hashable], _K], key: tuple[str, Hashable | None]
+) -> None:
+    if not kept_by_part[key].like_count:
+        del kept_by_part[key]

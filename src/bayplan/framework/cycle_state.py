@@ -1,0 +1,100 @@
+"""CycleState: what the plugins of one attempt note down for one another."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, Protocol
+
+from bayplan.framework.status import Rejection
+from bayplan.state.columns import NodeMask, NodeScores
+from bayplan.state.nodes import NodeView
+from bayplan.state.pods import PodInfo
+
+
+class StateNotFound(KeyError):
+    """Nothing was written to the CycleState under this key."""
+
+
+class KeptAnswers(Protocol):
+    """Answers about this pod's like, kept from earlier attempts: asks only what is not known."""
+
+    def filter(self, name: str, ask: "AskFilter", asked: "FilterQuestion") -> Iterable[Rejection]:
+        """What ``ask``, the instance's Filter, would answer."""
+        ...
+
+    def score(self, name: str, ask: "AskScore", asked: "ScoreQuestion") -> NodeScores:
+        """The raw scores that ``ask``, the instance's Score, would answer."""
+        ...
+
+
+class CycleState:
+    """Notes of one attempt, shared by its plugins; the next attempt starts with an empty one."""
+
+    __slots__ = (
+        "_notes",
+        "kept",
+        "pods_to_activate",
+        "record_plugin_metrics",
+        "skip_filter_plugins",
+        "skip_pre_bind_plugins",
+        "skip_score_plugins",
+    )
+
+    def __init__(self) -> None:
+        #: Where answers are reused; never in a what-if.
+        self.kept: KeptAnswers | None = None
+        self._notes: dict[Hashable, Any] = {}
+        #: Instance names whose Filter (and AddPod, RemovePod) or Score is left out this cycle.
+        self.skip_filter_plugins: set[str] = set()
+        self.skip_score_plugins: set[str] = set()
+        self.skip_pre_bind_plugins: set[str] = set()
+        #: Whether this attempt records durations per plugin (a tenth of all do).
+        self.record_plugin_metrics = False
+        #: "namespace/name" → pod: tried at once when this cycle succeeds. Shared by clones.
+        self.pods_to_activate: dict[str, PodInfo] = {}
+
+    def __getitem__(self, key: Hashable) -> Any:
+        try:
+            return self._notes[key]
+        except KeyError:
+            raise StateNotFound(key) from None
+
+    def __setitem__(self, key: Hashable, value: Any) -> None:
+        self._notes[key] = value
+
+    def __delitem__(self, key: Hashable) -> None:
+        if key not in self._notes:
+            raise StateNotFound(key)
+        del self._notes[key]
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._notes
+
+    def get(self, key: Hashable) -> Any:
+        """The note, or None."""
+        return self._notes.get(key)
+
+    def clone(self) -> "CycleState":
+        """A state of its own for a what-if: notes that can clone are cloned, others shared."""
+        other = CycleState()
+        for key, value in self._notes.items():
+            other._notes[key] = value.clone() if isinstance(value, Cloneable) else value
+        other.skip_filter_plugins = set(self.skip_filter_plugins)
+        other.skip_score_plugins = set(self.skip_score_plugins)
+        other.skip_pre_bind_plugins = set(self.skip_pre_bind_plugins)
+        other.record_plugin_metrics = self.record_plugin_metrics
+        other.pods_to_activate = self.pods_to_activate
+        return other
+
+
+class Cloneable(ABC):
+    """A CycleState note that add_pod and remove_pod change."""
+
+    @abstractmethod
+    def clone(self) -> "Cloneable": ...
+
+
+FilterQuestion = tuple[CycleState, PodInfo, NodeView, NodeMask]
+ScoreQuestion = tuple[CycleState, PodInfo, NodeView]
+#: Filter and Score for many nodes at once, however the plugin is written.
+AskFilter = Callable[[CycleState, PodInfo, NodeView, NodeMask], Iterable[Rejection]]
+AskScore = Callable[[CycleState, PodInfo, NodeView], NodeScores]

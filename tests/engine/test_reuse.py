@@ -1,0 +1,151 @@
+"""Who is asked about which nodes, and what of it is counted; that nothing else differs is tested
+by comparison."""
+
+from collections.abc import Hashable
+from typing import Any
+
+import pytest
+
+from bayplan.api.objects import Node, Pod
+from bayplan.engine.reuse import OBJECT_CHANGED, OUT_OF_BYTES, Reuse
+from bayplan.framework.interface import ScalarFilterPlugin, SignPlugin
+from bayplan.framework.status import Status, unschedulable
+from bayplan.state.nodes import NodeInfo
+from bayplan.state.pods import PodInfo
+from bayplan.testing import node
+from tests.engine.kit import Engine, waiting_pod
+from tests.scenarios.world import PROFILE
+
+SERVICE = "v1 Service"
+
+
+class CountingFilter(ScalarFilterPlugin, SignPlugin):
+    """Takes every node but those labelled bad, and counts how often it is asked."""
+
+    name = "CountingFilter"
+    kinds = (SERVICE,)
+    asked = 0
+
+    def filter_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> Status | None:
+        self.asked += 1
+        return unschedulable("bad") if node.labels.get("bad") else None
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        return pod.labels.get("kind", "")
+
+
+def engine_of(node_count: int, **options: Any) -> Engine:
+    engine = Engine(
+        plugins=["CountingFilter", ("NodeResourcesFit", 1)], classes=[CountingFilter], **options
+    )
+    engine.add(*(small(f"n{number}") for number in range(node_count)))
+    return engine
+
+
+def small(name: str, **options: Any) -> Node:
+    return node(name, cpu=4, memory="8Gi", **options)
+
+
+def equal(name: str, kind: str = "a", cpu: Any = "500m") -> Pod:
+    return waiting_pod(name, cpu=cpu, memory="1Gi", labels={"kind": kind})
+
+
+def reuse_of(engine: Engine) -> Reuse:
+    return engine.scheduler.reuse(PROFILE)
+
+
+def asked(engine: Engine) -> int:
+    """Rows that the counting filter was asked about, as it counts and as is counted of it."""
+    count: int = engine.plugin("CountingFilter").asked
+    assert reuse_of(engine).row_counts()["CountingFilter"].asked == count or not is_on(engine)
+    return count
+
+
+def is_on(engine: Engine) -> bool:
+    return reuse_of(engine).is_on
+
+
+@pytest.mark.parametrize(("node_count", "off_count"), [(50, 1000), (5, 100)])
+def test_equal_pods_are_asked_about_the_changed_row_only(node_count: int, off_count: int) -> None:
+    on, off = engine_of(node_count), engine_of(node_count, gates={"OpportunisticBatching": False})
+    for number in range(20):
+        for engine in (on, off):
+            engine.add(equal(f"a{number}"))
+    assert on.bound() == off.bound()
+    assert asked(on) == node_count + 19
+    assert asked(off) == off_count
+    assert reuse_of(on).possible_count == reuse_of(off).possible_count == 19
+
+
+def test_two_kinds_in_turns_are_asked_about_two_rows_each() -> None:
+    engine = engine_of(50)
+    for number in range(10):
+        engine.add(equal(f"a{number}"), equal(f"b{number}", "b", cpu=1))
+    assert len(engine.bound()) == 20
+    assert asked(engine) == 50 + 50 + 9 * 2 + 9 * 2
+
+
+def test_a_changed_and_a_new_node_are_one_row_each() -> None:
+    engine = engine_of(5)
+    engine.add(equal("a1"))
+    taken = engine.bound()["a1"]
+    before = asked(engine)
+    other = "n4" if taken != "n4" else "n3"
+    engine.update(small(other, labels={"bad": "yes"}))
+    engine.add(small("n5"), equal("a2"))
+    assert engine.bound()["a2"] != other
+    # That of the first pod, the labelled one and the new one.
+    assert asked(engine) == before + 3
+
+
+def test_an_object_of_a_kind_that_a_plugin_looks_up_voids_its_answers() -> None:
+    engine = engine_of(5)
+    for number in range(3):
+        engine.add(equal(f"a{number}"))
+        engine.run()
+    before = asked(engine)
+    engine.put(SERVICE, {"metadata": {"name": "s", "namespace": "default"}, "spec": {}})
+    engine.add(equal("a9"))
+    engine.run()
+    assert asked(engine) == before + 5
+    assert reuse_of(engine).dropped_counts[OBJECT_CHANGED] == 1
+
+
+def test_a_pod_that_fits_nowhere_is_refused_again_from_what_is_known() -> None:
+    engine = engine_of(5)
+    for number in range(4):
+        engine.add(equal(f"a{number}", cpu=9))
+    engine.run()
+    assert asked(engine) == 5
+    messages = {record.message for n in range(4) for record in engine.attempts(f"a{n}")}
+    assert messages == {"0/5 nodes are available: 5 Insufficient cpu."}
+
+
+def test_a_profile_can_do_without() -> None:
+    engine = engine_of(5, profile={"reuse": False})
+    for number in range(3):
+        engine.add(equal(f"a{number}"))
+    engine.run()
+    assert asked(engine) == 15
+    assert reuse_of(engine).possible_count == 2
+
+
+def test_the_oldest_likes_leave_where_the_table_is_full() -> None:
+    engine = engine_of(5, config={"reuse": {"maxBytes": 1500}})
+    for number in range(30):
+        engine.add(equal(f"a{number}", f"kind{number}", cpu="10m"))
+        engine.run()
+        assert reuse_of(engine).bytes_used <= 1500
+    reuse = reuse_of(engine)
+    assert 0 < len(reuse) < 30
+    assert reuse.dropped_counts[OUT_OF_BYTES] == 30 - len(reuse)
+
+
+def test_a_table_too_small_for_one_entry_keeps_nothing() -> None:
+    engine = engine_of(5, config={"reuse": {"maxBytes": 1}})
+    for number in range(3):
+        engine.add(equal(f"a{number}"))
+    assert len(engine.bound()) == 3
+    assert asked(engine) == 15
+    assert reuse_of(engine).bytes_used == 0
+    assert any("reuse.maxBytes is 1" in text for text in engine.texts())
