@@ -4,6 +4,7 @@ import sys
 
 import click
 
+from bayplan.cli.bench import bench_command
 from bayplan.cli.config import config_group
 from bayplan.cli.console import prepare_streams
 from bayplan.cli.plugins import plugins_command
@@ -27,7 +28,7 @@ def cli() -> None:
     """
 
 
-for command in (simulate_command, why_command, config_group, plugins_command):
+for command in (simulate_command, why_command, bench_command, config_group, plugins_command):
     cli.add_command(command)
 
 

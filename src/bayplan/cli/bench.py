@@ -1,0 +1,192 @@
+"""`bayplan bench`: run scheduler_perf's files and say how fast pods were bound."""
+
+import asyncio
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import click
+import msgspec
+
+from bayplan.cli.console import put, show, sign_of_life
+from bayplan.cli.problems import EXIT_BAD_INPUT, fail, read_config, read_plugins, refusals, remark
+from bayplan.clock import RealClock
+from bayplan.config import SchedulerConfig
+from bayplan.config.upstream import default_plugins
+from bayplan.engine.plugin_sets import is_awaited
+from bayplan.engine.resolved_config import resolve
+from bayplan.perf.data_items import DataItems, data_items
+from bayplan.perf.planning import Plan, Refused, Setting, plan_all
+from bayplan.perf.reading import ReadCase, read_files
+from bayplan.perf.report import below_threshold, listing, summary
+from bayplan.perf.running import TIMEOUT_SECONDS, Outcome, WorkloadRun
+from bayplan.perf.selecting import Selection
+from bayplan.plugins.registry import Registry
+from bayplan.sim.refusals import Complaints
+
+#: A workload did not come to its end.
+EXIT_FAILED = 1
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Options:
+    """The command line, as click has read it."""
+
+    paths: tuple[str, ...]
+    names: tuple[str, ...]
+    label_filter: str
+    config_path: str | None
+    plugins: tuple[str, ...]
+    feature_gates: str
+    seed: int
+    timeout: float
+    is_list: bool
+    output: str
+    out: str | None
+
+
+@click.command("bench")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH…")
+@click.option("--name", "names", multiple=True, metavar="REGEX", help="only TestCase/Workload like")
+@click.option(
+    "--label-filter",
+    default="",
+    metavar="a,-b",
+    help="only workloads with label a and without b; as upstream's -perf-scheduling-label-filter",
+)
+@click.option("--config", "config_path", metavar="FILE", help="in place of what the files name")
+@click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help="further plugins")
+@click.option("--feature-gates", default="", metavar="A=true,…", help="over those of the files")
+@click.option("--seed", default=0, show_default=True, help="decides ties between nodes")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=TIMEOUT_SECONDS,
+    show_default=True,
+    help="seconds that a wait for pods may take",
+)
+@click.option("--list", "is_list", is_flag=True, help="say what would be run, and what cannot be")
+@click.option("--format", "output", type=click.Choice(("text", "json")), default="text")
+@click.option("--out", metavar="FILE", help="write the results as upstream's DataItems, too")
+def bench_command(**given: Any) -> None:
+    """Run the workloads of PATH… on an embedded cluster under the real clock.
+
+    PATH: files of upstream's scheduler_perf format, or folders of them (performance-config.yaml in
+    all their folders, else every .yaml right in it).
+    """
+    options = _Options(**given)
+    with refusals():
+        registry = read_plugins(options.plugins)
+        cases, plans = _planned(options, registry)
+    if options.is_list:
+        show([listing(plans, _labels(cases))])
+        return
+    runnable = [plan for plan in plans if isinstance(plan, Plan)]
+    _remark_on_refused(plans)
+    if runnable:
+        _remark_on_absent(runnable, registry)
+        _report([_run(plan, registry, options) for plan in runnable], options)
+    if len(runnable) < len(plans):
+        sys.exit(EXIT_BAD_INPUT)
+
+
+def _planned(options: _Options, registry: Registry) -> tuple[list[ReadCase], list[Plan | Refused]]:
+    """Raises InputError and ConfigError."""
+    complaints = Complaints()
+    config = None
+    if options.config_path is not None:
+        config = read_config(options.config_path, options.feature_gates)
+        resolve(config, registry)
+    selection = Selection(_patterns(options.names), options.label_filter)
+    cases = read_files(options.paths, complaints)
+    complaints.raise_if_any()
+    setting = Setting(registry, config, options.feature_gates)
+    plans = plan_all(cases, selection, setting)
+    if not plans:
+        names = [f"{case.case.name}/{w.name}" for case in cases for w in case.case.workloads]
+        shown = ", ".join(names[:_SHOWN_NAMES]) + (", …" if len(names) > _SHOWN_NAMES else "")
+        fail(f"no workload has such a name and such labels; there are {len(names)}: {shown}")
+    return cases, plans
+
+
+_SHOWN_NAMES = 8
+
+
+def _patterns(names: Sequence[str]) -> list[re.Pattern[str]]:
+    found: list[re.Pattern[str]] = []
+    for name in names:
+        try:
+            found.append(re.compile(name))
+        except re.error as problem:
+            fail(f"--name: found {name}, wanted a regular expression: {problem}")
+    return found
+
+
+def _labels(cases: Sequence[ReadCase]) -> dict[str, tuple[str, ...]]:
+    return {
+        f"{case.case.name}/{workload.name}": (*case.case.labels, *workload.labels)
+        for case in cases
+        for workload in case.case.workloads
+    }
+
+
+def _remark_on_refused(plans: Sequence[Plan | Refused]) -> None:
+    for plan in plans:
+        if isinstance(plan, Refused):
+            for reason in plan.reasons:
+                remark(f"{plan.name} cannot be run: {reason}")
+
+
+def _remark_on_absent(plans: Sequence[Plan], registry: Registry) -> None:
+    """Numbers are compared with kube-scheduler's: it may do more for them."""
+    absent = dict.fromkeys(
+        name for plan in plans for name in _absent_defaults(plan.config, registry)
+    )
+    if absent:
+        remark(f"without {', '.join(absent)}: not here yet")
+
+
+def _absent_defaults(config: SchedulerConfig, registry: Registry) -> list[str]:
+    defaults = default_plugins(config.gates)
+    return [entry.name for entry in defaults if is_awaited(entry.name, registry)]
+
+
+def _run(plan: Plan, registry: Registry, options: _Options) -> Outcome:
+    with sign_of_life(plan.name), refusals():
+        run = WorkloadRun(
+            plan, registry, RealClock(), seed=options.seed, timeout_seconds=options.timeout
+        )
+        outcome = asyncio.run(run.play())
+    if outcome.failure:
+        remark(f"{outcome.name}: failed: {outcome.failure}")
+    for line in below_threshold(outcome):
+        remark(line)
+    return outcome
+
+
+def _report(outcomes: Sequence[Outcome], options: _Options) -> None:
+    measured = [(one, outcome.threshold) for outcome in outcomes for one in outcome.measured]
+    items = data_items(measured)
+    if options.output == "json":
+        put(_json(items))
+    else:
+        show(summary(outcomes))
+    if options.out is not None:
+        _write(items, options.out)
+    if any(outcome.failure for outcome in outcomes):
+        sys.exit(EXIT_FAILED)
+
+
+def _write(items: DataItems, path: str) -> None:
+    try:
+        Path(path).write_bytes(_json(items))
+    except OSError as problem:
+        fail(f"{path}: cannot be written: {problem.strerror}")
+
+
+def _json(items: DataItems) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(items), indent=2) + b"\n"

@@ -1,0 +1,250 @@
+"""Performing the operations of a workload, one after the other.
+
+What each does is upstream's (WorkloadExecutor in scheduler_perf's executor.go). A wait for pods is
+for the pods of the operations in question, not for any that many in their namespace.
+"""
+
+import asyncio
+import contextlib
+import gc
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, final
+
+from bayplan.adapters.object_names import Content, ObjectKey, key_of
+from bayplan.perf.background import at_pace, churn, paced
+from bayplan.perf.data_items import Measurement, measurement
+from bayplan.perf.manifests import csi_node, in_namespace, named, prepared_node
+from bayplan.perf.parameters import seconds
+from bayplan.perf.planning import Plan
+from bayplan.perf.pod_watch import SCHEDULED, BindingLog, NewlyBound
+from bayplan.perf.scenario_files import env
+from bayplan.perf.schema import (
+    Barrier,
+    Churn,
+    CreateAny,
+    CreateNamespaces,
+    CreateNodes,
+    CreatePodGroups,
+    CreatePods,
+    DeletePods,
+    Sleep,
+    StartCollectingMetrics,
+    StopCollectingMetrics,
+    UpdateAny,
+)
+from bayplan.perf.updates import updated
+from bayplan.perf.world import WorkloadFailed, World
+from bayplan.ports import ApiError
+
+Failed = Callable[[BaseException], None]
+
+
+@final
+class Operations:
+    """Performs one plan in one world. Use it once."""
+
+    def __init__(self, plan: Plan, world: World, failed: Failed) -> None:
+        """``failed``: told of what goes wrong beside the operations."""
+        self._plan = plan
+        self._files = plan.manifests
+        self._world = world
+        self._failed = failed
+        self._log: BindingLog | None = None
+        self._log_name = ""
+        self.measured: list[Measurement] = []
+        self._performers: Mapping[type, Callable[[int, Any], Awaitable[None]]] = {
+            Barrier: self._barrier,
+            Churn: self._churn,
+            CreateAny: self._create_any,
+            CreateNamespaces: self._create_namespaces,
+            CreateNodes: self._create_nodes,
+            CreatePodGroups: self._create_any,
+            CreatePods: self._create_pods,
+            DeletePods: self._delete_pods,
+            Sleep: self._sleep,
+            StartCollectingMetrics: self._start,
+            StopCollectingMetrics: self._stop,
+            UpdateAny: self._update_any,
+        }
+
+    async def perform(self) -> None:
+        """All of them. Raises WorkloadFailed."""
+        for index, operation in enumerate(self._plan.operations):
+            perform = self._performers[type(operation)]
+            try:
+                await perform(index, operation)
+            except WorkloadFailed as problem:
+                what = f"operation {index} ({operation.opcode})"
+                raise WorkloadFailed(f"{what}: {problem}") from None
+
+    # ---- measuring --------------------------------------------------------------------------
+
+    async def _start(self, index: int, operation: StartCollectingMetrics) -> None:
+        self._begin(operation.name, operation.namespaces, operation.label_selector)
+
+    async def _stop(self, index: int, operation: StopCollectingMetrics) -> None:
+        self._finish()
+
+    def _begin(self, name: str, namespaces: tuple[str, ...], labels: Mapping[str, str]) -> None:
+        if self._log is not None:
+            raise WorkloadFailed(f"{self._log_name} is still being measured; one at a time")
+        gc.collect()  # what the preparation left over is no part of what is measured
+        self._log_name = f"{self._plan.name}/{name}"
+        self._log = BindingLog(self._world.clock, namespaces, labels)
+        self._world.watch.join(self._log)
+
+    def _finish(self) -> None:
+        log, self._log = self._log, None
+        if log is None:
+            raise WorkloadFailed("nothing is being measured; wanted startCollectingMetrics before")
+        self._world.watch.leave(log)
+        self.measured.append(measurement(self._log_name, log, self._world.clock.now()))
+
+    # ---- creating ---------------------------------------------------------------------------
+
+    async def _create_nodes(self, index: int, operation: CreateNodes) -> None:
+        prefix, name = f"node-{index}-", ""
+        for number in range(operation.count):
+            content = self._files.node(operation, prefix, number)
+            node = prepared_node(content, operation, number, prefix)
+            name = self._world.create(node).key.name
+            if operation.node_allocatable_strategy is not None:
+                self._world.create(csi_node(name, operation.node_allocatable_strategy))
+        if name:
+            await self._world.taken_in(name)
+
+    async def _create_namespaces(self, index: int, operation: CreateNamespaces) -> None:
+        path = operation.namespace_template_path
+        base: Content = {"apiVersion": "v1", "kind": "Namespace"}
+        if path is not None:
+            base = {**base, **self._files.file(path, is_template=False).made({})}
+        for number in range(operation.count):
+            content = named(base, f"{operation.prefix}-{number}")
+            if self._world.cluster.get(key_of(content)) is None:
+                self._world.create(content)
+            self._world.ensure_namespace(f"{operation.prefix}-{number}")
+
+    async def _create_any(self, index: int, operation: CreateAny | CreatePodGroups) -> None:
+        if operation.namespace:
+            self._world.ensure_namespace(operation.namespace)
+        file = self._files.file(operation.template_path)
+        number_of = operation.count if operation.count is not None else 1
+        for number in range(number_of):
+            content = file.made(env(operation.template_params, number, number_of))
+            self._world.create(in_namespace(content, operation.namespace))
+
+    async def _create_pods(self, index: int, operation: CreatePods) -> None:
+        namespace = operation.namespace or f"namespace-{index}"
+        self._world.ensure_namespace(namespace)
+        if operation.collect_metrics:
+            self._begin(namespace, (namespace,), {})
+        if operation.steady_state:
+            await self._keep_steady(operation, namespace)
+        else:
+            keys = [self._pod(operation, namespace, n) for n in range(operation.count)]
+            if operation.skip_wait_to_completion:
+                self._world.awaited[namespace] += keys
+            else:
+                await self._world.reached(keys, SCHEDULED)
+        if operation.collect_metrics:
+            self._finish()
+
+    def _pod(self, operation: CreatePods, namespace: str, number: int) -> ObjectKey:
+        """Create a pod behind what it needs; the pod is the last of them."""
+        for content in self._files.pod(operation, namespace, number)[:-1]:
+            self._world.create(content)
+        content = self._files.pod(operation, namespace, number)[-1]
+        if operation.steady_state:  # it is to go at once, whatever grace it asks for
+            content = {
+                **content,
+                "spec": {**content["spec"], "terminationGracePeriodSeconds": 0},
+            }
+        return self._world.create(content).key
+
+    async def _keep_steady(self, operation: CreatePods, namespace: str) -> None:
+        """So many pods wait all the time: one that was bound goes, and another one comes."""
+        world, bound_count = self._world, 0
+        end = world.clock.now() + seconds(operation.duration)
+        bound = NewlyBound(namespace)
+        world.watch.join(bound)
+        try:
+            for number in range(operation.count):
+                self._pod(operation, namespace, number)
+            while (left := end - world.clock.now()) > 0:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(bound.some.wait(), left)
+                for key in bound.take():
+                    bound_count += 1
+                    world.cluster.delete(key)
+                    self._pod(operation, namespace, 0)
+        finally:
+            world.watch.leave(bound)
+        if not bound_count:
+            raise WorkloadFailed(f"no pod at all was bound in {operation.duration}")
+
+    # ---- changing what is there -------------------------------------------------------------
+
+    async def _update_any(self, index: int, operation: UpdateAny) -> None:
+        if operation.namespace:
+            self._world.ensure_namespace(operation.namespace)
+        count = operation.count if operation.count is not None else 1
+        if not operation.update_per_second:
+            for number in range(count):
+                self._update(operation, number, count)
+            return
+        async for number in paced(range(count), operation.update_per_second, self._world.clock):
+            self._update(operation, number, count)
+
+    def _update(self, operation: UpdateAny, number: int, count: int) -> None:
+        made = self._files.file(operation.template_path).made(env({}, number, count))
+        content = in_namespace(made, operation.namespace)
+        key = key_of(content)
+        old = self._world.cluster.get(key)
+        if old is None:
+            raise WorkloadFailed(f"cannot update {key}: it is not there")
+        try:
+            self._world.cluster.update(updated(old.content, content, operation.subresources))
+        except ApiError as problem:
+            raise WorkloadFailed(f"cannot update {key}: {problem}") from None
+
+    async def _delete_pods(self, index: int, operation: DeletePods) -> None:
+        keys = self._world.pods_in(operation.namespace, operation.label_selector)
+        work = at_pace(keys, operation.delete_pods_per_second, self._world.clock, self._delete)
+        if operation.skip_wait_to_completion:
+            self._world.begin(work, self._failed)
+        else:
+            await work
+
+    def _delete(self, key: ObjectKey) -> None:
+        if self._world.cluster.get(key) is not None:
+            self._world.cluster.delete(key)
+
+    async def _churn(self, index: int, operation: Churn) -> None:
+        namespace = operation.namespace or f"namespace-{index}"
+        self._world.ensure_namespace(namespace)
+        contents = [
+            in_namespace(self._files.file(path, is_template=False).made({}), namespace)
+            for path in operation.template_paths
+        ]
+        self._world.begin(churn(operation, contents, self._world), self._failed)
+
+    # ---- waiting ----------------------------------------------------------------------------
+
+    async def _barrier(self, index: int, operation: Barrier) -> None:
+        awaited = self._world.awaited
+        unknown = [name for name in operation.namespaces if name not in awaited]
+        if unknown:
+            raise WorkloadFailed(f"no namespace {unknown[0]} was made before")
+        namespaces = operation.namespaces or tuple(awaited)
+        keys = [key for name in namespaces for key in self._awaited(name, operation)]
+        await self._world.reached(keys, operation.stage_requirement)
+        if operation.stage_requirement == SCHEDULED:
+            for name in namespaces:
+                awaited[name] = []
+
+    def _awaited(self, namespace: str, operation: Barrier) -> list[ObjectKey]:
+        labelled = set(self._world.pods_in(namespace, operation.label_selector))
+        return [key for key in self._world.awaited[namespace] if key in labelled]
+
+    async def _sleep(self, index: int, operation: Sleep) -> None:
+        await asyncio.sleep(seconds(operation.duration))

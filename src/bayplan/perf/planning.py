@@ -1,0 +1,139 @@
+"""Plans: each selected workload with all that is needed to run it, checked before anything runs.
+
+A workload that cannot be run here is `Refused` with its reasons, and those beside it run all the
+same: it misses a parameter, names a file with something unknown in it, needs a plugin that is not
+here yet, or a feature gate that is locked. Upstream's own files have some of each.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import final
+
+from bayplan.adapters.api_validation import problems
+from bayplan.adapters.object_names import Content
+from bayplan.config import ConfigError, SchedulerConfig, config_from, load_config
+from bayplan.config.loading import DEFAULT_CONFIG
+from bayplan.engine.resolved_config import resolve
+from bayplan.perf.manifests import ManifestError, scope_fault
+from bayplan.perf.needs import missing_for
+from bayplan.perf.parameters import filled_in
+from bayplan.perf.reading import ReadCase
+from bayplan.perf.scenario_files import ScenarioFiles
+from bayplan.perf.schema import CreateAny, NotSupported, Operation, UpdateAny, Workload
+from bayplan.perf.selecting import Selection
+from bayplan.plugins.registry import Registry
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One workload, ready to run."""
+
+    name: str
+    workload: Workload
+    operations: Sequence[Operation]
+    manifests: ScenarioFiles
+    config: SchedulerConfig
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A workload that cannot be run here, and why."""
+
+    name: str
+    reasons: tuple[str, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What the command line says about the schedulers of all workloads."""
+
+    registry: Registry
+    #: Used in place of what the files name; text and where it comes from.
+    config: SchedulerConfig | None = None
+    feature_gates: str = ""
+
+
+def plan_all(
+    cases: Iterable[ReadCase], selection: Selection, setting: Setting
+) -> list[Plan | Refused]:
+    """The selected workloads in the order of the files."""
+    found: list[Plan | Refused] = []
+    for case in cases:
+        for index, workload in enumerate(case.case.workloads):
+            name = f"{case.case.name}/{workload.name}"
+            if selection.takes(name, (*case.case.labels, *workload.labels)):
+                found.append(_planned(case, index, setting))
+    return found
+
+
+def _planned(case: ReadCase, index: int, setting: Setting) -> Plan | Refused:
+    workload = case.case.workloads[index]
+    name = f"{case.case.name}/{workload.name}"
+    path = f"{case.path}.workloads[{index}]"
+    operations, wrong = filled_in(case.operations, workload.params, path)
+    if wrong:
+        return Refused(name, tuple(f"{case.source}: {problem}" for problem in wrong))
+    manifests = ScenarioFiles(case.source.parent, case.case.default_pod_template_path)
+    try:
+        contents = list(_checked(operations, manifests))
+        config = _config(case, workload, setting)
+    except ManifestError as problem:
+        return Refused(name, (f"{case.source}: {path}: {problem}",))
+    except ConfigError as problem:
+        return Refused(name, tuple(str(problem).splitlines()))
+    reasons = [*_not_supported(operations), *missing_for(contents, setting.registry)]
+    if reasons:
+        return Refused(name, tuple(dict.fromkeys(reasons)))
+    return Plan(
+        name=name,
+        workload=workload,
+        operations=operations,
+        manifests=manifests,
+        config=config,
+    )
+
+
+def _not_supported(operations: Iterable[Operation]) -> Iterator[str]:
+    for operation in operations:
+        if isinstance(operation, NotSupported):
+            yield f"the operation {operation.opcode} is not supported"
+
+
+def _checked(operations: Iterable[Operation], manifests: ScenarioFiles) -> Iterator[Content]:
+    """Examples of all that will be made. Raises ManifestError for what the API would refuse."""
+    for operation in operations:
+        for file, content in manifests.examples(operation):
+            where = f"{file}: " if file else ""
+            if isinstance(operation, CreateAny | UpdateAny):
+                fault = scope_fault(content, operation.namespace)
+                if fault is not None:
+                    raise ManifestError(f"{where}{fault}")
+            meta = {"name": "any", **(content.get("metadata") or {})}
+            wrong = problems({**content, "metadata": meta})
+            if wrong:
+                raise ManifestError(f"{where}{wrong[0]}")
+            yield content
+
+
+def _config(case: ReadCase, workload: Workload, setting: Setting) -> SchedulerConfig:
+    """Gates: the test case's, then the workload's, then the command line's. Raises ConfigError."""
+    given = {**case.case.feature_gates, **workload.feature_gates}
+    gates = [f"{name}={str(value).lower()}" for name, value in given.items()]
+    flags = ",".join(filter(None, (*gates, setting.feature_gates)))
+    if setting.config is not None:
+        own = setting.config
+        config = load_config(own.text, own.source, flags)
+    elif case.case.scheduler_config_path:
+        file = case.source.parent / case.case.scheduler_config_path
+        try:
+            text = file.read_bytes()
+        except OSError as problem:
+            raise ManifestError(f"{file}: cannot be read: {problem.strerror}") from None
+        config = load_config(text, str(file), flags)
+    else:
+        config = config_from(DEFAULT_CONFIG, "", flags)
+    resolve(config, setting.registry)
+    return config

@@ -1,0 +1,121 @@
+"""Reading files of scheduler_perf: folders, YAML, test cases, operations by their opcodes.
+
+Strict as upstream: an unknown field or opcode, a value of another type, a name that is given twice
+are refused with the file, the path in it, what was found and what is known. All that is wrong in
+all files is told at once.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from bayplan.config.decoding import decode
+from bayplan.perf.field_names import with_field_names
+from bayplan.perf.schema import NOT_SUPPORTED, OPERATIONS, NotSupported, Operation, TestCase
+from bayplan.problems import Problem, joined, shown, suggestion
+from bayplan.sim.refusals import Complaints
+from bayplan.yaml_documents import DocumentError, load_documents
+
+#: What upstream calls them; a folder may hold any other YAML besides.
+FILE_NAME = "performance-config.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCase:
+    """A test case with its operations, and where it stands."""
+
+    source: Path
+    #: As in [3].
+    path: str
+    case: TestCase
+    operations: tuple[Operation, ...]
+
+    @property
+    def place(self) -> str:
+        return f"{self.source}: {self.path} ({self.case.name})"
+
+
+def read_files(paths: Iterable[str], complaints: Complaints) -> list[ReadCase]:
+    """The test cases of files and folders, in order; what is wrong is among the complaints."""
+    found: list[ReadCase] = []
+    for path in paths:
+        for file in _files(Path(path), complaints):
+            found += _read(file, complaints)
+    return found
+
+
+def _files(path: Path, complaints: Complaints) -> list[Path]:
+    """A file as it is named; of a folder those that are called so, else all YAML right in it."""
+    if not path.is_dir():
+        return [path]
+    files = sorted(path.rglob(FILE_NAME)) or sorted(path.glob("*.yaml"))
+    if not files:
+        complaints.add(str(path), f"found no {FILE_NAME} and no other .yaml in it")
+    return files
+
+
+def _read(file: Path, complaints: Complaints) -> Iterator[ReadCase]:
+    try:
+        documents = load_documents(file.read_bytes(), str(file))
+    except DocumentError as problem:
+        line = f"line {problem.line}: " if problem.line is not None else ""
+        complaints.add(str(file), f"{line}{problem.message}")
+        return
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or str(problem)
+        complaints.add(str(file), f"cannot be read: {reason}")
+        return
+    values = documents[0].value if len(documents) == 1 else None
+    if not isinstance(values, list) or not values:
+        complaints.add(str(file), "wanted one list of test cases, as in scheduler_perf")
+        return
+    cases = [_case(file, index, value, complaints) for index, value in enumerate(values)]
+    found = [case for case in cases if case is not None]
+    complaints.add_all(str(file), _repeated([case.case.name for case in found], ""))
+    yield from found
+
+
+def _case(file: Path, index: int, value: Any, complaints: Complaints) -> ReadCase | None:
+    path = f"[{index}]"
+    case, problems = decode(with_field_names(value, TestCase), TestCase, path)
+    if case is None or problems:
+        complaints.add_all(str(file), problems)
+        return None
+    read = ReadCase(file, path, case, tuple(_operations(case, path, problems)))
+    problems += _missing(case, path)
+    problems += _repeated([one.name for one in case.workloads], f"{path}.workloads")
+    complaints.add_all(str(file), problems)
+    return None if problems else read
+
+
+def _missing(case: TestCase, path: str) -> Iterator[Problem]:
+    if not case.workloads:
+        yield Problem(joined(path, "workloads"), "found none", "wanted at least one")
+    if not case.workload_template:
+        yield Problem(joined(path, "workloadTemplate"), "found no operation", "wanted some")
+
+
+def _repeated(names: Sequence[str], path: str) -> Iterator[Problem]:
+    for name, count in Counter(names).items():
+        if count > 1:
+            index = len(names) - 1 - list(reversed(names)).index(name)
+            yield Problem(f"{path}[{index}].name", f'"{name}" is given twice', "wanted once")
+
+
+def _operations(case: TestCase, path: str, problems: list[Problem]) -> Iterator[Operation]:
+    for index, value in enumerate(case.workload_template):
+        at = f"{path}.workloadTemplate[{index}]"
+        opcode = next((v for name, v in value.items() if name.casefold() == "opcode"), None)
+        if opcode in NOT_SUPPORTED:
+            yield NotSupported(opcode=cast(str, opcode))
+        elif not isinstance(opcode, str) or opcode not in OPERATIONS:
+            known = suggestion(str(opcode), OPERATIONS) or "known are " + ", ".join(OPERATIONS)
+            problems.append(Problem(f"{at}.opcode", f"found {shown(opcode)}", known))
+        else:
+            kind = OPERATIONS[opcode]
+            decoded, wrong = decode(with_field_names(value, kind), kind, at)
+            problems += wrong
+            if decoded is not None:
+                yield cast(Operation, decoded)

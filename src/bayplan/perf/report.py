@@ -1,0 +1,70 @@
+"""The table a person reads after a benchmark."""
+
+from collections.abc import Iterable, Iterator
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from bayplan.perf.data_items import Measurement
+from bayplan.perf.planning import Plan, Refused
+from bayplan.perf.running import Outcome
+from bayplan.perf.sampling import SAMPLES_MIN
+from bayplan.sim.tables import BLANK
+from bayplan.sim.tables import table as new_table
+
+_COLUMNS = ("workload", "nodes", "pods", "used", "seconds", "pods/s")
+_SAMPLED = {"Average": "average", "Perc50": "p50", "Perc90": "p90", "Perc99": "p99"}
+
+
+def summary(outcomes: Iterable[Outcome]) -> list[RenderableType]:
+    """What was measured, and below it what the columns mean."""
+    table = new_table(*_COLUMNS, *_SAMPLED.values(), numbers=True)
+    for outcome in outcomes:
+        for one in outcome.measured:
+            table.add_row(*_row(outcome, one))
+        if not outcome.measured:
+            table.add_row(outcome.name, f"{outcome.nodes:,}", *[""] * (len(table.columns) - 2))
+    return [table, BLANK, *(Text(line) for line in _LEGEND)]
+
+
+_LEGEND = (
+    "used: nodes the pods were bound to; seconds: with the creation of the pods;",
+    "pods/s: between first and last binding;",
+    f"average, p50 …: pods/s in samples of one second, from {SAMPLES_MIN} samples on",
+)
+
+
+def _row(outcome: Outcome, one: Measurement) -> Iterator[str]:
+    yield one.name
+    yield f"{outcome.nodes:,}"
+    yield f"{one.pods:,}"
+    yield f"{one.nodes:,}"
+    yield f"{one.seconds:.3f}"
+    yield _rate(one.pods_per_second)
+    sampled = one.sampled
+    yield from (_rate(sampled.get(name)) for name in _SAMPLED)
+
+
+def _rate(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if value >= 100 else f"{value:,.1f}"
+
+
+def listing(plans: Iterable[Plan | Refused], labels: dict[str, tuple[str, ...]]) -> Table:
+    """Workloads with their labels, and why some cannot be run here."""
+    table = new_table("workload", "labels", "cannot be run")
+    for plan in plans:
+        why = "; ".join(plan.reasons) if isinstance(plan, Refused) else ""
+        table.add_row(plan.name, ", ".join(labels.get(plan.name, ())), why)
+    return table
+
+
+def below_threshold(outcome: Outcome) -> Iterator[str]:
+    """What upstream would call a failure; its thresholds are for its own machines."""
+    for one in outcome.measured:
+        average = one.sampled.get("Average")
+        if outcome.threshold and average is not None and average <= outcome.threshold:
+            limit = f"the file's threshold is {outcome.threshold:g}"
+            yield f"{one.name}: {average:,.0f} pods/s, {limit}"

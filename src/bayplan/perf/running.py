@@ -1,0 +1,104 @@
+"""Running one workload: a scheduler on an embedded cluster, as in a simulation, on a real loop.
+
+Engine, runner and API server are those of `bayplan simulate`; what differs is the clock. Under
+virtual time nothing takes time: only a real clock can tell what the scheduler takes.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import final
+
+from bayplan.adapters.embedded import EmbeddedCluster
+from bayplan.api.objects import NODE, POD
+from bayplan.clock import Clock
+from bayplan.engine.scheduler import Scheduler
+from bayplan.perf.data_items import Measurement
+from bayplan.perf.operations import Operations
+from bayplan.perf.planning import Plan
+from bayplan.perf.world import WorkloadFailed, World
+from bayplan.plugins.registry import Registry
+from bayplan.runner import Runner
+
+TIMEOUT_SECONDS = 600.0
+#: Changes that the embedded API server keeps for its watches: more than the largest workload makes
+#: before the scheduler has its turn, so that nobody has to list anew.
+_HISTORY_LENGTH = 500_000
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a workload."""
+
+    name: str
+    nodes: int
+    pods: int
+    measured: tuple[Measurement, ...] = ()
+    threshold: float = 0.0
+    #: Why it did not come to its end; "" where it did.
+    failure: str = ""
+
+
+@final
+class WorkloadRun:
+    """One run of one plan. Use it once, on a loop whose time is ``clock``'s."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        registry: Registry,
+        clock: Clock,
+        *,
+        seed: int = 0,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> None:
+        """Starts the plugins. Raises ConfigError."""
+        self._plan = plan
+        self._scheduler = Scheduler(plan.config, registry, clock, seed=seed, raise_bugs=True)
+        declared = self._scheduler.declared_fields
+        self._cluster = EmbeddedCluster(clock, declared, _HISTORY_LENGTH)
+        self._world = World(self._scheduler, self._cluster, clock, timeout_seconds)
+        self._operations = Operations(plan, self._world, self._fail)
+        self._background_failure: BaseException | None = None
+
+    async def play(self) -> Outcome:
+        """From the first operation to the last. A bug of ours raises."""
+        loop = asyncio.get_running_loop()
+        running = loop.create_task(Runner(self._scheduler, self._cluster).run(), name="scheduler")
+        working = loop.create_task(self._operations.perform(), name="operations")
+        try:
+            await asyncio.wait((running, working), return_when=asyncio.FIRST_COMPLETED)
+            if running.done():
+                running.result()
+            failure = await _failure_of(working)
+        finally:
+            for task in (working, running):
+                task.cancel()
+            await asyncio.gather(working, running, return_exceptions=True)
+            await self._world.end()
+            self._scheduler.close()
+        if self._background_failure is not None:
+            raise self._background_failure
+        return self._outcome(failure)
+
+    def _fail(self, problem: BaseException) -> None:
+        self._background_failure = problem
+
+    def _outcome(self, failure: str) -> Outcome:
+        threshold = self._plan.workload.threshold
+        return Outcome(
+            name=self._plan.name,
+            nodes=len(self._cluster.objects(NODE)),
+            pods=len(self._cluster.objects(POD)),
+            measured=tuple(self._operations.measured),
+            threshold=threshold if isinstance(threshold, int | float) else 0.0,
+            failure=failure,
+        )
+
+
+async def _failure_of(working: "asyncio.Task[None]") -> str:
+    try:
+        await working
+    except WorkloadFailed as problem:
+        return str(problem)
+    return ""

@@ -1,0 +1,55 @@
+"""Throughput as upstream samples it, from the moments when pods were bound.
+
+Upstream asks once a second how many pods were bound since (throughputCollector in scheduler_perf's
+util.go). The first second with any only starts the counting; a second without any is
+no sample of zero but lengthens the next one, which then counts once for each second it covers.
+Since every moment is known here, the seconds are exact. Fewer than three samples say nothing; the
+throughput of a short run is its pods divided by the time between first and last binding.
+"""
+
+import math
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from itertools import count
+
+INTERVAL_SECONDS = 1.0
+SAMPLES_MIN = 3
+PERCENTILES = (50, 90, 95, 99)
+
+
+def samples(times: Sequence[float], start_seconds: float, stop_seconds: float) -> list[float]:
+    """Pods per second; ``times``: when pods were bound, in order."""
+    found: list[float] = []
+    counted: int | None = None
+    counted_at = 0.0
+    for number in count(1):
+        now = start_seconds + number * INTERVAL_SECONDS
+        if now > stop_seconds:
+            return found
+        bound = bisect_right(times, now)
+        if not bound:
+            continue
+        if counted is None:
+            counted, counted_at = bound, now
+        elif bound > counted:
+            seconds = now - counted_at
+            rate = (bound - counted) / seconds
+            found += [rate] * round(seconds / INTERVAL_SECONDS)
+            counted, counted_at = bound, now
+    raise AssertionError("count() ends never")
+
+
+def summarised(values: Sequence[float]) -> Mapping[str, float]:
+    """Average and percentiles by the nearest rank, as upstream names them."""
+    ordered = sorted(values)
+    found = {"Average": math.fsum(ordered) / len(ordered)}
+    for percent in PERCENTILES:
+        found[f"Perc{percent}"] = ordered[math.ceil(len(ordered) * percent / 100) - 1]
+    return found
+
+
+def rate(times: Sequence[float]) -> float | None:
+    """Pods per second between the first binding and the last; None: they were one moment."""
+    if not times or times[-1] <= times[0]:
+        return None
+    return len(times) / (times[-1] - times[0])

@@ -1,0 +1,98 @@
+"""The files that one test case names, and the objects its operations make of them."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, final
+
+from bayplan.adapters.object_names import Content
+from bayplan.perf.manifests import (
+    BASE_POD,
+    Manifest,
+    base_node,
+    in_namespace,
+    signed_pod,
+    with_volume,
+)
+from bayplan.perf.schema import (
+    Churn,
+    CreateAny,
+    CreateNamespaces,
+    CreateNodes,
+    CreatePodGroups,
+    CreatePods,
+    Operation,
+    UpdateAny,
+)
+
+
+@final
+class ScenarioFiles:
+    """The files of one test case, each read once. Raises ManifestError."""
+
+    def __init__(self, folder: Path, default_pod: str | None) -> None:
+        self._folder = folder
+        self._default_pod = default_pod
+        self._read: dict[tuple[str, bool], Manifest] = {}
+
+    def file(self, path: str, *, is_template: bool = True) -> Manifest:
+        found = self._read.get((path, is_template))
+        if found is None:
+            found = Manifest(self._folder / path, is_template=is_template)
+            self._read[path, is_template] = found
+        return found
+
+    def pod_file(self, operation: CreatePods) -> Manifest | None:
+        """None: upstream's base pod."""
+        path = operation.pod_template_path or self._default_pod
+        return None if path is None else self.file(path)
+
+    def node(self, operation: CreateNodes, prefix: str, index: int) -> Content:
+        if operation.node_template_path is None:
+            return base_node(prefix)
+        values = env(operation.template_params, index, operation.count)
+        return self.file(operation.node_template_path).made(values)
+
+    def pod(self, operation: CreatePods, namespace: str, index: int) -> list[Content]:
+        """A pod of an operation, behind the claim and the volume it may come with."""
+        file = self.pod_file(operation)
+        pod = BASE_POD
+        if file is not None:
+            made = file.made(env(operation.template_params, index, operation.count))
+            pod = signed_pod(made, index, operation.signature_batch_size or 1)
+        pod = in_namespace(pod, namespace)
+        volume = operation.persistent_volume_template_path
+        claim = operation.persistent_volume_claim_template_path
+        if volume is None or claim is None:
+            return [pod]
+        claimed = self.file(claim, is_template=False).made({})
+        provided = self.file(volume, is_template=False).made({})
+        return list(with_volume(pod, claimed, provided, namespace, index))
+
+    def examples(self, operation: Operation) -> Iterator[tuple[str, Content]]:
+        """The first objects that an operation makes, with the file each is from."""
+        if isinstance(operation, CreateNodes):
+            yield operation.node_template_path or "", self.node(operation, "node-", 0)
+        elif isinstance(operation, CreatePods):
+            file = self.pod_file(operation)
+            for content in self.pod(operation, "any", 0):
+                yield "" if file is None else str(file.path), content
+        elif isinstance(operation, CreateNamespaces):
+            yield from self._plain(operation.namespace_template_path)
+        elif isinstance(operation, Churn):
+            yield from self._plain(*operation.template_paths)
+        elif isinstance(operation, CreateAny | CreatePodGroups):
+            values = env(operation.template_params, 0, operation.count or 1)
+            yield operation.template_path, self.file(operation.template_path).made(values)
+        elif isinstance(operation, UpdateAny):
+            values = env({}, 0, operation.count or 1)
+            yield operation.template_path, self.file(operation.template_path).made(values)
+
+    def _plain(self, *paths: str | None) -> Iterator[tuple[str, Content]]:
+        for path in paths:
+            if path is not None:
+                yield path, self.file(path, is_template=False).made({})
+
+
+def env(params: Mapping[str, Any], index: int, count: int) -> dict[str, Any]:
+    """What a template may ask for."""
+    return {**params, "Index": index, "Count": count}

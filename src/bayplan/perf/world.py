@@ -1,0 +1,152 @@
+"""The cluster of one workload, as its operations see it: what is created, who is waited for.
+
+A benchmark's user acts between the scheduler's turns, in the same thread: while objects are created
+nothing is scheduled, so creating them is no part of the time between the bindings.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any, final
+
+from bayplan.adapters.api_errors import AlreadyExistsError
+from bayplan.adapters.embedded import EmbeddedCluster
+from bayplan.adapters.object_names import Content, ObjectKey, object_key
+from bayplan.adapters.object_store import Stored
+from bayplan.api.objects import NAMESPACE, POD, Pod
+from bayplan.clock import Clock
+from bayplan.engine.scheduler import Scheduler
+from bayplan.perf.pod_watch import PodWatch, Wait, has_labels
+from bayplan.ports import ApiError
+
+#: How often a name is made anew that somebody has already.
+_NAME_TRIES = 5
+#: Waiting looks up so often whether there is still something to wait for.
+CHECK_SECONDS = 1.0
+#: Longer than the longest backoff: a scheduler that is idle so long, and knows of nothing new, is
+#: going to be so.
+IDLE_SECONDS_MAX = 30.0
+
+
+class WorkloadFailed(Exception):
+    """A workload that did not come to its end, and why."""
+
+
+@final
+class World:
+    """One embedded cluster with its scheduler, and what goes on around them."""
+
+    def __init__(
+        self, scheduler: Scheduler, cluster: EmbeddedCluster, clock: Clock, timeout_seconds: float
+    ) -> None:
+        """``timeout_seconds``: no wait for pods takes longer."""
+        self.scheduler = scheduler
+        self.cluster = cluster
+        self.clock = clock
+        self.watch = PodWatch()
+        cluster.observe(self.watch.observe)
+        #: Pods that a later barrier waits for, by their namespaces; all namespaces are here.
+        self.awaited: dict[str, list[ObjectKey]] = {}
+        self._timeout_seconds = timeout_seconds
+        self._background: set[asyncio.Task[None]] = set()
+
+    # ---- objects ----------------------------------------------------------------------------
+
+    def create(self, content: Content) -> Stored:
+        """Raises WorkloadFailed."""
+        tries = 1 if (content.get("metadata") or {}).get("name") else _NAME_TRIES
+        while True:
+            try:
+                return self.cluster.create(content)
+            except ApiError as problem:
+                tries -= 1
+                # A generated name that is taken already is made anew.
+                if not tries or not isinstance(problem, AlreadyExistsError):
+                    raise WorkloadFailed(f"cannot create: {problem}") from None
+
+    def ensure_namespace(self, name: str) -> None:
+        self.awaited.setdefault(name, [])
+        if self.cluster.get(object_key(NAMESPACE, "", name)) is None:
+            self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+    def pods_in(self, namespace: str, labels: Mapping[str, str]) -> list[ObjectKey]:
+        """Pods that are there and have these labels, in the order of their creation."""
+        return [
+            stored.key
+            for stored in self.cluster.objects(POD)
+            if stored.key.namespace == namespace
+            and isinstance(stored.object, Pod)
+            and has_labels(stored.object, labels)
+        ]
+
+    async def taken_in(self, node_name: str) -> None:
+        """Until the scheduler knows a node, and so all that was created before it."""
+        while self.scheduler.cache.node(node_name) is None:
+            await asyncio.sleep(0)
+
+    # ---- waiting ----------------------------------------------------------------------------
+
+    async def reached(self, keys: Iterable[ObjectKey], stage: str) -> None:
+        """Until these pods are bound or, for Attempted, tried. Raises WorkloadFailed."""
+        wait = Wait(keys, stage)
+        for key in list(wait.outstanding):
+            wait.pod_changed(key, self._pod(key), False)
+        self.watch.join(wait)
+        try:
+            await self._patiently(wait, stage)
+        finally:
+            self.watch.leave(wait)
+
+    async def _patiently(self, wait: Wait, stage: str) -> None:
+        begin = idle_since = self.clock.now()
+        bound_count = self.watch.bound_count
+        while not wait.done.done():
+            await asyncio.wait((wait.done,), timeout=CHECK_SECONDS)
+            now = self.clock.now()
+            if self.watch.bound_count != bound_count or not self._is_idle():
+                bound_count, idle_since = self.watch.bound_count, now
+            if wait.done.done():
+                return
+            if now - begin >= self._timeout_seconds:
+                raise WorkloadFailed(self._waiting(wait, stage, f"after {now - begin:.0f} s"))
+            if now - idle_since >= IDLE_SECONDS_MAX:
+                raise WorkloadFailed(self._waiting(wait, stage, "and nothing is left to happen"))
+
+    def _is_idle(self) -> bool:
+        nothing_moves = not self._background and not self.cluster.terminating_count
+        return nothing_moves and self.scheduler.only_retries_wait
+
+    def _waiting(self, wait: Wait, stage: str, when: str) -> str:
+        verb = "bound" if stage == "Scheduled" else "tried"
+        key = next(iter(wait.outstanding))
+        pod = self._pod(key)
+        said = [one.message for one in (pod.status.conditions or () if pod else ()) if one.message]
+        example = f"{key.namespace}/{key.name}: {said[-1] if said else 'not tried yet'}"
+        return f"{len(wait.outstanding):,} pods are not {verb} {when}; for example {example}"
+
+    def _pod(self, key: ObjectKey) -> Pod | None:
+        stored = self.cluster.get(key)
+        return stored.object if stored is not None and isinstance(stored.object, Pod) else None
+
+    # ---- beside the operations --------------------------------------------------------------
+
+    def begin(
+        self, work: Coroutine[Any, Any, None], failed: Callable[[BaseException], None]
+    ) -> None:
+        """Do something while the operations go on."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._background.add(task)
+
+        def ended(task: asyncio.Task[None]) -> None:
+            self._background.discard(task)
+            problem = None if task.cancelled() else task.exception()
+            if problem is not None:
+                failed(problem)
+
+        task.add_done_callback(ended)
+
+    async def end(self) -> None:
+        """End what goes on beside the operations."""
+        tasks = list(self._background)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
