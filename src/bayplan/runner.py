@@ -127,8 +127,10 @@ class Runner:
             return
         # What is due was done just now; if it is due still, that is no reason to spin.
         delay = max(deadline - self._scheduler.now_seconds(), WAIT_SECONDS_MIN)
+        # Not wait_for: Python 3.11's loses a cancellation that comes together with an item.
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._next_item(), delay)
+            async with asyncio.timeout(delay):
+                await self._next_item()
 
     async def _next_item(self) -> None:
         """Until something happens. Raises what a task of the runner failed with."""

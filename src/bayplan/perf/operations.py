@@ -172,7 +172,8 @@ class Operations:
                 self._pod(operation, namespace, number)
             while (left := end - world.clock.now()) > 0:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(bound.some.wait(), left)
+                    async with asyncio.timeout(left):
+                        await bound.some.wait()
                 for key in bound.take():
                     bound_count += 1
                     world.cluster.delete(key)

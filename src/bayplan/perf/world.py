@@ -121,7 +121,9 @@ class World:
         pod = self._pod(key)
         said = [one.message for one in (pod.status.conditions or () if pod else ()) if one.message]
         example = f"{key.namespace}/{key.name}: {said[-1] if said else 'not tried yet'}"
-        return f"{len(wait.outstanding):,} pods are not {verb} {when}; for example {example}"
+        count = len(wait.outstanding)
+        pods = f"{count:,} pods are" if count > 1 else "a pod is"
+        return f"{pods} not {verb} {when}; for example {example}"
 
     def _pod(self, key: ObjectKey) -> Pod | None:
         stored = self.cluster.get(key)

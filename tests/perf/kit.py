@@ -1,0 +1,93 @@
+"""Scenario files for tests, and running them under virtual time: nothing here waits."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bayplan.clock import ManualClock
+from bayplan.perf.planning import Plan, Refused, Setting, plan_all
+from bayplan.perf.reading import ReadCase, read_files
+from bayplan.perf.running import Outcome, WorkloadRun
+from bayplan.perf.selecting import Selection
+from bayplan.plugins.registry import Registry
+from bayplan.sim.loop import run
+from bayplan.sim.refusals import Complaints
+
+Value = dict[str, Any]
+
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {generateName: pod-}
+spec: {containers: [{name: c, resources: {requests: {cpu: 1}}}]}
+"""
+LARGE_POD = POD.replace("cpu: 1", "cpu: 64")
+
+
+def op(opcode: str, **fields: Any) -> Value:
+    return {"opcode": opcode, **fields}
+
+
+def case(*operations: Value, params: Value | None = None, **fields: Any) -> Value:
+    """A test case of one workload."""
+    workloads = [{"name": "small", "params": params or {}}]
+    return {
+        "name": "Case",
+        "workloadTemplate": list(operations),
+        "workloads": workloads,
+        **fields,
+    }
+
+
+def written(folder: Path, *cases: Any, **files: str) -> Path:
+    """The file of these test cases, with others beside it: ``pod=…`` is pod.yaml."""
+    for name, text in files.items():
+        (folder / f"{name}.yaml").write_text(text)
+    path = folder / "performance-config.yaml"
+    path.write_text(yaml.safe_dump(list(cases)))
+    return path
+
+
+def read(path: Path) -> list[ReadCase]:
+    complaints = Complaints()
+    found = read_files([str(path)], complaints)
+    complaints.raise_if_any()
+    return found
+
+
+def complaints_about(path: Path) -> str:
+    """What is said of a file that must be refused, without the file's name."""
+    complaints = Complaints()
+    read_files([str(path)], complaints)
+    try:
+        complaints.raise_if_any()
+    except ValueError as problem:
+        return str(problem).replace(f"{path}: ", "")
+    raise AssertionError("nothing was wrong")
+
+
+def planned(path: Path, **setting: Any) -> list[Plan | Refused]:
+    return plan_all(read(path), Selection(), Setting(Registry(), **setting))
+
+
+def plan(path: Path, **setting: Any) -> Plan:
+    (found,) = planned(path, **setting)
+    assert isinstance(found, Plan), found
+    return found
+
+
+def refusal(path: Path, **setting: Any) -> str:
+    (found,) = planned(path, **setting)
+    assert isinstance(found, Refused)
+    return "\n".join(found.reasons)
+
+
+def run_of(path: Path, clock: ManualClock, **options: Any) -> WorkloadRun:
+    return WorkloadRun(plan(path), Registry(), clock, **options)
+
+
+def played(path: Path, **options: Any) -> Outcome:
+    """What becomes of a file's only workload, under virtual time."""
+    clock = ManualClock()
+    return run(run_of(path, clock, **options).play(), clock)

@@ -1,0 +1,113 @@
+"""What happens to pods is told to those who joined, at the moment it happens."""
+
+from typing import Any
+
+from bayplan.adapters.embedded import EmbeddedCluster
+from bayplan.adapters.object_names import ObjectKey, object_key
+from bayplan.api.objects import POD, Pod, PodCondition, PodStatus
+from bayplan.clock import ManualClock
+from bayplan.perf.pod_watch import ATTEMPTED, SCHEDULED, BindingLog, NewlyBound, PodWatch, Wait
+from bayplan.sim.loop import run
+from tests.adapters.manifests import node, pod
+
+KEY = object_key(POD, "default", "a")
+CONDITION = {"status": {"conditions": [{"type": "PodScheduled", "status": "False"}]}}
+
+
+class World:
+    """A cluster with one node and no scheduler: who binds is the test."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.cluster = EmbeddedCluster(self.clock)
+        self.watch = PodWatch()
+        self.cluster.observe(self.watch.observe)
+        self.cluster.create(node("n1"))
+
+    def bind(self, key: ObjectKey = KEY) -> None:
+        stored = self.cluster.get(key)
+        assert stored is not None
+        self.cluster._server.bind(key, stored.content["metadata"]["uid"], "n1")
+
+
+def in_a_loop(check: Any) -> None:
+    async def main() -> None:
+        check(World())
+
+    run(main(), ManualClock())
+
+
+def test_a_wait_ends_when_the_last_pod_is_bound() -> None:
+    def check(world: World) -> None:
+        keys = [object_key(POD, "default", name) for name in "ab"]
+        wait = Wait(keys, SCHEDULED)
+        world.watch.join(wait)
+        for key in keys:
+            world.cluster.create(pod(key.name))
+        world.bind(keys[0])
+        assert list(wait.outstanding) == [keys[1]]
+        assert not wait.done.done()
+        world.cluster.delete(keys[1])
+        assert wait.done.done()
+
+    in_a_loop(check)
+
+
+def test_a_pod_that_was_tried_is_attempted_and_not_scheduled() -> None:
+    def check(world: World) -> None:
+        waits = [Wait([KEY], stage) for stage in (ATTEMPTED, SCHEDULED)]
+        for wait in waits:
+            world.watch.join(wait)
+        world.cluster.create({**pod("a"), **CONDITION})
+        assert [wait.done.done() for wait in waits] == [True, False]
+
+    in_a_loop(check)
+
+
+def test_a_wait_for_nothing_is_over() -> None:
+    in_a_loop(lambda world: Wait([], SCHEDULED).done.result())
+
+
+def test_bindings_are_logged_with_their_moment_and_node() -> None:
+    def check(world: World) -> None:
+        log = BindingLog(world.clock, ["default"], {"app": "x"})
+        world.watch.join(log)
+        for name, labels in (("a", {"app": "x"}), ("b", {})):
+            made = pod(name)
+            made["metadata"]["labels"] = labels
+            world.cluster.create(made)
+            world.clock.advance_to(world.clock.now() + 1.5)
+            world.bind(object_key(POD, "default", name))
+        other = pod("c")
+        other["metadata"]["namespace"] = "other"
+        world.cluster.create(other)
+        world.bind(object_key(POD, "other", "c"))
+        assert (log.times, log.nodes, world.watch.bound_count) == ([1.5], {"n1"}, 3)
+
+    in_a_loop(check)
+
+
+def test_who_left_is_told_no_more() -> None:
+    def check(world: World) -> None:
+        bound = NewlyBound("default")
+        world.watch.join(bound)
+        world.cluster.create(pod("a"))
+        world.bind()
+        assert bound.some.is_set()
+        assert (bound.take(), bound.take(), bound.some.is_set()) == ([KEY], [], False)
+        world.watch.leave(bound)
+        world.cluster.create(pod("b"))
+        world.bind(object_key(POD, "default", "b"))
+        assert bound.take() == []
+
+    in_a_loop(check)
+
+
+def test_a_status_of_another_condition_is_no_attempt() -> None:
+    def check(world: World) -> None:
+        wait = Wait([KEY], ATTEMPTED)
+        other = PodCondition(type="Ready", status="False")
+        wait.pod_changed(KEY, Pod(status=PodStatus(conditions=(other,))), False)
+        assert not wait.done.done()
+
+    in_a_loop(check)

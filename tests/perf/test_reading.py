@@ -1,0 +1,128 @@
+"""Files are read strictly, and all that is wrong in them is told at once."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayplan.perf.reading import read_files
+from bayplan.perf.schema import Barrier, CreatePods, NotSupported
+from bayplan.sim.refusals import Complaints
+from tests.perf.kit import case, complaints_about, op, read, written
+
+
+def test_operations_are_read_by_their_opcodes(tmp_path: Path) -> None:
+    path = written(tmp_path, case(op("createPods", CountParam="$n"), op("barrier")))
+    (found,) = read(path)
+    assert found.place == f"{path}: [0] (Case)"
+    assert found.operations == (
+        CreatePods(opcode="createPods", count_param="$n"),
+        Barrier(opcode="barrier"),
+    )
+
+
+def test_what_is_upstreams_and_not_here_is_known(tmp_path: Path) -> None:
+    path = written(tmp_path, case(op("allocResourceClaims", namespace="test")))
+    assert read(path)[0].operations == (NotSupported(opcode="allocResourceClaims"),)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        pytest.param(
+            case(op("createPod")),
+            '[0].workloadTemplate[0].opcode: found "createPod"; did you mean "createPods"?',
+            id="opcode",
+        ),
+        pytest.param(
+            case({}), "[0].workloadTemplate[0].opcode: found null; known are barrier", id="none"
+        ),
+        pytest.param(
+            case(op("barrier", namespace="a")),
+            '[0].workloadTemplate[0].namespace: unknown field; did you mean "namespaces"?',
+            id="field",
+        ),
+        pytest.param(
+            case(op("createNodes", count="5")),
+            '[0].workloadTemplate[0].count: "5"; wanted an integer',
+            id="type",
+        ),
+        pytest.param(
+            case(op("createNodes", countParam="n")),
+            '[0].workloadTemplate[0].countParam: "n"; wanted a parameter such as $measurePods',
+            id="reference",
+        ),
+        pytest.param(
+            case(op("createPodSets", namespacePrefix="a", createPodsOp={"cont": 1})),
+            '[0].workloadTemplate[0].createPodsOp.cont: unknown field; did you mean "count"?',
+            id="inside",
+        ),
+        pytest.param(case(), "[0].workloadTemplate: found no operation; wanted some", id="empty"),
+        pytest.param(
+            {**case(op("barrier")), "workloads": []},
+            "[0].workloads: found none; wanted at least one",
+            id="no workload",
+        ),
+        pytest.param(
+            {**case(op("barrier")), "workloads": [{"name": "a"}, {"name": "a"}]},
+            '[0].workloads[1].name: "a" is given twice; wanted once',
+            id="workload twice",
+        ),
+        pytest.param(
+            {**case(op("barrier")), "workloadz": []},
+            '[0].workloadz: unknown field; did you mean "workloads"?',
+            id="test case",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_path(tmp_path: Path, value: Any, said: str) -> None:
+    assert complaints_about(written(tmp_path, value)).startswith(said)
+
+
+def test_a_name_may_be_given_to_one_test_case_only(tmp_path: Path) -> None:
+    path = written(tmp_path, case(op("barrier")), case(op("barrier")))
+    assert complaints_about(path) == '[1].name: "Case" is given twice; wanted once'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: 1", "wanted one list of test cases, as in scheduler_perf"),
+        ("[]", "wanted one list of test cases, as in scheduler_perf"),
+        ("[a", "line 2: "),
+    ],
+)
+def test_a_file_is_one_list(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(text)
+    assert complaints_about(path).startswith(said)
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    assert "cannot be read: No such file" in complaints_about(tmp_path / "none.yaml")
+
+
+def names(folder: Path) -> list[str]:
+    return [one.source.relative_to(folder).as_posix() for one in read(folder)]
+
+
+def test_folders_hold_the_files_that_upstream_names_so(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        (tmp_path / name / "templates").mkdir(parents=True)
+        written(tmp_path / name, case(op("barrier")))
+        (tmp_path / name / "templates" / "pod.yaml").write_text("a: 1")
+    assert names(tmp_path) == ["a/performance-config.yaml", "b/performance-config.yaml"]
+
+
+def test_other_folders_hold_files_of_any_name(tmp_path: Path) -> None:
+    written(tmp_path, case(op("barrier"))).rename(tmp_path / "mine.yaml")
+    (tmp_path / "templates").mkdir()
+    (tmp_path / "templates" / "pod.yaml").write_text("a: 1")
+    assert names(tmp_path) == ["mine.yaml"]
+
+
+def test_an_empty_folder_is_told(tmp_path: Path) -> None:
+    complaints = Complaints()
+    assert read_files([str(tmp_path)], complaints) == []
+    with pytest.raises(ValueError, match=r"found no performance-config.yaml"):
+        complaints.raise_if_any()

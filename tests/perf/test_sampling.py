@@ -1,0 +1,44 @@
+"""Samples are upstream's: once a second, the first one skipped, gaps spread over what they cover."""
+
+import pytest
+
+from bayplan.perf.sampling import rate, samples, summarised
+
+
+def bound(*per_second: int) -> list[float]:
+    """So many pods in each second from 0 on, in its middle."""
+    return [second + 0.5 for second, count in enumerate(per_second) for _ in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("times", "stop_seconds", "found"),
+    [
+        pytest.param(bound(5, 3, 4), 3.0, [3.0, 4.0], id="the first second only begins"),
+        pytest.param(bound(0, 5, 3), 3.0, [3.0], id="nothing counts before the first pod"),
+        pytest.param(bound(5, 0, 0, 6), 4.0, [2.0, 2.0, 2.0], id="a gap lengthens the next"),
+        pytest.param(bound(5, 3, 4), 2.9, [3.0], id="a second that is not over is no sample"),
+        pytest.param(bound(5, 3, 0), 3.0, [3.0], id="a gap at the end is no sample"),
+        pytest.param([], 9.0, [], id="no pod at all"),
+    ],
+)
+def test_samples_are_taken_every_second(
+    times: list[float], stop_seconds: float, found: list[float]
+) -> None:
+    assert samples(times, 0.0, stop_seconds) == found
+
+
+def test_the_seconds_count_from_the_start() -> None:
+    assert samples([10.9, 11.3, 11.4], 10.25, 12.25) == [2.0]
+
+
+def test_percentiles_are_of_the_nearest_rank() -> None:
+    found = summarised([float(n) for n in range(10, 0, -1)])
+    assert found == {"Average": 5.5, "Perc50": 5.0, "Perc90": 9.0, "Perc95": 10.0, "Perc99": 10.0}
+
+
+@pytest.mark.parametrize(
+    ("times", "found"),
+    [([1.0, 1.5, 3.0], 1.5), ([2.0], None), ([2.0, 2.0], None), ([], None)],
+)
+def test_the_rate_is_between_first_and_last(times: list[float], found: float | None) -> None:
+    assert rate(times) == found

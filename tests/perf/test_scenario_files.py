@@ -1,0 +1,92 @@
+"""The files of a test case become the objects of its operations."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import convert
+
+from bayplan.perf.manifests import ManifestError
+from bayplan.perf.scenario_files import ScenarioFiles, env
+from bayplan.perf.schema import OPERATIONS
+from tests.perf.kit import POD, op, written
+
+VOLUME = "{apiVersion: v1, kind: PersistentVolume, spec: {csi: {driver: d}}}"
+CLAIM = "{apiVersion: v1, kind: PersistentVolumeClaim, spec: {}}"
+NAMED = "{apiVersion: v1, kind: Node, metadata: {name: 'n-{{.Index}}-of-{{.Count}}-{{.x}}'}}"
+
+
+def operation(opcode: str, **fields: Any) -> Any:
+    return convert(op(opcode, **fields), OPERATIONS[opcode])
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> ScenarioFiles:
+    written(tmp_path, pod=POD, volume=VOLUME, claim=CLAIM, node=NAMED)
+    return ScenarioFiles(tmp_path, None)
+
+
+def test_a_template_may_ask_for_index_count_and_params(files: ScenarioFiles) -> None:
+    nodes = operation(
+        "createNodes", nodeTemplatePath="node.yaml", count=2, templateParams={"x": "y"}
+    )
+    assert files.node(nodes, "", 1)["metadata"]["name"] == "n-1-of-2-y"
+    assert env({"x": 1}, 2, 3) == {"x": 1, "Index": 2, "Count": 3}
+
+
+def test_without_a_file_nodes_and_pods_are_upstreams(files: ScenarioFiles) -> None:
+    assert (
+        files.node(operation("createNodes"), "node-0-", 0)["metadata"]["generateName"] == "node-0-"
+    )
+    (pod,) = files.pod(operation("createPods"), "ns", 0)
+    assert pod["metadata"] == {"generateName": "pod-", "namespace": "ns"}
+
+
+def test_an_operations_pod_goes_before_the_test_cases(tmp_path: Path) -> None:
+    written(tmp_path, pod=POD, other=POD.replace("pod-", "other-"))
+    files = ScenarioFiles(tmp_path, "other.yaml")
+
+    def prefix(**fields: Any) -> str:
+        (pod,) = files.pod(operation("createPods", **fields), "ns", 0)
+        return pod["metadata"]["generateName"]
+
+    assert (prefix(), prefix(podTemplatePath="pod.yaml")) == ("other-", "pod-")
+
+
+def test_a_pod_may_come_behind_its_claim_and_volume(files: ScenarioFiles) -> None:
+    pods = operation(
+        "createPods",
+        persistentVolumeTemplatePath="volume.yaml",
+        persistentVolumeClaimTemplatePath="claim.yaml",
+    )
+    kinds = [content["kind"] for content in files.pod(pods, "ns", 0)]
+    assert kinds == ["PersistentVolumeClaim", "PersistentVolume", "Pod"]
+
+
+def test_a_file_is_read_once(files: ScenarioFiles) -> None:
+    assert files.file("pod.yaml") is files.file("pod.yaml")
+    assert files.file("pod.yaml") is not files.file("pod.yaml", is_template=False)
+
+
+@pytest.mark.parametrize(
+    ("given", "kinds"),
+    [
+        (operation("createNodes"), ["Node"]),
+        (operation("createPods"), ["Pod"]),
+        (operation("createNamespaces", prefix="a"), []),
+        (operation("createAny", templatePath="pod.yaml"), ["Pod"]),
+        (operation("updateAny", templatePath="pod.yaml"), ["Pod"]),
+        (operation("churn", mode="create", templatePaths=["pod.yaml", "claim.yaml"]), None),
+        (operation("barrier"), []),
+    ],
+)
+def test_an_operation_shows_what_it_will_make(
+    files: ScenarioFiles, given: Any, kinds: list[str] | None
+) -> None:
+    found = [content["kind"] for _, content in files.examples(given)]
+    assert found == (["Pod", "PersistentVolumeClaim"] if kinds is None else kinds)
+
+
+def test_a_file_that_is_missing_is_told(files: ScenarioFiles) -> None:
+    with pytest.raises(ManifestError, match="gone.yaml: cannot be read"):
+        list(files.examples(operation("createAny", templatePath="gone.yaml")))
