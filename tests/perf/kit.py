@@ -16,13 +16,13 @@ from bayplan.sim.refusals import Complaints
 
 Value = dict[str, Any]
 
-POD = """
+SMALL_POD = """
 apiVersion: v1
 kind: Pod
 metadata: {generateName: pod-}
 spec: {containers: [{name: c, resources: {requests: {cpu: 1}}}]}
 """
-LARGE_POD = POD.replace("cpu: 1", "cpu: 64")
+LARGE_POD = SMALL_POD.replace("cpu: 1", "cpu: 64")
 
 
 def op(opcode: str, **fields: Any) -> Value:

@@ -65,7 +65,7 @@ def test_what_is_wrong_is_told_with_the_file(tmp_path: Path, text: str, said: st
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ManifestError, match="none.yaml: cannot be read: No such file"):
+    with pytest.raises(ManifestError, match=r"none\.yaml: cannot be read: No such file"):
         Manifest(tmp_path / "none.yaml")
 
 

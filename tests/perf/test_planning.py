@@ -10,7 +10,7 @@ from bayplan.config import load_config
 from bayplan.perf.planning import Plan, Refused, Setting, plan_all
 from bayplan.perf.selecting import Selection
 from bayplan.plugins.registry import Registry
-from tests.perf.kit import POD, case, op, plan, planned, read, refusal, written
+from tests.perf.kit import SMALL_POD, case, op, plan, planned, read, refusal, written
 
 CONFIG = "{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration%s}"
 
@@ -40,17 +40,17 @@ def test_only_selected_workloads_are_planned(tmp_path: Path) -> None:
         ),
         (
             op("createAny", templatePath="x.yaml"),
-            {"x": POD},
+            {"x": SMALL_POD},
             "x.yaml: found no namespace, wanted one: v1 Pod has one",
         ),
         (
             op("createPods", podTemplatePath="x.yaml"),
-            {"x": POD.replace("cpu: 1", "cpu: none")},
+            {"x": SMALL_POD.replace("cpu: 1", "cpu: none")},
             "spec.containers[0].resources.requests.cpu",
         ),
         (
             op("createPods", podTemplatePath="x.yaml"),
-            {"x": POD.replace("containers:", "resourceClaims: [{name: a}], containers:")},
+            {"x": SMALL_POD.replace("containers:", "resourceClaims: [{name: a}], containers:")},
             "pods with resource claims need DynamicResources, which is not here yet",
         ),
         (op("createResourceClaims"), {}, "the operation createResourceClaims is not supported"),

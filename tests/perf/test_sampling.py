@@ -1,4 +1,4 @@
-"""Samples are upstream's: once a second, the first one skipped, gaps spread over what they cover."""
+"""Samples are upstream's: once a second, the first one skipped, gaps spread over their seconds."""
 
 import pytest
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.perf.world import IDLE_SECONDS_MAX
-from tests.perf.kit import LARGE_POD, POD, case, op, played, written
+from tests.perf.kit import LARGE_POD, SMALL_POD, case, op, played, written
 
 NODE_POD = {"count": 1, "podTemplatePath": "pod.yaml"}
 
@@ -13,14 +13,14 @@ NODE_POD = {"count": 1, "podTemplatePath": "pod.yaml"}
 def test_generated_names_that_meet_are_made_anew(tmp_path: Path) -> None:
     """Of so many pods some get a name that another one has: 27 letters, 5 of them."""
     pods = op("createPods", count=6000, podTemplatePath="pod.yaml", skipWaitToCompletion=True)
-    gated = POD.replace("spec: {", "spec: {schedulingGates: [{name: g}], ")
+    gated = SMALL_POD.replace("spec: {", "spec: {schedulingGates: [{name: g}], ")
     outcome = played(written(tmp_path, case(pods), pod=gated))
     assert (outcome.failure, outcome.pods) == ("", 6000)
 
 
 def test_a_name_that_is_given_twice_ends_the_workload(tmp_path: Path) -> None:
     pods = op("createPods", count=2, podTemplatePath="pod.yaml", namespace="ns")
-    text = POD.replace("generateName: pod-", "name: only")
+    text = SMALL_POD.replace("generateName: pod-", "name: only")
     outcome = played(written(tmp_path, case(pods), pod=text))
     said = 'operation 0 (createPods): cannot create: pods "only" already exists'
     assert outcome.failure == said

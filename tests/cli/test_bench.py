@@ -1,0 +1,153 @@
+"""`bayplan bench`: options, what is refused, and what comes out."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command_line import answer, bayplan, refusal
+from tests.perf.kit import LARGE_POD, case, op, written
+
+NODES = op("createNodes", countParam="$nodes")
+PODS = op("createPods", countParam="$pods", collectMetrics=True)
+CONFIG = "{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration%s}"
+
+
+def workload(name: str, *labels: str, **params: Any) -> dict[str, Any]:
+    return {"name": name, "labels": list(labels), "params": {"nodes": 2, "pods": 5, **params}}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    workloads = [workload("two", "short"), workload("many", pods=7)]
+    return written(tmp_path, {**case(NODES, PODS), "workloads": workloads})
+
+
+def measured(*arguments: str | Path) -> dict[str, dict[str, Any]]:
+    """The DataItems that are printed, by name and metric."""
+    found = json.loads(answer("bench", *arguments, "--format", "json"))
+    assert found["version"] == "v1"
+    items = found["dataItems"]
+    return {f"{one['labels']['Name']} {one['labels']['Metric']}": one for one in items}
+
+
+def test_the_table_is_for_a_person(file: Path) -> None:
+    rows = [line.split() for line in answer("bench", file).splitlines()]
+    assert rows[0][:6] == ["workload", "nodes", "pods", "used", "seconds", "pods/s"]
+    assert [row[:4] for row in rows if row and row[0].startswith("Case")] == [
+        ["Case/two/namespace-1", "2", "5", "2"],
+        ["Case/many/namespace-1", "2", "7", "2"],
+    ]
+
+
+def test_json_is_upstreams_data_items(file: Path) -> None:
+    found = measured(file, "--name", "two")
+    assert set(found) == {
+        "Case/two/namespace-1 BindingThroughput",
+        "Case/two/namespace-1 SchedulingDuration",
+    }
+    item = found["Case/two/namespace-1 BindingThroughput"]
+    assert item["unit"] == "pods/s"
+    assert item["data"]["Average"] > 0
+
+
+def test_results_may_be_kept_in_a_file(file: Path, tmp_path: Path) -> None:
+    answer("bench", file, "--name", "/two$", "--out", tmp_path / "out.json")
+    kept = json.loads((tmp_path / "out.json").read_text())
+    assert [one["labels"]["Name"] for one in kept["dataItems"]] == ["Case/two/namespace-1"] * 2
+
+
+def test_a_folder_is_searched_and_labels_select(file: Path) -> None:
+    found = measured(file.parent, "--label-filter", "short")
+    assert {name.split()[0] for name in found} == {"Case/two/namespace-1"}
+
+
+def test_a_list_runs_nothing(file: Path) -> None:
+    lines = answer("bench", file, "--list").splitlines()
+    assert [line.split() for line in lines if line.startswith("Case")] == [
+        ["Case/two", "short"],
+        ["Case/many"],
+    ]
+
+
+def test_who_cannot_be_run_is_named_and_others_run(tmp_path: Path) -> None:
+    workloads = [workload("typo", podz=1), workload("good")]
+    path = written(tmp_path, {**case(NODES, PODS), "workloads": workloads})
+    done = bayplan("bench", path)
+    assert done.exit_code == 2
+    assert "Case/good/namespace-1" in done.stdout
+    assert f"Case/typo cannot be run: {path}: [0].workloads[0].params.podz: no " in done.stderr
+
+
+def test_nothing_to_run_is_bad_input(tmp_path: Path) -> None:
+    path = written(tmp_path, {**case(NODES, PODS), "workloads": [workload("typo", podz=1)]})
+    assert refusal("bench", path)[0].startswith("Case/typo cannot be run: ")
+
+
+def test_a_workload_that_fails_is_told_by_the_exit_code(tmp_path: Path) -> None:
+    pods = op("createPods", count=1, podTemplatePath="pod.yaml")
+    churn = op("churn", mode="recreate", number=1, templatePaths=["pod.yaml"])
+    path = written(tmp_path, case(op("createNodes", count=1), churn, pods), pod=LARGE_POD)
+    done = bayplan("bench", path, "--timeout", "0.1")
+    assert done.exit_code == 1
+    said = "Case/small: failed: operation 2 (createPods): a pod is not bound after "
+    assert any(line.startswith(f"bayplan: {said}") for line in done.stderr.splitlines())
+
+
+def test_an_average_below_the_threshold_is_remarked(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bayplan.cli.bench.below_threshold", lambda outcome: [outcome.name])
+    done = bayplan("bench", file, "--name", "two")
+    assert (done.exit_code, "bayplan: Case/two" in done.stderr) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--name", "none"), "no workload has such a name and such labels; there are 2: Case/two"),
+        (("--label-filter", "none"), "no workload has such a name and such labels"),
+        (("--name", "["), "--name: found [, wanted a regular expression: "),
+        (("--config", "gone.yaml"), "gone.yaml: cannot be read: No such file"),
+        (("--feature-gates", "Nope=true"), "Case/two cannot be run: --feature-gates.Nope: no fea"),
+        (("--plugin", "gone.py"), "gone.py: cannot be read: No such file"),
+    ],
+)
+def test_options_that_are_wrong_are_refused(
+    file: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    assert refusal("bench", file, *arguments)[0].startswith(said)
+
+
+def test_files_that_are_wrong_are_refused_with_all_their_faults(tmp_path: Path) -> None:
+    path = written(tmp_path, case(op("createPod")), case(op("barrier", labels=1), name="b"))
+    lines = refusal("bench", path, tmp_path / "none.yaml")
+    told = [line.replace(str(tmp_path), "") for line in lines]
+    opcode, field, missing = told
+    assert opcode == (
+        "/performance-config.yaml: [0].workloadTemplate[0].opcode: "
+        'found "createPod"; did you mean "createPods"?'
+    )
+    assert field.startswith(
+        '/performance-config.yaml: [1].workloadTemplate[0].labels: unknown field; wanted "label'
+    )
+    assert missing == "/none.yaml: cannot be read: No such file or directory"
+
+
+def test_a_configuration_of_ones_own_is_used(file: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own.config"
+    own.write_text(CONFIG % ", profiles: [{schedulerName: other}]")
+    done = bayplan("bench", file, "--name", "two", "--config", own, "--timeout", "0.1")
+    assert "5 pods are not bound" in done.stderr
+
+
+def test_a_bad_configuration_is_refused_at_once(file: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own.config"
+    own.write_text(CONFIG % ", profilez: []")
+    assert refusal("bench", file, "--config", own)[0].startswith(f"{own}: profilez: unknown field")
+
+
+def test_results_that_cannot_be_kept_are_told(file: Path, tmp_path: Path) -> None:
+    done = bayplan("bench", file, "--name", "two", "--out", tmp_path)
+    assert (done.exit_code, "cannot be written: Is a directory" in done.stderr) == (2, True)

@@ -1,0 +1,245 @@
+"""Each operation does what upstream's does, on a cluster under virtual time."""
+
+import asyncio
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayplan.adapters.object_names import object_key
+from bayplan.api.objects import NODE, POD
+from bayplan.clock import ManualClock
+from bayplan.perf.running import Outcome
+from bayplan.sim.loop import run
+from tests.perf.kit import LARGE_POD, SMALL_POD, case, op, run_of, written
+
+NODES = op("createNodes", count=2)
+GATED = SMALL_POD.replace("spec: {", "spec: {schedulingGates: [{name: g}], ")
+START = op("startCollectingMetrics", name="m", namespaces=["ns"])
+STOP = op("stopCollectingMetrics")
+
+
+class Played:
+    """A file's workload after it was run: its outcome, its objects, the time it took."""
+
+    def __init__(self, folder: Path, *operations: Any, **files: str) -> None:
+        path = written(folder, case(*operations), pod=SMALL_POD, **files)
+        self.clock = ManualClock()
+        whole = run_of(path, self.clock)
+        self.outcome: Outcome = run(whole.play(), self.clock)
+        self.cluster = whole._cluster
+        assert not self.outcome.failure, self.outcome.failure
+
+    def contents(self, kind: str) -> list[dict[str, Any]]:
+        return [stored.content for stored in self.cluster.objects(kind)]
+
+    def names(self, kind: str) -> list[str]:
+        return [stored.key.name for stored in self.cluster.objects(kind)]
+
+    def bound_count(self) -> int:
+        return sum("nodeName" in pod["spec"] for pod in self.contents(POD))
+
+
+def pods(**fields: Any) -> Any:
+    return op("createPods", **{"podTemplatePath": "pod.yaml", "namespace": "ns", **fields})
+
+
+def test_nodes_get_their_strategy_and_its_objects(tmp_path: Path) -> None:
+    strategy = {"csiNodeAllocatable": {"d": {"count": 3}}, "nodeAllocatable": {"gpu": "1"}}
+    played = Played(
+        tmp_path,
+        op(
+            "createNodes", count=2, labelNodePrepareStrategy={"labelKey": "z", "labelValues": ["a"]}
+        ),
+        op("createNodes", count=1, nodeAllocatableStrategy=strategy),
+    )
+    labels = [node["metadata"]["labels"].get("z") for node in played.contents(NODE)]
+    assert labels == ["a", "a", None]
+    assert played.names("storage.k8s.io/v1 CSINode") == played.names(NODE)[2:]
+
+
+def test_pods_are_bound_before_the_next_operation(tmp_path: Path) -> None:
+    played = Played(tmp_path, NODES, pods(count=8))
+    assert (played.bound_count(), played.outcome.nodes, played.outcome.pods) == (8, 2, 8)
+
+
+def test_pods_go_into_a_namespace_of_their_own_where_none_is_named(tmp_path: Path) -> None:
+    played = Played(tmp_path, NODES, op("createPods", count=1))
+    assert played.contents(POD)[0]["metadata"]["namespace"] == "namespace-1"
+
+
+def test_sets_of_pods_are_in_namespaces_by_number(tmp_path: Path) -> None:
+    each = {"opcode": "createPods", "count": 1}
+    played = Played(
+        tmp_path, NODES, op("createPodSets", count=2, namespacePrefix="s", createPodsOp=each)
+    )
+    assert {pod["metadata"]["namespace"] for pod in played.contents(POD)} == {"s-0", "s-1"}
+
+
+def test_namespaces_are_made_from_their_template(tmp_path: Path) -> None:
+    label = "{apiVersion: v1, kind: Namespace, metadata: {labels: {team: x}}}"
+    played = Played(
+        tmp_path,
+        op("createNamespaces", prefix="a", count=2, namespaceTemplatePath="t.yaml"),
+        t=label,
+    )
+    assert played.names("v1 Namespace") == ["a-0", "a-1"]
+    assert played.contents("v1 Namespace")[1]["metadata"]["labels"]["team"] == "x"
+
+
+def test_anything_can_be_created(tmp_path: Path) -> None:
+    text = "{apiVersion: v1, kind: %s, metadata: {name: 'x-{{.Index}}'}}"
+    played = Played(
+        tmp_path,
+        op("createAny", templatePath="volume.yaml", count=2),
+        op("createAny", templatePath="service.yaml", namespace="ns"),
+        op("createPodGroups", templatePath="group.yaml", namespace="ns", count=1),
+        volume=text % "PersistentVolume",
+        service=text % "Service",
+        group=text.replace("v1", "scheduling.k8s.io/v1beta1") % "PodGroup",
+    )
+    assert played.names("v1 PersistentVolume") == ["x-0", "x-1"]
+    assert played.contents("v1 Service")[0]["metadata"]["namespace"] == "ns"
+    assert played.names("scheduling.k8s.io/v1beta1 PodGroup") == ["x-0"]
+
+
+def test_a_barrier_waits_for_pods_that_nobody_waited_for(tmp_path: Path) -> None:
+    skipped = pods(count=2, skipWaitToCompletion=True)
+    assert Played(tmp_path, NODES, skipped).bound_count() < 2
+    assert Played(tmp_path, NODES, skipped, op("barrier")).bound_count() == 2
+
+
+def test_a_barrier_may_wait_for_attempts_and_labels(tmp_path: Path) -> None:
+    large = LARGE_POD.replace("metadata: {", "metadata: {labels: {type: large}, ")
+    played = Played(
+        tmp_path,
+        NODES,
+        pods(count=1, podTemplatePath="large.yaml", skipWaitToCompletion=True),
+        pods(count=1, podTemplatePath="gated.yaml", skipWaitToCompletion=True),
+        op("barrier", stageRequirement="Attempted", labelSelector={"type": "large"}),
+        op("barrier", stageRequirement="Attempted", namespaces=["ns"]),
+        op("barrier", labelSelector={"type": "none"}),
+        large=large,
+        gated=GATED,
+    )
+    (said,) = played.contents(POD)[0]["status"]["conditions"]
+    assert said["reason"] == "Unschedulable"
+
+
+def test_time_passes_while_it_sleeps(tmp_path: Path) -> None:
+    assert Played(tmp_path, op("sleep", duration="1m30s")).clock.now() >= 90
+
+
+def test_pods_are_deleted_by_their_labels_at_a_pace(tmp_path: Path) -> None:
+    labelled = SMALL_POD.replace("metadata: {", "metadata: {labels: {a: b}, ")
+    played = Played(
+        tmp_path,
+        NODES,
+        pods(count=1),
+        pods(count=3, podTemplatePath="labelled.yaml"),
+        op("deletePods", namespace="ns", labelSelector={"a": "b"}, deletePodsPerSecond=2),
+        labelled=labelled,
+    )
+    assert len(played.names(POD)) == 1
+    assert 1.5 <= played.clock.now() < 2
+
+
+def test_deleting_may_go_on_beside_what_follows(tmp_path: Path) -> None:
+    delete = op("deletePods", namespace="ns", deletePodsPerSecond=1, skipWaitToCompletion=True)
+    played = Played(tmp_path, NODES, pods(count=5), delete, op("sleep", duration="2.5s"))
+    assert len(played.names(POD)) == 3
+
+
+def test_churn_creates_up_to_its_number(tmp_path: Path) -> None:
+    churn = op(
+        "churn", mode="create", number=3, intervalMilliseconds=1000, templatePaths=["pod.yaml"]
+    )
+    played = Played(tmp_path, churn, op("sleep", duration="9s"))
+    assert len(played.names(POD)) == 3
+
+
+@pytest.mark.parametrize(("seconds", "count"), [(2.5, 2), (4.5, 0), (5.5, 1)])
+def test_churn_creates_and_deletes_in_turn(tmp_path: Path, seconds: float, count: int) -> None:
+    churn = op(
+        "churn", mode="recreate", number=2, intervalMilliseconds=1000, templatePaths=["pod.yaml"]
+    )
+    played = Played(tmp_path, churn, op("sleep", duration=f"{seconds}s"))
+    assert len(played.names(POD)) == count
+
+
+def test_an_update_replaces_what_is_there(tmp_path: Path) -> None:
+    gated = GATED.replace("generateName: pod-", "name: 'p-{{.Index}}'")
+    free = gated.replace("schedulingGates: [{name: g}], ", "")
+    played = Played(
+        tmp_path,
+        NODES,
+        pods(count=3, podTemplatePath="gated.yaml", skipWaitToCompletion=True),
+        op("updateAny", namespace="ns", count=3, templatePath="free.yaml", updatePerSecond=1),
+        op("barrier"),
+        gated=gated,
+        free=free,
+    )
+    assert played.bound_count() == 3
+    assert played.clock.now() >= 3
+
+
+def test_a_steady_state_replaces_each_bound_pod(tmp_path: Path) -> None:
+    """Nothing takes time here: one pod would follow the other for ever, so the node goes."""
+    node = {"capacity": {"cpu": 1, "pods": 1}}
+    text = f"{{apiVersion: v1, kind: Node, metadata: {{name: n}}, status: {node}}}"
+    nodes = op("createNodes", count=1, nodeTemplatePath="n.yaml")
+    steady = pods(count=2, steadyState=True, duration="5s", collectMetrics=True)
+    path = written(tmp_path, case(nodes, steady), pod=SMALL_POD, n=text)
+    clock = ManualClock()
+    whole = run_of(path, clock)
+    cluster, bound = whole._cluster, itertools.count(1)
+
+    def observe(before: Any, after: Any) -> None:
+        if before is None or after is None or after.key.kind != POD:
+            return
+        if "nodeName" in after.content["spec"] and next(bound) == 3:
+            asyncio.get_running_loop().call_soon(cluster.delete, object_key(NODE, "", "n"))
+
+    cluster.observe(observe)
+    outcome = run(whole.play(), clock)
+    assert not outcome.failure
+    assert outcome.measured[0].pods == 3
+    assert len(cluster.objects(POD)) == 2
+    assert clock.now() >= 5
+
+
+def test_a_steady_state_without_a_binding_fails(tmp_path: Path) -> None:
+    path = written(
+        tmp_path, case(NODES, pods(count=1, steadyState=True, duration="3s")), pod=LARGE_POD
+    )
+    clock = ManualClock()
+    outcome = run(run_of(path, clock).play(), clock)
+    assert outcome.failure == "operation 1 (createPods): no pod at all was bound in 3s"
+
+
+def test_what_is_measured_has_its_name_and_labels(tmp_path: Path) -> None:
+    played = Played(tmp_path, NODES, START, pods(count=3), STOP, pods(count=2, collectMetrics=True))
+    names = [(one.name, one.pods) for one in played.outcome.measured]
+    assert names == [("Case/small/m", 3), ("Case/small/ns", 2)]
+
+
+@pytest.mark.parametrize(
+    ("operations", "said"),
+    [
+        ((STOP,), "operation 0 (stopCollectingMetrics): nothing is being measured"),
+        ((START, START), "operation 1 (startCollectingMetrics): Case/small/m is still being"),
+        (
+            (op("updateAny", namespace="ns", templatePath="named.yaml"),),
+            "operation 0 (updateAny): cannot update Pod ns/p: it is not there",
+        ),
+    ],
+)
+def test_what_cannot_be_done_ends_the_workload(
+    tmp_path: Path, operations: tuple[Any, ...], said: str
+) -> None:
+    named = SMALL_POD.replace("generateName: pod-", "name: p")
+    path = written(tmp_path, case(*operations), named=named)
+    clock = ManualClock()
+    outcome = run(run_of(path, clock).play(), clock)
+    assert outcome.failure.startswith(said)

@@ -1,0 +1,107 @@
+"""A workload runs on a cluster of its own, under whichever clock it is given."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayplan.clock import ManualClock, RealClock
+from bayplan.perf.planning import Plan, Setting, plan_all
+from bayplan.perf.reading import read_files
+from bayplan.perf.running import WorkloadRun
+from bayplan.perf.selecting import Selection
+from bayplan.plugins.registry import Registry
+from bayplan.sim.loop import run
+from bayplan.sim.refusals import Complaints
+from tests.perf.kit import SMALL_POD, case, op, plan, played, run_of, written
+
+NODES = op("createNodes", count=3)
+PODS = op("createPods", count=5, collectMetrics=True)
+
+
+def test_an_outcome_tells_what_was_there_and_measured(tmp_path: Path) -> None:
+    whole = case(NODES, PODS)
+    whole["workloads"][0]["threshold"] = 7
+    outcome = played(written(tmp_path, whole))
+    assert (outcome.name, outcome.nodes, outcome.pods) == ("Case/small", 3, 5)
+    assert (outcome.threshold, outcome.failure) == (7, "")
+    assert [one.pods for one in outcome.measured] == [5]
+
+
+def test_thresholds_by_topic_are_nobodys(tmp_path: Path) -> None:
+    whole = case(NODES)
+    whole["workloads"][0]["threshold"] = {"dra": 7}
+    assert played(written(tmp_path, whole)).threshold == 0
+
+
+def test_a_real_clock_tells_how_long_it_took(tmp_path: Path) -> None:
+    one = plan(written(tmp_path, case(NODES, PODS)))
+    outcome = asyncio.run(WorkloadRun(one, Registry(), RealClock()).play())
+    assert outcome.measured[0].pods_per_second
+    assert outcome.measured[0].seconds > 0
+
+
+def test_what_was_measured_before_a_failure_is_kept(tmp_path: Path) -> None:
+    outcome = played(written(tmp_path, case(NODES, PODS, op("stopCollectingMetrics"))))
+    assert outcome.failure
+    assert len(outcome.measured) == 1
+
+
+def test_a_bug_beside_the_operations_is_raised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delete = op(
+        "deletePods", namespace="namespace-1", deletePodsPerSecond=1, skipWaitToCompletion=True
+    )
+    path = written(tmp_path, case(NODES, PODS, delete, op("sleep", duration="3s")))
+    clock = ManualClock()
+    whole = run_of(path, clock)
+
+    def fails(key: object) -> None:
+        raise AssertionError("a bug")
+
+    monkeypatch.setattr(whole._operations, "_delete", fails)
+    with pytest.raises(AssertionError, match="a bug"):
+        run(whole.play(), clock)
+
+
+def test_the_seed_decides_ties(tmp_path: Path) -> None:
+    path = written(tmp_path, case(op("createNodes", count=50), PODS), pod=SMALL_POD)
+
+    def nodes(seed: int) -> list[str]:
+        clock = ManualClock()
+        whole = run_of(path, clock, seed=seed)
+        run(whole.play(), clock)
+        return [one.content["spec"]["nodeName"] for one in whole._cluster.objects("v1 Pod")]
+
+    assert nodes(1) == nodes(1)
+    assert nodes(1) != nodes(2)
+
+
+SCENARIOS = Path(__file__).parents[2] / "benchmarks" / "scenarios"
+
+
+def own_plans() -> list[Any]:
+    """All of our scenarios; the small size of each is run below."""
+    complaints = Complaints()
+    cases = read_files([str(SCENARIOS)], complaints)
+    complaints.raise_if_any()
+    return list(plan_all(cases, Selection(), Setting(Registry())))
+
+
+def test_our_own_scenarios_can_all_be_run() -> None:
+    assert [one for one in own_plans() if not isinstance(one, Plan)] == []
+
+
+@pytest.mark.parametrize(
+    "one", [one for one in own_plans() if "short" in one.workload.labels], ids=lambda one: one.name
+)
+def test_our_own_scenarios_come_to_their_end(one: Plan) -> None:
+    clock = ManualClock()
+    outcome = run(WorkloadRun(one, Registry(), clock).play(), clock)
+    assert not outcome.failure
+    (measured,) = outcome.measured
+    # Of eleven pods one is there to fit nowhere.
+    wanted = one.workload.params.get("pods", one.workload.params["nodes"])
+    assert measured.pods == (100 if one.name.startswith("Unschedulable") else wanted)
