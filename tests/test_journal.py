@@ -13,9 +13,11 @@ from bayplan.journal import (
     JournalError,
     MemorySink,
     NodeScore,
+    NoteRecord,
     PluginScore,
     RejectionCount,
     read,
+    subject_of,
 )
 
 ATTEMPT = AttemptRecord(
@@ -71,3 +73,8 @@ def test_a_journal_without_sinks_is_not_kept():
 def test_a_line_that_is_no_record_is_refused_with_its_number():
     with pytest.raises(JournalError, match="line 2"):
         list(read([b'{"type":"note","at_seconds":1,"subject":"x","text":"y"}', b"{nonsense"]))
+
+
+def test_a_note_is_about_its_subject_and_all_else_about_a_pod() -> None:
+    assert subject_of(NoteRecord(at_seconds=0.0, subject="node n1", text="ignored")) == "node n1"
+    assert subject_of(ATTEMPT) == "default/p"

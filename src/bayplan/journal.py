@@ -106,6 +106,12 @@ class NoteRecord(Struct, frozen=True, tag="note", omit_defaults=True, kw_only=Tr
 
 Record = AttemptRecord | BindingRecord | GateRecord | NoteRecord
 
+
+def subject_of(record: Record) -> str:
+    """Whom a record is about: "namespace/name" of a pod, as a rule."""
+    return record.subject if isinstance(record, NoteRecord) else record.pod
+
+
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Record)
 

@@ -48,17 +48,26 @@ _Item = Callable[[], None]
 Ask = Callable[[AskExtender], Awaitable[ExtenderAnswer]]
 
 
+def _nothing() -> None: ...
+
+
 @final
 class Runner:
     """Runs one scheduler against one cluster until cancelled."""
 
     def __init__(
-        self, scheduler: Scheduler, cluster: Cluster, extenders: Mapping[str, Ask] | None = None
+        self,
+        scheduler: Scheduler,
+        cluster: Cluster,
+        extenders: Mapping[str, Ask] | None = None,
+        on_synced: Callable[[], None] = _nothing,
     ) -> None:
-        """``extenders``: by name, how each is asked."""
+        """``extenders``: by name, how each is asked. ``on_synced``: called once every kind was
+        listed."""
         self._scheduler = scheduler
         self._cluster = cluster
         self._extenders = dict(extenders or {})
+        self._on_synced = on_synced
         self._patches = PodPatches(cluster)
         self._inbox: deque[_Item] = deque()
         self._wake = asyncio.Event()
@@ -78,6 +87,7 @@ class Runner:
             for kind in (NODE, *self._scheduler.kinds, POD):
                 await self._reflect(kind)
             self.is_synced = True
+            self._on_synced()
             await self._loop()
         finally:
             await self._stop()

@@ -1,12 +1,18 @@
 """`bayplan why`."""
 
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bayplan.serving.endpoints import Endpoints
 from tests.adapters.manifests import Content, container, node, pod
 from tests.cli.command_line import answer, profile, refusal, written
+from tests.serving.test_endpoints import sources
 from tests.sim.manifests import scenario
 
 
@@ -120,3 +126,54 @@ def test_plugins_come_along(tmp_path: Path) -> None:
         given.unlink()
     text = answer("why", "a", "--run", tmp_path / "run", "--node", "n1")
     assert "n1: rejected by Picky: not today (Unschedulable)" in text
+
+
+# ---- a running scheduler --------------------------------------------------------------------
+
+
+@pytest.fixture
+def address(unused_port: int) -> Iterator[str]:
+    """Endpoints in a thread of their own, which remember one binding."""
+    loop = asyncio.new_event_loop()
+    endpoints = Endpoints(sources())
+    loop.run_until_complete(endpoints.start("127.0.0.1", unused_port))
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    yield f"127.0.0.1:{unused_port}"
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.run_until_complete(endpoints.stop())
+    loop.close()
+
+
+@pytest.fixture
+def unused_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def said_of(*arguments: str) -> str:
+    return " ".join(refusal(*arguments))
+
+
+def test_a_running_scheduler_tells_what_it_remembers(address: str) -> None:
+    assert answer("why", "a/p", "--address", address).splitlines() == [
+        "times count from the scheduler's start, 2026-01-01T00:00:00Z",
+        "1.000 s  binding to n1: bound",
+    ]
+
+
+def test_what_a_running_scheduler_does_not_remember_is_said_so(address: str) -> None:
+    said = said_of("why", "a/x", "--address", address)
+    assert "nothing is remembered of a/x, of 1 records kept" in said
+    assert "known are, for example: a/p" in said
+    assert "no attempt 3 at a/p" in said_of("why", "a/p", "--address", address, "--attempt", "3")
+
+
+def test_a_story_has_one_source() -> None:
+    assert "wanted one of --run DIR and --address" in said_of("why", "p")
+    said = said_of("why", "p", "--run", "x", "--address", "127.0.0.1:1")
+    assert "wanted one of" in said
+    assert "--node: wanted --run" in said_of("why", "p", "--address", "127.0.0.1:1", "--node", "n")
+    assert "is `bayplan run` there" in said_of("why", "p", "--address", "127.0.0.1:1")

@@ -181,6 +181,23 @@ def test_a_released_lease_is_taken_at_the_next_try():
     play(script)
 
 
+def test_a_renewal_cancelled_under_way_does_not_keep_the_lease_from_being_released():
+    store = dict[str, Any]()
+
+    async def script(a: Replica, clock: ManualClock) -> None:
+        await a.candidate.win()
+        holding = begin(a.candidate.hold())
+        await asyncio.sleep(1)
+        # Carried out, and nobody heard of it.
+        store["metadata"] = {**store["metadata"], "resourceVersion": "77"}
+        holding.cancel()
+        await a.candidate.release()
+        assert store["spec"]["holderIdentity"] == ""
+
+    clock = ManualClock()
+    run(script(Replica("a", store, clock), clock), clock)
+
+
 def test_only_a_leader_releases():
     async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
         await a.candidate.win()

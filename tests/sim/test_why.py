@@ -16,7 +16,7 @@ from bayplan.journal import (
 )
 from bayplan.sim.replay import NodeVerdict, Scores
 from bayplan.sim.result import Counts, PodResult, SimulationResult
-from bayplan.sim.why import known_pods, ruling, subject_of, told, told_node, without_record
+from bayplan.sim.why import known_pods, ruling, told, told_node, without_record
 from tests.sim.printing import printed
 
 WEB = "default/web"
@@ -36,11 +36,6 @@ def line(node: str, **weighted: int) -> NodeScore:
 
 
 # ---- finding -------------------------------------------------------------------------------
-
-
-def test_a_note_is_about_its_subject_and_all_else_about_a_pod() -> None:
-    assert subject_of(NoteRecord(at_seconds=0.0, subject="node n1", text="ignored")) == "node n1"
-    assert subject_of(attempt()) == WEB
 
 
 @pytest.mark.parametrize(

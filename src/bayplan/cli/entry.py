@@ -9,6 +9,7 @@ from bayplan.cli.config import config_group
 from bayplan.cli.console import prepare_streams
 from bayplan.cli.plugins import plugins_command
 from bayplan.cli.problems import remark
+from bayplan.cli.run import run_command
 from bayplan.cli.simulate import simulate_command
 from bayplan.cli.why import why_command
 from bayplan.sim.checkers import InvariantBroken
@@ -28,7 +29,15 @@ def cli() -> None:
     """
 
 
-for command in (simulate_command, why_command, bench_command, config_group, plugins_command):
+_COMMANDS = (
+    run_command,
+    simulate_command,
+    why_command,
+    bench_command,
+    config_group,
+    plugins_command,
+)
+for command in _COMMANDS:
     cli.add_command(command)
 
 

@@ -59,6 +59,11 @@ def read_plugins(files: Sequence[str]) -> Registry:
     return default_registry(files)
 
 
+def read_text(path: str) -> str:
+    """A text file. Raises ConfigError."""
+    return _read(path).decode(errors="replace")
+
+
 def _read(path: str) -> bytes:
     try:
         return Path(path).read_bytes()

@@ -2,32 +2,73 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import RenderableType
 from rich.text import Text
 
 from bayplan.cli.console import show, sign_of_life
-from bayplan.cli.problems import refusals
-from bayplan.journal import AttemptRecord, Record
+from bayplan.cli.event_loop import run_event_loop
+from bayplan.cli.problems import fail, read_text, refusals
+from bayplan.cli.running_scheduler import NotAnsweredError, address_of, story_from
+from bayplan.journal import AttemptRecord, Record, subject_of
+from bayplan.serving.stories import StoryAnswer
 from bayplan.sim.replay import node_verdict
 from bayplan.sim.run_folder import RunFolder, RunFolderError
-from bayplan.sim.why import known_pods, subject_of, told, told_node, without_record
+from bayplan.sim.why import known_pods, told, told_node, without_record
 from bayplan.state.pods import DEFAULT_NAMESPACE
 
 
 @click.command("why")
 @click.argument("pod", metavar="NAMESPACE/NAME")
-@click.option("--run", "run_path", required=True, metavar="DIR", help="what simulate --out wrote")
+@click.option("--run", "run_path", metavar="DIR", help="what simulate --out wrote")
+@click.option("--address", metavar="HOST:PORT", help="of the endpoints of `bayplan run`")
+@click.option("--token-file", metavar="FILE", help="with --address: a bearer token")
+@click.option("--ca-file", metavar="FILE", help="with --address https://…: who vouches for it")
 @click.option("--node", metavar="NAME", help="look at one node, by replaying up to the attempt")
 @click.option("--attempt", type=int, help="only this one; with --node, the last one if left out")
-def why_command(pod: str, run_path: str, node: str | None, attempt: int | None) -> None:
-    """Tell a pod's story from a run's journal: each attempt, who rejected which nodes and why,
-    the best nodes' scores plugin by plugin, and what broke the tie."""
+def why_command(pod: str, **given: Any) -> None:
+    """Tell a pod's story: each attempt, who rejected which nodes and why, the best nodes' scores
+    plugin by plugin, and what broke the tie. From the journal of a run (--run), or from what a
+    running scheduler still remembers (--address)."""
     name = pod if "/" in pod else f"{DEFAULT_NAMESPACE}/{pod}"
+    run_path, address, node = given["run_path"], given["address"], given["node"]
+    if (run_path is None) == (address is None):
+        fail("wanted one of --run DIR and --address HOST:PORT")
+    if address is not None and node is not None:
+        fail("--node: wanted --run, for one node is asked by replaying a run")
     with refusals():
-        parts = _answer(RunFolder(Path(run_path)), name, node, attempt)
+        if address is not None:
+            parts = _remembered(name, given)
+        else:
+            parts = _answer(RunFolder(Path(run_path)), name, node, given["attempt"])
     show(parts)
+
+
+def _remembered(pod: str, given: dict[str, Any]) -> list[RenderableType]:
+    """What a running scheduler says. Raises RunFolderError for an attempt that is not there."""
+    try:
+        token = read_text(given["token_file"]).strip() if given["token_file"] else ""
+        address = address_of(given["address"], token, given["ca_file"] or "")
+        answer = run_event_loop(story_from(address, pod))
+    except NotAnsweredError as problem:
+        fail(str(problem))
+    if not answer.records:
+        remembered = f"of {answer.kept_count} records kept (at most {answer.kept_count_max})"
+        fail(f"{address.url}: nothing is remembered of {pod}, {remembered}; {_hint(pod, answer)}")
+    head = Text(f"times count from the scheduler's start, {answer.started}")
+    number = given["attempt"]
+    if number is None:
+        return [head, *told(answer.records)]
+    found = [r for r in answer.records if isinstance(r, AttemptRecord) and r.attempt == number]
+    if not found:
+        fail(f"{address.url}: no attempt {number} at {pod} is remembered")
+    return [head, *told(found[-1:])]
+
+
+def _hint(pod: str, answer: StoryAnswer) -> str:
+    return known_pods(pod, answer.known)
 
 
 def _answer(

@@ -70,9 +70,19 @@ class Candidate:
         """Give the lease up, if it is ours; best effort, since it ends by itself."""
         if self._left_seconds() <= 0:
             return
-        record = self._election.release_record(self._clock.epoch_seconds())
+        await self._in_time(self._give_up(), self._request_seconds_max)
         self._election.resign()
-        await self._in_time(self._write(record), self._request_seconds_max)
+
+    async def _give_up(self) -> bool:
+        """A renewal that was cancelled under way may have been carried out: then it is read."""
+        if await self._said(self._write(self._released())):
+            return True
+        await self._read()
+        is_ours = self._election.holder == self._election.identity
+        return not is_ours or await self._write(self._released())
+
+    def _released(self) -> LeaseRecord:
+        return self._election.release_record(self._clock.epoch_seconds())
 
     # ---- one try --------------------------------------------------------------------------
 

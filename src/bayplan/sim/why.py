@@ -16,7 +16,6 @@ from bayplan.journal import (
     BindingRecord,
     GateRecord,
     NodeScore,
-    NoteRecord,
     Record,
 )
 from bayplan.sim.replay import NodeVerdict, Scores
@@ -28,11 +27,6 @@ _NAMED_PODS_MAX = 5
 
 
 # ---- finding -------------------------------------------------------------------------------
-
-
-def subject_of(record: Record) -> str:
-    """Whom a record is about: "namespace/name" of a pod, as a rule."""
-    return record.subject if isinstance(record, NoteRecord) else record.pod
 
 
 def without_record(pod: str, result: SimulationResult | None) -> str | None:

@@ -1,0 +1,79 @@
+"""Plugins that look up what this API server does not have are switched off.
+
+An older server lacks an API group, an administrator switched one off: a scheduler that needs it for
+some plugins still schedules with the others, and says which.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from msgspec import structs
+
+from bayplan.config import SchedulerConfig
+from bayplan.config.schema import PluginEntry, Plugins, PluginSet, Profile
+from bayplan.engine.plugin_sets import plugin_name
+from bayplan.engine.resolved_config import ResolvedConfig, resolve
+from bayplan.plugins.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentKind:
+    """A plugin that needs kinds which the API server does not offer."""
+
+    plugin: str
+    kinds: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.plugin} is switched off: the API server does not offer {_listed(self.kinds)}"
+
+
+def kinds_in_use(config: SchedulerConfig, registry: Registry) -> list[str]:
+    """Kinds that the configured plugins look up, sorted. Raises ConfigError."""
+    return sorted({kind for kinds in _kinds(resolve(config, registry)).values() for kind in kinds})
+
+
+def without_absent(
+    config: SchedulerConfig, registry: Registry, is_offered: Callable[[str], bool]
+) -> tuple[SchedulerConfig, list[AbsentKind]]:
+    """The configuration without plugins that cannot work, and what those miss.
+
+    Raises ConfigError.
+    """
+    needed = _kinds(resolve(config, registry))
+    missing = {
+        name: tuple(kind for kind in kinds if not is_offered(kind))
+        for name, kinds in sorted(needed.items())
+    }
+    absent = [AbsentKind(name, kinds) for name, kinds in missing.items() if kinds]
+    if not absent:
+        return config, []
+    names = frozenset(found.plugin for found in absent)
+    profiles = tuple(_profile(profile, names) for profile in config.spec.profiles)
+    return replace(config, spec=structs.replace(config.spec, profiles=profiles)), absent
+
+
+def _kinds(resolved: ResolvedConfig) -> dict[str, tuple[str, ...]]:
+    """Plugin → the kinds it looks up, for those that are configured."""
+    return {
+        instance.plugin.name: instance.plugin.kinds
+        for profile in resolved.profiles
+        for instance in profile.instances.values()
+    }
+
+
+def _profile(profile: Profile, names: frozenset[str]) -> Profile:
+    plugins = profile.plugins
+    parts = {part: _set(getattr(plugins, part), names) for part in Plugins.__struct_fields__}
+    return structs.replace(profile, plugins=structs.replace(plugins, **parts))
+
+
+def _set(plugins: PluginSet, names: frozenset[str]) -> PluginSet:
+    """Without the plugins, be they in the defaults or enabled here."""
+    enabled = tuple(e for e in plugins.enabled if plugin_name(e.name) not in names)
+    known = {entry.name for entry in plugins.disabled}
+    more = tuple(PluginEntry(name=name) for name in sorted(names - known))
+    return PluginSet(enabled=enabled, disabled=(*plugins.disabled, *more))
+
+
+def _listed(kinds: tuple[str, ...]) -> str:
+    return ", ".join(f"{kind.rpartition(' ')[2]} of {kind.partition(' ')[0]}" for kind in kinds)

@@ -1,0 +1,126 @@
+"""The endpoints of a running scheduler: health, metrics, configuration, stories. Read-only.
+
+    /livez, /healthz   the process answers
+    /readyz            every cache has been listed, and it is not ending; a standby is ready, too
+    /metrics           Prometheus' text format, under kube-scheduler's names
+    /configz           the effective configuration
+    /debug/journal     what was decided about ?pod=namespace/name
+
+Health answers are written as upstream's apiserver/pkg/server/healthz writes them.
+"""
+
+import json
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, final
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+
+from bayplan.serving import stories
+from bayplan.serving.access import Access, OpenAccess
+from bayplan.serving.stories import StoryAnswer
+
+#: Name → whether all is well. Asked at each request.
+Checks = Mapping[str, Callable[[], bool]]
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_SHUTDOWN_SECONDS = 2.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndpointSources:
+    """What the endpoints show."""
+
+    registry: CollectorRegistry
+    ready: Checks
+    config: Mapping[str, Any]
+    story: Callable[[str], StoryAnswer]
+    live: Checks = field(default_factory=dict[str, Callable[[], bool]])
+
+
+@final
+class Endpoints:
+    """An HTTP server on one address."""
+
+    def __init__(self, sources: EndpointSources, access: Access | None = None) -> None:
+        self._sources = sources
+        self._access = access or OpenAccess()
+        self._runner: web.AppRunner | None = None
+
+    async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> int:
+        """Serve; returns the port, which the system chooses for 0. Raises OSError."""
+        runner = web.AppRunner(
+            self._app(), access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS, handle_signals=False
+        )
+        await runner.setup()
+        self._runner = runner
+        site = web.TCPSite(runner, host, port, ssl_context=tls, reuse_address=True)
+        await site.start()
+        return runner.addresses[0][1]
+
+    async def stop(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    def _app(self) -> web.Application:
+        app = web.Application(middlewares=[self._guard])
+        sources = self._sources
+        for path, checks in (
+            ("/livez", sources.live),
+            ("/healthz", sources.live),
+            ("/readyz", sources.ready),
+        ):
+            app.router.add_get(path, _health(path[1:], checks))
+        app.router.add_get("/metrics", self._metrics)
+        app.router.add_get("/configz", self._configz)
+        app.router.add_get(stories.PATH, self._story)
+        return app
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        authorization = request.headers.get("Authorization", "")
+        denial = await self._access.denial(request.path, authorization)
+        if denial is not None:
+            return web.Response(status=denial.status, text=denial.text + "\n")
+        answer = await handler(request)
+        answer.headers["Cache-Control"] = "no-cache, private"
+        return answer
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        body = generate_latest(self._sources.registry)
+        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
+
+    async def _configz(self, request: web.Request) -> web.Response:
+        text = json.dumps({"componentconfig": self._sources.config})
+        return web.Response(text=text, content_type="application/json")
+
+    async def _story(self, request: web.Request) -> web.Response:
+        pod = request.query.get("pod", "")
+        if "/" not in pod:
+            text = f"found ?pod={pod}, wanted ?pod=namespace/name\n"
+            return web.Response(status=400, text=text)
+        body = stories.encode(self._sources.story(pod))
+        return web.Response(body=body, content_type="application/json")
+
+
+def _health(name: str, checks: Checks) -> _Handler:
+    async def answer(request: web.Request) -> web.Response:
+        results = {check: is_well() for check, is_well in {"ping": _always, **checks}.items()}
+        lines = [
+            f"[+]{check} ok" if is_well else f"[-]{check} failed: reason withheld"
+            for check, is_well in results.items()
+        ]
+        if not all(results.values()):
+            return web.Response(status=500, text="\n".join((*lines, f"{name} check failed", "")))
+        if "verbose" in request.query:
+            return web.Response(text="\n".join((*lines, f"{name} check passed", "")))
+        return web.Response(text="ok")
+
+    return answer
+
+
+def _always() -> bool:
+    return True

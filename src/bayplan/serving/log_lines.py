@@ -1,0 +1,97 @@
+"""Log lines: a constant text and keys, as text like klog's or as JSON.
+
+    I1122 02:51:18.123456       1 scheduler] "Successfully bound pod to node" pod="a/b" node="n1"
+    {"ts":1764,"logger":"scheduler","v":2,"msg":"Successfully bound pod to node","pod":"a/b",…}
+
+Verbosity is klog's: a line of level v is written with -v=v or more, problems always. To Python's
+logging level v is INFO - v, so that libraries' own lines take the same way. Upstream:
+k8s.io/klog/v2, component-base/logs/json.
+"""
+
+import logging
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, TextIO, final
+
+import msgspec
+
+TEXT, JSON = "text", "json"
+FORMATS = (TEXT, JSON)
+
+#: Below it nothing is asked for: DEBUG.
+VERBOSITY_MAX = logging.INFO - logging.DEBUG
+
+_ROOT = "bayplan"
+_KEYS = "bayplan_keys"
+_SEVERITIES = {logging.WARNING: "W", logging.ERROR: "E", logging.CRITICAL: "F"}
+
+
+@final
+class Log:
+    """Writes lines of one part of the scheduler."""
+
+    def __init__(self, part: str) -> None:
+        self._logger = logging.getLogger(f"{_ROOT}.{part}")
+
+    def info(self, text: str, *, v: int = 0, **keys: Any) -> None:
+        """``v``: the verbosity from which it is of interest."""
+        level = logging.INFO - v
+        if self._logger.isEnabledFor(level):
+            self._logger.log(level, text, extra={_KEYS: keys})
+
+    def warning(self, text: str, **keys: Any) -> None:
+        self._logger.warning(text, extra={_KEYS: keys})
+
+    def error(self, text: str, **keys: Any) -> None:
+        self._logger.error(text, extra={_KEYS: keys})
+
+
+def write_log(verbosity: int, form: str, stream: TextIO | None = None) -> None:
+    """From now on, to ``stream`` (standard error), in place of what was said before."""
+    assert 0 <= verbosity <= VERBOSITY_MAX, verbosity
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(_JsonLines() if form == JSON else _TextLines())
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    logging.getLogger(_ROOT).setLevel(logging.INFO - verbosity)
+    logging.captureWarnings(True)
+
+
+def _part(record: logging.LogRecord) -> str:
+    return record.name.removeprefix(f"{_ROOT}.")
+
+
+def _keys(record: logging.LogRecord) -> Mapping[str, Any]:
+    keys: dict[str, Any] = dict(getattr(record, _KEYS, {}))
+    if record.exc_info and record.exc_info[0] is not None:
+        keys["err"] = logging.Formatter().formatException(record.exc_info)
+    return keys
+
+
+@final
+class _TextLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created, tz=UTC)
+        severity = _SEVERITIES.get(record.levelno, "I")
+        head = f"{severity}{moment:%m%d %H:%M:%S.%f} {record.process:>7} {_part(record)}]"
+        keys = "".join(f" {key}={_shown(value)}" for key, value in _keys(record).items())
+        return f"{head} {_shown(record.getMessage())}{keys}"
+
+
+@final
+class _JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {"ts": round(record.created * 1000, 3), "logger": _part(record)}
+        if record.levelno > logging.INFO:
+            line["level"] = record.levelname.lower()
+        else:
+            line["v"] = logging.INFO - record.levelno
+        line |= {"msg": record.getMessage(), **_keys(record)}
+        return msgspec.json.encode(line, enc_hook=str).decode()
+
+
+def _shown(value: Any) -> str:
+    """Strings quoted and on one line, everything else as it is."""
+    if isinstance(value, bool | int | float):
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    return msgspec.json.encode(str(value)).decode()

@@ -1,0 +1,62 @@
+"""A journal sink: one log line for each outcome of a pod.
+
+The texts are kube-scheduler's where it has such a line, so that what searches its logs finds ours.
+Upstream: pkg/scheduler/schedule_one.go.
+"""
+
+from typing import assert_never, final
+
+from bayplan.journal import AttemptRecord, BindingRecord, GateRecord, NoteRecord, Record
+from bayplan.serving.log_lines import Log
+
+#: Outcomes are told from here on: upstream's level, too.
+OUTCOME = 2
+_DETAIL = 4
+_BUG = "bug in the scheduler"
+
+
+@final
+class OutcomeLog:
+    """journal.Sink."""
+
+    def __init__(self) -> None:
+        self._log = Log("scheduler")
+
+    def write(self, record: Record) -> None:
+        if isinstance(record, BindingRecord):
+            self._binding(record)
+        elif isinstance(record, AttemptRecord):
+            self._attempt(record)
+        elif isinstance(record, GateRecord):
+            text, keys = "Pod is held back", {"plugin": record.plugin, "message": record.message}
+            self._log.info(text, v=OUTCOME, pod=record.pod, **keys)
+        elif isinstance(record, NoteRecord):  # pyright: ignore[reportUnnecessaryIsInstance]
+            self._note(record)
+        else:
+            assert_never(record)
+
+    def _binding(self, record: BindingRecord) -> None:
+        if record.result == "bound":
+            text = "Successfully bound pod to node"
+            self._log.info(text, v=OUTCOME, pod=record.pod, node=record.node)
+        else:
+            text = "Failed to bind pod; retrying"
+            self._log.error(text, pod=record.pod, node=record.node, err=record.message)
+
+    def _attempt(self, record: AttemptRecord) -> None:
+        if record.result == "unschedulable":
+            text = "Unable to schedule pod; no fit; waiting"
+            self._log.info(text, v=OUTCOME, pod=record.pod, err=record.message)
+        elif record.result == "error":
+            text, keys = "Error scheduling pod; retrying", {"plugin": record.plugin}
+            self._log.error(text, pod=record.pod, **keys, err=record.message)
+        else:
+            chosen = {"node": record.node, "evaluatedNodes": record.node_count}
+            feasible = {"feasibleNodes": record.feasible_count}
+            self._log.info("Chose node for pod", v=_DETAIL, pod=record.pod, **chosen, **feasible)
+
+    def _note(self, record: NoteRecord) -> None:
+        if record.text.startswith(_BUG):
+            self._log.error("Bug in the scheduler", subject=record.subject, err=record.text)
+        else:
+            self._log.info("Noted", v=OUTCOME, subject=record.subject, note=record.text)

@@ -1,0 +1,271 @@
+"""`bayplan run`, put together: client, cluster, scheduler, election, endpoints, signals.
+
+The scheduler and its runner are those of a simulation; what differs is the API server behind the
+port and the clock.
+"""
+
+import asyncio
+import platform
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import msgspec
+from prometheus_client import ProcessCollector
+
+from bayplan.adapters.live.access import WRITING, denial, missing_rights, rights_to_follow
+from bayplan.adapters.live.client import ApiClient, ClientOptions, open_client
+from bayplan.adapters.live.cluster import ClusterOptions, LiveCluster, open_cluster
+from bayplan.adapters.live.discovery import Discovery
+from bayplan.adapters.live.errors import AccessDeniedError, UnreachableError
+from bayplan.api.objects import NODE, POD
+from bayplan.clock import RealClock, rfc3339
+from bayplan.config import SchedulerConfig
+from bayplan.config.durations import duration_seconds
+from bayplan.config.schema import LeaderElection
+from bayplan.engine.effective import effective
+from bayplan.engine.scheduler import Scheduler
+from bayplan.journal import Journal, MemorySink
+from bayplan.plugins.registry import Registry
+from bayplan.ports import Cluster
+from bayplan.rng import stable_hash, stream
+from bayplan.runner import Runner
+from bayplan.serving.absent_kinds import kinds_in_use, without_absent
+from bayplan.serving.access import Access, OpenAccess, ReviewedAccess
+from bayplan.serving.api_lease_lock import ApiLeaseLock
+from bayplan.serving.candidate import Candidate
+from bayplan.serving.certificates import self_signed_context, server_context
+from bayplan.serving.election import Election, ElectionSettings
+from bayplan.serving.endpoints import Endpoints, EndpointSources
+from bayplan.serving.fence import FencedCluster
+from bayplan.serving.identity import new_identity, own_namespace
+from bayplan.serving.leader_metrics import LeaderGauge
+from bayplan.serving.log_lines import Log
+from bayplan.serving.outcome_log import OutcomeLog
+from bayplan.serving.process import settle_memory, stop_on_signals, unless
+from bayplan.serving.replica import Replica
+from bayplan.serving.stories import RECORDS_MAX, StoryAnswer, answer_about
+
+_log = Log("server")
+
+#: The API server is waited for at the beginning; then delays double.
+_FIRST_RETRY_SECONDS, _RETRY_SECONDS_MAX = 1.0, 15.0
+_LOOPBACK = frozenset(("127.0.0.1", "::1", "localhost"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServingOptions:
+    """Where endpoints are served. Port 0: nowhere."""
+
+    address: str = "127.0.0.1"
+    port: int = 10259
+    cert_file: str = ""
+    key_file: str = ""
+
+    @property
+    def is_loopback(self) -> bool:
+        return self.address in _LOOPBACK
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerOptions:
+    """What `bayplan run` was told."""
+
+    config: SchedulerConfig
+    registry: Registry
+    #: None: in a pod its ServiceAccount, else the usual places.
+    kubeconfig: str | None = None
+    seed: int = 0
+    serving: ServingOptions = ServingOptions()
+
+
+async def serve(options: ServerOptions) -> None:
+    """Run until SIGTERM or SIGINT.
+
+    Raises CredentialsError, ConfigError, CertificateError, ApiError, LeaseLostError, and OSError
+    where the endpoints cannot be served.
+    """
+    stop, clock = stop_on_signals(), RealClock()
+    connection = options.config.spec.client_connection
+    rates = ClientOptions(qps=connection.qps, burst=connection.burst, seed=options.seed)
+    kubeconfig = options.kubeconfig or connection.kubeconfig or None
+    async with open_client(kubeconfig, replace(rates, clock=clock)) as client:
+        _log.info("Starting Bayplan", python=platform.python_version(), server=client.server)
+        server = _SchedulerServer(options, client, clock)
+        if await unless(stop, server.prepare()):
+            await server.run(stop)
+    _log.info("Ended")
+
+
+@final
+class _SchedulerServer:
+    """One process's scheduler with everything around it."""
+
+    def __init__(self, options: ServerOptions, client: ApiClient, clock: RealClock) -> None:
+        self._options = options
+        self._client = client
+        self._clock = clock
+        self._config = options.config
+        self._memory = MemorySink(RECORDS_MAX)
+        self._started = rfc3339(clock.epoch_seconds() - clock.now())
+
+    async def prepare(self) -> None:
+        """Wait for the API server, and find out what it has and what we may do.
+
+        Raises ApiError, ConfigError.
+        """
+        discovery = Discovery(self._client)
+        await self._discover(discovery)
+        self._config, absent = without_absent(
+            self._config, self._options.registry, lambda kind: discovery.resource(kind) is not None
+        )
+        for found in absent:
+            _log.warning("Plugin switched off", plugin=found.plugin, reason=str(found))
+        await self._check_rights(discovery)
+
+    async def _discover(self, discovery: Discovery) -> None:
+        kinds = (NODE, POD, *kinds_in_use(self._config, self._options.registry))
+        delay_seconds = _FIRST_RETRY_SECONDS
+        while True:
+            try:
+                await discovery.discover(kinds)
+                return
+            except UnreachableError as problem:
+                _log.warning("The API server does not answer; trying again", err=str(problem))
+            await asyncio.sleep(delay_seconds)
+            delay_seconds = min(2 * delay_seconds, _RETRY_SECONDS_MAX)
+
+    async def _check_rights(self, discovery: Discovery) -> None:
+        """Without what it reads it cannot begin; without a right to write it goes as far as it
+        can."""
+        kinds = (NODE, POD, *kinds_in_use(self._config, self._options.registry))
+        found = [discovery.resource(kind) for kind in kinds]
+        reading = rights_to_follow(resource for resource in found if resource is not None)
+        missing = await missing_rights(self._client, (*reading, *WRITING))
+        unreadable = [right for right in missing if right in reading]
+        if unreadable:
+            raise AccessDeniedError(403, "Forbidden", denial(unreadable))
+        if missing:
+            _log.error("Rights are missing", err=denial(missing))
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Schedule until ``stop``."""
+        options = self._options
+        scheduler = Scheduler(
+            self._config,
+            options.registry,
+            self._clock,
+            seed=options.seed,
+            journal=Journal([self._memory, OutcomeLog()]),
+        )
+        declared = ClusterOptions(
+            clock=self._clock, seed=options.seed, declared=scheduler.declared_fields
+        )
+        try:
+            async with open_cluster(self._client, declared) as cluster:
+                await self._run(scheduler, cluster, stop)
+                await cluster.flush_events()
+        finally:
+            scheduler.close()
+
+    async def _run(self, scheduler: Scheduler, cluster: LiveCluster, stop: asyncio.Event) -> None:
+        election, candidate = self._election()
+        port: Cluster = cluster
+        if election is not None:
+            port = FencedCluster(cluster, lambda: election.is_leader(self._clock.now()))
+        runner = Runner(scheduler, port, on_synced=settle_memory)
+        delays = self._config.spec.delay_cache_until_active
+        replica = Replica(runner, candidate, delays_cache=delays)
+        endpoints = Endpoints(self._sources(scheduler, runner, replica), self._access())
+        self._add_collectors(scheduler, replica)
+        try:
+            await self._start(endpoints)
+            await replica.run(stop)
+        finally:
+            await endpoints.stop()
+
+    # ---- parts ----------------------------------------------------------------------------
+
+    def _election(self) -> tuple[Election | None, Candidate | None]:
+        """None where the configuration wants no election."""
+        spec = self._config.spec.leader_election
+        if not spec.leader_elect:
+            return None, None
+        election = Election(new_identity(), _durations(spec))
+        namespace = spec.resource_namespace or own_namespace()
+        lock = ApiLeaseLock(self._client, namespace, spec.resource_name)
+        # Replicas must not try in step: each draws from a stream of its own.
+        jitter = stream(stable_hash(election.identity), "election")
+        log = _ElectionLog(f"{namespace}/{spec.resource_name}", election.identity)
+        return election, Candidate(election, lock, self._clock, jitter, log)
+
+    def _sources(self, scheduler: Scheduler, runner: Runner, replica: Replica) -> EndpointSources:
+        return EndpointSources(
+            registry=scheduler.metrics.registry,
+            ready={
+                "caches": lambda: runner.is_synced or self._is_waiting_for_its_turn(replica),
+                "shutdown": lambda: not replica.is_stopping,
+            },
+            config=effective(self._config, self._options.registry),
+            story=self._story,
+        )
+
+    def _is_waiting_for_its_turn(self, replica: Replica) -> bool:
+        """With delayCacheUntilActive a standby is ready without having listed anything."""
+        return self._config.spec.delay_cache_until_active and not replica.is_leading
+
+    def _story(self, pod: str) -> StoryAnswer:
+        return answer_about(pod, self._memory, self._started)
+
+    def _add_collectors(self, scheduler: Scheduler, replica: Replica) -> None:
+        registry = scheduler.metrics.registry
+        ProcessCollector(registry=registry)
+        lease = self._config.spec.leader_election.resource_name
+        registry.register(LeaderGauge(lease, lambda: replica.is_leading))
+
+    def _access(self) -> Access:
+        if self._options.serving.is_loopback:
+            return OpenAccess()
+        return ReviewedAccess(self._review, self._clock)
+
+    async def _review(self, path: str, review: dict[str, Any]) -> dict[str, Any]:
+        return msgspec.json.decode(await self._client.request("POST", path, review))
+
+    async def _start(self, endpoints: Endpoints) -> None:
+        """Plain HTTP on loopback, TLS elsewhere. Raises CertificateError, OSError."""
+        serving = self._options.serving
+        if not serving.port:
+            return
+        tls = None
+        if serving.cert_file or serving.key_file:
+            tls = server_context(serving.cert_file, serving.key_file)
+        elif not serving.is_loopback:
+            tls = self_signed_context(serving.address, self._clock.epoch_seconds())
+        port = await endpoints.start(serving.address, serving.port, tls)
+        scheme = "http" if tls is None else "https"
+        _log.info("Serving endpoints", address=f"{scheme}://{serving.address}:{port}")
+
+
+@final
+class _ElectionLog:
+    """serving.candidate.ElectionLog into log lines."""
+
+    def __init__(self, lease: str, identity: str) -> None:
+        self._lease = lease
+        self._identity = identity
+        self._log = Log("election")
+        self._log.info("Standing for election", lease=lease, identity=identity)
+
+    def leader_changed(self, holder: str) -> None:
+        text = "This replica leads" if holder == self._identity else "Leader changed"
+        self._log.info(text, lease=self._lease, leader=holder)
+
+    def trouble(self, text: str) -> None:
+        self._log.warning("The lease could not be taken or renewed", lease=self._lease, err=text)
+
+
+def _durations(spec: LeaderElection) -> ElectionSettings:
+    return ElectionSettings(
+        lease_duration_seconds=duration_seconds(spec.lease_duration),
+        renew_deadline_seconds=duration_seconds(spec.renew_deadline),
+        retry_period_seconds=duration_seconds(spec.retry_period),
+    )

@@ -1,0 +1,94 @@
+"""`bayplan run`: what it is told, and how it ends. What it does is looked at in tests/live."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayplan.adapters.live.credentials import CredentialsError
+from bayplan.cli import run
+from bayplan.cli.run import EXIT_FAILED
+from bayplan.config import ConfigError, Problem
+from bayplan.ports import ApiError
+from bayplan.serving.certificates import CertificateError
+from bayplan.serving.replica import LeaseLostError
+from bayplan.serving.scheduler_server import ServerOptions
+from tests.cli.command_line import bayplan, profile, refusal, written
+
+
+def served(monkeypatch: pytest.MonkeyPatch, problem: Exception | None = None) -> list[Any]:
+    """What would be served, in place of serving it."""
+    given: list[Any] = []
+
+    async def serve(options: ServerOptions) -> None:
+        given.append(options)
+        if problem is not None:
+            raise problem
+
+    monkeypatch.setattr(run, "serve", serve)
+    monkeypatch.setattr(run, "write_log", lambda *args: given.append(args))
+    return given
+
+
+def test_the_defaults_are_kube_schedulers_but_for_the_address(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = served(monkeypatch)
+    assert bayplan("run").exit_code == 0
+    log, options = given
+    assert log == (2, "text")
+    assert (options.serving.address, options.serving.port) == ("127.0.0.1", 10259)
+    assert options.serving.is_loopback
+    assert options.kubeconfig is None
+    assert options.config.spec.leader_election.leader_elect
+
+
+def test_what_it_is_told_arrives(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    given = served(monkeypatch)
+    config = written(tmp_path / "c.yaml", profile())
+    line = (
+        f"--config {config} --kubeconfig k --seed 7 --leader-elect=false --bind-address 0.0.0.0 "
+        f"--secure-port 1 --tls-cert-file c --tls-private-key-file p -v 4 --log-format json"
+    )
+    assert bayplan("run", *line.split()).exit_code == 0
+    log, options = given
+    assert log == (4, "json")
+    assert (options.kubeconfig, options.seed) == ("k", 7)
+    assert not options.config.spec.leader_election.leader_elect
+    serving = options.serving
+    assert (serving.address, serving.port, serving.is_loopback) == ("0.0.0.0", 1, False)
+    assert (serving.cert_file, serving.key_file) == ("c", "p")
+
+
+def test_a_bad_configuration_is_refused_before_anything_begins(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    given = served(monkeypatch)
+    bad = written(tmp_path / "c.yaml", {**profile(), "parallelism": 0})
+    assert "parallelism: 0; wanted" in " ".join(refusal("run", "--config", bad))
+    assert "wanted both or none" in " ".join(refusal("run", "--tls-cert-file", "x"))
+    assert given == []
+
+
+@pytest.mark.parametrize(
+    ("problem", "code", "said"),
+    [
+        (CredentialsError("no kubeconfig"), 2, "no kubeconfig"),
+        (CertificateError("--tls-cert-file x: no such file"), 2, "--tls-cert-file x"),
+        (ConfigError([Problem("profiles[0]", "bad")], "c.yaml"), 2, "profiles[0]: bad"),
+        (ApiError(403, "Forbidden", "cannot list nodes"), EXIT_FAILED, "cannot list nodes"),
+        (LeaseLostError("b holds the lease"), EXIT_FAILED, "lost the lease: b holds the lease"),
+        (
+            OSError(98, "in use"),
+            EXIT_FAILED,
+            "--bind-address 127.0.0.1 --secure-port 10259: in use",
+        ),
+    ],
+)
+def test_how_it_ends_says_why(
+    monkeypatch: pytest.MonkeyPatch, problem: Exception, code: int, said: str
+) -> None:
+    served(monkeypatch, problem)
+    ended = bayplan("run")
+    assert (ended.exit_code, "Traceback" in ended.stderr) == (code, False)
+    assert said in ended.stderr

@@ -1,0 +1,78 @@
+"""The least of an API server that a scheduler starts with: no objects, watches that stay open.
+
+What really happens at an API server is looked at in tests/live.
+"""
+
+import asyncio
+import json
+from typing import Any
+
+from aiohttp import web
+
+from tests.adapters.live.serving import status
+
+#: Group and version → kinds with their plurals, as (kind, plural, is namespaced).
+OFFERED = {
+    "v1": (
+        ("Pod", "pods", True),
+        ("Node", "nodes", False),
+        ("Namespace", "namespaces", False),
+        ("Service", "services", True),
+        ("ReplicationController", "replicationcontrollers", True),
+    ),
+    "apps/v1": (("ReplicaSet", "replicasets", True), ("StatefulSet", "statefulsets", True)),
+}
+
+
+class FakeApi:
+    """Answers as told; remembers leases, and who asked for what."""
+
+    def __init__(self, offered: Any = OFFERED, forbidden: tuple[str, ...] = ()) -> None:
+        self._offered = offered
+        #: "verb resource" of what is not allowed.
+        self._forbidden = forbidden
+        self.lease: dict[str, Any] | None = None
+        self.asked: list[str] = []
+        self.listed = asyncio.Event()
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        self.asked.append(f"{request.method} {request.path}")
+        version = request.path.removeprefix("/apis/").removeprefix("/api/")
+        if version in self._offered:
+            return self._discovery(version)
+        if "selfsubjectaccessreviews" in request.path:
+            return self._review(await request.json())
+        if "/leases" in request.path:
+            return await self._lease(request)
+        if "watch" in request.query:
+            answer = web.StreamResponse()
+            await answer.prepare(request)
+            await asyncio.Event().wait()
+        resource = request.path.rpartition("/")[2]
+        if any(resource == plural for kinds in self._offered.values() for _, plural, _ in kinds):
+            if resource == "pods":
+                self.listed.set()
+            return web.json_response({"metadata": {"resourceVersion": "1"}, "items": []})
+        return status(404, "NotFound", f"the server could not find {request.path}")
+
+    def _discovery(self, version: str) -> web.Response:
+        resources = [
+            {"kind": kind, "name": plural, "namespaced": is_namespaced}
+            for kind, plural, is_namespaced in self._offered[version]
+        ]
+        return web.json_response({"kind": "APIResourceList", "resources": resources})
+
+    def _review(self, review: Any) -> web.Response:
+        asked = review["spec"]["resourceAttributes"]
+        name = "/".join(part for part in (asked["resource"], asked.get("subresource")) if part)
+        allowed = f"{asked['verb']} {name}" not in self._forbidden
+        return web.json_response({"status": {"allowed": allowed}})
+
+    async def _lease(self, request: web.BaseRequest) -> web.Response:
+        if request.method == "GET" and self.lease is None:
+            return status(404, "NotFound", "no lease")
+        if request.method != "GET":
+            self.lease = json.loads(await request.read())
+            assert self.lease is not None
+            self.lease["metadata"]["resourceVersion"] = str(len(self.asked))
+        return web.json_response(self.lease)

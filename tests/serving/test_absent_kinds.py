@@ -1,0 +1,73 @@
+"""Plugins whose kinds the API server does not have."""
+
+from typing import Any
+
+from bayplan.config import SchedulerConfig, config_from
+from bayplan.config.loading import DEFAULT_CONFIG
+from bayplan.engine.resolved_config import resolve
+from bayplan.framework.interface import ScalarFilterPlugin
+from bayplan.framework.status import Status
+from bayplan.plugins.registry import Registry
+from bayplan.serving.absent_kinds import kinds_in_use, without_absent
+from tests.scenarios.world import Setup, config_dict
+
+SLICE = "resource.k8s.io/v1 ResourceSlice"
+CLASS = "resource.k8s.io/v1 DeviceClass"
+
+
+class Devices(ScalarFilterPlugin):
+    name = "Devices"
+    kinds = ("v1 Service", SLICE, CLASS)
+
+    def filter_node(self, state: Any, pod: Any, node: Any) -> Status | None:
+        return None
+
+
+REGISTRY = Registry()
+REGISTRY.add(Devices)
+
+
+def config(*plugins: str) -> SchedulerConfig:
+    return config_from(config_dict(Setup(plugins=plugins)))
+
+
+def filters(found: SchedulerConfig) -> list[str]:
+    (profile,) = resolve(found, REGISTRY).profiles
+    return [entry.name for entry in profile.lists["filter"]]
+
+
+def test_kinds_of_what_is_not_enabled_are_not_asked_for() -> None:
+    assert kinds_in_use(config("NodeName"), REGISTRY) == []
+    assert kinds_in_use(config("NodeName", "Devices"), REGISTRY) == sorted(Devices.kinds)
+
+
+def test_a_server_that_has_everything_changes_nothing() -> None:
+    given = config("NodeName", "Devices")
+    assert without_absent(given, REGISTRY, lambda kind: True) == (given, [])
+
+
+def test_a_plugin_whose_kinds_are_missing_is_switched_off_with_one_line() -> None:
+    given = config("NodeName", "Devices")
+    left, absent = without_absent(given, REGISTRY, lambda kind: kind == "v1 Service")
+    assert filters(left) == ["NodeName"]
+    (found,) = absent
+    assert str(found) == (
+        "Devices is switched off: the API server does not offer "
+        "ResourceSlice of resource.k8s.io/v1, DeviceClass of resource.k8s.io/v1"
+    )
+
+
+def test_every_instance_of_it_is_switched_off() -> None:
+    given = config("Devices/a", "NodeName", "Devices/b")
+    left, absent = without_absent(given, REGISTRY, lambda kind: False)
+    assert filters(left) == ["NodeName"]
+    assert [found.plugin for found in absent] == ["Devices"]
+
+
+def test_a_plugin_of_the_default_profile_is_switched_off_too() -> None:
+    given = config_from(DEFAULT_CONFIG)
+    assert "PodTopologySpread" in filters(given)
+    left, absent = without_absent(given, REGISTRY, lambda kind: kind != "apps/v1 ReplicaSet")
+    assert "PodTopologySpread" not in filters(left)
+    assert "NodeResourcesFit" in filters(left)
+    assert [found.kinds for found in absent] == [("apps/v1 ReplicaSet",)]

@@ -1,0 +1,137 @@
+"""The endpoints, asked over loopback."""
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+
+from bayplan.journal import BindingRecord, MemorySink
+from bayplan.metrics import SchedulerMetrics
+from bayplan.serving.access import Access, Denial
+from bayplan.serving.certificates import self_signed_context
+from bayplan.serving.endpoints import Endpoints, EndpointSources
+from bayplan.serving.stories import answer_about, decode
+
+BOUND = BindingRecord(at_seconds=1.0, pod="a/p", uid="u", node="n1", result="bound")
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    body: bytes
+    headers: Any
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+
+def sources(**ready: bool) -> EndpointSources:
+    metrics, memory = SchedulerMetrics(), MemorySink()
+    metrics.attempt("scheduled", "bayplan", 0.25)
+    memory.write(BOUND)
+
+    def check(is_well: bool) -> Callable[[], bool]:
+        return lambda: is_well
+
+    return EndpointSources(
+        registry=metrics.registry,
+        ready={name: check(is_well) for name, is_well in ready.items()},
+        config={"kind": "KubeSchedulerConfiguration"},
+        story=lambda pod: answer_about(pod, memory, "2026-01-01T00:00:00Z"),
+    )
+
+
+def ask(
+    path: str,
+    found: EndpointSources | None = None,
+    *,
+    access: Access | None = None,
+    tls: ssl.SSLContext | None = None,
+    method: str = "GET",
+) -> Answer:
+    async def main() -> Answer:
+        endpoints = Endpoints(found or sources(), access)
+        port = await endpoints.start("127.0.0.1", 0, tls)
+        scheme = "https" if tls else "http"
+        headers = {"Authorization": "Bearer t"}
+        try:
+            async with aiohttp.ClientSession(headers=headers) as session:
+                url = f"{scheme}://127.0.0.1:{port}{path}"
+                async with session.request(method, url, ssl=False) as answer:
+                    return Answer(answer.status, await answer.read(), answer.headers)
+        finally:
+            await endpoints.stop()
+
+    return asyncio.run(main())
+
+
+def test_who_answers_lives() -> None:
+    for path in ("/livez", "/healthz"):
+        answer = ask(path, sources(caches=False))
+        assert (answer.status, answer.text) == (200, "ok")
+
+
+def test_ready_is_who_has_listed_everything() -> None:
+    assert ask("/readyz", sources(caches=True)).text == "ok"
+    answer = ask("/readyz", sources(caches=False, shutdown=True))
+    assert answer.status == 500
+    assert answer.text == (
+        "[+]ping ok\n[-]caches failed: reason withheld\n[+]shutdown ok\nreadyz check failed\n"
+    )
+
+
+def test_each_check_can_be_seen() -> None:
+    answer = ask("/readyz?verbose", sources(caches=True))
+    assert answer.text == "[+]ping ok\n[+]caches ok\nreadyz check passed\n"
+
+
+def test_metrics_come_in_prometheus_text_format() -> None:
+    answer = ask("/metrics")
+    assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    line = 'scheduler_schedule_attempts_total{profile="bayplan",result="scheduled"} 1.0'
+    assert line in answer.text
+    assert answer.headers["Cache-Control"] == "no-cache, private"
+
+
+def test_the_configuration_is_shown() -> None:
+    answer = ask("/configz")
+    assert answer.text == '{"componentconfig": {"kind": "KubeSchedulerConfiguration"}}'
+
+
+def test_a_pods_story_is_told() -> None:
+    answer = decode(ask("/debug/journal?pod=a/p").body)
+    assert answer.records == (BOUND,)
+
+
+def test_a_story_needs_a_namespace_and_a_name() -> None:
+    answer = ask("/debug/journal?pod=p")
+    assert answer.status == 400
+    assert "wanted ?pod=namespace/name" in answer.text
+
+
+def test_nothing_can_be_written() -> None:
+    assert ask("/metrics", method="POST").status == 405
+
+
+class Nobody:
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+
+    async def denial(self, path: str, authorization: str) -> Denial | None:
+        self.asked.append((path, authorization))
+        return Denial(403, "Forbidden: no")
+
+
+def test_who_may_not_sees_nothing() -> None:
+    nobody = Nobody()
+    answer = ask("/configz", access=nobody)
+    assert (answer.status, answer.text) == (403, "Forbidden: no\n")
+    assert nobody.asked == [("/configz", "Bearer t")]
+
+
+def test_it_speaks_tls() -> None:
+    assert ask("/livez", tls=self_signed_context("127.0.0.1", 1_767_225_600.0)).text == "ok"

@@ -1,0 +1,84 @@
+"""One log line for each outcome."""
+
+import logging
+from typing import Any
+
+import pytest
+
+from bayplan.journal import AttemptRecord, BindingRecord, GateRecord, NoteRecord, Record
+from bayplan.serving.outcome_log import OUTCOME, OutcomeLog
+
+
+def attempt(result: str, **fields: Any) -> AttemptRecord:
+    return AttemptRecord(
+        at_seconds=1.0, pod="a/p", uid="u", profile="x", attempt=1, result=result, **fields
+    )
+
+
+def binding(result: str, message: str = "") -> BindingRecord:
+    return BindingRecord(
+        at_seconds=1.0, pod="a/p", uid="u", node="n1", result=result, message=message
+    )
+
+
+GATE = GateRecord(at_seconds=1.0, pod="a/p", uid="u", plugin="SchedulingGates", message="wait")
+CASES: dict[str, tuple[Record, int, str, dict[str, str]]] = {
+    "bound": (
+        binding("bound"),
+        logging.INFO - OUTCOME,
+        "Successfully bound pod to node",
+        {"pod": "a/p", "node": "n1"},
+    ),
+    "not bound": (
+        binding("failed", "conflict"),
+        logging.ERROR,
+        "Failed to bind pod; retrying",
+        {"pod": "a/p", "node": "n1", "err": "conflict"},
+    ),
+    "unschedulable": (
+        attempt("unschedulable", message="0/3 nodes are available"),
+        logging.INFO - OUTCOME,
+        "Unable to schedule pod; no fit; waiting",
+        {"pod": "a/p", "err": "0/3 nodes are available"},
+    ),
+    "error": (
+        attempt("error", message="broken", plugin="Mine"),
+        logging.ERROR,
+        "Error scheduling pod; retrying",
+        {"pod": "a/p", "plugin": "Mine", "err": "broken"},
+    ),
+    "gated": (
+        GATE,
+        logging.INFO - OUTCOME,
+        "Pod is held back",
+        {"pod": "a/p", "plugin": "SchedulingGates", "message": "wait"},
+    ),
+    "a bug": (
+        NoteRecord(at_seconds=1.0, subject="a/p", text="bug in the scheduler: Traceback"),
+        logging.ERROR,
+        "Bug in the scheduler",
+        {"subject": "a/p", "err": "bug in the scheduler: Traceback"},
+    ),
+    "a note": (
+        NoteRecord(at_seconds=1.0, subject="node n1", text="ignored"),
+        logging.INFO - OUTCOME,
+        "Noted",
+        {"subject": "node n1", "note": "ignored"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_outcome_is_one_line(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    record, level, text, keys = CASES[name]
+    caplog.set_level(logging.DEBUG, logger="bayplan")
+    OutcomeLog().write(record)
+    (line,) = caplog.records
+    assert (line.levelno, line.getMessage()) == (level, text)
+    assert vars(line)["bayplan_keys"] == keys
+
+
+def test_a_choice_alone_is_a_detail(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO - OUTCOME, logger="bayplan")
+    OutcomeLog().write(attempt("scheduled", node="n1"))
+    assert caplog.records == []

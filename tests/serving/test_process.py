@@ -1,0 +1,88 @@
+"""Signals, and the collector."""
+
+import asyncio
+import gc
+import os
+import signal
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from bayplan.serving.process import on_signal, settle_memory, stop_on_signals, unless
+
+
+def played(script: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(script)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_is_asked_to_stop_once_by_a_signal(number: signal.Signals) -> None:
+    async def script() -> None:
+        stop = stop_on_signals()
+        os.kill(os.getpid(), number)
+        await asyncio.wait_for(stop.wait(), 10)
+        # The next one ends the process: nobody holds it back any more.
+        assert not asyncio.get_running_loop().remove_signal_handler(number)
+
+    before = signal.getsignal(number)
+    try:
+        played(script())
+    finally:
+        signal.signal(number, before)
+
+
+def test_another_signal_does_what_it_is_told_while_the_block_lasts() -> None:
+    async def script() -> None:
+        asked = asyncio.Event()
+        with on_signal("SIGUSR2", asked.set):
+            os.kill(os.getpid(), signal.SIGUSR2)
+            await asyncio.wait_for(asked.wait(), 10)
+        assert not asyncio.get_running_loop().remove_signal_handler(signal.SIGUSR2)
+
+    played(script())
+
+
+def test_a_signal_this_system_does_not_have_is_none() -> None:
+    async def script() -> None:
+        with on_signal("SIGNONE", lambda: None):
+            pass
+
+    played(script())
+
+
+def test_work_goes_on_until_it_is_asked_to_stop() -> None:
+    async def script() -> None:
+        stop, ended = asyncio.Event(), list[str]()
+
+        async def quick() -> None:
+            ended.append("quick")
+
+        async def endless() -> None:
+            try:
+                stop.set()
+                await asyncio.Event().wait()
+            finally:
+                ended.append("endless")
+
+        async def broken() -> None:
+            raise ZeroDivisionError
+
+        assert await unless(stop, quick())
+        with pytest.raises(ZeroDivisionError):
+            await unless(stop, broken())
+        assert not await unless(stop, endless())
+        assert ended == ["quick", "endless"]
+
+    played(script())
+
+
+def test_what_is_there_at_the_beginning_is_not_looked_through_again() -> None:
+    before = gc.get_threshold()
+    try:
+        settle_memory()
+        assert gc.get_freeze_count() > 0
+        assert gc.get_threshold()[0] > before[0]
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)

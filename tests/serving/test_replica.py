@@ -1,0 +1,288 @@
+"""A replica stands by, leads, and ends: several of them on one embedded cluster."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from bayplan.adapters.embedded import EVENT, EmbeddedCluster
+from bayplan.api.objects import POD
+from bayplan.clock import ManualClock
+from bayplan.config import config_from
+from bayplan.engine.scheduler import Scheduler
+from bayplan.plugins.registry import Registry
+from bayplan.ports import OutcomeUnknownError
+from bayplan.rng import stream
+from bayplan.runner import Runner
+from bayplan.serving.candidate import Candidate
+from bayplan.serving.election import Election, ElectionSettings
+from bayplan.serving.fence import FencedCluster
+from bayplan.serving.replica import DRAIN_SECONDS_MAX, LeaseLostError, Replica
+from bayplan.sim.loop import run, settled
+from bayplan.state.pods import PodInfo
+from tests.scenarios.world import PROFILE, Setup, config_dict
+from tests.serving.leases import BUSY, HeardElection, MemoryLock
+
+
+class SlowCluster:
+    """An embedded cluster whose bindings take time, and that counts who bound what."""
+
+    def __init__(self, cluster: EmbeddedCluster, world: "World", name: str) -> None:
+        self._cluster, self._world, self._name = cluster, world, name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        await asyncio.sleep(self._world.bind_seconds)
+        await self._cluster.bind(pod, node_name)
+        self._world.binders.append((pod.name, self._name))
+
+
+class World:
+    """One cluster with one lease, and as many replicas as a story wants."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self.clock = clock
+        self.cluster = EmbeddedCluster(clock)
+        self.cluster.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": "n1"},
+                "status": {"allocatable": {"pods": "110"}},
+            }
+        )
+        self.lease: dict[str, Any] = {}
+        self.bind_seconds = 0.0
+        #: (pod, replica)
+        self.binders: list[tuple[str, str]] = []
+
+    def add_pods(self, *names: str) -> None:
+        for name in names:
+            spec = {"schedulerName": PROFILE, "containers": [{"name": "c", "image": "i"}]}
+            meta = {"name": name, "namespace": "default"}
+            content = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+            self.cluster.create(content)
+
+    def bound(self) -> list[str]:
+        pods = [stored.content for stored in self.cluster.objects(POD)]
+        return [pod["metadata"]["name"] for pod in pods if pod["spec"].get("nodeName")]
+
+
+class OneReplica:
+    """A replica with everything around it."""
+
+    def __init__(self, world: World, name: str, *, elects: bool = True, delays: bool = False):
+        self.scheduler = Scheduler(config_from(config_dict(Setup())), Registry(), world.clock)
+        self.lock = MemoryLock(world.lease)
+        self.log = HeardElection()
+        election = Election(name, ElectionSettings())
+        port: Any = SlowCluster(world.cluster, world, name)
+        candidate = None
+        if elects:
+            port = FencedCluster(port, lambda: election.is_leader(world.clock.now()))
+            chance = stream(1, f"election/{name}")
+            candidate = Candidate(election, self.lock, world.clock, chance, self.log)
+        self.runner = Runner(self.scheduler, port)
+        self.replica = Replica(self.runner, candidate, delays_cache=delays)
+        self.stop = asyncio.Event()
+        self.task = asyncio.get_running_loop().create_task(self.replica.run(self.stop))
+
+
+def play(script: Any) -> World:
+    clock = ManualClock()
+    worlds: list[World] = []
+
+    async def main() -> None:
+        world = World(clock)
+        worlds.append(world)
+        story: Coroutine[Any, Any, None] = script(world)
+        await story
+
+    run(main(), clock)
+    return worlds[0]
+
+
+async def until(world: World, seconds: float) -> None:
+    await asyncio.sleep(seconds - world.clock.now())
+    await settled()
+
+
+async def end(*replicas: OneReplica) -> None:
+    for each in replicas:
+        each.stop.set()
+        await each.task
+
+
+def test_without_an_election_it_leads_at_once_and_ends_when_asked():
+    async def script(world: World) -> None:
+        one = OneReplica(world, "a", elects=False)
+        world.add_pods("p")
+        await until(world, 1)
+        assert one.replica.is_leading
+        assert world.bound() == ["p"]
+        await end(one)
+
+    play(script)
+
+
+def test_a_standby_listens_and_binds_nothing():
+    async def script(world: World) -> None:
+        a = OneReplica(world, "a")
+        await until(world, 1)
+        b = OneReplica(world, "b")
+        await until(world, 2)
+        world.add_pods("p", "q")
+        await until(world, 30)
+        assert (a.replica.is_leading, b.replica.is_leading) == (True, False)
+        assert {name for _, name in world.binders} == {"a"}
+        assert b.runner.is_synced
+        assert len(b.scheduler.cache.pods()) == 2
+        await end(a, b)
+
+    play(script)
+
+
+def test_asked_to_stop_it_ends_what_it_began_and_then_gives_the_lease_up():
+    async def script(world: World) -> None:
+        world.bind_seconds = 5.0
+        a = OneReplica(world, "a")
+        await until(world, 1)
+        b = OneReplica(world, "b")
+        world.add_pods("p")
+        await until(world, 2)
+        a.stop.set()
+        await until(world, 2.5)
+        world.add_pods("later")
+        await until(world, 5)
+        assert world.lease["spec"]["holderIdentity"] == "a"
+        await a.task
+        assert world.clock.now() == 6.0
+        assert world.binders == [("p", "a")]
+        assert world.lease["spec"]["holderIdentity"] == ""
+        await until(world, 20)
+        assert world.binders == [("p", "a"), ("later", "b")]
+        reasons = [stored.content["reason"] for stored in world.cluster.objects(EVENT)]
+        assert reasons == ["Scheduled", "Scheduled"]
+        await end(b)
+
+    play(script)
+
+
+def test_a_binding_that_does_not_end_does_not_keep_it_for_ever():
+    async def script(world: World) -> None:
+        world.bind_seconds = 1000.0
+        a = OneReplica(world, "a")
+        world.add_pods("p")
+        await until(world, 1)
+        a.stop.set()
+        await a.task
+        assert world.clock.now() == 1.0 + DRAIN_SECONDS_MAX
+        assert world.lease["spec"]["holderIdentity"] == ""
+
+    play(script)
+
+
+def test_one_that_cannot_renew_stops_binding_before_its_lease_ends():
+    async def script(world: World) -> None:
+        a = OneReplica(world, "a")
+        await until(world, 1)
+        b = OneReplica(world, "b")
+        await until(world, 20)
+        a.lock.problem = BUSY
+        with pytest.raises(LeaseLostError, match="busy"):
+            await a.task
+        lost_seconds = world.clock.now()
+        world.add_pods("p")
+        await until(world, 60)
+        assert 28 <= lost_seconds <= 30
+        assert world.binders == [("p", "b")]
+        await end(b)
+
+    play(script)
+
+
+def test_a_pod_decided_before_the_lease_ended_is_not_bound_after_it():
+    """The process stands still between the decision and the request."""
+
+    async def script(world: World) -> None:
+        a = OneReplica(world, "a")
+        await until(world, 1)
+        world.add_pods("p")
+        world.clock.advance_to(50.0)
+        with pytest.raises(LeaseLostError):
+            await a.task
+        assert world.binders == []
+
+    play(script)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_leader_killed_among_many_pods_leaves_none_and_binds_none_twice(seed: int):
+    async def script(world: World) -> None:
+        chance = stream(seed, "kill")
+        world.bind_seconds = 0.05
+        a = OneReplica(world, "a")
+        await until(world, 0.5)
+        b = OneReplica(world, "b")
+        names = [f"p{number}" for number in range(100)]
+        for name in names[:60]:
+            world.add_pods(name)
+            await until(world, world.clock.now() + 0.01)
+        await until(world, world.clock.now() + chance.uniform(0.0, 0.06))
+        a.task.cancel()
+        world.add_pods(*names[60:])
+        await until(world, 60)
+        assert sorted(world.bound()) == sorted(names), f"seed {seed}"
+        assert sorted(pod for pod, _ in world.binders) == sorted(names), f"seed {seed}"
+        await end(b)
+
+    play(script)
+
+
+def test_one_that_delays_its_cache_listens_only_once_it_leads():
+    async def script(world: World) -> None:
+        a = OneReplica(world, "a")
+        await until(world, 1)
+        b = OneReplica(world, "b", delays=True)
+        await until(world, 10)
+        assert (a.runner.is_synced, b.runner.is_synced) == (True, False)
+        await end(a)
+        await until(world, 20)
+        assert b.runner.is_synced
+        await end(b)
+
+    play(script)
+
+
+def test_a_failure_of_the_runner_ends_the_replica():
+    async def script(world: World) -> None:
+        a = OneReplica(world, "a", elects=False)
+        await until(world, 1)
+        a.scheduler._engine.raise_bugs = True
+
+        def broken() -> bool:
+            raise ZeroDivisionError("broken")
+
+        a.scheduler.schedule_one = broken  # pyright: ignore[reportAttributeAccessIssue]
+        world.add_pods("p")
+        with pytest.raises(ZeroDivisionError):
+            await a.task
+
+    play(script)
+
+
+def test_a_standby_that_is_asked_to_stop_leaves_the_leader_its_lease():
+    async def script(world: World) -> None:
+        a = OneReplica(world, "a")
+        await until(world, 1)
+        b = OneReplica(world, "b")
+        await until(world, 2)
+        b.lock.problem = OutcomeUnknownError("cut off")
+        await end(b)
+        assert world.lease["spec"]["holderIdentity"] == "a"
+        await end(a)
+
+    play(script)

@@ -1,0 +1,177 @@
+"""`bayplan run`, put together: how it begins and how it ends."""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from bayplan.adapters.live.errors import AccessDeniedError
+from bayplan.config import SchedulerConfig, config_from
+from bayplan.plugins.registry import Registry
+from bayplan.serving import scheduler_server
+from bayplan.serving.scheduler_server import ServerOptions, ServingOptions, serve
+from tests.adapters.live.serving import kubeconfig, serving
+from tests.serving.fake_api import OFFERED, FakeApi
+
+
+@pytest.fixture(autouse=True)
+def signals_as_before() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def unused_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def config(**fields: Any) -> SchedulerConfig:
+    kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    return config_from({**kind, "profiles": [{"schedulerName": "bayplan"}], **fields})
+
+
+def played(
+    folder: Path,
+    api: FakeApi,
+    seen: Any = None,
+    *,
+    given: SchedulerConfig | None = None,
+    address: ServingOptions | None = None,
+) -> None:
+    """Serve until everything is listed and ``seen`` has looked, then ask it to stop."""
+
+    async def main() -> None:
+        async with serving(api) as server:
+            options = ServerOptions(
+                config=given or config(),
+                registry=Registry(),
+                kubeconfig=kubeconfig(folder, server),
+                serving=address or ServingOptions(port=0),
+            )
+            running = asyncio.ensure_future(serve(options))
+            listed = asyncio.ensure_future(api.listed.wait())
+            await asyncio.wait((running, listed), return_when=asyncio.FIRST_COMPLETED)
+            if not running.done():
+                if seen is not None:
+                    await seen()
+                os.kill(os.getpid(), signal.SIGTERM)
+            listed.cancel()
+            await running
+
+    asyncio.run(main())
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records]
+
+
+def test_it_begins_leads_and_ends_with_the_lease_given_up(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, logger="bayplan")
+    api = FakeApi()
+    played(tmp_path, api)
+    said = lines(caplog)
+    assert said.index("Successfully acquired lease") < said.index("Ended")
+    assert api.lease is not None
+    assert api.lease["metadata"]["name"] == "bayplan"
+    assert api.lease["spec"]["holderIdentity"] == ""
+
+
+def test_the_lease_is_where_the_configuration_says(tmp_path: Path) -> None:
+    api = FakeApi()
+    election = {"resourceName": "mine", "resourceNamespace": "elsewhere"}
+    played(tmp_path, api, given=config(leaderElection=election))
+    assert "POST /apis/coordination.k8s.io/v1/namespaces/elsewhere/leases" in api.asked
+    assert "PUT /apis/coordination.k8s.io/v1/namespaces/elsewhere/leases/mine" in api.asked
+
+
+def test_without_an_election_no_lease_is_touched(tmp_path: Path) -> None:
+    api = FakeApi()
+    played(tmp_path, api, given=config(leaderElection={"leaderElect": False}))
+    assert not [asked for asked in api.asked if "leases" in asked]
+
+
+def test_what_it_may_not_read_is_named_by_verb_and_resource(tmp_path: Path) -> None:
+    with pytest.raises(AccessDeniedError, match='list resource "nodes" in API group ""'):
+        played(tmp_path, FakeApi(forbidden=("list nodes",)))
+
+
+def test_what_it_may_not_write_is_told_and_it_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    played(tmp_path, FakeApi(forbidden=("delete pods",)))
+    (record,) = [r for r in caplog.records if r.getMessage() == "Rights are missing"]
+    assert 'delete resource "pods"' in vars(record)["bayplan_keys"]["err"]
+
+
+def test_a_plugin_whose_group_is_missing_is_switched_off_with_one_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    api = FakeApi(offered={"v1": OFFERED["v1"]})
+    played(tmp_path, api)
+    (record,) = [r for r in caplog.records if r.getMessage() == "Plugin switched off"]
+    assert vars(record)["bayplan_keys"]["plugin"] == "PodTopologySpread"
+    assert not [asked for asked in api.asked if asked.endswith("/replicasets")]
+
+
+def test_a_server_that_does_not_answer_is_waited_for_until_it_is_asked_to_stop(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def stopped(seconds: float) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(scheduler_server.asyncio, "sleep", stopped)
+    options = ServerOptions(
+        config=config(), registry=Registry(), kubeconfig=kubeconfig(tmp_path, "http://127.0.0.1:1")
+    )
+    asyncio.run(serve(options))
+    assert "The API server does not answer; trying again" in lines(caplog)
+
+
+def test_endpoints_on_loopback_are_plain_and_open(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, unused_port: int
+) -> None:
+    caplog.set_level(logging.DEBUG, logger="bayplan")
+    seen: dict[str, Any] = {}
+
+    async def look() -> None:
+        async with aiohttp.ClientSession() as session:
+            url = f"http://127.0.0.1:{unused_port}"
+            for path in ("/configz", "/metrics"):
+                async with session.get(url + path) as answer:
+                    seen[path] = await answer.text()
+
+    played(tmp_path, FakeApi(), look, address=ServingOptions(port=unused_port))
+    assert '"schedulerName": "bayplan"' in seen["/configz"]
+    assert 'leader_election_master_status{name="bayplan"}' in seen["/metrics"]
+    assert "process_resident_memory_bytes" in seen["/metrics"]
+
+
+def test_endpoints_elsewhere_speak_tls_and_ask_for_a_token(
+    tmp_path: Path, unused_port: int
+) -> None:
+    seen: dict[str, int] = {}
+
+    async def look() -> None:
+        async with aiohttp.ClientSession() as session:
+            url = f"https://127.0.0.1:{unused_port}"
+            for path in ("/livez", "/metrics"):
+                async with session.get(url + path, ssl=False) as answer:
+                    seen[path] = answer.status
+
+    address = ServingOptions(address="0.0.0.0", port=unused_port)
+    played(tmp_path, FakeApi(), look, address=address)
+    assert seen == {"/livez": 200, "/metrics": 401}
