@@ -42,10 +42,14 @@ def refusal(*arguments: str | Path, stdin: bytes = b"") -> list[str]:
 def process(
     *arguments: str | Path, python: tuple[str, ...] = (), **options: Any
 ) -> "subprocess.CompletedProcess[bytes]":
-    """One command in a process of its own; ``env``: variables besides those that are set."""
+    """One command in a process of its own; ``env``: variables besides those that are set.
+
+    ``script``: something else that is run in place of the command.
+    """
+    script = options.pop("script", _SCRIPT)
     env = {**os.environ, **options.pop("env", {})}
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-    command = [sys.executable, *python, "-c", _SCRIPT, *map(str, arguments)]
+    command = [sys.executable, *python, "-c", script, *map(str, arguments)]
     return subprocess.run(command, env=env, check=False, timeout=100, **streams)
 
 

@@ -4,14 +4,9 @@ import sys
 
 import click
 
-from bayplan.cli.bench import bench_command
-from bayplan.cli.config import config_group
 from bayplan.cli.console import prepare_streams
-from bayplan.cli.plugins import plugins_command
+from bayplan.cli.lazy_group import LazyGroup
 from bayplan.cli.problems import remark
-from bayplan.cli.run import run_command
-from bayplan.cli.simulate import simulate_command
-from bayplan.cli.why import why_command
 from bayplan.sim.checkers import InvariantBroken
 
 #: As a shell has it for a program that was ended by SIGINT.
@@ -20,25 +15,27 @@ EXIT_INTERRUPTED = 130
 EXIT_BROKEN = 1
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+_PLACES = {
+    "run": ("bayplan.cli.run", "run_command"),
+    "simulate": ("bayplan.cli.simulate", "simulate_command"),
+    "why": ("bayplan.cli.why", "why_command"),
+    "bench": ("bayplan.cli.bench", "bench_command"),
+    "config": ("bayplan.cli.config", "config_group"),
+    "plugins": ("bayplan.cli.plugins", "plugins_command"),
+}
+
+
+@click.group(
+    cls=LazyGroup,
+    places=_PLACES,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(package_name="bayplan")
 def cli() -> None:
     """Bayplan: a Kubernetes scheduler in Python.
 
     Write a policy, try it on your own cluster's objects under virtual time, and ask it why.
     """
-
-
-_COMMANDS = (
-    run_command,
-    simulate_command,
-    why_command,
-    bench_command,
-    config_group,
-    plugins_command,
-)
-for command in _COMMANDS:
-    cli.add_command(command)
 
 
 def main() -> None:
