@@ -60,6 +60,15 @@ def test_what_it_is_told_arrives(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert (serving.cert_file, serving.key_file) == ("c", "p")
 
 
+@pytest.mark.parametrize("form", [["-v", "4"], ["-v4"], ["-v=4"], ["--v=4"], ["--v", "4"]])
+def test_verbosity_is_written_as_one_is_used_to(
+    monkeypatch: pytest.MonkeyPatch, form: list[str]
+) -> None:
+    given = served(monkeypatch)
+    assert bayplan("run", *form).exit_code == 0
+    assert given[0] == (4, "text")
+
+
 def test_a_bad_configuration_is_refused_before_anything_begins(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

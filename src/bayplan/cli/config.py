@@ -6,17 +6,25 @@ import click
 import yaml
 
 from bayplan.cli.console import put
+from bayplan.cli.lazy_group import LazyGroup
 from bayplan.cli.problems import read_config, read_plugins, refusals, remark
 from bayplan.engine.config_schema import json_schema
 from bayplan.engine.effective import effective, remarks
 
+#: The commands of this file; `rbac` needs to know what a real API server is asked.
+_PLACES = {
+    "check": ("bayplan.cli.config", "check_command"),
+    "rbac": ("bayplan.cli.rbac", "rbac_command"),
+    "schema": ("bayplan.cli.config", "schema_command"),
+}
 
-@click.group("config")
+
+@click.group("config", cls=LazyGroup, places=_PLACES)
 def config_group() -> None:
     """Check configurations of kubescheduler.config.k8s.io/v1."""
 
 
-@config_group.command("check")
+@click.command("check")
 @click.argument("path", metavar="FILE")
 @click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help="further plugins")
 @click.option("--feature-gates", default="", metavar="A=true,…", help="as kube-scheduler's")
@@ -32,7 +40,7 @@ def check_command(path: str, plugins: tuple[str, ...], feature_gates: str) -> No
         remark(f"{config.source}: {line}")
 
 
-@config_group.command("schema")
+@click.command("schema")
 @click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help="further plugins")
 def schema_command(plugins: tuple[str, ...]) -> None:
     """Print a JSON schema of the configuration, for editors."""

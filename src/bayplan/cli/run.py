@@ -23,6 +23,17 @@ from bayplan.serving.scheduler_server import ServerOptions, ServingOptions, serv
 EXIT_FAILED = 1
 
 
+class _Verbosity(click.IntRange):
+    """-v 4, --v=4 and, as Go programs take it, -v=4."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | float:
+        if isinstance(value, str):
+            value = value.removeprefix("=")
+        return super().convert(value, param, ctx)
+
+
 @click.command("run")
 @click.option("--kubeconfig", metavar="FILE", help="left out: the pod's own, or the usual places")
 @click.option("--config", "config_path", metavar="FILE", help="KubeSchedulerConfiguration v1")
@@ -38,8 +49,9 @@ EXIT_FAILED = 1
 @click.option("--tls-private-key-file", default="", metavar="FILE")
 @click.option(
     "-v",
+    "--v",
     "verbosity",
-    type=click.IntRange(0, VERBOSITY_MAX),
+    type=_Verbosity(0, VERBOSITY_MAX),
     default=2,
     show_default=True,
     help="0: changes of state; 2: one line for each outcome; 4: each choice",

@@ -1,0 +1,27 @@
+"""`bayplan config rbac`: what a scheduler must be allowed."""
+
+import click
+import yaml
+
+from bayplan.cli.console import put
+from bayplan.cli.problems import read_config, read_plugins, refusals
+from bayplan.serving.rbac import Names, manifests
+
+
+@click.command("rbac")
+@click.argument("path", metavar="FILE")
+@click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help="further plugins")
+@click.option("--feature-gates", default="", metavar="A=true,…", help="as kube-scheduler's")
+@click.option("--name", default="bayplan", show_default=True, help="of the roles")
+@click.option("--namespace", default="bayplan", show_default=True, help="where it runs")
+@click.option("--service-account", default="bayplan", show_default=True, help="as whom it runs")
+def rbac_command(path: str, plugins: tuple[str, ...], feature_gates: str, **names: str) -> None:
+    """Print the ClusterRole and Role that a scheduler with this configuration needs.
+
+    No more than that: the kinds its plugins look up, bindings, statuses, events, its lease, and
+    asking who may read its endpoints.
+    """
+    with refusals():
+        registry = read_plugins(plugins)
+        found = manifests(read_config(path, feature_gates), registry, Names(**names))
+    put(yaml.safe_dump_all(found, sort_keys=False, width=100).encode())

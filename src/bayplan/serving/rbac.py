@@ -1,0 +1,110 @@
+"""The least that a scheduler must be allowed, computed from what it is configured to do.
+
+The same rights are asked for at start (adapters.live.access), so what is printed here is what
+`bayplan run` wants: reading the kinds that its plugins look up, writing bindings, statuses and
+events, its lease in its own namespace, and asking who may read its endpoints.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from bayplan.adapters.live.access import WRITING, Right, rights_to_follow
+from bayplan.adapters.live.discovery import Resource
+from bayplan.adapters.object_names import is_namespaced, resource_of
+from bayplan.api.objects import NODE, POD
+from bayplan.config import SchedulerConfig
+from bayplan.plugins.registry import Registry
+from bayplan.serving.absent_kinds import kinds_in_use
+
+RBAC_VERSION = "rbac.authorization.k8s.io/v1"
+_LEASE_GROUP = "coordination.k8s.io"
+_RBAC_GROUP = "rbac.authorization.k8s.io"
+
+#: To ask who a reader of the endpoints is, and whether he may.
+_REVIEWING = (
+    Right("authentication.k8s.io", "tokenreviews", "create"),
+    Right("authorization.k8s.io", "subjectaccessreviews", "create"),
+)
+
+Manifest = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the roles are called, and whom they are given to."""
+
+    name: str = "bayplan"
+    namespace: str = "bayplan"
+    service_account: str = "bayplan"
+
+
+def manifests(config: SchedulerConfig, registry: Registry, names: Names) -> list[Manifest]:
+    """Roles and their bindings. Raises ConfigError."""
+    election = config.spec.leader_election
+    found = [*_pair("ClusterRole", cluster_rules(config, registry), names, namespace="")]
+    if election.leader_elect:
+        namespace = election.resource_namespace or names.namespace
+        found += _pair("Role", lease_rules(election.resource_name), names, namespace=namespace)
+    return found
+
+
+def cluster_rules(config: SchedulerConfig, registry: Registry) -> list[Manifest]:
+    """What is needed in all namespaces. Raises ConfigError."""
+    kinds = (NODE, POD, *kinds_in_use(config, registry))
+    rights = (*rights_to_follow(map(_resource, kinds)), *WRITING, *_REVIEWING)
+    return list(_rules(rights))
+
+
+def lease_rules(lease_name: str) -> list[Manifest]:
+    """What is needed where the lease is. One that does not exist yet cannot be named."""
+    return [
+        {"apiGroups": [_LEASE_GROUP], "resources": ["leases"], "verbs": ["create"]},
+        {
+            "apiGroups": [_LEASE_GROUP],
+            "resources": ["leases"],
+            "resourceNames": [lease_name],
+            "verbs": ["get", "update"],
+        },
+    ]
+
+
+def _resource(kind: str) -> Resource:
+    """As the API would tell; nobody is asked, so plurals follow the rule that all kinds follow."""
+    group = kind.partition(" ")[0].rpartition("/")[0]
+    return Resource(kind, group, resource_of(kind), is_namespaced(kind))
+
+
+def _rules(rights: Iterable[Right]) -> Iterator[Manifest]:
+    """One rule for all resources of a group with the same verbs."""
+    verbs: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for right in rights:
+        verbs[right.group, right.resource].add(right.verb)
+    together: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
+    for (group, resource), found in sorted(verbs.items()):
+        together[group, tuple(sorted(found))].append(resource)
+    for (group, found), resources in together.items():
+        yield {"apiGroups": [group], "resources": resources, "verbs": list(found)}
+
+
+def _pair(
+    kind: str, rules: list[Manifest], names: Names, *, namespace: str
+) -> tuple[Manifest, Manifest]:
+    """A role and its binding to the ServiceAccount."""
+    meta = {"name": names.name, **({"namespace": namespace} if namespace else {})}
+    subject = {
+        "kind": "ServiceAccount",
+        "name": names.service_account,
+        "namespace": names.namespace,
+    }
+    return (
+        {"apiVersion": RBAC_VERSION, "kind": kind, "metadata": meta, "rules": rules},
+        {
+            "apiVersion": RBAC_VERSION,
+            "kind": f"{kind}Binding",
+            "metadata": meta,
+            "roleRef": {"apiGroup": _RBAC_GROUP, "kind": kind, "name": names.name},
+            "subjects": [subject],
+        },
+    )

@@ -1,0 +1,89 @@
+"""The chart's rules and the plain manifests, made from what they follow from.
+
+Rules come from the product (`bayplan config rbac`), manifests from the chart by Helm. Both are kept
+in the repository; tests hold them equal, and `make manifests` writes them anew.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bayplan.config import config_from
+from bayplan.config.loading import DEFAULT_CONFIG
+from bayplan.plugins.registry import Registry
+from bayplan.serving.rbac import cluster_rules
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+CHART = DEPLOY / "chart"
+RULES = CHART / "files" / "cluster-rules.yaml"
+MANIFESTS = DEPLOY / "manifests" / "20-bayplan.yaml"
+
+NAME = NAMESPACE = "bayplan"
+HELM = "helm.sh/helm/v3/cmd/helm@v3.19.0"
+KUBERNETES = "1.37.0"
+_HEAD = "# Made from deploy/chart by `make manifests`.\n"
+
+
+class NoHelm(Exception):
+    """There is none, and it cannot be built; the message says how to get it."""
+
+
+def helm() -> str:
+    """Helm's path: $HELM, on the path, or built once with Go into a cache. Raises NoHelm."""
+    given = os.environ.get("HELM") or shutil.which("helm")
+    if given:
+        return given
+    root = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    folder = Path(root).expanduser() / "bayplan" / HELM.replace("/", "-")
+    if not (folder / "helm").exists():
+        go = shutil.which("go")
+        if go is None:
+            raise NoHelm(
+                "the chart's tests need Helm: set HELM to it, or install Go, and it is built"
+            )
+        print(f"building Helm into {folder}; minutes, once", flush=True)
+        env = {**os.environ, "GOBIN": str(folder)}
+        if subprocess.run([go, "install", HELM], env=env, check=False).returncode:
+            raise NoHelm(f"Helm could not be built from {HELM}; set HELM to one")
+    return str(folder / "helm")
+
+
+def rendered(*arguments: str) -> str:
+    """The chart as YAML. Raises CalledProcessError for values that the chart refuses."""
+    command = [helm(), "template", NAME, str(CHART), "--namespace", NAMESPACE]
+    command += ["--kube-version", KUBERNETES, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def documents(text: str) -> list[dict[str, Any]]:
+    return [found for found in yaml.safe_load_all(text) if found]
+
+
+def rules() -> str:
+    """What the default profile needs, as the chart has it."""
+    found = cluster_rules(config_from(DEFAULT_CONFIG), Registry())
+    return yaml.safe_dump(found, sort_keys=False, default_flow_style=None, width=100)
+
+
+def plain_manifests() -> str:
+    """The chart with its default values, without Helm's remarks."""
+    lines = [line for line in rendered().splitlines() if not line.startswith("# Source: ")]
+    return _HEAD + "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    RULES.write_text(rules(), encoding="utf-8")
+    try:
+        MANIFESTS.write_text(plain_manifests(), encoding="utf-8")
+    except NoHelm as problem:
+        sys.exit(str(problem))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""The manifests in the repository: what they ask for follows from the product."""
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bayplan.cli import run
+from bayplan.config import load_config
+from bayplan.engine.resolved_config import resolve
+from bayplan.plugins.registry import Registry
+from bayplan.serving.rbac import Names, manifests
+from bayplan.serving.scheduler_server import ServerOptions
+from tests.cli.command_line import bayplan
+from tests.deploy.rendering import DEPLOY, MANIFESTS, NAMESPACE, RULES, documents, rules
+
+
+def found(kind: str) -> dict[str, Any]:
+    manifests = documents(MANIFESTS.read_text(encoding="utf-8"))
+    (only,) = [manifest for manifest in manifests if manifest["kind"] == kind]
+    return only
+
+
+def container() -> dict[str, Any]:
+    (only,) = found("Deployment")["spec"]["template"]["spec"]["containers"]
+    return only
+
+
+def config_text() -> str:
+    return found("ConfigMap")["data"]["scheduler.yaml"]
+
+
+def test_the_charts_rules_are_what_the_product_needs() -> None:
+    assert RULES.read_text(encoding="utf-8") == rules(), "run `make manifests`"
+
+
+def test_the_roles_are_what_its_own_configuration_needs() -> None:
+    config = load_config(config_text(), "ConfigMap")
+    for wanted in manifests(config, Registry(), Names(namespace=NAMESPACE)):
+        given = found(wanted["kind"])
+        for part in ("rules", "roleRef", "subjects"):
+            assert given.get(part) == wanted.get(part), wanted["kind"]
+
+
+def test_everything_is_in_the_namespace_that_is_made() -> None:
+    namespace = yaml.safe_load((DEPLOY / "manifests" / "10-namespace.yaml").read_text())
+    assert namespace["metadata"]["name"] == NAMESPACE
+    for manifest in documents(MANIFESTS.read_text(encoding="utf-8")):
+        if not manifest["kind"].startswith("ClusterRole"):
+            assert manifest["metadata"]["namespace"] == NAMESPACE, manifest["kind"]
+
+
+def test_its_configuration_is_one() -> None:
+    (profile,) = resolve(load_config(config_text(), "ConfigMap"), Registry()).profiles
+    assert profile.name == "bayplan"
+
+
+def test_its_arguments_are_those_of_the_command(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    config = tmp_path / "scheduler.yaml"
+    config.write_text(config_text())
+    given: list[Any] = []
+
+    async def serve(options: ServerOptions) -> None:
+        given.append(options)
+
+    monkeypatch.setattr(run, "serve", serve)
+    monkeypatch.setattr(run, "write_log", lambda *args: None)
+    line = [arg.replace("/etc/bayplan/scheduler.yaml", str(config)) for arg in container()["args"]]
+    assert bayplan(*line).exit_code == 0
+    (options,) = given
+    (port,) = container()["ports"]
+    assert options.serving.port == port["containerPort"]
+    assert not options.serving.is_loopback
+
+
+def test_it_runs_with_the_least_a_pod_can_have() -> None:
+    pod = found("Deployment")["spec"]["template"]["spec"]
+    assert pod["securityContext"]["runAsNonRoot"]
+    own = container()["securityContext"]
+    assert own["readOnlyRootFilesystem"]
+    assert not own["allowPrivilegeEscalation"]
+    assert own["capabilities"] == {"drop": ["ALL"]}
+    assert not pod.get("hostNetwork")
+    assert not [volume for volume in pod["volumes"] if "hostPath" in volume]
+
+
+def test_probes_ask_for_what_is_open_to_all() -> None:
+    for probe, path in (("livenessProbe", "/livez"), ("readinessProbe", "/readyz")):
+        asked = container()[probe]["httpGet"]
+        assert (asked["path"], asked["scheme"]) == (path, "HTTPS")
+
+
+def test_the_image_runs_as_nobody_and_starts_the_scheduler() -> None:
+    lines = (DEPLOY / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
+    user = int(next(line for line in lines if line.startswith("USER ")).split()[1].split(":")[0])
+    assert user == found("Deployment")["spec"]["template"]["spec"]["securityContext"]["runAsUser"]
+    assert 'ENTRYPOINT ["bayplan"]' in lines
+    root = DEPLOY.parent
+    for line in lines:
+        if line.startswith("COPY ") and "--from" not in line:
+            *sources, _ = shlex.split(line)[1:]
+            assert all((root / source).exists() for source in sources), line
+
+
+def test_what_the_image_is_built_from_is_what_git_knows() -> None:
+    kept = (DEPLOY.parent / ".dockerignore").read_text(encoding="utf-8").split()
+    copied = re.findall(r"^COPY (?!--)(.*) \S+$", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE)
+    assert {f"!{name}" for line in copied for name in line.split()} <= set(kept)

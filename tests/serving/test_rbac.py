@@ -1,0 +1,79 @@
+"""The least that a scheduler must be allowed."""
+
+from typing import Any
+
+from bayplan.config import SchedulerConfig, config_from
+from bayplan.config.loading import DEFAULT_CONFIG
+from bayplan.plugins.registry import Registry
+from bayplan.serving.rbac import Names, cluster_rules, manifests
+from tests.scenarios.world import Setup, config_dict
+from tests.serving.test_absent_kinds import Devices
+
+REGISTRY = Registry()
+REGISTRY.add(Devices)
+
+
+def rules(config: SchedulerConfig) -> dict[tuple[str, str], list[str]]:
+    """(group, resource) → verbs"""
+    return {
+        (rule["apiGroups"][0], resource): rule["verbs"]
+        for rule in cluster_rules(config, REGISTRY)
+        for resource in rule["resources"]
+    }
+
+
+def test_kinds_that_no_configured_plugin_looks_up_may_not_be_read() -> None:
+    found = rules(config_from(config_dict(Setup(plugins=["NodeName"]))))
+    assert found == {
+        ("", "nodes"): ["list", "watch"],
+        ("", "pods"): ["delete", "get", "list", "watch"],
+        ("", "pods/binding"): ["create"],
+        ("", "pods/status"): ["patch"],
+        ("events.k8s.io", "events"): ["create", "patch"],
+        ("authentication.k8s.io", "tokenreviews"): ["create"],
+        ("authorization.k8s.io", "subjectaccessreviews"): ["create"],
+    }
+
+
+def test_kinds_that_a_configured_plugin_looks_up_may_be_read_and_no_more() -> None:
+    found = rules(config_from(config_dict(Setup(plugins=["Devices"]))))
+    assert found["", "services"] == ["list", "watch"]
+    assert found["resource.k8s.io", "resourceslices"] == ["list", "watch"]
+    assert found["resource.k8s.io", "deviceclasses"] == ["list", "watch"]
+
+
+def test_the_default_profile_may_not_read_secrets_or_write_nodes() -> None:
+    found = rules(config_from(DEFAULT_CONFIG))
+    assert ("", "secrets") not in found
+    assert found["", "nodes"] == ["list", "watch"]
+    assert found["apps", "replicasets"] == ["list", "watch"]
+
+
+def printed(**election: Any) -> dict[str, Any]:
+    config = config_from({**DEFAULT_CONFIG, "leaderElection": election})
+    found = manifests(config, REGISTRY, Names("mine", "schedulers", "me"))
+    return {manifest["kind"]: manifest for manifest in found}
+
+
+def test_the_lease_is_written_in_its_namespace_only() -> None:
+    found = printed(resourceName="lock")
+    assert found["Role"]["metadata"] == {"name": "mine", "namespace": "schedulers"}
+    create, use = found["Role"]["rules"]
+    assert (create["verbs"], "resourceNames" in create) == (["create"], False)
+    assert (use["verbs"], use["resourceNames"]) == (["get", "update"], ["lock"])
+    elsewhere = printed(resourceNamespace="kube-system")
+    assert elsewhere["RoleBinding"]["metadata"]["namespace"] == "kube-system"
+    assert elsewhere["RoleBinding"]["subjects"][0]["namespace"] == "schedulers"
+
+
+def test_without_an_election_there_is_no_role() -> None:
+    assert set(printed(leaderElect=False)) == {"ClusterRole", "ClusterRoleBinding"}
+
+
+def test_bindings_name_their_role_and_the_service_account() -> None:
+    found = printed()
+    for kind in ("ClusterRole", "Role"):
+        binding = found[f"{kind}Binding"]
+        assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) == (kind, "mine")
+        subject = {"kind": "ServiceAccount", "name": "me", "namespace": "schedulers"}
+        assert binding["subjects"] == [subject]
