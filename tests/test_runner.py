@@ -596,6 +596,29 @@ def test_when_it_is_cancelled_its_tasks_are_too() -> None:
     assert (found.node_name, found.left) == ("n1", [])
 
 
+@pytest.mark.parametrize("turns", range(6))
+def test_a_cancellation_that_comes_together_with_an_item_is_not_lost(turns: int) -> None:
+    """While it waits for a deadline, wherever between the item and whoever waits for it."""
+    clock = ManualClock()
+    scheduler = Scheduler(config_from(config_dict(Setup())), Registry(), clock)
+    cluster = EmbeddedCluster(clock)
+    cluster.create(POD_MANIFEST)
+
+    async def main() -> bool:
+        task = asyncio.get_running_loop().create_task(Runner(scheduler, cluster).run())
+        await settled()
+        # A pod that fits nowhere is looked at again some time.
+        assert scheduler.next_deadline_seconds() is not None
+        cluster.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "full"}})
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        await settled()
+        return task.cancelled()
+
+    assert run(main(), clock)
+
+
 # ---- standing by, and ending ----------------------------------------------------------------
 
 

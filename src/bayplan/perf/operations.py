@@ -27,6 +27,7 @@ from bayplan.perf.schema import (
     CreatePodGroups,
     CreatePods,
     DeletePods,
+    Operation,
     Sleep,
     StartCollectingMetrics,
     StopCollectingMetrics,
@@ -69,13 +70,18 @@ class Operations:
 
     async def perform(self) -> None:
         """All of them. Raises WorkloadFailed."""
-        for index, operation in enumerate(self._plan.operations):
-            perform = self._performers[type(operation)]
-            try:
-                await perform(index, operation)
-            except WorkloadFailed as problem:
-                what = f"operation {index} ({operation.opcode})"
-                raise WorkloadFailed(f"{what}: {problem}") from None
+        try:
+            for index, operation in enumerate(self._plan.operations):
+                await self._perform(index, operation)
+        finally:
+            gc.unfreeze()
+
+    async def _perform(self, index: int, operation: Operation) -> None:
+        try:
+            await self._performers[type(operation)](index, operation)
+        except WorkloadFailed as problem:
+            what = f"operation {index} ({operation.opcode})"
+            raise WorkloadFailed(f"{what}: {problem}") from None
 
     # ---- measuring --------------------------------------------------------------------------
 
@@ -88,7 +94,10 @@ class Operations:
     def _begin(self, name: str, namespaces: tuple[str, ...], labels: Mapping[str, str]) -> None:
         if self._log is not None:
             raise WorkloadFailed(f"{self._log_name} is still being measured; one at a time")
-        gc.collect()  # what the preparation left over is no part of what is measured
+        # What was there before is no part of what is measured, and the largest part of it is the
+        # API server's, which a real scheduler's collector never sees. Upstream: runtime.GC().
+        gc.collect()
+        gc.freeze()
         self._log_name = f"{self._plan.name}/{name}"
         self._log = BindingLog(self._world.clock, namespaces, labels)
         self._world.watch.join(self._log)
@@ -97,6 +106,7 @@ class Operations:
         log, self._log = self._log, None
         if log is None:
             raise WorkloadFailed("nothing is being measured; wanted startCollectingMetrics before")
+        gc.unfreeze()
         self._world.watch.leave(log)
         self.measured.append(measurement(self._log_name, log, self._world.clock.now()))
 
