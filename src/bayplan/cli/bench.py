@@ -89,7 +89,7 @@ def bench_command(**given: Any) -> None:
     _remark_on_refused(plans)
     if runnable:
         _remark_on_absent(runnable, registry)
-        _report([_run(plan, registry, options) for plan in runnable], options)
+        _report(_run_all(runnable, registry, options), options)
     if len(runnable) < len(plans):
         sys.exit(EXIT_BAD_INPUT)
 
@@ -155,6 +155,16 @@ def _absent_defaults(config: SchedulerConfig, registry: Registry) -> list[str]:
     return [entry.name for entry in defaults if is_awaited(entry.name, registry)]
 
 
+def _run_all(plans: Sequence[Plan], registry: Registry, options: _Options) -> list[Outcome]:
+    outcomes: list[Outcome] = []
+    for plan in plans:
+        outcomes.append(_run(plan, registry, options))
+        # Whoever interrupts a long run keeps what it has measured so far.
+        if options.out is not None:
+            _write(_items(outcomes), options.out)
+    return outcomes
+
+
 def _run(plan: Plan, registry: Registry, options: _Options) -> Outcome:
     with sign_of_life(plan.name), refusals():
         run = WorkloadRun(
@@ -169,16 +179,16 @@ def _run(plan: Plan, registry: Registry, options: _Options) -> Outcome:
 
 
 def _report(outcomes: Sequence[Outcome], options: _Options) -> None:
-    measured = [(one, outcome.threshold) for outcome in outcomes for one in outcome.measured]
-    items = data_items(measured)
     if options.output == "json":
-        put(_json(items))
+        put(_json(_items(outcomes)))
     else:
         show(summary(outcomes))
-    if options.out is not None:
-        _write(items, options.out)
     if any(outcome.failure for outcome in outcomes):
         sys.exit(EXIT_FAILED)
+
+
+def _items(outcomes: Sequence[Outcome]) -> DataItems:
+    return data_items((one, outcome.threshold) for outcome in outcomes for one in outcome.measured)
 
 
 def _write(items: DataItems, path: str) -> None:
