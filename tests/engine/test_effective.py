@@ -230,10 +230,10 @@ def test_default_plugins_that_are_not_here_are_told_unless_they_are_off() -> Non
 
 
 def test_args_that_nobody_gets_are_told() -> None:
-    args = {"Gate": {}, "Gate/a": {}, "VolumeBinding": {"bindTimeoutSeconds": 5}}
-    assert remark(profile(["Gate"], args)) == [
-        "profiles[0].pluginConfig[1]: Gate/a is not enabled: its args have no effect",
-        "profiles[0].pluginConfig[2]: VolumeBinding is not here yet: its args have no effect",
+    args = {"Gate": {}, "VolumeBinding": {"bindTimeoutSeconds": 5}}
+    assert remark(profile(["Gate/a"], {**args, "Gate/a": {}})) == [
+        "profiles[0].pluginConfig[0]: Gate is not enabled: its args have no effect",
+        "profiles[0].pluginConfig[1]: VolumeBinding is not here yet: its args have no effect",
     ]
 
 

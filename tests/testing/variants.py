@@ -31,11 +31,29 @@ ARGS: dict[str, list[Any]] = {
         }
     ],
     "InterPodAffinity": [{"hardPodAffinityWeight": 7}],
+    "TopologyScorer": [
+        {"scoreFrom": "TaintToleration", "topologyKey": "rack", "aggregate": "mean"},
+        {"scoreFrom": "NodeAffinity", "topologyKey": "zone", "over": "all", "stage": "raw"},
+    ],
+    "Combine": [{"scoreFrom": ["NodeResourcesFit/a", "ImageLocality"], "weights": [1, 3]}],
+}
+
+#: What has no defaults.
+REQUIRED: dict[str, Any] = {
+    "TopologyScorer": {"scoreFrom": "NodeResourcesFit", "topologyKey": "rack"},
+    "Invert": {"scoreFrom": "NodeResourcesFit"},
+    "Normalize": {"scoreFrom": "TaintToleration", "stage": "raw"},
+    "Scale": {"scoreFrom": "NodeResourcesFit", "factor": 0.7},
+    "Steps": {
+        "scoreFrom": "NodeResourcesFit",
+        "shape": [{"at": 10, "score": 90}, {"at": 60, "score": 0}],
+    },
+    "Combine": {"scoreFrom": ["NodeResourcesFit", "ImageLocality"], "with": "product"},
 }
 
 #: (class, args)
 VARIANTS = [
     pytest.param(plugin, args, id=f"{plugin.name}-{number}")
     for plugin in IN_TREE_PLUGINS
-    for number, args in enumerate([None, *ARGS.get(plugin.name, [])])
+    for number, args in enumerate([REQUIRED.get(plugin.name), *ARGS.get(plugin.name, [])])
 ]

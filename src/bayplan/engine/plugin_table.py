@@ -13,8 +13,9 @@ from bayplan.config.loading import SchedulerConfig
 from bayplan.config.upstream import UPSTREAM_PLUGINS
 from bayplan.engine.dry_start import idle_handle
 from bayplan.engine.effective import plain_args
+from bayplan.engine.instances import Instance
 from bayplan.engine.profiles import REJECTING, make_plugin
-from bayplan.engine.resolved_config import Instance, resolve
+from bayplan.engine.resolved_config import resolve
 from bayplan.framework.events import default_events
 from bayplan.framework.interface import EnqueueExtensions, Plugin, PluginArgs, SignPlugin
 from bayplan.framework.profile import extension_points_of

@@ -12,8 +12,9 @@ from typing import Any, final
 from bayplan.config.decoding import path_within
 from bayplan.config.loading import SchedulerConfig
 from bayplan.config.problems import ConfigError
+from bayplan.engine.instances import Instance, checked_args
 from bayplan.engine.plugin_sets import absence, plugin_name
-from bayplan.engine.resolved_config import Instance, ResolvedProfile, checked_args, resolve
+from bayplan.engine.resolved_config import ResolvedProfile, resolve
 from bayplan.framework.events import ClusterEventWithHint, default_events
 from bayplan.framework.interface import (
     EnqueueExtensions,
@@ -158,6 +159,7 @@ def _built(
     weights = [entry.weight for entry in profile.lists["score"]]
     lists["score"] = list(zip(lists["score"], weights, strict=True))
     [lists["queue_sort"]] = lists["queue_sort"]
+    lists["sources"] = [running[name] for name in profile.sources]
     plugins = ProfilePlugins(
         profile_name=profile.name,
         percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bayplan.config.decoding import decode
 from bayplan.config.loading import SchedulerConfig
 from bayplan.config.problems import ConfigError
-from bayplan.config.schema import API_VERSION, Profile
-from bayplan.config.upstream import UPSTREAM_PLUGINS, default_plugins
+from bayplan.config.schema import Profile
+from bayplan.config.upstream import default_plugins
+from bayplan.config.validation import LABEL_SEPARATOR
+from bayplan.engine.instances import Instance, checked_args
 from bayplan.engine.plugin_sets import (
     PluginLists,
     absence,
@@ -21,20 +22,10 @@ from bayplan.engine.plugin_sets import (
     plugin_name,
     set_problems,
 )
-from bayplan.framework.interface import Plugin, PluginArgs
+from bayplan.engine.score_sources import SourceFinder, is_reader, scoring
+from bayplan.framework.interface import Plugin
 from bayplan.plugins.registry import Registry
-from bayplan.problems import Problem, shown
-
-
-@dataclass(frozen=True, slots=True)
-class Instance:
-    """One plugin instance of a profile, to be made."""
-
-    name: str
-    plugin: type[Plugin]
-    args: PluginArgs | None
-    #: Where its args stand, or would stand.
-    args_path: str
+from bayplan.problems import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +35,12 @@ class ResolvedProfile:
     name: str
     percentage_of_nodes_to_score: int
     lists: PluginLists
-    #: By instance name, in order of first appearance.
+    #: By instance name, in order of first appearance; what is only read stands last.
     instances: Mapping[str, Instance]
     #: Bytes that answers may be kept in for reuse; 0: none are.
     reuse_bytes_max: int = 0
+    #: Instances that others read and that do not score by themselves.
+    sources: tuple[str, ...] = ()
 
     @property
     def queue_sort(self) -> Instance:
@@ -112,10 +105,36 @@ class _Resolver:
             percentage = self._config.spec.percentage_of_nodes_to_score
         names = dict.fromkeys(entry.name for entries in lists.values() for entry in entries)
         instances = {name: given.get(name) or self._unconfigured(name) for name in names}
+        sources = self._sources(profile, lists, {**given, **instances})
         reuses = profile.reuse and self._config.gate("OpportunisticBatching")
-        bytes_max = self._config.spec.reuse.max_bytes if reuses else 0
-        name = profile.scheduler_name or ""
-        return ResolvedProfile(name, percentage, lists, instances, reuse_bytes_max=bytes_max)
+        return ResolvedProfile(
+            profile.scheduler_name or "",
+            percentage,
+            lists,
+            {**instances, **{n: i for n, i in sources.items() if n not in instances}},
+            reuse_bytes_max=self._config.spec.reuse.max_bytes if reuses else 0,
+            sources=tuple(name for name in sources if name not in scoring(lists)),
+        )
+
+    def _sources(
+        self, profile: Profile, lists: PluginLists, known: Mapping[str, Instance]
+    ) -> Mapping[str, Instance]:
+        """What the profile's score plugins read; tells of instances that nobody uses."""
+        finder = SourceFinder(self._registry, known, self._unconfigured)
+        sources = finder.sources_of(scoring(lists))
+        enabled = {entry.name for entries in lists.values() for entry in entries}
+        unused = [name for name in known if name not in enabled and name not in sources]
+        finder.look_for_cycles(unused)
+        self._problems += finder.problems
+        # Whom a misspelled name meant, nobody knows: it would only seem unused.
+        if not any(problem.path.startswith(f"{self._path}.") for problem in self._problems):
+            wanted = "wanted it enabled, or named in another's scoreFrom"
+            for index, config in enumerate(profile.plugin_config):
+                if config.name in unused and _must_be_used(known[config.name]):
+                    at = f"{self._path}.pluginConfig[{index}].name"
+                    found = f'"{config.name}" is neither enabled nor read'
+                    self._problems.append(Problem(at, found, wanted))
+        return sources
 
     def _lists(self, profile: Profile) -> PluginLists | None:
         path = f"{self._path}.plugins"
@@ -158,35 +177,6 @@ class _Resolver:
         return Instance(name, plugin, checked, path)
 
 
-def checked_args(plugin: type[Plugin], value: Any) -> tuple[PluginArgs | None, list[Problem]]:
-    """(args, what is wrong with them, by paths that begin inside). None: it takes none."""
-    if plugin.args_type is None:
-        unwanted = [name for name in value if name not in ("apiVersion", "kind")]
-        wanted = f"{plugin.name} takes no args"
-        return None, [Problem(name, "unknown field", wanted) for name in unwanted]
-    if isinstance(value, PluginArgs):
-        args, problems = value, _type_problems(plugin.args_type, value)
-    else:
-        args, problems = decode(value, plugin.args_type, "")
-    if args is not None and not problems:
-        problems += _kind_problems(plugin.name, args)
-        problems += [Problem(path, text) for path, text in args.problems()]
-    return args, problems
-
-
-def _type_problems(wanted: type[PluginArgs], value: PluginArgs) -> list[Problem]:
-    if isinstance(value, wanted):
-        return []
-    return [Problem("", type(value).__name__, f"wanted {wanted.__name__}")]
-
-
-def _kind_problems(name: str, args: PluginArgs) -> list[Problem]:
-    """Upstream's plugins have a kind for their args; those of others may be called anything."""
-    if name not in UPSTREAM_PLUGINS:
-        return []
-    pairs = {"apiVersion": (args.api_version, API_VERSION), "kind": (args.kind, f"{name}Args")}
-    return [
-        Problem(field, shown(found), f"wanted {wanted}")
-        for field, (found, wanted) in pairs.items()
-        if found and found != wanted
-    ]
+def _must_be_used(instance: Instance) -> bool:
+    """Args of a plugin without a label may be idle, as in kube-scheduler; a reader's may not."""
+    return LABEL_SEPARATOR in instance.name or is_reader(instance)

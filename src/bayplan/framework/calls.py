@@ -76,6 +76,8 @@ class Calls:
     #: By instance: Filter and Score of one node, where the plugin is row-wise.
     filter_row: Mapping[str, AskRowFilter]
     score_row: Mapping[str, AskRowScore]
+    #: By instance: these, and those that are only read.
+    scoring: Mapping[str, ScoreCall]
     reserve: Sequence[tuple[str, OnNode]]
     unreserve: Sequence[tuple[str, Unreserve]]
     permit: Sequence[tuple[str, Permit]]
@@ -91,21 +93,26 @@ def calls_of(plugins: ProfilePlugins, wrap: Wrap) -> Calls:
     extended = [p for p in plugins.pre_filter if isinstance(p, PreFilterExtensions)]
     add, remove = "PreFilterExtensionAddPod", "PreFilterExtensionRemovePod"
     flight, backwards = "PreBindPreFlight", plugins.reserve[::-1]
+    scoring = {
+        plugin.instance_name: _score_call(plugin, weight, wrap)
+        for plugin, weight in plugins.scoring()
+    }
     return Calls(
         pre_filter=_each(plugins.pre_filter, lambda p: p.pre_filter, "PreFilter", wrap),
         add_pod=_each(extended, lambda p: p.add_pod, add, wrap),
         remove_pod=_each(extended, lambda p: p.remove_pod, remove, wrap),
         filter=[(p.instance_name, _filter_of(p, wrap)) for p in plugins.filter],
         post_filter=_each(plugins.post_filter, lambda p: p.post_filter, "PostFilter", wrap),
-        pre_score=_each(plugins.pre_score, lambda p: p.pre_score, "PreScore", wrap),
-        score=_scores(plugins, wrap),
+        pre_score=_each(plugins.pre_scoring(), lambda p: p.pre_score, "PreScore", wrap),
+        score=[scoring[plugin.instance_name] for plugin, _ in plugins.score],
+        scoring=scoring,
         filter_row={
             p.instance_name: wrap.plain(p.instance_name, "Filter", row_filter_of(p))
             for p in plugins.filter
         },
         score_row={
             p.instance_name: wrap.plain(p.instance_name, "Score", row_score_of(p))
-            for p, _ in plugins.score
+            for p, _ in plugins.scoring()
         },
         reserve=_each(plugins.reserve, lambda p: p.reserve, "Reserve", wrap),
         unreserve=_each(backwards, lambda p: p.unreserve, "Unreserve", wrap),
@@ -153,10 +160,6 @@ def _filter_of(plugin: FilterPlugin | ScalarFilterPlugin, wrap: Wrap) -> AskFilt
     return kept_or_asked
 
 
-def _scores(plugins: ProfilePlugins, wrap: Wrap) -> Sequence[ScoreCall]:
-    return [_score_call(plugin, weight, wrap) for plugin, weight in plugins.score]
-
-
 def _score_call(plugin: ScorePlugin | ScalarScorePlugin, weight: int, wrap: Wrap) -> ScoreCall:
     name, normalize = plugin.instance_name, normalize_of(plugin)
     if normalize is not None:
@@ -170,7 +173,7 @@ def _tie_break_of(plugin: TieBreaker, wrap: Wrap) -> TieBreakCall:
         return by_number(
             plugin.instance_name, wrap.plain(plugin.instance_name, "TieBreak", plugin.tie_break)
         )
-    return by_score(_score_call(plugin, 0, wrap))
+    return by_score(plugin.instance_name)
 
 
 def _kept_or_scored(name: str, ask: AskScore) -> AskScore:

@@ -4,9 +4,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Protocol
 
+from bayplan.framework.score_sources import NO_SOURCES, SourceScores, Stage
 from bayplan.framework.status import Rejection
 from bayplan.state.columns import NodeMask, NodeScores
-from bayplan.state.nodes import NodeView
+from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
 
 
@@ -37,6 +38,7 @@ class CycleState:
         "skip_filter_plugins",
         "skip_pre_bind_plugins",
         "skip_score_plugins",
+        "sources",
     )
 
     def __init__(self) -> None:
@@ -51,6 +53,16 @@ class CycleState:
         self.record_plugin_metrics = False
         #: "namespace/name" → pod: tried at once when this cycle succeeds. Shared by clones.
         self.pods_to_activate: dict[str, PodInfo] = {}
+        #: What the plugin whose turn it is may read of others' scores.
+        self.sources: SourceScores = NO_SOURCES
+
+    def scores(self, source: str, stage: Stage = "normalized") -> NodeScores:
+        """int64[nodes], read-only: what a source named in the args scores these nodes."""
+        return self.sources.of(source, stage)
+
+    def score_of(self, source: str, node: NodeInfo, stage: Stage = "normalized") -> int:
+        """The same of one node."""
+        return self.sources.at(source, stage, node)
 
     def __getitem__(self, key: Hashable) -> Any:
         try:

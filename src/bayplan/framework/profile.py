@@ -82,8 +82,33 @@ class ProfilePlugins:
     pre_bind: list[PreBindPlugin] = field(default_factory=list[PreBindPlugin])
     bind: list[BindPlugin] = field(default_factory=list[BindPlugin])
     post_bind: list[PostBindPlugin] = field(default_factory=list[PostBindPlugin])
+    #: Computed because others read them, and not added up.
+    sources: list[ScorePlugin | ScalarScorePlugin] = field(
+        default_factory=list[ScorePlugin | ScalarScorePlugin]
+    )
     #: Compared one after another among nodes whose totals are equal.
     tie_break: list[TieBreaker] = field(default_factory=list[TieBreaker])
+
+    def scoring(self) -> list[tuple[ScorePlugin | ScalarScorePlugin, int]]:
+        """All that score, each once, with their weights; 0: it is read, and not added up."""
+        added = {plugin.instance_name for plugin, _ in self.score}
+        others = {
+            plugin.instance_name: plugin
+            for plugin in (*self.sources, *self.tie_break)
+            if not isinstance(plugin, TieBreakPlugin) and plugin.instance_name not in added
+        }
+        return [*self.score, *((plugin, 0) for plugin in others.values())]
+
+    def pre_scoring(self) -> list[PreScorePlugin]:
+        """PreScore of those enabled there, and of all that are read."""
+        names = {plugin.instance_name for plugin in self.pre_score}
+        read = (*self.sources, *self.tie_break)
+        others = {
+            plugin.instance_name: plugin
+            for plugin in read
+            if isinstance(plugin, PreScorePlugin) and plugin.instance_name not in names
+        }
+        return [*self.pre_score, *others.values()]
 
     def instances(self) -> list[Plugin]:
         """Every instance once, in order of first appearance."""
@@ -102,6 +127,7 @@ class ProfilePlugins:
             self.bind,
             self.post_bind,
             self.tie_break,
+            self.sources,
         )
         for plugins in lists:
             for plugin in plugins:

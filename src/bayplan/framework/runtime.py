@@ -22,6 +22,7 @@ from bayplan.framework.interface import (
     PreFilterResult,
 )
 from bayplan.framework.profile import ProfilePlugins
+from bayplan.framework.score_graph import graph_of, graph_scores
 from bayplan.framework.score_table import PluginScores, ScoreTable, total_scores
 from bayplan.framework.signing import PodSignature, Signer
 from bayplan.framework.status import (
@@ -66,7 +67,8 @@ class Framework:
         self.plugins = plugins
         self.profile_name = plugins.profile_name
         #: Whether totals are sums of weighted scores, and ties are drawn: nothing of ours besides.
-        self.is_plain_sum = not plugins.tie_break
+        self.graph = graph_of(plugins)
+        self.is_plain_sum = self.graph is None and not plugins.tie_break
         self._nominator = nominator
         self._signer = signer or Signer(plugins)
         self.stopwatches = stopwatches(watch, self.profile_name)
@@ -276,6 +278,8 @@ class Framework:
     @timed_point("Score")
     def run_score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> ScoreTable | Status:
         """Raw, normalised and weighted scores of every instance that was not skipped."""
+        if self.graph is not None:
+            return graph_scores(self.graph, self.calls(state), state, pod, nodes)
         columns: list[PluginScores] = []
         skipped, calls = state.skip_score_plugins, self.calls(state).score
         for call in calls:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
@@ -29,6 +30,18 @@ def _no_others() -> dict[str, NodeScores]:
     return {}
 
 
+class Reading(Protocol):
+    """What is computed besides the columns that are added up; see score_graph."""
+
+    @property
+    def notes(self) -> Sequence[str]: ...
+    def read(self) -> Sequence[PluginScores]: ...
+
+    def column(self, name: str) -> PluginScores | None:
+        """A tie-break key's column; None: it was skipped. Raises ScorerFailed."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class TieStep:
     """A tie-break key that was compared: how many nodes were equal, and how many it left."""
@@ -51,10 +64,18 @@ class ScoreTable:
     #: asked.
     tied: Mask | None = None
     tie_steps: Sequence[TieStep] = ()
+    #: Where plugins read each other's scores, or are tie-break keys.
+    reading: Reading | None = None
 
-    def column(self, name: str) -> PluginScores | None:
-        """An instance's column, if it has one here."""
-        return next((column for column in self.columns if column.name == name), None)
+    @property
+    def read(self) -> Sequence[PluginScores]:
+        """Columns that are not added up: of sources and of keys."""
+        return self.reading.read() if self.reading is not None else ()
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What is worth knowing about how sources were read, in words."""
+        return self.reading.notes if self.reading is not None else ()
 
     def row(self, name: str) -> tuple[list[tuple[str, int]], int]:
         """(instance, weighted score) pairs of one node, and their total. Raises KeyError."""

@@ -23,12 +23,21 @@ from bayplan.framework.interface import (
     ScorePlugin,
 )
 from bayplan.framework.score_table import PluginScores
+from bayplan.framework.status import Status
 from bayplan.state.columns import NodeScores
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
 
 Score = Callable[[CycleState, PodInfo, NodeView], NodeScores]
 Normalize = Callable[[CycleState, PodInfo, NodeScores], NodeScores]
+
+
+class ScorerFailed(Exception):
+    """A plugin whose scores somebody waits for failed; the status names it."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status.message)
+        self.status = status
 
 
 class OutOfRange(RefusedAnswer):
@@ -54,12 +63,20 @@ class ScoreCall:
 
     def column(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> PluginScores:
         """Its scores of the feasible nodes. Raises RefusedAnswer, and what the plugin raises."""
-        count = len(nodes)
-        raw = final = self.score(state, pod, nodes)
-        check_form(raw, count)
+        return self.finished(state, pod, self.raw(state, pod, nodes))
+
+    def raw(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
+        """Its scores as they are; raises as `column`."""
+        scores = self.score(state, pod, nodes)
+        check_form(scores, len(nodes))
+        return scores
+
+    def finished(self, state: CycleState, pod: PodInfo, raw: NodeScores) -> PluginScores:
+        """Its column from the raw scores of all nodes at once; raises as `column`."""
+        final = raw
         if self.normalize is not None:
             final = self.normalize(state, pod, raw)
-            check_form(final, count)
+            check_form(final, len(raw))
         if not in_score_range(final):
             raise OutOfRange(self.name, final)
         return PluginScores(self.name, self.weight, raw, final)

@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 
 from bayplan.framework.interface import Plugin, SignPlugin
 from bayplan.framework.profile import ProfilePlugins
+from bayplan.framework.score_sources import reads_of
 from bayplan.state.pods import PodInfo
 
 Parts = Mapping[str, Hashable | None]
@@ -57,13 +58,17 @@ class Signer:
 
     def __init__(self, plugins: ProfilePlugins) -> None:
         self._profile_name = plugins.profile_name
+        # What reads others' scores follows from more than it signs: it is asked in full.
         self._signers = {
             plugin.instance_name: plugin
             for plugin in plugins.instances()
-            if isinstance(plugin, SignPlugin)
+            if isinstance(plugin, SignPlugin) and not reads_of(plugin.args).names
         }
-        scoring = (plugin for plugin, _ in plugins.score)
-        answering: list[Plugin] = [*plugins.filter, *scoring, *plugins.tie_break]
+        answering: list[Plugin] = [
+            *plugins.filter,
+            *(plugin for plugin, _ in plugins.scoring()),
+            *plugins.tie_break,
+        ]
         #: Without doubles, in order.
         self._names = tuple({plugin.instance_name: None for plugin in answering})
         #: Those that are to be asked about each pod.

@@ -17,7 +17,7 @@ from bayplan.framework.answers import failure_of
 from bayplan.framework.arithmetic import highest
 from bayplan.framework.interface import CycleState, Plugin
 from bayplan.framework.score_table import ScoreTable, TieStep
-from bayplan.framework.scoring import ScoreCall, check_form
+from bayplan.framework.scoring import ScorerFailed, check_form
 from bayplan.framework.status import Status
 from bayplan.state.columns import NodeScores, Rows
 from bayplan.state.nodes import NodeView
@@ -36,8 +36,8 @@ class TieBreakPlugin(Plugin):
 
 
 AskTieBreak = Callable[[CycleState, PodInfo, NodeView], NodeScores]
-#: The key of the nodes at these positions of the table.
-Values = Callable[[CycleState, PodInfo, ScoreTable, Rows], NodeScores]
+#: The key of the nodes at these positions of the table; None: it was skipped.
+Values = Callable[[CycleState, PodInfo, ScoreTable, Rows], NodeScores | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class TieBreakCall:
         """Those of the tied nodes that this key prefers. Raises RefusedAnswer, and what the
         plugin raises."""
         values = self.values(state, pod, table, tied)
-        return tied[values == highest(values)]
+        return tied if values is None else tied[values == highest(values)]
 
 
 def break_ties(
@@ -64,10 +64,10 @@ def break_ties(
         equal_count = len(tied)
         if equal_count == 1:
             break
-        if key.name in state.skip_score_plugins:
-            continue  # it tells no nodes apart
         try:
             tied = key.narrowed(state, pod, table, tied)
+        except ScorerFailed as failed:
+            return failed.status
         except Exception as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
             return failure_of(key.name, "TieBreak", problem)
         steps.append(TieStep(key.name, equal_count, len(tied)))
@@ -82,9 +82,9 @@ def by_number(name: str, ask: AskTieBreak) -> TieBreakCall:
     return TieBreakCall(name, partial(_numbers, ask))
 
 
-def by_score(call: ScoreCall) -> TieBreakCall:
+def by_score(name: str) -> TieBreakCall:
     """A score plugin's key: its scores as among all feasible nodes."""
-    return TieBreakCall(call.name, partial(_scores, call))
+    return TieBreakCall(name, partial(_scores, name))
 
 
 def _numbers(
@@ -96,9 +96,8 @@ def _numbers(
 
 
 def _scores(
-    call: ScoreCall, state: CycleState, pod: PodInfo, table: ScoreTable, tied: Rows
-) -> NodeScores:
-    column = table.column(call.name)
-    if column is None:
-        column = call.column(state, pod, table.nodes)
-    return column.normalized[tied]
+    name: str, state: CycleState, pod: PodInfo, table: ScoreTable, tied: Rows
+) -> NodeScores | None:
+    assert table.reading is not None, f"{name} is a key, so there is a score graph"
+    column = table.reading.column(name)
+    return None if column is None else column.normalized[tied]

@@ -19,9 +19,11 @@ from typing import Any, final
 from bayplan.config.problems import ConfigError
 from bayplan.framework.interface import Plugin, PluginArgs
 from bayplan.framework.profile import EXTENSION_POINTS, extension_points_of
+from bayplan.plugins.combine import Combine
 from bayplan.plugins.default_binder import DefaultBinder
 from bayplan.plugins.image_locality import ImageLocality
 from bayplan.plugins.inter_pod_affinity import InterPodAffinity
+from bayplan.plugins.invert import Invert
 from bayplan.plugins.node_affinity import NodeAffinity
 from bayplan.plugins.node_name import NodeName
 from bayplan.plugins.node_name_order import NodeNameOrder
@@ -29,10 +31,14 @@ from bayplan.plugins.node_ports import NodePorts
 from bayplan.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.node_unschedulable import NodeUnschedulable
+from bayplan.plugins.normalize import Normalize
 from bayplan.plugins.pod_topology_spread import PodTopologySpread
 from bayplan.plugins.priority_sort import PrioritySort
+from bayplan.plugins.scale import Scale
 from bayplan.plugins.scheduling_gates import SchedulingGates
+from bayplan.plugins.steps import Steps
 from bayplan.plugins.taint_toleration import TaintToleration
+from bayplan.plugins.topology_scorer import TopologyScorer
 from bayplan.problems import Problem, listed
 from bayplan.rng import stable_hash
 
@@ -54,6 +60,13 @@ IN_TREE_PLUGINS: tuple[type[Plugin], ...] = (
     NodeResourcesBalancedAllocation,
     ImageLocality,
     DefaultBinder,
+    # Not kube-scheduler's: what scores are composed with.
+    TopologyScorer,
+    Invert,
+    Normalize,
+    Scale,
+    Steps,
+    Combine,
     NodeNameOrder,
 )
 

@@ -91,7 +91,7 @@ def _compare_selection(subject: Subject, whole: Answer, part: Answer, plugin: Pl
     told = (whole, part)
     if plugin.scope == "cluster":
         # Filter is asked about single nodes, too; scores are asked for once, on all.
-        told = tuple(replace(each, pre_score="", scores={}) for each in told)
+        told = tuple(each.without_scores() for each in told)
     elif any(each.pre_score == NO_NODE for each in told):
         told = tuple(replace(each, pre_score="") for each in told)
     difference = told[0].difference(told[1])
@@ -147,7 +147,9 @@ def _compare_untouched(
     subject: Subject, told: tuple[Answer, Answer], names: list[str], changed: str, facet: Facet
 ) -> None:
     """``names``: nodes that did not change in any declared facet."""
-    one, two = (replace(answer.about(names), pre_filter="", pre_score="") for answer in told)
+    one, two = (
+        replace(answer.about(names), pre_filter="", pre_score="", keys={}) for answer in told
+    )
     scored = one.scores.keys() & two.scores.keys()
     one, two = (replace(a, scores={n: a.scores[n] for n in scored}) for a in (one, two))
     difference = one.difference(two)

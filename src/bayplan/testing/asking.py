@@ -5,8 +5,11 @@ wrong shape, a score out of range) is refused here, and answers come by the node
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NoReturn
+from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from bayplan.framework.interface import (
     CycleState,
@@ -20,8 +23,10 @@ from bayplan.framework.interface import (
 )
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.runtime import Framework
+from bayplan.framework.score_sources import reads_of
 from bayplan.framework.score_table import ScoreTable
 from bayplan.framework.status import Status, is_rejected, is_success
+from bayplan.framework.tie_break import TieBreakPlugin, break_ties, by_number
 from bayplan.plugins.priority_sort import PrioritySort
 from bayplan.queue.nominator import Nominator
 from bayplan.state.nodes import NodeView
@@ -44,6 +49,8 @@ class Answer:
     rejections: Mapping[str, str] = field(default_factory=dict[str, str])
     pre_score: str = ""
     scores: Mapping[str, int] = field(default_factory=dict[str, int])
+    #: Of a tie-break key: they mean something among the nodes it was asked about only.
+    keys: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def about(self, names: Iterable[str]) -> "Answer":
         """The same for some of the nodes only."""
@@ -55,6 +62,9 @@ class Answer:
             {name: score for name, score in self.scores.items() if name in kept},
         )
 
+    def without_scores(self) -> "Answer":
+        return replace(self, pre_score="", scores={}, keys={})
+
     def difference(self, other: "Answer") -> str:
         """What the two say differently, first thing first; "" where they agree."""
         if self.pre_filter != other.pre_filter:
@@ -65,6 +75,8 @@ class Answer:
             return f"pre_score {_said(self.pre_score)} or {_said(other.pre_score)}"
         if self.scores != other.scores:
             return f"scores of {_first_difference(self.scores, other.scores)}"
+        if self.keys != other.keys:
+            return f"tie-break keys of {_first_difference(self.keys, other.keys)}"
         return ""
 
 
@@ -88,7 +100,29 @@ def alone(plugin: Plugin) -> Framework:
         plugins.pre_score = [plugin]
     if isinstance(plugin, ScorePlugin | ScalarScorePlugin):
         plugins.score = [(plugin, 1)]
+        plugins.sources = _sources_of(plugin)
     return Framework(plugins, Nominator())
+
+
+def _sources_of(plugin: Plugin) -> list[ScorePlugin | ScalarScorePlugin]:
+    """What a reader reads, directly or through others: plugins of these names, with default args.
+
+    A label in a name is only there to tell instances apart.
+    """
+    found = _SOURCES.get(plugin)
+    if found is None:
+        found = _SOURCES[plugin] = []
+        for name in reads_of(plugin.args).names:
+            source = plugin.handle.make(name)
+            assert isinstance(source, ScorePlugin | ScalarScorePlugin), f"{name} has no Score"
+            source.instance_name = name
+            found += [*_sources_of(source), source]
+    return found
+
+
+_Sources = WeakKeyDictionary[Plugin, list[ScorePlugin | ScalarScorePlugin]]
+#: Made once for each reader.
+_SOURCES: Final[_Sources] = WeakKeyDictionary()
 
 
 def ask(
@@ -110,7 +144,10 @@ def ask(
     told = f"only {sorted(names)}" if names is not None else told
     view = nodes if positions is None else nodes.take(list(positions))
     rejections, feasible = _filtered(framework, plugin, state, pod, view)
-    return Answer(told, rejections, *_scored(framework, plugin, state, pod, feasible))
+    answer = Answer(told, rejections, *_scored(framework, plugin, state, pod, feasible))
+    if isinstance(plugin, TieBreakPlugin) and len(feasible) > 1:
+        return replace(answer, keys=_keys(plugin, state, pod, feasible))
+    return answer
 
 
 def _filtered(
@@ -143,6 +180,18 @@ def _scored(
     if not table.columns:
         return "Skip" if state.skip_score_plugins else "", {}
     return "", dict(zip(nodes.names(), table.columns[0].raw.tolist(), strict=True))
+
+
+def _keys(
+    plugin: TieBreakPlugin, state: CycleState, pod: PodInfo, nodes: NodeView
+) -> Mapping[str, int]:
+    table = ScoreTable(nodes, [], np.zeros(len(nodes), np.int64))
+    key = by_number(plugin.instance_name, plugin.tie_break)
+    failed = break_ties([key], state, pod, table)
+    if failed is not None:
+        _refuse(plugin, failed, lambda: plugin.tie_break(state, pod, nodes))
+    numbers = plugin.tie_break(state, pod, nodes)
+    return dict(zip(nodes.names(), numbers.tolist(), strict=True))
 
 
 def _text(status: Status) -> str:
@@ -195,6 +244,8 @@ def _pre_score(plugin: Plugin, state: CycleState, pod: PodInfo, nodes: NodeView)
 
 
 def _score(plugin: Plugin, state: CycleState, pod: PodInfo, nodes: NodeView) -> None:
+    if reads_of(plugin.args).names:
+        return  # it cannot be asked without the framework
     if isinstance(plugin, ScorePlugin):
         plugin.score(state, pod, nodes)
     elif isinstance(plugin, ScalarScorePlugin):

@@ -3,7 +3,7 @@
 from typing import Any, TypeVar, cast
 
 from bayplan.config.problems import ConfigError
-from bayplan.engine.resolved_config import checked_args
+from bayplan.engine.instances import checked_args
 from bayplan.framework.interface import Handle, Plugin
 from bayplan.testing.clusters import SampleCluster, handle_for
 

@@ -1,0 +1,292 @@
+"""The score graph: plugins that read each other's scores, computed each once, sources first.
+
+A profile whose plugins read nobody is a plain sum and has no graph. Where somebody reads, the order
+follows from the args and stands from the start on. In a cycle every source is asked once, however
+many read it; what is read is not weighted, and what is only read is not added up.
+
+Sources may be asked about the feasible nodes or about all. The scores of a row-wise source that is
+read both ways are computed over all nodes, and those of the feasible ones are picked out of them.
+What looks across nodes is asked twice then, the second time as if every node were feasible: after a
+PreScore of its own, on a copy of the notes.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import final
+
+import numpy as np
+
+from bayplan.framework.answers import as_error, checked, failure_of
+from bayplan.framework.arithmetic import uniform, uniform_score
+from bayplan.framework.calls import Calls
+from bayplan.framework.interface import CycleState, Plugin
+from bayplan.framework.profile import ProfilePlugins
+from bayplan.framework.score_sources import (
+    NO_SOURCES,
+    Reads,
+    SourceScores,
+    StagedScores,
+    read_only,
+    reads_of,
+)
+from bayplan.framework.score_table import PluginScores, ScoreTable, total_scores
+from bayplan.framework.scoring import ScorerFailed
+from bayplan.framework.status import Status, is_skip, is_success
+from bayplan.state.columns import NodeScores
+from bayplan.state.nodes import NodeView
+from bayplan.state.pods import PodInfo
+
+#: (instance, whether it is asked about all nodes).
+Question = tuple[str, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Scorer:
+    """One instance in the graph."""
+
+    plugin: Plugin
+    weight: int
+    reads: Reads
+
+    @property
+    def is_row_wise(self) -> bool:
+        """Whether what it says of a node does not depend on who else is asked about."""
+        return self.plugin.scope == "row" and not self.reads.names
+
+
+@final
+class ScoreGraph:
+    """Who reads whom in one profile. Made at start; knows nothing of a cycle."""
+
+    def __init__(self, plugins: ProfilePlugins) -> None:
+        self.scorers: Mapping[str, Scorer] = {
+            plugin.instance_name: Scorer(plugin, weight, reads_of(plugin.args))
+            for plugin, weight in plugins.scoring()
+        }
+        self.added = tuple(plugin.instance_name for plugin, _ in plugins.score)
+        #: What is asked in every cycle, sources first.
+        self.questions: Sequence[Question] = tuple(self._first(self.added))
+        #: Tie-break key → what must be asked for it, sources first.
+        self.for_keys: Mapping[str, Sequence[Question]] = {
+            name: tuple(self._first((name,)))
+            for name in (plugin.instance_name for plugin in plugins.tie_break)
+            if name in self.scorers
+        }
+        everything = {*self.questions, *(q for each in self.for_keys.values() for q in each)}
+        #: Those that somebody asks about all nodes.
+        self.asked_widely = frozenset(name for name, is_wide in everything if is_wide)
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether anybody reads anybody, or something is scored that is not added up."""
+        return bool(self.for_keys) or any(s.reads.names for s in self.scorers.values())
+
+    def edges(self) -> Iterator[tuple[str, str]]:
+        """(source, reader) of each reading."""
+        for name, scorer in self.scorers.items():
+            for source in scorer.reads.names:
+                yield source, name
+
+    def _first(self, names: Sequence[str]) -> dict[Question, None]:
+        found: dict[Question, None] = {}
+        for name in names:
+            self._visit((name, False), found, ())
+        return found
+
+    def _visit(
+        self, question: Question, found: dict[Question, None], path: tuple[str, ...]
+    ) -> None:
+        name, is_wide = question
+        assert name not in path, f"a cycle of scores: {' → '.join((*path, name))}"
+        scorer = self.scorers[name]
+        for source in scorer.reads.names:
+            self._visit((source, is_wide or scorer.reads.over_all), found, (*path, name))
+        found[question] = None
+
+
+def graph_of(plugins: ProfilePlugins) -> ScoreGraph | None:
+    """None: the profile's scores are a plain sum."""
+    graph = ScoreGraph(plugins)
+    return graph if graph.is_needed else None
+
+
+def graph_scores(
+    graph: ScoreGraph, calls: Calls, state: CycleState, pod: PodInfo, nodes: NodeView
+) -> ScoreTable | Status:
+    """The scores of one cycle, or the Error of the plugin that failed."""
+    run = ScoreRun(graph, calls, state, pod, nodes)
+    try:
+        return run.table()
+    except ScorerFailed as failed:
+        return failed.status
+
+
+@final
+@dataclass(slots=True)
+class ScoreRun:
+    """The scores of one cycle: each question is asked once, when it is its turn."""
+
+    graph: ScoreGraph
+    calls: Calls
+    state: CycleState
+    pod: PodInfo
+    nodes: NodeView
+    notes: list[str] = field(default_factory=list[str])
+    _columns: dict[Question, PluginScores | None] = field(
+        default_factory=dict[Question, PluginScores | None]
+    )
+    _cluster: "_WholeCluster | None" = None
+
+    def table(self) -> ScoreTable:
+        """All that is added up. Raises ScorerFailed."""
+        for question in self.graph.questions:
+            self._ask(question)
+        found = [self._columns[name, False] for name in self.graph.added]
+        columns = [column for column in found if column is not None]
+        return ScoreTable(self.nodes, columns, total_scores(columns, len(self.nodes)), reading=self)
+
+    def column(self, name: str) -> PluginScores | None:
+        """A tie-break key's column, computed now where it was not; None: it was skipped."""
+        for question in self.graph.for_keys[name]:
+            self._ask(question)
+        return self._columns[name, False]
+
+    def read(self) -> list[PluginScores]:
+        """Columns over the feasible nodes that are not added up."""
+        added = self.graph.added
+        found = [c for (name, wide), c in self._columns.items() if not wide and name not in added]
+        return [column for column in found if column is not None]
+
+    # ---- one question ---------------------------------------------------------------------
+
+    def _ask(self, question: Question) -> PluginScores | None:
+        name, is_wide = question
+        if is_wide and self._whole_cluster().is_feasible:
+            question = name, False
+        if question not in self._columns:
+            scorer = self.graph.scorers[name]
+            try:
+                is_skipped = self._is_skipped(question, scorer)
+                self._columns[question] = None if is_skipped else self._asked(question, scorer)
+            except ScorerFailed:
+                raise
+            except Exception as problem:
+                raise ScorerFailed(failure_of(name, "Score", problem)) from problem
+        return self._columns[question]
+
+    def _is_skipped(self, question: Question, scorer: Scorer) -> bool:
+        """By its own PreScore, or because there is nothing left to read."""
+        name, is_wide = question
+        if is_wide and scorer.plugin.scope == "cluster":
+            if self._whole_cluster().skips(name):
+                return True
+        elif name in self.state.skip_score_plugins:
+            return True
+        sources = scorer.reads.names
+        skipped = [s for s in sources if self._source(question, scorer, s) is None]
+        if sources and len(skipped) == len(sources):
+            self._note(f"{name} was skipped: so was all it reads, {', '.join(sources)}")
+            return True
+        for source in skipped:
+            self._note(f"{name} read zeros in place of {source}, which was skipped")
+        return False
+
+    def _asked(self, question: Question, scorer: Scorer) -> PluginScores:
+        name, is_wide = question
+        cluster = self._whole_cluster() if is_wide else None
+        state, nodes = self.state, self.nodes if cluster is None else cluster.nodes
+        if cluster is not None and scorer.plugin.scope == "cluster":
+            state = cluster.state
+        call = self.calls.scoring[name]
+        if not is_wide and scorer.is_row_wise and self._is_asked_widely(name):
+            wide = self._ask((name, True))
+            assert wide is not None, f"{name} is skipped for some nodes only"
+            return call.finished(state, self.pod, self._whole_cluster().picked(wide.raw))
+        state.sources = self._sources(question, scorer) if scorer.reads.names else NO_SOURCES
+        try:
+            return call.column(state, self.pod, nodes)
+        finally:
+            state.sources = NO_SOURCES
+
+    def _is_asked_widely(self, name: str) -> bool:
+        """Whether somebody reads it over all nodes, and these are not all."""
+        return name in self.graph.asked_widely and not self._whole_cluster().is_feasible
+
+    # ---- sources --------------------------------------------------------------------------
+
+    def _source(self, question: Question, scorer: Scorer, source: str) -> PluginScores | None:
+        return self._ask((source, question[1] or scorer.reads.over_all))
+
+    def _sources(self, question: Question, scorer: Scorer) -> SourceScores:
+        """What a reader is handed; zeros in place of what was skipped."""
+        is_wide = question[1] or scorer.reads.over_all
+        nodes = self._whole_cluster().nodes if is_wide else self.nodes
+        zeros = PluginScores("", 0, *[uniform(0, len(nodes))] * 2)
+        found = {name: self._source(question, scorer, name) for name in scorer.reads.names}
+        return SourceScores(
+            scorer.plugin.instance_name,
+            nodes,
+            {name: _both_stages(column or zeros) for name, column in found.items()},
+        )
+
+    def _note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def _whole_cluster(self) -> "_WholeCluster":
+        if self._cluster is None:
+            self._cluster = _WholeCluster(self)
+        return self._cluster
+
+
+def _both_stages(column: PluginScores) -> StagedScores:
+    return {"normalized": read_only(column.normalized), "raw": read_only(column.raw)}
+
+
+@final
+class _WholeCluster:
+    """All live nodes, and what those that look across nodes note about them."""
+
+    def __init__(self, run: ScoreRun) -> None:
+        self._run = run
+        self.nodes = run.nodes.all()
+        rows, feasible_rows = self.nodes.rows, run.nodes.rows
+        #: Whether every node is feasible: nothing need be asked twice then.
+        self.is_feasible = np.array_equal(rows, feasible_rows)
+        self._positions = np.searchsorted(rows, feasible_rows)
+        self._state: CycleState | None = None
+        self._skips: dict[str, bool] = {}
+
+    @property
+    def state(self) -> CycleState:
+        """A copy of the notes, for plugins that note something about all nodes."""
+        if self._state is None:
+            self._state = self._run.state.clone()
+        return self._state
+
+    def picked(self, scores: NodeScores) -> NodeScores:
+        """Those of the feasible nodes."""
+        score = uniform_score(scores)
+        count = len(self._positions)
+        return scores[self._positions] if score is None else uniform(score, count)
+
+    def skips(self, name: str) -> bool:
+        """Whether a plugin's PreScore, asked about all nodes, leaves its Score out."""
+        if name not in self._skips:
+            self._skips[name] = self._pre_scored(name)
+        return self._skips[name]
+
+    def _pre_scored(self, name: str) -> bool:
+        run = self._run
+        asks = [ask for other, ask in run.calls.pre_score if other == name]
+        if not asks:
+            return name in run.state.skip_score_plugins
+        try:
+            status = checked(asks[0](self.state, run.pod, self.nodes))
+        except Exception as problem:
+            raise ScorerFailed(failure_of(name, "PreScore", problem)) from problem
+        if is_skip(status):
+            return True
+        if status is not None and not is_success(status):
+            raise ScorerFailed(as_error(status, "PreScore", name))
+        return False

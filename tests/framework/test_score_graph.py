@@ -1,0 +1,394 @@
+"""Plugins that read each other's scores."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan.framework.interface import CycleState, Normalizer
+from bayplan.framework.score_graph import ScoreGraph, graph_of
+from bayplan.framework.score_table import ScoreTable
+from bayplan.framework.status import SKIP, Code, Status
+from bayplan.framework.tie_break import break_ties
+from bayplan.testing import handle, pod
+from tests.framework.answering import answering, plugins_of
+from tests.framework.reading import (
+    NODE_COUNT,
+    ReaderArgs,
+    framework_of,
+    normalized,
+    reader,
+    scored,
+    source,
+    table_of,
+)
+
+
+def asked(plugin: Any, method: str = "score") -> int:
+    return plugin.calls.count((plugin.instance_name, method))
+
+
+# ---- who reads whom -------------------------------------------------------------------------
+
+
+def test_a_profile_that_reads_nobody_has_no_graph() -> None:
+    assert graph_of(plugins_of(source("A", 1, 2, 3, 4))) is None
+    assert framework_of([source("A", 1, 2, 3, 4)]).is_plain_sum
+    assert not framework_of([reader("R", "A")], [source("A", 1, 2, 3, 4)]).is_plain_sum
+
+
+def test_sources_come_first_in_an_order_that_stands_from_the_start() -> None:
+    a, b, c = source("A", 1, 2, 3, 4), reader("B", "A"), reader("C", "A")
+    d = reader("D", "B", "C")
+    plugins = plugins_of(d)
+    plugins.sources = [c, b, a]
+    graph = ScoreGraph(plugins)
+    assert [name for name, _ in graph.questions] == ["A", "B", "C", "D"]
+    assert sorted(graph.edges()) == [("A", "B"), ("A", "C"), ("B", "D"), ("C", "D")]
+
+
+def test_the_order_of_calls_is_the_same_every_time() -> None:
+    orders = set[tuple[Any, ...]]()
+    for _ in range(100):
+        calls: list[tuple[str, str]] = []
+        a = source("A", 1, 2, 3, 4, calls=calls)
+        b, c = reader("B", "A", calls=calls), reader("C", "A", calls=calls)
+        table_of([reader("D", "B", "C", calls=calls)], [a, b, c])
+        orders.add(tuple(calls))
+    assert len(orders) == 1
+
+
+# ---- what is read ---------------------------------------------------------------------------
+
+
+def test_a_diamond_asks_its_source_once() -> None:
+    a = source("A", 10, 45, 90, 0)
+    b = reader("B", "A", score=lambda s: s)
+    c = reader("C", "A", score=lambda s: 100 - s)
+    d = reader("D", "B", "C", score=np.minimum)
+    table = table_of([d], [a, b, c])
+    assert table.totals.tolist() == [10, 45, 10, 0]
+    assert [asked(each) for each in (a, b, c, d)] == [1, 1, 1, 1]
+
+
+def test_a_source_that_is_enabled_too_is_added_by_its_weight_and_read_without() -> None:
+    a = source("A", 10, 45, 90, 0)
+    table = table_of([reader("R", "A", score=lambda s: s), a], weights={"A": 3})
+    assert table.totals.tolist() == [40, 180, 360, 0]
+    assert asked(a) == 1
+    assert [column.name for column in table.columns] == ["R", "A"]
+
+
+def test_what_is_only_read_is_not_added_up_but_shown() -> None:
+    table = table_of([reader("R", "A", score=lambda s: 100 - s)], [source("A", 10, 20, 30, 40)])
+    assert table.totals.tolist() == [90, 80, 70, 60]
+    assert [(c.name, c.weight, c.normalized.tolist()) for c in table.read] == [
+        ("A", 0, [10, 20, 30, 40])
+    ]
+
+
+def test_scores_are_read_after_the_sources_normalisation_or_before() -> None:
+    a = source("A", 3, 6, 12, 0, normalizer=Normalizer.MAX_REVERSED)
+    final = reader("R", "A", score=lambda s: s)
+    raw = reader("W", "A", score=lambda s: s, stage="raw")
+    found = normalized(table_of([final, raw], [a]))
+    assert (found["R"], found["W"]) == ([75, 50, 0, 100], [3, 6, 12, 0])
+
+
+def test_a_reader_normalises_its_own_scores() -> None:
+    a = source("A", 3, 6, 12, 0)
+    found = normalized(
+        table_of([reader("R", "A", score=lambda s: s, normalizer=Normalizer.MAX)], [a])
+    )
+    assert found["R"] == [25, 50, 100, 0]
+
+
+def test_numbers_are_read_node_by_node() -> None:
+    args = ReaderArgs(score_from=("A",))
+    plugin = answering("R", score_node=lambda state, pod, node: 100 - state.score_of("A", node))
+    table = table_of([plugin(args, handle(), "R")], [source("A", 1, 2, 3, 4)], feasible=[3, 1])
+    assert table.totals.tolist() == [96, 98]
+
+
+def test_chains_may_be_of_any_length() -> None:
+    names = [f"R{number}" for number in range(30)]
+    readers = [reader(name, read, score=lambda s: 100 - s) for read, name in pairwise(names)]
+    chain = [source("R0", 10, 20, 30, 40), *readers]
+    assert table_of(chain[-1:], chain[:-1]).totals.tolist() == [90, 80, 70, 60]
+
+
+def test_two_instances_of_a_class_are_two_sources() -> None:
+    one, other = source("A/one", 1, 2, 3, 4), source("A/other", 4, 3, 2, 1)
+    table = table_of([reader("R", "A/one", "A/other", score=np.maximum)], [one, other])
+    assert table.totals.tolist() == [4, 3, 3, 4]
+
+
+# ---- PreScore, Skip -------------------------------------------------------------------------
+
+
+def test_pre_score_of_a_source_runs_though_it_is_not_enabled() -> None:
+    a = source("A", 1, 2, 3, 4, pre_score=None)
+    table_of([reader("R", "A")], [a])
+    assert a.calls == [("A", "pre_score"), ("A", "score")]
+
+
+def test_pre_score_of_a_source_that_is_enabled_runs_once() -> None:
+    a = source("A", 1, 2, 3, 4, pre_score=None)
+    table_of([a, reader("R", "A")], [])
+    assert asked(a, "pre_score") == 1
+
+
+def test_who_has_nothing_left_to_read_is_skipped_and_so_on() -> None:
+    a = source("A", 1, 2, 3, 4, pre_score=SKIP)
+    b, c = reader("B", "A"), reader("C", "B")
+    table = table_of([c, source("E", 9, 8, 7, 6)], [a, b])
+    assert table.totals.tolist() == [9, 8, 7, 6]
+    assert asked(b) == asked(c) == 0
+    assert table.notes == [
+        "B was skipped: so was all it reads, A",
+        "C was skipped: so was all it reads, B",
+    ]
+
+
+def test_one_skipped_source_among_several_reads_as_zeros() -> None:
+    a, b = source("A", 9, 9, 9, 9, pre_score=SKIP), source("B", 1, 2, 3, 4)
+    table = table_of([reader("R", "A", "B", score=lambda one, two: one * 10 + two)], [a, b])
+    assert table.totals.tolist() == [1, 2, 3, 4]
+    assert table.notes == ["R read zeros in place of A, which was skipped"]
+
+
+def test_a_reader_may_skip_itself() -> None:
+    table = table_of([reader("R", "A", pre_score=SKIP)], [source("A", 1, 2, 3, 4)])
+    assert (table.totals.tolist(), table.notes) == ([0, 0, 0, 0], [])
+
+
+# ---- over all nodes -------------------------------------------------------------------------
+
+
+def wide(name: str = "W", *sources: str, **options: Any) -> Any:
+    return reader(name, *(sources or ("A",)), over="all", **options)
+
+
+def test_a_source_may_be_asked_about_nodes_that_are_not_feasible() -> None:
+    a = source("A", 1, 2, 30, 4)
+    w = wide(score=lambda s: np.array([s.sum(), s[2]]))
+    assert table_of([w], [a], feasible=[0, 1]).totals.tolist() == [37, 30]
+
+
+def test_who_is_read_both_ways_is_asked_once_if_its_answer_is_row_wise() -> None:
+    a = source("A", 10, 20, 40, 30, normalizer=Normalizer.MAX)
+    near, far = reader("N", "A", score=lambda s: s), wide(score=lambda s: s[[0, 1]])
+    found = normalized(table_of([near, far], [a], feasible=[0, 1]))
+    assert found["N"] == found["A"] == [50, 100]  # of the feasible ones 20 is the highest
+    assert found["W"] == [25, 50]
+    assert asked(a) == 1
+
+
+def test_who_looks_across_nodes_is_asked_as_if_all_were_feasible() -> None:
+    """Its PreScore counts nodes; Score says the count."""
+
+    def counted(state: Any, pod: Any, nodes: Any) -> None:
+        state["count"] = len(nodes)
+
+    def said(state: Any, pod: Any, nodes: Any) -> Any:
+        return np.full(len(nodes), state["count"])
+
+    a = answering("A", pre_score=counted, score=said, scope="cluster")(None, handle(), "A")
+    near, far = reader("N", "A", score=lambda s: s), wide(score=lambda s: s[[0, 1]])
+    found = normalized(table_of([far, near], [a], feasible=[0, 1]))
+    assert (found["W"], found["N"]) == ([4, 4], [2, 2])
+
+
+def test_who_skips_over_all_nodes_only_is_skipped_there_only() -> None:
+    a = answering(
+        "A",
+        pre_score=lambda state, pod, nodes: SKIP if len(nodes) == NODE_COUNT else None,
+        score=lambda state, pod, nodes: np.full(len(nodes), 7),
+        scope="cluster",
+    )(None, handle(), "A")
+    table = table_of([wide(), reader("N", "A", score=lambda s: s)], [a], feasible=[0, 1])
+    assert table.totals.tolist() == [7, 7]
+    assert table.notes == ["W was skipped: so was all it reads, A"]
+
+
+def test_a_chain_is_followed_over_all_nodes() -> None:
+    b = reader("B", "A", score=lambda s: 100 - s)
+    w = wide("W", "B", score=lambda s: s[[0, 1]] - s.min())
+    assert table_of([w], [source("A", 1, 2, 30, 4), b], feasible=[0, 1]).totals.tolist() == [29, 28]
+
+
+def test_where_every_node_is_feasible_both_ways_are_one() -> None:
+    a = source("A", 1, 2, 3, 4, scope="cluster", pre_score=None)
+    table_of([wide(score=lambda s: s), reader("N", "A")], [a])
+    assert (asked(a), asked(a, "pre_score")) == (1, 1)
+
+
+# ---- what goes wrong ------------------------------------------------------------------------
+
+
+def failure(*enabled: Any, sources: Any = (), feasible: Any = range(NODE_COUNT)) -> Status:
+    found = scored(framework_of(enabled, sources), feasible)
+    assert isinstance(found, Status)
+    assert found.code is Code.ERROR
+    return found
+
+
+def test_a_source_that_fails_is_named_and_not_its_reader() -> None:
+    a = answering("A", score=ValueError("boom"))(None, handle(), "A")
+    found = failure(reader("R", "A"), sources=[a])
+    assert found.plugin == "A"
+    assert found.message.startswith('running Score plugin "A": ValueError: boom')
+
+
+def test_a_source_out_of_range_is_named() -> None:
+    found = failure(reader("R", "A"), sources=[source("A", 1, 2, 101, 4)])
+    assert found.plugin == "A"
+    assert 'plugin "A" returns an invalid score 101' in found.message
+
+
+def test_a_reader_that_writes_into_a_source_is_named_and_hurts_nobody() -> None:
+    def writes(scores: Any) -> Any:
+        scores += 1
+        return scores
+
+    own = np.array([1, 2, 3, 4], np.int64)
+    a = answering("A", score=lambda *_: own)(None, handle(), "A")
+    found = failure(reader("Good", "A"), reader("Bad", "A", score=writes), sources=[a])
+    assert found.plugin == "Bad"
+    assert "read-only" in found.message
+    assert own.tolist() == [1, 2, 3, 4]
+    own[0] = 7  # it stays the plugin's own
+
+
+def test_what_is_not_declared_cannot_be_read() -> None:
+    plugin = answering("R", score=lambda state, pod, nodes: state.scores("E"))
+    args = ReaderArgs(score_from=("A",))
+    enabled = [plugin(args, handle(), "R"), source("E", 1, 2, 3, 4)]
+    found = failure(*enabled, sources=[source("A", 1, 2, 3, 4)])
+    assert found.plugin == "R"
+    assert 'scores of "E" are not read by R' in found.message
+
+
+def test_after_the_turn_nothing_can_be_read() -> None:
+    plugin = answering("R", score=lambda state, pod, nodes: state.scores("A"))
+    enabled = [reader("N", "A"), plugin(None, handle(), "R")]
+    assert failure(*enabled, sources=[source("A", 1, 2, 3, 4)]).plugin == "R"
+
+
+@pytest.mark.parametrize(
+    ("pre_score", "said"),
+    [
+        pytest.param(ValueError("boom"), "ValueError: boom", id="raises"),
+        pytest.param(Status(Code.UNSCHEDULABLE, ("no",)), "no", id="rejects"),
+    ],
+)
+def test_a_pre_score_over_all_nodes_that_fails_is_named(pre_score: Any, said: str) -> None:
+    def only_then(state: Any, pod: Any, nodes: Any) -> Any:
+        if len(nodes) < NODE_COUNT:
+            return None
+        if isinstance(pre_score, Exception):
+            raise pre_score
+        return pre_score
+
+    a = source("A", 1, 2, 3, 4, scope="cluster", pre_score=only_then)
+    found = failure(wide(), sources=[a], feasible=[0, 1])
+    assert (found.plugin, said in found.message) == ("A", True)
+
+
+# ---- keys -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("totals", "left", "times"),
+    [((5, 5, 5, 1), [2], 1), ((5, 6, 5, 1), [1], 0)],
+    ids=["something ties", "nothing ties"],
+)
+def test_a_reader_may_be_a_key_and_is_asked_only_where_something_ties(
+    totals: tuple[int, ...], left: list[int], times: int
+) -> None:
+    a, key = source("A", 3, 2, 1, 0), reader("K", "A", score=lambda s: 100 - s)
+    framework = framework_of([source("E", *totals)], [a], keys=[key])
+    table = scored(framework)
+    assert isinstance(table, ScoreTable)
+    assert break_ties(framework.calls(CycleState()).tie_break, CycleState(), pod(), table) is None
+    assert table.tied is not None
+    assert np.flatnonzero(table.tied).tolist() == left
+    assert asked(a) == asked(key) == times
+
+
+def test_a_keys_source_that_fails_is_named() -> None:
+    a = answering("A", score=ValueError("boom"))(None, handle(), "A")
+    framework = framework_of([source("E", 1, 1, 1, 1)], [a], keys=[reader("K", "A")])
+    table = scored(framework)
+    assert isinstance(table, ScoreTable)
+    failed = break_ties(framework.calls(CycleState()).tie_break, CycleState(), pod(), table)
+    assert failed is not None
+    assert failed.plugin == "A"
+
+
+# ---- any graph ------------------------------------------------------------------------------
+
+numbers = st.lists(st.integers(0, 100), min_size=NODE_COUNT, max_size=NODE_COUNT)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(numbers, st.integers(1, 5)), min_size=1, max_size=5))
+def test_a_graph_that_comes_to_a_weighted_sum_gives_the_same_totals(
+    given_scores: list[tuple[list[int], int]],
+) -> None:
+    """Each plugin, and beside it one that reads it and says the same."""
+    plain = [source(f"S{n}", *scores) for n, (scores, _) in enumerate(given_scores)]
+    weights = {f"S{n}": weight for n, (_, weight) in enumerate(given_scores)}
+    sources = [source(f"S{n}", *scores) for n, (scores, _) in enumerate(given_scores)]
+    readers = [reader(f"R{n}", f"S{n}", score=lambda s: s) for n in range(len(given_scores))]
+    read = {f"R{n}": weight for n, (_, weight) in enumerate(given_scores)}
+    one, other = table_of(plain, weights=weights), table_of(readers, sources, weights=read)
+    assert one.totals.tolist() == other.totals.tolist()
+    both = {**weights, **read}
+    assert table_of([*readers, *sources], weights=both).totals.tolist() == (2 * one.totals).tolist()
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.data())
+def test_a_graph_scores_as_a_naive_recomputation_does(data: Any) -> None:
+    """Drawn layers of readers over drawn sources; each reads some of those before it."""
+    leaves = data.draw(st.lists(numbers, min_size=1, max_size=3))
+    feasible = sorted(data.draw(st.sets(st.integers(0, NODE_COUNT - 1), min_size=2)))
+    plugins = [source(f"P{n}", *scores) for n, scores in enumerate(leaves)]
+    reads: dict[str, tuple[list[str], bool]] = {}
+    for n in range(len(leaves), len(leaves) + data.draw(st.integers(1, 6))):
+        names = data.draw(
+            st.lists(st.sampled_from([f"P{k}" for k in range(n)]), min_size=1, unique=True)
+        )
+        is_wide = data.draw(st.booleans())
+        reads[f"P{n}"] = names, is_wide
+        plugins.append(_summing(f"P{n}", names, is_wide))
+    added = data.draw(st.sets(st.sampled_from(range(len(plugins))), min_size=1))
+    enabled = [plugins[n] for n in sorted(added)]
+    others = [plugin for n, plugin in enumerate(plugins) if n not in added]
+    table = table_of(enabled, others, feasible=feasible)
+
+    def naive(name: str, over: list[int]) -> list[int]:
+        if name not in reads:
+            return [leaves[int(name[1:])][node] for node in over]
+        names, is_wide = reads[name]
+        everything = list(range(NODE_COUNT)) if is_wide else over
+        total = sum(sum(naive(each, everything)) for each in names)
+        return [(total + node) % 101 for node in over]
+
+    expected = np.sum([naive(plugin.name, feasible) for plugin in enabled], axis=0)
+    assert table.totals.tolist() == expected.tolist()
+
+
+def _summing(name: str, sources: list[str], is_wide: bool) -> Any:
+    """Looks across all that it reads, so that it matters over whom; says another for each node."""
+
+    def score(state: Any, pod: Any, nodes: Any) -> Any:
+        total = sum(int(state.scores(each).sum()) for each in sources)
+        return np.array([(total + int(node[1:])) % 101 for node in nodes.names()], np.int64)
+
+    args = ReaderArgs(score_from=tuple(sources), over="all" if is_wide else "feasible")
+    return answering(name, score=score, scope="cluster")(args, handle(), name)

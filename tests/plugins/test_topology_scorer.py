@@ -1,0 +1,120 @@
+"""TopologyScorer: nodes are as good as their domains. All numbers by hand."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.framework.interface import Normalizer
+from bayplan.plugins.topology_scorer import TopologyScorer
+from tests.plugins.connector_kit import made_of, refusal
+
+RACKS = [{"rack": rack} if rack else {} for rack in ("r1", "r1", "r2", "r2", "r3", "")]
+SOURCE = (50, 20, 30, 30, 40, 10)
+
+
+def racks(
+    *scores: int, racks: Any = RACKS, feasible: Any = None, options: Any = None, **args: Any
+) -> list[int]:
+    given = {"scoreFrom": "A", "topologyKey": "rack", **args}
+    numbers = {"A": scores or SOURCE}
+    return made_of(
+        TopologyScorer, given, numbers, labels=racks, feasible=feasible, **(options or {})
+    )
+
+
+def test_the_best_rack_gets_100_the_worst_0_and_others_their_part() -> None:
+    """Sums: r1 70, r2 60, r3 40; (60 - 40) * 100 / 30 = 66."""
+    assert racks() == [100, 100, 66, 66, 0, 0]
+    assert racks(aggregate="sum") == racks()
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "wanted"),
+    [
+        pytest.param("mean", [50, 50, 0, 0, 100, 0], id="mean: 35, 30, 40"),
+        pytest.param("max", [100, 100, 0, 0, 50, 0], id="max: 50, 30, 40"),
+        pytest.param("min", [0, 0, 50, 50, 100, 0], id="min: 20, 30, 40"),
+    ],
+)
+def test_a_rack_is_worth_what_the_aggregate_says(aggregate: str, wanted: list[int]) -> None:
+    assert racks(aggregate=aggregate) == wanted
+
+
+def test_a_mean_is_a_whole_number() -> None:
+    """r1 (0 + 1 + 1) / 3 = 0, r2 1, r3 3."""
+    names = [{"rack": r} for r in ("r1", "r1", "r1", "r2", "r3")]
+    assert racks(0, 1, 1, 1, 3, racks=names, aggregate="mean") == [0, 0, 0, 33, 100]
+
+
+def test_the_sum_favours_large_racks_and_the_mean_does_not() -> None:
+    names = [{"rack": r} for r in ("large", "large", "large", "small")]
+    assert racks(20, 20, 20, 50, racks=names) == [100, 100, 100, 0]
+    assert racks(20, 20, 20, 50, racks=names, aggregate="mean") == [0, 0, 0, 100]
+
+
+def test_equal_racks_get_100_each() -> None:
+    assert racks(30, 40, 70, 0, 70, 90) == [100, 100, 100, 100, 100, 0]
+    assert racks(0, 0, 0, 0, 0, 0) == [100, 100, 100, 100, 100, 0]
+
+
+def test_a_single_rack_gets_100() -> None:
+    assert racks(7, 3, racks=[{"rack": "r1"}, {"rack": "r1"}]) == [100, 100]
+
+
+def test_nodes_without_the_label_get_0_and_take_no_part() -> None:
+    assert racks(90, 20, racks=[{}, {"rack": "r1"}]) == [0, 100]
+    assert racks(90, 20, racks=[{}, {}]) == [0, 0]
+
+
+def test_only_feasible_nodes_count() -> None:
+    """Without n0: r1 20, r2 60, r3 40."""
+    assert racks(feasible=[1, 2, 3, 4, 5]) == [0, 100, 100, 50, 0]
+
+
+@pytest.mark.parametrize("over", ["feasible", "all"])
+def test_over_all_nodes_a_full_one_counts(over: str) -> None:
+    """n0 of r1 is full, which MostAllocated scores 100: r1 120, r2 60, r3 40 of all nodes."""
+    scores = (100, 20, 30, 30, 40, 10)
+    found = racks(*scores, feasible=[1, 2, 3, 4, 5], over=over)
+    assert found == ([100, 25, 25, 0, 0] if over == "all" else [0, 100, 100, 50, 0])
+
+
+def test_over_all_nodes_racks_without_a_feasible_node_are_best_and_worst_too() -> None:
+    """r1 70 is best and r3 40 worst, though only r2 (60) can take the pod."""
+    assert racks(feasible=[2, 3], over="all") == [66, 66]
+    assert racks(feasible=[2, 3]) == [100, 100]
+
+
+def test_nodes_may_come_in_any_order() -> None:
+    assert racks(feasible=[4, 5, 0, 2, 1, 3]) == [0, 0, 100, 66, 100, 66]
+    assert racks(feasible=[4, 0, 2], over="all") == [0, 100, 66]
+
+
+def test_raw_scores_may_be_any_numbers() -> None:
+    raw = {"normalizer": Normalizer.MIN_MAX}
+    scores = (-500, -100, 9000, 0, 4200, 7)  # r1 -600, r2 9000, r3 4200
+    assert racks(*scores, stage="raw", options=raw) == [0, 0, 100, 100, 50, 0]
+
+
+def test_a_label_that_is_none_is_refused() -> None:
+    args = {"scoreFrom": "A", "topologyKey": "not a label"}
+    assert refusal(TopologyScorer, args).startswith('topologyKey: "not a label"; wanted a label')
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ({"topologyKey": "rack"}, "scoreFrom: missing; wanted a string"),
+        ({"scoreFrom": "A"}, "topologyKey: missing; wanted a string"),
+        (
+            {"scoreFrom": "A", "topologyKey": "r", "agregate": "sum"},
+            'agregate: unknown field; did you mean "aggregate"?',
+        ),
+        (
+            {"scoreFrom": "A", "topologyKey": "r", "over": "al"},
+            'over: "al"; wanted "all" or "feasible"; did you mean "all"?',
+        ),
+    ],
+)
+def test_wrong_args_are_told(args: dict[str, Any], said: str) -> None:
+    assert refusal(TopologyScorer, args) == said
