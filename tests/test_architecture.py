@@ -270,6 +270,9 @@ def test_every_plugin_is_final(path: str) -> None:
     assert not open_classes
 
 
+READERS = {"TopologyScorer", "Invert", "Normalize", "Scale", "Steps", "Combine"}
+
+
 def test_every_plugin_that_filters_or_scores_signs_pods() -> None:
     """Or it would be asked about every node in every cycle (KEP-5598)."""
     answering = {
@@ -277,6 +280,8 @@ def test_every_plugin_that_filters_or_scores_signs_pods() -> None:
         for plugin in IN_TREE_PLUGINS
         if {"filter", "score"} & set(extension_points_of(plugin))
     }
+    # What reads other plugins' scores follows from more than a pod and a row.
+    answering = {plugin for plugin in answering if plugin.name not in READERS}
     unsigned = {plugin.name for plugin in answering if not issubclass(plugin, SignPlugin)}
     assert not unsigned
     tests = {p.__module__.removeprefix("bayplan.").replace(".", "/") for p in answering}
