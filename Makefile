@@ -26,7 +26,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: demo test check bench bench-peer parity scenarios sim docs help clean static
+.PHONY: demo test check bench bench-peer parity scenarios sim manifests docs help clean static
 
 demo: .venv/.runtime ## simulate examples/quickstart (installs what running needs, nothing more)
 	$(BIN)/bayplan simulate examples/quickstart
@@ -61,6 +61,9 @@ ifdef SEED
 else
 	BAYPLAN_SIM_SEEDS=$(SEEDS) $(BIN)/python -m pytest --timeout=0 -n $(JOBS) tests/sim
 endif
+
+manifests: .venv/.dev ## write deploy/manifests and the chart's rules anew (needs Helm or Go)
+	$(BIN)/python -m tests.deploy.rendering
 
 docs: .venv/.dev ## check that the links in the documents lead somewhere
 	@$(BIN)/python -m pytest -q tests/test_architecture.py -k documents

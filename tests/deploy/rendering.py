@@ -43,9 +43,7 @@ def helm() -> str:
     if not (folder / "helm").exists():
         go = shutil.which("go")
         if go is None:
-            raise NoHelm(
-                "the chart's tests need Helm: set HELM to it, or install Go, and it is built"
-            )
+            raise NoHelm("the chart needs Helm: set HELM to it, or install Go, and it is built")
         print(f"building Helm into {folder}; minutes, once", flush=True)
         env = {**os.environ, "GOBIN": str(folder)}
         if subprocess.run([go, "install", HELM], env=env, check=False).returncode:

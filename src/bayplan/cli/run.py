@@ -26,12 +26,10 @@ EXIT_FAILED = 1
 class _Verbosity(click.IntRange):
     """-v 4, --v=4 and, as Go programs take it, -v=4."""
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | float:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, str):
             value = value.removeprefix("=")
-        return super().convert(value, param, ctx)
+        return int(super().convert(value, param, ctx))
 
 
 @click.command("run")
