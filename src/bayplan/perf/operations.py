@@ -41,6 +41,37 @@ Failed = Callable[[BaseException], None]
 
 
 @final
+class _Recorder:
+    """Measures one stretch of a workload after the other."""
+
+    def __init__(self, workload: str, world: World) -> None:
+        self._workload = workload
+        self._world = world
+        self._log: BindingLog | None = None
+        self._name = ""
+        self.measured: list[Measurement] = []
+
+    def begin(self, name: str, namespaces: tuple[str, ...], labels: Mapping[str, str]) -> None:
+        if self._log is not None:
+            raise WorkloadFailed(f"{self._name} is still being measured; one at a time")
+        # What was there before is no part of what is measured, and the largest part of it is the
+        # API server's, which a real scheduler's collector never sees. Upstream: runtime.GC().
+        gc.collect()
+        gc.freeze()
+        self._name = f"{self._workload}/{name}"
+        self._log = BindingLog(self._world.clock, namespaces, labels)
+        self._world.watch.join(self._log)
+
+    def finish(self) -> None:
+        log, self._log = self._log, None
+        if log is None:
+            raise WorkloadFailed("nothing is being measured; wanted startCollectingMetrics before")
+        gc.unfreeze()
+        self._world.watch.leave(log)
+        self.measured.append(measurement(self._name, log, self._world.clock.now()))
+
+
+@final
 class Operations:
     """Performs one plan in one world. Use it once."""
 
@@ -50,9 +81,7 @@ class Operations:
         self._files = plan.manifests
         self._world = world
         self._failed = failed
-        self._log: BindingLog | None = None
-        self._log_name = ""
-        self.measured: list[Measurement] = []
+        self._recorder = _Recorder(plan.name, world)
         self._performers: Mapping[type, Callable[[int, Any], Awaitable[None]]] = {
             Barrier: self._barrier,
             Churn: self._churn,
@@ -67,6 +96,10 @@ class Operations:
             StopCollectingMetrics: self._stop,
             UpdateAny: self._update_any,
         }
+
+    @property
+    def measured(self) -> list[Measurement]:
+        return self._recorder.measured
 
     async def perform(self) -> None:
         """All of them. Raises WorkloadFailed."""
@@ -86,29 +119,10 @@ class Operations:
     # ---- measuring --------------------------------------------------------------------------
 
     async def _start(self, index: int, operation: StartCollectingMetrics) -> None:
-        self._begin(operation.name, operation.namespaces, operation.label_selector)
+        self._recorder.begin(operation.name, operation.namespaces, operation.label_selector)
 
     async def _stop(self, index: int, operation: StopCollectingMetrics) -> None:
-        self._finish()
-
-    def _begin(self, name: str, namespaces: tuple[str, ...], labels: Mapping[str, str]) -> None:
-        if self._log is not None:
-            raise WorkloadFailed(f"{self._log_name} is still being measured; one at a time")
-        # What was there before is no part of what is measured, and the largest part of it is the
-        # API server's, which a real scheduler's collector never sees. Upstream: runtime.GC().
-        gc.collect()
-        gc.freeze()
-        self._log_name = f"{self._plan.name}/{name}"
-        self._log = BindingLog(self._world.clock, namespaces, labels)
-        self._world.watch.join(self._log)
-
-    def _finish(self) -> None:
-        log, self._log = self._log, None
-        if log is None:
-            raise WorkloadFailed("nothing is being measured; wanted startCollectingMetrics before")
-        gc.unfreeze()
-        self._world.watch.leave(log)
-        self.measured.append(measurement(self._log_name, log, self._world.clock.now()))
+        self._recorder.finish()
 
     # ---- creating ---------------------------------------------------------------------------
 
@@ -147,7 +161,7 @@ class Operations:
         namespace = operation.namespace or f"namespace-{index}"
         self._world.ensure_namespace(namespace)
         if operation.collect_metrics:
-            self._begin(namespace, (namespace,), {})
+            self._recorder.begin(namespace, (namespace,), {})
         if operation.steady_state:
             await self._keep_steady(operation, namespace)
         else:
@@ -157,7 +171,7 @@ class Operations:
             else:
                 await self._world.reached(keys, SCHEDULED)
         if operation.collect_metrics:
-            self._finish()
+            self._recorder.finish()
 
     def _pod(self, operation: CreatePods, namespace: str, number: int) -> ObjectKey:
         """Create a pod behind what it needs; the pod is the last of them."""
