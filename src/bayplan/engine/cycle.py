@@ -18,7 +18,7 @@ import numpy as np
 
 from bayplan.engine.extending import Answered, Extender, ExtenderAnswer, Question, applied
 from bayplan.engine.known_pods import KnownPods
-from bayplan.engine.picks import OutOfDate, Picks
+from bayplan.engine.picks import Asking, OutOfDate, Picks
 from bayplan.engine.reuse import Reuse
 from bayplan.engine.selection import Choice, choose, sampled
 from bayplan.framework.filtering import FilterOutcome
@@ -350,10 +350,11 @@ class CycleRunner:
         nodes = cycle.candidates
         assert nodes is not None and cycle.known is not None
         try:
-            picks.refresh(cycle.framework.calls(cycle.state), cycle.state, cycle.pod, nodes)
+            asking = Asking(cycle.framework.calls(cycle.state), cycle.state, cycle.pod, nodes)
+            picks.refresh(asking)
             cycle.picks = picks
             if picks.feasible_count > 1:
-                self._best_pick(cycle, picks, nodes)
+                self._best_pick(cycle, picks, asking)
             elif picks.feasible_count:
                 cycle.choice = picks.only()
             else:
@@ -362,13 +363,13 @@ class CycleRunner:
             cycle.picks = None
             reuse.drop_picks(cycle.known, problem.reason)
 
-    def _best_pick(self, cycle: Cycle, picks: Picks, nodes: NodeView) -> None:
+    def _best_pick(self, cycle: Cycle, picks: Picks, asking: Asking) -> None:
         framework, state, pod = cycle.framework, cycle.state, cycle.pod
         status = framework.run_pre_score(state, pod, _feasible_nodes(cycle, picks))
         if not is_success(status):
             cycle.status = status
             return
-        picks.score(framework.calls(state), state, pod, nodes)
+        picks.score(asking)
         cycle.choice = picks.choose(self._seed, pod.uid, cycle.queued.attempts)
 
     def _learn(self, cycle: Cycle) -> None:

@@ -129,6 +129,10 @@ class Share:
             raise OutOfDate(EXTREME_MOVED)
 
     @property
+    def has_extremes(self) -> bool:
+        return self._raw is not None
+
+    @property
     def bytes_used(self) -> int:
         return 0 if self._raw is None else self._raw.itemsize * len(self._raw)
 
@@ -143,6 +147,27 @@ class Like:
     #: None: PreScore was not asked, for fewer than two nodes were feasible.
     skipped_scores: Set[str] | None
     counts: Mapping[str, RowCounts]
+
+
+@final
+class Asking:
+    """Who is asked what about single rows, in one attempt."""
+
+    __slots__ = ("_node", "_nodes", "_row", "calls", "pod", "state")
+
+    def __init__(self, calls: Calls, state: CycleState, pod: PodInfo, nodes: NodeView) -> None:
+        self.calls = calls
+        self.state = state
+        self.pod = pod
+        self._nodes = nodes
+        self._row = -1
+        self._node: NodeInfo | None = None
+
+    def node(self, row: int) -> NodeInfo:
+        """The same for all that ask about one row."""
+        if self._node is None or row != self._row:
+            self._row, self._node = row, self._nodes.info_of_row(row)
+        return self._node
 
 
 @final
@@ -175,14 +200,16 @@ class Picks:
         self.repeat_count = self.scored_count = 0
         self._read(outcome)
         self._ranking = self._rank(outcome, scored)
+        #: Those whose extremes may move.
+        self._moving = [share for share in like.shares if share.has_extremes]
         self.generation = table.log.generation
 
     # ---- current --------------------------------------------------------------------------
 
-    def refresh(self, calls: Calls, state: CycleState, pod: PodInfo, nodes: NodeView) -> None:
+    def refresh(self, asking: Asking) -> None:
         """Judge the rows that changed since the last time. Raises OutOfDate: the picks are then to
         be thrown away."""
-        if state.skip_filter_plugins != self._like.skipped_filters:
+        if asking.state.skip_filter_plugins != self._like.skipped_filters:
             raise OutOfDate(OTHER_PLUGINS)
         if self._table.draw_order() is not self._order:
             raise OutOfDate(NODES_CAME_OR_WENT)
@@ -200,7 +227,6 @@ class Picks:
                 rows.add(row)
         for kept in self._readers_of(bits):
             kept.keep_up(self.generation, changes)
-        asking = _Asking(calls, state, pod, nodes)
         for row in rows:
             self._judge_anew(row, asking)
         self.generation = log.generation
@@ -214,7 +240,7 @@ class Picks:
             found = self._readers[bits] = [kept for kept in all_kept if kept.facets & bits]
         return found
 
-    def _judge_anew(self, row: int, asking: "_Asking") -> None:
+    def _judge_anew(self, row: int, asking: Asking) -> None:
         before, now = self._first[row], _NO_NODE
         if before == _FEASIBLE:
             self._drop(row)
@@ -226,43 +252,59 @@ class Picks:
         if now == _FEASIBLE:
             self._unscored.add(row)
 
-    def _verdict(self, row: int, asking: "_Asking") -> int:
+    def _verdict(self, row: int, asking: Asking) -> int:
         """The number of the first rejection of a row, or _FEASIBLE."""
         for index, (name, kept) in enumerate(self._like.filters):
             number = kept.ids.item(row)
             if number == UNKNOWN:
-                number = kept.learn_one(row, asking.verdict(name, row))
-                self._like.counts[name].asked += 1
-                self._like.counts[name].kept -= 1
+                number = kept.learn_one(row, self._asked_verdict(name, row, asking))
             if number != PASSES:
                 return self._number(index, number)
         return _FEASIBLE
 
-    def score(self, calls: Calls, state: CycleState, pod: PodInfo, nodes: NodeView) -> None:
+    def _asked_verdict(self, name: str, row: int, asking: Asking) -> Verdict:
+        counts = self._like.counts[name]
+        counts.asked += 1
+        counts.kept -= 1
+        try:
+            return asking.calls.filter_row[name](asking.state, asking.pod, asking.node(row))
+        except Exception as problem:
+            raise OutOfDate(PLUGIN_FAILED) from problem
+
+    def score(self, asking: Asking) -> None:
         """Have totals of all feasible nodes, at least two. Raises as `refresh`."""
         like = self._like
-        if state.skip_score_plugins != like.skipped_scores:
+        if asking.state.skip_score_plugins != like.skipped_scores:
             raise OutOfDate(OTHER_PLUGINS)
         self.scored_count += self._counts[_FEASIBLE]
         if self._unscored:
-            asking = _Asking(calls, state, pod, nodes)
             for row in self._unscored:
                 self._rank_one(row, asking)
             self._unscored.clear()
-            for share in like.shares:
+            for share in self._moving:
                 share.check()
 
-    def _rank_one(self, row: int, asking: "_Asking") -> None:
+    def _rank_one(self, row: int, asking: Asking) -> None:
         total = 0
         for share in self._like.shares:
             kept = share.kept
             if not kept.known.item(row):
-                kept.learn_one(row, asking.score(share.name, row))
-                self._like.counts[share.name].asked += 1
-                self._like.counts[share.name].kept -= 1
+                kept.learn_one(row, self._asked_score(share.name, row, asking))
             total += share.enter(row)
         self._totals[row] = total
         self._ranking.add(self._places.item(row), total)
+
+    def _asked_score(self, name: str, row: int, asking: Asking) -> int:
+        counts = self._like.counts[name]
+        counts.asked += 1
+        counts.kept -= 1
+        try:
+            score = asking.calls.score_row[name](asking.state, asking.pod, asking.node(row))
+        except Exception as problem:
+            raise OutOfDate(PLUGIN_FAILED) from problem
+        if type(score) is not int:
+            raise OutOfDate(PLUGIN_FAILED)
+        return score
 
     def _drop(self, row: int) -> None:
         """A feasible row is not ranked any more."""
@@ -270,7 +312,7 @@ class Picks:
             self._unscored.discard(row)
             return
         self._ranking.remove(self._places.item(row), self._totals[row])
-        for share in self._like.shares:
+        for share in self._moving:
             share.leave(row)
 
     def count_rows(self) -> None:
@@ -376,41 +418,6 @@ class Picks:
 
     def _numbers(self) -> "npt.NDArray[np.uint16]":
         return np.frombuffer(self._first, np.uint16)
-
-
-@final
-class _Asking:
-    """Asks plugins about single rows, for one attempt."""
-
-    __slots__ = ("_calls", "_node", "_nodes", "_pod", "_row", "_state")
-
-    def __init__(self, calls: Calls, state: CycleState, pod: PodInfo, nodes: NodeView) -> None:
-        self._calls = calls
-        self._state = state
-        self._pod = pod
-        self._nodes = nodes
-        self._row = -1
-        self._node: NodeInfo | None = None
-
-    def verdict(self, name: str, row: int) -> Verdict:
-        try:
-            return self._calls.filter_row[name](self._state, self._pod, self._at(row))
-        except Exception as problem:
-            raise OutOfDate(PLUGIN_FAILED) from problem
-
-    def score(self, name: str, row: int) -> int:
-        try:
-            score = self._calls.score_row[name](self._state, self._pod, self._at(row))
-        except Exception as problem:
-            raise OutOfDate(PLUGIN_FAILED) from problem
-        if type(score) is not int:
-            raise OutOfDate(PLUGIN_FAILED)
-        return score
-
-    def _at(self, row: int) -> NodeInfo:
-        if self._node is None or row != self._row:
-            self._row, self._node = row, self._nodes.info_of_row(row)
-        return self._node
 
 
 def _checked(score: int) -> int:

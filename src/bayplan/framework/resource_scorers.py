@@ -7,6 +7,7 @@ plugins/noderesources, resource_allocation.go and the three strategies beside it
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, NamedTuple, final
 
 import msgspec
@@ -93,7 +94,7 @@ def least_allocated() -> Scorer:
     """100 x free / allocatable: the emptier the better."""
     return Scorer(
         of_nodes=lambda demanded, nodes: _mean(demanded, nodes, _free_percent),
-        of_one=lambda demanded, node: _mean_of_one(demanded, node, _free_percent_of_one),
+        of_one=partial(_mean_of_one, _free_percent_of_one),
     )
 
 
@@ -101,7 +102,7 @@ def most_allocated() -> Scorer:
     """100 x used / allocatable: the fuller the better."""
     return Scorer(
         of_nodes=lambda demanded, nodes: _mean(demanded, nodes, _used_percent),
-        of_one=lambda demanded, node: _mean_of_one(demanded, node, _used_percent_of_one),
+        of_one=partial(_mean_of_one, _used_percent_of_one),
     )
 
 
@@ -129,11 +130,11 @@ def requested_to_capacity_ratio(points: Sequence[tuple[int, int]]) -> Scorer:
 
     def score_one(demanded: Demands, node: NodeInfo) -> int | None:
         total = weight_sum = 0
-        amounts = node.amounts
         for resource, weight, amount in demanded.each:
-            used, offered = amounts.scored(resource) + amount, amounts.allocatable(resource)
-            if not _is_small(used, offered):
-                return None
+            has = node.amounts(resource)
+            used, offered = has.scored + amount, has.allocatable
+            if used >= EXACT_BELOW or offered >= EXACT_BELOW:
+                return None  # in int64 some of what follows may wrap
             if offered and (value := on_line[_used_percent_of_one(used, offered)]) > 0:
                 total += weight * value
                 weight_sum += weight
@@ -189,24 +190,19 @@ def _mean(
 
 
 def _mean_of_one(
-    demanded: Demands, node: NodeInfo, percent_of: Callable[[int, int], int]
+    percent_of: Callable[[int, int], int], demanded: Demands, node: NodeInfo
 ) -> int | None:
     """The same of one node."""
     total = weight_sum = 0
-    amounts = node.amounts
     for resource, weight, amount in demanded.each:
-        used, offered = amounts.scored(resource) + amount, amounts.allocatable(resource)
-        if not _is_small(used, offered):
-            return None
+        has = node.amounts(resource)
+        used, offered = has.scored + amount, has.allocatable
+        if used >= EXACT_BELOW or offered >= EXACT_BELOW:
+            return None  # in int64 some of what follows may wrap
         if offered:
             total += weight * percent_of(used, offered)
             weight_sum += weight
     return total // weight_sum if weight_sum else 0
-
-
-def _is_small(used: int, offered: int) -> bool:
-    """Whether nothing that is computed of them wraps in int64."""
-    return used < EXACT_BELOW and offered < EXACT_BELOW
 
 
 def _free_percent_of_one(used: int, offered: int) -> int:

@@ -101,15 +101,14 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, RowScore, Sig
         request = self._request(pod)
         if request.is_empty:
             return 0
-        amounts = node.amounts
         before: list[float] = []
         after: list[float] = []
-        for resource, amount in request.bundle.items():
-            offered = float(amounts.allocatable(resource))
-            if offered:
-                used = amounts.requested(resource)
-                before.append(min(float(used) / offered, 1.0))
-                after.append(min(float(used + amount) / offered, 1.0))
+        for resource, amount in request.demanded:
+            has = node.amounts(resource)
+            if has.allocatable:
+                offered = float(has.allocatable)
+                before.append(min(float(has.requested) / offered, 1.0))
+                after.append(min(float(has.requested + amount) / offered, 1.0))
         return int((_balance_of_one(after) - _balance_of_one(before)) * 0.5 + 75.0)
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
@@ -123,7 +122,8 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, RowScore, Sig
         bundle = demands(self._resources, shape.requests).bundle
         nothing = Bundle(bundle.resources, [0] * len(bundle.resources))
         both = Bundle(bundle.resources, nothing.amounts, bundle.amounts)
-        return _Request(bundle, nothing, both, not any(bundle.amounts))
+        demanded = tuple(zip(bundle.resources, bundle.amounts, strict=True))
+        return _Request(bundle, nothing, both, demanded, not any(bundle.amounts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +135,8 @@ class _Request:
     nothing: Bundle
     #: Nothing and the bundle as alternatives.
     both: Bundle
+    #: (resource, amount)
+    demanded: tuple[tuple[str, int], ...]
     is_empty: bool
 
 

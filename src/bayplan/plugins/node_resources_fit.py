@@ -206,12 +206,13 @@ class NodeResourcesFit(
         return self._scorer.of_nodes(self._wants(pod).demands, nodes)
 
     def filter_row(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Verdict:
-        amounts = node.amounts
-        found: list[tuple[Code, tuple[str, ...]]] = [_FULL] if amounts.free(PODS) < 1 else []
-        for need in self._wants(pod).needs:
-            if amounts.free(need.resource) < need.amount:
-                is_hopeless = amounts.allocatable(need.resource) < need.amount
-                found.append((_HOPELESS if is_hopeless else Code.UNSCHEDULABLE, need.reasons))
+        found: list[tuple[Code, tuple[str, ...]]] = []
+        if node.amounts(PODS).free < 1:
+            found.append(_FULL)
+        for resource, amount, reasons in self._wants(pod).needs:
+            has = node.amounts(resource)
+            if has.free < amount:
+                found.append((_HOPELESS if has.allocatable < amount else _FOR_NOW, reasons))
         return tuple(found)
 
     def score_row(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
@@ -313,8 +314,9 @@ def _too_little(need: _Need, short: Mask, allocatable: Int64s) -> Rejection:
     return Rejection(short, Code.UNSCHEDULABLE, need.reasons, codes)
 
 
+_FOR_NOW = Code.UNSCHEDULABLE
 _HOPELESS = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-_FULL = (Code.UNSCHEDULABLE, (TOO_MANY_PODS,))
+_FULL = (_FOR_NOW, (TOO_MANY_PODS,))
 _UNSCHEDULABLE = np.uint8(Code.UNSCHEDULABLE)
 _UNRESOLVABLE = np.uint8(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 

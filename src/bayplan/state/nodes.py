@@ -354,15 +354,21 @@ class LateNodeView(NodeView):
         return object.__getattribute__(self, name)
 
 
+_NO_AMOUNTS: dict[str, RowAmounts] = {}
+
+
 class NodeInfo:
     """One node and what is on it, read-only. Upstream: framework.NodeInfo."""
 
-    __slots__ = ("_loan", "_row", "_table")
+    __slots__ = ("_amounts", "_generation", "_loan", "_row", "_table")
 
     def __init__(self, table: NodeTable, loan: Loan, row: int) -> None:
         self._table = table
         self._loan = loan
         self._row = row
+        #: Looked up since the last change of the table: several plugins ask for the same.
+        self._amounts: dict[str, RowAmounts] = _NO_AMOUNTS
+        self._generation = -1
 
     def _open(self) -> NodeTable:
         if self._loan.ended:
@@ -412,10 +418,15 @@ class NodeInfo:
     def pods_with_required_anti_affinity(self) -> list[PodInfo]:
         return [p for p in self.pods if p.shape.anti_affinity.required]
 
-    @property
-    def amounts(self) -> RowAmounts:
-        """What it has and what of that is taken, resource by resource."""
-        return RowAmounts(self._open().resources, self._row)
+    def amounts(self, resource: str) -> RowAmounts:
+        """What it has of one resource, and what of that is taken."""
+        table = self._open()
+        if self._generation != table.log.generation:
+            self._generation, self._amounts = table.log.generation, {}
+        found = self._amounts.get(resource)
+        if found is None:
+            found = self._amounts[resource] = table.resources.of_row(resource, self._row)
+        return found
 
     @property
     def view(self) -> NodeView:

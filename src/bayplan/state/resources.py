@@ -6,7 +6,7 @@ exact in float64, they are kept in float64 as well: to convert a column costs as
 it, and every cycle divides several.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
@@ -49,9 +49,17 @@ class Bundle:
         if not (self.as_ints >= EXACT_BELOW).any():
             self.as_floats = self.as_ints.astype(np.float64)
 
-    def items(self) -> Iterator[tuple[str, int]]:
-        """(resource, amount) of the last alternative."""
-        return zip(self.resources, self.amounts, strict=True)
+
+class RowAmounts(NamedTuple):
+    """One resource of one node, as plain numbers; cpu in millicores."""
+
+    allocatable: int
+    #: By placed pods, overhead and pod-level requests included.
+    requested: int
+    #: The same, but pods that ask for no cpu count as 100m, for no memory as 200Mi.
+    scored: int
+    #: Allocatable less requested; of pods: less those placed.
+    free: int
 
 
 class Usage(NamedTuple):
@@ -135,18 +143,29 @@ class _Resource:
     def count(self, row: int, requested: int, scored: int) -> None:
         """A pod comes to a row; it leaves where both are negative."""
         if requested:
-            amount = self.requested.values.item(row) + requested
-            self._set(self.requested, self.requested_floats, row, amount)
+            values = self.requested.values
+            amount = values.item(row) + requested
+            if -EXACT_BELOW < amount < EXACT_BELOW:
+                values[row] = amount
+                self.requested_floats.values[row] = amount
+            else:
+                self._set(self.requested, self.requested_floats, row, amount)
             self.take(row, requested)
-        amount = self.scored.values.item(row) + scored
-        self._set(self.scored, self.scored_floats, row, amount)
+        values = self.scored.values
+        amount = values.item(row) + scored
+        if -EXACT_BELOW < amount < EXACT_BELOW:
+            values[row] = amount
+            self.scored_floats.values[row] = amount
+        else:
+            self._set(self.scored, self.scored_floats, row, amount)
 
     def take(self, row: int, amount: int) -> None:
         """So much less is free."""
         values = self.free.values
         left = values.item(row) - amount
         values[row] = left = left if -EXACT_BELOW < left < EXACT_BELOW else _as_int64(left)
-        self.free_at_least = min(self.free_at_least, left)
+        if left < self.free_at_least:
+            self.free_at_least = left
 
     def short(self, amount: int, rows: Rows | slice, are_all: bool) -> Mask | None:
         """bool[rows]: which have less free; None: none has."""
@@ -217,6 +236,16 @@ class Resources:
 
     def free(self, resource: str) -> Column:
         return self._resources.get(resource, self._nothing).free
+
+    def of_row(self, resource: str, row: int) -> RowAmounts:
+        """All amounts of a resource on one row."""
+        found = self._resources.get(resource, self._nothing)
+        return RowAmounts(
+            found.allocatable.values.item(row),
+            found.requested.values.item(row),
+            found.scored.values.item(row),
+            found.free.values.item(row),
+        )
 
     def offered_names(self) -> list[str]:
         """Resources that some node offers, sorted."""
@@ -315,31 +344,6 @@ class Resources:
             self._selections.clear()
         self._selections[names] = found
         return found
-
-
-@final
-class RowAmounts:
-    """The amounts of one row, as plain numbers; cpu in millicores."""
-
-    __slots__ = ("_resources", "_row")
-
-    def __init__(self, resources: Resources, row: int) -> None:
-        self._resources = resources
-        self._row = row
-
-    def free(self, resource: str) -> int:
-        """Allocatable less requested; of pods: less those placed."""
-        return self._resources.free(resource).values.item(self._row)
-
-    def allocatable(self, resource: str) -> int:
-        return self._resources.allocatable(resource).values.item(self._row)
-
-    def requested(self, resource: str) -> int:
-        return self._resources.requested(resource).values.item(self._row)
-
-    def scored(self, resource: str) -> int:
-        """Requested, but pods that ask for no cpu count as 100m, for no memory as 200Mi."""
-        return self._resources.scored(resource).values.item(self._row)
 
 
 def _amounts(shape: PodShape) -> tuple[tuple[str, int, int], ...]:
