@@ -434,7 +434,9 @@ class CycleRunner:
 
 
 def _feasible_nodes(cycle: Cycle, picks: Picks) -> NodeView:
-    return LateNodeView(cycle.snapshot.nodes, picks.feasible_rows)
+    nodes = cycle.candidates
+    assert nodes is not None
+    return LateNodeView(nodes, picks.feasible_rows)
 
 
 def _candidates(nodes: NodeView, names: frozenset[str] | None) -> NodeView:

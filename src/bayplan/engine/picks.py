@@ -8,7 +8,7 @@ move in the ranking. Normalised scores are corrected, not recomputed, until an e
 from array import array
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
@@ -170,6 +170,17 @@ class Asking:
         return self._node
 
 
+#: (place among the filters, instance, what is kept of it)
+_Filters = Sequence[tuple[int, str, KeptVerdicts]]
+
+
+class _Readers(NamedTuple):
+    """Whose answers follow from some facets. The others need not even know of a change."""
+
+    kept: Sequence[KeptVerdicts | KeptScores]
+    filters: _Filters
+
+
 @final
 class Picks:
     """Every node's verdict and total for one pod's like."""
@@ -195,7 +206,9 @@ class Picks:
         #: Feasible rows whose totals nobody needed yet.
         self._unscored: set[int] = set()
         self._totals = array("q", bytes(8 * table.capacity))
-        self._readers: dict[int, Sequence[KeptVerdicts | KeptScores]] = {}
+        self._filters = [(index, name, kept) for index, (name, kept) in enumerate(like.filters)]
+        #: By the facets that changed.
+        self._readers: dict[int, _Readers] = {}
         #: How often this was looked at, and how many feasible nodes that made.
         self.repeat_count = self.scored_count = 0
         self._read(outcome)
@@ -225,36 +238,38 @@ class Picks:
             bits |= changed
             if changed & self._facets:
                 rows.add(row)
-        for kept in self._readers_of(bits):
+        readers = self._readers.get(bits) or self._readers_of(bits)
+        for kept in readers.kept:
             kept.keep_up(self.generation, changes)
         for row in rows:
-            self._judge_anew(row, asking)
+            self._judge_anew(row, readers.filters, asking)
         self.generation = log.generation
 
-    def _readers_of(self, bits: int) -> Sequence[KeptVerdicts | KeptScores]:
-        """Whose answers follow from these facets. The others need not even know of a change."""
-        found = self._readers.get(bits)
-        if found is None:
-            like = self._like
-            all_kept = (*(k for _, k in like.filters), *(share.kept for share in like.shares))
-            found = self._readers[bits] = [kept for kept in all_kept if kept.facets & bits]
+    def _readers_of(self, bits: int) -> "_Readers":
+        like = self._like
+        all_kept = (*(k for _, k in like.filters), *(share.kept for share in like.shares))
+        found = self._readers[bits] = _Readers(
+            kept=[kept for kept in all_kept if kept.facets & bits],
+            filters=[f for f in self._filters if f[2].facets & bits],
+        )
         return found
 
-    def _judge_anew(self, row: int, asking: Asking) -> None:
+    def _judge_anew(self, row: int, changed: "_Filters", asking: Asking) -> None:
+        """``changed``: who may judge a row otherwise than before."""
         before, now = self._first[row], _NO_NODE
         if before == _FEASIBLE:
             self._drop(row)
         if self._table.nodes[row] is not None:
-            now = self._verdict(row, asking)
+            now = self._verdict(row, changed if before == _FEASIBLE else self._filters, asking)
         self._counts[before] -= 1
         self._counts[now] += 1
         self._first[row] = now
         if now == _FEASIBLE:
             self._unscored.add(row)
 
-    def _verdict(self, row: int, asking: Asking) -> int:
-        """The number of the first rejection of a row, or _FEASIBLE."""
-        for index, (name, kept) in enumerate(self._like.filters):
+    def _verdict(self, row: int, filters: "_Filters", asking: Asking) -> int:
+        """The number of the first rejection of a row by these, or _FEASIBLE."""
+        for index, name, kept in filters:
             number = kept.ids.item(row)
             if number == UNKNOWN:
                 number = kept.learn_one(row, self._asked_verdict(name, row, asking))

@@ -5,7 +5,7 @@ name, name), where k follows from seed, pod and attempt. Not from row numbers, n
 scores were computed: live, embedded, reused and fresh runs draw alike.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,8 +20,7 @@ from bayplan.state.nodes import NodeView
 SAMPLED_NODES_MIN = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """The chosen node and what was equal to it."""
 
     node_name: str

@@ -51,6 +51,8 @@ from bayplan.state.snapshot import Snapshot
 #: What a plugin may answer about the pod as a whole in PreFilter.
 _PRE_FILTER_REJECTS = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
+_ALL_NODES = PreFilterResult()
+
 _Reject = Callable[[Status, str, str], Status]
 
 
@@ -94,7 +96,7 @@ class Framework:
         Unresolvable returns at once; Unschedulable is remembered while the others still run, and
         the last of several counts.
         """
-        result = PreFilterResult()
+        result = _ALL_NODES
         narrowing: set[str] = set()
         remembered: Status | None = None
         for name, ask in self.calls(state).pre_filter:

@@ -64,4 +64,6 @@ class Entry:
 
 def rejectors(queued: QueuedPodInfo) -> list[str]:
     """Every plugin that rejected the pod, whether it makes it wait or pend; sorted."""
+    if not queued.unschedulable_plugins and not queued.pending_plugins:
+        return []
     return sorted(queued.unschedulable_plugins | queued.pending_plugins)

@@ -420,7 +420,7 @@ class NodeInfo:
 
     def amounts(self, resource: str) -> RowAmounts:
         """What it has of one resource, and what of that is taken."""
-        table = self._open()
+        table = self._table if not self._loan.ended else self._open()
         if self._generation != table.log.generation:
             self._generation, self._amounts = table.log.generation, {}
         found = self._amounts.get(resource)

@@ -69,4 +69,7 @@ class ObjectStore:
         self._kinds: dict[str, KindStore] = {}
 
     def of(self, kind: str) -> KindStore:
-        return self._kinds.setdefault(kind, KindStore())
+        found = self._kinds.get(kind)
+        if found is None:
+            found = self._kinds[kind] = KindStore()
+        return found

@@ -12,7 +12,7 @@ every placement from then on, and leaves when many others were asked for since.
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import IntEnum
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -28,11 +28,13 @@ COLUMNS_MAX = 512
 _REMEMBERED_MAX = 4096
 
 
-class TermKind(Enum):
-    REQUIRED_AFFINITY = "requiredAffinity"
-    REQUIRED_ANTI_AFFINITY = "requiredAntiAffinity"
-    PREFERRED_AFFINITY = "preferredAffinity"
-    PREFERRED_ANTI_AFFINITY = "preferredAntiAffinity"
+class TermKind(IntEnum):
+    """A number, for these are looked up by at every attempt."""
+
+    REQUIRED_AFFINITY = 0
+    REQUIRED_ANTI_AFFINITY = 1
+    PREFERRED_AFFINITY = 2
+    PREFERRED_ANTI_AFFINITY = 3
 
 
 @dataclass(slots=True, weakref_slot=True, eq=False)

@@ -61,6 +61,10 @@ class InterPodAffinityArgs(PluginArgs, frozen=True):
             yield "hardPodAffinityWeight", f"{weight}; wanted a number in 0..{_WEIGHT_MAX}"
 
 
+#: Terms of placed pods that keep others away.
+_REFUSING = (TermKind.REQUIRED_ANTI_AFFINITY,)
+
+
 @dataclass(slots=True, eq=False)
 class _Notes(Cloneable):
     """What PreFilter found, kept right by add_pod and remove_pod."""
@@ -135,10 +139,13 @@ class InterPodAffinity(
         own = own_terms(pod)
         if own.error:
             return unresolvable(f"parsing pod: {own.error}")
+        has_own = bool(own.together or own.apart)
+        if not has_own and not nodes.holds_terms(_REFUSING):
+            return SKIP
         refusing = DomainCounts()
         for placed in self._terms_about(pod, TermKind.REQUIRED_ANTI_AFFINITY, nodes):
             refusing.count(nodes, placed.term.topology_key, nodes.pods_with_term(placed))
-        if not own.together and not own.apart and not refusing.keys:
+        if not has_own and not refusing.keys:
             return SKIP
         state[self._filter_key] = self._notes(pod, own, nodes, refusing)
         return None

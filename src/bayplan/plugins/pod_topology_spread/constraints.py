@@ -184,10 +184,11 @@ class Defaults:
         self._known: WeakKeyDictionary[PodShape, Defaulted] = WeakKeyDictionary()
 
     def of(self, pod: PodInfo) -> Defaulted:
-        services: list[Service] = list(self._handle.objects(SERVICE).list(pod.namespace))
+        listed: Sequence[Service] = self._handle.objects(SERVICE).list(pod.namespace)
         owner_selector = self._owner_selector(pod)
-        if not services and owner_selector is None:
+        if not listed and owner_selector is None:
             return _NOT_SELECTED
+        services = list(listed)
         known = self._known.get(pod.shape)
         # Mostly they are the very same objects, which is what lists are compared by first.
         if known is None or (known.services, known.owner_selector) != (services, owner_selector):
