@@ -26,13 +26,17 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: demo test check bench bench-peer parity scenarios sim manifests docs help clean static
+.PHONY: demo test test-live check bench bench-peer parity scenarios sim manifests docs help clean static
 
 demo: .venv/.runtime ## simulate examples/quickstart (installs what running needs, nothing more)
 	$(BIN)/bayplan simulate examples/quickstart
 
 test: static ## everything in `check`, then all tests; pytest's summary is the last line
 	@$(BIN)/python -m pytest -n $(JOBS) tests
+
+test-live: .venv/.dev ## tests against a real etcd and kube-apiserver, from KUBEBUILDER_ASSETS or built once
+	@$(BIN)/python -m tests.live.binaries
+	@$(BIN)/python -m pytest tests/live
 
 check: static ## lint, format, types, layers, architecture
 	@$(BIN)/python -m pytest -q tests/test_architecture.py

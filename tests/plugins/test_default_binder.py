@@ -74,11 +74,26 @@ def test_a_binding_that_is_written_is_success() -> None:
     assert port.bound == [("default/p", "n1")]
 
 
-@pytest.mark.parametrize("problem", [ConflictError("already bound"), NotFoundError("no such pod")])
-def test_what_the_server_refuses_is_an_error_in_its_words(problem: ApiError) -> None:
-    status = bind(Port(problem))
+@pytest.mark.parametrize(
+    ("problem", "reads"),
+    [
+        pytest.param(NotFoundError("no such pod"), [], id="the pod is gone"),
+        pytest.param(ConflictError("bound to n2"), [stored("n2")], id="bound by somebody else"),
+        pytest.param(ConflictError("it has gates"), [stored()], id="not to be bound"),
+        pytest.param(ConflictError("other uid"), [NotFoundError("gone")], id="gone by now"),
+    ],
+)
+def test_what_the_server_refuses_is_an_error_in_its_words(
+    problem: ApiError, reads: list[Pod | Exception]
+) -> None:
+    status = bind(Port(problem, reads))
     assert status is not None
     assert (status.code, status.reasons, status.error) == (Code.ERROR, (str(problem),), problem)
+
+
+def test_a_conflict_with_our_own_binding_is_none() -> None:
+    """The request was sent twice on its way, and the second answer came back."""
+    assert bind(Port(ConflictError("already assigned to node n1"), [stored("n1")])) is None
 
 
 def test_without_an_answer_a_pod_found_on_its_node_is_bound() -> None:

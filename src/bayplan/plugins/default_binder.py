@@ -3,7 +3,8 @@
 A binding may be written once: the API server refuses to bind a bound pod, or another pod of the
 same name (the binding carries the uid). So a request without an answer is never repeated here. The
 pod is read back: bound to our node is success, anything else an error after which the pod is tried
-again as the cluster then shows it. Upstream: plugins/defaultbinder, which has no such case.
+again as the cluster then shows it. A conflict is read back, too: something on the way may have sent
+our request twice. Upstream: plugins/defaultbinder, which knows neither case.
 """
 
 from typing import final
@@ -11,7 +12,7 @@ from typing import final
 from bayplan.api.objects import Pod
 from bayplan.framework.interface import BindPlugin, CycleState
 from bayplan.framework.status import Code, Status
-from bayplan.ports import ApiError, BindPort, OutcomeUnknownError
+from bayplan.ports import ApiError, BindPort, ConflictError, OutcomeUnknownError
 from bayplan.state.pods import PodInfo
 
 #: Waits between attempts to read the pod back; after the last the binding counts as failed.
@@ -32,6 +33,9 @@ class DefaultBinder(BindPlugin):
     ) -> Status | None:
         try:
             await port.bind(pod, node_name)
+        except ConflictError as problem:
+            is_ours = await _read_back(pod, node_name, port, problem) is None
+            return None if is_ours else Status.from_error(problem)
         except ApiError as problem:
             return Status.from_error(problem)
         except OutcomeUnknownError as problem:

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from bayplan.adapters.live.discovery import Resource
-from bayplan.adapters.live.watching import PAGE_LENGTH, WATCH_SECONDS_MIN, Reading
+from bayplan.adapters.live.watching import PAGE_LENGTH, WATCH_SECONDS_MIN, Reading, ReadingOptions
 from bayplan.api.objects import NODE, POD, DecodeError
 from bayplan.ports import ApiError, EventType, GoneError, WatchEvent
 from bayplan.rng import stream
@@ -25,13 +25,12 @@ def asked(
     handler: Handler,
     ask: Callable[[Reading], Awaitable[T]],
     resource: Resource = NODES,
-    declared: tuple[str, ...] = (),
-    label_selector: str = "",
+    options: ReadingOptions | None = None,
 ) -> T:
     async def main() -> T:
         async with talking_to(handler) as client:
             random = stream(1, "watches")
-            return await ask(Reading(client, resource, declared, random, label_selector))
+            return await ask(Reading(client, resource, random, options or ReadingOptions()))
 
     return asyncio.run(main())
 
@@ -89,7 +88,9 @@ def test_pages_that_grew_too_old_are_asked_for_at_once() -> None:
 
 def test_pods_that_have_ended_are_not_asked_for_and_labels_select() -> None:
     pages = Pages([])
-    asked(pages, lambda reading: reading.list(), PODS, label_selector="team in (a,b)")
+    asked(
+        pages, lambda reading: reading.list(), PODS, ReadingOptions(label_selector="team in (a,b)")
+    )
     [query] = pages.queries
     assert query["fieldSelector"] == "status.phase!=Succeeded,status.phase!=Failed"
     assert query["labelSelector"] == "team in (a,b)"
@@ -98,7 +99,7 @@ def test_pods_that_have_ended_are_not_asked_for_and_labels_select() -> None:
 def test_declared_fields_are_decoded() -> None:
     pages = Pages([named("n", status={"nodeInfo": {"kubeletVersion": "v1"}})])
     path = "status.nodeInfo.kubeletVersion"
-    listing = asked(pages, lambda reading: reading.list(), declared=(path,))
+    listing = asked(pages, lambda reading: reading.list(), options=ReadingOptions(declared=(path,)))
     found: Any = listing.objects[0]
     assert found.declared == {path: "v1"}
 

@@ -69,6 +69,8 @@ class ClientOptions:
     seed: int = 0
     clock: Clock = field(default_factory=RealClock)
     user_agent: str = "bayplan"
+    #: How long one request may take with all its attempts, unless it says so itself.
+    answer_seconds: float = ANSWER_SECONDS
     sleep: Sleep = asyncio.sleep
 
 
@@ -89,6 +91,7 @@ class ApiClient:
         self._credentials = credentials
         self._random = stream(options.seed, "api client")
         self._sleep = options.sleep
+        self._answer_seconds = options.answer_seconds
         self._buckets = {lane: _bucket(options) for lane in Lane}
         self._room = {lane: asyncio.Semaphore(count) for lane, count in IN_FLIGHT_MAX.items()}
         self._headers = {"User-Agent": options.user_agent, "Accept": JSON}
@@ -111,7 +114,7 @@ class ApiClient:
 
     # ---- requests ---------------------------------------------------------------------------
 
-    async def get(self, path: str, *, timeout_seconds: float = ANSWER_SECONDS) -> Any:
+    async def get(self, path: str, *, timeout_seconds: float | None = None) -> Any:
         """An object as plain values. Raises ApiError."""
         return msgspec.json.decode(await self.request("GET", path, timeout_seconds=timeout_seconds))
 
@@ -123,7 +126,7 @@ class ApiClient:
         *,
         lane: Lane = Lane.OTHER,
         media_type: str = JSON,
-        timeout_seconds: float = ANSWER_SECONDS,
+        timeout_seconds: float | None = None,
     ) -> bytes:
         """The body of the answer. ``path`` with its query, percent-encoded.
 
@@ -134,12 +137,13 @@ class ApiClient:
         body = content if isinstance(content, bytes | None) else msgspec.json.encode(content)
         headers = self._headers if body is None else {**self._headers, "Content-Type": media_type}
         asked = f"{method} {path}"
+        seconds = timeout_seconds or self._answer_seconds
         await self._buckets[lane].take()
         try:
-            async with self._room[lane], asyncio.timeout(timeout_seconds):
+            async with self._room[lane], asyncio.timeout(seconds):
                 return await self._tried(asked, body, headers)
         except TimeoutError:
-            message = f"{asked}: no answer from {self.server} within {timeout_seconds:g} s"
+            message = f"{asked}: no answer from {self.server} within {seconds:g} s"
             raise _unanswered(method, message) from None
 
     async def _tried(self, asked: str, body: bytes | None, headers: Mapping[str, str]) -> bytes:

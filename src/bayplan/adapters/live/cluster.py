@@ -24,7 +24,7 @@ from bayplan.adapters.live.errors import SERVER_ERRORS, UnreachableError, told_o
 from bayplan.adapters.live.event_writer import EventWriter
 from bayplan.adapters.live.rate_limit import Lane
 from bayplan.adapters.live.troubles import Troubles
-from bayplan.adapters.live.watching import Reading
+from bayplan.adapters.live.watching import SILENCE_SECONDS_MAX, Reading, ReadingOptions
 from bayplan.api.objects import POD, Pod, decode
 from bayplan.clock import Clock, RealClock
 from bayplan.ports import (
@@ -51,6 +51,8 @@ class ClusterOptions:
     declared: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     #: Per kind, which objects are read at all; the others do not exist for the scheduler.
     label_selectors: Mapping[str, str] = field(default_factory=dict[str, str])
+    #: A watch that is silent for longer has stalled.
+    silence_seconds_max: float = SILENCE_SECONDS_MAX
 
 
 @final
@@ -112,13 +114,13 @@ class LiveCluster:
         self._troubles.end(what)
 
     async def _reading(self, kind: str) -> Reading:
-        return Reading(
-            self._client,
-            await self.resource(kind),
-            self._options.declared.get(kind, ()),
-            self._random,
-            self._options.label_selectors.get(kind, ""),
+        options = self._options
+        how = ReadingOptions(
+            declared=options.declared.get(kind, ()),
+            label_selector=options.label_selectors.get(kind, ""),
+            silence_seconds_max=options.silence_seconds_max,
         )
+        return Reading(self._client, await self.resource(kind), self._random, how)
 
     async def get_pod(self, namespace: str, name: str) -> Pod:
         path = (await self.resource(POD)).path(namespace, name)

@@ -7,6 +7,7 @@ for at once, as client-go's pager does.
 """
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import final
 from urllib.parse import urlencode
 
@@ -49,30 +50,34 @@ class _Bookmark(msgspec.Struct):
     metadata: _ListMeta
 
 
+@dataclass(frozen=True, slots=True)
+class ReadingOptions:
+    """How one kind is read."""
+
+    #: Further field paths that decoded objects keep.
+    declared: tuple[str, ...] = ()
+    #: Which objects are read at all.
+    label_selector: str = ""
+    #: A watch that is silent for longer has stalled.
+    silence_seconds_max: float = SILENCE_SECONDS_MAX
+
+
 @final
 class Reading:
     """Lists and watches of one kind."""
 
     def __init__(
-        self,
-        client: ApiClient,
-        resource: Resource,
-        declared: tuple[str, ...],
-        random: Stream,
-        label_selector: str = "",
+        self, client: ApiClient, resource: Resource, random: Stream, options: ReadingOptions
     ) -> None:
         self._client = client
         self._resource = resource
-        self._declared = declared
         self._random = random
-        self._selectors = {
-            name: value
-            for name, value in (
-                ("fieldSelector", FIELD_SELECTORS.get(resource.kind, "")),
-                ("labelSelector", label_selector),
-            )
-            if value
+        self._options = options
+        selectors = {
+            "fieldSelector": FIELD_SELECTORS.get(resource.kind, ""),
+            "labelSelector": options.label_selector,
         }
+        self._selectors = {name: value for name, value in selectors.items() if value}
 
     # ---- lists ------------------------------------------------------------------------------
 
@@ -95,7 +100,7 @@ class Reading:
             query["continue"] = page.metadata.continue_
 
     def _decoded(self, raw: msgspec.Raw) -> ApiObject:
-        return decode(self._resource.kind, bytes(raw), self._declared)
+        return decode(self._resource.kind, bytes(raw), self._options.declared)
 
     def _path(self, query: dict[str, str]) -> str:
         return f"{self._resource.path()}?{urlencode(query)}"
@@ -115,8 +120,8 @@ class Reading:
             "timeoutSeconds": str(seconds),
             "resourceVersion": resource_version,
         }
-        rest = b""
-        async for piece in self._client.stream(self._path(query), SILENCE_SECONDS_MAX):
+        silence, rest = self._options.silence_seconds_max, b""
+        async for piece in self._client.stream(self._path(query), silence):
             *lines, rest = (rest + piece).split(b"\n")
             for line in lines:
                 yield self._event(line)

@@ -1,0 +1,201 @@
+"""A real etcd and a real kube-apiserver on loopback, in a folder of their own.
+
+RBAC is on. Users are known by their tokens: `admin` may do everything, `scheduler` what its
+ClusterRole says, `stranger` nothing. Every binding that reaches the server is in its audit log,
+which says what the scheduler really sent.
+"""
+
+import collections
+import contextlib
+import json
+import shutil
+import socket
+import ssl
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+LOOPBACK = "127.0.0.1"
+READY_SECONDS = 120.0
+POLL_SECONDS = 0.05
+USERS = {"admin": "system:masters", "scheduler": "", "stranger": ""}
+
+#: What nobody is here to serve: no controller makes ServiceAccounts or removes taints.
+DISABLED_ADMISSION = "ServiceAccount,TaintNodesByCondition"
+
+AUDIT_POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [
+        {"level": "Metadata", "resources": [{"group": "", "resources": ["pods/binding"]}]},
+        {"level": "None"},
+    ],
+}
+
+
+class ControlPlane:
+    """Start it, use it, stop it."""
+
+    def __init__(self, binaries: Path) -> None:
+        self._binaries = binaries
+        self._folder = Path(tempfile.mkdtemp(prefix="bayplan-live-"))
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._etcd_port, self._peer_port, self.port = (_free_port() for _ in range(3))
+
+    # ---- life -------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self._write("tokens.csv", "".join(map(_token_line, USERS)))
+        self._write("audit.json", json.dumps(AUDIT_POLICY))
+        key = ["openssl", "genrsa", "-out", str(self._folder / "sa.key"), "2048"]
+        subprocess.run(key, check=True, capture_output=True)
+        self._start_etcd()
+        self.start_api_server()
+
+    def stop(self) -> None:
+        for process in reversed(self._processes.values()):
+            process.kill()
+            process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def kill_api_server(self) -> None:
+        """Without a word to anybody."""
+        process = self._processes.pop("kube-apiserver")
+        process.kill()
+        process.wait()
+
+    def start_api_server(self) -> None:
+        """At the same address, with the same certificate. Returns when it is ready."""
+        folder = self._folder
+        self._spawn(
+            "kube-apiserver",
+            f"--etcd-servers=http://{LOOPBACK}:{self._etcd_port}",
+            f"--bind-address={LOOPBACK}",
+            f"--advertise-address={LOOPBACK}",
+            f"--secure-port={self.port}",
+            "--endpoint-reconciler-type=none",
+            f"--cert-dir={folder / 'certs'}",
+            "--service-cluster-ip-range=10.0.0.0/24",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={folder / 'sa.key'}",
+            f"--service-account-signing-key-file={folder / 'sa.key'}",
+            f"--token-auth-file={folder / 'tokens.csv'}",
+            "--authorization-mode=RBAC",
+            f"--disable-admission-plugins={DISABLED_ADMISSION}",
+            f"--audit-policy-file={folder / 'audit.json'}",
+            f"--audit-log-path={folder / 'audit.log'}",
+        )
+        self._wait_ready("kube-apiserver", f"https://{LOOPBACK}:{self.port}/readyz")
+
+    def _start_etcd(self) -> None:
+        url, peer = f"http://{LOOPBACK}:{self._etcd_port}", f"http://{LOOPBACK}:{self._peer_port}"
+        self._spawn(
+            "etcd",
+            f"--data-dir={self._folder / 'etcd'}",
+            "--unsafe-no-fsync",
+            f"--listen-client-urls={url}",
+            f"--advertise-client-urls={url}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=default={peer}",
+            "--log-level=warn",
+        )
+        self._wait_ready("etcd", f"{url}/health")
+
+    def _spawn(self, name: str, *arguments: str) -> None:
+        with (self._folder / f"{name}.log").open("ab") as log:
+            self._processes[name] = subprocess.Popen(
+                [self._binaries / name, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self._folder,
+            )
+
+    def _wait_ready(self, name: str, url: str) -> None:
+        """Its log ends the story if it ends itself."""
+        deadline = time.monotonic() + READY_SECONDS
+        while not _answers(url):
+            log = (self._folder / f"{name}.log").read_text(errors="replace")
+            assert self._processes[name].poll() is None, f"{name} ended:\n{log[-3000:]}"
+            assert time.monotonic() < deadline, f"{name} does not get ready:\n{log[-3000:]}"
+            time.sleep(POLL_SECONDS)
+
+    # ---- using it ---------------------------------------------------------------------------
+
+    def kubeconfig(self, user: str, server: str = "") -> str:
+        """The path of a kubeconfig for a user; ``server``: another way to the API server."""
+        server = server or f"https://{LOOPBACK}:{self.port}"
+        cluster = {"server": server, "certificate-authority": "certs/apiserver.crt"}
+        content = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "live", "cluster": cluster}],
+            "users": [{"name": user, "user": {"token": token(user)}}],
+            "contexts": [{"name": user, "context": {"cluster": "live", "user": user}}],
+            "current-context": user,
+        }
+        ending = server.rpartition(":")[2]
+        return self._write(f"kubeconfig-{user}-{ending}", json.dumps(content))
+
+    def client_ssl_context(self) -> ssl.SSLContext:
+        """For a client that trusts this API server."""
+        return ssl.create_default_context(cafile=str(self._folder / "certs" / "apiserver.crt"))
+
+    def compact_etcd(self) -> None:
+        """Forget all revisions but the newest."""
+        status = self._etcd("kv/range", {"key": "AA=="})
+        revision = status["header"]["revision"]
+        self._etcd("kv/compaction", {"revision": revision, "physical": True})
+
+    def _etcd(self, call: str, content: dict[str, Any]) -> dict[str, Any]:
+        url = f"http://{LOOPBACK}:{self._etcd_port}/v3/{call}"
+        request = urllib.request.Request(url, data=json.dumps(content).encode(), method="POST")
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer)
+
+    def bindings(self, namespace: str) -> collections.Counter[tuple[str, int]]:
+        """How often each pod of a namespace was asked to be bound, by how the server answered."""
+        counts: collections.Counter[tuple[str, int]] = collections.Counter()
+        for line in (self._folder / "audit.log").read_text().splitlines():
+            entry = json.loads(line)
+            if entry["objectRef"].get("namespace") == namespace:
+                counts[entry["objectRef"]["name"], entry["responseStatus"]["code"]] += 1
+        return counts
+
+    def _write(self, name: str, text: str) -> str:
+        path = self._folder / name
+        path.touch(mode=0o600)
+        path.write_text(text)
+        return str(path)
+
+
+def token(user: str) -> str:
+    return f"{user}-token"
+
+
+def _token_line(user: str) -> str:
+    return f'{token(user)},{user},{user},"{USERS[user]}"\n'
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind((LOOPBACK, 0))
+        return found.getsockname()[1]
+
+
+def _answers(url: str) -> bool:
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token('admin')}"})
+    unchecked = ssl.create_default_context()
+    unchecked.check_hostname, unchecked.verify_mode = False, ssl.CERT_NONE
+    with (
+        contextlib.suppress(OSError),  # HTTPError and URLError are, too
+        urllib.request.urlopen(request, timeout=5, context=unchecked) as answer,
+    ):
+        return answer.status == 200
+    return False

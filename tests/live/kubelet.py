@@ -1,0 +1,89 @@
+"""The only thing that is not real: what kubelets do of which a scheduler sees anything.
+
+Nodes are Ready from the moment they are created; a pod that is bound runs; a pod that is being
+deleted goes at once.
+"""
+
+import asyncio
+import contextlib
+from typing import Any
+
+from bayplan.adapters.live.client import STRATEGIC_MERGE_PATCH, ApiClient
+from bayplan.ports import ApiError, OutcomeUnknownError
+from tests.live.mirror import Mirror, Object
+
+WORKERS = 8
+READY = {
+    "type": "Ready",
+    "status": "True",
+    "reason": "KubeletReady",
+    "message": "kubelet is posting ready status",
+}
+
+
+class Kubelet:
+    """All kubelets in one."""
+
+    def __init__(self, client: ApiClient, mirror: Mirror) -> None:
+        self._client = client
+        self._waiting: asyncio.Queue[tuple[str, Object]] = asyncio.Queue()
+        #: What was seen to already: (uid, what).
+        self._done: set[tuple[str, str]] = set()
+        mirror.on_pod.append(self._see)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        await asyncio.gather(*(self._work() for _ in range(WORKERS)))
+
+    def _see(self, pod: Object) -> None:
+        if not pod["spec"].get("nodeName"):
+            return
+        if pod["metadata"].get("deletionTimestamp"):
+            self._put("remove", pod)
+        elif pod["status"].get("phase") == "Pending":
+            self._put("start", pod)
+
+    def _put(self, what: str, pod: Object) -> None:
+        key = (pod["metadata"]["uid"], what)
+        if key not in self._done:
+            self._done.add(key)
+            self._waiting.put_nowait((what, pod))
+
+    async def _work(self) -> None:
+        while True:
+            what, pod = await self._waiting.get()
+            path = "/api/v1/namespaces/{namespace}/pods/{name}".format(**pod["metadata"])
+            with contextlib.suppress(ApiError, OutcomeUnknownError):
+                if what == "start":
+                    await self._start(path, pod["metadata"]["uid"])
+                else:
+                    await self._client.request("DELETE", path, {"gracePeriodSeconds": 0})
+
+    async def _start(self, path: str, uid: str) -> None:
+        status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+        await self._client.request(
+            "PATCH",
+            f"{path}/status",
+            {"metadata": {"uid": uid}, "status": status},
+            media_type=STRATEGIC_MERGE_PATCH,
+        )
+
+
+def node(name: str, **options: Any) -> Object:
+    """A Node that is Ready: ``node("a", cpu=4, labels={…}, taints=[…], zone="z1")``."""
+    labels = {"kubernetes.io/hostname": name, **options.get("labels", {})}
+    if zone := options.get("zone"):
+        labels["topology.kubernetes.io/zone"] = zone
+    room = {
+        "cpu": str(options.get("cpu", 8)),
+        "memory": str(options.get("memory", "32Gi")),
+        "pods": str(options.get("pods", 110)),
+        **options.get("room", {}),
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"taints": options.get("taints", [])},
+        "status": {"allocatable": room, "capacity": room, "conditions": [READY]},
+    }

@@ -1,0 +1,92 @@
+"""The cluster as an administrator sees it: pods and nodes, followed by a watch of the tests' own.
+
+Plain dictionaries, newest state only. Whoever waits for something is woken at every change.
+"""
+
+import asyncio
+import collections
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from bayplan.adapters.live.client import ApiClient
+from bayplan.ports import ApiError, OutcomeUnknownError, WatchDroppedError
+
+Object = dict[str, Any]
+DEADLINE_SECONDS = 120.0
+RETRY_SECONDS = 0.1
+
+
+class Mirror:
+    """Pods and nodes by namespace and name."""
+
+    def __init__(self, client: ApiClient) -> None:
+        self._client = client
+        self.pods: dict[tuple[str, str], Object] = {}
+        self.nodes: dict[tuple[str, str], Object] = {}
+        #: Called with each new state of a pod.
+        self.on_pod: list[Callable[[Object], None]] = []
+        self._changed = asyncio.Condition()
+        #: Per uid, the different nodes a pod was seen on.
+        self.nodes_of: dict[str, set[str]] = collections.defaultdict(set)
+
+    async def follow(self) -> None:
+        """For ever, whatever becomes of the API server."""
+        await asyncio.gather(
+            self._follow("/api/v1/pods", self.pods), self._follow("/api/v1/nodes", self.nodes)
+        )
+
+    async def _follow(self, path: str, objects: dict[tuple[str, str], Object]) -> None:
+        while True:
+            try:
+                listed = await self._client.get(path)
+                objects.clear()
+                for found in listed["items"]:
+                    self._put(objects, found)
+                await self._tell()
+                await self._watch(path, objects, listed["metadata"]["resourceVersion"])
+            except (ApiError, OutcomeUnknownError, WatchDroppedError):
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def _watch(self, path: str, objects: dict[tuple[str, str], Object], version: str) -> None:
+        rest = b""
+        query = f"{path}?watch=1&resourceVersion={version}"
+        async for piece in self._client.stream(query, DEADLINE_SECONDS):
+            *lines, rest = (rest + piece).split(b"\n")
+            for line in lines:
+                event = msgspec.json.decode(line)
+                if event["type"] == "ERROR":
+                    return
+                if event["type"] == "DELETED":
+                    objects.pop(_key(event["object"]), None)
+                else:
+                    self._put(objects, event["object"])
+            await self._tell()
+
+    def _put(self, objects: dict[tuple[str, str], Object], found: Object) -> None:
+        objects[_key(found)] = found
+        if objects is self.pods:
+            if node_name := found["spec"].get("nodeName"):
+                self.nodes_of[found["metadata"]["uid"]].add(node_name)
+            for tell in self.on_pod:
+                tell(found)
+
+    async def _tell(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()
+
+    async def until(
+        self, is_so: Callable[[], bool], what: str, seconds: float = DEADLINE_SECONDS
+    ) -> None:
+        """Wait for something to be true of what is seen."""
+        async with self._changed:
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._changed.wait_for(is_so)
+            except TimeoutError:
+                raise AssertionError(f"within {seconds:g} s not so: {what}") from None
+
+
+def _key(found: Object) -> tuple[str, str]:
+    return found["metadata"].get("namespace", ""), found["metadata"]["name"]

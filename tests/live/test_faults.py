@@ -1,0 +1,225 @@
+"""Whatever goes wrong: no pod lost, none bound twice, and the cache equal to the server's state."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from bayplan.adapters.live.client import ClientOptions
+from bayplan.clock import RealClock
+from bayplan.ports import GoneError, WatchEvent
+from tests.live.control_plane import ControlPlane
+from tests.live.kubelet import node
+from tests.live.proxy import Faults, Proxy
+from tests.live.world import Running, SchedulerOptions, World, play, pod
+
+pytestmark = pytest.mark.timeout(400)
+
+NO_FAULTS = Faults(refused=0, cut=0, delayed=0, duplicated=0)
+#: Requests that get no answer are given up soon.
+HASTY = ClientOptions(qps=-1, answer_seconds=5)
+
+
+def proxy(control_plane: ControlPlane, seed: int = 1, faults: Faults = NO_FAULTS) -> Proxy:
+    return Proxy(control_plane.port, control_plane.client_ssl_context(), seed, faults)
+
+
+def nodes(count: int, cpu: int = 64) -> list[dict[str, object]]:
+    return [node(f"n{number:02}", cpu=cpu, memory="256Gi", pods=500) for number in range(count)]
+
+
+async def all_well(world: World, running: Running, count: int) -> None:
+    """Every pod is bound, and the scheduler sees what the server has.
+
+    That none was bound twice is looked at when the story ends.
+    """
+    await world.until_bound_count(count)
+    assert await running.differences() == []
+
+
+def test_an_api_server_that_is_killed_and_comes_back(control_plane: ControlPlane) -> None:
+    async def story(world: World) -> None:
+        await world.add_nodes(*nodes(10))
+        async with world.scheduler() as running:
+            await world.add_pods(*(pod(f"a{number:03}") for number in range(300)))
+            await world.until_bound_count(50)
+            control_plane.kill_api_server()
+            await asyncio.to_thread(control_plane.start_api_server)
+            await world.add_pods(*(pod(f"b{number:03}") for number in range(100)))
+            await all_well(world, running, 400)
+
+    play(control_plane, story)
+
+
+def counting_gone(running: Running, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The kinds whose watch was too old, from now on."""
+    gone: list[str] = []
+    real = running.cluster.watch
+
+    async def watch(kind: str, resource_version: str) -> AsyncIterator[WatchEvent]:
+        try:
+            async for event in real(kind, resource_version):
+                yield event
+        except GoneError:
+            gone.append(kind)
+            raise
+
+    monkeypatch.setattr(type(running.cluster), "watch", lambda _, kind, rv: watch(kind, rv))
+    return gone
+
+
+def test_what_happened_while_the_past_was_compacted_is_reconciled(
+    control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(world: World) -> None:
+        await world.add_nodes(*nodes(3), node("goes", cpu=1))
+        async with proxy(control_plane) as network:
+            options = SchedulerOptions(server=network.url)
+            async with world.scheduler(options) as running:
+                gone = counting_gone(running, monkeypatch)
+                await world.add_pods(*(pod(name) for name in ("stays", "leaves")))
+                await world.until_bound("stays", "leaves")
+                await network.close()
+                await world.delete_pod("leaves")
+                await world.delete_node("goes")
+                await world.add_nodes(node("comes", cpu=1))
+                await world.until(lambda: len(world.pods()) == 1, "the pod is gone")
+                control_plane.compact_etcd()
+                control_plane.kill_api_server()
+                await asyncio.to_thread(control_plane.start_api_server)
+                network.open()
+                await world.add_pods(pod("late"))
+                await world.until_bound("late")
+                assert await running.differences() == []
+                assert {"v1 Pod", "v1 Node"} <= set(gone)
+
+    play(control_plane, story)
+
+
+def test_a_watch_that_stalls_is_noticed_and_begun_anew(control_plane: ControlPlane) -> None:
+    async def story(world: World) -> None:
+        await world.add_nodes(*nodes(2))
+        async with proxy(control_plane) as network:
+            options = SchedulerOptions(server=network.url, client=HASTY, silence_seconds_max=3)
+            async with world.scheduler(options) as running:
+                await world.add_pods(pod("before"))
+                await world.until_bound("before")
+                network.stall()
+                await world.add_pods(pod("meanwhile"))
+                await world.until_bound("meanwhile")
+                await all_well(world, running, 2)
+
+    play(control_plane, story)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_two_thousand_pods_over_a_network_that_fails(
+    control_plane: ControlPlane, seed: int
+) -> None:
+    async def story(world: World) -> None:
+        await world.add_nodes(*nodes(50, cpu=16))
+        async with proxy(control_plane, seed, Faults()) as network:
+            options = SchedulerOptions(server=network.url, client=HASTY, seed=seed)
+            async with world.scheduler(options) as running:
+                await world.add_pods(*(pod(f"p{number:04}", cpu="250m") for number in range(2000)))
+                await world.until_bound_count(2000)
+                network.calm()
+                await network.cut_all()
+                await all_well(world, running, 2000)
+        assert all(network.counts[fault] for fault in ("refused", "cut", "delayed", "duplicated"))
+
+    play(control_plane, story)
+
+
+def test_a_pod_bound_by_somebody_else_meanwhile_is_not_bound_again(
+    control_plane: ControlPlane,
+) -> None:
+    """The server refuses the second binding with 409; both schedulers then agree."""
+
+    async def story(world: World) -> None:
+        await world.add_nodes(*nodes(20))
+        async with world.scheduler() as first, world.scheduler(SchedulerOptions(seed=2)) as second:
+            await world.add_pods(*(pod(f"p{number:02}") for number in range(60)))
+            await world.until_bound_count(60)
+            for running in (first, second):
+                await all_well(world, running, 60)
+        codes = {code for _, code in world.bindings()}
+        assert codes == {201, 409}
+
+    play(control_plane, story)
+
+
+def test_a_pod_deleted_while_it_is_being_bound_leaves_nothing_behind(
+    control_plane: ControlPlane,
+) -> None:
+    async def story(world: World) -> None:
+        await world.add_nodes(*nodes(2))
+        async with (
+            proxy(control_plane) as network,
+            world.scheduler(SchedulerOptions(server=network.url)) as running,
+        ):
+            await world.add_pods(pod("first"))
+            await world.until_bound("first")
+            await network.close()
+            await world.add_pods(pod("short"), pod("long"))
+            await world.delete_pod("short")
+            network.open()
+            await world.until_bound("long")
+            assert await running.differences() == []
+        assert ("short", 201) not in world.bindings()
+
+    play(control_plane, story)
+
+
+def test_pods_of_a_namespace_that_ends_hold_up_no_others(control_plane: ControlPlane) -> None:
+    """Nothing is bound in a namespace that is being deleted: 403."""
+
+    async def story(world: World) -> None:
+        await world.add_nodes(node("small", cpu=1))
+        async with world.scheduler() as running:
+            await world.add_pods(pod("waits", cpu="4"))
+            await world.until_unschedulable("waits")
+            ended = world.namespace
+            await world.client.request("DELETE", f"/api/v1/namespaces/{ended}")
+            await world.add_nodes(node("large", cpu=8))
+            await world.until(
+                lambda: world.condition("waits").get("reason") == "SchedulerError", "refused"
+            )
+            assert "is being terminated" in world.condition("waits")["message"]
+            await world.move_to_new_namespace()
+            await world.add_pods(pod("other", cpu="4"))
+            await world.until_bound("other")
+            await world.client.request("DELETE", f"/api/v1/namespaces/{ended}/pods/waits")
+            assert await running.differences() == []
+
+    play(control_plane, story)
+
+
+class JumpingClock:
+    """A machine whose time is set back a day and whose sleep lasted an hour."""
+
+    def __init__(self) -> None:
+        self._real = RealClock()
+        self.slept_seconds = 0.0
+        self.set_seconds = 0.0
+
+    def now(self) -> float:
+        return self._real.now() + self.slept_seconds
+
+    def epoch_seconds(self) -> float:
+        return self._real.epoch_seconds() + self.set_seconds
+
+
+def test_a_clock_that_jumps_loses_nothing(control_plane: ControlPlane) -> None:
+    async def story(world: World) -> None:
+        clock = JumpingClock()
+        await world.add_nodes(*nodes(2), node("full", cpu=1))
+        async with world.scheduler(SchedulerOptions(clock=clock)) as running:
+            await world.add_pods(pod("never", cpu="100"), *(pod(f"a{n}") for n in range(50)))
+            await world.until_bound_count(10)
+            clock.slept_seconds, clock.set_seconds = 3600.0, -86400.0
+            await world.add_pods(*(pod(f"b{number}") for number in range(50)))
+            await world.until_unschedulable("never")
+            await all_well(world, running, 100)
+
+    play(control_plane, story)
