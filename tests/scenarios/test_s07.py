@@ -1,0 +1,257 @@
+"""S-07: how many rows are asked, when many pods are alike."""
+
+from collections.abc import Awaitable, Callable, Hashable, Iterator
+from typing import Any
+
+import pytest
+
+from bayplan.adapters.object_names import object_key
+from bayplan.api.objects import NODE
+from bayplan.engine.reuse import Reuse
+from bayplan.framework.interface import CycleState, ScalarFilterPlugin, SignPlugin
+from bayplan.framework.status import Status, unschedulable
+from bayplan.ports import PatchPodStatus
+from bayplan.state.nodes import NodeInfo
+from bayplan.state.pods import PodInfo
+from tests.scenarios.world import PROFILE, Setup, World, config_dict, play
+
+COUNTING, FIT, PLAIN = "CountingFilter", "NodeResourcesFit", "plain"
+LEAST = {"type": "LeastAllocated", "resources": [{"name": "cpu"}, {"name": "memory"}]}
+HEARTBEAT_SECONDS = 10.0
+
+
+class CountingFilter(ScalarFilterPlugin, SignPlugin):
+    """Takes every node but those labelled bad, and counts the rows it is asked about."""
+
+    name = COUNTING
+    rows_asked = 0
+
+    def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        self.rows_asked += 1
+        return unschedulable("bad") if node.labels.get("bad") == "true" else None
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        """Kinds are told apart by their size, though it does not matter here."""
+        return tuple(sorted(pod.requests.items()))
+
+
+def setup(*, is_on: bool = True) -> Setup:
+    """The two profiles of the scenario."""
+    first = Setup(
+        plugins=[COUNTING, (FIT, 1)],
+        classes=[CountingFilter],
+        args={FIT: {"scoringStrategy": LEAST}},
+        gates={"OpportunisticBatching": is_on},
+    )
+    names = ("PrioritySort", FIT, "DefaultBinder")
+    multi_point = {
+        "disabled": [{"name": "*"}],
+        "enabled": [{"name": name} for name in names],
+    }
+    plain = {"schedulerName": PLAIN, "plugins": {"multiPoint": multi_point}}
+    first.config = {"profiles": [*config_dict(first)["profiles"], plain]}
+    return first
+
+
+class Told:
+    """One telling of a part: what was asked, bound and requested of the API."""
+
+    def __init__(self, part: Callable[[World], Awaitable[None]], *, is_on: bool = True) -> None:
+        self.requests: list[tuple[str, Any]] = []
+        self.rows: list[int] = []
+
+        async def story(world: World) -> None:
+            listen(world, self.requests)
+            await part(world)
+
+        self.world = play(story, setup(is_on=is_on))
+
+    @property
+    def rows_asked(self) -> int:
+        return self.world.plugin(COUNTING).rows_asked
+
+    @property
+    def reuse(self) -> Reuse:
+        return self.world.scheduler.reuse(PROFILE)
+
+    def places(self, names: list[str]) -> dict[str, str]:
+        """Pod → node, of pods that are bound."""
+        found = {name: self.world.bound(name) for name in names}
+        assert None not in found.values()
+        return {name: where[1] for name, where in found.items() if where is not None}
+
+    @property
+    def nominations(self) -> list[Any]:
+        return [
+            told
+            for verb, told in self.requests
+            if verb == "patch_pod_status" and told[0].nominated_node_name
+        ]
+
+
+def listen(world: World, requests: list[tuple[str, Any]]) -> None:
+    """Note every request that the scheduler makes of the API."""
+    for verb in ("list", "get_pod", "bind", "patch", "patch_pod_status", "delete_pod"):
+        call = getattr(world.cluster, verb)
+
+        async def noted(*args: Any, _verb: str = verb, _call: Any = call) -> Any:
+            requests.append((_verb, tuple(map(_told, args))))
+            return await _call(*args)
+
+        setattr(world.cluster, verb, noted)
+
+
+def _told(argument: Any) -> Any:
+    return argument if isinstance(argument, PatchPodStatus | str | dict) else repr(argument)
+
+
+def add_nodes(world: World, count: int) -> None:
+    for number in range(1, count + 1):
+        world.add_node(f"n{number}", cpu=4, memory="8Gi")
+
+
+def add_equal(world: World, name: str, cpu: str = "500m") -> None:
+    world.add_pod(name, cpu=cpu, memory="1Gi")
+
+
+# ---- parts A and E --------------------------------------------------------------------------
+
+EQUAL = [f"a{number}" for number in range(1, 21)]
+
+
+def part_a(node_count: int) -> Callable[[World], Awaitable[None]]:
+    async def story(world: World) -> None:
+        add_nodes(world, node_count)
+        for name in EQUAL:
+            add_equal(world, name)
+        await world.until(1)
+
+    return story
+
+
+@pytest.mark.parametrize(
+    ("node_count", "asked", "asked_without", "per_node"), [(50, 69, 1000, 1), (5, 24, 100, 4)]
+)
+def test_each_further_pod_of_a_kind_is_asked_about_one_row(
+    node_count: int, asked: int, asked_without: int, per_node: int
+) -> None:
+    on = Told(part_a(node_count))
+    off = Told(part_a(node_count), is_on=False)
+    assert (on.rows_asked, off.rows_asked) == (asked, asked_without)
+    assert on.places(EQUAL) == off.places(EQUAL)
+    taken = list(on.places(EQUAL).values())
+    assert {taken.count(name) for name in taken} == {per_node}
+    assert not on.reuse.dropped_counts
+
+
+def test_what_is_asked_and_kept_is_counted_for_each_plugin() -> None:
+    on = Told(part_a(50))
+    for name in (COUNTING, FIT):
+        counts = on.reuse.row_counts()[name]
+        assert counts.asked >= 69
+        assert counts.kept >= 1000 - 69
+    assert on.reuse.row_counts()[COUNTING].kept == 1000 - 69
+    assert on.reuse.possible_count == 19
+
+
+def test_switched_off_nothing_is_kept_and_what_could_be_is_counted() -> None:
+    off = Told(part_a(50), is_on=False)
+    assert {counts.kept for counts in off.reuse.row_counts().values()} == {0}
+    assert off.reuse.possible_count == 19
+
+
+def test_the_api_is_asked_for_the_same_with_and_without() -> None:
+    on, off = Told(part_a(50)), Told(part_a(50), is_on=False)
+    assert on.requests == off.requests
+    assert sum(verb == "bind" for verb, _ in on.requests) == 20
+    assert on.nominations == []
+
+
+# ---- parts B to D ---------------------------------------------------------------------------
+
+IN_TURNS = [f"{kind}{number}" for number in range(1, 11) for kind in "ab"]
+
+
+async def part_b(world: World) -> None:
+    add_nodes(world, 50)
+    for name in IN_TURNS:
+        add_equal(world, name, "500m" if name.startswith("a") else "1")
+    await world.until(1)
+
+
+def test_two_kinds_in_turns_are_asked_about_two_rows_each() -> None:
+    on, off = Told(part_b), Told(part_b, is_on=False)
+    assert (on.rows_asked, off.rows_asked) == (136, 1000)
+    assert on.places(IN_TURNS) == off.places(IN_TURNS)
+    assert on.nominations == off.nominations == []
+    assert on.requests == off.requests
+
+
+def heartbeat(world: World, seconds: float) -> None:
+    """Only the times of the conditions change."""
+    for number in range(1, 51):
+        stored = world.cluster.get(object_key(NODE, "", f"n{number}"))
+        assert stored is not None
+        status = stored.content["status"]
+        beats = [
+            {**each, "lastHeartbeatTime": f"2026-01-01T00:{seconds // 60:02.0f}:00Z"}
+            for each in status["conditions"]
+        ]
+        world.cluster.update({**stored.content, "status": {**status, "conditions": beats}})
+
+
+def beats(until_seconds: float) -> Iterator[float]:
+    moment = HEARTBEAT_SECONDS
+    while moment < until_seconds:
+        yield moment
+        moment += HEARTBEAT_SECONDS
+
+
+def parts_b_to_d(asked: list[int]) -> Callable[[World], Awaitable[None]]:
+    """``asked``: gets the rows asked in all, before a11 and after each of a11, a12 and a13."""
+
+    async def story(world: World) -> None:
+        def note() -> None:
+            asked.append(world.plugin(COUNTING).rows_asked)
+
+        await part_b(world)
+        note()
+        for moment in beats(600):
+            await world.until(moment)
+            heartbeat(world, moment)
+            if moment == 300:
+                world.add_pod("huge", cpu=50, scheduler_name=PLAIN)
+        await world.until(600)
+        add_equal(world, "a11")
+        await world.until(700)
+        note()
+        taken = {where for name in [*IN_TURNS, "a11"] if (where := world.bound(name))}
+        empty = next(f"n{n}" for n in range(1, 51) if f"n{n}" not in {w[1] for w in taken})
+        world.change_node(empty, labels={"bad": "true"})
+        await world.until(701)
+        add_equal(world, "a12")
+        await world.until(800)
+        note()
+        world.add_node("n51", cpu=4, memory="8Gi")
+        await world.until(801)
+        add_equal(world, "a13")
+        await world.until(810)
+        note()
+        for name, at_seconds in (("a11", 600), ("a12", 701), ("a13", 801)):
+            bound = world.bound(name)
+            assert bound is not None
+            assert bound[0] == at_seconds
+            assert bound[1] != empty or name == "a11"
+        assert "Insufficient cpu" in world.message("huge")
+
+    return story
+
+
+def test_heartbeats_a_label_and_a_new_node_cost_the_rows_they_change() -> None:
+    asked: list[int] = []
+    on = Told(parts_b_to_d(asked))
+    assert [after - before for before, after in zip(asked, asked[1:], strict=False)] == [2, 2, 2]
+    off = Told(parts_b_to_d([]), is_on=False)
+    names = [*IN_TURNS, "a11", "a12", "a13"]
+    assert on.places(names) == off.places(names)
+    assert on.requests == off.requests
