@@ -12,7 +12,7 @@ from bayplan.framework.interface import ScalarFilterPlugin, SignPlugin
 from bayplan.framework.status import Status, unschedulable
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
-from bayplan.testing import node
+from bayplan.testing import api_pod, node
 from tests.engine.kit import Engine, waiting_pod
 from tests.scenarios.world import PROFILE
 
@@ -149,3 +149,16 @@ def test_a_table_too_small_for_one_entry_keeps_nothing() -> None:
     assert asked(engine) == 15
     assert reuse_of(engine).bytes_used == 0
     assert any("reuse.maxBytes is 1" in text for text in engine.texts())
+
+
+def test_a_pod_without_a_node_may_make_the_table_grow() -> None:
+    engine = engine_of(5)
+    table = engine.scheduler.cache.table
+    left_count = table.capacity - table.row_count
+    engine.add(*(api_pod(f"b{number}", node=f"x{number}") for number in range(left_count)))
+    for number in range(3):
+        engine.add(equal(f"a{number}"))
+        engine.run()
+    # All that changed since is a row that there was not.
+    engine.add(api_pod("b", node="x"), equal("a3"))
+    assert list(engine.bound()) == ["a3"]

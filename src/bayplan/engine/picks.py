@@ -226,6 +226,9 @@ class Picks:
             raise OutOfDate(OTHER_PLUGINS)
         if self._table.draw_order() is not self._order:
             raise OutOfDate(NODES_CAME_OR_WENT)
+        if self._table.capacity != len(self._first):
+            # It grew for pods whose nodes are not known.
+            raise OutOfDate(NODES_CAME_OR_WENT)
         self.repeat_count += 1
         log = self._table.log
         if log.generation == self.generation:
