@@ -1,6 +1,7 @@
 """S-07: how many rows are asked, when many pods are alike."""
 
 from collections.abc import Awaitable, Callable, Hashable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -250,7 +251,7 @@ def parts_b_to_d(asked: list[int]) -> Callable[[World], Awaitable[None]]:
 def test_heartbeats_a_label_and_a_new_node_cost_the_rows_they_change() -> None:
     asked: list[int] = []
     on = Told(parts_b_to_d(asked))
-    assert [after - before for before, after in zip(asked, asked[1:], strict=False)] == [2, 2, 2]
+    assert [after - before for before, after in pairwise(asked)] == [2, 2, 2]
     off = Told(parts_b_to_d([]), is_on=False)
     names = [*IN_TURNS, "a11", "a12", "a13"]
     assert on.places(names) == off.places(names)
