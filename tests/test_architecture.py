@@ -38,7 +38,10 @@ MANY_PARAMETERS: dict[str, int] = {}
 # "path": where its tests are instead
 TESTED_ELSEWHERE: dict[str, str] = {
     "engine/known_pods.py": "engine/test_reuse.py",
+    "engine/out_of_date.py": "engine/test_reuse.py",
     "engine/picks.py": "engine/test_reuse.py",
+    "engine/shares.py": "engine/test_reuse.py",
+    "engine/standing.py": "engine/test_reuse.py",
 }
 
 # Names that say nothing about what is inside.

@@ -18,7 +18,8 @@ import numpy as np
 
 from bayplan.engine.extending import Answered, Extender, ExtenderAnswer, Question, applied
 from bayplan.engine.known_pods import KnownPods
-from bayplan.engine.picks import Asking, OutOfDate, Picks
+from bayplan.engine.out_of_date import OutOfDate
+from bayplan.engine.picks import Asking, Picks
 from bayplan.engine.reuse import Reuse
 from bayplan.engine.selection import Choice, choose, sampled
 from bayplan.framework.filtering import FilterOutcome

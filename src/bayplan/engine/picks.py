@@ -11,15 +11,23 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 
 import numpy as np
-import numpy.typing as npt
 
 from bayplan.engine.kept_answers import PASSES, UNKNOWN, KeptScores, KeptVerdicts, RowCounts
+from bayplan.engine.out_of_date import (
+    NODES_CAME_OR_WENT,
+    OTHER_PLUGINS,
+    PLUGIN_FAILED,
+    TOO_MUCH_CHANGED,
+    OutOfDate,
+)
 from bayplan.engine.ranking import Ranking
 from bayplan.engine.selection import Choice
+from bayplan.engine.shares import Share
+from bayplan.engine.standing import FEASIBLE, NO_NODE, Standing
 from bayplan.framework.arithmetic import normalized
 from bayplan.framework.calls import Calls
-from bayplan.framework.filtering import Entry, FilterOutcome
-from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, Normalizer, Verdict
+from bayplan.framework.filtering import FilterOutcome
+from bayplan.framework.interface import CycleState, Verdict
 from bayplan.framework.score_table import PluginScores, ScoreTable, total_scores
 from bayplan.rng import tie_index
 from bayplan.state.change_log import Facet
@@ -30,111 +38,6 @@ from bayplan.state.pods import PodInfo
 
 #: More changes than this since the last time are judged faster as arrays.
 CHANGES_MAX = 16
-
-_NO_NODE = 0
-_FEASIBLE = 1
-_NUMBER_MAX = 2**16 - 1
-
-#: How a numbered rejection came about: (place among the filters, number of its verdict).
-_Origin = tuple[int, int]
-
-
-#: Why picks were thrown away: upstream's words where it flushes its cache for the like of it.
-NODES_CAME_OR_WENT = "node_missing"
-TOO_MUCH_CHANGED = "expired"
-OTHER_PLUGINS = "pod_incompatible"
-EXTREME_MOVED = "normalize_error"
-PLUGIN_FAILED = "rescore_error"
-
-
-class OutOfDate(Exception):
-    """These picks cannot be corrected row by row; the answers they were made from still hold."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-
-@final
-class Share:
-    """One instance's share of the totals."""
-
-    __slots__ = (
-        "_counts",
-        "_high",
-        "_low",
-        "_raw",
-        "_same",
-        "kept",
-        "name",
-        "normalizer",
-        "weight",
-    )
-
-    def __init__(self, name: str, weight: int, normalizer: Normalizer, kept: KeptScores) -> None:
-        self.name = name
-        self.weight = weight
-        self.normalizer = normalizer
-        self.kept = kept
-        #: What all rows add to the totals, where their raw scores are one and the same.
-        self._same: int | None = None
-        #: Where they are not, and are normalised: by row, what counts among the extremes.
-        self._raw: array[int] | None = None
-        self._low = self._high = 0
-        #: How many rows have the lowest and the highest raw score.
-        self._counts = [0, 0]
-
-    def begin(self, nodes: NodeView) -> None:
-        """Take the extremes of the feasible nodes, at least one."""
-        if self.normalizer is Normalizer.NONE:
-            return
-        if self.kept.same is not None:
-            score = normalized(self.normalizer, np.array([self.kept.same])).item()
-            self._same = _checked(score) * self.weight
-        else:
-            raw = self.kept.of(nodes)
-            self._low, self._high = int(raw.min()), int(raw.max())
-            self._counts = [int((raw == bound).sum()) for bound in (self._low, self._high)]
-            by_row = np.zeros(len(self.kept.known), np.int64)
-            by_row[nodes.rows] = raw
-            self._raw = array("q", by_row.tobytes())
-
-    def enter(self, row: int) -> int:
-        """A row has become feasible: what it adds to its total. Raises OutOfDate."""
-        if self._same is not None:
-            if self.kept.same is None:
-                raise OutOfDate(EXTREME_MOVED)
-            return self._same
-        score = self.kept.of_row(row)
-        if self.normalizer is Normalizer.NONE:
-            return _checked(score) * self.weight
-        if self._raw is None or not self._low <= score <= self._high or row >= len(self._raw):
-            raise OutOfDate(EXTREME_MOVED)
-        self._raw[row] = score
-        self._counts[0] += score == self._low
-        self._counts[1] += score == self._high
-        normal = _normalized_one(self.normalizer, score, self._low, self._high)
-        return _checked(normal) * self.weight
-
-    def leave(self, row: int) -> None:
-        """A row is feasible no more, or not with this score."""
-        if self._raw is not None:
-            score = self._raw[row]
-            self._counts[0] -= score == self._low
-            self._counts[1] -= score == self._high
-
-    def check(self) -> None:
-        """Raises OutOfDate where no row has one of the extremes any more."""
-        if self._raw is not None and not all(self._counts):
-            raise OutOfDate(EXTREME_MOVED)
-
-    @property
-    def has_extremes(self) -> bool:
-        return self._raw is not None
-
-    @property
-    def bytes_used(self) -> int:
-        return 0 if self._raw is None else self._raw.itemsize * len(self._raw)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,10 +102,8 @@ class Picks:
         self._facets = int(Facet.NODE)
         for kept in (*(k for _, k in like.filters), *(share.kept for share in like.shares)):
             self._facets |= kept.facets
-        self._origins: dict[_Origin, int] = {}
-        self._first = array("H", bytes(2 * table.capacity))
-        #: By number of the rejection; of _FEASIBLE: how many nodes are.
-        self._counts = [0] * (_FEASIBLE + 1)
+        self._standing = Standing(like.filters, table.capacity)
+        self._standing.read(outcome)
         #: Feasible rows whose totals nobody needed yet.
         self._unscored: set[int] = set()
         self._totals = array("q", bytes(8 * table.capacity))
@@ -211,7 +112,6 @@ class Picks:
         self._readers: dict[int, _Readers] = {}
         #: How often this was looked at, and how many feasible nodes that made.
         self.repeat_count = self.scored_count = 0
-        self._read(outcome)
         self._ranking = self._rank(outcome, scored)
         #: Those whose extremes may move.
         self._moving = [share for share in like.shares if share.has_extremes]
@@ -224,7 +124,8 @@ class Picks:
         be thrown away."""
         if asking.state.skip_filter_plugins != self._like.skipped_filters:
             raise OutOfDate(OTHER_PLUGINS)
-        if self._table.draw_order() is not self._order:
+        is_same_table = len(self._standing) == self._table.capacity
+        if self._table.draw_order() is not self._order or not is_same_table:
             raise OutOfDate(NODES_CAME_OR_WENT)
         if self._table.capacity != len(self._first):
             # It grew for pods whose nodes are not known.
@@ -259,26 +160,24 @@ class Picks:
 
     def _judge_anew(self, row: int, changed: "_Filters", asking: Asking) -> None:
         """``changed``: who may judge a row otherwise than before."""
-        before, now = self._first[row], _NO_NODE
-        if before == _FEASIBLE:
+        before, now = self._standing.of_row(row), NO_NODE
+        if before == FEASIBLE:
             self._drop(row)
         if self._table.nodes[row] is not None:
-            now = self._verdict(row, changed if before == _FEASIBLE else self._filters, asking)
-        self._counts[before] -= 1
-        self._counts[now] += 1
-        self._first[row] = now
-        if now == _FEASIBLE:
+            now = self._verdict(row, changed if before == FEASIBLE else self._filters, asking)
+        self._standing.set(row, now)
+        if now == FEASIBLE:
             self._unscored.add(row)
 
     def _verdict(self, row: int, filters: "_Filters", asking: Asking) -> int:
-        """The number of the first rejection of a row by these, or _FEASIBLE."""
+        """The number of the first rejection of a row by these, or FEASIBLE."""
         for index, name, kept in filters:
             number = kept.ids.item(row)
             if number == UNKNOWN:
                 number = kept.learn_one(row, self._asked_verdict(name, row, asking))
             if number != PASSES:
-                return self._number(index, number)
-        return _FEASIBLE
+                return self._standing.number(index, number)
+        return FEASIBLE
 
     def _asked_verdict(self, name: str, row: int, asking: Asking) -> Verdict:
         counts = self._like.counts[name]
@@ -294,7 +193,7 @@ class Picks:
         like = self._like
         if asking.state.skip_score_plugins != like.skipped_scores:
             raise OutOfDate(OTHER_PLUGINS)
-        self.scored_count += self._counts[_FEASIBLE]
+        self.scored_count += self._standing.feasible_count
         if self._unscored:
             for row in self._unscored:
                 self._rank_one(row, asking)
@@ -346,7 +245,7 @@ class Picks:
 
     @property
     def feasible_count(self) -> int:
-        return self._counts[_FEASIBLE]
+        return self._standing.feasible_count
 
     def only(self) -> Choice:
         """The one feasible node."""
@@ -367,19 +266,11 @@ class Picks:
         """None: every row of the table."""
         if self.feasible_count == self._table.row_count:
             return None
-        return np.flatnonzero(self._numbers() == _FEASIBLE)
+        return self._standing.feasible_rows()
 
     def outcome(self, nodes: NodeView) -> FilterOutcome:
         """The same as arrays, over all nodes."""
-        numbers = self._numbers()[nodes.selection]
-        found = FilterOutcome(nodes, numbers == _FEASIBLE)
-        for (index, verdict_number), number in sorted(self._origins.items()):
-            if self._counts[number]:
-                name, kept = self._like.filters[index]
-                positions = np.flatnonzero(numbers == number)
-                for code, reasons in kept.verdicts[verdict_number]:
-                    found.entries.append(Entry(name, code, reasons, positions))
-        return found
+        return self._standing.outcome(nodes)
 
     def score_table(self, nodes: NodeView) -> ScoreTable:
         """The same as arrays, over the feasible nodes."""
@@ -393,25 +284,9 @@ class Picks:
     @property
     def bytes_used(self) -> int:
         of_shares = sum(share.bytes_used for share in self._like.shares)
-        return 10 * len(self._first) + self._ranking.bytes_used + of_shares
+        return 10 * len(self._standing) + self._ranking.bytes_used + of_shares
 
     # ---- inside ---------------------------------------------------------------------------
-
-    def _read(self, outcome: FilterOutcome) -> None:
-        """Number the first rejections of all nodes."""
-        numbers, rows = self._numbers(), outcome.nodes.rows
-        numbers[rows[outcome.feasible]] = _FEASIBLE
-        self._counts[_FEASIBLE] = int(np.count_nonzero(outcome.feasible))
-        for index, (name, kept) in enumerate(self._like.filters):
-            rejected = [e.positions for e in outcome.entries if e.plugin == name]
-            if not rejected:
-                continue
-            some = rows[np.unique(np.concatenate(rejected))]
-            for verdict_number in np.unique(kept.ids[some]).tolist():
-                number = self._number(index, verdict_number)
-                same = some[kept.ids[some] == verdict_number]
-                numbers[same] = number
-                self._counts[number] = len(same)
 
     def _rank(self, outcome: FilterOutcome, scored: ScoreTable | None) -> Ranking:
         rows = outcome.nodes.rows[outcome.feasible]
@@ -424,27 +299,3 @@ class Picks:
         by_place = self._order[np.isin(self._order, rows, assume_unique=True)]
         totals: Int64s = np.frombuffer(self._totals, np.int64)[by_place]
         return Ranking(totals, self._places[by_place])
-
-    def _number(self, index: int, verdict_number: int) -> int:
-        number = self._origins.get((index, verdict_number))
-        if number is None:
-            number = self._origins[(index, verdict_number)] = len(self._counts)
-            self._counts.append(0)
-            if number > _NUMBER_MAX:
-                raise OutOfDate(TOO_MUCH_CHANGED)
-        return number
-
-    def _numbers(self) -> "npt.NDArray[np.uint16]":
-        return np.frombuffer(self._first, np.uint16)
-
-
-def _checked(score: int) -> int:
-    """Raises OutOfDate: whoever asks in full tells whose score is out of range."""
-    if not 0 <= score <= MAX_NODE_SCORE:
-        raise OutOfDate(PLUGIN_FAILED)
-    return score
-
-
-def _normalized_one(normalizer: Normalizer, score: int, low: int, high: int) -> int:
-    """What `normalized` gives one of the scores between these extremes."""
-    return normalized(normalizer, np.array([score, low, high])).item(0)

@@ -15,7 +15,9 @@ from typing import TypeVar, final
 
 from bayplan.engine.kept_answers import KeptScores, KeptVerdicts, RowCounts
 from bayplan.engine.known_pods import KnownPods
-from bayplan.engine.picks import CHANGES_MAX, Like, OutOfDate, Picks, Share
+from bayplan.engine.out_of_date import OutOfDate
+from bayplan.engine.picks import CHANGES_MAX, Like, Picks
+from bayplan.engine.shares import Share
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.interface import (
     CycleState,
