@@ -40,6 +40,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "engine/known_pods.py": "engine/test_reuse.py",
     "engine/out_of_date.py": "engine/test_reuse.py",
     "engine/picks.py": "engine/test_reuse.py",
+    "engine/shadow.py": "engine/test_reuse.py",
     "engine/shares.py": "engine/test_reuse.py",
     "engine/standing.py": "engine/test_reuse.py",
 }

@@ -11,7 +11,12 @@ from itertools import accumulate
 from typing import final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
-from prometheus_client.core import HistogramMetricFamily
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
@@ -71,6 +76,30 @@ class Histogram(Collector):
         for labels, found in list(self._children.items()):
             buckets = list(zip(bounds, accumulate(found.counts), strict=True))
             family.add_metric([*map(str, labels)], buckets, found.total)
+        yield family
+
+
+#: (labels, value) of each sample.
+Read = Callable[[], Iterable[tuple[tuple[str, ...], float]]]
+
+
+@final
+class Reading(Collector):
+    """A family whose samples are counted elsewhere, and read when somebody looks."""
+
+    def __init__(self, name: str, text: str, labels: tuple[str, ...], read: Read) -> None:
+        """A counter; one whose name ends in _entries or _bytes is a gauge."""
+        is_gauge = name.endswith(("_entries", "_bytes"))
+        self._family = GaugeMetricFamily if is_gauge else CounterMetricFamily
+        self._name = name
+        self._text = text
+        self._labels = labels
+        self._read = read
+
+    def collect(self) -> Iterable[Metric]:
+        family = self._family(self._name, self._text, labels=self._labels)
+        for labels, value in self._read():
+            family.add_metric(labels, value)
         yield family
 
 
@@ -158,6 +187,13 @@ class SchedulerMetrics:
             _exponential(0.01, 2, 20),
             "attempts",
         )
+        self.node_hint_duration = self._histogram(
+            "get_node_hint_duration_seconds",
+            "How long it took to find a pod's node from what is known of its like.",
+            _exponential(0.00001, 2, 12),
+            "hinted",
+            "profile",
+        )
         self.permit_wait_duration = self._histogram(
             "permit_wait_duration_seconds",
             "How long pods waited at Permit.",
@@ -193,6 +229,10 @@ class SchedulerMetrics:
         found = Histogram(f"scheduler_{name}", text, bounds, labels)
         self.registry.register(found)
         return found
+
+    def show(self, name: str, text: str, labels: tuple[str, ...], read: Read) -> None:
+        """Expose what is counted elsewhere."""
+        self.registry.register(Reading(name, text, labels, read))
 
     # ---- what happens ---------------------------------------------------------------------
 

@@ -162,3 +162,67 @@ def test_a_pod_without_a_node_may_make_the_table_grow() -> None:
     # All that changed since is a row that there was not.
     engine.add(api_pod("b", node="x"), equal("a3"))
     assert list(engine.bound()) == ["a3"]
+
+
+def test_pods_on_unknown_nodes_may_outgrow_what_is_ranked() -> None:
+    engine = engine_of(60)
+    for number in range(3):
+        engine.add(equal(f"a{number}"))
+        engine.run()
+    engine.add(*(api_pod(f"lost{number}", node=f"ghost{number}") for number in range(8)))
+    engine.add(equal("a3"))
+    assert engine.bound()["a3"]
+    # That of a2, and no ghost.
+    assert asked(engine) == 60 + 3
+
+
+class ForgetfulFilter(ScalarFilterPlugin, SignPlugin):
+    """Reads a label that it does not sign."""
+
+    name = "CountingFilter"
+
+    def filter_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return unschedulable("bad") if pod.labels.get("kind") == node.name else None
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        return ()
+
+
+def test_a_plugin_that_signs_too_little_is_found_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bayplan.engine.reuse.SHADOW_PERIOD", 5)
+    engine = Engine(plugins=["CountingFilter"], classes=[ForgetfulFilter])
+    engine.add(*(small(f"n{number}") for number in range(3)))
+    for number in range(5):
+        engine.add(equal(f"a{number}", f"n{number % 3}"))
+        engine.run()
+    labels = {"profile": PROFILE, "plugin": "CountingFilter"}
+    assert engine.metric("bayplan_reuse_mismatch_total", **labels) == 1
+    [text] = [text for text in engine.texts() if "sign_pod" in text]
+    assert "CountingFilter" in text
+    assert "default/a4" in text
+
+
+def test_what_reuse_is_worth_is_exposed() -> None:
+    engine = engine_of(5)
+    for number in range(4):
+        engine.add(equal(f"a{number}"))
+        engine.run()
+    engine.update(small("n0", labels={"zone": "z"}))
+    engine.add(small("n9"), equal("a9"))
+    engine.run()
+
+    def told(name: str, **labels: str) -> float:
+        return engine.metric(name, profile=PROFILE, **labels)
+
+    attempts = "scheduler_batch_attempts_total"
+    results = ("no_hint", "hint_used", "hint_not_used")
+    assert [told(attempts, result=result) for result in results] == [1, 2, 2]
+    assert told("scheduler_batch_cache_flushed_total", reason="node_missing") == 1
+    assert told("scheduler_get_node_hint_duration_seconds_count", hinted="true") == 2
+    assert told("bayplan_reuse_entries") == 1
+    assert told("bayplan_reuse_possible_total") == 4
+    assert told("bayplan_reuse_bytes") == reuse_of(engine).bytes_used > 0
+    asked_count = told("bayplan_reuse_rows_asked_total", plugin="CountingFilter")
+    kept_count = told("bayplan_reuse_rows_kept_total", plugin="CountingFilter")
+    assert asked_count == asked(engine) == 5 + 1 + 1 + 1 + 3
+    assert asked_count + kept_count == 4 * 5 + 6

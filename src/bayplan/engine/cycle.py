@@ -267,12 +267,18 @@ class CycleRunner:
         reuse = self._reuse.get(cycle.framework.profile_name)
         if reuse is None or cycle.node_names is not None:
             return
+        clock = cycle.framework.stopwatches["Filter"].now
+        start = clock()
         known = reuse.known(cycle.pod)
         if not reuse.is_on:
             return
-        cycle.known = cycle.state.kept = known
+        cycle.known = known
+        if reuse.is_shadow_turn:
+            return
+        cycle.state.kept = known
         if known.picks is not None and self._is_plain(cycle):
             self._answer(cycle, reuse, known.picks)
+        reuse.count(cycle.known, cycle.picks is not None, clock() - start)
 
     def _filter(self, cycle: Cycle) -> None:
         nodes = cycle.candidates
@@ -382,8 +388,12 @@ class CycleRunner:
             known.generation = cycle.picks.generation
             return
         outcome, is_complete = cycle.outcome, cycle.status is None or is_rejected(cycle.status)
-        if outcome is not None and is_complete and self._is_plain(cycle):
-            reuse = self._reuse[cycle.framework.profile_name]
+        if outcome is None or not is_complete or not self._is_plain(cycle):
+            return
+        reuse = self._reuse[cycle.framework.profile_name]
+        if cycle.state.kept is None:
+            reuse.compare(known, (cycle.state, cycle.pod, outcome.nodes))
+        else:
             reuse.learn(known, cycle.state, outcome, cycle.table)
 
     # ---- inside ---------------------------------------------------------------------------

@@ -1,11 +1,14 @@
 """What is seen of the queue and the cache from outside: metrics, and the journal's records."""
 
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import final
 
 from bayplan.engine.engine_state import EngineState
+from bayplan.engine.reuse import Reuse
 from bayplan.framework.answers import failure_of
 from bayplan.framework.interface import QueuedPodInfo
+from bayplan.framework.runtime import Framework
 from bayplan.journal import GateRecord
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.queue.transitions import PENDING_QUEUES
@@ -60,3 +63,78 @@ def show_sizes(engine: EngineState) -> None:
 
 def _pending(queue: SchedulingQueue, name: str) -> int:
     return queue.counts()[name]
+
+
+# ---- reuse ---------------------------------------------------------------------------------
+
+
+def reuse_of(engine: EngineState, framework: Framework) -> Reuse:
+    """A profile's table, whose remarks go to the journal and whose look-ups are timed."""
+    name = framework.profile_name
+    duration = engine.metrics.node_hint_duration
+    took = duration.of("false", name), duration.of("true", name)
+    return Reuse(framework, engine.cache.table, partial(engine.note, name), took)
+
+
+def show_reuse(engine: EngineState) -> None:
+    """What reuse is worth, and what ended it; upstream's names where it has them (KEP-5598)."""
+    show, reuse = engine.metrics.show, engine.reuse
+    by_profile: dict[str, tuple[str, Callable[[Reuse], float]]] = {
+        "bayplan_reuse_entries": ("Kinds of pods that something is known about.", len),
+        "bayplan_reuse_bytes": ("What that takes.", lambda r: r.bytes_used),
+        "bayplan_reuse_possible": (
+            "Attempts at pods whose like was tried before, whether or not that was of use.",
+            lambda r: r.possible_count,
+        ),
+    }
+    for name, (text, value) in by_profile.items():
+        show(name, text, ("profile",), partial(_by_profile, reuse, value))
+    by_label: dict[str, tuple[str, str, Callable[[Reuse], Mapping[str, float]]]] = {
+        "scheduler_batch_attempts": (
+            "Attempts by how they profited from what was known.",
+            "result",
+            lambda r: r.attempt_counts,
+        ),
+        "scheduler_batch_cache_flushed": (
+            "Rankings that were thrown away, by reason; the answers behind them stayed.",
+            "reason",
+            lambda r: r.flushed_counts,
+        ),
+        "bayplan_reuse_dropped": (
+            "Times that answers were dropped, by reason.",
+            "reason",
+            lambda r: r.dropped_counts,
+        ),
+        "bayplan_reuse_mismatch": (
+            "Kept answers that a look at the plugin proved wrong.",
+            "plugin",
+            lambda r: r.mismatch_counts,
+        ),
+        "bayplan_reuse_rows_asked": (
+            "Nodes that a plugin was asked about.",
+            "plugin",
+            lambda r: {name: found.asked for name, found in r.row_counts().items()},
+        ),
+        "bayplan_reuse_rows_kept": (
+            "Nodes that a plugin was not asked about, for its answer was known.",
+            "plugin",
+            lambda r: {name: found.kept for name, found in r.row_counts().items()},
+        ),
+    }
+    for name, (text, label, values) in by_label.items():
+        show(name, text, ("profile", label), partial(_by_label, reuse, values))
+
+
+def _by_profile(
+    reuse: Mapping[str, Reuse], value: Callable[[Reuse], float]
+) -> Iterator[tuple[tuple[str, ...], float]]:
+    for profile, found in reuse.items():
+        yield (profile,), value(found)
+
+
+def _by_label(
+    reuse: Mapping[str, Reuse], values: Callable[[Reuse], Mapping[str, float]]
+) -> Iterator[tuple[tuple[str, ...], float]]:
+    for profile, found in reuse.items():
+        for label, value in sorted(values(found).items()):
+            yield (profile, label), value

@@ -110,8 +110,8 @@ class Picks:
         self._filters = [(index, name, kept) for index, (name, kept) in enumerate(like.filters)]
         #: By the facets that changed.
         self._readers: dict[int, _Readers] = {}
-        #: How often this was looked at, and how many feasible nodes that made.
-        self.repeat_count = self.scored_count = 0
+        #: Nodes that were judged, and scored, without asking or by asking about one of them.
+        self._judged_count = self._scored_count = 0
         self._ranking = self._rank(outcome, scored)
         #: Those whose extremes may move.
         self._moving = [share for share in like.shares if share.has_extremes]
@@ -127,10 +127,7 @@ class Picks:
         is_same_table = len(self._standing) == self._table.capacity
         if self._table.draw_order() is not self._order or not is_same_table:
             raise OutOfDate(NODES_CAME_OR_WENT)
-        if self._table.capacity != len(self._first):
-            # It grew for pods whose nodes are not known.
-            raise OutOfDate(NODES_CAME_OR_WENT)
-        self.repeat_count += 1
+        self._judged_count += self._table.node_count
         log = self._table.log
         if log.generation == self.generation:
             return
@@ -193,7 +190,7 @@ class Picks:
         like = self._like
         if asking.state.skip_score_plugins != like.skipped_scores:
             raise OutOfDate(OTHER_PLUGINS)
-        self.scored_count += self._standing.feasible_count
+        self._scored_count += self._standing.feasible_count
         if self._unscored:
             for row in self._unscored:
                 self._rank_one(row, asking)
@@ -236,10 +233,10 @@ class Picks:
         """Add up what was not asked since the last time."""
         like, counts = self._like, self._like.counts
         for name, _ in like.filters:
-            counts[name].kept += self.repeat_count * self._table.node_count
+            counts[name].kept += self._judged_count
         for share in like.shares:
-            counts[share.name].kept += self.scored_count
-        self.repeat_count = self.scored_count = 0
+            counts[share.name].kept += self._scored_count
+        self._judged_count = self._scored_count = 0
 
     # ---- answers --------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from bayplan.engine.kept_answers import KeptScores, KeptVerdicts, RowCounts
 from bayplan.engine.known_pods import KnownPods
 from bayplan.engine.out_of_date import OutOfDate
 from bayplan.engine.picks import CHANGES_MAX, Like, Picks
+from bayplan.engine.shadow import Asked, mismatches
 from bayplan.engine.shares import Share
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.interface import (
@@ -30,6 +31,7 @@ from bayplan.framework.interface import (
 from bayplan.framework.runtime import Framework
 from bayplan.framework.score_table import ScoreTable
 from bayplan.framework.signing import PodSignature
+from bayplan.framework.timing import Observe
 from bayplan.state.node_table import NodeTable
 from bayplan.state.pods import PodInfo
 
@@ -40,6 +42,15 @@ OUT_OF_BYTES = "bytes"
 OBJECT_CHANGED = "object_changed"
 WRONG = "mismatch"
 
+#: How an attempt profited: its like was unknown; its node was found by the ranking; it was found
+#: by asking, if only about some rows.
+NO_HINT = "no_hint"
+HINT_USED = "hint_used"
+HINT_NOT_USED = "hint_not_used"
+
+#: One attempt in so many asks all plugins, and compares.
+SHADOW_PERIOD = 1000
+
 #: Signatures that are remembered where nothing is kept, to count what could have been.
 _SEEN_MAX = 4096
 
@@ -48,11 +59,21 @@ _SEEN_MAX = 4096
 class Reuse:
     """One profile's table."""
 
-    def __init__(self, framework: Framework, table: NodeTable, warn: Callable[[str], None]) -> None:
-        """A profile that may not keep a byte has what could have been reused counted."""
+    def __init__(
+        self,
+        framework: Framework,
+        table: NodeTable,
+        warn: Callable[[str], None],
+        took: tuple[Observe, Observe],
+    ) -> None:
+        """``took``: told how long it took to look here without finding a node, and with.
+
+        A profile that may not keep a byte has what could have been reused counted.
+        """
         self.framework = framework
         self._table = table
         self._warn = warn
+        self._took = took
         self._bytes_max = framework.plugins.reuse_bytes_max
         self._known: OrderedDict[PodSignature, KnownPods] = OrderedDict()
         self._verdicts: dict[tuple[str, Hashable], KeptVerdicts] = {}
@@ -70,6 +91,12 @@ class Reuse:
         self._row_counts = {name: RowCounts() for name in (*self._filters, *self._scorers)}
         #: Attempts at pods whose like was tried before.
         self.possible_count = 0
+        #: By upstream's words for how an attempt profited.
+        self.attempt_counts = Counter[str]({NO_HINT: 0, HINT_USED: 0, HINT_NOT_USED: 0})
+        #: By instance.
+        self.mismatch_counts: Counter[str] = Counter()
+        #: Rankings that were thrown away, and what else was, by reason.
+        self.flushed_counts: Counter[str] = Counter()
         self.dropped_counts: Counter[str] = Counter()
 
     @property
@@ -146,7 +173,7 @@ class Reuse:
             try:
                 known.picks = Picks(self._table, like, outcome, scored)
             except OutOfDate as problem:
-                self.dropped_counts[problem.reason] += 1
+                self.flushed_counts[problem.reason] += 1
         self._count_bytes(known)
 
     def _like(self, known: KnownPods, state: CycleState, scored: ScoreTable | None) -> Like | None:
@@ -175,14 +202,41 @@ class Reuse:
         plugin = self._scorers[name]
         return None if isinstance(plugin, NormalizeScorePlugin) else plugin.normalizer
 
+    def count(self, known: KnownPods, is_hinted: bool, seconds: float) -> None:
+        """An attempt looked here, and found its node by a ranking or not."""
+        if is_hinted:
+            self.attempt_counts[HINT_USED] += 1
+        else:
+            self.attempt_counts[NO_HINT if known.generation < 0 else HINT_NOT_USED] += 1
+        self._took[is_hinted](seconds)
+
+    # ---- shadow ---------------------------------------------------------------------------
+
+    @property
+    def is_shadow_turn(self) -> bool:
+        return self.possible_count % SHADOW_PERIOD == SHADOW_PERIOD - 1
+
+    def compare(self, known: KnownPods, asked: Asked) -> None:
+        """An attempt was made without what is kept: see whether that would have been the same."""
+        for name in mismatches(known, self.framework, asked):
+            self.mismatch_counts[name] += 1
+            self._forget({name}, WRONG)
+            self._warn(
+                f"plugin {name} answered otherwise about pod {asked[1].key} than about its like: "
+                f"its sign_pod leaves out something that its answers follow from"
+            )
+
     # ---- dropping -------------------------------------------------------------------------
 
     def drop_picks(self, known: KnownPods, reason: str) -> None:
         """The ranking cannot be corrected; the answers it was made from stay."""
+        self.flushed_counts[reason] += 1
+        self._close(known)
+
+    def _close(self, known: KnownPods) -> None:
         if known.picks is not None:
             known.picks.count_rows()
             known.picks = None
-        self.dropped_counts[reason] += 1
 
     def forget_kind(self, kind: str) -> None:
         """An object of this kind changed: whoever looks such objects up is asked anew."""
@@ -194,18 +248,14 @@ class Reuse:
         if looking:
             self._forget(looking, OBJECT_CHANGED)
 
-    def forget_instance(self, name: str) -> None:
-        """What this instance answered turned out wrong."""
-        self._forget({name}, WRONG)
-
     def _forget(self, names: set[str], reason: str) -> None:
         for kept_by_part in (self._verdicts, self._scores):
             for (name, _), kept in kept_by_part.items():
                 if name in names:
                     kept.forget_all()
         for known in self._known.values():
-            if known.picks is not None:
-                self.drop_picks(known, reason)
+            self._close(known)
+        self.dropped_counts[reason] += 1
 
     # ---- bytes ----------------------------------------------------------------------------
 
@@ -229,8 +279,7 @@ class Reuse:
 
     def _let_go(self, signature: PodSignature, known: KnownPods) -> None:
         self.dropped_counts[OUT_OF_BYTES] += 1
-        if known.picks is not None:
-            known.picks.count_rows()
+        self._close(known)
         self.bytes_used -= known.bytes_counted
         for part in known.parts:
             part.like_count -= 1

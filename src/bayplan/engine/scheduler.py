@@ -23,7 +23,7 @@ from bayplan.engine.binding import BindingOutcome
 from bayplan.engine.cluster_events import ClusterEvents
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.extending import Extender, ExtenderAnswer
-from bayplan.engine.observing import QueueJournal, show_sizes
+from bayplan.engine.observing import QueueJournal, reuse_of, show_reuse, show_sizes
 from bayplan.engine.profiles import BuiltProfile, build_profiles
 from bayplan.engine.queue_order import QueueOrder, queue_profile
 from bayplan.engine.reuse import Reuse
@@ -77,6 +77,7 @@ class Scheduler:
         self._attempts = Attempts(engine, extenders, options.get("on_attempt"))
         self._events = ClusterEvents(engine, self._attempts.placements)
         show_sizes(engine)
+        show_reuse(engine)
         engine.turns.begin()
 
     def _start(
@@ -94,7 +95,7 @@ class Scheduler:
             name = built.plugins.profile_name
             framework = Framework(built.plugins, engine.nominator, watch, built.signer)
             engine.frameworks[name] = framework
-            engine.reuse[name] = Reuse(framework, engine.cache.table, partial(engine.note, name))
+            engine.reuse[name] = reuse_of(engine, framework)
         plugins = _instances(self._profiles)
         engine.listed = frozenset(kind for plugin in plugins for kind in plugin.kinds)
         recorder = QueueJournal(engine)
