@@ -52,8 +52,8 @@ class ControlPlane:
     def start(self) -> None:
         self._write("tokens.csv", "".join(map(_token_line, USERS)))
         self._write("audit.json", json.dumps(AUDIT_POLICY))
-        key = ["openssl", "genrsa", "-out", str(self._folder / "sa.key"), "2048"]
-        subprocess.run(key, check=True, capture_output=True)
+        self._openssl("genrsa -out sa.key 2048")
+        self._openssl("req -x509 -nodes -newkey rsa:2048 -keyout ca.key -out ca.crt -subj /CN=ca")
         self._start_etcd()
         self.start_api_server()
 
@@ -85,12 +85,18 @@ class ControlPlane:
             f"--service-account-key-file={folder / 'sa.key'}",
             f"--service-account-signing-key-file={folder / 'sa.key'}",
             f"--token-auth-file={folder / 'tokens.csv'}",
+            f"--client-ca-file={folder / 'ca.crt'}",
             "--authorization-mode=RBAC",
             f"--disable-admission-plugins={DISABLED_ADMISSION}",
             f"--audit-policy-file={folder / 'audit.json'}",
             f"--audit-log-path={folder / 'audit.log'}",
         )
         self._wait_ready("kube-apiserver", f"https://{LOOPBACK}:{self.port}/readyz")
+
+    def _openssl(self, command: str) -> None:
+        subprocess.run(
+            ["openssl", *command.split()], cwd=self._folder, check=True, capture_output=True
+        )
 
     def _start_etcd(self) -> None:
         url, peer = f"http://{LOOPBACK}:{self._etcd_port}", f"http://{LOOPBACK}:{self._peer_port}"
@@ -130,22 +136,41 @@ class ControlPlane:
 
     def kubeconfig(self, user: str, server: str = "") -> str:
         """The path of a kubeconfig for a user; ``server``: another way to the API server."""
+        return self.kubeconfig_with(user, {"token": token(user)}, server)
+
+    def kubeconfig_with(self, name: str, user: dict[str, Any], server: str = "") -> str:
+        """The same, for whoever logs in as a kubeconfig's user says."""
         server = server or f"https://{LOOPBACK}:{self.port}"
         cluster = {"server": server, "certificate-authority": "certs/apiserver.crt"}
         content = {
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{"name": "live", "cluster": cluster}],
-            "users": [{"name": user, "user": {"token": token(user)}}],
-            "contexts": [{"name": user, "context": {"cluster": "live", "user": user}}],
-            "current-context": user,
+            "users": [{"name": name, "user": user}],
+            "contexts": [{"name": name, "context": {"cluster": "live", "user": name}}],
+            "current-context": name,
         }
         ending = server.rpartition(":")[2]
-        return self._write(f"kubeconfig-{user}-{ending}", json.dumps(content))
+        return self._write(f"kubeconfig-{name}-{ending}", json.dumps(content))
+
+    def client_certificate(self, user: str) -> tuple[Path, Path]:
+        """A certificate that says who one is, and its key."""
+        self._openssl(
+            f"req -nodes -newkey rsa:2048 -keyout {user}.key -out {user}.csr -subj /CN={user}"
+        )
+        self._openssl(
+            f"x509 -req -in {user}.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out {user}.crt"
+        )
+        return self._folder / f"{user}.crt", self._folder / f"{user}.key"
+
+    @property
+    def authority(self) -> Path:
+        """What a client trusts to know this API server."""
+        return self._folder / "certs" / "apiserver.crt"
 
     def client_ssl_context(self) -> ssl.SSLContext:
         """For a client that trusts this API server."""
-        return ssl.create_default_context(cafile=str(self._folder / "certs" / "apiserver.crt"))
+        return ssl.create_default_context(cafile=str(self.authority))
 
     def compact_etcd(self) -> None:
         """Forget all revisions but the newest."""

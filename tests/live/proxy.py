@@ -36,6 +36,7 @@ class _Plan:
     cut_after_bytes: int | None = None
     delay_seconds: float = 0.0
     is_duplicated: bool = False
+    is_answer_lost: bool = False
     owner: "asyncio.Task[None] | None" = None
 
 
@@ -52,6 +53,7 @@ class Proxy:
         self._is_open.set()
         self._connections: set[asyncio.Task[None]] = set()
         self._stalled: set[asyncio.Task[None]] = set()
+        self._lost_after: set[bytes] = set()
         self.url = ""
         #: How often each fault happened.
         self.counts: collections.Counter[str] = collections.Counter()
@@ -82,6 +84,10 @@ class Proxy:
 
     def open(self) -> None:
         self._is_open.set()
+
+    def lose_answer_to(self, request: bytes) -> None:
+        """Once: the server gets a request that has these bytes in it, and its answer is lost."""
+        self._lost_after.add(request)
 
     def stall(self) -> None:
         """Nothing goes through the connections there are any more, and none ends; new ones work."""
@@ -156,6 +162,12 @@ class Proxy:
                 await asyncio.Event().wait()
             if plan.delay_seconds:
                 await asyncio.sleep(plan.delay_seconds)
+            for request in [one for one in self._lost_after if one in piece]:
+                self._lost_after.discard(request)
+                plan.is_answer_lost = True
+            if plan.is_answer_lost and piece.startswith(b"HTTP/1.1"):
+                self.counts["answer lost"] += 1
+                return
             if plan.cut_after_bytes is not None:
                 piece = piece[: plan.cut_after_bytes]
                 plan.cut_after_bytes -= len(piece)

@@ -131,6 +131,28 @@ def test_two_thousand_pods_over_a_network_that_fails(
     play(control_plane, story)
 
 
+def test_a_binding_whose_answer_is_lost_is_read_back_and_not_repeated(
+    control_plane: ControlPlane,
+) -> None:
+    async def story(world: World) -> None:
+        await world.add_nodes(*nodes(2))
+        async with (
+            proxy(control_plane) as network,
+            world.scheduler(SchedulerOptions(server=network.url)) as running,
+        ):
+            network.lose_answer_to(b"/pods/p/binding")
+            await world.add_pods(pod("p"))
+            await world.until_bound("p")
+            await world.until(lambda: not running.scheduler.cache.assumed_count, "confirmed")
+            assert await running.differences() == []
+            assert [record.result for record in running.attempts()] == ["scheduled"]
+            assert await world.events("p", "FailedScheduling") == []
+        assert network.counts["answer lost"] == 1
+        assert world.bindings() == {("p", 201): 1}
+
+    play(control_plane, story)
+
+
 def test_a_pod_bound_by_somebody_else_meanwhile_is_not_bound_again(
     control_plane: ControlPlane,
 ) -> None:
