@@ -5,6 +5,7 @@ Plain dictionaries, newest state only. Whoever waits for something is woken at e
 
 import asyncio
 import collections
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from bayplan.ports import ApiError, OutcomeUnknownError, WatchDroppedError
 Object = dict[str, Any]
 DEADLINE_SECONDS = 120.0
 RETRY_SECONDS = 0.1
+LOOK_AGAIN_SECONDS = 0.1
 
 
 class Mirror:
@@ -79,13 +81,19 @@ class Mirror:
     async def until(
         self, is_so: Callable[[], bool], what: str, seconds: float = DEADLINE_SECONDS
     ) -> None:
-        """Wait for something to be true of what is seen."""
-        async with self._changed:
-            try:
-                async with asyncio.timeout(seconds):
-                    await self._changed.wait_for(is_so)
-            except TimeoutError:
-                raise AssertionError(f"within {seconds:g} s not so: {what}") from None
+        """Wait for something to be true of what is seen, or of a scheduler: looked at after every
+        change, and after a moment without any."""
+        try:
+            async with asyncio.timeout(seconds), self._changed:
+                while not is_so():
+                    await self._next_change()
+        except TimeoutError:
+            raise AssertionError(f"within {seconds:g} s not so: {what}") from None
+
+    async def _next_change(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_AGAIN_SECONDS):
+                await self._changed.wait()
 
 
 def _key(found: Object) -> tuple[str, str]:
