@@ -41,6 +41,7 @@ from bayplan.framework.interface import (
     ScorePlugin,
     SignPlugin,
 )
+from bayplan.framework.score_sources import Over, Source, Stage
 from bayplan.framework.status import (
     SKIP,
     Code,
@@ -84,6 +85,7 @@ __all__ = [
     "Nomination",
     "NormalizeScorePlugin",
     "Normalizer",
+    "Over",
     "PermitPlugin",
     "Plugin",
     "PluginArgs",
@@ -105,6 +107,8 @@ __all__ = [
     "ScalarScorePlugin",
     "ScorePlugin",
     "SignPlugin",
+    "Source",
+    "Stage",
     "Status",
     "TieBreakPlugin",
     "unresolvable",

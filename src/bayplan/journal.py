@@ -31,12 +31,14 @@ class PluginScore(Struct, frozen=True):
     weighted: int
 
 
-class NodeScore(Struct, frozen=True):
+class NodeScore(Struct, frozen=True, omit_defaults=True):
     """One node's line of the score table."""
 
     node: str
     total: int
     plugins: tuple[PluginScore, ...]
+    #: Of plugins that others read, or that are tie-break keys: no part of the total.
+    read: tuple[PluginScore, ...] = ()
 
 
 class TieBreakStep(Struct, frozen=True):
@@ -64,6 +66,8 @@ class AttemptRecord(Struct, frozen=True, tag="attempt", omit_defaults=True, kw_o
     rejections: tuple[RejectionCount, ...] = ()
     #: The best nodes, best first, ties in the order of the draw.
     scores: tuple[NodeScore, ...] = ()
+    #: What is worth knowing about how plugins read each other's scores.
+    score_notes: tuple[str, ...] = ()
     #: The tie-break keys that were compared, in order.
     tie_break: tuple[TieBreakStep, ...] = ()
     #: Among how many nodes was drawn, and which: equal in total and by all keys.

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -89,3 +90,39 @@ def test_a_plugin_file_that_is_none_is_refused(tmp_path: Path) -> None:
     broken = written(tmp_path / "broken.py", "from bayplan import (\n")
     [line] = refusal("config", "schema", "--plugin", broken)
     assert line.startswith(f"{broken}: line 1: SyntaxError: ")
+
+
+# ---- scores that read scores ----------------------------------------------------------------
+
+
+def composed() -> dict[str, Any]:
+    config = profile(score=["Invert/a"])
+    [only] = config["profiles"]
+    only.setdefault("pluginConfig", []).append(
+        {"name": "Invert/a", "args": {"scoreFrom": "ImageLocality"}}
+    )
+    return config
+
+
+def test_the_score_graph_is_drawn(tmp_path: Path) -> None:
+    file = written(tmp_path / "c.yaml", composed())
+    assert "ImageLocality → Invert/a" in answer("config", "graph", file)
+    assert answer("config", "graph", file, "--format", "dot").startswith("digraph")
+    assert answer("config", "graph", file, "--format", "svg").startswith("<svg")
+
+
+def test_what_is_effective_has_the_sources_args_and_can_be_read_again(tmp_path: Path) -> None:
+    whole = answer("config", "check", written(tmp_path / "c.yaml", composed()))
+    assert answer("config", "check", written(tmp_path / "again.yaml", whole)) == whole
+
+
+def test_what_kube_scheduler_would_not_understand_is_listed(tmp_path: Path) -> None:
+    file = written(tmp_path / "c.yaml", composed())
+    done = bayplan("config", "check", file, "--for", "kube-scheduler")
+    assert done.exit_code == 1
+    [line] = done.stdout.splitlines()
+    assert line.endswith("Invert/a: kube-scheduler has no such plugin")
+    good = written(tmp_path / "good.yaml", profile())
+    assert answer("config", "check", good, "--for", "kube-scheduler") == (
+        "kube-scheduler understands it\n"
+    )

@@ -68,7 +68,7 @@ def test_a_plugin_may_use_its_handle_while_it_starts() -> None:
     engine = Engine(plugins=["Eager"], classes=[Eager], seed=7)
     eager = engine.plugin("Eager")
     assert eager.seen == (PROFILE, 7, 0.0, [], [], None, False, [])
-    assert eager.other.instance_name == "PrioritySort"
+    assert eager.other.instance_name == "Eager.PrioritySort"
     assert [e.note for e in engine.run() if isinstance(e, EmitEvent)] == ["here I am"]
     engine.add(node("n1"), waiting_pod("p"))
     assert engine.bound() == {"p": "n1"}

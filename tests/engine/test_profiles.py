@@ -167,8 +167,8 @@ def test_a_plugin_is_made_with_args_of_any_form() -> None:
 def test_a_plugin_that_is_made_has_args_and_handle_of_its_own() -> None:
     given = handle()
     made = make_plugin(KNOWN, "Gate/a", None, given, "inner")
-    assert made.instance_name == "Gate/a"
-    assert made.handle is given
+    assert made.instance_name == f"{given.instance_name}.Gate/a"
+    assert made.handle.profile_name == given.profile_name
 
 
 def test_what_cannot_be_made_is_refused_with_the_given_path() -> None:
@@ -182,12 +182,25 @@ def test_args_within_args_are_checked_under_their_full_path() -> None:
     inner = {"name": "Gate", "args": {"limit": -1, "kye": "x"}}
     args = {"Rack/zone": {"topologyKey": "zone", "scorer": inner}}
     assert refusal(profile(["Rack/zone"], {"Gate": {}} | args)) == [
-        ('profiles[0].pluginConfig[1].args.scorer.args.kye: unknown field; did you mean "key"?')
+        (
+            "profiles[0].pluginConfig[1].args.scorer.args.kye: unknown field; "
+            'did you mean "key"? (args of Gate, made by Rack/zone)'
+        )
     ]
     inner["args"] = {"limit": -1}
     assert refusal(profile(["Rack/zone"], args)) == [
-        "profiles[0].pluginConfig[0].args.scorer.args.limit: -1; wanted 0 or more"
+        (
+            "profiles[0].pluginConfig[0].args.scorer.args.limit: -1; wanted 0 or more "
+            "(args of Gate, made by Rack/zone)"
+        )
     ]
+
+
+def test_an_inner_plugin_that_does_not_start_is_named_with_its_holder_and_the_cause() -> None:
+    args = {"Rack/zone": {"topologyKey": "zone", "scorer": {"name": "NoStart", "args": {}}}}
+    [problem] = refusal(profile(["Rack/zone"], args))
+    for word in ("Rack/zone", "NoStart", "no licence"):
+        assert word in problem
 
 
 def test_a_nested_plugin_that_does_not_exist_is_refused_where_it_is_named() -> None:

@@ -56,6 +56,8 @@ class Setup:
     args: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     binders: Sequence[str] = ("DefaultBinder",)
     queue_sort: str = "PrioritySort"
+    #: Keys, in order.
+    tie_break: Sequence[str] = ()
     gates: Mapping[str, bool] = field(default_factory=dict)
     #: Further fields of the profile.
     profile: Mapping[str, Any] = field(default_factory=dict)
@@ -82,6 +84,7 @@ def config_dict(setup: Setup) -> dict[str, Any]:
             "disabled": [{"name": "*"}],
             "enabled": [{"name": name, "weight": weight} for name, weight in weights],
         },
+        "tieBreak": {"enabled": [{"name": name} for name in setup.tie_break]},
     }
     args = [{"name": name, "args": dict(given)} for name, given in setup.args.items()]
     return {

@@ -13,6 +13,7 @@ from bayplan.journal import (
     NoteRecord,
     PluginScore,
     RejectionCount,
+    TieBreakStep,
 )
 from bayplan.sim.replay import NodeVerdict, Scores
 from bayplan.sim.result import Counts, PodResult, SimulationResult
@@ -137,6 +138,25 @@ def test_a_tie_says_how_it_was_broken() -> None:
         "n9 is one of 7 nodes with the highest total; "
         "seed, pod and attempt drew it (number 4 by the hash of the name)"
     )
+
+
+def test_tie_break_keys_and_what_was_read_are_told() -> None:
+    scores = (NodeScore("n1", 7, (PluginScore("Fit", 7, 7, 7),), (PluginScore("Read", 9, 3, 0),)),)
+    record = attempt(
+        result="scheduled",
+        node="n1",
+        scores=scores,
+        tied_count=1,
+        score_notes=("R read zeros in place of A, which was skipped",),
+        tie_break=(TieBreakStep("Fit", 4, 2), TieBreakStep("NodeNameOrder", 2, 1)),
+    )
+    *table, said, note = printed(told([record])).splitlines()
+    assert table[-2].split() == ["Read", "(read)", "3"]
+    assert said == (
+        "n1 is the best of those with the highest total "
+        "(tie-break: Fit keeps 2 of 4, NodeNameOrder keeps 1 of 2)"
+    )
+    assert note == "R read zeros in place of A, which was skipped"
 
 
 def test_an_only_node_was_not_scored() -> None:

@@ -1,22 +1,32 @@
-"""`bayplan config`: check a configuration, print its schema."""
+"""`bayplan config`: check a configuration, draw its scores, print its schema."""
 
 import json
+import sys
 
 import click
 import yaml
 
 from bayplan.cli.console import put
+from bayplan.cli.graph_drawing import as_dot, as_svg, as_text
 from bayplan.cli.lazy_group import LazyGroup
 from bayplan.cli.problems import read_config, read_plugins, refusals, remark
 from bayplan.engine.config_schema import json_schema
 from bayplan.engine.effective import effective, remarks
+from bayplan.engine.foreign import foreign
+from bayplan.engine.score_edges import profile_graphs
 
 #: The commands of this file; `rbac` needs to know what a real API server is asked.
 _PLACES = {
     "check": ("bayplan.cli.config", "check_command"),
+    "graph": ("bayplan.cli.config", "graph_command"),
     "rbac": ("bayplan.cli.rbac", "rbac_command"),
     "schema": ("bayplan.cli.config", "schema_command"),
 }
+
+_DRAWINGS = {"text": as_text, "dot": as_dot, "svg": as_svg}
+
+#: The configuration is good, and not for whom it was asked.
+EXIT_FOREIGN = 1
 
 
 @click.group("config", cls=LazyGroup, places=_PLACES)
@@ -28,16 +38,39 @@ def config_group() -> None:
 @click.argument("path", metavar="FILE")
 @click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help="further plugins")
 @click.option("--feature-gates", default="", metavar="A=true,…", help="as kube-scheduler's")
-def check_command(path: str, plugins: tuple[str, ...], feature_gates: str) -> None:
+@click.option(
+    "--for",
+    "reader",
+    type=click.Choice(("bayplan", "kube-scheduler")),
+    default="bayplan",
+    help="kube-scheduler: list what an unmodified one would not understand",
+)
+def check_command(path: str, plugins: tuple[str, ...], feature_gates: str, reader: str) -> None:
     """Print the effective configuration after defaults, or every error with its path."""
     with refusals():
         registry = read_plugins(plugins)
         config = read_config(path, feature_gates)
         whole = effective(config, registry)
         found = remarks(config, registry)
+    if reader != "bayplan":
+        lines = foreign(config)
+        put("".join(f"{line}\n" for line in lines or ["kube-scheduler understands it"]).encode())
+        sys.exit(EXIT_FOREIGN if lines else 0)
     put(yaml.safe_dump(whole, sort_keys=False, width=100, allow_unicode=True).encode())
     for line in found:
         remark(f"{config.source}: {line}")
+
+
+@click.command("graph")
+@click.argument("path", metavar="FILE")
+@click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help="further plugins")
+@click.option("--format", "output", type=click.Choice(sorted(_DRAWINGS)), default="text")
+def graph_command(path: str, plugins: tuple[str, ...], output: str) -> None:
+    """Draw which score plugins read which, and what is added up."""
+    with refusals():
+        registry = read_plugins(plugins)
+        graphs = profile_graphs(read_config(path, ""), registry)
+    put(_DRAWINGS[output](graphs).encode())
 
 
 @click.command("schema")

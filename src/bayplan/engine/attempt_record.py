@@ -10,7 +10,7 @@ from bayplan.engine.cycle import Cycle
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.selection import in_draw_order
 from bayplan.framework.interface import Nomination
-from bayplan.framework.score_table import ScoreTable
+from bayplan.framework.score_table import PluginScores, ScoreTable
 from bayplan.framework.status import Status
 from bayplan.journal import AttemptRecord, NodeScore, PluginScore, RejectionCount, TieBreakStep
 from bayplan.state.columns import Rows
@@ -78,6 +78,7 @@ def attempt_record(
         feasible_count=cycle.feasible_count,
         rejections=_rejections(cycle),
         scores=best_scores(cycle.table) if cycle.table is not None else (),
+        score_notes=tuple(cycle.table.notes) if cycle.table is not None else (),
         tie_break=_tie_break(cycle.table),
         tied_count=choice.tied_count if choice is not None else 0,
         tied_index=choice.tied_index if choice is not None else 0,
@@ -129,13 +130,12 @@ def _best_positions(table: ScoreTable, count_max: int) -> Rows:
 
 def node_score(table: ScoreTable, position: int) -> NodeScore:
     """One node's line of the table."""
-    plugins = tuple(
-        PluginScore(
-            column.name,
-            int(column.raw[position]),
-            int(column.normalized[position]),
-            int(column.normalized[position]) * column.weight,
-        )
-        for column in table.columns
-    )
-    return NodeScore(table.nodes.name(position), int(table.totals[position]), plugins)
+    plugins = tuple(_plugin_score(column, position) for column in table.columns)
+    read = tuple(_plugin_score(column, position) for column in table.read)
+    return NodeScore(table.nodes.name(position), int(table.totals[position]), plugins, read)
+
+
+def _plugin_score(column: PluginScores, position: int) -> PluginScore:
+    normalized = int(column.normalized[position])
+    raw = int(column.raw[position])
+    return PluginScore(column.name, raw, normalized, normalized * column.weight)

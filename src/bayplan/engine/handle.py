@@ -57,6 +57,8 @@ class PluginHandle:
         self._profile_name = profile_name
         self.instance_name = instance_name
         self._kinds = kinds
+        #: What `make` gave, in order: see framework.composition.
+        self.made: list[Plugin] = []
 
     @property
     def profile_name(self) -> str:
@@ -103,7 +105,15 @@ class PluginHandle:
         return self._services.reject_waiting_pod(uid, self.instance_name)
 
     def make(self, name: str, args: Any = None) -> Plugin:
-        return self._services.make_plugin(name, args, self)
+        part = self._services.make_plugin(name, args, self)
+        self.made.append(part)
+        return part
+
+    def inside(self, plugin: type[Plugin], name: str) -> "PluginHandle":
+        """The handle of a part: its notes and the kinds it reads are its own."""
+        number = f"#{len(self.made) + 1}" if self.made else ""
+        full_name = f"{self.instance_name}.{name}{number}"
+        return PluginHandle(self._services, self._profile_name, full_name, plugin.kinds)
 
     def emit(self, regarding: PodInfo, kind: str, reason: str, action: str, note: str) -> None:
         self._services.emit(self._profile_name, regarding, kind, reason, action, note)

@@ -12,6 +12,7 @@ from typing import Any, final
 from bayplan.config.decoding import path_within
 from bayplan.config.loading import SchedulerConfig
 from bayplan.config.problems import ConfigError
+from bayplan.engine.handle import PluginHandle
 from bayplan.engine.instances import Instance, checked_args
 from bayplan.engine.plugin_sets import absence, plugin_name
 from bayplan.engine.resolved_config import ResolvedProfile, resolve
@@ -69,6 +70,10 @@ class NestedArgsError(ConfigError):
         self.nested = nested
 
 
+class PartFailed(Exception):
+    """A plugin that another one makes cannot start."""
+
+
 def build_profiles(
     config: SchedulerConfig, registry: Registry, handle_for: HandleFor
 ) -> list[BuiltProfile]:
@@ -100,7 +105,9 @@ def build_profiles(
     return built
 
 
-def make_plugin(registry: Registry, name: str, args: Any, handle: Handle, path: str) -> Plugin:
+def make_plugin(
+    registry: Registry, name: str, args: Any, handle: PluginHandle, path: str
+) -> Plugin:
     """A plugin for composition in another one: what `handle.make` does.
 
     ``args``: plain values as in pluginConfig, the plugin's own struct, or None for its defaults.
@@ -112,8 +119,21 @@ def make_plugin(registry: Registry, name: str, args: Any, handle: Handle, path: 
         raise NestedArgsError([Problem("", *absence(name, registry))], name, path)
     checked, problems = checked_args(plugin, {} if args is None else args)
     if problems:
-        raise NestedArgsError(problems, args, path)
-    return plugin(checked, handle, name)
+        whose = f"(args of {name}, made by {handle.instance_name})"
+        told = [
+            Problem(p.path, p.found, f"{p.wanted} {whose}")
+            if p.wanted
+            else Problem(p.path, f"{p.found} {whose}")
+            for p in problems
+        ]
+        raise NestedArgsError(told, args, path)
+    inside = handle.inside(plugin, name)
+    try:
+        return plugin(checked, inside, inside.instance_name)
+    except ConfigError:
+        raise
+    except Exception as error:
+        raise PartFailed(f"{name} cannot start: {type(error).__name__}: {error}") from error
 
 
 # ---- starting one instance -----------------------------------------------------------------

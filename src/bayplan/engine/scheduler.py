@@ -30,6 +30,7 @@ from bayplan.engine.reuse import Reuse
 from bayplan.engine.services import EngineServices
 from bayplan.engine.waiting import HeldPod
 from bayplan.framework.answers import failure_of
+from bayplan.framework.composition import with_parts
 from bayplan.framework.interface import Plugin
 from bayplan.framework.runtime import Framework
 from bayplan.framework.timing import Watch
@@ -97,7 +98,7 @@ class Scheduler:
             engine.frameworks[name] = framework
             engine.reuse[name] = reuse_of(engine, framework)
         plugins = _instances(self._profiles)
-        engine.listed = frozenset(kind for plugin in plugins for kind in plugin.kinds)
+        engine.listed = frozenset(kind for plugin in with_parts(plugins) for kind in plugin.kinds)
         recorder = QueueJournal(engine)
         settings = QueueSettings(
             sort_key=QueueOrder(self._profiles[0].plugins.queue_sort, recorder.key_failed),
@@ -200,7 +201,7 @@ class Scheduler:
     def declared_fields(self) -> dict[str, tuple[str, ...]]:
         """Kind → further field paths that the configured plugins read of pods and nodes."""
         paths: dict[str, set[str]] = {}
-        for plugin in _instances(self._profiles):
+        for plugin in with_parts(_instances(self._profiles)):
             for declared in plugin.fields:
                 kind, _, path = declared.partition(".")
                 paths.setdefault(f"v1 {kind}", set()).add(path)

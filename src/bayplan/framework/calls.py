@@ -10,6 +10,11 @@ from functools import partial
 from typing import ParamSpec, Protocol, TypeVar
 
 from bayplan.framework import scalar
+from bayplan.framework.composition import (
+    forwarded_changes,
+    forwarded_pre_filters,
+    forwarded_pre_scores,
+)
 from bayplan.framework.cycle_state import AskFilter, AskScore
 from bayplan.framework.interface import (
     CycleState,
@@ -97,13 +102,26 @@ def calls_of(plugins: ProfilePlugins, wrap: Wrap) -> Calls:
         plugin.instance_name: _score_call(plugin, weight, wrap)
         for plugin, weight in plugins.scoring()
     }
+    every = plugins.instances()
     return Calls(
-        pre_filter=_each(plugins.pre_filter, lambda p: p.pre_filter, "PreFilter", wrap),
-        add_pod=_each(extended, lambda p: p.add_pod, add, wrap),
-        remove_pod=_each(extended, lambda p: p.remove_pod, remove, wrap),
+        pre_filter=[
+            *_each(plugins.pre_filter, lambda p: p.pre_filter, "PreFilter", wrap),
+            *_wrapped(forwarded_pre_filters(every), "PreFilter", wrap),
+        ],
+        add_pod=[
+            *_each(extended, lambda p: p.add_pod, add, wrap),
+            *_wrapped(forwarded_changes(every, "add_pod"), add, wrap),
+        ],
+        remove_pod=[
+            *_each(extended, lambda p: p.remove_pod, remove, wrap),
+            *_wrapped(forwarded_changes(every, "remove_pod"), remove, wrap),
+        ],
         filter=[(p.instance_name, _filter_of(p, wrap)) for p in plugins.filter],
         post_filter=_each(plugins.post_filter, lambda p: p.post_filter, "PostFilter", wrap),
-        pre_score=_each(plugins.pre_scoring(), lambda p: p.pre_score, "PreScore", wrap),
+        pre_score=[
+            *_each(plugins.pre_scoring(), lambda p: p.pre_score, "PreScore", wrap),
+            *_wrapped(forwarded_pre_scores(every), "PreScore", wrap),
+        ],
         score=[scoring[plugin.instance_name] for plugin, _ in plugins.score],
         scoring=scoring,
         filter_row={
@@ -130,6 +148,12 @@ def _each(
 ) -> Sequence[tuple[str, Callable[P, R]]]:
     names = ((plugin.instance_name, plugin) for plugin in plugins)
     return [(name, wrap.plain(name, point, call_of(plugin))) for name, plugin in names]
+
+
+def _wrapped(
+    calls: Iterable[tuple[str, Callable[P, R]]], point: str, wrap: Wrap
+) -> Sequence[tuple[str, Callable[P, R]]]:
+    return [(name, wrap.plain(name, point, call)) for name, call in calls]
 
 
 def _each_awaited(

@@ -105,6 +105,7 @@ def _attempt(record: AttemptRecord) -> Iterator[RenderableType]:
     if record.scores:
         yield from (BLANK, score_table(record.scores), BLANK)
         yield Text(_draw(record))
+        yield from map(Text, record.score_notes)
     elif record.node and record.feasible_count == 1:
         yield Text("only one node was feasible, so nothing was scored")
 
@@ -129,11 +130,14 @@ def _rejections(record: AttemptRecord) -> Table:
 
 
 def score_table(scores: Sequence[NodeScore]) -> Table:
-    """Plugins by nodes: the weighted scores, which add up to the total."""
+    """Plugins by nodes: the weighted scores, which add up to the total, and what was read."""
     table = new_table("score", *(score.node for score in scores), numbers=True)
     for index, plugin in enumerate(scores[0].plugins):
         table.add_row(plugin.plugin, *(str(score.plugins[index].weighted) for score in scores))
     table.add_row("total", *(str(score.total) for score in scores), style="bold")
+    for index, plugin in enumerate(scores[0].read):
+        cells = (str(score.read[index].normalized) for score in scores)
+        table.add_row(f"{plugin.plugin} (read)", *cells)
     return table
 
 
@@ -201,6 +205,10 @@ def _compared(scores: Scores) -> Table:
         table.add_row(score.plugin, *cells, *others)
     totals = (str(line.total) for line in scores.lines)
     table.add_row("total", "", "", *totals, style="bold")
+    for index, score in enumerate(own.read):
+        others = (str(line.read[index].normalized) for line in chosen)
+        cells = (str(score.raw), str(score.normalized), str(score.normalized))
+        table.add_row(f"{score.plugin} (read)", *cells, *others)
     return table
 
 

@@ -1,0 +1,123 @@
+"""examples/racks and examples/composed_rack: the same racks by a pipeline and by code (S-10)."""
+
+import re
+from typing import Any
+
+import pytest
+
+from bayplan.config import ConfigError, SchedulerConfig, load_config
+from bayplan.engine.cycle import Cycle, CycleRunner
+from bayplan.engine.dry_start import dry_start
+from bayplan.engine.profiles import build_profiles
+from bayplan.framework.interface import QueuedPodInfo
+from bayplan.framework.runtime import Framework
+from bayplan.plugins.registry import Registry
+from bayplan.testing import SampleCluster, check_plugin, node, pod
+from bayplan.testing.clusters import handle_for
+from tests.examples.policies import EXAMPLES
+
+#: name → (rack, used cpu and Gi)
+NODES = {
+    "n1": ("r1", 4),
+    "n2": ("r1", 1),
+    "n3": ("r2", 2),
+    "n4": ("r2", 2),
+    "n5": ("r3", 3),
+    "n6": ("", 0),
+}
+COMPOSED, PIPELINE = EXAMPLES / "composed_rack" / "config.yaml", EXAMPLES / "racks" / "config.yaml"
+
+
+def known() -> Registry:
+    registry = Registry()
+    registry.load_file(EXAMPLES / "composed_rack" / "composed_rack.py")
+    return registry
+
+
+def config_of(text: str) -> SchedulerConfig:
+    return load_config(text, "racks")
+
+
+def world() -> SampleCluster:
+    found = SampleCluster()
+    for name, (rack, used) in NODES.items():
+        labels = {"rack": rack} if rack else {}
+        found.add(node(name, cpu=10, memory="10Gi", labels=labels))
+        if used:
+            found.add(pod(f"on-{name}", cpu=used, memory=f"{used}Gi").on_node(name))
+    return found
+
+
+def cycle_of(text: str) -> Cycle:
+    cluster = world()
+    [built] = build_profiles(
+        config_of(text), known(), lambda profile, name, plugin: handle_for(cluster, plugin, name)
+    )
+    framework = Framework(built.plugins, cluster.nominator)
+    cycle = Cycle(QueuedPodInfo(pod("p", cpu=1, memory="1Gi"), 0.0), framework, cluster.lend())
+    runner = CycleRunner(cluster.nominator, seed=1, extenders=())
+    assert runner.run(cycle) is None
+    assert cycle.choice is not None, cycle.status
+    return cycle
+
+
+def totals(text: str) -> dict[str, int]:
+    table = cycle_of(text).table
+    assert table is not None
+    return dict(zip(table.nodes.names(), table.totals.tolist(), strict=True))
+
+
+def chosen(text: str) -> str:
+    choice = cycle_of(text).choice
+    assert choice is not None
+    return choice.node_name
+
+
+def test_one_value_makes_the_difference_between_the_fullest_and_the_emptiest_rack() -> None:
+    fullest = PIPELINE.read_text(encoding="utf-8")
+    emptiest = re.sub(r"(?m)^(    args: .*)MostAllocated", r"\1LeastAllocated", fullest)
+    changed = [
+        (one, other)
+        for one, other in zip(fullest.split(), emptiest.split(), strict=True)
+        if one != other
+    ]
+    assert changed == [("MostAllocated}}", "LeastAllocated}}")]
+    assert chosen(fullest) == "n1"
+    assert chosen(emptiest) == "n3"
+
+
+def test_code_and_pipeline_come_to_the_same_totals() -> None:
+    """150, 120, 96, 96, 40, 10: racks 100, 66, 0 and the nodes' own scores."""
+    composed = COMPOSED.read_text(encoding="utf-8")
+    wanted = {"n1": 150, "n2": 120, "n3": 96, "n4": 96, "n5": 40, "n6": 10}
+    assert totals(composed) == wanted
+    pipeline = PIPELINE.read_text(encoding="utf-8").replace(
+        "[{name: TopologyScorer/rack}]", "[{name: TopologyScorer/rack}, {name: NodeResourcesFit}]"
+    )
+    assert totals(pipeline) == wanted
+
+
+def test_the_inner_plugins_args_are_checked_under_their_full_path() -> None:
+    text = COMPOSED.read_text(encoding="utf-8")
+    wrong = "Mots".join(text.rsplit("MostAllocated", 1))
+    with pytest.raises(ConfigError) as caught:
+        dry_start(config_of(wrong), known())
+    [problem] = caught.value.problems
+    assert problem.path == "profiles[0].pluginConfig[1].args.inner.scoringStrategy.type"
+    for word in ('"Mots"', "MostAllocated", "args of NodeResourcesFit, made by ComposedRack"):
+        assert word in str(problem)
+
+
+@pytest.mark.parametrize("args", [None, {"inner": {"scoringStrategy": {"type": "MostAllocated"}}}])
+def test_it_keeps_to_the_contract(args: Any) -> None:
+    plugin = known().find("ComposedRack")
+    assert plugin is not None
+    check_plugin(plugin, args, clusters=5)
+
+
+def test_it_may_hold_a_plugin_that_needs_its_notes() -> None:
+    """Only Score is delegated; PodTopologySpread scores from what its PreScore noted."""
+    text = COMPOSED.read_text(encoding="utf-8").replace(
+        "inner: {scoringStrategy: {type: MostAllocated}}", "plugin: PodTopologySpread"
+    )
+    assert chosen(text) in NODES

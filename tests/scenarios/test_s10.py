@@ -1,0 +1,119 @@
+"""S-10: racks, end to end. Part E, the same in code, is in tests/examples."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.plugins.node_resources_fit import NodeResourcesFit
+from tests.scenarios.world import Setup, World, play
+
+#: name → (rack, zone, used cpu and Gi)
+NODES = {
+    "n1": ("r1", "z1", 4),
+    "n2": ("r1", "z1", 1),
+    "n3": ("r2", "z1", 2),
+    "n4": ("r2", "z1", 2),
+    "n5": ("r3", "z2", 3),
+    "n6": ("", "", 0),
+}
+
+
+def fit(strategy: str = "MostAllocated", **more: Any) -> dict[str, Any]:
+    return {"NodeResourcesFit": {"scoringStrategy": {"type": strategy, **more}}}
+
+
+def scorer(key: str = "rack", aggregate: str = "sum", over: str = "feasible") -> dict[str, Any]:
+    args = {"scoreFrom": "NodeResourcesFit", "topologyKey": key}
+    return {f"TopologyScorer/{key}": {**args, "aggregate": aggregate, "over": over}}
+
+
+def played(
+    plugins: Any, args: Any, *keys: str, full: str = "", **options: Any
+) -> tuple[World, dict[str, int]]:
+    """The world, and each scored node's total. ``full``: a node of r2 that is."""
+
+    async def story(world: World) -> None:
+        nodes = {**NODES, **({full: ("r2", "z1", 10)} if full else {})}
+        for name, (rack, zone, used) in nodes.items():
+            labels = {"rack": rack, "zone": zone} if rack else {}
+            world.add_node(name, cpu=10, memory="10Gi", labels=labels)
+            if used:
+                world.add_pod(f"on-{name}", cpu=used, memory=f"{used}Gi", node=name)
+        world.add_pod("p", cpu=1, memory="1Gi")
+        await world.until(0)
+
+    setup = Setup(plugins=plugins, args=args, **options)
+    if keys:
+        setup.tie_break = keys
+    world = play(story, setup)
+    (record,) = world.attempts("p")
+    return world, {line.node: line.total for line in record.scores}
+
+
+ONLY_RACK = ["NodeResourcesFit", ("TopologyScorer/rack", 1)]
+
+
+def test_the_fullest_rack_and_in_it_the_fullest_node() -> None:
+    args = {**fit(), **scorer()}
+    world, totals = played(ONLY_RACK, args, "NodeResourcesFit")
+    assert totals == {"n1": 100, "n2": 100, "n3": 66, "n4": 66, "n5": 0}
+    assert world.bound("p") == (0.0, "n1")
+    (record,) = world.attempts("p")
+    [step] = record.tie_break
+    assert (step.key, step.equal_count, step.left_count) == ("NodeResourcesFit", 2, 1)
+
+
+def test_by_the_mean_the_rack_of_one_node_wins() -> None:
+    world, _ = played(ONLY_RACK, {**fit(), **scorer(aggregate="mean")})
+    assert world.bound("p") == (0.0, "n5")
+
+
+def test_the_emptiest_rack_is_one_value_away() -> None:
+    world, totals = played(ONLY_RACK, {**fit("LeastAllocated"), **scorer()}, "NodeNameOrder")
+    assert totals == {"n3": 100, "n4": 100, "n1": 87, "n2": 87, "n5": 0}
+    assert world.bound("p") == (0.0, "n3")
+
+
+def test_a_full_node_counts_for_its_rack_over_all_nodes() -> None:
+    """r2 has 30 + 30 + 100 then, and r1 70."""
+    near, _ = played(ONLY_RACK, {**fit(), **scorer()}, "NodeNameOrder", full="n7")
+    far, _ = played(ONLY_RACK, {**fit(), **scorer(over="all")}, "NodeNameOrder", full="n7")
+    assert near.bound("p") == (0.0, "n1")
+    assert far.bound("p") == (0.0, "n3")
+
+
+def test_node_rack_and_zone_add_up_and_the_formula_runs_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[int] = []
+    score = NodeResourcesFit.score
+
+    def counted(self: Any, state: Any, pod: Any, nodes: Any) -> Any:
+        asked.append(len(nodes))
+        return score(self, state, pod, nodes)
+
+    monkeypatch.setattr(NodeResourcesFit, "score", counted)
+    plugins = [("NodeResourcesFit", 1), ("TopologyScorer/rack", 1), ("TopologyScorer/zone", 1)]
+    world, totals = played(plugins, {**fit(), **scorer(), **scorer("zone")})
+    assert totals == {"n1": 250, "n2": 220, "n3": 196, "n4": 196, "n5": 40}
+    assert world.bound("p") == (0.0, "n1")
+    assert asked == [6]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "NodeResourcesFit",
+        "NodeResourcesBalancedAllocation",
+        "ImageLocality",
+        "TaintToleration",
+        "NodeAffinity",
+        "PodTopologySpread",
+        "InterPodAffinity",
+    ],
+)
+@pytest.mark.parametrize("over", ["feasible", "all"])
+def test_every_score_plugin_can_be_a_source(source: str, over: str) -> None:
+    args = {"scoreFrom": source, "topologyKey": "rack", "over": over}
+    world, _ = played(ONLY_RACK, {"TopologyScorer/rack": args})
+    assert world.bound("p") is not None
