@@ -100,7 +100,7 @@ def test_a_part_that_took_notes_is_told_of_pods(answer: Any) -> None:
 def test_parts_of_parts_are_found() -> None:
     innermost = answering("Innermost", pre_score=Status(Code.SKIP), score=scores(1, 2))
     outer = holding(answering("Inner", score=scores(1, 2)), score=scores(3, 4))
-    [inner] = parts_of(outer)
+    inner: Any = parts_of(outer)[0]
     inside = inner.handle.inside(innermost, "Innermost")
     inner.handle.made.append(innermost(None, inside, inside.instance_name))
     state, _ = run(outer)
