@@ -1,0 +1,1 @@
+"""Pods that share GPUs: plugins for Bayplan, and the study that compares them."""

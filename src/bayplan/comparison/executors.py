@@ -1,0 +1,101 @@
+"""Where runs are worked on: here, in processes of their own, or on a Dask cluster.
+
+All of them are `concurrent.futures` executors, so that nothing else knows which it is.
+"""
+
+import importlib
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import wait
+from typing import Any, final
+
+DASK = "dask://"
+
+
+class ExecutorError(Exception):
+    """An executor that cannot be had; the message says which and why."""
+
+
+@contextmanager
+def executor_for(where: str | None, processes: int) -> Iterator[Executor]:
+    """An executor, taken down at the end: at once, and with what it works on, if that is by an
+    exception. Raises ExecutorError."""
+    if where is not None:
+        with _dask(where) as executor:
+            yield executor
+    elif processes <= 1:
+        yield _Here()
+    else:
+        with _processes(processes) as executor:
+            yield executor
+
+
+@contextmanager
+def _processes(count: int) -> Iterator[Executor]:
+    # Forking a process that has threads (the progress bar's) may lock up.
+    context = multiprocessing.get_context("spawn")
+    executor = ProcessPoolExecutor(count, mp_context=context, initializer=_begin_worker)
+    try:
+        yield executor
+    except BaseException:
+        executor.shutdown(wait=False, cancel_futures=True)
+        for child in multiprocessing.active_children():
+            child.terminate()
+        raise
+    executor.shutdown()
+
+
+def _begin_worker() -> None:
+    """A worker ends with whoever began it, and leaves Ctrl-C to them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_with(sentinel: int) -> None:
+    wait([sentinel])
+    os._exit(1)
+
+
+@final
+class _Here(Executor):
+    """Works on what is submitted when it is submitted."""
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        future: Future[Any] = Future()
+        future.set_running_or_notify_cancel()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as problem:  # noqa: BLE001 - whoever asks for the result gets it
+            future.set_exception(problem)
+        return future
+
+
+@contextmanager
+def _dask(where: str) -> Iterator[Executor]:
+    """The executor interface of dask.distributed over an existing cluster."""
+    if not where.startswith(DASK) or not where.removeprefix(DASK):
+        raise ExecutorError(f"--executor: found {where!r}, wanted {DASK}HOST:PORT")
+    try:
+        distributed = importlib.import_module("distributed")
+    except ImportError:
+        raise ExecutorError(
+            f"--executor {where}: wants the Dask extra: pip install 'bayplan[dask]'"
+        ) from None
+    address = f"tcp://{where.removeprefix(DASK)}"
+    try:
+        client = distributed.Client(address, timeout="10s", set_as_default=False)
+    except (OSError, ValueError) as problem:
+        raise ExecutorError(f"--executor {where}: no scheduler answers: {problem}") from None
+    try:
+        # Runs repeat themselves, yet what a broken worker did is worth doing again elsewhere.
+        yield client.get_executor(pure=False)
+    finally:
+        with suppress(OSError, TimeoutError):
+            client.close()

@@ -1,0 +1,49 @@
+"""What installed packages add to comparisons: metrics, and preparations of inputs.
+
+A preparation is a function from the pods that are to be placed to further objects of the cluster,
+as plain manifests: what a policy wants to find there that follows from the workload.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.metadata import entry_points
+from typing import Any
+
+from bayplan.comparison.run_metric import RunMetric
+from bayplan.sim.refusals import InputError
+from bayplan.state.pods import PodInfo
+
+METRICS_GROUP = "bayplan.metrics"
+PREPARATIONS_GROUP = "bayplan.preparations"
+
+Preparation = Callable[[Sequence[PodInfo]], Iterable[Mapping[str, Any]]]
+
+
+def installed_metrics() -> dict[str, type[RunMetric]]:
+    """By name. Raises InputError."""
+    found: dict[str, type[RunMetric]] = {}
+    for origin, metric in _loaded(METRICS_GROUP):
+        if not (isinstance(metric, type) and issubclass(metric, RunMetric)):
+            raise InputError([f"{origin}: not a metric; wanted a subclass of RunMetric"])
+        name = getattr(metric, "name", None)
+        if not isinstance(name, str) or not name:
+            raise InputError([f'{origin}: wanted a name, as in name = "nodes_used"'])
+        found[name] = metric
+    return found
+
+
+def installed_preparations() -> dict[str, Preparation]:
+    """By the names of their entry points. Raises InputError."""
+    points = entry_points(group=PREPARATIONS_GROUP)
+    names = [point.name for point in sorted(points, key=lambda p: (p.name, p.value))]
+    loaded = [function for _, function in _loaded(PREPARATIONS_GROUP)]
+    return dict(zip(names, loaded, strict=True))
+
+
+def _loaded(group: str) -> Iterable[tuple[str, Any]]:
+    for point in sorted(entry_points(group=group), key=lambda p: (p.name, p.value)):
+        origin = f"entry point {point.name} = {point.value}"
+        try:
+            yield origin, point.load()
+        except Exception as error:  # whatever a package does when imported
+            told = f"{type(error).__name__}: {error}"
+            raise InputError([f"{origin}: {told}"]) from error

@@ -1,0 +1,73 @@
+"""Inputs x configurations x seeds: every run that is missing, and all runs in their order."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+
+from bayplan.comparison.job import Job, JobResult, perform
+from bayplan.comparison.store import Run, RunStore, run_of
+
+#: (run, whether it was there already): told of each run as it is done.
+OnRun = Callable[[Run, bool], None]
+
+
+class RunFailed(Exception):
+    """A run ended with an exception; the message says which run and what it was."""
+
+
+def run_matrix(
+    jobs: Sequence[Job], executor: Executor, in_flight: int, store: RunStore | None, on_run: OnRun
+) -> list[Run]:
+    """The runs of all jobs, in their order. What is in the store is not run again.
+
+    ``in_flight``: how many jobs are handed out at once. Raises RunFailed, RunFolderError.
+    """
+    done: dict[int, Run] = {}
+    for index, run in _found(jobs, store):
+        done[index] = run
+        on_run(run, True)
+    for index, run in _performed(jobs, set(done), executor, in_flight, store):
+        done[index] = run
+        on_run(run, False)
+    return [done[index] for index in range(len(jobs))]
+
+
+def _found(jobs: Sequence[Job], store: RunStore | None) -> Iterator[tuple[int, Run]]:
+    if store is not None:
+        for index, job in enumerate(jobs):
+            run = store.find(job)
+            if run is not None:
+                yield index, run
+
+
+def _performed(
+    jobs: Sequence[Job],
+    known: set[int],
+    executor: Executor,
+    in_flight: int,
+    store: RunStore | None,
+) -> Iterator[tuple[int, Run]]:
+    """Handed out a few at a time: what is not begun can be called off, and takes no memory."""
+    missing = iter([index for index in range(len(jobs)) if index not in known])
+    working: dict[Future[JobResult], int] = {}
+    while True:
+        while len(working) < in_flight and (index := next(missing, None)) is not None:
+            working[executor.submit(perform, jobs[index])] = index
+        if not working:
+            return
+        finished, _ = wait(working, return_when=FIRST_COMPLETED)
+        for future in finished:
+            index = working.pop(future)
+            yield index, _kept(jobs[index], future, store)
+
+
+def _kept(job: Job, future: "Future[JobResult]", store: RunStore | None) -> Run:
+    try:
+        done = future.result()
+    except Exception as problem:
+        which = f"{job.configuration.name}, seed {job.seed}"
+        which = f"{job.input}, {which}" if job.input else which
+        raise RunFailed(f"{which}: {type(problem).__name__}: {problem}") from problem
+    if store is not None:
+        return store.keep(job, done)
+    return run_of(job, done.result)
+

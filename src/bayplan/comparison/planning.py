@@ -1,0 +1,186 @@
+"""From an experiment to its jobs: inputs read and prepared, configurations checked, names known.
+
+What is wrong with an experiment is told before its first run, and all of it at once.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from bayplan.adapters.object_names import key_of as object_key_of
+from bayplan.api.objects import POD, Pod, decode
+from bayplan.comparison.experiment import ConfigurationSpec, ExperimentSpec, InputSpec
+from bayplan.comparison.extensions import installed_metrics, installed_preparations
+from bayplan.comparison.job import Configuration, Job, PluginFile, Watched, config_of
+from bayplan.comparison.metrics import BUILT_IN
+from bayplan.comparison.seeds import parse_seeds
+from bayplan.config import ConfigError
+from bayplan.engine.resolved_config import resolve
+from bayplan.plugins.registry import Registry, default_registry
+from bayplan.problems import Problem, joined, listed, wrong
+from bayplan.sim.inputs import InputError, load_inputs
+from bayplan.sim.refusals import Complaints
+from bayplan.sim.workload import Content, Workload, is_pending_pod
+from bayplan.state.pods import PodInfo, pod_info
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is compared with what, and the jobs that find out, in the order of the results."""
+
+    inputs: tuple[str, ...]
+    configurations: tuple[str, ...]
+    seeds: tuple[int, ...]
+    baseline: str
+    jobs: tuple[Job, ...]
+
+
+def plan(spec: ExperimentSpec, source: str) -> Plan:
+    """Raises InputError with everything that is wrong; ``source``: where the spec stands."""
+    complaints = Complaints()
+    seeds, problems = parse_seeds(spec.seeds, "spec.seeds")
+    complaints.add_all(source, problems)
+    complaints.add_all(source, _names(spec))
+    watched = _watched(spec, source, complaints)
+    files = _plugin_files(spec.plugins, complaints)
+    configurations = _configurations(spec.configurations, source, complaints)
+    complaints.raise_if_any()
+    _check(configurations, default_registry([file.path for file in files]), complaints)
+    inputs = [(one, _workload(one, spec, source, complaints)) for one in spec.inputs]
+    complaints.raise_if_any()
+    jobs = [
+        Job(
+            input=one.name,
+            workload=workload,
+            arrivals=spec.arrivals,
+            configuration=configuration,
+            plugin_files=files,
+            seed=seed,
+            watched=watched,
+        )
+        for one, workload in inputs
+        for configuration in configurations
+        for seed in seeds
+    ]
+    names = tuple(configuration.name for configuration in configurations)
+    baseline = spec.baseline or names[0]
+    return Plan(tuple(one.name for one in spec.inputs), names, seeds, baseline, tuple(jobs))
+
+
+def _names(spec: ExperimentSpec) -> Iterable[Problem]:
+    """What is named twice, or nowhere."""
+    if not spec.inputs:
+        yield wrong("spec.inputs", None, "an input here, or --nodes and --pods")
+    for path, names in (
+        ("spec.inputs", [one.name for one in spec.inputs]),
+        ("spec.configurations", [one.name for one in spec.configurations]),
+    ):
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                yield wrong(f"{path}[{index}].name", name, "a name that no other has")
+    known = [one.name for one in spec.configurations]
+    if spec.baseline and spec.baseline not in known:
+        yield wrong("spec.baseline", spec.baseline, listed(known), known)
+
+
+def _watched(spec: ExperimentSpec, source: str, complaints: Complaints) -> Watched:
+    known = [*(one.name for one in BUILT_IN), *installed_metrics()]
+    for index, name in enumerate(spec.metrics):
+        if name not in known:
+            complaints.add(source, wrong(f"spec.metrics[{index}]", name, listed(known), known))
+    built_in = tuple(one.name for one in BUILT_IN)
+    return Watched(metrics=spec.metrics or built_in, topology_keys=spec.topology_keys)
+
+
+def _plugin_files(paths: Sequence[str], complaints: Complaints) -> tuple[PluginFile, ...]:
+    files: list[PluginFile] = []
+    for path in paths:
+        content = _read(path, complaints)
+        if content is not None:
+            files.append(PluginFile(path, content))
+    return tuple(files)
+
+
+def _configurations(
+    specs: Sequence[ConfigurationSpec], source: str, complaints: Complaints
+) -> list[Configuration]:
+    found: list[Configuration] = []
+    for index, one in enumerate(specs):
+        text: str | None = None
+        origin = source
+        if one.file is not None:
+            content = _read(one.file, complaints)
+            text = None if content is None else content.decode("utf-8-sig", "replace")
+            origin = one.file
+        elif one.config is not None:
+            text = msgspec.json.encode(one.config).decode()
+            origin = f"{source}: {joined('spec', f'configurations[{index}].config')}"
+        found.append(
+            Configuration(
+                name=one.name, text=text, source=origin, feature_gates=one.feature_gates
+            )
+        )
+    return found
+
+
+def _check(
+    configurations: Sequence[Configuration], registry: Registry, complaints: Complaints
+) -> None:
+    """Whether each would start, with the plugins there are."""
+    for one in configurations:
+        try:
+            resolve(config_of(one), registry)
+        except ConfigError as problem:
+            for line in str(problem).splitlines():
+                complaints.add(f"configuration {one.name}", line)
+
+
+def _workload(
+    one: InputSpec, spec: ExperimentSpec, source: str, complaints: Complaints
+) -> bytes:
+    try:
+        workload = load_inputs(one.paths, time_mode=spec.time)
+    except InputError as problem:
+        for line in problem.lines:
+            complaints.add(f"input {one.name}" if one.name else "input", line)
+        return b""
+    return msgspec.json.encode(_prepared(workload, spec.prepare, source, complaints))
+
+
+# ---- preparing ------------------------------------------------------------------------------
+
+
+def _prepared(
+    workload: Workload, names: Sequence[str], source: str, complaints: Complaints
+) -> Workload:
+    """With what packages add that follows from its pods."""
+    if not names:
+        return workload
+    known, added = installed_preparations(), list[Content]()
+    pods = [_compiled(one) for one in workload.initial if is_pending_pod(one)]
+    for index, name in enumerate(names):
+        if name not in known:
+            at = f"spec.prepare[{index}]"
+            complaints.add(source, wrong(at, name, listed(known) or "no such name", known))
+            continue
+        added += [dict(content) for content in known[name](pods)]
+    return msgspec.structs.replace(workload, initial=(*added, *workload.initial))
+
+
+def _compiled(content: Content) -> PodInfo:
+    """A pod that has no uid yet: it is known by its name here."""
+    key = object_key_of(content)
+    meta: dict[str, Any] = {**content["metadata"], "uid": f"{key.namespace}/{key.name}"}
+    return pod_info(cast(Pod, decode(POD, {**content, "metadata": meta})))
+
+
+def _read(path: str, complaints: Complaints) -> bytes | None:
+    try:
+        return Path(path).read_bytes()
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or str(problem)
+        complaints.add(path, f"cannot be read: {reason}")
+        return None
