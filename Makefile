@@ -32,7 +32,7 @@ demo: .venv/.runtime ## simulate examples/quickstart (installs what running need
 	$(BIN)/bayplan simulate examples/quickstart
 
 test: static ## everything in `check`, then all tests; pytest's summary is the last line
-	@$(BIN)/python -m pytest -n $(JOBS) tests
+	@$(BIN)/python -m pytest -n $(JOBS)
 
 test-live: .venv/.dev ## tests against a real etcd and kube-apiserver, from KUBEBUILDER_ASSETS or built once
 	@$(BIN)/python -m tests.live.binaries
@@ -107,7 +107,8 @@ need-%:
 	@$(INSTALL) --editable . --constraint $(LOCK)
 	@touch $@
 
-.venv/.dev: .venv/.runtime
+.venv/.dev: .venv/.runtime examples/gpu_sharing/pyproject.toml
 	@echo "Installing the tools for development into .venv"
 	@$(INSTALL) --requirement $(LOCK)
+	@$(INSTALL) --no-deps --editable examples/gpu_sharing
 	@touch $@

@@ -1,5 +1,8 @@
 """Bayplan, a Kubernetes scheduler in Python: what a plugin author imports."""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from bayplan.api.objects import Node, Pod
 from bayplan.framework.cycle_state import Cloneable
 from bayplan.framework.events import (
@@ -57,6 +60,9 @@ from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
 
+if TYPE_CHECKING:
+    from bayplan.comparison.comparing import compare
+
 __all__ = [
     "ALL",
     "MAX_NODE_SCORE",
@@ -111,6 +117,15 @@ __all__ = [
     "Stage",
     "Status",
     "TieBreakPlugin",
+    "compare",
     "unresolvable",
     "unschedulable",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`compare` brings all of simulation along: what a plugin author does not need is not loaded
+    before it is asked for (PEP 562)."""
+    if name == "compare":
+        return importlib.import_module("bayplan.comparison.comparing").compare
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -18,6 +18,7 @@ EXIT_BROKEN = 1
 _PLACES = {
     "run": ("bayplan.cli.run", "run_command"),
     "simulate": ("bayplan.cli.simulate", "simulate_command"),
+    "compare": ("bayplan.cli.compare", "compare_command"),
     "why": ("bayplan.cli.why", "why_command"),
     "bench": ("bayplan.cli.bench", "bench_command"),
     "config": ("bayplan.cli.config", "config_group"),

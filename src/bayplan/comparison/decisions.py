@@ -78,6 +78,4 @@ def from_csv(content: bytes) -> Decisions:
     rows = csv.reader(io.StringIO(content.decode(), newline=""))
     if tuple(next(rows, ())) != _HEADER:
         raise ValueError(f"wanted the columns {','.join(_HEADER)}")
-    return {
-        Attempt(pod, int(number)): Outcome(result, node) for pod, number, result, node in rows
-    }
+    return {Attempt(pod, int(number)): Outcome(result, node) for pod, number, result, node in rows}

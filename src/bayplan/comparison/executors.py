@@ -15,6 +15,8 @@ from multiprocessing.connection import wait
 from typing import Any, final
 
 DASK = "dask://"
+#: So long a scheduler may take to answer.
+DASK_TIMEOUT = "10s"
 
 
 class ExecutorError(Exception):
@@ -90,7 +92,7 @@ def _dask(where: str) -> Iterator[Executor]:
         ) from None
     address = f"tcp://{where.removeprefix(DASK)}"
     try:
-        client = distributed.Client(address, timeout="10s", set_as_default=False)
+        client = distributed.Client(address, timeout=DASK_TIMEOUT, set_as_default=False)
     except (OSError, ValueError) as problem:
         raise ExecutorError(f"--executor {where}: no scheduler answers: {problem}") from None
     try:

@@ -21,7 +21,7 @@ Paths are relative to the file. Everything is read to its end before anything is
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, dataclass_transform
 
 from msgspec import Struct, field
 
@@ -36,6 +36,7 @@ KIND = "Experiment"
 DEFAULT_TOPOLOGY_KEYS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
 
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class _Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """What all parts of the document share."""
 

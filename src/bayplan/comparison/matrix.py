@@ -70,4 +70,3 @@ def _kept(job: Job, future: "Future[JobResult]", store: RunStore | None) -> Run:
     if store is not None:
         return store.keep(job, done)
     return run_of(job, done.result)
-

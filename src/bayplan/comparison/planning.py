@@ -119,9 +119,7 @@ def _configurations(
             text = msgspec.json.encode(one.config).decode()
             origin = f"{source}: {joined('spec', f'configurations[{index}].config')}"
         found.append(
-            Configuration(
-                name=one.name, text=text, source=origin, feature_gates=one.feature_gates
-            )
+            Configuration(name=one.name, text=text, source=origin, feature_gates=one.feature_gates)
         )
     return found
 
@@ -138,9 +136,7 @@ def _check(
                 complaints.add(f"configuration {one.name}", line)
 
 
-def _workload(
-    one: InputSpec, spec: ExperimentSpec, source: str, complaints: Complaints
-) -> bytes:
+def _workload(one: InputSpec, spec: ExperimentSpec, source: str, complaints: Complaints) -> bytes:
     try:
         workload = load_inputs(one.paths, time_mode=spec.time)
     except InputError as problem:

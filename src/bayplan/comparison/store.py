@@ -68,9 +68,7 @@ class RunStore:
             shutil.rmtree(folder, ignore_errors=True)
             unfinished.rename(folder)
         except OSError as problem:
-            raise RunFolderError(
-                f"{folder}: cannot be written: {problem.strerror}"
-            ) from None
+            raise RunFolderError(f"{folder}: cannot be written: {problem.strerror}") from None
         return run
 
 

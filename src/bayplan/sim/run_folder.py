@@ -170,6 +170,11 @@ class RunFolder:
         )
 
 
+def is_run(path: Path) -> bool:
+    """Whether a folder holds a run."""
+    return (path / _MANIFEST).is_file()
+
+
 def is_of_a_run(path: Path) -> bool:
     """Whether a file is one that a run keeps in its folder."""
     return any(

@@ -18,7 +18,7 @@ WHOLE_MILLI = 1000
 
 
 class AskError(ValueError):
-    """An annotation that cannot be understood; the message says which, what was found and wanted."""
+    """An annotation that cannot be understood; the message says which, and what was found."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from typing import final
 
 import numpy as np
 
-from bayplan import CycleState, Facet, Normalizer, NodeScores, NodeView, PodInfo, ScorePlugin
+from bayplan import CycleState, Facet, NodeScores, NodeView, Normalizer, PodInfo, ScorePlugin
 from gpu_sharing.asks import ask_of
 from gpu_sharing.devices import FACETS
 from gpu_sharing.room import CPU_MILLI_MAX, GPU_MILLI_MAX, room

@@ -2,7 +2,7 @@
 
 from typing import final
 
-from bayplan import CycleState, Normalizer, NodeScores, NodeView, PodInfo, ScorePlugin
+from bayplan import CycleState, NodeScores, NodeView, Normalizer, PodInfo, ScorePlugin
 from gpu_sharing.devices import FACETS
 from gpu_sharing.room import gpu_free_milli
 

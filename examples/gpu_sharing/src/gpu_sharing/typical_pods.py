@@ -3,7 +3,7 @@
 They are given to the scheduler as a ConfigMap, so that it can be read, kept and changed like any
 other object:
 
-    data: {pods: '[{"cpuMilli": 12000, "gpus": 1, "gpuMilli": 460, "models": [], "share": 0.12}, …]'}
+    data: {pods: '[{"cpuMilli": 12000, "gpus": 1, "gpuMilli": 460, "share": 0.12}, …]'}
 
 `with_typical_pods` makes it from the pods of an experiment: the most frequent shapes (CPU, GPUs,
 thousandths, models) that together are 95 % of them.

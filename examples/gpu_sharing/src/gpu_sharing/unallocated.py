@@ -1,4 +1,4 @@
-"""How much GPU is unallocated when so much has been asked for: the figure of the published study."""
+"""How much GPU is unallocated when all of it has been asked for: the published figure."""
 
 from collections.abc import Mapping
 from typing import final

@@ -1,0 +1,229 @@
+"""`bayplan compare`: configurations side by side, over the same pods and seeds."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import click
+import msgspec
+from msgspec import structs
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from bayplan.cli.console import put, show, sign_of_life
+from bayplan.cli.problems import fail, refusals, remark
+from bayplan.comparison.comparing import performed
+from bayplan.comparison.decisions import Decisions, decisions_in, differences
+from bayplan.comparison.executors import ExecutorError
+from bayplan.comparison.experiment import (
+    ConfigurationSpec,
+    ExperimentSpec,
+    InputSpec,
+    is_experiment,
+    read_experiment,
+)
+from bayplan.comparison.matrix import OnRun, RunFailed
+from bayplan.comparison.outputs import write_outputs
+from bayplan.comparison.planning import Plan, plan
+from bayplan.comparison.report import told, told_differences
+from bayplan.comparison.store import Run, decisions_of, is_compared_run
+from bayplan.comparison.table import Comparison
+from bayplan.sim.refusals import Complaints
+from bayplan.sim.run_folder import RunFolder, is_run
+
+EXIT_RUN_FAILED = 1
+EXIT_DIFFERENT = 1
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class _Options:
+    """The command line, as click has read it."""
+
+    paths: tuple[str, ...]
+    configs: tuple[str, ...]
+    plugins: tuple[str, ...]
+    nodes: tuple[str, ...]
+    pods: tuple[str, ...]
+    feature_gates: str
+    seeds: str | None
+    time_mode: str | None
+    metrics: tuple[str, ...]
+    baseline: str
+    processes: int
+    executor: str | None
+    output: str
+    out: str | None
+
+
+@click.command("compare")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH…")
+@click.option("--config", "configs", multiple=True, metavar="FILE", help="one to compare; several")
+@click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help="further plugins")
+@click.option("--nodes", multiple=True, metavar="FILE", help="input of an experiment: its nodes")
+@click.option("--pods", multiple=True, metavar="FILE", help="input of an experiment: its pods")
+@click.option("--feature-gates", default="", metavar="A=true,…", help="as kube-scheduler's")
+@click.option("--seeds", metavar="0..9", help="of every configuration; left out: 0")
+@click.option("--time", "time_mode", type=click.Choice(("arrivals", "trace")), help="see simulate")
+@click.option("--metric", "metrics", multiple=True, metavar="NAME", help="left out: all")
+@click.option("--baseline", default="", metavar="NAME", help="held against; left out: the first")
+@click.option("--processes", default=0, metavar="N", help="left out: one per processor")
+@click.option("--executor", metavar="dask://HOST:PORT", help="run on an existing Dask cluster")
+@click.option("--format", "output", type=click.Choice(("text", "json")), default="text")
+@click.option("--out", metavar="DIR", help="keep all runs here; those that are there are not rerun")
+def compare_command(**given: Any) -> None:
+    """Run several configurations over the same pods, with the same seeds, and compare them.
+
+    PATH: an experiment (kind: Experiment); or an input as for `simulate`, with --config for each
+    configuration; or two runs, as `simulate --out` keeps them: then their decisions are compared.
+    """
+    options = _Options(**given)
+    folders = [Path(path) for path in options.paths]
+    if all(is_run(path) or is_compared_run(path) for path in folders):
+        _compare_runs(folders)
+        return
+    with refusals():
+        spec, source, title = _spec(options)
+        with sign_of_life("reading"):
+            planned = plan(spec, source)
+    found = _performed(planned, options)
+    _tell(found, options, title)
+
+
+# ---- what is compared ----------------------------------------------------------------------
+
+
+def _spec(options: _Options) -> tuple[ExperimentSpec, str, str]:
+    """(what to do, where that stands, what it is called). Raises InputError."""
+    [first, *others] = options.paths
+    if not others and is_experiment(first):
+        return _from_file(first, options)
+    complaints = Complaints()
+    if not options.configs:
+        complaints.add("--config", "found none, wanted one or more, or an experiment file")
+    if options.nodes or options.pods:
+        complaints.add("--nodes, --pods", "these are for an experiment file")
+    complaints.raise_if_any()
+    spec = ExperimentSpec(
+        inputs=(InputSpec(paths=options.paths),),
+        configurations=tuple(
+            ConfigurationSpec(name=name, file=path, feature_gates=options.feature_gates)
+            for name, path in _named(options.configs)
+        ),
+    )
+    return _with_flags(spec, options), "command line", "Comparison"
+
+
+def _named(paths: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Files by their stems, or by their paths where two have the same."""
+    stems = [Path(path).stem for path in paths]
+    return [
+        (stem if stems.count(stem) == 1 else path, path)
+        for stem, path in zip(stems, paths, strict=True)
+    ]
+
+
+def _from_file(path: str, options: _Options) -> tuple[ExperimentSpec, str, str]:
+    complaints = Complaints()
+    document = read_experiment(path, complaints)
+    if options.configs:
+        complaints.add("--config", f"the configurations stand in {path}")
+    complaints.raise_if_any()
+    assert document is not None
+    spec = document.spec
+    if options.nodes or options.pods:
+        given = InputSpec(paths=(*options.nodes, *options.pods))
+        spec = structs.replace(spec, inputs=(given,))
+    name = document.metadata.name or Path(path).stem
+    return _with_flags(spec, options), path, f"Comparison: {name}"
+
+
+def _with_flags(spec: ExperimentSpec, options: _Options) -> ExperimentSpec:
+    """What stands on the command line goes before what stands in the file."""
+    given = {
+        "seeds": options.seeds,
+        "time": options.time_mode,
+        "metrics": options.metrics,
+        "baseline": options.baseline,
+    }
+    changed: dict[str, Any] = {name: value for name, value in given.items() if value}
+    plugins = (*spec.plugins, *options.plugins)
+    return structs.replace(spec, plugins=plugins, **changed)
+
+
+# ---- running -------------------------------------------------------------------------------
+
+
+def _performed(planned: Plan, options: _Options) -> Comparison:
+    out = None if options.out is None else Path(options.out)
+    try:
+        with refusals(), _bar(len(planned.jobs)) as on_run:
+            return performed(planned, out, options.executor, on_run, options.processes)
+    except ExecutorError as problem:
+        fail(str(problem))
+    except RunFailed as problem:
+        remark(f"a run failed: {problem}")
+        sys.exit(EXIT_RUN_FAILED)
+    except KeyboardInterrupt:
+        if out is not None:
+            remark(f"finished runs are in {out}; the same command does what is missing")
+        raise click.Abort from None
+
+
+@contextmanager
+def _bar(count: int) -> Iterator[OnRun]:
+    """Runs done, on a terminal; nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda _run, _was_there: None
+        return
+    columns = (TextColumn("runs"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    rate = TextColumn("{task.description}")
+    with Progress(*columns, rate, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=count)
+
+        def on_run(run: Run, _was_there: bool) -> None:
+            progress.update(task, advance=1, description=f"{run.configuration}, seed {run.seed}")
+
+        yield on_run
+
+
+def _tell(found: Comparison, options: _Options, title: str) -> None:
+    if options.out is not None:
+        with refusals():
+            written = write_outputs(found, Path(options.out), title)
+        remark(f"written to {options.out}: {', '.join(written)}")
+    if options.output == "json":
+        put(msgspec.json.encode(_as_json(found)) + b"\n")
+        return
+    show(list(told(found)))
+
+
+def _as_json(found: Comparison) -> dict[str, Any]:
+    """One input: its policies; several: each input's."""
+    if len(found.inputs) == 1:
+        return {"policies": found.policies(found.inputs[0])}
+    return {"inputs": {name: {"policies": found.policies(name)} for name in found.inputs}}
+
+
+# ---- two runs ------------------------------------------------------------------------------
+
+
+def _compare_runs(folders: list[Path]) -> None:
+    if len(folders) != 2:
+        fail(f"found {len(folders)} runs, wanted two: their decisions are compared")
+    one, other = folders
+    with refusals():
+        found = differences(_decisions(one), _decisions(other))
+    show(list(told_differences(found, (str(one), str(other)))))
+    if found:
+        sys.exit(EXIT_DIFFERENT)
+
+
+def _decisions(folder: Path) -> Decisions:
+    """What was decided in a run, as either command keeps it. Raises RunFolderError."""
+    if is_compared_run(folder):
+        return decisions_of(folder)
+    return decisions_in(RunFolder(folder).journal())

@@ -1,0 +1,40 @@
+"""Numbers as a reader wants them: as exact as they are worth, and no more."""
+
+from bayplan.comparison.statistics import Paired, Summary
+
+#: From here on digits behind the point say nothing.
+_WHOLE_FROM = 1000
+_NONE = "–"
+
+
+def figure(value: float | None) -> str:
+    if value is None:
+        return _NONE
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value):,}"
+    if abs(value) >= _WHOLE_FROM:
+        return f"{value:,.0f}"
+    if abs(value) >= 0.01:
+        return f"{value:,.2f}"
+    return f"{value:.2g}"
+
+
+def spread(found: Summary | None) -> str:
+    """Mean and deviation: `9.38 ± 0.19`."""
+    if found is None:
+        return _NONE
+    return figure(found.mean) if found.sd is None else f"{figure(found.mean)} ± {figure(found.sd)}"
+
+
+def difference(found: Paired | None) -> str:
+    """`-1.20 [-1.40, -1.00]`; without its interval where there is none."""
+    if found is None:
+        return _NONE
+    mean = signed(found.mean)
+    if found.low is None or found.high is None:
+        return mean
+    return f"{mean} [{signed(found.low)}, {signed(found.high)}]"
+
+
+def signed(value: float) -> str:
+    return figure(value) if value <= 0 else f"+{figure(value)}"

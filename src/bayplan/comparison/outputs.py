@@ -1,0 +1,104 @@
+"""What a comparison leaves in its folder.
+
+results.csv       one row per run: what follows from the inputs, and so is the same every time
+results.parquet   the same, where pyarrow is installed
+timings.csv       how long each run took
+plots/*.png,*.svg where matplotlib is installed
+report.html       all of it on one page that needs nothing else
+"""
+
+import csv
+import importlib
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bayplan.comparison.html import page
+from bayplan.comparison.table import Comparison, speed
+from bayplan.sim.run_folder import RunFolderError
+
+RESULTS = "results.csv"
+PARQUET = "results.parquet"
+TIMINGS = "timings.csv"
+REPORT = "report.html"
+PLOTS = "plots"
+#: What the extra brings, by what it is imported as.
+PARQUET_MODULE = "pyarrow"
+PLOTS_MODULE = "matplotlib"
+
+
+def write_outputs(comparison: Comparison, folder: Path, title: str) -> list[str]:
+    """Write all that can be written here; returns the names. Raises RunFolderError."""
+    written = [RESULTS, TIMINGS]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / RESULTS).write_bytes(results_csv(comparison))
+        (folder / TIMINGS).write_bytes(_timings_csv(comparison))
+        if is_installed(PARQUET_MODULE):
+            _write_parquet(comparison, folder / PARQUET)
+            written.append(PARQUET)
+        pictures = _pictures(comparison)
+        for name, (png, svg) in pictures.items():
+            (folder / PLOTS).mkdir(exist_ok=True)
+            (folder / PLOTS / f"{name}.png").write_bytes(png)
+            (folder / PLOTS / f"{name}.svg").write_bytes(svg)
+        written += [f"{PLOTS}/"] if pictures else []
+        svgs = {name: svg.decode() for name, (_, svg) in pictures.items()}
+        (folder / REPORT).write_text(page(comparison, title, svgs), encoding="utf-8")
+    except OSError as problem:
+        raise RunFolderError(f"{folder}: cannot be written: {problem.strerror}") from None
+    return [*written, REPORT]
+
+
+def is_installed(module: str) -> bool:
+    """Whether what an extra brings is here."""
+    try:
+        importlib.import_module(module)
+    except ImportError:
+        return False
+    return True
+
+
+def results_csv(comparison: Comparison) -> bytes:
+    return _csv(comparison.columns, [list(row.values()) for row in comparison])
+
+
+def _timings_csv(comparison: Comparison) -> bytes:
+    header = ["input", "configuration", "seed", "key", "decisions", "seconds", "per_second"]
+    rows = [
+        [
+            run.input,
+            run.configuration,
+            run.seed,
+            run.key,
+            run.result.attempts,
+            round(run.result.wall_seconds, 3),
+            round(speed(run) or 0.0, 1),
+        ]
+        for run in comparison.runs
+    ]
+    return _csv(header, rows)
+
+
+def _csv(header: list[str], rows: list[list[Any]]) -> bytes:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue().encode()
+
+
+def _write_parquet(comparison: Comparison, path: Path) -> None:
+    arrow = importlib.import_module("pyarrow")
+    parquet = importlib.import_module("pyarrow.parquet")
+    parquet.write_table(arrow.Table.from_pylist(list(comparison)), path)
+
+
+def _pictures(comparison: Comparison) -> dict[str, tuple[bytes, bytes]]:
+    """Name → (PNG, SVG); none without matplotlib."""
+    if not is_installed(PLOTS_MODULE):
+        return {}
+    draw: Callable[[Comparison], dict[str, tuple[bytes, bytes]]]
+    draw = importlib.import_module("bayplan.comparison.plots").pictures
+    return draw(comparison)

@@ -1,0 +1,86 @@
+"""Means, deviations and paired differences.
+
+Runs of one seed and one input are pairs: they had the same pods in the same order. So
+configurations are compared by their differences within pairs, with Student's interval for the mean
+of those. The distribution is SciPy's, which the extra `compare` brings; without it there are means
+and deviations, and no intervals.
+"""
+
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+
+#: Of ten such intervals computed from ten studies, this share holds the true difference.
+CONFIDENCE = 0.95
+
+
+class Summary(Struct, frozen=True, kw_only=True):
+    """One metric of one configuration over its seeds."""
+
+    mean: float
+    #: Of a sample (n - 1); None for a single value.
+    sd: float | None
+    #: In the order of the seeds.
+    values: tuple[float, ...]
+
+
+class Paired(Struct, frozen=True, kw_only=True):
+    """What one configuration has more than the baseline, pair by pair."""
+
+    mean: float
+    #: None: fewer than two pairs, or SciPy is not installed.
+    low: float | None
+    high: float | None
+    pairs: int
+    #: Every pair has the same number twice.
+    is_nothing: bool = False
+
+
+def summary(values: Sequence[float]) -> Summary:
+    assert values, "a metric without a value has no mean"
+    deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    return Summary(mean=float(np.mean(values)), sd=deviation, values=tuple(values))
+
+
+def paired(ones: Mapping[int, float], baseline: Mapping[int, float]) -> Paired | None:
+    """Seed → value of each; None where no seed has both."""
+    seeds = [seed for seed in ones if seed in baseline]
+    if not seeds:
+        return None
+    differences = np.array([ones[seed] - baseline[seed] for seed in seeds])
+    low, high = _interval(differences)
+    return Paired(
+        mean=float(differences.mean()),
+        low=low,
+        high=high,
+        pairs=len(seeds),
+        is_nothing=not differences.any(),
+    )
+
+
+def _interval(differences: "np.ndarray[Any, np.dtype[np.float64]]") -> tuple[Any, Any]:
+    if len(differences) < 2:
+        return None, None
+    if np.ptp(differences) == 0:
+        # Every pair differs alike: there is nothing to be uncertain about.
+        return float(differences[0]), float(differences[0])
+    stats = _scipy_stats()
+    if stats is None:
+        return None, None
+    found = stats.ttest_1samp(differences, 0.0).confidence_interval(CONFIDENCE)
+    return float(found.low), float(found.high)
+
+
+def has_intervals() -> bool:
+    """Whether intervals can be computed here."""
+    return _scipy_stats() is not None
+
+
+def _scipy_stats() -> Any:
+    try:
+        return importlib.import_module("scipy.stats")
+    except ImportError:
+        return None

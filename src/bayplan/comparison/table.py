@@ -1,0 +1,125 @@
+"""What a comparison found: one row per run, and what follows from the rows.
+
+A `Comparison` is a sequence of rows (dicts of plain values), which pandas, Polars and Arrow read as
+a table: ``pandas.DataFrame(comparison)``, ``polars.DataFrame(comparison)``.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, final, overload
+
+from bayplan.comparison.statistics import Paired, Summary, paired, summary
+from bayplan.comparison.store import Run
+
+Row = dict[str, Any]
+
+#: Measured with a clock: it never comes out the same, so it is in no file of results.
+SPEED = "decisions_per_second"
+_NAMES = ("input", "configuration", "seed")
+
+
+@final
+class Comparison(Sequence[Row]):
+    """Runs in the order of inputs, configurations, seeds."""
+
+    def __init__(self, runs: Sequence[Run], baseline: str) -> None:
+        self.runs = tuple(runs)
+        self.baseline = baseline
+
+    # ---- rows -------------------------------------------------------------------------------
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Row]: ...
+    def __getitem__(self, index: int | slice) -> Row | list[Row]:
+        if isinstance(index, slice):
+            return [self._row(run) for run in self.runs[index]]
+        return self._row(self.runs[index])
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def __repr__(self) -> str:
+        return f"Comparison({', '.join(self.configurations)}: {len(self)} runs)"
+
+    def _row(self, run: Run) -> Row:
+        """All rows have the same columns; None: this run has no such number."""
+        names = {"input": run.input, "configuration": run.configuration, "seed": run.seed}
+        return {**names, **{name: run.result.metrics.get(name) for name in self.metrics}}
+
+    @property
+    def columns(self) -> list[str]:
+        return [*_NAMES, *self.metrics]
+
+    # ---- names ------------------------------------------------------------------------------
+
+    @property
+    def inputs(self) -> list[str]:
+        return list(dict.fromkeys(run.input for run in self.runs))
+
+    @property
+    def configurations(self) -> list[str]:
+        return list(dict.fromkeys(run.configuration for run in self.runs))
+
+    @property
+    def metrics(self) -> list[str]:
+        """Of all runs, in the order in which they were measured; what differs by its cause comes
+        where its first run has it."""
+        ordered: list[str] = []
+        for run in self.runs:
+            place = 0
+            for name in run.result.metrics:
+                if name in ordered:
+                    place = ordered.index(name) + 1
+                else:
+                    ordered.insert(place, name)
+                    place += 1
+        return ordered
+
+    # ---- numbers ----------------------------------------------------------------------------
+
+    def by_seed(self, input_name: str, configuration: str, metric: str) -> dict[int, float]:
+        """Seed → value; seeds whose run has no such number are left out.
+
+        A reason that some runs of a comparison met, and others did not, was met 0 times there.
+        """
+        counted = metric.startswith("unschedulable: ")
+        found: dict[int, float] = {}
+        for run in self._runs_of(input_name, configuration):
+            value = speed(run) if metric == SPEED else run.result.metrics.get(metric)
+            if value is None and counted:
+                value = 0.0
+            if value is not None:
+                found[run.seed] = value
+        return found
+
+    def summary(self, input_name: str, configuration: str, metric: str) -> Summary | None:
+        values = list(self.by_seed(input_name, configuration, metric).values())
+        return summary(values) if values else None
+
+    def paired(self, input_name: str, configuration: str, metric: str) -> Paired | None:
+        """What a configuration has more than the baseline."""
+        ones = self.by_seed(input_name, configuration, metric)
+        return paired(ones, self.by_seed(input_name, self.baseline, metric))
+
+    def policies(self, input_name: str) -> Mapping[str, Mapping[str, Summary]]:
+        """Configuration → metric → its numbers."""
+        return {
+            name: {
+                metric: found
+                for metric in (*self.metrics, SPEED)
+                if (found := self.summary(input_name, name, metric)) is not None
+            }
+            for name in self.configurations
+        }
+
+    def _runs_of(self, input_name: str, configuration: str) -> Iterator[Run]:
+        for run in self.runs:
+            if run.input == input_name and run.configuration == configuration:
+                yield run
+
+
+def speed(run: Run) -> float | None:
+    """Simulated decisions per second of real time."""
+    seconds = run.result.wall_seconds
+    return run.result.attempts / seconds if seconds > 0 else None

@@ -1,0 +1,101 @@
+"""Where runs are worked on."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayplan.comparison import executors
+from bayplan.comparison.executors import ExecutorError, executor_for
+from bayplan.comparison.matrix import run_matrix
+from bayplan.comparison.outputs import results_csv
+from bayplan.comparison.planning import plan
+from bayplan.comparison.table import Comparison
+from tests.comparison.kit import spec
+
+
+def own_pid() -> int:
+    return os.getpid()
+
+
+def fails() -> None:
+    raise ValueError("no")
+
+
+def test_one_process_is_this_one() -> None:
+    with executor_for(None, 1) as executor:
+        assert executor.submit(own_pid).result() == os.getpid()
+        with pytest.raises(ValueError, match="no"):
+            executor.submit(fails).result()
+
+
+def test_several_are_others_and_end_with_the_executor() -> None:
+    with executor_for(None, 2) as executor:
+        pid = executor.submit(own_pid).result()
+        assert pid != os.getpid()
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_they_end_when_the_comparison_is_interrupted() -> None:
+    pids: list[int] = []
+
+    def interrupted() -> None:
+        with executor_for(None, 2) as executor:
+            pids.append(executor.submit(own_pid).result())
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    executors.multiprocessing.active_children()  # collects those that have ended
+    assert pids
+    for child in executors.multiprocessing.active_children():
+        child.join()
+    assert not Path(f"/proc/{pids[0]}").exists()
+
+
+@pytest.mark.parametrize("where", ["dask://", "ray://host:1", "host:8786"])
+def test_an_executor_that_is_none_is_refused(where: str) -> None:
+    with pytest.raises(ExecutorError, match=r"wanted dask://HOST:PORT"), executor_for(where, 1):
+        pass
+
+
+def test_dask_that_is_not_installed_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> Any:
+        raise ImportError(name)
+
+    monkeypatch.setattr(executors.importlib, "import_module", missing)
+    with pytest.raises(ExecutorError, match=r"pip install 'bayplan\[dask\]'"):
+        with executor_for("dask://localhost:1", 1):
+            pass
+
+
+@pytest.fixture
+def dask_address() -> Iterator[str]:
+    """A scheduler with two workers, each a process."""
+    distributed = pytest.importorskip("distributed", reason="the extra dask is not installed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1"
+    ) as cluster:
+        yield cluster.scheduler_address.removeprefix("tcp://")
+
+
+@pytest.mark.filterwarnings("default")  # what Dask deprecates within itself
+def test_a_dask_cluster_finds_what_one_process_finds(tmp_path: Path, dask_address: str) -> None:
+    jobs = plan(spec(tmp_path, seeds="0..1"), "test").jobs
+    found = []
+    for where in (f"dask://{dask_address}", None):
+        with executor_for(where, 1) as executor:
+            runs = run_matrix(jobs, executor, len(jobs), None, lambda _run, _there: None)
+        found.append(results_csv(Comparison(runs, "packed")))
+    assert found[0] == found[1]
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_scheduler_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed", reason="the extra dask is not installed")
+    monkeypatch.setattr(executors, "DASK_TIMEOUT", "0.1s")
+    with pytest.raises(ExecutorError, match="no scheduler answers"):
+        with executor_for("dask://127.0.0.1:1", 1):
+            pass

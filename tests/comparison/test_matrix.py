@@ -1,0 +1,95 @@
+"""Runs that are missing are run, and no other; what is finished stays."""
+
+from concurrent.futures import Executor, Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayplan.comparison.executors import executor_for
+from bayplan.comparison.job import Job
+from bayplan.comparison.matrix import RunFailed, run_matrix
+from bayplan.comparison.outputs import results_csv
+from bayplan.comparison.planning import plan
+from bayplan.comparison.store import Run, RunStore
+from bayplan.comparison.table import Comparison
+from tests.comparison.kit import spec
+
+
+def jobs(folder: Path, **fields: Any) -> tuple[Job, ...]:
+    return plan(spec(folder, **{"seeds": "0..2", **fields}), "test").jobs
+
+
+class Told:
+    """Who was told of which runs."""
+
+    def __init__(self, interrupt_after: int = 0) -> None:
+        self.runs: list[tuple[str, int, bool]] = []
+        self._interrupt_after = interrupt_after
+
+    def __call__(self, run: Run, was_there: bool) -> None:
+        self.runs.append((run.configuration, run.seed, was_there))
+        if len(self.runs) == self._interrupt_after:
+            raise KeyboardInterrupt
+
+
+def run(wanted: tuple[Job, ...], store: RunStore | None, told: Told) -> list[Run]:
+    with executor_for(None, 1) as executor:
+        return run_matrix(wanted, executor, 1, store, told)
+
+
+def csv_of(runs: list[Run]) -> bytes:
+    return results_csv(Comparison(runs, "packed"))
+
+
+def test_runs_come_in_the_order_of_their_jobs(tmp_path: Path) -> None:
+    wanted = jobs(tmp_path)
+    runs = run(wanted, None, Told())
+    assert [one.key for one in runs] == [job.key for job in wanted]
+
+
+def test_a_rerun_after_an_interruption_does_what_is_missing_and_finds_the_same(
+    tmp_path: Path,
+) -> None:
+    wanted, store = jobs(tmp_path), RunStore(tmp_path / "out")
+    with pytest.raises(KeyboardInterrupt):
+        run(wanted, store, Told(interrupt_after=4))
+    again = Told()
+    mended = run(wanted, store, again)
+    assert [was_there for _, _, was_there in again.runs] == [True] * 4 + [False] * 2
+    at_once = run(wanted, RunStore(tmp_path / "other"), Told())
+    assert csv_of(mended) == csv_of(at_once)
+
+
+def test_a_third_run_runs_nothing(tmp_path: Path) -> None:
+    wanted, store = jobs(tmp_path), RunStore(tmp_path / "out")
+    first, again = run(wanted, store, Told()), Told()
+    assert run(wanted, store, again) == first
+    assert all(was_there for _, _, was_there in again.runs)
+
+
+def test_processes_find_what_one_process_finds(tmp_path: Path) -> None:
+    wanted = jobs(tmp_path, seeds="0..1")
+    with executor_for(None, 2) as executor:
+        runs = run_matrix(wanted, executor, 3, None, Told())
+    assert csv_of(runs) == csv_of(run(wanted, None, Told()))
+
+
+class Broken(Executor):
+    """Does what it is given, but for one seed."""
+
+    def submit(self, fn: Any, /, *args: Any, **_: Any) -> "Future[Any]":
+        future: Future[Any] = Future()
+        if args[0].seed == 1:
+            future.set_exception(ValueError("a plugin's bug"))
+        else:
+            future.set_result(fn(*args))
+        return future
+
+
+def test_a_run_that_fails_is_named_and_the_finished_ones_stay(tmp_path: Path) -> None:
+    wanted, store = jobs(tmp_path), RunStore(tmp_path / "out")
+    with pytest.raises(RunFailed, match="^packed, seed 1: ValueError: a plugin's bug$"):
+        run_matrix(wanted, Broken(), 1, store, Told())
+    assert store.find(wanted[0]) is not None
+    assert store.find(wanted[1]) is None

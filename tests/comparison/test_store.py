@@ -1,0 +1,58 @@
+"""Runs on disk."""
+
+from pathlib import Path
+
+import pytest
+
+from bayplan.comparison.decisions import Attempt, Outcome
+from bayplan.comparison.job import Job, perform
+from bayplan.comparison.planning import plan
+from bayplan.comparison.store import RunStore, decisions_of, is_compared_run
+from bayplan.sim.run_folder import RunFolderError
+from tests.comparison.kit import spec
+
+
+def job(folder: Path) -> Job:
+    return plan(spec(folder), "test").jobs[0]
+
+
+def test_what_is_kept_is_found_again(tmp_path: Path) -> None:
+    store, one = RunStore(tmp_path), job(tmp_path)
+    assert store.find(one) is None
+    kept = store.keep(one, perform(one))
+    assert store.find(one) == kept
+    assert (kept.configuration, kept.seed) == ("packed", 0)
+
+
+def test_its_decisions_are_kept(tmp_path: Path) -> None:
+    one = job(tmp_path)
+    RunStore(tmp_path).keep(one, perform(one))
+    folder = tmp_path / "runs" / one.key
+    assert is_compared_run(folder)
+    assert decisions_of(folder)[Attempt("default/p0", 1)].result == "scheduled"
+    assert len(decisions_of(folder)) == 4
+    assert Outcome("scheduled", "n9") not in decisions_of(folder).values()
+
+
+def test_a_run_that_was_not_finished_is_not_there(tmp_path: Path) -> None:
+    one = job(tmp_path)
+    unfinished = tmp_path / "runs" / f".{one.key}.1"
+    unfinished.mkdir(parents=True)
+    (unfinished / "decisions.csv").write_text("")
+    assert RunStore(tmp_path).find(one) is None
+
+
+def test_a_file_that_is_none_of_ours_is_named(tmp_path: Path) -> None:
+    one = job(tmp_path)
+    folder = tmp_path / "runs" / one.key
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text("{}")
+    with pytest.raises(RunFolderError, match=r"run\.json: cannot be read .* run again"):
+        RunStore(tmp_path).find(one)
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("a file")
+    one = job(tmp_path)
+    with pytest.raises(RunFolderError, match="cannot be written: Not a directory"):
+        RunStore(tmp_path).keep(one, perform(one))
