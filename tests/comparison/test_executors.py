@@ -66,9 +66,9 @@ def test_dask_that_is_not_installed_is_asked_for(monkeypatch: pytest.MonkeyPatch
         raise ImportError(name)
 
     monkeypatch.setattr(executors.importlib, "import_module", missing)
-    with pytest.raises(ExecutorError, match=r"pip install 'bayplan\[dask\]'"):
-        with executor_for("dask://localhost:1", 1):
-            pass
+    asked = pytest.raises(ExecutorError, match=r"pip install 'bayplan\[dask\]'")
+    with asked, executor_for("dask://localhost:1", 1):
+        pass
 
 
 @pytest.fixture
@@ -96,6 +96,6 @@ def test_a_dask_cluster_finds_what_one_process_finds(tmp_path: Path, dask_addres
 def test_a_scheduler_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed", reason="the extra dask is not installed")
     monkeypatch.setattr(executors, "DASK_TIMEOUT", "0.1s")
-    with pytest.raises(ExecutorError, match="no scheduler answers"):
-        with executor_for("dask://127.0.0.1:1", 1):
-            pass
+    named = pytest.raises(ExecutorError, match="no scheduler answers")
+    with named, executor_for("dask://127.0.0.1:1", 1):
+        pass

@@ -45,7 +45,12 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
 
 def test_what_is_left_out_has_its_default(tmp_path: Path) -> None:
     spec = read(tmp_path, document()).spec
-    assert (spec.seeds, spec.time, spec.metrics, spec.arrivals.shuffled) == (0, "arrivals", (), False)
+    assert (spec.seeds, spec.time, spec.metrics, spec.arrivals.shuffled) == (
+        0,
+        "arrivals",
+        (),
+        False,
+    )
 
 
 def test_everything_that_is_wrong_is_told_at_once_with_its_path(tmp_path: Path) -> None:

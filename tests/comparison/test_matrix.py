@@ -89,7 +89,7 @@ class Broken(Executor):
 
 def test_a_run_that_fails_is_named_and_the_finished_ones_stay(tmp_path: Path) -> None:
     wanted, store = jobs(tmp_path), RunStore(tmp_path / "out")
-    with pytest.raises(RunFailed, match="^packed, seed 1: ValueError: a plugin's bug$"):
+    with pytest.raises(RunFailed, match=r"^packed, seed 1: ValueError: a plugin's bug$"):
         run_matrix(wanted, Broken(), 1, store, Told())
     assert store.find(wanted[0]) is not None
     assert store.find(wanted[1]) is None

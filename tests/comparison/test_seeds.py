@@ -22,7 +22,9 @@ def test_ranges_and_lists_are_read_in_their_order_and_each_seed_once(
     assert parse_seeds(value, "seeds") == (seeds, [])
 
 
-@pytest.mark.parametrize("value", ["", "a", "3..1", "1...2", "-1", -1, True, None, 1.5, "0..999999"])
+@pytest.mark.parametrize(
+    "value", ["", "a", "3..1", "1...2", "-1", -1, True, None, 1.5, "0..999999"]
+)
 def test_anything_else_is_refused_with_its_path(value: object) -> None:
     seeds, [problem] = parse_seeds(value, "spec.seeds")
     assert seeds == ()

@@ -28,7 +28,6 @@ def compare(
     configurations: Mapping[str, ConfigurationLike],
     seeds: str | Iterable[int] = (0,),
     *,
-    metrics: Sequence[str] = (),
     until_demand: Mapping[str, float] | None = None,
     out: str | Path | None = None,
     executor: str | None = None,
@@ -51,7 +50,6 @@ def compare(
         configurations=tuple(_spec(name, one) for name, one in configurations.items()),
         arrivals=Arrivals(shuffled=bool(demand), until_demand=demand[0] if demand else None),
         seeds=seeds if isinstance(seeds, str) else tuple(seeds),
-        metrics=tuple(metrics),
         topology_keys=DEFAULT_TOPOLOGY_KEYS,
     )
     planned = plan(spec, "compare()")

@@ -91,8 +91,7 @@ def _watched(spec: ExperimentSpec, source: str, complaints: Complaints) -> Watch
     for index, name in enumerate(spec.metrics):
         if name not in known:
             complaints.add(source, wrong(f"spec.metrics[{index}]", name, listed(known), known))
-    built_in = tuple(one.name for one in BUILT_IN)
-    return Watched(metrics=spec.metrics or built_in, topology_keys=spec.topology_keys)
+    return Watched(metrics=spec.metrics or tuple(known), topology_keys=spec.topology_keys)
 
 
 def _plugin_files(paths: Sequence[str], complaints: Complaints) -> tuple[PluginFile, ...]:

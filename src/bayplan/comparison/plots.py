@@ -92,7 +92,8 @@ def _averaged(curves: Sequence[Curve]) -> "tuple[np.ndarray, np.ndarray]":
 
 def _curve_names(comparison: Comparison, input_name: str) -> list[str]:
     runs = [run for run in comparison.runs if run.input == input_name]
-    return list(dict.fromkeys(name for run in runs for name in run.result.curves))
+    curves = (curve for run in runs for curve in run.result.curves.items())
+    return list(dict.fromkeys(name for name, points in curves if len(points) > 1))
 
 
 def _figure(title: str) -> tuple[Figure, Axes]:

@@ -1,0 +1,177 @@
+"""`bayplan compare`."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command_line import answer, bayplan, process, refusal, written
+from tests.comparison.kit import cluster_file, configuration, node
+
+#: Ends its process at one seed, as long as it is told to.
+DEADLY = """
+import os
+from bayplan import ScalarScorePlugin
+
+class Deadly(ScalarScorePlugin):
+    name = "Deadly"
+
+    def setup(self):
+        if os.environ.get("DIE_AT_SEED") == str(self.handle.seed):
+            os._exit(9)
+
+    def score_node(self, state, pod, node):
+        return 0
+"""
+
+
+def configs(folder: Path) -> list[str | Path]:
+    """--config for packing and for spreading."""
+    packed = written(folder / "packed.yaml", configuration("MostAllocated"))
+    spread = written(folder / "spread.yaml", configuration("LeastAllocated"))
+    return ["--config", packed, "--config", spread]
+
+
+def experiment(folder: Path, **spec: Any) -> Path:
+    configurations = [
+        {"name": "packed", "config": configuration("MostAllocated")},
+        {"name": "spread", "config": configuration("LeastAllocated")},
+    ]
+    whole = {"configurations": configurations, "metrics": ["domains"], **spec}
+    kind = {"apiVersion": "bayplan.dev/v1alpha1", "kind": "Experiment"}
+    return written(folder / "experiment.yaml", {**kind, "spec": whole})
+
+
+def test_flags_say_what_is_compared(tmp_path: Path) -> None:
+    text = answer("compare", cluster_file(tmp_path), *configs(tmp_path), "--seeds", "0..2")
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert "mean ± deviation packed spread" in lines
+    assert "nodes_used 1 ± 0 3 ± 0" in lines
+    assert "difference from packed, seed by seed; 95% confidence intervals" in lines
+    assert "nodes_used +2 [+2, +2]" in lines
+    assert any(line.startswith("6 runs, 24 simulated decisions, ") for line in lines)
+
+
+def test_an_experiment_says_the_same_from_a_file(tmp_path: Path) -> None:
+    file = experiment(tmp_path, inputs=[{"paths": [cluster_file(tmp_path).name]}], seeds="0..1")
+    found = json.loads(answer("compare", file, "--format", "json"))
+    packed, spread = (found["policies"][name]["nodes_used"] for name in ("packed", "spread"))
+    assert packed == {"mean": 1.0, "sd": 0.0, "values": [1.0, 1.0]}
+    assert spread["mean"] == 3.0
+
+
+def test_nodes_pods_and_seeds_of_an_experiment_may_be_given(tmp_path: Path) -> None:
+    file, nodes = experiment(tmp_path), written(tmp_path / "nodes.json", node("n"))
+    given = ("--nodes", nodes, "--pods", cluster_file(tmp_path), "--seeds", "4,6,8")
+    found = json.loads(answer("compare", file, *given, "--format", "json"))
+    assert len(found["policies"]["packed"]["nodes_used"]["values"]) == 3
+    assert found["policies"]["spread"]["nodes_used"]["mean"] == 4.0
+
+
+def test_several_inputs_are_told_apart(tmp_path: Path) -> None:
+    cluster_file(tmp_path)
+    inputs = [{"name": name, "paths": ["cluster.json"]} for name in ("one", "two")]
+    found = json.loads(answer("compare", experiment(tmp_path, inputs=inputs), "--format", "json"))
+    assert found["inputs"]["one"]["policies"].keys() == {"packed", "spread"}
+    assert found["inputs"].keys() == {"one", "two"}
+
+
+def test_a_folder_keeps_everything(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = bayplan("compare", cluster_file(tmp_path), *configs(tmp_path), "--out", out)
+    assert done.exit_code == 0
+    assert "results.csv, timings.csv" in done.stderr
+    assert len((out / "results.csv").read_text().splitlines()) == 3
+    assert (out / "report.html").is_file()
+
+
+def test_a_run_that_was_killed_is_taken_up_again_and_finds_the_same(tmp_path: Path) -> None:
+    plugin = written(tmp_path / "deadly.py", DEADLY)
+    value = configuration("MostAllocated")
+    value["profiles"][0]["plugins"]["score"]["enabled"].append({"name": "Deadly"})
+    config = written(tmp_path / "c.yaml", value)
+    arguments = ["compare", cluster_file(tmp_path), "--config", config, "--plugin", plugin]
+    arguments += ["--seeds", "0..3", "--processes", "1", "--out"]
+    broken, whole = tmp_path / "broken", tmp_path / "whole"
+    killed = process(*arguments, broken, env={"DIE_AT_SEED": "2"})
+    assert killed.returncode == 9
+    kept = {path: path.stat().st_mtime_ns for path in (broken / "runs").glob("*/run.json")}
+    assert len(kept) == 2
+    assert not (broken / "results.csv").exists()
+    for folder in (broken, whole):
+        assert process(*arguments, folder).returncode == 0
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    assert (broken / "results.csv").read_bytes() == (whole / "results.csv").read_bytes()
+
+
+# ---- two runs ------------------------------------------------------------------------------
+
+
+def simulated(folder: Path, name: str, strategy: str, seed: int = 0) -> Path:
+    config = written(folder / f"{name}.yaml", configuration(strategy))
+    arguments = ("--config", config, "--seed", str(seed), "--out", folder / name)
+    answer("simulate", cluster_file(folder), *arguments)
+    return folder / name
+
+
+def test_equal_runs_have_no_differing_decision(tmp_path: Path) -> None:
+    one, other = (simulated(tmp_path, name, "MostAllocated") for name in ("one", "other"))
+    assert answer("compare", one, other) == "0 differing decisions\n"
+
+
+def test_differing_decisions_are_counted_and_the_first_ones_told(tmp_path: Path) -> None:
+    one = simulated(tmp_path, "one", "MostAllocated")
+    done = bayplan("compare", one, simulated(tmp_path, "other", "LeastAllocated"))
+    assert done.exit_code == 1
+    count = int(done.stdout.split()[0])
+    assert count >= 2
+    assert f"{count} differing decisions" in done.stdout
+    assert "default/p" in done.stdout
+
+
+def test_runs_of_a_comparison_are_compared_the_same_way(tmp_path: Path) -> None:
+    answer("compare", cluster_file(tmp_path), *configs(tmp_path), "--out", tmp_path / "out")
+    [one, other] = (tmp_path / "out" / "runs").iterdir()
+    assert answer("compare", one, one) == "0 differing decisions\n"
+    assert bayplan("compare", one, other).exit_code == 1
+
+
+# ---- what is refused -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ((), "--config: found none, wanted one or more, or an experiment file"),
+        (("--config", "none.yaml"), "none.yaml: cannot be read: No such file or directory"),
+        (("--pods", "p.csv"), "--nodes, --pods: these are for an experiment file"),
+    ],
+)
+def test_a_wrong_command_is_refused(tmp_path: Path, arguments: Any, line: str) -> None:
+    assert line in refusal("compare", cluster_file(tmp_path), *arguments)
+
+
+def test_seeds_and_executors_that_are_wrong_are_refused(tmp_path: Path) -> None:
+    given = (cluster_file(tmp_path), *configs(tmp_path))
+    [line] = refusal("compare", *given, "--seeds", "many")
+    assert 'found "many", wanted seeds such as 0..9' in line
+    [line] = refusal("compare", *given, "--executor", "ray://x")
+    assert line == "--executor: found 'ray://x', wanted dask://HOST:PORT"
+
+
+def test_an_experiment_has_its_configurations(tmp_path: Path) -> None:
+    [line] = refusal("compare", experiment(tmp_path), *configs(tmp_path)[:2])
+    assert line.startswith("--config: the configurations stand in ")
+
+
+def test_an_experiment_without_an_input_says_how_to_give_one(tmp_path: Path) -> None:
+    [line] = refusal("compare", experiment(tmp_path))
+    assert line.endswith("spec.inputs: found nothing, wanted an input here, or --nodes and --pods")
+
+
+def test_one_run_alone_is_compared_with_nothing(tmp_path: Path) -> None:
+    one = simulated(tmp_path, "one", "MostAllocated")
+    assert refusal("compare", one) == ["found 1 runs, wanted two: their decisions are compared"]
+    assert os.listdir(one)

@@ -1,0 +1,44 @@
+"""`bayplan.compare`, as a script or a notebook calls it."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas
+import pytest
+
+import bayplan
+from bayplan.sim.refusals import InputError
+from tests.comparison.kit import cluster_file, configuration
+
+CONFIGURATIONS = {
+    "packed": configuration("MostAllocated"),
+    "spread": configuration("LeastAllocated"),
+}
+
+
+def test_a_comparison_is_a_table(tmp_path: Path) -> None:
+    found = bayplan.compare([cluster_file(tmp_path)], CONFIGURATIONS, "0..1")
+    frame: Any = pandas.DataFrame(found).set_index(["configuration", "seed"])
+    assert frame.loc["packed", "nodes_used"].to_list() == [1.0, 1.0]
+    assert frame.loc["spread", "nodes_used"].to_list() == [3.0, 3.0]
+
+
+def test_with_a_folder_everything_is_kept_there(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    one, again = (
+        bayplan.compare([cluster_file(tmp_path)], CONFIGURATIONS, [3], out=out) for _ in range(2)
+    )
+    assert one.runs == again.runs
+    assert len(list((out / "runs").iterdir())) == 2
+    assert (out / "results.csv").is_file()
+
+
+def test_more_pods_arrive_until_enough_is_asked_for(tmp_path: Path) -> None:
+    file = cluster_file(tmp_path)
+    found = bayplan.compare([file], {"default": None}, [1], until_demand={"cpu": 100})
+    assert found[0]["placed"] == 12
+
+
+def test_what_is_wrong_is_an_exception_with_all_of_it(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"spec.seeds"):
+        bayplan.compare([cluster_file(tmp_path)], {"a": None}, "x")

@@ -1,0 +1,53 @@
+"""Plots of a comparison."""
+
+import xml.etree.ElementTree as ET
+
+import msgspec
+
+from bayplan.comparison.plots import pictures
+from bayplan.comparison.store import Run
+from bayplan.comparison.table import Comparison
+from tests.comparison.kit import run
+
+
+def curved(configuration: str, seed: int, *points: tuple[float, float]) -> Run:
+    one = run(configuration, seed, placed=1.0 + seed)
+    result = msgspec.structs.replace(one.result, curves={"y % over x %": list(points)})
+    return msgspec.structs.replace(one, result=result)
+
+
+RUNS = [
+    curved(name, seed, (0.0, 1.0), (10.0 + seed, 2.0), (20.0, 3.0 + seed))
+    for name in ("a", "b")
+    for seed in (0, 1)
+]
+
+
+def texts(svg: bytes) -> str:
+    return " ".join(node.text or "" for node in ET.fromstring(svg).iter())
+
+
+def test_each_metric_and_each_curve_is_a_picture() -> None:
+    found = pictures(Comparison(RUNS, "a"))
+    assert found.keys() == {"placed", "y-over-x"}
+    for png, svg in found.values():
+        assert png.startswith(b"\x89PNG")
+        assert ET.fromstring(svg).tag.endswith("svg")
+
+
+def test_several_inputs_have_pictures_of_their_own() -> None:
+    other = [msgspec.structs.replace(one, input="other") for one in RUNS]
+    first = [msgspec.structs.replace(one, input="first") for one in RUNS]
+    found = pictures(Comparison([*first, *other], "a"))
+    assert found.keys() == {
+        f"{name}-{what}" for name in ("first", "other") for what in ("placed", "y-over-x")
+    }
+
+
+def test_reasons_are_told_by_the_table_alone() -> None:
+    runs = [run("a", 0, **{"placed": 1.0, "unschedulable: Insufficient cpu": 2.0})]
+    assert pictures(Comparison(runs, "a")).keys() == {"placed"}
+
+
+def test_a_curve_of_one_point_is_none() -> None:
+    assert pictures(Comparison([curved("a", 0, (0.0, 1.0))], "a")).keys() == {"placed"}

@@ -1,0 +1,56 @@
+"""What a person reads on the terminal."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from bayplan.comparison import report
+from bayplan.comparison.decisions import Attempt, Difference, Outcome
+from bayplan.comparison.report import told, told_differences
+from bayplan.comparison.table import Comparison
+from tests.comparison.kit import run
+
+RUNS = [
+    *(run("a", seed, placed=10.0, left=1.0) for seed in range(3)),
+    *(run("b", seed, placed=12.0 + seed, left=1.0) for seed in range(3)),
+]
+
+
+def lines(parts: object) -> list[str]:
+    file = io.StringIO()
+    console = Console(file=file, width=160)
+    for part in parts:  # type: ignore[attr-defined]
+        console.print(part)
+    return [" ".join(line.split()) for line in file.getvalue().splitlines()]
+
+
+def test_means_and_differences_are_told_and_what_does_not_differ_is_named() -> None:
+    text = lines(told(Comparison(RUNS, "a")))
+    assert "placed 10 ± 0 13 ± 1" in text
+    assert "placed +3 [+0.52, +5.48]" in text
+    assert "no difference: left" in text
+    assert "6 runs, 60 simulated decisions, 5 per second in each process" in text
+
+
+def test_one_configuration_is_held_against_nothing() -> None:
+    assert not any("difference" in line for line in lines(told(Comparison(RUNS[:3], "a"))))
+
+
+def test_without_scipy_the_reader_is_told_how_to_have_intervals(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(report, "has_intervals", lambda: False)
+    text = lines(told(Comparison(RUNS, "a")))
+    assert text[-1] == "confidence intervals want SciPy: pip install 'bayplan[compare]'"
+
+
+@pytest.mark.parametrize("count", [0, 1, 12])
+def test_differing_decisions_are_counted_and_some_are_told(count: int) -> None:
+    found = [
+        Difference(Attempt(f"d/p{i}", 1), Outcome("scheduled", "a"), None) for i in range(count)
+    ]
+    text = lines(told_differences(found, ("one", "other")))
+    assert text[0] == f"{count} differing decision{'s' * (count != 1)}"
+    assert ("d/p0 1 scheduled a not tried" in text) is (count > 0)
+    assert ("and 2 more" in text) is (count == 12)

@@ -1,0 +1,61 @@
+"""Rows of a comparison, and what follows from them."""
+
+from typing import Any
+
+import pandas
+
+from bayplan.comparison.table import SPEED, Comparison
+from tests.comparison.kit import run
+
+REASON = "unschedulable: Insufficient cpu"
+RUNS = [
+    run("a", 0, placed=4.0),
+    run("a", 1, placed=2.0, **{REASON: 2.0}),
+    run("b", 0, placed=5.0),
+    run("b", 1, placed=5.0, waiting=1.5),
+]
+
+
+def test_each_run_is_a_row_and_all_rows_have_the_same_columns() -> None:
+    found = Comparison(RUNS, "a")
+    assert len(found) == 4
+    assert found.columns == ["input", "configuration", "seed", "placed", "waiting", REASON]
+    assert all(list(row) == found.columns for row in found)
+    assert found[1][REASON] == 2.0
+    assert found[1]["waiting"] is None
+    assert found[1:3] == [found[1], found[2]]
+
+
+def test_pandas_reads_it() -> None:
+    frame: Any = pandas.DataFrame(Comparison(RUNS, "a"))
+    placed = frame.groupby("configuration")["placed"].mean()
+    assert placed.index.to_list() == ["a", "b"]
+    assert placed.to_list() == [3.0, 5.0]
+
+
+def test_a_configuration_is_summed_up_over_its_seeds() -> None:
+    found = Comparison(RUNS, "a").summary("", "a", "placed")
+    assert found is not None
+    assert (found.mean, found.values) == (3.0, (4.0, 2.0))
+
+
+def test_a_number_that_some_runs_have_is_summed_up_over_those() -> None:
+    found = Comparison(RUNS, "a")
+    assert found.by_seed("", "b", "waiting") == {1: 1.5}
+    assert found.summary("", "a", "waiting") is None
+
+
+def test_a_reason_that_nobody_met_was_met_0_times() -> None:
+    assert Comparison(RUNS, "a").by_seed("", "a", REASON) == {0: 0.0, 1: 2.0}
+
+
+def test_differences_are_from_the_baseline() -> None:
+    found = Comparison(RUNS, "b").paired("", "a", "placed")
+    assert found is not None
+    assert found.mean == -2.0
+
+
+def test_speed_is_beside_the_rows_and_not_in_them() -> None:
+    found = Comparison(RUNS, "a")
+    assert SPEED not in found.columns
+    assert found.policies("")["a"][SPEED].values == (5.0, 5.0)

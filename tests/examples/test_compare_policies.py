@@ -1,0 +1,18 @@
+"""examples/compare_policies.py: comparing from Python."""
+
+import subprocess
+import sys
+
+from tests.examples.policies import EXAMPLES
+
+
+def test_it_compares_two_configurations_in_processes_of_their_own() -> None:
+    script = EXAMPLES / "compare_policies.py"
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, check=True, text=True, timeout=100
+    )
+    lines = done.stdout.splitlines()
+    assert [line.split()[:2] for line in lines[:-1]] == [
+        [name, str(seed)] for name in ("spread", "packed") for seed in range(3)
+    ]
+    assert lines[-1].startswith("packed - spread: ")
