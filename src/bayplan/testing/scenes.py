@@ -119,7 +119,7 @@ class Subject:
 
 def rebuilt(subject: Subject, scene: Scene) -> tuple[SampleCluster, Plugin]:
     """The scene's cluster as it is now, made anew, with an instance that knows no other."""
-    fresh = SampleCluster()
+    fresh = SampleCluster(seed=scene.cluster.seed)
     for kind in subject.plugin_class.kinds:
         for found in scene.cluster.objects(kind).list():
             fresh.objects(kind).put(found)
