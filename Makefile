@@ -10,6 +10,7 @@ SCENARIOS_DIR ?=
 SCENARIOS_FLAGS ?=
 PEER_DIR ?=
 BENCH_FLAGS ?=
+OUT ?=
 
 BIN := .venv/bin
 LOCK := requirements-dev.lock
@@ -50,8 +51,8 @@ static: .venv/.dev
 bench: .venv/.dev ## measure scheduling cycles (BENCH_FLAGS=...)
 	$(BIN)/python -m benchmarks.bench_cycle $(BENCH_FLAGS)
 
-bench-peer: need-PEER_DIR .venv/.dev ## the same loads here and by a peer: PEER_DIR=../shared/peer
-	$(BIN)/python -m benchmarks.bench_peer --peer-dir "$(PEER_DIR)" $(BENCH_FLAGS)
+bench-peer: need-PEER_DIR .venv/.dev ## the same loads here and by a peer: PEER_DIR=../shared/peer OUT=rows.json
+	$(BIN)/python -m benchmarks.bench_peer --peer-dir "$(PEER_DIR)" $(if $(OUT),--out "$(OUT)") $(BENCH_FLAGS)
 
 parity: need-PARITY_DIR .venv/.dev ## compare with kube-scheduler's recorded answers: PARITY_DIR=../shared/parity
 	$(BIN)/python -m tests.parity.runner "$(PARITY_DIR)"

@@ -13,6 +13,7 @@ HOST = "kubernetes.io/hostname"
 MOON = ("moon-1", "moon-2", "moon-3")
 #: Asks for more cpu than any node has.
 TOO_LARGE = "large-cpu"
+_WITHOUT_LIMITS = (TOO_LARGE, "hostport", "saturation")
 
 Object = dict[str, Any]
 
@@ -32,6 +33,8 @@ class Shape:
     unschedulable_every: int = 0
     #: A further node without a zone that takes many pods.
     big_node: bool = False
+    #: Without the constraints that pods of a Service or a workload are spread by otherwise.
+    no_spread: bool = False
 
     def expected_bound(self, attempts: int) -> int:
         """How many of the first attempts must have found a node, if nothing is wrong."""
@@ -62,6 +65,10 @@ SHAPES: tuple[Shape, ...] = (
     Shape("unschedulable-mixed-1in10", 5000, "default", 5000, unschedulable_every=10),
     Shape("unschedulable-only", 5000, TOO_LARGE, 1000),
     Shape("daemonset", 15_000, "daemonset", 30_000, big_node=True),
+    # The peer's own reuse of answers is on here, which it cannot be with spread defaults.
+    Shape("nospread-batching=true-basic-5000", 5000, "default", 10_000, no_spread=True),
+    Shape("nospread-batching=true-hostport-5000", 5000, "hostport", 5000, no_spread=True),
+    Shape("nospread-batching=true-saturation-5000", 5000, "saturation", 5000, no_spread=True),
 )
 
 
@@ -119,8 +126,9 @@ def make_pod(template: str, name: str, namespace: str) -> Object:
     if requests:
         container["resources"] = {"requests": requests}
         container["ports"] = [{"containerPort": 80, "protocol": "TCP"}]
-        if template != TOO_LARGE:
+        if template not in _WITHOUT_LIMITS:
             container["resources"]["limits"] = requests
+    container.update(spec.pop("container", {}))
     return {
         "metadata": {
             "name": name,
@@ -139,6 +147,11 @@ def _template(name: str) -> tuple[dict[str, str], Object]:
         return {}, {}
     if name == TOO_LARGE:
         return {}, {"requests": {"cpu": "9", "memory": "500Mi"}}
+    if name == "hostport":
+        port = {"containerPort": 80, "hostPort": 80, "protocol": "TCP"}
+        return {}, {"requests": {"cpu": "100m", "memory": "100Mi"}, "container": {"ports": [port]}}
+    if name == "saturation":
+        return {}, {"requests": {"cpu": "3", "memory": "1Gi"}, "container": {"ports": []}}
     if name.endswith("topology-spreading"):
         when = "ScheduleAnyway" if name.startswith("preferred") else "DoNotSchedule"
         return {"color": "blue"}, {"topologySpreadConstraints": [_spread("blue", when)]}
