@@ -83,8 +83,8 @@ class Runner:
         """Until cancelled; then every task of the runner is cancelled, too."""
         self._scheduler.on_wake(self._wake.set)
         try:
-            # Nodes and what plugins look up come first, so that the first cycle sees them.
-            for kind in (NODE, *self._scheduler.kinds, POD):
+            # Nodes, groups and what plugins look up come first, so that the first cycle sees them.
+            for kind in (NODE, *self._scheduler.kinds, *self._scheduler.group_kinds, POD):
                 await self._reflect(kind)
             self.is_synced = True
             self._on_synced()

@@ -22,6 +22,14 @@ def rules(config: SchedulerConfig) -> dict[tuple[str, str], list[str]]:
     }
 
 
+#: Every profile places groups of pods, of whatever kind.
+POD_GROUPS = {
+    (group, resource): verbs
+    for group in ("scheduling.k8s.io", "scheduling.ming.io", "scheduling.x-k8s.io")
+    for resource, verbs in (("podgroups", ["list", "watch"]), ("podgroups/status", ["patch"]))
+}
+
+
 def test_kinds_that_no_configured_plugin_looks_up_may_not_be_read() -> None:
     found = rules(config_from(config_dict(Setup(plugins=["NodeName"]))))
     assert found == {
@@ -32,6 +40,7 @@ def test_kinds_that_no_configured_plugin_looks_up_may_not_be_read() -> None:
         ("events.k8s.io", "events"): ["create", "patch"],
         ("authentication.k8s.io", "tokenreviews"): ["create"],
         ("authorization.k8s.io", "subjectaccessreviews"): ["create"],
+        **POD_GROUPS,
     }
 
 

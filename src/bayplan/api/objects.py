@@ -23,6 +23,7 @@ from bayplan.api.object_meta import (
     Quantities,
     Strings,
 )
+from bayplan.api.pod_groups import KINDS, CoschedulingPodGroup, UpstreamPodGroup
 from bayplan.api.storage_objects import (
     CSIDriver,
     CSINode,
@@ -156,6 +157,10 @@ class PodResourceClaim(Api):
     resource_claim_template_name: str | None = None
 
 
+class PodSchedulingGroup(Api):
+    pod_group_name: str | None = None
+
+
 class PodSpec(Api):
     node_name: str | None = None
     scheduler_name: str | None = None
@@ -176,6 +181,7 @@ class PodSpec(Api):
     restart_policy: str | None = None
     volumes: tuple[Volume, ...] | None = None
     resource_claims: tuple[PodResourceClaim, ...] | None = None
+    scheduling_group: PodSchedulingGroup | None = None
 
 
 class PodCondition(Api):
@@ -353,6 +359,8 @@ ApiObject = (
     | CSIDriver
     | CSIStorageCapacity
     | VolumeAttachment
+    | CoschedulingPodGroup
+    | UpstreamPodGroup
     | Unstructured
 )
 
@@ -372,6 +380,7 @@ _TYPES: dict[str, type[Any]] = {
     CSI_DRIVER: CSIDriver,
     CSI_STORAGE_CAPACITY: CSIStorageCapacity,
     VOLUME_ATTACHMENT: VolumeAttachment,
+    **{kind: row.decoded_as for kind, row in KINDS.items()},
 }
 
 

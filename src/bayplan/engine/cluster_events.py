@@ -7,6 +7,7 @@ sees what woke it. Terminal pods count as gone, as upstream's informer leaves th
 from typing import Any, final
 
 from bayplan.api.objects import NODE, POD, Node, Pod, is_terminal
+from bayplan.api.pod_groups import KINDS, compiled
 from bayplan.api.pod_requests import amounts
 from bayplan.api.quantity import QuantityError
 from bayplan.engine.engine_state import EngineState
@@ -61,6 +62,8 @@ class ClusterEvents:
             self._pod(event.type, event.object)
         elif event.kind == NODE:
             self._node(event.type, event.object)
+        elif event.kind in KINDS:
+            self._group(event)
         else:
             self._other(event)
 
@@ -102,6 +105,7 @@ class ClusterEvents:
     def _pod(self, kind: EventType, pod: Pod) -> None:
         engine, uid = self._engine, pod.metadata.uid or ""
         old = engine.known.get(uid)
+        self._tell_groups(kind, pod)
         if kind is EventType.DELETED or is_terminal(pod):
             if old is not None:
                 if kind is not EventType.DELETED:
@@ -120,6 +124,14 @@ class ClusterEvents:
             self._added(new)
         elif _is_newer(old, new):
             self._updated(old, new)
+
+    def _tell_groups(self, kind: EventType, pod: Pod) -> None:
+        """A pod that ended is told of as deleted, too: it stays known as what it ended as."""
+        groups = self._engine.pod_groups
+        if kind is EventType.DELETED and not is_terminal(pod):
+            groups.remove_pod(pod.metadata.uid or "")
+        else:
+            groups.put_pod(pod)
 
     def _count_rejection(self, pod: Pod) -> None:
         """A pod of ours failed on its node: whether we sent it where it could not stay."""
@@ -212,7 +224,7 @@ class ClusterEvents:
             return
         assumed = engine.cache.pod(pod.uid)
         if assumed is not None:
-            engine.cache.forget(assumed)
+            engine.forget(assumed)
             engine.queue.move_all(EVENT_ASSIGNED_POD_DELETE, assumed, None)
 
     def _room_freed_by(self, pod: PodInfo, *, also_itself: bool = True) -> None:
@@ -234,6 +246,15 @@ class ClusterEvents:
                 store.put(new)
             elif old is not None:
                 store.remove(old)
+
+    def _group(self, event: WatchEvent) -> None:
+        """A group's object, which is kept like any other besides."""
+        group = compiled(event.kind, event.object)
+        if event.type is EventType.DELETED:
+            self._engine.pod_groups.remove(group.key)
+        else:
+            self._engine.pod_groups.put(group)
+        self._other(event)
 
     def _other(self, event: WatchEvent) -> None:
         store = self._engine.objects.of(event.kind)

@@ -15,6 +15,7 @@ from bayplan.framework.interface import Plugin
 from bayplan.plugins.registry import Registry
 from bayplan.queue.nominator import Nominator
 from bayplan.state.object_store import KindStore
+from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
 
 
@@ -42,6 +43,7 @@ class _IdleScheduler:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self.nominator = Nominator()
+        self.pod_groups = PodGroups(lambda _: False)
 
     def now_seconds(self) -> float:
         return 0.0

@@ -22,6 +22,7 @@ from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.state.cache import Cache
 from bayplan.state.object_store import ObjectStore
+from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
 
@@ -61,12 +62,14 @@ class EngineState:
     wake: Callable[[], None] = _nobody_to_wake
     turns: Turns = field(init=False)
     nominator: Nominator = field(init=False)
+    pod_groups: PodGroups = field(init=False)
     #: Made when the plugins stand.
     queue: SchedulingQueue = field(init=False)
 
     def __post_init__(self) -> None:
         self.turns = Turns(self.bug)
         self.nominator = Nominator(self.known.get)
+        self.pod_groups = PodGroups(self.frameworks.__contains__)
 
     # ---- the loan -------------------------------------------------------------------------
 
@@ -80,6 +83,18 @@ class EngineState:
         if self.lent is not None:
             self.lent.end()
             self.lent = None
+
+    # ---- a step ahead of the API ------------------------------------------------------------
+
+    def assume(self, placed: PodInfo) -> None:
+        """Count a pod on a node before the API knows."""
+        self.cache.assume(placed)
+        self.pod_groups.assume(placed)
+
+    def forget(self, placed: PodInfo) -> None:
+        """Take an assumed pod back."""
+        self.cache.forget(placed)
+        self.pod_groups.forget(placed)
 
     def forget_kind(self, kind: str) -> None:
         """An object of this kind came, changed or went: answers that follow from it are void."""

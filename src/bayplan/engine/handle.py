@@ -10,6 +10,7 @@ from bayplan.framework.status import Status
 from bayplan.queue.nominator import Nominator
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.object_store import KindStore, UndeclaredKind
+from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
 
@@ -36,6 +37,8 @@ class Services(Protocol):
     def now_seconds(self) -> float: ...
     def framework(self, profile_name: str) -> Framework: ...
     def objects(self, kind: str) -> KindStore: ...
+    @property
+    def pod_groups(self) -> PodGroups: ...
     def activate(self, pods: Iterable[PodInfo]) -> None: ...
     def waiting_pods(self) -> list[HeldPod]: ...
     def waiting_pod(self, uid: str) -> HeldPod | None: ...
@@ -91,6 +94,10 @@ class PluginHandle:
         if kind not in self._kinds:
             raise UndeclaredKind(kind, self.instance_name)
         return self._services.objects(kind)
+
+    @property
+    def pod_groups(self) -> PodGroups:
+        return self._services.pod_groups
 
     def activate(self, pods: Iterable[PodInfo]) -> None:
         self._services.activate(pods)

@@ -72,7 +72,7 @@ class Placements:
         pod = cycle.pod.on_node(node_name)
         placed = Placed(cycle.queued, framework, pod, cycle.state, cycle.started_seconds)
         self._placed[pod.uid] = placed
-        engine.cache.assume(pod)
+        engine.assume(pod)
         engine.nominator.delete_nominated_pod_if_exists(pod)
         status = framework.run_reserve(cycle.state, pod, node_name)
         waits: dict[str, float] = {}
@@ -191,7 +191,7 @@ class Placements:
         del self._placed[pod.uid]
         for failure in placed.framework.run_unreserve(placed.state, pod, placed.node_name):
             engine.plugin_failed(pod.key, failure.plugin, failure.message)
-        engine.cache.forget(pod)
+        engine.forget(pod)
 
     def _fail(self, placed: Placed, status: Status) -> None:
         """Reserve, Permit or a step of the binding said no."""

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TypedDict, Unpack, final
 
 from bayplan.api.objects import NODE, POD
+from bayplan.api.pod_groups import KINDS
 from bayplan.clock import Clock
 from bayplan.config import SchedulerConfig
 from bayplan.engine.attempt_record import OnAttempt
@@ -51,6 +52,8 @@ class SchedulerOptions(TypedDict, total=False):
     extenders: Sequence[Extender]
     #: Called with each cycle while its snapshot is lent.
     on_attempt: OnAttempt | None
+    #: Kinds of pod groups that the API server offers; all that are known, if nothing is said.
+    pod_group_kinds: Iterable[str]
     #: An exception of ours ends the run (simulation) in place of what failed by it (live).
     raise_bugs: bool
 
@@ -69,6 +72,7 @@ class Scheduler:
         """Starts the plugins. Raises ConfigError."""
         journal, raise_bugs = options.get("journal", Journal()), options.get("raise_bugs", False)
         extenders = options.get("extenders", ())
+        self._group_kinds = tuple(options.get("pod_group_kinds", KINDS))
         engine = EngineState(clock, options.get("seed", 0), journal, raise_bugs)
         self._engine = engine
         self.journal = engine.journal
@@ -196,6 +200,11 @@ class Scheduler:
     def kinds(self) -> list[str]:
         """Kinds that the configured plugins look up, besides pods and nodes; sorted."""
         return sorted(self._engine.listed - {POD, NODE})
+
+    @property
+    def group_kinds(self) -> list[str]:
+        """Kinds of pod groups that are followed and no plugin looks up; sorted."""
+        return sorted({*self._group_kinds} - self._engine.listed)
 
     @property
     def declared_fields(self) -> dict[str, tuple[str, ...]]:

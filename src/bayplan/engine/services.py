@@ -16,6 +16,7 @@ from bayplan.framework.runtime import Framework
 from bayplan.plugins.registry import Registry
 from bayplan.queue.nominator import Nominator
 from bayplan.state.object_store import KindStore
+from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
 
@@ -54,6 +55,10 @@ class EngineServices:
 
     def objects(self, kind: str) -> KindStore:
         return self._engine.objects.of(kind)
+
+    @property
+    def pod_groups(self) -> PodGroups:
+        return self._engine.pod_groups
 
     def activate(self, pods: Iterable[PodInfo]) -> None:
         engine, chosen = self._engine, list(pods)

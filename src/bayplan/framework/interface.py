@@ -27,6 +27,7 @@ from bayplan.ports import BindPort
 from bayplan.state.change_log import ALL_FACETS, Facet
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
+from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
 
@@ -184,6 +185,11 @@ class Handle(Protocol):
         """
         ...
 
+    @property
+    def pod_groups(self) -> PodGroups:
+        """Groups of pods with their members, of all kinds; to be read only."""
+        ...
+
     def activate(self, pods: Iterable[PodInfo]) -> None:
         """Try these pods now; remembered for one that is being tried, ignored if unknown."""
         ...
@@ -318,6 +324,18 @@ class PostFilterPlugin(Plugin):
         self, state: CycleState, pod: PodInfo, node_to_status: NodeToStatus
     ) -> tuple[Nomination | None, Status | None]:
         """After no node was found. SUCCESS: room is being made, take the nomination."""
+
+
+class GroupPlacement(ABC):
+    """For a plugin that says whether members of pod groups are placed in one pass or one by one.
+
+    Without such a plugin a profile places them in one pass.
+    """
+
+    @property
+    @abstractmethod
+    def places_pod_by_pod(self) -> bool:
+        """True: the engine treats members like any pods, and the plugin keeps them together."""
 
 
 class PreScorePlugin(Plugin):

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from bayplan.adapters.live.access import WRITING, Right, rights_to_follow
+from bayplan.adapters.live.access import GROUP_STATUSES, WRITING, Right, rights_to_follow
 from bayplan.adapters.live.discovery import Resource
 from bayplan.adapters.object_names import is_namespaced, resource_of
 from bayplan.api.objects import NODE, POD
+from bayplan.api.pod_groups import KINDS
 from bayplan.config import SchedulerConfig
 from bayplan.plugins.registry import Registry
 from bayplan.serving.absent_kinds import kinds_in_use
@@ -52,8 +53,8 @@ def manifests(config: SchedulerConfig, registry: Registry, names: Names) -> list
 
 def cluster_rules(config: SchedulerConfig, registry: Registry) -> list[Manifest]:
     """What is needed in all namespaces. Raises ConfigError."""
-    kinds = (NODE, POD, *kinds_in_use(config, registry))
-    rights = (*rights_to_follow(map(_resource, kinds)), *WRITING, *_REVIEWING)
+    kinds = (NODE, POD, *kinds_in_use(config, registry), *KINDS)
+    rights = (*rights_to_follow(map(_resource, kinds)), *WRITING, *GROUP_STATUSES, *_REVIEWING)
     return list(_rules(rights))
 
 

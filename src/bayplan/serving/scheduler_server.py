@@ -18,6 +18,7 @@ from bayplan.adapters.live.cluster import ClusterOptions, LiveCluster, open_clus
 from bayplan.adapters.live.discovery import Discovery
 from bayplan.adapters.live.errors import AccessDeniedError, UnreachableError
 from bayplan.api.objects import NODE, POD
+from bayplan.api.pod_groups import KINDS
 from bayplan.clock import RealClock, rfc3339
 from bayplan.config import SchedulerConfig
 from bayplan.config.durations import duration_seconds
@@ -37,6 +38,7 @@ from bayplan.serving.certificates import self_signed_context, server_context
 from bayplan.serving.election import Election, ElectionSettings
 from bayplan.serving.endpoints import Endpoints, EndpointSources
 from bayplan.serving.fence import FencedCluster
+from bayplan.serving.group_kinds import offered_kinds
 from bayplan.serving.identity import new_identity, own_namespace
 from bayplan.serving.leader_metrics import LeaderGauge
 from bayplan.serving.log_lines import Log
@@ -107,6 +109,8 @@ class _SchedulerServer:
         self._config = options.config
         self._memory = MemorySink(RECORDS_MAX)
         self._started = rfc3339(clock.epoch_seconds() - clock.now())
+        #: Of pod groups: those that the API server offers and that we may read.
+        self._group_kinds: tuple[str, ...] = ()
 
     async def prepare(self) -> None:
         """Wait for the API server, and find out what it has and what we may do.
@@ -123,7 +127,7 @@ class _SchedulerServer:
         await self._check_rights(discovery)
 
     async def _discover(self, discovery: Discovery) -> None:
-        kinds = (NODE, POD, *kinds_in_use(self._config, self._options.registry))
+        kinds = (NODE, POD, *kinds_in_use(self._config, self._options.registry), *KINDS)
         delay_seconds = _FIRST_RETRY_SECONDS
         while True:
             try:
@@ -146,6 +150,24 @@ class _SchedulerServer:
             raise AccessDeniedError(403, "Forbidden", denial(unreadable))
         if missing:
             _log.error("Rights are missing", err=denial(missing))
+        self._group_kinds = await self._readable_groups(discovery)
+
+    async def _readable_groups(self, discovery: Discovery) -> tuple[str, ...]:
+        """Kinds of pod groups to follow: without some of them, pods are placed all the same."""
+        resources = [
+            discovery.resource(kind)
+            for kind in offered_kinds(lambda kind: discovery.resource(kind) is not None)
+        ]
+        readable: list[str] = []
+        for resource in resources:
+            if resource is None:
+                continue
+            missing = await missing_rights(self._client, rights_to_follow([resource]))
+            if missing:
+                _log.error("Pod groups are not looked at", kind=resource.kind, err=denial(missing))
+            else:
+                readable.append(resource.kind)
+        return tuple(readable)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Schedule until ``stop``."""
@@ -156,6 +178,7 @@ class _SchedulerServer:
             self._clock,
             seed=options.seed,
             journal=Journal([self._memory, OutcomeLog()]),
+            pod_group_kinds=self._group_kinds,
         )
         declared = ClusterOptions(
             clock=self._clock, seed=options.seed, declared=scheduler.declared_fields

@@ -22,6 +22,7 @@ from bayplan.api.objects import (
     Toleration,
     namespaced_name,
 )
+from bayplan.api.pod_groups import GroupKey, membership
 from bayplan.api.pod_requests import (
     CPU,
     MEMORY,
@@ -148,6 +149,11 @@ class PodInfo:
         return self.status.nominated_node_name or ""
 
     @property
+    def group_key(self) -> GroupKey | None:
+        """The group it says it belongs to."""
+        return self.shape.once(_group_key, _group_key)
+
+    @property
     def is_terminating(self) -> bool:
         return self.metadata.deletion_timestamp is not None
 
@@ -176,6 +182,12 @@ class PodInfo:
     def __repr__(self) -> str:
         where = f" on {self.node_name}" if self.node_name else ""
         return f"PodInfo({self.key}{where})"
+
+
+def _group_key(shape: PodShape) -> GroupKey | None:
+    group = shape.spec.scheduling_group
+    name = None if group is None else group.pod_group_name
+    return membership(shape.namespace, shape.labels, name)
 
 
 _encoder = msgspec.msgpack.Encoder(order=None)

@@ -29,6 +29,7 @@ from bayplan.queue.nominator import Nominator
 from bayplan.rng import stream
 from bayplan.state.cache import Cache
 from bayplan.state.object_store import KindStore, ObjectStore
+from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
 from bayplan.testing.drawn_nodes import draw_node
@@ -52,6 +53,7 @@ class SampleCluster:
         #: Profile name → its plugins, for those that run others (`handle.runner`).
         self.frameworks: dict[str, Framework] = {}
         self.waiting = WaitingPods()
+        self.pod_groups = PodGroups(lambda _: True)
         #: What plugins asked for.
         self.activated: list[PodInfo] = []
         self.emitted: list[EmitEvent] = []

@@ -13,6 +13,7 @@ import msgspec
 
 from bayplan.adapters.live.client import ApiClient
 from bayplan.adapters.live.discovery import Resource
+from bayplan.api.pod_groups import KINDS, api_group_of
 
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
@@ -38,6 +39,12 @@ WRITING = (
     Right("", "pods/status", "patch"),
     Right("events.k8s.io", "events", "create"),
     Right("events.k8s.io", "events", "patch"),
+)
+
+#: What is written of pod groups, where there are any.
+GROUP_STATUSES = tuple(
+    Right(group, "podgroups/status", "patch")
+    for group in dict.fromkeys(api_group_of(kind) for kind in KINDS)
 )
 
 

@@ -1,0 +1,240 @@
+"""Pod groups: several kinds of objects, one meaning.
+
+A kind is one row of the table `KINDS`: how its objects are decoded, and the mark by which a pod
+says that it belongs to one. Whatever the kind, the scheduler works with one `PodGroup`. A group is
+known by API group, namespace and name: several versions of one API group tell of the same object.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from bayplan.api.object_meta import Api, Int64, ObjectMeta, Quantities
+
+#: Of a kind that cannot say it itself: all members within one value of this node label, or as many
+#: as possible.
+REQUIRED_TOPOLOGY: Final = "bayplan.dev/required-topology"
+PREFERRED_TOPOLOGY: Final = "bayplan.dev/preferred-topology"
+
+COSCHEDULING_GROUP: Final = "scheduling.x-k8s.io"
+COSCHEDULING_LABEL: Final = "scheduling.x-k8s.io/pod-group"
+MING_GROUP: Final = "scheduling.ming.io"
+MING_LABEL: Final = "pod-group.scheduling.ming.io"
+UPSTREAM_GROUP: Final = "scheduling.k8s.io"
+
+
+# ---- as the API has them ---------------------------------------------------------------------
+
+
+class PodGroupCondition(Api):
+    type: str = ""
+    status: str = ""
+    reason: str | None = None
+    message: str | None = None
+    last_transition_time: str | None = None
+    observed_generation: Int64 | None = None
+
+
+class PodGroupStatus(Api):
+    """Of all kinds; upstream's has conditions only."""
+
+    phase: str | None = None
+    occupied_by: str | None = None
+    scheduled: Int64 | None = None
+    running: Int64 | None = None
+    succeeded: Int64 | None = None
+    failed: Int64 | None = None
+    schedule_start_time: str | None = None
+    conditions: tuple[PodGroupCondition, ...] | None = None
+
+
+class CoschedulingSpec(Api):
+    min_member: Int64 | None = None
+    min_resources: Quantities | None = None
+    schedule_timeout_seconds: Int64 | None = None
+
+
+class CoschedulingPodGroup(Api):
+    """A PodGroup of the Coscheduling plugin, in either of its API groups."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: CoschedulingSpec = CoschedulingSpec()
+    status: PodGroupStatus = PodGroupStatus()
+
+
+class GangPolicy(Api):
+    min_count: Int64 | None = None
+
+
+class PodGroupPolicy(Api):
+    gang: GangPolicy | None = None
+
+
+class TopologyConstraint(Api):
+    key: str = ""
+
+
+class PodGroupConstraints(Api):
+    topology: tuple[TopologyConstraint, ...] | None = None
+
+
+class UpstreamPodGroupSpec(Api):
+    scheduling_policy: PodGroupPolicy | None = None
+    scheduling_constraints: PodGroupConstraints | None = None
+    priority: Int64 | None = None
+
+
+class UpstreamPodGroup(Api):
+    """A PodGroup of Kubernetes itself: KEP-4671, KEP-5732."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: UpstreamPodGroupSpec = UpstreamPodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
+
+
+# ---- as the scheduler has them ---------------------------------------------------------------
+
+
+class GroupKey(NamedTuple):
+    """Which group; printed ``namespace/name``."""
+
+    api_group: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroup:
+    """A group of pods that are placed together."""
+
+    key: GroupKey
+    #: Of the object it was read from: "scheduling.x-k8s.io/v1alpha1 PodGroup".
+    kind: str
+    metadata: ObjectMeta
+    #: So many members run, or none; 1 where nothing is asked for.
+    min_member: int
+    #: A floor for what all nodes together have free.
+    min_resources: Quantities | None
+    schedule_timeout_seconds: int | None
+    #: Node label whose one value all members share; "" for none.
+    required_topology: str
+    #: The same, where it can be had.
+    preferred_topology: str
+    #: None: that of its members.
+    priority: int | None
+    status: PodGroupStatus
+
+    @property
+    def is_upstream(self) -> bool:
+        """Whether it is a kind of Kubernetes itself, whose status is conditions only."""
+        return self.key.api_group == UPSTREAM_GROUP
+
+
+def _from_coscheduling(kind: str, found: CoschedulingPodGroup) -> PodGroup:
+    return PodGroup(
+        key=_key(kind, found.metadata),
+        kind=kind,
+        metadata=found.metadata,
+        min_member=max(1, found.spec.min_member or 1),
+        min_resources=found.spec.min_resources,
+        schedule_timeout_seconds=found.spec.schedule_timeout_seconds,
+        required_topology=_annotation(found.metadata, REQUIRED_TOPOLOGY),
+        preferred_topology=_annotation(found.metadata, PREFERRED_TOPOLOGY),
+        priority=None,
+        status=found.status,
+    )
+
+
+def _from_upstream(kind: str, found: UpstreamPodGroup) -> PodGroup:
+    policy = found.spec.scheduling_policy
+    gang = None if policy is None else policy.gang
+    constraints = found.spec.scheduling_constraints
+    topology = () if constraints is None else constraints.topology or ()
+    return PodGroup(
+        key=_key(kind, found.metadata),
+        kind=kind,
+        metadata=found.metadata,
+        # The basic policy asks for no minimum.
+        min_member=1 if gang is None else max(1, gang.min_count or 1),
+        min_resources=None,
+        schedule_timeout_seconds=None,
+        required_topology=topology[0].key if topology else "",
+        preferred_topology=_annotation(found.metadata, PREFERRED_TOPOLOGY),
+        priority=found.spec.priority,
+        status=found.status,
+    )
+
+
+def _annotation(metadata: ObjectMeta, name: str) -> str:
+    return (metadata.annotations or {}).get(name, "")
+
+
+def _key(kind: str, metadata: ObjectMeta) -> GroupKey:
+    return GroupKey(api_group_of(kind), metadata.namespace or "default", metadata.name)
+
+
+def api_group_of(kind: str) -> str:
+    """ "scheduling.x-k8s.io/v1alpha1 PodGroup" → "scheduling.x-k8s.io"."""
+    return kind.partition("/")[0]
+
+
+# ---- the table -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroupKind:
+    """One kind of group objects, and how pods name theirs."""
+
+    kind: str
+    decoded_as: type[Api]
+    compile: Callable[[str, Any], PodGroup]
+    #: The pod's label; "" where spec.schedulingGroup.podGroupName is the mark.
+    label: str = ""
+
+
+_UPSTREAM_VERSIONS = ("v1alpha2", "v1alpha3", "v1beta1", "v1")
+
+KINDS: Final[Mapping[str, PodGroupKind]] = {
+    row.kind: row
+    for row in (
+        *(
+            PodGroupKind(f"{UPSTREAM_GROUP}/{version} PodGroup", UpstreamPodGroup, _from_upstream)
+            for version in _UPSTREAM_VERSIONS
+        ),
+        PodGroupKind(
+            f"{COSCHEDULING_GROUP}/v1alpha1 PodGroup",
+            CoschedulingPodGroup,
+            _from_coscheduling,
+            COSCHEDULING_LABEL,
+        ),
+        PodGroupKind(
+            f"{MING_GROUP}/v1 PodGroup", CoschedulingPodGroup, _from_coscheduling, MING_LABEL
+        ),
+    )
+}
+
+#: (API group, label) of the kinds whose members carry a label, in the order they are looked for.
+_LABELS: Final = tuple((api_group_of(row.kind), row.label) for row in KINDS.values() if row.label)
+
+
+def compiled(kind: str, found: Any) -> PodGroup:
+    """The group that an object of one of `KINDS` describes."""
+    return KINDS[kind].compile(kind, found)
+
+
+def membership(
+    namespace: str, labels: Mapping[str, str] | None, pod_group_name: str | None
+) -> GroupKey | None:
+    """The group a pod says it belongs to, whether there is such an object or not; always one of
+    its own namespace. ``pod_group_name``: spec.schedulingGroup.podGroupName, which goes first."""
+    if pod_group_name:
+        return GroupKey(UPSTREAM_GROUP, namespace, pod_group_name)
+    if labels:
+        for api_group, label in _LABELS:
+            name = labels.get(label)
+            if name:
+                return GroupKey(api_group, namespace, name)
+    return None

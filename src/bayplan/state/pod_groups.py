@@ -1,0 +1,261 @@
+"""Pod groups and their members, as the API tells of them and a step ahead: who counts.
+
+`standing_of` is the one function that says what a pod is to its group. A member that is bound or
+waits for a node counts; one that has ended, is being deleted, is held back by a scheduling gate or
+belongs to another scheduler does not, and a pod of another namespace is no member. Counts are the
+sizes of sets into which each member is sorted anew whenever it changes, so nothing drifts.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final, final
+
+from bayplan.api.objects import Pod
+from bayplan.api.pod_groups import GroupKey, PodGroup, membership
+from bayplan.state.pods import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, PodInfo
+
+
+class Standing(Enum):
+    """What a pod is to the group that it names."""
+
+    #: Waits for a node.
+    PENDING = "pending"
+    #: Is on a node, and not known to run yet.
+    BOUND = "bound"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    #: Is no member: gated, being deleted, another scheduler's.
+    OUTSIDE = "outside"
+
+
+_HERE: Final = (Standing.PENDING, Standing.BOUND, Standing.RUNNING)
+_ALIVE: Final = (*_HERE, Standing.OUTSIDE)
+_ON_NODE: Final = (Standing.BOUND, Standing.RUNNING)
+_ENDED: Final[dict[str | None, Standing]] = {
+    "Succeeded": Standing.SUCCEEDED,
+    "Failed": Standing.FAILED,
+}
+
+
+def standing_of(pod: Pod, is_ours: Callable[[str], bool]) -> Standing:
+    """Who counts, and as what. ``is_ours``: whether a scheduler name is one of our profiles'."""
+    spec, status = pod.spec, pod.status
+    if not is_ours(spec.scheduler_name or DEFAULT_SCHEDULER):
+        return Standing.OUTSIDE
+    if status.phase in _ENDED:
+        return _ENDED[status.phase]
+    if pod.metadata.deletion_timestamp is not None:
+        return Standing.OUTSIDE
+    if spec.node_name:
+        return Standing.RUNNING if status.phase == "Running" else Standing.BOUND
+    return Standing.OUTSIDE if spec.scheduling_gates else Standing.PENDING
+
+
+def group_key_of(pod: Pod) -> GroupKey | None:
+    """The group a pod names."""
+    group = pod.spec.scheduling_group
+    name = None if group is None else group.pod_group_name
+    return membership(pod.metadata.namespace or DEFAULT_NAMESPACE, pod.metadata.labels, name)
+
+
+def _no_members() -> dict[Standing, dict[str, Pod]]:
+    return {standing: {} for standing in Standing}
+
+
+@final
+@dataclass(slots=True, eq=False)
+class GroupState:
+    """One group: its object, if there is one, and its pods."""
+
+    key: GroupKey
+    group: PodGroup | None = None
+    #: By uid, in the order in which they became what they are.
+    members: dict[Standing, dict[str, Pod]] = field(default_factory=_no_members)
+    #: Members that count on a node before the API knows; uid → as placed.
+    assumed: dict[str, PodInfo] = field(default_factory=dict[str, PodInfo])
+    #: Members that ended before we looked, by the status we found.
+    succeeded_before: int = 0
+    failed_before: int = 0
+
+    @property
+    def min_member(self) -> int:
+        return self.group.min_member if self.group is not None else 1
+
+    @property
+    def here_count(self) -> int:
+        """Members that count: bound, assumed, or waiting for a node."""
+        return sum(len(self.members[standing]) for standing in _HERE)
+
+    @property
+    def assigned_count(self) -> int:
+        """Members that hold a node: bound or assumed."""
+        return self.bound_count + len(self.assumed)
+
+    @property
+    def bound_count(self) -> int:
+        """Members that the API knows on a node."""
+        return sum(len(self.members[standing]) for standing in _ON_NODE)
+
+    @property
+    def running_count(self) -> int:
+        return len(self.members[Standing.RUNNING])
+
+    @property
+    def succeeded_count(self) -> int:
+        return self.succeeded_before + len(self.members[Standing.SUCCEEDED])
+
+    @property
+    def failed_count(self) -> int:
+        return self.failed_before + len(self.members[Standing.FAILED])
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there is a group object, and enough members are here to try."""
+        return self.group is not None and self.here_count >= self.group.min_member
+
+    @property
+    def is_met(self) -> bool:
+        """Whether enough members hold a node: who comes now is placed alone."""
+        return self.group is not None and self.assigned_count >= self.group.min_member
+
+    def has(self, uid: str) -> bool:
+        """Whether the pod counts as a member."""
+        return any(uid in self.members[standing] for standing in _HERE)
+
+    def assigned(self) -> list[Pod | PodInfo]:
+        """Members that hold a node."""
+        on_node = [pod for standing in _ON_NODE for pod in self.members[standing].values()]
+        return [*on_node, *self.assumed.values()]
+
+    def pending(self) -> list[Pod]:
+        """Members that hold no node."""
+        waiting = self.members[Standing.PENDING].items()
+        return [pod for uid, pod in waiting if uid not in self.assumed]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is left to tell of; without an object, those that ended are not."""
+        return self.group is None and not any(self.members[one] for one in _ALIVE)
+
+    def sort_in(self, uid: str, pod: Pod, standing: Standing) -> None:
+        found = self.members[standing]
+        if uid in found:
+            found[uid] = pod
+            return
+        self.take_out(uid)
+        found[uid] = pod
+
+    def take_out(self, uid: str) -> None:
+        for found in self.members.values():
+            found.pop(uid, None)
+
+
+@final
+class PodGroups:
+    """All groups that an object or a pod told of."""
+
+    def __init__(self, is_ours: Callable[[str], bool]) -> None:
+        self._is_ours = is_ours
+        self._groups: dict[GroupKey, GroupState] = {}
+        self._key_of: dict[str, GroupKey] = {}
+
+    # ---- looking --------------------------------------------------------------------------
+
+    def get(self, key: GroupKey) -> GroupState | None:
+        return self._groups.get(key)
+
+    def of(self, pod: PodInfo) -> GroupState | None:
+        """The group that a pod names; None: it names none. The pod need not count."""
+        key = pod.group_key
+        return None if key is None else self._groups.get(key) or GroupState(key)
+
+    def all(self) -> Iterable[GroupState]:
+        """In the order in which they became known."""
+        return self._groups.values()
+
+    # ---- what the API tells ---------------------------------------------------------------
+
+    def put(self, group: PodGroup) -> GroupState:
+        """A group's object came or changed."""
+        state = self._open(group.key)
+        if state.group is None:
+            # Those that ended before are not told of again: what was written of them stands.
+            state.succeeded_before = group.status.succeeded or 0
+            state.failed_before = group.status.failed or 0
+        state.group = group
+        return state
+
+    def remove(self, key: GroupKey) -> GroupState | None:
+        """A group's object is gone; its pods may stay."""
+        state = self._groups.get(key)
+        if state is not None:
+            state.group = None
+            state.succeeded_before = state.failed_before = 0
+            self._close(state)
+        return state
+
+    def put_pod(self, pod: Pod) -> tuple[GroupState, ...]:
+        """A pod came, changed or ended. Returns the groups it concerns."""
+        uid, key = pod.metadata.uid or "", group_key_of(pod)
+        left = self._left(uid, key)
+        if key is None:
+            return left
+        state, standing = self._open(key), standing_of(pod, self._is_ours)
+        state.sort_in(uid, pod, standing)
+        if standing is not Standing.PENDING:
+            state.assumed.pop(uid, None)
+        if standing in _ALIVE:
+            self._key_of[uid] = key
+        else:
+            # It ended: nothing that comes after that changes what is known of it.
+            self._key_of.pop(uid, None)
+            self._close(state)
+        return (*left, state)
+
+    def remove_pod(self, uid: str) -> tuple[GroupState, ...]:
+        """A pod is gone."""
+        return self._left(uid, None)
+
+    def _left(self, uid: str, key: GroupKey | None) -> tuple[GroupState, ...]:
+        """The group that a pod was in, if that is another one than ``key``."""
+        old = self._key_of.get(uid)
+        if old is None or old == key:
+            return ()
+        del self._key_of[uid]
+        state = self._groups[old]
+        state.take_out(uid)
+        state.assumed.pop(uid, None)
+        self._close(state)
+        return (state,)
+
+    # ---- what we decide -------------------------------------------------------------------
+
+    def assume(self, placed: PodInfo) -> None:
+        """A pod counts on a node from now on."""
+        state = self._member_state(placed)
+        if state is not None and placed.uid in state.members[Standing.PENDING]:
+            state.assumed[placed.uid] = placed
+
+    def forget(self, placed: PodInfo) -> None:
+        """It does no longer."""
+        state = self._member_state(placed)
+        if state is not None:
+            state.assumed.pop(placed.uid, None)
+
+    def _member_state(self, pod: PodInfo) -> GroupState | None:
+        key = pod.group_key
+        return None if key is None else self._groups.get(key)
+
+    # ---- inside ---------------------------------------------------------------------------
+
+    def _open(self, key: GroupKey) -> GroupState:
+        found = self._groups.get(key)
+        if found is None:
+            found = self._groups[key] = GroupState(key)
+        return found
+
+    def _close(self, state: GroupState) -> None:
+        if state.is_empty:
+            self._groups.pop(state.key, None)
