@@ -72,13 +72,14 @@ class Scheduler:
         """Starts the plugins. Raises ConfigError."""
         journal, raise_bugs = options.get("journal", Journal()), options.get("raise_bugs", False)
         extenders = options.get("extenders", ())
-        self._group_kinds = tuple(options.get("pod_group_kinds", KINDS))
         engine = EngineState(clock, options.get("seed", 0), journal, raise_bugs)
         self._engine = engine
         self.journal = engine.journal
         self.metrics = engine.metrics
         self.cache = engine.cache
         self.queue = self._start(config, registry, bool(extenders))
+        #: Kinds of pod groups that are followed and no plugin looks up.
+        self.group_kinds = sorted({*options.get("pod_group_kinds", KINDS)} - engine.listed)
         self._attempts = Attempts(engine, extenders, options.get("on_attempt"))
         self._events = ClusterEvents(engine, self._attempts.placements)
         show_sizes(engine)
@@ -200,11 +201,6 @@ class Scheduler:
     def kinds(self) -> list[str]:
         """Kinds that the configured plugins look up, besides pods and nodes; sorted."""
         return sorted(self._engine.listed - {POD, NODE})
-
-    @property
-    def group_kinds(self) -> list[str]:
-        """Kinds of pod groups that are followed and no plugin looks up; sorted."""
-        return sorted({*self._group_kinds} - self._engine.listed)
 
     @property
     def declared_fields(self) -> dict[str, tuple[str, ...]]:
