@@ -9,7 +9,7 @@ from bayplan.api.objects import NODE, POD
 from bayplan.config import config_from
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.journal import AttemptRecord, MemorySink
-from bayplan.plugins.registry import default_registry
+from bayplan.plugins.registry import Registry
 from bayplan.sim.simulation import Simulation
 from bayplan.sim.workload import Workload
 from tests.live.control_plane import ControlPlane
@@ -212,7 +212,7 @@ def simulated(objects: list[Object], seed: int) -> list[AttemptRecord]:
     """The attempts of a simulation that is given these objects as the API server has them."""
     workload = Workload(initial=tuple(objects))
     config = config_from({**DEFAULT_CONFIG, "profiles": [{"schedulerName": "default-scheduler"}]})
-    run = Simulation(workload, config, default_registry(), seed=seed)
+    run = Simulation(workload, config, Registry(), seed=seed)
     sink = MemorySink()
     run.keep_journal(sink)
     run.run()

@@ -26,7 +26,7 @@ from bayplan.config import config_from
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.engine.scheduler import Scheduler
 from bayplan.journal import AttemptRecord, Journal, MemorySink, NoteRecord
-from bayplan.plugins.registry import default_registry
+from bayplan.plugins.registry import Registry
 from bayplan.ports import ApiError
 from bayplan.runner import Runner, check_cache
 from tests.live.control_plane import ControlPlane
@@ -226,7 +226,7 @@ class World:
         profiles = [{"schedulerName": name} for name in options.names]
         scheduler = Scheduler(
             config_from({**DEFAULT_CONFIG, "profiles": profiles}),
-            default_registry(),
+            Registry(),
             options.clock,
             seed=options.seed,
             journal=Journal([journal]),
@@ -292,7 +292,7 @@ async def _grant(control_plane: ControlPlane, client: ApiClient) -> None:
 
 async def scheduler_rights(client: ApiClient) -> list[Right]:
     """All that a scheduler with the default profile may do."""
-    scheduler = Scheduler(config_from(DEFAULT_CONFIG), default_registry(), RealClock())
+    scheduler = Scheduler(config_from(DEFAULT_CONFIG), Registry(), RealClock())
     async with open_cluster(client) as cluster:
         kinds = [NODE, POD, *scheduler.kinds]
         resources = [await cluster.resource(kind) for kind in kinds]

@@ -192,6 +192,12 @@ def test_a_lane_that_is_full_holds_no_other_back(tmp_path: Path) -> None:
     assert len(naps) == 2
 
 
+def test_what_failed_is_told_alike_at_every_attempt(tmp_path: Path) -> None:
+    """So that a log can say it once."""
+    with pytest.raises(OutcomeUnknownError, match=r"^POST /x: no answer"):
+        asked(tmp_path, Cutting(1), lambda client: client.request("POST", "/x?version=7"))
+
+
 # ---- streams ---------------------------------------------------------------------------------
 
 

@@ -136,19 +136,21 @@ class ApiClient:
         """
         body = content if isinstance(content, bytes | None) else msgspec.json.encode(content)
         headers = self._headers if body is None else {**self._headers, "Content-Type": media_type}
-        asked = f"{method} {path}"
+        asked = _named(method, path)
         seconds = timeout_seconds or self._answer_seconds
         await self._buckets[lane].take()
         try:
             async with self._room[lane], asyncio.timeout(seconds):
-                return await self._tried(asked, body, headers)
+                return await self._tried(asked, path, body, headers)
         except TimeoutError:
             message = f"{asked}: no answer from {self.server} within {seconds:g} s"
             raise _unanswered(method, message) from None
 
-    async def _tried(self, asked: str, body: bytes | None, headers: Mapping[str, str]) -> bytes:
+    async def _tried(
+        self, asked: str, path: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> bytes:
         """Attempts until one of them counts."""
-        method, _, path = asked.partition(" ")
+        method = asked.partition(" ")[0]
         url = URL(self.server + path, encoded=True)
         attempts = _Attempts()
         while True:
@@ -203,7 +205,7 @@ class ApiClient:
         Raises ApiError when the server refuses, WatchDroppedError when nothing comes for too long
         or the connection breaks.
         """
-        asked = f"GET {path}"
+        asked = _named("GET", path)
         limits = aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS, sock_read=silence_seconds_max)
         await self._buckets[Lane.OTHER].take()
         try:
@@ -294,6 +296,11 @@ _KEEPALIVE = MappingProxyType(
         if hasattr(socket, name)
     }
 )
+
+
+def _named(method: str, path: str) -> str:
+    """A request for messages: without its query, which is another one at every attempt."""
+    return f"{method} {path.partition('?')[0]}"
 
 
 def _unanswered(method: str, message: str) -> ApiError | OutcomeUnknownError:
