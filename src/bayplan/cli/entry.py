@@ -20,6 +20,7 @@ _PLACES = {
     "simulate": ("bayplan.cli.simulate", "simulate_command"),
     "compare": ("bayplan.cli.compare", "compare_command"),
     "why": ("bayplan.cli.why", "why_command"),
+    "capture": ("bayplan.cli.capture", "capture_command"),
     "bench": ("bayplan.cli.bench", "bench_command"),
     "config": ("bayplan.cli.config", "config_group"),
     "plugins": ("bayplan.cli.plugins", "plugins_command"),

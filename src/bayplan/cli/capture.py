@@ -1,0 +1,85 @@
+"""`bayplan capture`: a real cluster as a file for `bayplan simulate`."""
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+
+from bayplan.adapters.live.client import ClientOptions, open_client
+from bayplan.adapters.live.credentials import CredentialsError
+from bayplan.cli.console import put, sign_of_life
+from bayplan.cli.event_loop import run_event_loop
+from bayplan.cli.problems import fail, read_config, read_plugins, refusals, remark
+from bayplan.ports import ApiError
+from bayplan.serving.absent_kinds import kinds_in_use
+from bayplan.serving.capture import Capture, capture
+from bayplan.serving.redaction import KEPT, redacted
+
+#: Nobody else's requests wait for ours: a capture is a few lists.
+_UNLIMITED = ClientOptions(qps=-1)
+
+
+@click.command("capture")
+@click.option("--kubeconfig", metavar="FILE", help="left out: the pod's own, or the usual places")
+@click.option("--config", "config_path", metavar="FILE", help="whose plugins' kinds are read, too")
+@click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help="further plugins")
+@click.option("--feature-gates", default="", metavar="A=true,…", help="as kube-scheduler's")
+@click.option("-o", "--output", metavar="FILE", help="left out: standard output")
+@click.option("--redact", is_flag=True, help="drop names, environment and annotations")
+def capture_command(**given: Any) -> None:
+    """Write the objects that a scheduler reads, ready for `bayplan simulate`.
+
+    With --redact, names are replaced by numbered ones, the same everywhere, and of each object only
+    what a scheduler reads is kept; what else is kept is told.
+    """
+    with refusals():
+        registry = read_plugins(given["plugins"])
+        kinds = kinds_in_use(read_config(given["config_path"], given["feature_gates"]), registry)
+    found = _captured(given["kubeconfig"], kinds)
+    objects = found.objects
+    if given["redact"]:
+        hidden = redacted(objects)
+        objects = hidden.objects
+        for line in KEPT:
+            remark(f"kept: {line}")
+        for kind, count in hidden.left_out.items():
+            remark(f"left out: {count} of {kind}, for only its plugin knows what it says")
+    for kind in found.absent:
+        remark(f"the API server does not have {kind}")
+    _write(given["output"], yaml.dump_all(objects, Dumper=_DUMPER, sort_keys=False).encode())
+    remark(", ".join(f"{count} {kind}" for kind, count in _counts(objects)))
+
+
+def _captured(kubeconfig: str | None, kinds: list[str]) -> Capture:
+    async def work() -> Capture:
+        async with open_client(kubeconfig, _UNLIMITED) as client:
+            return await capture(client, kinds)
+
+    try:
+        with sign_of_life("reading"):
+            return run_event_loop(work())
+    except (CredentialsError, ApiError) as problem:
+        fail(str(problem))
+
+
+def _write(path: str | None, content: bytes) -> None:
+    """A file that only its owner may read: it may hold what pods are told by their environment."""
+    if path is None:
+        put(content)
+        return
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+    except OSError as problem:
+        fail(f"{Path(path)}: cannot be written: {problem.strerror}")
+
+
+def _counts(objects: list[dict[str, Any]]) -> list[tuple[str, int]]:
+    return sorted(Counter(content["kind"] for content in objects).items())
+
+
+_DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)

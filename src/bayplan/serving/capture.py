@@ -1,0 +1,79 @@
+"""The objects a scheduler reads, taken from an API server as they are.
+
+What `bayplan simulate` needs to ask "what if" about a real cluster: pods and nodes, what the
+configured plugins look up, and what says how pods are to be treated. Each kind is one moment;
+between two kinds the cluster may have moved on by a second. Pods that have ended take no room and
+are left out, as a scheduler leaves them out.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+
+from bayplan.adapters.live.client import ApiClient
+from bayplan.adapters.live.discovery import Discovery, Resource
+from bayplan.adapters.live.watching import FIELD_SELECTORS, PAGE_LENGTH
+from bayplan.api.objects import NAMESPACE, NODE, POD, PRIORITY_CLASS
+
+#: Read whatever the plugins are.
+ALWAYS = (NAMESPACE, PRIORITY_CLASS, NODE, POD)
+#: Repeats what stands elsewhere in the object, and more than once.
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+Content = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """What was there."""
+
+    objects: list[Content]
+    #: Kinds that the API server does not have.
+    absent: list[str]
+
+
+async def capture(client: ApiClient, kinds: Iterable[str]) -> Capture:
+    """Everything of ``kinds`` and of those that are always read. Raises ApiError."""
+    wanted = sorted({*kinds, *ALWAYS}, key=_order)
+    discovery = Discovery(client)
+    await discovery.discover(wanted)
+    found = Capture([], [])
+    for kind in wanted:
+        resource = discovery.resource(kind)
+        if resource is None:
+            found.absent.append(kind)
+        else:
+            found.objects.extend(await _listed(client, resource))
+    return found
+
+
+def _order(kind: str) -> tuple[int, str]:
+    """Pods come last, and what others refer to comes first, for whoever reads the file."""
+    return (ALWAYS.index(kind) if kind in ALWAYS[:1] else len(ALWAYS) * (kind == POD), kind)
+
+
+async def _listed(client: ApiClient, resource: Resource) -> list[Content]:
+    query = {"limit": str(PAGE_LENGTH)}
+    if resource.kind in FIELD_SELECTORS:
+        query["fieldSelector"] = FIELD_SELECTORS[resource.kind]
+    found: list[Content] = []
+    while True:
+        body = await client.request("GET", f"{resource.path()}?{urlencode(query)}")
+        page: Content = msgspec.json.decode(body)
+        found += (_cleaned(resource.kind, content) for content in page.get("items") or ())
+        more = page["metadata"].get("continue")
+        if not more:
+            return found
+        query["continue"] = more
+
+
+def _cleaned(kind: str, content: Content) -> Content:
+    """A manifest as `kubectl get -o yaml` prints it, without who wrote which field."""
+    version, _, name = kind.partition(" ")
+    meta = {key: part for key, part in content["metadata"].items() if key != "managedFields"}
+    if _LAST_APPLIED in (meta.get("annotations") or {}):
+        meta["annotations"] = {k: v for k, v in meta["annotations"].items() if k != _LAST_APPLIED}
+    return {"apiVersion": version, "kind": name, **content, "metadata": meta}

@@ -1,0 +1,89 @@
+"""`bayplan capture`: where it goes, and what is said."""
+
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bayplan.adapters.live.errors import UnreachableError
+from bayplan.api.objects import POD
+from bayplan.cli import capture
+from bayplan.serving.capture import Capture
+from tests.cli.command_line import answer, bayplan, profile, refusal, written
+from tests.serving.test_redaction import NODE
+from tests.serving.test_redaction import POD as POD_MANIFEST
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]:
+    """Kinds that were asked for; a cluster of one node and one pod answers."""
+    kinds: list[list[str]] = []
+
+    async def captured(client: object, wanted: Iterable[str]) -> Capture:
+        kinds.append(list(wanted))
+        return Capture([NODE, POD_MANIFEST], ["example.com/v1 Wish"])
+
+    monkeypatch.setattr(capture, "capture", captured)
+    cluster = {"server": "http://127.0.0.1:1"}
+    config = written(
+        tmp_path / "kubeconfig",
+        {
+            "clusters": [{"name": "c", "cluster": cluster}],
+            "users": [{"name": "u", "user": {"token": "t"}}],
+            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+            "current-context": "x",
+        },
+    )
+    monkeypatch.setenv("KUBECONFIG", str(config))
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    return kinds
+
+
+def test_the_file_is_the_owners_and_what_it_holds_is_counted(
+    asked: list[list[str]], tmp_path: Path
+) -> None:
+    file = tmp_path / "cluster.yaml"
+    done = bayplan("capture", "-o", file)
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert list(yaml.safe_load_all(file.read_text())) == [NODE, POD_MANIFEST]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert done.stderr.splitlines() == [
+        "bayplan: the API server does not have example.com/v1 Wish",
+        "bayplan: 1 Node, 1 Pod",
+    ]
+    assert "apps/v1 ReplicaSet" in asked[0]
+
+
+def test_what_the_configured_plugins_do_not_look_up_is_not_read(
+    asked: list[list[str]], tmp_path: Path
+) -> None:
+    config = profile()
+    config["profiles"][0]["plugins"]["multiPoint"] = {"disabled": [{"name": "PodTopologySpread"}]}
+    answer("capture", "--config", written(tmp_path / "c.yaml", config))
+    assert "apps/v1 ReplicaSet" not in asked[0]
+
+
+def test_redacted_it_says_what_it_kept_and_still_simulates(
+    asked: list[list[str]], tmp_path: Path
+) -> None:
+    file = tmp_path / "cluster.yaml"
+    done = bayplan("capture", "--redact", "-o", file)
+    assert "bayplan: kept: labels and selectors" in done.stderr
+    assert "hunter2" not in file.read_text()
+    assert "node-1" in file.read_text()
+    assert "node-1" in answer("simulate", file, "--format", "json")
+
+
+def test_failures_are_said_in_a_line(
+    asked: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = refusal("capture", "-o", tmp_path / "no" / "such")
+    assert said[-1].endswith("cannot be written: No such file or directory")
+
+    async def unreachable(client: object, kinds: Iterable[str]) -> Capture:
+        raise UnreachableError(f"GET {POD}: no answer")
+
+    monkeypatch.setattr(capture, "capture", unreachable)
+    assert refusal("capture") == [f"GET {POD}: no answer"]

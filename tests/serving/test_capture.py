@@ -1,0 +1,69 @@
+"""What is taken from an API server."""
+
+import json
+from typing import Any
+
+from bayplan.clock import ManualClock
+from bayplan.serving.capture import capture
+from bayplan.sim.loop import run
+
+
+class Client:
+    """Lists in pages of one; has pods, nodes, namespaces and priority classes."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def request(self, method: str, path: str) -> bytes:
+        self.asked.append(path)
+        if path == "/api/v1":
+            kinds = (("Pod", "pods", True), ("Node", "nodes", False))
+            kinds = (*kinds, ("Namespace", "namespaces", False))
+            found = [{"kind": k, "name": p, "namespaced": n} for k, p, n in kinds]
+            return json.dumps({"resources": found}).encode()
+        if path == "/apis/scheduling.k8s.io/v1" or path.startswith("/apis/example.com"):
+            return json.dumps({"resources": []}).encode()
+        return json.dumps(self._page(path)).encode()
+
+    def _page(self, path: str) -> Any:
+        name = "b" if "continue=more" in path else "a"
+        meta: dict[str, Any] = {
+            "name": name,
+            "managedFields": [{"manager": "kubectl"}],
+            "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}", "x": "y"},
+        }
+        more = {} if name == "b" else {"continue": "more"}
+        return {"metadata": more, "items": [{"metadata": meta, "spec": {"k": "v"}}]}
+
+
+def test_every_page_of_every_kind_is_read_and_pods_come_last() -> None:
+    client: Any = Client()
+    found = run(capture(client, ["example.com/v1 Wish"]), ManualClock())
+    names = [(content["kind"], content["metadata"]["name"]) for content in found.objects]
+    assert names == [
+        ("Namespace", "a"),
+        ("Namespace", "b"),
+        ("Node", "a"),
+        ("Node", "b"),
+        ("Pod", "a"),
+        ("Pod", "b"),
+    ]
+    assert found.absent == ["example.com/v1 Wish", "scheduling.k8s.io/v1 PriorityClass"]
+
+
+def test_pods_that_have_ended_are_not_asked_for() -> None:
+    client: Any = Client()
+    run(capture(client, []), ManualClock())
+    (first, *_) = [path for path in client.asked if path.startswith("/api/v1/pods")]
+    assert "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed" in first
+
+
+def test_an_object_is_as_kubectl_prints_it_without_its_field_managers() -> None:
+    client: Any = Client()
+    (first, *_) = run(capture(client, []), ManualClock()).objects
+    assert first == {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": "a", "annotations": {"x": "y"}},
+        "spec": {"k": "v"},
+    }
