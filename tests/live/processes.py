@@ -1,0 +1,119 @@
+"""Schedulers as processes of their own: `bayplan run`, as a container would start it."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bayplan.adapters.live.client import ApiClient
+from bayplan.adapters.live.discovery import Discovery
+from tests.live.mirror import Object
+
+_SCRIPT = "from bayplan.cli import main; main()"
+READY_SECONDS = 120.0
+POLL_SECONDS = 0.05
+APPLY = "application/apply-patch+yaml"
+
+
+class SchedulerProcess:
+    """One replica. Everything it says is kept."""
+
+    def __init__(self, name: str, arguments: Sequence[str], log: Path, **env: str) -> None:
+        self.name = name
+        self._log = log
+        with log.open("wb") as file:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _SCRIPT, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **env},
+            )
+
+    @property
+    def said(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    def wait_until_said(self, *texts: str) -> None:
+        """One of them. Its log ends the story if it ends itself."""
+        deadline = time.monotonic() + READY_SECONDS
+        while not any(text in self.said for text in texts):
+            ended = self._process.poll()
+            assert ended is None, f"{self.name} ended with {ended}:\n{self.said[-3000:]}"
+            assert time.monotonic() < deadline, f"{self.name} never said {texts}:\n{self.said}"
+            time.sleep(POLL_SECONDS)
+
+    def send(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def exit_code(self) -> int:
+        """Of one that ends by itself."""
+        return self._process.wait(timeout=READY_SECONDS)
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Its exit code."""
+        if self._process.poll() is None:
+            self.send(number)
+        return self._process.wait(timeout=READY_SECONDS)
+
+
+@contextlib.contextmanager
+def replicas(*processes: SchedulerProcess) -> Iterator[None]:
+    """None is left behind, whatever happens."""
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.end(signal.SIGKILL)
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def config_file(path: Path, content: Mapping[str, Any]) -> str:
+    """A configuration; JSON is YAML."""
+    kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    path.write_text(json.dumps({**kind, **content}))
+    return str(path)
+
+
+def kubeconfig_with(token: str, model: str, name: str) -> str:
+    """A kubeconfig like ``model`` for whom a token stands; beside it, for it names files there."""
+    content = json.loads(Path(model).read_text())
+    content["users"][0]["user"] = {"token": token}
+    path = Path(model).with_name(name)
+    path.touch(mode=0o600)
+    path.write_text(json.dumps(content))
+    return str(path)
+
+
+async def apply(client: ApiClient, manifests: Sequence[Object]) -> None:
+    """Server-side, as `kubectl apply --server-side` does it."""
+    discovery = Discovery(client)
+    for manifest in manifests:
+        kind = f"{manifest['apiVersion']} {manifest['kind']}"
+        await discovery.discover((kind,))
+        resource = discovery.resource(kind)
+        assert resource is not None, f"the API server does not have {kind}"
+        meta = manifest["metadata"]
+        path = resource.path(meta.get("namespace", ""), meta["name"])
+        query = "fieldManager=bayplan-tests&force=true&fieldValidation=Strict"
+        await client.request("PATCH", f"{path}?{query}", manifest, media_type=APPLY)
+
+
+async def service_account_token(client: ApiClient, namespace: str, name: str) -> str:
+    """As the kubelet asks for it."""
+    content = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+    answer = json.loads(await client.request("POST", path, content))
+    return answer["status"]["token"]

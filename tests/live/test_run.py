@@ -1,0 +1,336 @@
+"""`bayplan run` against a real API server: replicas, signals, endpoints, roles, the chart."""
+
+import asyncio
+import contextlib
+import json
+import signal
+import subprocess
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import yaml
+
+from bayplan.adapters.live.client import ApiClient, ClientOptions, open_client
+from bayplan.ports import ApiError
+from tests.cli.command_line import answer, bayplan
+from tests.deploy.rendering import (
+    DEPLOY,
+    MANIFESTS,
+    NAME,
+    NAMESPACE,
+    documents,
+    plain_manifests,
+    rendered,
+)
+from tests.live.control_plane import ControlPlane, token
+from tests.live.kubelet import Kubelet, node
+from tests.live.mirror import Mirror, Object
+from tests.live.processes import (
+    SchedulerProcess,
+    apply,
+    config_file,
+    free_port,
+    kubeconfig_with,
+    replicas,
+    service_account_token,
+)
+
+pytestmark = pytest.mark.timeout(400)
+
+LEADS = "This replica leads"
+STANDS_BY = "Leader changed"
+
+
+class Cluster:
+    """A namespace with nodes and fake kubelets."""
+
+    def __init__(self, client: ApiClient, mirror: Mirror, namespace: str) -> None:
+        self.client, self.mirror, self.namespace = client, mirror, namespace
+
+    async def add_pods(self, scheduler: str, *names: str) -> None:
+        room = asyncio.Semaphore(16)
+        path = f"/api/v1/namespaces/{self.namespace}/pods"
+
+        async def add(name: str) -> None:
+            async with room:
+                await self.client.request("POST", path, pod(name, scheduler))
+
+        await asyncio.gather(*(add(name) for name in names))
+
+    def bound(self) -> set[str]:
+        return {
+            name
+            for (namespace, name), found in self.mirror.pods.items()
+            if namespace == self.namespace and found["spec"].get("nodeName")
+        }
+
+    async def until_bound(self, *names: str) -> None:
+        await self.mirror.until(lambda: self.bound() >= set(names), f"{len(names)} pods bound")
+
+
+def pod(name: str, scheduler: str) -> Object:
+    requests = {"cpu": "10m", "memory": "16Mi"}
+    container = {"name": "c", "image": "registry.example/app", "resources": {"requests": requests}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"schedulerName": scheduler, "containers": [container]},
+    }
+
+
+@contextlib.asynccontextmanager
+async def cluster(control_plane: ControlPlane, namespace: str) -> AsyncGenerator[Cluster]:
+    options = ClientOptions(qps=-1)
+    async with open_client(control_plane.kubeconfig("admin"), options) as client:
+        mirror = Mirror(client)
+        kubelet = Kubelet(client, mirror)
+        tasks = [asyncio.ensure_future(work) for work in (mirror.follow(), kubelet.run())]
+        meta = {"name": namespace}
+        found = {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}
+        nodes = [node(f"{namespace}-{number}", cpu=32) for number in range(10)]
+        await apply(client, [found])
+        for each in nodes:
+            await client.request("POST", "/api/v1/nodes", each)
+        try:
+            yield Cluster(client, mirror, namespace)
+        finally:
+            for each in nodes:
+                await client.request("DELETE", f"/api/v1/nodes/{each['metadata']['name']}")
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def play(
+    control_plane: ControlPlane, namespace: str, story: Callable[[Cluster], Awaitable[None]]
+) -> None:
+    async def main() -> None:
+        async with cluster(control_plane, namespace) as found:
+            await story(found)
+
+    asyncio.run(main())
+
+
+def scheduler(control_plane: ControlPlane, folder: Path, name: str, port: int = 0, **fields: Any):
+    """A replica of the scheduler ``name``, by the administrator."""
+    given = {
+        "profiles": [{"schedulerName": name}],
+        "leaderElection": {"resourceName": name},
+        "clientConnection": {"qps": 5000, "burst": 5000},
+    }
+    number = sum(1 for _ in folder.iterdir())
+    arguments = [
+        "run",
+        f"--kubeconfig={control_plane.kubeconfig('admin')}",
+        f"--config={config_file(folder / f'config-{number}.yaml', {**given, **fields})}",
+        f"--secure-port={port}",
+        "--v=4",
+    ]
+    return SchedulerProcess(f"{name}-{number}", arguments, folder / f"log-{number}")
+
+
+async def get(url: str, **headers: str) -> tuple[int, str]:
+    async with (
+        aiohttp.ClientSession(headers=headers) as session,
+        session.get(url, ssl=False) as found,
+    ):
+        return found.status, await found.text()
+
+
+async def said(process: SchedulerProcess, *texts: str) -> None:
+    await asyncio.to_thread(process.wait_until_said, *texts)
+
+
+# ---- one replica ----------------------------------------------------------------------------
+
+
+def test_it_binds_tells_and_ends_when_asked(control_plane: ControlPlane, tmp_path: Path) -> None:
+    port = free_port()
+    one = scheduler(control_plane, tmp_path, "run-one", port)
+
+    async def story(found: Cluster) -> None:
+        await said(one, LEADS)
+        await found.add_pods("run-one", "p", "q")
+        await found.add_pods("nobody", "theirs")
+        await found.until_bound("p", "q")
+        url = f"http://127.0.0.1:{port}"
+        assert await get(f"{url}/livez") == (200, "ok")
+        assert (await get(f"{url}/readyz?verbose"))[1].startswith("[+]ping ok\n[+]caches ok\n")
+        _, metrics = await get(f"{url}/metrics")
+        attempts = 'scheduler_schedule_attempts_total{profile="run-one",result="scheduled"} 2.0'
+        assert attempts in metrics
+        assert 'leader_election_master_status{name="run-one"} 1.0' in metrics
+        _, configz = await get(f"{url}/configz")
+        profile = json.loads(configz)["componentconfig"]["profiles"][0]
+        assert profile["schedulerName"] == "run-one"
+        told = await asyncio.to_thread(answer, "why", "run-one/p", "--address", f"127.0.0.1:{port}")
+        assert "attempt 1 (run-one): chose run-one-" in told
+        assert "theirs" not in found.bound()
+        assert one.end() == 0
+        lease = await found.client.get(
+            "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/run-one"
+        )
+        assert lease["spec"]["holderIdentity"] == ""
+
+    with replicas(one):
+        play(control_plane, "run-one", story)
+    assert '"Successfully bound pod to node" pod="run-one/p" node="run-one-' in one.said
+    assert "Ended" in one.said
+
+
+def test_a_capture_simulates_and_redacted_it_names_nothing(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    file, hidden = tmp_path / "cluster.yaml", tmp_path / "hidden.yaml"
+    kubeconfig = control_plane.kubeconfig("admin")
+
+    async def story(found: Cluster) -> None:
+        await found.add_pods("run-captured", "acme-secret-pod")
+        command = ("capture", "--kubeconfig", kubeconfig)
+        assert (await asyncio.to_thread(bayplan, *command, "-o", file)).exit_code == 0
+        done = await asyncio.to_thread(bayplan, *command, "--redact", "-o", hidden)
+        assert done.exit_code == 0
+
+    play(control_plane, "run-captured", story)
+    assert "acme-secret-pod" in file.read_text()
+    assert "acme-secret-pod" not in hidden.read_text()
+    config = config_file(tmp_path / "c.yaml", {"profiles": [{"schedulerName": "run-captured"}]})
+    for each in (file, hidden):
+        found = json.loads(answer("simulate", each, "--config", config, "--format", "json"))
+        assert found["counts"]["scheduled"] == 1
+
+
+# ---- several --------------------------------------------------------------------------------
+
+
+def test_a_leader_killed_among_a_thousand_pods_is_followed_and_each_is_bound_once(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    names = [f"p{number}" for number in range(1000)]
+    election = {
+        "resourceName": "run-two",
+        "leaseDuration": "6s",
+        "renewDeadline": "4s",
+        "retryPeriod": "1s",
+    }
+    first = scheduler(control_plane, tmp_path, "run-two", leaderElection=election)
+
+    async def story(found: Cluster) -> None:
+        await said(first, LEADS)
+        second = scheduler(control_plane, tmp_path, "run-two", leaderElection=election)
+        with replicas(second):
+            await said(second, STANDS_BY)
+            adding = asyncio.ensure_future(found.add_pods("run-two", *names))
+            await found.mirror.until(lambda: len(found.bound()) >= 300, "300 pods bound")
+            first.end(signal.SIGKILL)
+            await adding
+            await found.until_bound(*names)
+            assert LEADS in second.said
+            assert second.end() == 0
+        counts = control_plane.bindings("run-two")
+        accepted = {name: count for (name, code), count in counts.items() if code == 201}
+        assert accepted == dict.fromkeys(names, 1)
+
+    with replicas(first):
+        play(control_plane, "run-two", story)
+
+
+# ---- the chart ------------------------------------------------------------------------------
+
+
+def test_the_plain_manifests_are_the_chart() -> None:
+    assert MANIFESTS.read_text(encoding="utf-8") == plain_manifests(), "run `make manifests`"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        "plugins.files.my\\.py=x=1",
+        "plugins.configMap.name=mine,plugins.configMap.files={a.py}",
+        "plugins.image.reference=registry.example/plugins",
+        "networkPolicy.enabled=true,serviceMonitor.enabled=true,leaderElection.enabled=false",
+    ],
+)
+def test_every_choice_of_values_renders(values: str) -> None:
+    assert documents(rendered("--set", values))
+
+
+def test_a_value_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        rendered("--set", "replicaCount=3")
+    assert "replicaCount" in refused.value.stderr
+
+
+def test_the_chart_runs_as_two_processes_under_exactly_its_roles(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    namespace = yaml.safe_load((DEPLOY / "manifests" / "10-namespace.yaml").read_text())
+    manifests = documents(rendered("--set", "networkPolicy.enabled=true"))
+    by_kind = {manifest["kind"]: manifest for manifest in manifests}
+    (container,) = by_kind["Deployment"]["spec"]["template"]["spec"]["containers"]
+    config = tmp_path / "scheduler.yaml"
+    config.write_text(by_kind["ConfigMap"]["data"]["scheduler.yaml"])
+
+    def start(kubeconfig: str, number: int, port: int) -> SchedulerProcess:
+        arguments = [
+            *(arg.replace("/etc/bayplan/scheduler.yaml", str(config)) for arg in container["args"]),
+            f"--kubeconfig={kubeconfig}",
+            f"--secure-port={port}",
+        ]
+        env = {"POD_NAMESPACE": NAMESPACE, "POD_NAME": f"{NAME}-{number}"}
+        return SchedulerProcess(env["POD_NAME"], arguments, tmp_path / f"log-{number}", **env)
+
+    async def story(found: Cluster) -> None:
+        await apply(found.client, [namespace, *manifests])
+        secret = await service_account_token(found.client, NAMESPACE, NAME)
+        model = control_plane.kubeconfig("admin")
+        kubeconfig = kubeconfig_with(secret, model, "kubeconfig-chart")
+        ports = [free_port(), free_port()]
+        pair = [start(kubeconfig, number, port) for number, port in enumerate(ports)]
+        with replicas(*pair):
+            for each in pair:
+                await said(each, LEADS, STANDS_BY)
+            assert sum(LEADS in each.said for each in pair) == 1
+            await found.add_pods(NAME, "p", "q")
+            await found.until_bound("p", "q")
+            await check_endpoints(ports[0])
+            for each in pair:
+                assert "Rights are missing" not in each.said
+                assert "forbidden" not in each.said
+                assert each.end() == 0
+        async with open_client(kubeconfig) as client:
+            for path in ("/api/v1/secrets", "/api/v1/namespaces/default/configmaps"):
+                with pytest.raises(ApiError, match="is forbidden"):
+                    await client.get(path)
+            with pytest.raises(ApiError, match="is forbidden"):
+                await client.request("DELETE", "/api/v1/nodes/any")
+
+    play(control_plane, "run-chart", story)
+
+
+async def check_endpoints(port: int) -> None:
+    """Not on loopback only: TLS, and the API server is asked."""
+    url = f"https://127.0.0.1:{port}"
+    assert (await get(f"{url}/readyz"))[0] == 200
+    assert (await get(f"{url}/metrics"))[0] == 401
+    assert (await get(f"{url}/metrics", Authorization="Bearer unknown"))[0] == 401
+    status, text = await get(f"{url}/metrics", Authorization=f"Bearer {token('stranger')}")
+    assert (status, text) == (403, 'Forbidden: User "stranger" cannot get path "/metrics"\n')
+    assert (await get(f"{url}/metrics", Authorization=f"Bearer {token('admin')}"))[0] == 200
+
+
+def test_what_its_role_lacks_ends_it_with_verb_and_resource(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    config = config_file(tmp_path / "c.yaml", {"profiles": [{"schedulerName": "run-bare"}]})
+    kubeconfig = control_plane.kubeconfig("stranger")
+    arguments = ["run", f"--kubeconfig={kubeconfig}", f"--config={config}", "--secure-port=0"]
+    one = SchedulerProcess("stranger", arguments, tmp_path / "log")
+    with replicas(one):
+        assert one.exit_code() == 1
+    assert 'cannot list resource "namespaces" in API group ""' in one.said.replace("; ", "\n")
+    assert "Traceback" not in one.said
