@@ -170,6 +170,8 @@ def test_it_binds_tells_and_ends_when_asked(control_plane: ControlPlane, tmp_pat
         told = await asyncio.to_thread(answer, "why", "run-one/p", "--address", f"127.0.0.1:{port}")
         assert "attempt 1 (run-one): chose run-one-" in told
         assert "theirs" not in found.bound()
+        one.send(signal.SIGUSR2)
+        await said(one, '"Compared caches" differences=0')
         assert one.end() == 0
         lease = await found.client.get(
             "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/run-one"

@@ -33,6 +33,7 @@ from bayplan.runner import Runner
 from bayplan.serving.absent_kinds import kinds_in_use, without_absent
 from bayplan.serving.access import Access, OpenAccess, ReviewedAccess
 from bayplan.serving.api_lease_lock import ApiLeaseLock
+from bayplan.serving.cache_check import CacheCheck
 from bayplan.serving.candidate import Candidate
 from bayplan.serving.certificates import self_signed_context, server_context
 from bayplan.serving.election import Election, ElectionSettings
@@ -43,7 +44,7 @@ from bayplan.serving.identity import new_identity, own_namespace
 from bayplan.serving.leader_metrics import LeaderGauge
 from bayplan.serving.log_lines import Log
 from bayplan.serving.outcome_log import OutcomeLog
-from bayplan.serving.process import settle_memory, stop_on_signals, unless
+from bayplan.serving.process import on_signal, settle_memory, stop_on_signals, unless
 from bayplan.serving.replica import Replica
 from bayplan.serving.stories import RECORDS_MAX, StoryAnswer, answer_about
 
@@ -200,11 +201,14 @@ class _SchedulerServer:
         replica = Replica(runner, candidate, delays_cache=delays)
         endpoints = Endpoints(self._sources(scheduler, runner, replica), self._access())
         self._add_collectors(scheduler, replica)
-        try:
-            await self._start(endpoints)
-            await replica.run(stop)
-        finally:
-            await endpoints.stop()
+        check = CacheCheck(scheduler, cluster)
+        with on_signal("SIGUSR2", check.begin):
+            try:
+                await self._start(endpoints)
+                await replica.run(stop)
+            finally:
+                check.stop()
+                await endpoints.stop()
 
     # ---- parts ----------------------------------------------------------------------------
 
