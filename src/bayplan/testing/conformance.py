@@ -18,6 +18,7 @@ from bayplan.testing.answer_checks import (
 )
 from bayplan.testing.factories import PodOptions
 from bayplan.testing.registration_checks import is_well_declared, registers_its_events
+from bayplan.testing.row_checks import same_row_by_row
 from bayplan.testing.scenes import Prepare, Scene, Subject
 from bayplan.testing.signature_checks import (
     alike_whatever_else_differs,
@@ -53,6 +54,7 @@ _CHECKS: Final[Sequence[_Check]] = (
     leaves_its_mask_alone,
     same_question_same_answer,
     same_through_any_selection,
+    same_row_by_row,
     signs_only_what_pods_share,
     signs_all_it_reads,
     equal_signatures_equal_answers,
