@@ -8,7 +8,12 @@ import pytest
 
 from bayplan.api.objects import Node, Pod
 from bayplan.engine.reuse import OBJECT_CHANGED, OUT_OF_BYTES, Reuse
-from bayplan.framework.interface import ScalarFilterPlugin, SignPlugin
+from bayplan.framework.interface import (
+    Normalizer,
+    ScalarFilterPlugin,
+    ScalarScorePlugin,
+    SignPlugin,
+)
 from bayplan.framework.status import Status, unschedulable
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
@@ -226,3 +231,32 @@ def test_what_reuse_is_worth_is_exposed() -> None:
     kept_count = told("bayplan_reuse_rows_kept_total", plugin="CountingFilter")
     assert asked_count == asked(engine) == 5 + 1 + 1 + 1 + 3
     assert asked_count + kept_count == 4 * 5 + 6
+
+
+class Ranked(ScalarScorePlugin, SignPlugin):
+    """The highest rank is worth 100, whatever it is."""
+
+    name = "Ranked"
+    normalizer = Normalizer.MAX
+
+    def score_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> int:
+        return int(node.labels.get("rank", "0"))
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        return ()
+
+
+def test_scores_are_normalised_anew_when_the_best_leaves_and_nothing_else_changes() -> None:
+    engine = Engine(
+        plugins=["CountingFilter", ("NodeResourcesFit", 1), ("Ranked", 1)],
+        classes=[CountingFilter, Ranked],
+    )
+    engine.add(*(small(f"n{i}", labels={"rank": rank}) for i, rank in enumerate(("10", "2", "1"))))
+    # Among all three this makes n2 better than n1; without n0 rank tells more than room.
+    engine.add(api_pod("other", node="n1", cpu="1200m"))
+    for number in range(3):
+        engine.add(equal(f"a{number}"))
+        assert engine.bound() == {f"a{number}": "n0"}
+    engine.update(small("n0", labels={"rank": "10", "bad": "yes"}))
+    engine.add(equal("a3"))
+    assert engine.bound() == {"a3": "n1"}

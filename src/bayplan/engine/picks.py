@@ -195,8 +195,9 @@ class Picks:
             for row in self._unscored:
                 self._rank_one(row, asking)
             self._unscored.clear()
-            for share in self._moving:
-                share.check()
+        # A row that only left may have been the last with an extreme, too.
+        for share in self._moving:
+            share.check()
 
     def _rank_one(self, row: int, asking: Asking) -> None:
         total = 0
