@@ -13,6 +13,7 @@ from bayplan.engine.cycle import Cycle
 from bayplan.framework.interface import CycleState
 from bayplan.framework.score_table import ScoreTable
 from bayplan.framework.status import Status, is_rejected, is_success
+from bayplan.plugins.volume_binding.plugin import Notes
 from bayplan.state.pods import PodInfo
 from tests.parity.answers import told
 from tests.parity.filter_answers import (
@@ -25,6 +26,8 @@ from tests.parity.question import PodQuestion
 from tests.parity.score_answers import compare_scores
 
 Json = dict[str, Any]
+
+VOLUME_BINDING = OWN_FIELDS["volumeBindings"]
 
 #: Every field of an answer that is known here.
 FIELDS = frozenset(
@@ -51,6 +54,8 @@ FIELDS = frozenset(
         *OWN_FIELDS,
     )
 )
+#: Fields of one plugin that are compared once Reserve has run.
+COMPARED = frozenset(("volumeBindings",))
 _POST_FILTER_FIELDS = ("code", "plugin", "reasons", "nominatedNode", "nominatingMode")
 
 
@@ -76,7 +81,7 @@ def _note_unknown(question: PodQuestion) -> None:
             continue
         if plugin in question.missing.plugins:
             question.sheet.pass_over(name, [plugin])
-        else:
+        elif name not in COMPARED:
             question.sheet.not_understood(name, is_answer=True)
 
 
@@ -187,7 +192,23 @@ def compare_reserve(question: PodQuestion, state: CycleState, assumed: PodInfo) 
         question.sheet.pass_over("reserve", shared)
     else:
         question.sheet.compare("reserve", recorded, found)
+    if VOLUME_BINDING not in question.missing.plugins:
+        wanted = question.wanted.get("volumeBindings") or {}
+        question.sheet.compare("volumeBindings", wanted, _volume_bindings(state))
     if recorded is None:
         return True
     framework.run_unreserve(state, assumed, assumed.node_name)
     return False
+
+
+def _volume_bindings(state: CycleState) -> dict[str, list[str]]:
+    """What was decided about the pod's claims, in the words of the record."""
+    notes = state.get(VOLUME_BINDING)
+    decision = notes.decision if isinstance(notes, Notes) else None
+    if decision is None:
+        return {}
+    found = {
+        "static": [f"{each.claim.key}={each.volume.name}" for each in decision.bindings],
+        "dynamic": [each.claim.key for each in decision.provisions],
+    }
+    return {name: sorted(entries) for name, entries in found.items() if entries}

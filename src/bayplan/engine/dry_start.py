@@ -14,9 +14,11 @@ from bayplan.engine.profiles import build_profiles, make_plugin
 from bayplan.framework.interface import Plugin
 from bayplan.plugins.registry import Registry
 from bayplan.queue.nominator import Nominator
-from bayplan.state.object_store import KindStore
+from bayplan.state.node_table import NodeTable
+from bayplan.state.object_store import KindStore, ObjectStore
 from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
+from bayplan.state.volumes import Volumes
 
 
 def dry_start(config: SchedulerConfig, registry: Registry) -> None:
@@ -44,6 +46,7 @@ class _IdleScheduler:
         self._registry = registry
         self.nominator = Nominator()
         self.pod_groups = PodGroups(lambda _: False)
+        self.volumes = Volumes(NodeTable(), ObjectStore())
 
     def now_seconds(self) -> float:
         return 0.0

@@ -25,6 +25,7 @@ from bayplan.state.object_store import ObjectStore
 from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
+from bayplan.state.volumes import Volumes
 
 #: Longer notes of events are cut, as upstream cuts them; bytes, for that is what the API counts.
 NOTE_BYTES_MAX = 1024
@@ -60,6 +61,8 @@ class EngineState:
     lent: Snapshot | None = None
     #: Called when something is to be done that no call of the shell asked for.
     wake: Callable[[], None] = _nobody_to_wake
+    #: What of ``objects`` is storage, with what is assumed of it.
+    volumes: Volumes = field(init=False)
     turns: Turns = field(init=False)
     nominator: Nominator = field(init=False)
     pod_groups: PodGroups = field(init=False)
@@ -67,6 +70,7 @@ class EngineState:
     queue: SchedulingQueue = field(init=False)
 
     def __post_init__(self) -> None:
+        self.volumes = Volumes(self.cache.table, self.objects)
         self.turns = Turns(self.bug)
         self.nominator = Nominator(self.known.get)
         self.pod_groups = PodGroups(self.frameworks.__contains__)

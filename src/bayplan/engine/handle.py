@@ -13,6 +13,7 @@ from bayplan.state.object_store import KindStore, UndeclaredKind
 from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
+from bayplan.state.volumes import STORAGE_KINDS, Volumes
 
 
 class SnapshotNotLent(RuntimeError):
@@ -34,6 +35,8 @@ class Services(Protocol):
     def nominator(self) -> Nominator: ...
     @property
     def lent_snapshot(self) -> Snapshot | None: ...
+    @property
+    def volumes(self) -> Volumes: ...
     def now_seconds(self) -> float: ...
     def framework(self, profile_name: str) -> Framework: ...
     def objects(self, kind: str) -> KindStore: ...
@@ -98,6 +101,13 @@ class PluginHandle:
     @property
     def pod_groups(self) -> PodGroups:
         return self._services.pod_groups
+
+    @property
+    def volumes(self) -> Volumes:
+        for kind in STORAGE_KINDS:
+            if kind not in self._kinds:
+                raise UndeclaredKind(kind, self.instance_name)
+        return self._services.volumes
 
     def activate(self, pods: Iterable[PodInfo]) -> None:
         self._services.activate(pods)

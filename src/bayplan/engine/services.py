@@ -19,6 +19,7 @@ from bayplan.state.object_store import KindStore
 from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
+from bayplan.state.volumes import Volumes
 
 
 @final
@@ -46,6 +47,10 @@ class EngineServices:
     @property
     def lent_snapshot(self) -> Snapshot | None:
         return self._engine.lent
+
+    @property
+    def volumes(self) -> Volumes:
+        return self._engine.volumes
 
     def now_seconds(self) -> float:
         return self._engine.clock.now()

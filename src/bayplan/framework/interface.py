@@ -30,6 +30,7 @@ from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
+from bayplan.state.volumes import Volumes
 
 MIN_NODE_SCORE = 0
 MAX_NODE_SCORE = 100
@@ -188,6 +189,12 @@ class Handle(Protocol):
     @property
     def pod_groups(self) -> PodGroups:
         """Groups of pods with their members, of all kinds; to be read only."""
+        ...
+
+    @property
+    def volumes(self) -> Volumes:
+        """Claims, volumes and classes with what is assumed of them; for plugins that declare
+        `STORAGE_KINDS` among their `kinds`. Outside a scheduling cycle, too."""
         ...
 
     def activate(self, pods: Iterable[PodInfo]) -> None:

@@ -15,13 +15,10 @@ import numpy as np
 
 from bayplan.api.pod_requests import CPU, MEMORY, is_counted, is_scalar
 from bayplan.framework.arithmetic import divide, mean, percent
-from bayplan.framework.interface import MAX_NODE_SCORE
+from bayplan.framework.utilization_shape import broken_line
 from bayplan.state.columns import Int64s, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.resources import EXACT_BELOW, AmountArray, Bundle
-
-#: A shape's scores are 0..10, a node's 0..100.
-MAX_SHAPE_SCORE = 10
 
 
 class ResourceSpec(
@@ -111,7 +108,7 @@ def requested_to_capacity_ratio(points: Sequence[tuple[int, int]]) -> Scorer:
 
     A resource that scores 0 has no weight, and the mean is rounded, half away from zero.
     """
-    on_line = [_on_line(points, at) for at in range(101)]
+    on_line = broken_line(points)
     by_utilization = np.array(on_line, np.int64)
 
     def score(demanded: Demands, nodes: NodeView) -> NodeScores:
@@ -156,19 +153,6 @@ def _free_percent(used: AmountArray, allocatable: AmountArray) -> AmountArray:
 def _used_percent(used: AmountArray, allocatable: AmountArray) -> AmountArray:
     """``used`` is written over."""
     return percent(np.minimum(used, allocatable, out=used), allocatable)
-
-
-def _on_line(points: Sequence[tuple[int, int]], utilization: int) -> int:
-    """Upstream: helper.BuildBrokenLinearFunction. Go's division cuts towards zero."""
-    scale = MAX_NODE_SCORE // MAX_SHAPE_SCORE
-    before, before_score = points[0]
-    for at, score in points:
-        if utilization <= at:
-            rise = (score - before_score) * scale * (utilization - before)
-            run = max(at - before, 1)
-            return before_score * scale + (rise // run if rise >= 0 else -(-rise // run))
-        before, before_score = at, score
-    return before_score * scale
 
 
 def _mean(

@@ -9,8 +9,7 @@ extended resources that a DeviceClass provides.
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Annotated, Any, Final, Literal, NamedTuple, final
+from typing import Any, Final, Literal, NamedTuple, final
 
 import msgspec
 import numpy as np
@@ -51,7 +50,6 @@ from bayplan.framework.interface import (
 )
 from bayplan.framework.resource_scorers import (
     DEFAULT_RESOURCES,
-    MAX_SHAPE_SCORE,
     Demands,
     ResourceSpec,
     Scorer,
@@ -61,6 +59,7 @@ from bayplan.framework.resource_scorers import (
     requested_to_capacity_ratio,
 )
 from bayplan.framework.status import Code, Rejection, Status
+from bayplan.framework.utilization_shape import UtilizationShapePoint, shape_problems
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Int64s, Mask, NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
@@ -85,11 +84,6 @@ def insufficient(resource: str) -> str:
 
 class _Arg(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """A part of the args."""
-
-
-class UtilizationShapePoint(_Arg, frozen=True):
-    utilization: Annotated[int, msgspec.Meta(ge=0, le=100)] = 0
-    score: Annotated[int, msgspec.Meta(ge=0, le=MAX_SHAPE_SCORE)] = 0
 
 
 class RequestedToCapacityRatioParam(_Arg, frozen=True):
@@ -125,18 +119,9 @@ class NodeResourcesFitArgs(PluginArgs, frozen=True):
         ratio = self.scoring_strategy.requested_to_capacity_ratio
         path = "scoringStrategy.requestedToCapacityRatio"
         if self.scoring_strategy.type == REQUESTED_TO_CAPACITY_RATIO:
-            yield from _shape_problems(f"{path}.shape", ratio.shape if ratio is not None else ())
+            yield from shape_problems(f"{path}.shape", ratio.shape if ratio is not None else ())
         elif ratio is not None:
             yield path, f"unwanted; belongs to the type {REQUESTED_TO_CAPACITY_RATIO}"
-
-
-def _shape_problems(path: str, shape: Sequence[UtilizationShapePoint]) -> Iterable[tuple[str, str]]:
-    if not shape:
-        yield path, "missing; wanted at least one point"
-    for index, (before, point) in enumerate(pairwise(shape), start=1):
-        if point.utilization <= before.utilization:
-            wanted = f"wanted more than {before.utilization}"
-            yield f"{path}[{index}].utilization", f"{point.utilization}; {wanted}"
 
 
 def _scorer(strategy: ScoringStrategy) -> Scorer:

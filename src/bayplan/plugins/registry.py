@@ -31,6 +31,7 @@ from bayplan.plugins.node_ports import NodePorts
 from bayplan.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.node_unschedulable import NodeUnschedulable
+from bayplan.plugins.node_volume_limits import NodeVolumeLimits
 from bayplan.plugins.normalize import Normalize
 from bayplan.plugins.pod_topology_spread import PodTopologySpread
 from bayplan.plugins.priority_sort import PrioritySort
@@ -39,6 +40,9 @@ from bayplan.plugins.scheduling_gates import SchedulingGates
 from bayplan.plugins.steps import Steps
 from bayplan.plugins.taint_toleration import TaintToleration
 from bayplan.plugins.topology_scorer import TopologyScorer
+from bayplan.plugins.volume_binding import VolumeBinding
+from bayplan.plugins.volume_restrictions import VolumeRestrictions
+from bayplan.plugins.volume_zone import VolumeZone
 from bayplan.problems import Problem, listed
 from bayplan.rng import stable_hash
 
@@ -55,6 +59,10 @@ IN_TREE_PLUGINS: tuple[type[Plugin], ...] = (
     NodeAffinity,
     NodePorts,
     NodeResourcesFit,
+    VolumeRestrictions,
+    NodeVolumeLimits,
+    VolumeBinding,
+    VolumeZone,
     PodTopologySpread,
     InterPodAffinity,
     NodeResourcesBalancedAllocation,

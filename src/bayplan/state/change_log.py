@@ -36,14 +36,18 @@ class Facet(IntFlag):
     PODS = 64
     ANNOTATIONS = 128
     CONDITIONS = 256
+    #: What volumes the pods here use, what is attached here, and how many volumes may be.
     VOLUMES = 512
     #: The row began or ended to hold a node.
     NODE = 1024
     #: A field path some plugin declared.
     DECLARED = 2048
+    #: Claims, volumes, classes and CSI objects, and what we have assumed of them: any row's
+    #: answer may follow from them.
+    STORAGE = 4096
 
 
-ALL_FACETS = Facet(4095)
+ALL_FACETS = Facet(8191)
 
 
 class ChangeLog:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from bayplan.api.objects import Node, Taint
 from bayplan.api.pod_requests import amounts
 from bayplan.state.change_log import ALL_FACETS, ALL_ROWS, ChangeLog, Facet
+from bayplan.state.claim_users import ClaimUsers
 from bayplan.state.columns import INITIAL_CAPACITY, Column, Mask, Rows, Vocabulary
 from bayplan.state.draw_order import DrawOrder
 from bayplan.state.host_ports import HostPortIndex
@@ -73,6 +74,7 @@ class NodeTable:
         self.label_columns = LabelColumns()
         self.images = ImageIndex()
         self.ports = HostPortIndex()
+        self.claim_users = ClaimUsers()
         self.selector_counts = SelectorCounts(capacity)
         self.placed_terms = PlacedTerms(capacity)
         self._row_generations = Column(capacity, np.int64)
@@ -181,6 +183,9 @@ class NodeTable:
             facets |= Facet.PORTS
             for port in pod.shape.host_ports:
                 self.ports.add(row, port)
+        if pod.shape.volumes.has_any:
+            facets |= Facet.VOLUMES
+            self.claim_users.add(row, pod)
         self.log.note(row, facets)
         return row
 
@@ -198,6 +203,9 @@ class NodeTable:
             facets |= Facet.PORTS
             for port in pod.shape.host_ports:
                 self.ports.remove(row, port)
+        if pod.shape.volumes.has_any:
+            facets |= Facet.VOLUMES
+            self.claim_users.remove(row, pod)
         self.log.note(row, facets)
         self._free_if_empty(row)
 

@@ -6,6 +6,7 @@ row-wise plugin gives the same answer through either. A `NodeInfo` is a read-onl
 row, with the names of upstream's NodeInfo, for plugins written node by node.
 """
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from bayplan.api.objects import Node, Taint
 from bayplan.api.pod_requests import CPU, MEMORY
 from bayplan.api.selectors import NodeTerm, Requirement
 from bayplan.state.change_log import Facet
+from bayplan.state.claim_users import named_claims
 from bayplan.state.columns import Column, Int32s, Int64s, Mask, Rows
 from bayplan.state.host_ports import HostPort
 from bayplan.state.images import ImageState
@@ -450,6 +452,11 @@ class NodeInfo:
     @property
     def used_ports(self) -> frozenset[HostPort]:
         return self._open().ports.on_row(self._row)
+
+    @property
+    def pvc_ref_counts(self) -> Mapping[str, int]:
+        """Claim ("namespace/name") → how many volumes of the pods here name it."""
+        return Counter(key for pod in self.pods for key in named_claims(pod))
 
     @property
     def image_states(self) -> Mapping[str, ImageState]:

@@ -1,7 +1,10 @@
 """Objects other than nodes and placed pods, by kind: what listers read."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, final
+
+#: (what was there, what is there now), right after the change.
+Subscriber = Callable[[Any, Any], None]
 
 
 @final
@@ -12,6 +15,11 @@ class KindStore:
         self._objects: dict[tuple[str, str], Any] = {}
         #: Made when they are asked for: by namespace, and of all (None).
         self._lists: dict[str | None, tuple[Any, ...]] = {}
+        self._subscribers: list[Subscriber] = []
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Have somebody called at every change from now on."""
+        self._subscribers.append(subscriber)
 
     def list(self, namespace: str | None = None) -> Sequence[Any]:
         """All objects, or those of one namespace."""
@@ -35,12 +43,17 @@ class KindStore:
         old = self._objects.get(key)
         self._objects[key] = found
         self._lists.clear()
+        for tell in self._subscribers:
+            tell(old, found)
         return old
 
     def remove(self, found: Any) -> Any | None:
         """Whatever version of it. Returns what was there."""
         self._lists.clear()
-        return self._objects.pop(_key(found), None)
+        old = self._objects.pop(_key(found), None)
+        for tell in self._subscribers if old is not None else ():
+            tell(old, None)
+        return old
 
     def __len__(self) -> int:
         return len(self._objects)

@@ -5,7 +5,7 @@ and spec is therefore compiled once per distinct combination, a `PodShape`, and 
 hundred thousand placed pods as by the next thousand pending ones.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -31,6 +31,7 @@ from bayplan.api.pod_requests import (
     requested,
 )
 from bayplan.state.host_ports import HostPort, host_ports
+from bayplan.state.pod_volumes import ClaimUse, PodVolumes, pod_volumes
 
 T = TypeVar("T")
 
@@ -57,6 +58,7 @@ class PodShape:
     non_zero_milli_cpu: int
     non_zero_memory_bytes: int
     host_ports: tuple[HostPort, ...]
+    volumes: PodVolumes
     affinity: AffinityTerms
     anti_affinity: AffinityTerms
     #: The parts that do not parse, each with its path.
@@ -166,6 +168,15 @@ class PodInfo:
         declared = dict(self.declared)
         return Pod(metadata=self.metadata, spec=spec, status=self.status, declared=declared)
 
+    def claim_keys(self) -> Iterator[str]:
+        """ "namespace/name" of every claim that its volumes stand for, once."""
+        names = dict.fromkeys(map(self.claim_name, self.shape.volumes.claims))
+        return (namespaced_name(self.namespace, name) for name in names)
+
+    def claim_name(self, use: ClaimUse) -> str:
+        """What the claim behind one of its volumes is called. Upstream: VolumeClaimName."""
+        return f"{self.name}-{use.volume_name}" if use.is_ephemeral else use.claim_name
+
     def on_node(self, node_name: str) -> "PodInfo":
         """The same pod, on a node."""
         # Each placement makes one: nothing that was derived is derived again.
@@ -255,6 +266,7 @@ def _compiled(pod: Pod) -> PodShape:
         non_zero_milli_cpu=non_zero.get(CPU, 0),
         non_zero_memory_bytes=non_zero.get(MEMORY, 0),
         host_ports=host_ports(pod.spec),
+        volumes=pod_volumes(pod.spec),
         affinity=compile_terms(terms, namespace, f"{path}.podAffinity", errors),
         anti_affinity=compile_terms(anti_terms, namespace, f"{path}.podAntiAffinity", errors),
         errors=tuple(errors),

@@ -52,6 +52,14 @@ class Snapshot:
         nodes = self.nodes
         return nodes.rows[nodes.pods_with_required_anti_affinity() > 0]
 
+    def is_pvc_used(self, key: str) -> bool:
+        """Whether a placed pod names a claim ("namespace/name"). Upstream: StorageInfos."""
+        return self.pvc_users(key) > 0
+
+    def pvc_users(self, key: str) -> int:
+        """How many volumes of placed pods name a claim ("namespace/name")."""
+        return self._open().claim_users.named_count(key)
+
     def trial(self) -> "Trial":
         """What-if: ``with snapshot.trial() as trial: trial.assume(pod, "n1") …``."""
         return Trial(self._open())

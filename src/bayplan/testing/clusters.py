@@ -32,6 +32,7 @@ from bayplan.state.object_store import KindStore, ObjectStore
 from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
+from bayplan.state.volumes import Volumes
 from bayplan.testing.drawn_nodes import draw_node
 from bayplan.testing.drawn_pods import draw_placed_pod
 from bayplan.testing.draws import NAMESPACES, Draws, Vocabulary
@@ -50,6 +51,7 @@ class SampleCluster:
         self.clock = ManualClock()
         self.nominator = Nominator()
         self.store = ObjectStore()
+        self.volumes = Volumes(self.cache.table, self.store)
         #: Profile name → its plugins, for those that run others (`handle.runner`).
         self.frameworks: dict[str, Framework] = {}
         self.waiting = WaitingPods()

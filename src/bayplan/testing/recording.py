@@ -27,6 +27,7 @@ SOURCES: Final[Mapping[str, frozenset[str]]] = {
             ("spec.containers", "spec.initContainers", "spec.overhead", "spec.resources"),
         ),
         (("host_ports",), ("spec.containers", "spec.initContainers")),
+        (("volumes",), ("spec.volumes",)),
         (("affinity",), ("spec.affinity.podAffinity", "metadata.namespace")),
         (("anti_affinity",), ("spec.affinity.podAntiAffinity", "metadata.namespace")),
         (("errors",), ("spec.affinity.podAffinity", "spec.affinity.podAntiAffinity")),

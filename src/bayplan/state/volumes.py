@@ -1,0 +1,130 @@
+"""Volumes: storage as the API has it, under our own unfinished changes.
+
+Between the moment a pod is given a volume and the moment the API says so, other pods must see the
+volume taken. What we are about to write is kept here as an *assumed* version over the API's; any
+newer version from the API takes its place. Upstream: volumebinding/passive_assume_cache.go.
+"""
+
+from typing import final
+
+from bayplan.api.objects import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, Node
+from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim
+from bayplan.state.node_table import NodeTable
+from bayplan.state.object_store import ObjectStore
+from bayplan.state.pods import PodInfo
+from bayplan.state.storage_infos import ClaimInfo, VolumeInfo
+from bayplan.state.storage_objects import STORAGE_KINDS, StorageChanges, StorageObjects
+
+__all__ = ["STORAGE_KINDS", "Volumes"]
+
+
+@final
+class Volumes:
+    """Storage as a scheduling cycle sees it; ``api``: without what is assumed."""
+
+    def __init__(self, table: NodeTable, objects: ObjectStore) -> None:
+        self._table = table
+        self._changes = StorageChanges(table)
+        self.api = StorageObjects(self._changes, objects)
+        self._assumed_claims: dict[str, ClaimInfo] = {}
+        self._assumed_volumes: dict[str, VolumeInfo] = {}
+        objects.of(PERSISTENT_VOLUME_CLAIM).subscribe(self._claim_changed)
+        objects.of(PERSISTENT_VOLUME).subscribe(self._volume_changed)
+
+    # ---- with what we assume --------------------------------------------------------------
+
+    def claim(self, key: str) -> ClaimInfo | None:
+        """A claim by "namespace/name"."""
+        return self._assumed_claims.get(key) or self.api.claim(key)
+
+    def volume(self, name: str) -> VolumeInfo | None:
+        return self._assumed_volumes.get(name) or self.api.volume(name)
+
+    def volumes_of_class(self, class_name: str) -> list[VolumeInfo]:
+        """In order of their names."""
+        found = map(self.volume, self.api.volumes_of_class(class_name))
+        return [volume for volume in found if volume is not None]
+
+    # ---- for whoever waits outside a cycle ------------------------------------------------
+
+    def node(self, name: str) -> Node | None:
+        """The node of this name, as it is now."""
+        row = self._table.row_of.get(name)
+        return None if row is None else self._table.nodes[row]
+
+    def is_placed(self, pod: PodInfo) -> bool:
+        """Whether a pod counts on its node: one that is deleted does not any more."""
+        row = self._table.row_of.get(pod.node_name)
+        return row is not None and pod.uid in self._table.pods[row]
+
+    # ---- assuming -------------------------------------------------------------------------
+
+    def assume_claim(self, claim: PersistentVolumeClaim) -> None:
+        """A newer version of a claim that the API will have; made of the newest it has."""
+        info = ClaimInfo(claim)
+        known = self.api.claim(info.key)
+        assert known is not None and known.version == info.version, f"claim {info.key} has changed"
+        self._assumed_claims[info.key] = info
+        self._changes.note_storage()
+
+    def assume_volume(self, volume: PersistentVolume) -> None:
+        """The same of a volume."""
+        info = VolumeInfo(volume)
+        known = self.api.volume(info.name)
+        assert known is not None and known.version == info.version, f"{info.name} has changed"
+        self._assumed_volumes[info.name] = info
+        self._changes.note_storage()
+
+    def restore_claim(self, claim: PersistentVolumeClaim) -> None:
+        """Assume no longer what was assumed of the claim in this version; may be repeated."""
+        info = ClaimInfo(claim)
+        assumed = self._assumed_claims.get(info.key)
+        if assumed is not None and assumed.claim == claim:
+            del self._assumed_claims[info.key]
+            self._changes.note_storage()
+
+    def restore_volume(self, volume: PersistentVolume) -> None:
+        """The same of a volume."""
+        assumed = self._assumed_volumes.get(volume.metadata.name)
+        if assumed is not None and assumed.volume == volume:
+            del self._assumed_volumes[volume.metadata.name]
+            self._changes.note_storage()
+
+    @property
+    def assumed_count(self) -> int:
+        """How many claims and volumes are not yet as we assume them."""
+        return len(self._assumed_claims) + len(self._assumed_volumes)
+
+    # ---- what the API tells ---------------------------------------------------------------
+
+    def _claim_changed(
+        self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None
+    ) -> None:
+        """The same version once more is no news."""
+        changed = old if new is None else new
+        assert changed is not None
+        key = ClaimInfo(changed).key
+        assumed = self._assumed_claims.get(key)
+        if assumed is not None and (new is None or assumed.version != ClaimInfo(new).version):
+            del self._assumed_claims[key]
+
+    def _volume_changed(self, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
+        changed = old if new is None else new
+        assert changed is not None
+        name = changed.metadata.name
+        assumed = self._assumed_volumes.get(name)
+        if assumed is not None and (new is None or assumed.version != VolumeInfo(new).version):
+            del self._assumed_volumes[name]
+
+
+def claim_not_found(name: str) -> str:
+    """As a lister says it."""
+    return f'persistentvolumeclaim "{name}" not found'
+
+
+def volume_not_found(name: str) -> str:
+    return f'persistentvolume "{name}" not found'
+
+
+def class_not_found(name: str) -> str:
+    return f'storageclass.storage.k8s.io "{name}" not found'

@@ -1,0 +1,257 @@
+"""NodeVolumeLimits: no more volumes than a node's drivers may attach."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.api.objects import CSI_NODE, VOLUME_ATTACHMENT, decode
+from bayplan.framework.events import UPDATE, ActionType, EventResource, QueueingHint
+from bayplan.plugins.node_volume_limits import NodeVolumeLimits
+from bayplan.state.pods import PodInfo
+from bayplan.testing import check_plugin, node, pod
+from bayplan.testing.clusters import SampleCluster
+from tests.plugins.volume_kit import (
+    DRIVER,
+    add,
+    asked,
+    attachment,
+    claim,
+    cluster,
+    csi,
+    csi_driver,
+    csi_node,
+    hint,
+    instance,
+    rejected,
+    storage_class,
+    volume,
+    with_claims,
+)
+
+TOO_MANY = "Unschedulable: node(s) exceed max volume count"
+NODES = [node("n1"), node("n2")]
+EBS = "ebs.csi.aws.com"
+
+
+def disks(count: int) -> list[dict[str, Any]]:
+    """Claims c0, c1 … bound to volumes of the driver."""
+    found: list[dict[str, Any]] = []
+    for number in range(count):
+        found.append(claim(f"c{number}", bound_to=f"pv{number}"))
+        found.append(volume(f"pv{number}", **csi(f"h{number}")))
+    return found
+
+
+def reasons(over: SampleCluster, asking: PodInfo) -> dict[str, str]:
+    return dict(rejected(NodeVolumeLimits, over, asking))
+
+
+def test_a_node_that_is_full_takes_no_further_volume() -> None:
+    there = [with_claims("a", "c0", node="n1"), with_claims("b", "c1", node="n2")]
+    limits = [csi_node("n1", {DRIVER: 1}), csi_node("n2", {DRIVER: 2})]
+    over = cluster(NODES, *disks(4), *limits, pods=there)
+    assert reasons(over, with_claims("p", "c2")) == {"n1": TOO_MANY}
+    assert reasons(over, with_claims("p", "c2", "c3")) == {"n1": TOO_MANY, "n2": TOO_MANY}
+
+
+def test_a_volume_that_is_there_already_is_not_counted_twice() -> None:
+    there = [with_claims("a", "c0", node="n1"), with_claims("b", "c0", node="n1")]
+    over = cluster(NODES, *disks(1), csi_node("n1", {DRIVER: 1}), pods=there)
+    assert reasons(over, with_claims("p", "c0")) == {}
+
+
+def test_a_volume_that_is_still_attached_takes_its_place() -> None:
+    objects = [*disks(2), csi_node("n1", {DRIVER: 1}), attachment("x", "n1", "pv1")]
+    over = cluster(NODES, *objects)
+    assert reasons(over, with_claims("p", "c0")) == {"n1": TOO_MANY}
+    over.objects(VOLUME_ATTACHMENT).remove(decode(VOLUME_ATTACHMENT, objects[-1]))
+    assert reasons(over, with_claims("p", "c0")) == {}
+
+
+def test_nodes_without_a_number_take_any_number() -> None:
+    over = cluster(NODES, *disks(1), csi_node("n1", {DRIVER: None}), csi_node("n2", {"other": 0}))
+    assert reasons(over, with_claims("p", "c0")) == {}
+
+
+def test_a_claim_to_come_counts_for_the_driver_of_its_class() -> None:
+    objects = [claim("new"), storage_class(provisioner=DRIVER), csi_node("n1", {DRIVER: 0})]
+    assert reasons(cluster(NODES, *objects), with_claims("p", "new")) == {"n1": TOO_MANY}
+    assert reasons(cluster(NODES, *objects[::2]), with_claims("p", "new")) == {}
+
+
+def test_a_driver_that_must_be_there_is_missed() -> None:
+    needed = csi_driver(preventPodSchedulingIfMissing=True)
+    over = cluster(NODES, *disks(1), csi_node("n1", {DRIVER: None}), csi_node("n2"), needed)
+    text = f"Unschedulable: {DRIVER} CSI driver is not installed on the node"
+    assert reasons(over, with_claims("p", "c0")) == {"n2": text}
+
+
+def test_a_limit_that_grows_is_seen() -> None:
+    over = cluster(NODES[:1], *disks(1), csi_node("n1", {DRIVER: 0}))
+    assert reasons(over, with_claims("p", "c0")) == {"n1": TOO_MANY}
+    add(over, csi_node("n1", {DRIVER: 1}))
+    assert reasons(over, with_claims("p", "c0")) == {}
+
+
+def test_a_claim_that_is_bound_later_counts_from_then_on() -> None:
+    there = [with_claims("a", "c0", node="n1")]
+    over = cluster(NODES[:1], *disks(2)[2:], csi_node("n1", {DRIVER: 1}), pods=there)
+    assert reasons(over, with_claims("p", "c1")) == {}
+    add(over, *disks(1))
+    assert reasons(over, with_claims("p", "c1")) == {"n1": TOO_MANY}
+
+
+# ---- in-tree volumes -----------------------------------------------------------------------
+
+
+def test_in_tree_volumes_count_as_their_drivers_where_there_is_a_csi_node() -> None:
+    disk: dict[str, Any] = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
+    objects = [claim("old", bound_to="pv"), volume("pv", **disk), csi_node("n1", {EBS: 0})]
+    over = cluster(NODES, *objects)
+    assert reasons(over, with_claims("p", "old")) == {"n1": TOO_MANY}
+    assert reasons(over, with_claims("p", inline=disk)) == {"n1": TOO_MANY}
+
+
+def test_an_inline_disk_and_its_volume_are_one() -> None:
+    disk: dict[str, Any] = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
+    objects = [claim("old", bound_to="pv"), volume("pv", **disk), csi_node("n1", {EBS: 1})]
+    over = cluster(NODES[:1], *objects, pods=[with_claims("a", node="n1", inline=disk)])
+    assert reasons(over, with_claims("p", "old")) == {}
+
+
+def test_a_class_of_an_in_tree_plugin_counts_for_its_driver() -> None:
+    late = storage_class(provisioner="kubernetes.io/aws-ebs")
+    over = cluster(NODES, claim("new"), late, csi_node("n1", {EBS: 0}))
+    assert reasons(over, with_claims("p", "new")) == {"n1": TOO_MANY}
+
+
+def test_files_of_azure_are_never_counted() -> None:
+    share: dict[str, Any] = {"azureFile": {"shareName": "s"}}
+    over = cluster(NODES, csi_node("n1", {"file.csi.azure.com": 0}))
+    assert reasons(over, with_claims("p", inline=share)) == {}
+
+
+# ---- what is wrong -------------------------------------------------------------------------
+
+
+def test_a_claim_that_does_not_exist_is_told() -> None:
+    text = (
+        "UnschedulableAndUnresolvable: looking up PVC default/nope: "
+        'persistentvolumeclaim "nope" not found'
+    )
+    assert reasons(cluster(NODES), with_claims("p", "nope")) == {"n1": text, "n2": text}
+
+
+def test_an_ephemeral_claim_of_another_pod_is_an_error() -> None:
+    scratch = {"ephemeral": {}}
+    over = cluster(NODES, claim("p-scratch"))
+    found = asked(NodeVolumeLimits, over, with_claims("p", scratch=scratch))
+    assert "PVC default/p-scratch was not created for pod default/p" in found.rejections["n1"]
+
+
+def test_a_placed_pod_with_such_a_claim_hurts_nobody_else() -> None:
+    """Upstream ends the attempts of others with an error here."""
+    there = [with_claims("q", node="n1", scratch={"ephemeral": {}})]
+    objects = [claim("q-scratch", bound_to="pv9"), *disks(1), csi_node("n1", {DRIVER: 1})]
+    assert reasons(cluster(NODES, *objects, pods=there), with_claims("p", "c0")) == {}
+
+
+def test_a_pod_without_such_volumes_is_not_looked_at() -> None:
+    assert asked(NodeVolumeLimits, cluster(NODES), pod("p")).pre_filter == "Skip"
+
+
+# ---- the rule, said plainly ----------------------------------------------------------------
+
+
+def too_many(limit: int, there: Sequence[set[int]], attached: set[int], new: set[int]) -> bool:
+    used = set[int]().union(*there)
+    more = new - used
+    return bool(more) and len(used | attached) + len(more) > limit
+
+
+SETS = st.sets(st.integers(0, 4), max_size=3)
+
+
+@given(st.integers(0, 5), st.lists(SETS, max_size=3), SETS, SETS.filter(bool))
+def test_it_says_what_the_rule_says(
+    limit: int, there: list[set[int]], attached: set[int], new: set[int]
+) -> None:
+    def names(numbers: set[int]) -> list[str]:
+        return [f"c{number}" for number in sorted(numbers)]
+
+    pods = [with_claims(f"p{i}", *names(each), node="n1") for i, each in enumerate(there)]
+    held = [attachment(f"a{number}", "n1", f"pv{number}") for number in attached]
+    over = cluster(NODES[:1], *disks(5), csi_node("n1", {DRIVER: limit}), *held, pods=pods)
+    wanted = {"n1": TOO_MANY} if too_many(limit, there, attached, new) else {}
+    assert reasons(over, with_claims("p", *names(new))) == wanted
+
+
+# ---- hints, contract -----------------------------------------------------------------------
+
+
+def answer(
+    resource: EventResource, action: ActionType, old: Any, new: Any, **sources: Any
+) -> QueueingHint | None:
+    plugin = instance(NodeVolumeLimits, SampleCluster())
+    claims = () if sources else ("data",)
+    return hint(plugin, (resource, action), with_claims("p", *claims, **sources), old, new)
+
+
+def a_csi_node(limits: dict[str, int | None]) -> Any:
+    return decode(CSI_NODE, csi_node("n1", limits))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "wanted"),
+    [
+        ({DRIVER: 1}, {DRIVER: 2}, QueueingHint.QUEUE),
+        ({DRIVER: 2}, {DRIVER: 1}, QueueingHint.QUEUE_SKIP),
+        ({}, {DRIVER: 1}, QueueingHint.QUEUE),
+        ({DRIVER: 1}, {DRIVER: None}, QueueingHint.QUEUE_SKIP),
+    ],
+)
+def test_a_limit_that_grows_helps(old: Any, new: Any, wanted: QueueingHint) -> None:
+    event = (EventResource.CSI_NODE, UPDATE)
+    assert answer(*event, a_csi_node(old), a_csi_node(new)) is wanted
+
+
+@pytest.mark.parametrize(
+    ("gone", "wanted"),
+    [
+        pytest.param(with_claims("g", "x", node="n1"), QueueingHint.QUEUE, id="it had a volume"),
+        pytest.param(with_claims("g", "x"), QueueingHint.QUEUE_SKIP, id="it was nowhere"),
+        pytest.param(pod("g", node="n1"), QueueingHint.QUEUE_SKIP, id="it had no volume"),
+    ],
+)
+def test_a_pod_that_goes_helps_if_it_had_a_volume(gone: PodInfo, wanted: QueueingHint) -> None:
+    assert answer(EventResource.ASSIGNED_POD, ActionType.DELETE, gone, None) is wanted
+
+
+def test_a_volume_that_is_detached_helps_claims_and_disks_of_its_driver() -> None:
+    event = (EventResource.VOLUME_ATTACHMENT, ActionType.DELETE)
+    gone = decode(VOLUME_ATTACHMENT, attachment("a", "n1", "pv", attacher=EBS))
+    disk, other = {"awsElasticBlockStore": {"volumeID": "v"}}, {"cinder": {"volumeID": "v"}}
+    assert answer(*event, gone, None) is QueueingHint.QUEUE
+    assert answer(*event, gone, None, d=disk) is QueueingHint.QUEUE
+    assert answer(*event, gone, None, d=other) is QueueingHint.QUEUE_SKIP
+
+
+def test_it_keeps_to_the_contract() -> None:
+    def prepare(found: SampleCluster) -> None:
+        add(found, *disks(3), csi_node("node-1", {DRIVER: 1}), csi_node("node-2", {DRIVER: 2}))
+        found.add(with_claims("user", "c0", node="node-1"))
+
+    volumes = [{"name": f"v{i}", "persistentVolumeClaim": {"claimName": f"c{i}"}} for i in (0, 1)]
+    each: Any = [{"spec": {"volumes": volumes}}, {"spec": {"volumes": volumes[1:]}}]
+    check_plugin(NodeVolumeLimits, pods=each, prepare=prepare, clusters=8)
+
+
+def test_claims_made_for_the_pod_are_not_signed() -> None:
+    plugin = instance(NodeVolumeLimits, SampleCluster())
+    scratch: Any = {"scratch": {"ephemeral": {}}}
+    assert plugin.sign_pod(with_claims("p", **scratch)) is None
+    assert plugin.sign_pod(with_claims("p", "a")) == plugin.sign_pod(with_claims("q", "a"))
+    assert plugin.sign_pod(with_claims("p", "a")) != plugin.sign_pod(with_claims("p", "b"))

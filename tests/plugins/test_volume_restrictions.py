@@ -1,0 +1,168 @@
+"""VolumeRestrictions: volumes that not any two pods may share."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.framework.events import ActionType, EventResource, QueueingHint
+from bayplan.plugins.volume_restrictions import CLAIM_IN_USE, DISK_CONFLICT, VolumeRestrictions
+from bayplan.state.pods import PodInfo
+from bayplan.testing import check_plugin, node, pod
+from bayplan.testing.asking import alone
+from bayplan.testing.clusters import SampleCluster
+from tests.plugins.volume_kit import (
+    add,
+    asked,
+    attempt,
+    claim,
+    cluster,
+    hint,
+    instance,
+    rejected,
+    with_claims,
+)
+
+NODES = [node("n1"), node("n2")]
+ALONE: dict[str, Any] = {"accessModes": ["ReadWriteOncePod"]}
+CONFLICT, IN_USE = f"Unschedulable: {DISK_CONFLICT}", f"Unschedulable: {CLAIM_IN_USE}"
+
+
+def gce(name: str, read_only: bool = False) -> dict[str, Any]:
+    return {"gcePersistentDisk": {"pdName": name, "readOnly": read_only}}
+
+
+def ebs(name: str) -> dict[str, Any]:
+    return {"awsElasticBlockStore": {"volumeID": name, "readOnly": True}}
+
+
+def iscsi(name: str, read_only: bool = False) -> dict[str, Any]:
+    return {"iscsi": {"iqn": name, "readOnly": read_only}}
+
+
+def rbd(*monitors: str, read_only: bool = False, image: str = "i") -> dict[str, Any]:
+    source = {"monitors": list(monitors), "pool": "p", "image": image, "readOnly": read_only}
+    return {"rbd": source}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "used", "clashes"),
+    [
+        pytest.param(gce("a"), gce("a"), True, id="one gce disk"),
+        pytest.param(gce("a", True), gce("a"), True, id="one of two only reads"),
+        pytest.param(gce("a", True), gce("a", True), False, id="readers of a gce disk"),
+        pytest.param(gce("a"), gce("b"), False, id="two gce disks"),
+        pytest.param(ebs("a"), ebs("a"), True, id="an ebs disk, even for readers"),
+        pytest.param(iscsi("a"), iscsi("a"), True, id="one iscsi target"),
+        pytest.param(iscsi("a", True), iscsi("a", True), False, id="readers of a target"),
+        pytest.param(rbd("m", "n"), rbd("n", "o"), True, id="one rbd image through one monitor"),
+        pytest.param(rbd("m"), rbd("n"), False, id="no monitor in common"),
+        pytest.param(rbd("m"), rbd("m", image="j"), False, id="two images"),
+        pytest.param(gce("a"), ebs("a"), False, id="different kinds of disk"),
+    ],
+)
+def test_disks_that_bear_one_pod_keep_pods_apart(
+    wanted: dict[str, Any], used: dict[str, Any], clashes: bool
+) -> None:
+    over = cluster(NODES, pods=[with_claims("there", node="n1", disk=used)])
+    found = rejected(VolumeRestrictions, over, with_claims("p", disk=wanted))
+    assert found == ({"n1": CONFLICT} if clashes else {})
+
+
+def test_a_pod_without_such_volumes_is_not_looked_at() -> None:
+    over = cluster(NODES, claim("data"))
+    for each in (pod("p"), with_claims("p", "data"), with_claims("p", c={"configMap": {}})):
+        assert asked(VolumeRestrictions, over, each).pre_filter == "Skip"
+
+
+def test_a_claim_for_one_pod_is_refused_to_a_second() -> None:
+    user = with_claims("there", "data", node="n2")
+    over = cluster(NODES, claim("data", **ALONE), pods=[user])
+    second = with_claims("p", "data")
+    assert rejected(VolumeRestrictions, over, second) == {"n1": IN_USE, "n2": IN_USE}
+    over.take_back()
+    over.cache.remove_pod(user.uid)
+    assert asked(VolumeRestrictions, over, second).pre_filter == "Skip"
+
+
+def test_of_two_reasons_the_disk_is_told() -> None:
+    there = with_claims("there", "data", node="n1", disk=gce("a"))
+    over = cluster(NODES, claim("data", **ALONE), pods=[there])
+    found = rejected(VolumeRestrictions, over, with_claims("p", "data", disk=gce("a")))
+    assert found == {"n1": CONFLICT, "n2": IN_USE}
+
+
+def test_a_claim_for_many_is_no_reason() -> None:
+    over = cluster(NODES, claim("data"), pods=[with_claims("there", "data", node="n1")])
+    assert asked(VolumeRestrictions, over, with_claims("p", "data")).pre_filter == "Skip"
+
+
+def test_a_claim_that_does_not_exist_is_told() -> None:
+    found = rejected(VolumeRestrictions, cluster(NODES), with_claims("p", "nope"))
+    text = 'UnschedulableAndUnresolvable: persistentvolumeclaim "nope" not found'
+    assert found == {"": text}
+
+
+def test_a_what_if_counts_users_of_this_namespace_only() -> None:
+    """Upstream counts any claim of that name: evicting a stranger would then seem to help."""
+    user = with_claims("there", "data", node="n1")
+    stranger = pod("s", namespace="other", node="n2", spec={"volumes": user.spec.volumes})
+    over = cluster(NODES, claim("data", **ALONE), pods=[user, stranger])
+    plugin, asking = instance(VolumeRestrictions, over), with_claims("p", "data")
+    state = attempt(plugin, over, asking)
+    framework = alone(plugin)
+    assert over.lent_snapshot is not None
+    nodes = over.lent_snapshot.nodes
+
+    def is_free_without(gone: PodInfo) -> bool:
+        what_if = state.clone()
+        framework.run_remove_pod(what_if, asking, gone, nodes.info(0))
+        return bool(framework.run_filter(what_if, asking, nodes).feasible.all())
+
+    assert is_free_without(user)
+    assert not is_free_without(stranger)
+
+
+# ---- hints, contract -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("gone", "wanted"),
+    [
+        pytest.param(with_claims("g", "data", node="n1"), QueueingHint.QUEUE, id="a claim shared"),
+        pytest.param(with_claims("g", "x", node="n1"), QueueingHint.QUEUE_SKIP, id="another"),
+        pytest.param(with_claims("g", node="n1", d=gce("a")), QueueingHint.QUEUE, id="a disk"),
+        pytest.param(
+            pod("g", namespace="other", node="n1", spec={"volumes": [{"name": "d", **gce("a")}]}),
+            QueueingHint.QUEUE_SKIP,
+            id="a disk of another namespace",
+        ),
+    ],
+)
+def test_a_pod_that_goes_helps_if_it_had_something_in_common(
+    gone: PodInfo, wanted: QueueingHint
+) -> None:
+    plugin = instance(VolumeRestrictions, SampleCluster())
+    asking = with_claims("p", "data", d=gce("a"))
+    event = (EventResource.ASSIGNED_POD, ActionType.DELETE)
+    assert hint(plugin, event, asking, gone, None) is wanted
+
+
+def test_it_keeps_to_the_contract() -> None:
+    def prepare(found: SampleCluster) -> None:
+        add(found, claim("data", **ALONE))
+        found.add(with_claims("user", "data", node="node-1", disk=gce("a")))
+
+    volumes = [
+        {"name": "v", "persistentVolumeClaim": {"claimName": "data"}},
+        {"name": "disk", **gce("a", True)},
+    ]
+    each: Any = [{"spec": {"volumes": volumes[:1]}}, {"spec": {"volumes": volumes}}]
+    check_plugin(VolumeRestrictions, pods=each, prepare=prepare, clusters=8)
+
+
+def test_claims_and_disks_are_signed() -> None:
+    plugin = instance(VolumeRestrictions, SampleCluster())
+    one, other = with_claims("p", "a", disk=gce("x")), with_claims("q", "a", disk=gce("x"))
+    assert plugin.sign_pod(one) == plugin.sign_pod(other)
+    assert plugin.sign_pod(one) != plugin.sign_pod(with_claims("p", "a", disk=gce("y")))
+    assert plugin.sign_pod(pod("p")) == plugin.sign_pod(pod("q", namespace="other"))

@@ -1,0 +1,183 @@
+"""VolumeZone: volumes are used in their zone."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.api.objects import PERSISTENT_VOLUME, STORAGE_CLASS, decode
+from bayplan.framework.events import UPDATE, ActionType, EventResource, QueueingHint
+from bayplan.plugins.volume_zone import VolumeZone
+from bayplan.testing import check_plugin, node
+from bayplan.testing.clusters import SampleCluster
+from tests.plugins.volume_kit import (
+    add,
+    asked,
+    claim,
+    cluster,
+    hint,
+    instance,
+    rejected,
+    storage_class,
+    volume,
+    with_claims,
+)
+
+ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
+OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
+REASON = "UnschedulableAndUnresolvable: node(s) had no available volume zone"
+
+ADD = ActionType.ADD
+
+
+def over(labels: dict[str, str], **zones: dict[str, str]) -> SampleCluster:
+    """Nodes with these labels, and the claim data bound to a volume with ``labels``."""
+    nodes = [node(name, labels=each) for name, each in zones.items()]
+    return cluster(nodes, claim("data", bound_to="pv"), volume("pv", meta={"labels": labels}))
+
+
+def reasons(found: SampleCluster) -> list[str]:
+    answer = rejected(VolumeZone, found, with_claims("p", "data"))
+    assert set(answer.values()) <= {REASON}
+    return sorted(answer)
+
+
+def test_nodes_of_other_zones_are_rejected() -> None:
+    found = over({ZONE: "a"}, n1={ZONE: "a"}, n2={ZONE: "b"}, n3={REGION: "r"})
+    assert reasons(found) == ["n2", "n3"]
+
+
+def test_a_node_without_any_such_label_takes_any_volume() -> None:
+    assert reasons(over({ZONE: "a"}, n1={}, n2={"rack": "1"})) == []
+
+
+def test_a_volume_may_be_in_several_zones() -> None:
+    found = over({ZONE: "a__ b"}, n1={ZONE: "a"}, n2={ZONE: "b"}, n3={ZONE: "c"})
+    assert reasons(found) == ["n3"]
+
+
+def test_a_label_with_an_empty_part_says_nothing() -> None:
+    found = over({ZONE: "a__"}, n1={ZONE: "c"})
+    assert asked(VolumeZone, found, with_claims("p", "data")).pre_filter == "Skip"
+
+
+def test_an_old_label_is_compared_with_the_newer_one_where_a_node_has_only_that() -> None:
+    found = over({OLD_ZONE: "a"}, n1={ZONE: "a"}, n2={ZONE: "b"}, n3={OLD_ZONE: "b", ZONE: "a"})
+    assert reasons(found) == ["n2", "n3"]
+
+
+def test_zone_and_region_must_both_match() -> None:
+    labels = {ZONE: "a", REGION: "r"}
+    found = over(labels, n1=labels, n2={ZONE: "a"}, n3={ZONE: "a", REGION: "s"})
+    assert reasons(found) == ["n2", "n3"]
+
+
+@pytest.mark.parametrize(
+    ("objects", "reason"),
+    [
+        pytest.param([], 'persistentvolumeclaim "data" not found', id="no claim"),
+        pytest.param(
+            [claim("data", bound_to="pv")], 'persistentvolume "pv" not found', id="no volume"
+        ),
+        pytest.param(
+            [claim("data", class_name=None)],
+            "PersistentVolumeClaim had no pv name and storageClass name",
+            id="no class",
+        ),
+        pytest.param(
+            [claim("data")], 'storageclass.storage.k8s.io "late" not found', id="no such class"
+        ),
+        pytest.param(
+            [claim("data"), storage_class(mode=None)],
+            'VolumeBindingMode not set for StorageClass "late"',
+            id="a class without a mode",
+        ),
+        pytest.param(
+            [claim("data"), storage_class(mode="Immediate")],
+            "PersistentVolume had no name",
+            id="not bound though it should be",
+        ),
+    ],
+)
+def test_what_is_missing_is_told(objects: list[Any], reason: str) -> None:
+    found = cluster([node("n1")], *objects)
+    assert rejected(VolumeZone, found, with_claims("p", "data")) == {
+        "": f"UnschedulableAndUnresolvable: {reason}"
+    }
+
+
+def test_a_claim_that_waits_for_its_pod_says_nothing_of_zones() -> None:
+    found = cluster([node("n1")], claim("data"), storage_class())
+    assert asked(VolumeZone, found, with_claims("p", "data")).pre_filter == "Skip"
+
+
+def test_a_volume_without_labels_is_anywhere() -> None:
+    assert asked(VolumeZone, over({}, n1={}), with_claims("p", "data")).pre_filter == "Skip"
+
+
+def test_a_label_that_a_volume_gets_later_counts_from_then_on() -> None:
+    found = over({}, n1={ZONE: "b"})
+    assert reasons(found) == []
+    add(found, volume("pv", meta={"labels": {ZONE: "a"}}))
+    assert reasons(found) == ["n1"]
+
+
+# ---- hints, contract -----------------------------------------------------------------------
+
+
+def answer(resource: EventResource, action: ActionType, old: Any, new: Any) -> QueueingHint | None:
+    plugin = instance(VolumeZone, SampleCluster())
+    return hint(plugin, (resource, action), with_claims("p", "data"), old, new)
+
+
+def a_volume(**labels: str) -> Any:
+    return decode(PERSISTENT_VOLUME, volume("pv", meta={"labels": labels}))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "wanted"),
+    [
+        pytest.param(None, a_volume(), QueueingHint.QUEUE, id="new"),
+        pytest.param(a_volume(), a_volume(**{ZONE: "a"}), QueueingHint.QUEUE, id="a zone more"),
+        pytest.param(a_volume(), a_volume(x="y"), QueueingHint.QUEUE_SKIP, id="another label"),
+    ],
+)
+def test_a_volume_helps_that_is_new_or_moved(old: Any, new: Any, wanted: QueueingHint) -> None:
+    action = ADD if old is None else UPDATE
+    assert answer(EventResource.PERSISTENT_VOLUME, action, old, new) is wanted
+
+
+def test_only_a_class_that_waits_helps() -> None:
+    late = decode(STORAGE_CLASS, storage_class())
+    early = decode(STORAGE_CLASS, storage_class(mode="Immediate"))
+    assert answer(EventResource.STORAGE_CLASS, ADD, None, late) is QueueingHint.QUEUE
+    assert answer(EventResource.STORAGE_CLASS, ADD, None, early) is QueueingHint.QUEUE_SKIP
+
+
+@pytest.mark.parametrize(
+    ("name", "namespace", "wanted"),
+    [
+        ("data", "default", QueueingHint.QUEUE),
+        ("other", "default", QueueingHint.QUEUE_SKIP),
+        ("data", "elsewhere", QueueingHint.QUEUE_SKIP),
+    ],
+)
+def test_only_its_own_claims_help(name: str, namespace: str, wanted: QueueingHint) -> None:
+    found = decode("v1 PersistentVolumeClaim", claim(name, meta={"namespace": namespace}))
+    assert answer(EventResource.PERSISTENT_VOLUME_CLAIM, UPDATE, found, found) is wanted
+
+
+def test_it_keeps_to_the_contract() -> None:
+    def prepare(found: SampleCluster) -> None:
+        labels = {ZONE: "za__zb"}
+        add(found, claim("data", bound_to="pv"), volume("pv", meta={"labels": labels}))
+
+    check_plugin(VolumeZone, pods=[{"spec": {"volumes": VOLUMES}}], prepare=prepare, clusters=8)
+
+
+VOLUMES = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+
+
+def test_claims_are_signed_by_their_names() -> None:
+    plugin = instance(VolumeZone, SampleCluster())
+    assert plugin.sign_pod(with_claims("p", "a")) == plugin.sign_pod(with_claims("q", "a"))
+    assert plugin.sign_pod(with_claims("p", "a")) != plugin.sign_pod(with_claims("p", "b"))

@@ -1,0 +1,118 @@
+"""When a decision is carried out, and when it will not be."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.plugins.volume_binding.binding import BindingFailed, Progress
+from bayplan.plugins.volume_binding.decision import Decision
+from bayplan.testing.clusters import SampleCluster
+from tests.plugins.volume_binding.test_decision import decided
+from tests.plugins.volume_kit import add, claim, cluster, storage_class, volume, zoned
+
+MAKER = storage_class(provisioner="disk.test")
+SELECTED = "volume.kubernetes.io/selected-node"
+NODES = zoned(n1="a")
+
+
+def at(content: Any, version: str) -> Any:
+    """The same object in another version."""
+    return {**content, "metadata": {**content["metadata"], "resourceVersion": version}}
+
+
+def is_complete(over: SampleCluster, decision: Decision) -> bool:
+    return Progress(over.volumes, NODES[0]).is_complete(decision)
+
+
+def binding() -> tuple[SampleCluster, Decision]:
+    over = cluster(NODES, MAKER, claim("data"), volume("pv"))
+    return over, decided(over, "data")
+
+
+def provision() -> tuple[SampleCluster, Decision]:
+    over = cluster(NODES, MAKER, claim("data"))
+    return over, decided(over, "data")
+
+
+def test_a_binding_is_complete_once_the_claim_is_bound() -> None:
+    over, decision = binding()
+    assert not is_complete(over, decision)
+    add(over, at(volume("pv", claim="data"), "2"))
+    assert not is_complete(over, decision)
+    add(over, claim("data", bound_to="pv"))
+    assert is_complete(over, decision)
+
+
+def test_a_claim_bound_by_what_we_have_not_heard_of_yet_is_not_complete() -> None:
+    over, decision = binding()
+    add(over, claim("data", bound_to="pv"))
+    assert not is_complete(over, decision)
+
+
+def test_a_provision_is_complete_once_its_volume_is_there_and_bound() -> None:
+    over, decision = provision()
+    assert not is_complete(over, decision)
+    told = {SELECTED: "n1"}
+    add(over, at(claim("data", annotations=told), "2"))
+    assert not is_complete(over, decision)
+    add(over, at(claim("data", annotations=told, bound_to="pv"), "3"))
+    assert not is_complete(over, decision)  # the volume itself is told of later
+    add(over, volume("pv", zone="a", claim="data", phase="Bound"))
+    assert is_complete(over, decision)
+
+
+@pytest.mark.parametrize(
+    ("objects", "text"),
+    [
+        pytest.param(
+            [at(volume("pv"), "2")], 'ClaimRef got reset for pv "pv"', id="the reservation is gone"
+        ),
+        pytest.param(
+            [at(volume("pv", claim="data", zone="b"), "2")],
+            'pv "pv" node affinity doesn\'t match node "n1"',
+            id="the volume is elsewhere",
+        ),
+    ],
+)
+def test_a_binding_that_will_not_come_about_is_told(objects: list[Any], text: str) -> None:
+    over, decision = binding()
+    add(over, *objects)
+    with pytest.raises(BindingFailed, match=text):
+        is_complete(over, decision)
+
+
+@pytest.mark.parametrize(
+    ("objects", "text"),
+    [
+        pytest.param(
+            [at(claim("data"), "3")],
+            'selectedNode annotation reset for PVC "data"',
+            id="nothing is noted any more",
+        ),
+        pytest.param(
+            [at(claim("data", annotations={SELECTED: "n2"}), "3")],
+            'provisioning failed for PVC "data"',
+            id="another node is noted",
+        ),
+        pytest.param(
+            [
+                at(claim("data", annotations={SELECTED: "n1"}, bound_to="pv"), "3"),
+                volume("pv", zone="b", claim="data"),
+            ],
+            'pv "pv" node affinity',
+            id="it was made elsewhere",
+        ),
+    ],
+)
+def test_a_provision_that_will_not_come_about_is_told(objects: list[Any], text: str) -> None:
+    over, decision = provision()
+    add(over, *objects)
+    with pytest.raises(BindingFailed, match=text):
+        is_complete(over, decision)
+
+
+def test_a_claim_that_is_gone_is_told() -> None:
+    over, decision = provision()
+    over.objects("v1 PersistentVolumeClaim").remove(decision.provisions[0].claim.claim)
+    with pytest.raises(BindingFailed, match='persistentvolumeclaim "data" not found'):
+        is_complete(over, decision)

@@ -1,0 +1,79 @@
+"""What is assumed of a decision, what is taken back, and what is written."""
+
+from typing import Any
+
+from bayplan.plugins.volume_binding.claims import PodClaims, pod_claims
+from bayplan.plugins.volume_binding.decision import (
+    Decision,
+    claim_write,
+    decide,
+    volume_write,
+)
+from bayplan.plugins.volume_binding.finding import find_volumes
+from bayplan.testing.clusters import SampleCluster
+from tests.plugins.volume_kit import claim, cluster, storage_class, volume, with_claims, zoned
+
+MAKER = storage_class(provisioner="disk.test")
+SELECTED = "volume.kubernetes.io/selected-node"
+BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+
+
+def decided(over: SampleCluster, *claims: str) -> Decision:
+    told = pod_claims(over.volumes, with_claims("p", *claims))
+    assert isinstance(told, PodClaims)
+    return decide(find_volumes(over.volumes, told, over.lend().nodes), "n1")
+
+
+def world(*objects: Any) -> SampleCluster:
+    return cluster(zoned(n1="a"), MAKER, *objects)
+
+
+def test_a_volume_is_reserved_and_a_claim_told_its_node() -> None:
+    over = world(claim("new", "90Gi"), claim("old"), volume("pv"))
+    decision = decided(over, "new", "old")
+    decision.assume(over.volumes)
+    reserved, told = over.volumes.volume("pv"), over.volumes.claim("default/new")
+    assert reserved is not None and told is not None
+    ref = reserved.volume.spec.claim_ref
+    assert ref is not None and (ref.namespace, ref.name, ref.uid) == ("default", "old", "uid-old")
+    assert told.selected_node == "n1"
+
+
+def test_what_is_not_written_is_taken_back() -> None:
+    over = world(claim("new", "90Gi"), claim("old"), volume("pv"))
+    decision = decided(over, "new", "old")
+    decision.assume(over.volumes)
+    decision.bindings[0].is_written = True
+    decision.restore(over.volumes)
+    decision.restore(over.volumes)
+    assert over.volumes.assumed_count == 1
+    told = over.volumes.claim("default/new")
+    assert told is not None and told.selected_node is None
+
+
+def test_a_write_expects_the_version_it_was_made_of() -> None:
+    over = world(claim("new", "90Gi"), claim("old"), volume("pv"))
+    decision = decided(over, "new", "old")
+    kind, namespace, name, patch = volume_write(decision.bindings[0])
+    assert (kind, namespace, name) == ("v1 PersistentVolume", "", "pv")
+    assert patch["metadata"] == {"resourceVersion": "1", "annotations": {BY_CONTROLLER: "yes"}}
+    assert patch["spec"]["claimRef"]["name"] == "old"
+    kind, namespace, name, patch = claim_write(decision.provisions[0])
+    assert (kind, namespace, name) == ("v1 PersistentVolumeClaim", "default", "new")
+    assert patch == {"metadata": {"resourceVersion": "1", "annotations": {SELECTED: "n1"}}}
+
+
+def test_a_volume_that_says_so_already_is_not_written() -> None:
+    over = world(claim("data"), volume("pv", claim="data", phase="Bound"))
+    [binding] = decided(over, "data").bindings
+    assert binding.new is None
+
+
+def test_a_volume_reserved_by_name_gets_the_uid_only() -> None:
+    ref = {"namespace": "default", "name": "data"}
+    over = world(claim("data"), volume("pv", claimRef=ref))
+    [binding] = decided(over, "data").bindings
+    assert binding.new is not None
+    found = binding.new.spec.claim_ref
+    assert found is not None and found.uid == "uid-data"
+    assert binding.new.metadata.annotations is None

@@ -1,0 +1,260 @@
+"""VolumeBinding as a plugin: from PreFilter to PreBind, and its contract."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from bayplan.api.objects import Pod
+from bayplan.framework.interface import CycleState
+from bayplan.framework.status import SKIP, Code, Status
+from bayplan.plugins.volume_binding.plugin import (
+    TIMED_OUT,
+    Notes,
+    VolumeBinding,
+    VolumeBindingArgs,
+)
+from bayplan.ports import BindPort, ConflictError
+from bayplan.state.pods import PodInfo
+from bayplan.testing import check_plugin, pod
+from bayplan.testing.clusters import SampleCluster
+from tests.plugins.volume_binding.test_binding import at
+from tests.plugins.volume_kit import (
+    add,
+    asked,
+    attempt,
+    capacity,
+    claim,
+    cluster,
+    csi_driver,
+    instance,
+    rejected,
+    storage_class,
+    volume,
+    with_claims,
+    zoned,
+)
+
+MAKER = storage_class(provisioner="disk.test")
+NODES = zoned(n1="a", n2="b")
+ASKING = with_claims("p", "data")
+PLACED = ASKING.on_node("n1")
+
+
+class Port:
+    """Keeps what is written; time passes when it is slept."""
+
+    def __init__(self, over: SampleCluster, meanwhile: Callable[[float], object]) -> None:
+        self.over = over
+        self.meanwhile = meanwhile
+        self.patches: list[tuple[str, str]] = []
+        self.refuses = False
+
+    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any]) -> None:
+        if self.refuses:
+            raise ConflictError(f"{name} has been modified")
+        self.patches.append((kind, name))
+
+    async def sleep(self, seconds: float) -> None:
+        self.over.clock.advance_to(self.over.clock.now() + seconds)
+        self.meanwhile(self.over.clock.now())
+
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        raise AssertionError("not asked for")
+
+    async def get_pod(self, namespace: str, name: str) -> Pod:
+        raise AssertionError("not asked for")
+
+
+def world(*objects: Any) -> SampleCluster:
+    return cluster(NODES, MAKER, *objects)
+
+
+def reserved(over: SampleCluster, args: Any = None) -> tuple[VolumeBinding, CycleState]:
+    plugin = instance(VolumeBinding, over, args)
+    state = attempt(plugin, over, ASKING)
+    over.cache.assume(PLACED)
+    assert plugin.reserve(state, PLACED, "n1") is None
+    over.take_back()
+    return plugin, state
+
+
+def bound(plugin: VolumeBinding, state: CycleState, port: Port) -> Status | None:
+    return asyncio.run(plugin.pre_bind(state, PLACED, "n1", cast(BindPort, port)))
+
+
+def nothing(now: float) -> None: ...
+
+
+# ---- before a node is chosen ---------------------------------------------------------------
+
+
+def test_a_pod_without_claims_is_not_looked_at_and_scores_nothing() -> None:
+    answer = asked(VolumeBinding, world(), pod("p"))
+    assert answer.pre_filter == "Skip"
+    assert answer.scores == {"n1": 0, "n2": 0}
+
+
+def test_nodes_without_volumes_for_the_pod_are_rejected() -> None:
+    over = world(claim("data", bound_to="pv"), volume("pv", zone="a"))
+    assert rejected(VolumeBinding, over, ASKING) == {
+        "n2": "UnschedulableAndUnresolvable: node(s) didn't match PersistentVolume's node affinity"
+    }
+
+
+def test_more_room_is_better_unless_configured_otherwise() -> None:
+    rooms = [capacity("x", "20Gi", "a"), capacity("y", "100Gi", "b")]
+    over = world(claim("data"), csi_driver(storageCapacity=True), *rooms)
+    assert asked(VolumeBinding, over, ASKING).scores == {"n1": 50, "n2": 90}
+
+
+def test_a_volume_that_comes_between_two_pods_is_seen() -> None:
+    over = cluster(NODES, storage_class(), claim("data"))
+    assert set(rejected(VolumeBinding, over, ASKING)) == {"n1", "n2"}
+    add(over, volume("pv", zone="b"))
+    assert set(rejected(VolumeBinding, over, ASKING)) == {"n1"}
+
+
+# ---- reserve -------------------------------------------------------------------------------
+
+
+def test_a_reserved_volume_is_not_given_to_another_pod() -> None:
+    over = cluster(NODES, storage_class(), claim("data"), claim("other"), volume("pv"))
+    plugin, state = reserved(over)
+    assert set(rejected(VolumeBinding, over, with_claims("q", "other"))) == {"n1", "n2"}
+    plugin.unreserve(state, ASKING, "n1")
+    plugin.unreserve(state, ASKING, "n1")
+    assert rejected(VolumeBinding, over, with_claims("q", "other")) == {}
+
+
+def test_a_pod_that_shares_a_claim_to_come_follows_to_the_node() -> None:
+    over = world(claim("data"))
+    reserved(over)
+    assert set(rejected(VolumeBinding, over, with_claims("q", "data"))) == {"n2"}
+
+
+def test_where_all_is_bound_there_is_nothing_to_do_before_the_binding() -> None:
+    plugin, state = reserved(world(claim("data", bound_to="pv"), volume("pv")))
+    assert plugin.pre_bind_preflight(state, ASKING, "n1") is SKIP
+    assert plugin.pre_bind_preflight(CycleState(), pod("p"), "n1") is SKIP
+
+
+# ---- PreBind -------------------------------------------------------------------------------
+
+
+def test_it_writes_and_waits_until_the_claim_is_bound() -> None:
+    over = world(claim("data"), volume("pv"))
+    plugin, state = reserved(over)
+
+    def controller(now: float) -> None:
+        if now == 3.0:
+            add(over, at(volume("pv", claim="data"), "2"), claim("data", bound_to="pv"))
+
+    port = Port(over, controller)
+    assert plugin.pre_bind_preflight(state, ASKING, "n1") is None
+    assert bound(plugin, state, port) is None
+    assert port.patches == [("v1 PersistentVolume", "pv")]
+    assert over.clock.now() == 3.0
+
+
+def test_it_gives_up_after_its_time_out() -> None:
+    over = world(claim("data"))
+    plugin, state = reserved(over, VolumeBindingArgs(bind_timeout_seconds=5))
+    status = bound(plugin, state, Port(over, nothing))
+    assert status == Status(Code.ERROR, (TIMED_OUT,))
+    assert over.clock.now() == 5.0
+
+
+def test_a_write_that_is_refused_ends_the_binding_and_is_taken_back() -> None:
+    over = world(claim("data"), volume("pv"))
+    plugin, state = reserved(over)
+    port = Port(over, nothing)
+    port.refuses = True
+    status = bound(plugin, state, port)
+    assert status is not None and status.code is Code.ERROR
+    plugin.unreserve(state, ASKING, "n1")
+    assert over.volumes.assumed_count == 0
+
+
+def test_what_was_written_stays_assumed_until_the_api_tells() -> None:
+    over = world(claim("data"))
+    plugin, state = reserved(over, VolumeBindingArgs(bind_timeout_seconds=1))
+    bound(plugin, state, Port(over, nothing))
+    plugin.unreserve(state, ASKING, "n1")
+    assert over.volumes.assumed_count == 1
+
+
+@pytest.mark.parametrize(
+    ("lose", "text"),
+    [
+        pytest.param(
+            lambda over: over.cache.forget(PLACED),
+            'binding volumes: pod does not exist any more: pod "p" not found',
+            id="the pod",
+        ),
+        pytest.param(
+            lambda over: over.cache.remove_node("n1"),
+            'binding volumes: failed to get node "n1": node "n1" not found',
+            id="the node",
+        ),
+    ],
+)
+def test_what_goes_meanwhile_ends_the_binding(
+    lose: Callable[[SampleCluster], object], text: str
+) -> None:
+    over = world(claim("data"))
+    plugin, state = reserved(over)
+    status = bound(plugin, state, Port(over, lambda _: lose(over)))
+    assert status == Status(Code.ERROR, (text,))
+
+
+# ---- args, contract ------------------------------------------------------------------------
+
+
+def test_the_default_is_ten_minutes_and_the_emptiest() -> None:
+    args = VolumeBindingArgs()
+    assert args.bind_timeout_seconds == 600
+    assert [(point.utilization, point.score) for point in args.shape] == [(0, 10), (100, 0)]
+    assert VolumeBindingArgs(shape=()).shape == args.shape
+
+
+def test_a_shape_must_be_a_line() -> None:
+    point = VolumeBindingArgs().shape[0]
+    problems = list(VolumeBindingArgs(shape=(point, point)).problems())
+    assert problems == [("shape[1].utilization", "0; wanted more than 0")]
+
+
+def test_claims_made_for_the_pod_are_not_signed() -> None:
+    plugin = instance(VolumeBinding, world())
+    scratch: Any = {"scratch": {"ephemeral": {}}}
+    assert plugin.sign_pod(with_claims("p", **scratch)) is None
+    assert plugin.sign_pod(with_claims("p", "a")) != plugin.sign_pod(with_claims("p", "b"))
+    assert plugin.sign_pod(pod("p")) == plugin.sign_pod(pod("q", namespace="other"))
+
+
+def test_notes_are_made_only_for_pods_with_claims() -> None:
+    over = world(claim("data"))
+    state = attempt(instance(VolumeBinding, over), over, ASKING)
+    assert isinstance(state["VolumeBinding"], Notes)
+
+
+def test_it_keeps_to_the_contract() -> None:
+    def prepare(found: SampleCluster) -> None:
+        add(found, MAKER, csi_driver(storageCapacity=True), capacity("c", "50Gi"))
+        add(found, claim("data", bound_to="pv"), volume("pv", nodeAffinity=in_zone("za", "zb")))
+        add(found, claim("new"), claim("old"), volume("free", nodeAffinity=in_zone("za")))
+
+    claims = [[name] for name in ("data", "new", "old")] + [["new", "old"]]
+    pods: Any = [{"spec": {"volumes": [use(name) for name in each]}} for each in claims]
+    check_plugin(VolumeBinding, pods=pods, prepare=prepare, clusters=6)
+
+
+def use(name: str) -> Any:
+    return {"name": name, "persistentVolumeClaim": {"claimName": name}}
+
+
+def in_zone(*zones: str) -> Any:
+    key = "topology.kubernetes.io/zone"
+    expression = {"key": key, "operator": "In", "values": list(zones)}
+    return {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}

@@ -1,0 +1,198 @@
+"""Storage objects with working defaults, and clusters that have some; wire names throughout."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from bayplan.api.objects import (
+    CSI_DRIVER,
+    CSI_NODE,
+    CSI_STORAGE_CAPACITY,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    STORAGE_CLASS,
+    VOLUME_ATTACHMENT,
+    Node,
+)
+from bayplan.api.storage_objects import BIND_COMPLETED
+from bayplan.framework.events import ActionType, ClusterEvent, QueueingHint
+from bayplan.framework.interface import CycleState, EnqueueExtensions, Plugin
+from bayplan.framework.status import is_success
+from bayplan.state.pods import PodInfo
+from bayplan.testing.asking import Answer, alone, ask
+from bayplan.testing.clusters import SampleCluster, handle_for
+from bayplan.testing.factories import node, pod
+
+Content = dict[str, Any]
+P = TypeVar("P", bound=Plugin)
+
+LATE = "late"
+DRIVER = "disk.test"
+
+
+# ---- objects -------------------------------------------------------------------------------
+
+
+def _object(kind: str, name: str, **fields: Any) -> Content:
+    version, _, word = kind.partition(" ")
+    meta = {"name": name, "uid": f"uid-{name}", "resourceVersion": "1", **fields.pop("meta", {})}
+    return {"apiVersion": version, "kind": word, "metadata": meta, **fields}
+
+
+def volume(
+    name: str,
+    size: str = "10Gi",
+    *,
+    zone: str | None = None,
+    claim: str | None = None,
+    class_name: str = LATE,
+    phase: str = "Available",
+    meta: Mapping[str, Any] | None = None,
+    **spec: Any,
+) -> Content:
+    """A PersistentVolume; ``zone``: only nodes with this label reach it; ``claim``: whose it is."""
+    term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]}
+    content: Content = {
+        "capacity": {"storage": size},
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": class_name,
+        **spec,
+    }
+    if zone is not None:
+        content["nodeAffinity"] = {"required": {"nodeSelectorTerms": [term]}}
+    if claim is not None:
+        content["claimRef"] = {"namespace": "default", "name": claim, "uid": f"uid-{claim}"}
+    status = {"phase": phase}
+    return _object(PERSISTENT_VOLUME, name, spec=content, status=status, meta=dict(meta or {}))
+
+
+def csi(handle: str, driver: str = DRIVER) -> Content:
+    """The source of a CSI volume."""
+    return {"csi": {"driver": driver, "volumeHandle": handle}}
+
+
+def claim(
+    name: str,
+    size: str | None = "10Gi",
+    *,
+    bound_to: str | None = None,
+    class_name: str | None = LATE,
+    annotations: Mapping[str, str] | None = None,
+    meta: Mapping[str, Any] | None = None,
+    phase: str = "Pending",
+    **spec: Any,
+) -> Content:
+    """A PersistentVolumeClaim in the namespace default."""
+    content: Content = {"accessModes": ["ReadWriteOnce"], "storageClassName": class_name, **spec}
+    if size is not None:
+        content["resources"] = {"requests": {"storage": size}}
+    notes = dict(annotations or {})
+    if bound_to is not None:
+        content["volumeName"], phase = bound_to, "Bound"
+        notes[BIND_COMPLETED] = "yes"
+    metadata = {"namespace": "default", "annotations": notes, **(meta or {})}
+    status = {"phase": phase}
+    return _object(PERSISTENT_VOLUME_CLAIM, name, spec=content, status=status, meta=metadata)
+
+
+def storage_class(
+    name: str = LATE, mode: str | None = "WaitForFirstConsumer", **fields: Any
+) -> Content:
+    fields.setdefault("provisioner", "kubernetes.io/no-provisioner")
+    return _object(STORAGE_CLASS, name, volumeBindingMode=mode, **fields)
+
+
+def csi_node(name: str, limits: Mapping[str, int | None] | None = None, **meta: Any) -> Content:
+    """``limits``: driver → how many volumes it may attach; None: no number is given."""
+    drivers = [
+        {"name": driver, "allocatable": None if count is None else {"count": count}}
+        for driver, count in (limits or {}).items()
+    ]
+    return _object(CSI_NODE, name, spec={"drivers": drivers}, meta=meta)
+
+
+def csi_driver(name: str = DRIVER, **spec: Any) -> Content:
+    return _object(CSI_DRIVER, name, spec=spec)
+
+
+def capacity(
+    name: str, size: str, zone: str | None = None, class_name: str = LATE, **fields: Any
+) -> Content:
+    """How much is left in a zone, or everywhere."""
+    topology = {"matchLabels": {"zone": zone}} if zone is not None else {}
+    fields = {"capacity": size, "nodeTopology": topology, "storageClassName": class_name, **fields}
+    return _object(CSI_STORAGE_CAPACITY, name, **fields, meta={"namespace": "kube-system"})
+
+
+def attachment(name: str, node_name: str, volume_name: str, attacher: str = DRIVER) -> Content:
+    source = {"persistentVolumeName": volume_name}
+    spec = {"attacher": attacher, "nodeName": node_name, "source": source}
+    return _object(VOLUME_ATTACHMENT, name, spec=spec)
+
+
+# ---- pods and clusters ---------------------------------------------------------------------
+
+
+def with_claims(name: str, *claims: str, node: str = "", **sources: Any) -> PodInfo:
+    """A pod that uses claims by their names; ``sources``: further volumes, by their names."""
+    volumes: list[Content] = [
+        {"name": f"v{number}", "persistentVolumeClaim": {"claimName": each}}
+        for number, each in enumerate(claims)
+    ]
+    volumes += [{"name": each, **source} for each, source in sources.items()]
+    options: Any = {"node": node} if node else {}
+    return pod(name, spec={"volumes": volumes}, **options)
+
+
+def zoned(**zones: str) -> list[Node]:
+    """Nodes by name with their zone: ``zoned(n1="a", n2="b")``."""
+    return [node(name, labels={"zone": zone}) for name, zone in zones.items()]
+
+
+def cluster(
+    nodes: Iterable[Node], *objects: Content, pods: Sequence[PodInfo] = ()
+) -> SampleCluster:
+    found = SampleCluster()
+    found.add(*nodes)
+    add(found, *objects)
+    return found.add(*pods)
+
+
+def add(found: SampleCluster, *objects: Content) -> None:
+    """Write objects, as the API would tell of them."""
+    for content in objects:
+        found.put(f"{content['apiVersion']} {content['kind']}", content)
+
+
+def instance(plugin: type[P], over: SampleCluster, args: Any = None) -> P:
+    return plugin(args, handle_for(over, plugin, plugin.name))
+
+
+def asked(plugin: type[Plugin], over: SampleCluster, asking: PodInfo) -> Answer:
+    """What a plugin says in a cluster."""
+    return ask(instance(plugin, over), asking, over.lend().nodes)
+
+
+def rejected(plugin: type[Plugin], over: SampleCluster, asking: PodInfo) -> Mapping[str, str]:
+    """Node → why not; {"": …} where the pod as a whole is rejected."""
+    answer = asked(plugin, over, asking)
+    if answer.pre_filter not in ("", "Skip"):
+        return {"": answer.pre_filter}
+    return answer.rejections
+
+
+def attempt(plugin: Plugin, over: SampleCluster, asking: PodInfo) -> CycleState:
+    """The notes of an attempt whose PreFilter let the pod pass."""
+    state = CycleState()
+    _, status, _ = alone(plugin).run_pre_filter(state, asking, over.lend().nodes)
+    assert is_success(status), status
+    return state
+
+
+def hint(
+    plugin: EnqueueExtensions, event: tuple[str, ActionType], asking: PodInfo, old: Any, new: Any
+) -> QueueingHint | None:
+    """What the plugin says to an event; None where it does not wait for such."""
+    for entry in plugin.events_to_register():
+        if entry.event.match(ClusterEvent(*event)):
+            return QueueingHint.QUEUE if entry.hint is None else entry.hint(asking, old, new)
+    return None

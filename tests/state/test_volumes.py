@@ -1,0 +1,113 @@
+"""What we assume of storage over what the API says."""
+
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from bayplan.api.objects import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, decode
+from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim
+from bayplan.state.change_log import Facet
+from tests.plugins.volume_kit import (
+    claim,
+    cluster,
+    csi_node,
+    volume,
+    with_claims,
+    zoned,
+)
+
+
+def a_claim(*args: Any, version: str = "1", **fields: Any) -> PersistentVolumeClaim:
+    content = claim(*args, **fields)
+    content["metadata"]["resourceVersion"] = version
+    return cast(PersistentVolumeClaim, decode(PERSISTENT_VOLUME_CLAIM, content))
+
+
+def a_volume(*args: Any, version: str = "1", **fields: Any) -> PersistentVolume:
+    content = volume(*args, **fields)
+    content["metadata"]["resourceVersion"] = version
+    return cast(PersistentVolume, decode(PERSISTENT_VOLUME, content))
+
+
+# ---- assuming ------------------------------------------------------------------------------
+
+
+def test_an_assumed_volume_is_seen_until_the_api_knows_better() -> None:
+    over = cluster(zoned(n1="a"), volume("pv"))
+    volumes = over.volumes
+    volumes.assume_volume(a_volume("pv", claim="data"))
+    assumed = volumes.volume("pv")
+    assert assumed is not None and assumed.volume.spec.claim_ref is not None
+    [listed] = volumes.volumes_of_class("late")
+    assert listed is assumed
+    api = volumes.api.volume("pv")
+    assert api is not None and api.volume.spec.claim_ref is None
+    over.objects(PERSISTENT_VOLUME).put(a_volume("pv", version="2"))
+    now = volumes.volume("pv")
+    assert now is not None and now.volume.spec.claim_ref is None
+    assert volumes.assumed_count == 0
+
+
+def test_the_same_version_once_more_ends_nothing() -> None:
+    over = cluster(zoned(n1="a"), claim("data"))
+    over.volumes.assume_claim(a_claim("data", annotations={"a": "b"}))
+    over.objects(PERSISTENT_VOLUME_CLAIM).put(a_claim("data"))
+    found = over.volumes.claim("default/data")
+    assert found is not None and found.annotations == {"a": "b"}
+
+
+def test_what_is_deleted_is_assumed_no_more() -> None:
+    over = cluster(zoned(n1="a"), claim("data"), volume("pv"))
+    over.volumes.assume_claim(a_claim("data", annotations={"a": "b"}))
+    over.volumes.assume_volume(a_volume("pv", claim="data"))
+    over.objects(PERSISTENT_VOLUME_CLAIM).remove(a_claim("data"))
+    over.objects(PERSISTENT_VOLUME).remove(a_volume("pv"))
+    assert over.volumes.claim("default/data") is None
+    assert over.volumes.volume("pv") is None
+    assert over.volumes.volumes_of_class("late") == []
+
+
+def test_restoring_takes_back_only_what_one_assumed_oneself() -> None:
+    over = cluster(zoned(n1="a"), volume("pv"))
+    mine, others = a_volume("pv", claim="mine"), a_volume("pv", claim="others")
+    over.volumes.assume_volume(others)
+    over.volumes.restore_volume(mine)
+    assert over.volumes.assumed_count == 1
+    over.volumes.restore_volume(others)
+    over.volumes.restore_volume(others)
+    assert over.volumes.assumed_count == 0
+
+
+def test_only_the_newest_version_can_be_assumed() -> None:
+    over = cluster(zoned(n1="a"), claim("data"))
+    with pytest.raises(AssertionError, match="default/data"):
+        over.volumes.assume_claim(a_claim("data", version="0"))
+
+
+def test_assuming_concerns_all_nodes() -> None:
+    over = cluster(zoned(n1="a"), volume("pv"))
+    before = over.cache.table.log.generation
+    over.volumes.assume_volume(a_volume("pv", claim="data"))
+    assert len(over.cache.table.log.rows_since(before, Facet.STORAGE)) == 1
+
+
+def test_what_was_there_before_is_known() -> None:
+    over = cluster(zoned(n1="a"), claim("data", bound_to="pv"), csi_node("n1"))
+    fresh = type(over.volumes)(over.cache.table, over.store)
+    found = fresh.claim("default/data")
+    assert found is not None and found.volume_name == "pv"
+    assert fresh.api.csi_node("n1") is not None
+    assert msgspec.to_builtins(found.claim) == msgspec.to_builtins(a_claim("data", bound_to="pv"))
+
+
+def test_a_node_and_a_pod_are_seen_as_they_are_now() -> None:
+    placed = with_claims("p", "data", node="n1")
+    over = cluster(zoned(n1="a"), pods=[placed])
+    found = over.volumes.node("n1")
+    assert found is not None and found.metadata.name == "n1"
+    assert over.volumes.is_placed(placed)
+    over.cache.remove_pod(placed.uid)
+    over.cache.remove_node("n1")
+    assert over.volumes.node("n1") is None
+    assert not over.volumes.is_placed(placed)
