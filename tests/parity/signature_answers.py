@@ -14,9 +14,8 @@ same two pods said in other words, without it, must be alike.
     NodeResourcesFit   what stands in scores for a request that is not set, which zero is not
     ImageLocality      how often an image is named
     InterPodAffinity   an affinity without terms: unsigned there, and here as good as none
-
-(A fourth place is a claim, which upstream signs without its namespace; the plugins that look at
-claims do not exist here.)
+    volume plugins     the namespace of a claim, and a claim that is made for the pod alone: it is
+                       signed there by its template, and left unsigned here
 
 A plugin that looks across nodes signs what it asks of a pod before it looks; upstream signs nothing
 of these pods, so theirs are not compared.
@@ -41,9 +40,13 @@ PORTS = "a host port's protocol or address"
 UNSET = "an unset request, which scores count as some"
 TIMES = "an image named several times"
 NO_TERMS = "an affinity without terms"
+NAMESPACE = "the namespace of a claim"
+EPHEMERAL = "a claim made for the pod alone"
 
 #: Who leaves a pod unsigned where devices stand for a resource that it requests.
 _REQUESTING = frozenset(("NodeResourcesFit", "NodeResourcesBalancedAllocation"))
+#: Whose answers follow from claims that are made for a pod alone.
+_OWN_CLAIMS = frozenset(("NodeVolumeLimits", "VolumeBinding"))
 _SIGNABLE = frozenset(("signable", "group"))
 _REFUSED = frozenset(("signable", "refusedBy"))
 
@@ -87,6 +90,8 @@ def _compare_unsigned(world: World, signed: _Signed, refusing: Json, sheet: Shee
             sheet.pass_over("signature.unsigned", behind)
         elif name in refusing and _has_no_terms(world, name, signed):
             sheet.deviates("signature.unsigned", NO_TERMS)
+        elif name in _OWN_CLAIMS and part is None and signed.pod.shape.volumes.has_ephemeral:
+            sheet.deviates("signature.unsigned", EPHEMERAL)
         else:
             sheet.compare("signature.unsigned", name in refusing, part is None, name)
     for name in sorted(refusing.keys() - signed.parts.keys() - world.missing):
@@ -190,8 +195,16 @@ def _without_terms(content: Json) -> Json:
 
 
 #: Plugin → (what of its part upstream's lacks, a pod said without it).
+def _without_namespace(content: Json) -> Json:
+    metadata = {k: v for k, v in content["metadata"].items() if k != "namespace"}
+    return {**content, "metadata": metadata}
+
+
 _KINDS: Mapping[str, tuple[str, _Change]] = {
     "NodePorts": (PORTS, _with_plain_ports),
     "NodeResourcesFit": (UNSET, _with_requests),
     "ImageLocality": (TIMES, _with_each_image_once),
+    "NodeVolumeLimits": (NAMESPACE, _without_namespace),
+    "VolumeBinding": (NAMESPACE, _without_namespace),
+    "VolumeZone": (NAMESPACE, _without_namespace),
 }
