@@ -230,6 +230,8 @@ class World:
             options.clock,
             seed=options.seed,
             journal=Journal([journal]),
+            # This API server has no kind of pod groups.
+            pod_group_kinds=(),
         )
         kubeconfig = self.control_plane.kubeconfig("scheduler", options.server)
         cluster_options = ClusterOptions(
