@@ -29,6 +29,14 @@ _REVIEWING = (
     Right("authorization.k8s.io", "subjectaccessreviews", "create"),
 )
 
+#: What plugins write before a pod is bound.
+_PLUGINS_WRITE = {
+    "VolumeBinding": (
+        Right("", "persistentvolumeclaims", "patch"),
+        Right("", "persistentvolumes", "patch"),
+    ),
+}
+
 Manifest = dict[str, Any]
 
 
