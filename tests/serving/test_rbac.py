@@ -56,6 +56,8 @@ def test_the_default_profile_may_not_read_secrets_or_write_nodes() -> None:
     assert ("", "secrets") not in found
     assert found["", "nodes"] == ["list", "watch"]
     assert found["apps", "replicasets"] == ["list", "watch"]
+    # VolumeBinding writes what it decided.
+    assert found["", "persistentvolumeclaims"] == ["list", "patch", "watch"]
 
 
 def printed(**election: Any) -> dict[str, Any]:

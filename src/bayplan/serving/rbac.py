@@ -16,6 +16,7 @@ from bayplan.adapters.object_names import is_namespaced, resource_of
 from bayplan.api.objects import NODE, POD
 from bayplan.api.pod_groups import KINDS
 from bayplan.config import SchedulerConfig
+from bayplan.engine.resolved_config import resolve
 from bayplan.plugins.registry import Registry
 from bayplan.serving.absent_kinds import kinds_in_use
 
@@ -63,7 +64,13 @@ def cluster_rules(config: SchedulerConfig, registry: Registry) -> list[Manifest]
     """What is needed in all namespaces. Raises ConfigError."""
     kinds = (NODE, POD, *kinds_in_use(config, registry), *KINDS)
     rights = (*rights_to_follow(map(_resource, kinds)), *WRITING, *GROUP_STATUSES, *_REVIEWING)
-    return list(_rules(rights))
+    plugins = {
+        instance.plugin.name
+        for profile in resolve(config, registry).profiles
+        for instance in profile.instances.values()
+    }
+    more = (right for name in plugins for right in _PLUGINS_WRITE.get(name, ()))
+    return list(_rules((*rights, *more)))
 
 
 def lease_rules(lease_name: str) -> list[Manifest]:
