@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bayplan.api.objects import Node, Pod
+from bayplan.api.objects import POD, Node, Pod, Unstructured
 from bayplan.framework.events import (
     UPDATE,
     ActionType,
@@ -15,7 +15,7 @@ from bayplan.framework.events import (
     QueueingHint,
 )
 from bayplan.framework.status import unschedulable
-from bayplan.ports import EventType
+from bayplan.ports import EventType, WatchEvent
 from bayplan.queue.transitions import State
 from bayplan.state.pods import PodInfo
 from bayplan.testing import api_pod, node
@@ -359,3 +359,14 @@ def test_a_taint_update_wakes_only_those_who_registered_for_it() -> None:
     assert engine.state_of("p") is State.UNSCHEDULABLE
     engine.add(node("n2"))
     assert engine.state_of("p") is State.BACKOFF
+
+
+def test_a_deletion_that_only_a_listing_showed_is_one_all_the_same() -> None:
+    """It is told by the metadata alone."""
+    engine = Engine()
+    placed = api_pod("gone", node="n1")
+    engine.add(node("n1"), placed)
+    assert engine.placed_on("gone") == "n1"
+    told = Unstructured(metadata=placed.metadata)
+    engine.scheduler.handle(WatchEvent(EventType.DELETED, POD, told))
+    assert engine.placed_on("gone") == ""

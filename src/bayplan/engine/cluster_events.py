@@ -6,7 +6,7 @@ sees what woke it. Terminal pods count as gone, as upstream's informer leaves th
 
 from typing import Any, final
 
-from bayplan.api.objects import NODE, POD, Node, Pod, is_terminal
+from bayplan.api.objects import NODE, POD, Node, Pod, Unstructured, is_terminal
 from bayplan.api.pod_groups import KINDS, compiled
 from bayplan.api.pod_requests import amounts
 from bayplan.api.quantity import QuantityError
@@ -125,10 +125,11 @@ class ClusterEvents:
         elif _is_newer(old, new):
             self._updated(old, new)
 
-    def _tell_groups(self, kind: EventType, pod: Pod) -> None:
+    def _tell_groups(self, kind: EventType, pod: Pod | Unstructured) -> None:
         """A pod that ended is told of as deleted, too: it stays known as what it ended as."""
         groups = self._engine.pod_groups
-        if kind is EventType.DELETED and not is_terminal(pod):
+        # Of a deletion that a listing showed only the metadata is known.
+        if isinstance(pod, Unstructured) or (kind is EventType.DELETED and not is_terminal(pod)):
             groups.remove_pod(pod.metadata.uid or "")
         else:
             groups.put_pod(pod)
