@@ -278,6 +278,8 @@ class CycleRunner:
         cycle.state.kept = known
         if known.picks is not None and self._is_plain(cycle):
             self._answer(cycle, reuse, known.picks)
+        if cycle.picks is None:
+            reuse.catch_up(known)
         reuse.count(cycle.known, cycle.picks is not None, clock() - start)
 
     def _filter(self, cycle: Cycle) -> None:

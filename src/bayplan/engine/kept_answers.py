@@ -57,6 +57,14 @@ class _Kept:
                 self._forget_one(row)
         self.generation = self._table.log.generation
 
+    def skip_to_now(self, since: int, facets: int) -> None:
+        """The same, where all changes after ``since`` were in these facets."""
+        if self.generation >= since and not facets & self.facets:
+            self._grow(self._table.capacity)
+            self.generation = self._table.log.generation
+        else:
+            self.catch_up()
+
     def catch_up(self) -> None:
         """Forget rows that changed since the last time."""
         log = self._table.log

@@ -17,6 +17,7 @@ from bayplan.framework.cycle_state import AskFilter, AskScore, FilterQuestion, S
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.signing import PodSignature
 from bayplan.framework.status import Rejection
+from bayplan.state.change_log import ChangeLog
 from bayplan.state.columns import NodeMask, NodeScores, Rows, all_true, is_any, places_of
 from bayplan.state.nodes import NodeView
 
@@ -29,6 +30,7 @@ class KnownPods:
         "_counts",
         "bytes_counted",
         "generation",
+        "parts",
         "picks",
         "scores",
         "signature",
@@ -46,15 +48,22 @@ class KnownPods:
         self.signature = signature
         self.verdicts = verdicts
         self.scores = scores
+        self.parts: Sequence[KeptVerdicts | KeptScores] = [*verdicts.values(), *scores.values()]
         self._counts = counts
         #: Of the last attempt with these answers; -1: there was none.
         self.generation = -1
         self.picks: Picks | None = None
         self.bytes_counted = 0
 
-    @property
-    def parts(self) -> Sequence[KeptVerdicts | KeptScores]:
-        return [*self.verdicts.values(), *self.scores.values()]
+    def catch_up(self, log: ChangeLog) -> None:
+        """Forget what is not true any more. The log is read once, and again only for those whose
+        rows changed."""
+        since = self.generation
+        if since < 0 or since == log.generation:
+            return
+        facets = log.facets_since(since)
+        for part in self.parts:
+            part.skip_to_now(since, facets)
 
     # ---- KeptAnswers ----------------------------------------------------------------------
 

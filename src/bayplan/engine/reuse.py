@@ -202,6 +202,10 @@ class Reuse:
         plugin = self._scorers[name]
         return None if isinstance(plugin, NormalizeScorePlugin) else plugin.normalizer
 
+    def catch_up(self, known: KnownPods) -> None:
+        """The plugins are going to be asked about what is not known."""
+        known.catch_up(self._table.log)
+
     def count(self, known: KnownPods, is_hinted: bool, seconds: float) -> None:
         """An attempt looked here, and found its node by a ranking or not."""
         if is_hinted:
