@@ -30,7 +30,7 @@ LONG_FILES: dict[str, int] = {}
 LONG_FUNCTIONS: dict[str, int] = {}
 # "path:Class": methods
 LARGE_CLASSES: dict[str, int] = {
-    "state/nodes.py:NodeView": 48,  # an accessor for each column there is, and little else
+    "state/nodes.py:NodeView": 49,  # an accessor for each column there is, and little else
     "state/nodes.py:NodeInfo": 22,  # upstream's names, each of them
 }
 # "path:Class.function": parameters without self

@@ -279,7 +279,7 @@ class CycleRunner:
         if known.picks is not None and self._is_plain(cycle):
             self._answer(cycle, reuse, known.picks)
         if cycle.picks is None:
-            reuse.catch_up(known)
+            known.catch_up()
         reuse.count(cycle.known, cycle.picks is not None, clock() - start)
 
     def _filter(self, cycle: Cycle) -> None:

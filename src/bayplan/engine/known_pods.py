@@ -15,7 +15,6 @@ from bayplan.engine.kept_answers import UNKNOWN, KeptScores, KeptVerdicts, RowCo
 from bayplan.engine.picks import Picks
 from bayplan.framework.cycle_state import AskFilter, AskScore, FilterQuestion, ScoreQuestion
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.signing import PodSignature
 from bayplan.framework.status import Rejection
 from bayplan.state.change_log import ChangeLog
 from bayplan.state.columns import NodeMask, NodeScores, Rows, all_true, is_any, places_of
@@ -28,24 +27,24 @@ class KnownPods:
 
     __slots__ = (
         "_counts",
+        "_log",
         "bytes_counted",
         "generation",
         "parts",
         "picks",
         "scores",
-        "signature",
         "verdicts",
     )
 
     def __init__(
         self,
-        signature: PodSignature,
+        log: ChangeLog,
         verdicts: Mapping[str, KeptVerdicts],
         scores: Mapping[str, KeptScores],
         counts: Mapping[str, RowCounts],
     ) -> None:
         """By instance; ``counts`` are all pods'."""
-        self.signature = signature
+        self._log = log
         self.verdicts = verdicts
         self.scores = scores
         self.parts: Sequence[KeptVerdicts | KeptScores] = [*verdicts.values(), *scores.values()]
@@ -55,10 +54,10 @@ class KnownPods:
         self.picks: Picks | None = None
         self.bytes_counted = 0
 
-    def catch_up(self, log: ChangeLog) -> None:
+    def catch_up(self) -> None:
         """Forget what is not true any more. The log is read once, and again only for those whose
         rows changed."""
-        since = self.generation
+        since, log = self.generation, self._log
         if since < 0 or since == log.generation:
             return
         facets = log.facets_since(since)

@@ -144,7 +144,7 @@ class Reuse:
                     found = KeptScores(self._table, plugin.facets)
                     self._scores[(name, part)] = found
                 scores[name] = found
-        known = KnownPods(signature, verdicts, scores, self._row_counts)
+        known = KnownPods(self._table.log, verdicts, scores, self._row_counts)
         for part in known.parts:
             part.like_count += 1
         return known
@@ -201,10 +201,6 @@ class Reuse:
         """None: a function of the plugin's own, which may look across nodes."""
         plugin = self._scorers[name]
         return None if isinstance(plugin, NormalizeScorePlugin) else plugin.normalizer
-
-    def catch_up(self, known: KnownPods) -> None:
-        """The plugins are going to be asked about what is not known."""
-        known.catch_up(self._table.log)
 
     def count(self, known: KnownPods, is_hinted: bool, seconds: float) -> None:
         """An attempt looked here, and found its node by a ranking or not."""

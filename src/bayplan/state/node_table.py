@@ -16,15 +16,16 @@ from bayplan.api.objects import Node, Taint
 from bayplan.api.pod_requests import amounts
 from bayplan.state.change_log import ALL_FACETS, ALL_ROWS, ChangeLog, Facet
 from bayplan.state.claim_users import ClaimUsers
-from bayplan.state.columns import INITIAL_CAPACITY, Column, Mask, Rows, Vocabulary
+from bayplan.state.columns import INITIAL_CAPACITY, Column, Floats, Mask, Rows, Vocabulary
+from bayplan.state.domain_counts import DomainTables
 from bayplan.state.draw_order import DrawOrder
 from bayplan.state.host_ports import HostPortIndex
 from bayplan.state.images import ImageIndex
 from bayplan.state.labels import LabelColumn, LabelColumns
-from bayplan.state.placed_terms import PlacedTerms
+from bayplan.state.placed_terms import PlacedTerm, PlacedTerms
 from bayplan.state.pods import PodInfo
 from bayplan.state.resources import Resources
-from bayplan.state.selector_counts import SelectorCounts
+from bayplan.state.selector_counts import PodSet, SelectorCounts
 
 Taints = tuple[Taint, ...]
 
@@ -77,6 +78,7 @@ class NodeTable:
         self.claim_users = ClaimUsers()
         self.selector_counts = SelectorCounts(capacity)
         self.placed_terms = PlacedTerms(capacity)
+        self.domain_tables = DomainTables()
         self._row_generations = Column(capacity, np.int64)
         self.log = ChangeLog(self._row_generations)
 
@@ -234,6 +236,14 @@ class NodeTable:
 
     def label_column(self, key: str) -> LabelColumn:
         return self.label_columns.of(key, self.labels, self.capacity)
+
+    def pods_by_domain(self, pods: PodSet | PlacedTerm, key: str) -> Floats | None:
+        """Pods of all nodes by the value of a label; see DomainTables."""
+        if isinstance(pods, PlacedTerm):
+            column = self.placed_terms.pods(pods)
+        else:
+            column = self.selector_counts.counter(pods).column
+        return self.domain_tables.of((pods, key), self.log, column, self.label_column(key))
 
     def derived(
         self,

@@ -18,7 +18,7 @@ from bayplan.api.pod_requests import CPU, MEMORY
 from bayplan.api.selectors import NodeTerm, Requirement
 from bayplan.state.change_log import Facet
 from bayplan.state.claim_users import named_claims
-from bayplan.state.columns import Column, Int32s, Int64s, Mask, Rows
+from bayplan.state.columns import Column, Floats, Int32s, Int64s, Mask, Rows
 from bayplan.state.host_ports import HostPort
 from bayplan.state.images import ImageState
 from bayplan.state.node_table import NodeTable
@@ -274,6 +274,14 @@ class NodeView:
     def pods_with_term(self, placed: PlacedTerm) -> Int32s:
         """int32[nodes]: how many placed pods hold this term."""
         return self._lend(self._open().placed_terms.pods(placed))
+
+    def pods_by_domain(self, pods: PodSet | PlacedTerm, key: str) -> Floats | None:
+        """float64[values + 1]: pods of the set, or with the term, by the value of a label.
+
+        By label id, over all nodes of the cluster whatever this view selects, to be written; the
+        last place is for nodes without the label, and 0. None: no domain has any.
+        """
+        return self._open().pods_by_domain(pods, key)
 
     def pods_with_affinity(self) -> Int32s:
         """int32[nodes]: pods with any (anti-)affinity term."""

@@ -2,13 +2,15 @@
 
 from collections import Counter
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bayplan.api.selectors import Selector
 from bayplan.plugins.inter_pod_affinity.counts import DomainCounts
 from bayplan.state.cache import Cache
 from bayplan.state.nodes import NodeView
+from bayplan.state.selector_counts import PodSet
+from bayplan.testing import pod
 from tests.state.making import node
 
 Zones = list[str | None]
@@ -17,24 +19,28 @@ ZONES: st.SearchStrategy[Zones] = st.lists(
 )
 
 
-def view(zones: Zones) -> NodeView:
+#: Any pod at all.
+ALL = PodSet(None, Selector())
+
+
+def view(zones: Zones, amounts: list[int] | None = None) -> NodeView:
+    """Nodes in zones, with so many pods each."""
     cache = Cache()
     for index, zone in enumerate(zones):
         cache.add_node(node(f"n{index}", labels={"zone": zone} if zone else {}))
+        for number in range(amounts[index] if amounts is not None else 0):
+            cache.add_pod(pod(f"p{index}-{number}", node=f"n{index}"))
     return cache.lend().nodes
-
-
-def pods(counts: list[int]) -> np.ndarray:
-    return np.array(counts, np.int32)
 
 
 @given(zones=ZONES, data=st.data())
 def test_each_node_is_told_what_its_domain_counts(zones: Zones, data: st.DataObject) -> None:
-    nodes, counts, expected = view(zones), DomainCounts(), Counter[str | None]()
+    count = len(zones)
+    amounts = data.draw(st.lists(st.integers(0, 3), min_size=count, max_size=count))
+    nodes, counts, expected = view(zones, amounts), DomainCounts(), Counter[str | None]()
     for _ in range(data.draw(st.integers(0, 3))):
-        amounts = data.draw(st.lists(st.integers(0, 4), min_size=len(zones), max_size=len(zones)))
         weight = data.draw(st.sampled_from([1, 5, -3]))
-        counts.count(nodes, "zone", pods(amounts), weight)
+        counts.count(nodes, "zone", ALL, weight)
         for zone, amount in zip(zones, amounts, strict=True):
             expected[zone] += weight * amount if zone is not None else 0
     assert counts.of(nodes, "zone").tolist() == [expected[zone] for zone in zones]
@@ -43,13 +49,11 @@ def test_each_node_is_told_what_its_domain_counts(zones: Zones, data: st.DataObj
 
 
 def test_a_key_is_known_once_a_pod_is_in_one_of_its_domains() -> None:
-    nodes, counts = view(["z1", None]), DomainCounts()
-    counts.count(nodes, "zone", pods([0, 0]))
-    counts.count(nodes, "zone", pods([0, 3]))
-    counts.count(nodes, "rack", pods([1, 1]))
-    assert (counts.keys, counts.is_empty) == ([], True)
-    counts.count(nodes, "zone", pods([1, 0]))
-    assert (counts.keys, counts.is_empty) == (["zone"], False)
+    for amounts, keys in (([0, 0], []), ([0, 3], []), ([1, 0], ["zone"])):
+        nodes, counts = view(["z1", None], amounts), DomainCounts()
+        counts.count(nodes, "zone", ALL)
+        counts.count(nodes, "rack", ALL)
+        assert (counts.keys, counts.is_empty) == (keys, not keys)
 
 
 def test_what_is_added_to_one_domain_is_seen_by_all_its_nodes() -> None:
@@ -63,8 +67,8 @@ def test_what_is_added_to_one_domain_is_seen_by_all_its_nodes() -> None:
 
 
 def test_a_clone_and_its_original_change_apart() -> None:
-    nodes, counts = view(["z1", "z2"]), DomainCounts()
-    counts.count(nodes, "zone", pods([1, 0]))
+    nodes, counts = view(["z1", "z2"], [1, 0]), DomainCounts()
+    counts.count(nodes, "zone", ALL)
     clone = counts.clone()
     clone.add("zone", 1, 5)
     counts.add("zone", 0, 2)
@@ -79,8 +83,10 @@ def test_domains_that_appear_after_the_count_count_nothing() -> None:
     """A cycle that was parked meets a cluster that has grown."""
     cache, counts = Cache(), DomainCounts()
     cache.add_node(node("a", labels={"zone": "z1"}))
+    for name in ("p", "q"):
+        cache.add_pod(pod(name, node="a"))
     snapshot = cache.lend()
-    counts.count(snapshot.nodes, "zone", pods([2]))
+    counts.count(snapshot.nodes, "zone", ALL)
     snapshot.end()
     cache.add_node(node("b", labels={"zone": "z2"}))
     cache.add_node(node("c"))

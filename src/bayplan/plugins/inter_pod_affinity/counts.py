@@ -1,14 +1,16 @@
 """Pods counted by topology domain: for some label keys, an amount for each value of the key.
 
-A domain is a label's value, so counting pods by domain is one weighted count of label ids, and the
-answer for each node one look-up by its id. The last place of a table is for nodes without the
-label, whose id is -1: it stays 0.
+A domain is a label's value: pods by domain are a table by label id, which the cluster keeps
+current, and the answer for each node is one look-up by its id. The last place of a table is for
+nodes without the label, whose id is -1: it stays 0.
 """
 
 import numpy as np
 
-from bayplan.state.columns import Floats, Int32s, Mask
+from bayplan.state.columns import Floats, Mask
 from bayplan.state.nodes import NodeView
+from bayplan.state.placed_terms import PlacedTerm
+from bayplan.state.selector_counts import PodSet
 
 
 class DomainCounts:
@@ -34,9 +36,9 @@ class DomainCounts:
         """Whether no domain counts anything."""
         return not any(table.any() for table in self._tables.values())
 
-    def count(self, nodes: NodeView, key: str, pods: Int32s, weight: int = 1) -> None:
-        """Add ``weight`` for each of the ``pods``, int32[nodes], where nodes have the label."""
-        table = _by_domain(nodes, key, pods)
+    def count(self, nodes: NodeView, key: str, pods: PodSet | PlacedTerm, weight: int = 1) -> None:
+        """Add ``weight`` for each of these pods in the domains of all nodes."""
+        table = nodes.pods_by_domain(pods, key)
         if table is None:
             return
         if weight != 1:
@@ -75,18 +77,6 @@ class DomainCounts:
         length = len(nodes.label_values(key)) + 1
         table = self._tables.get(key, _NOTHING)
         return table if len(table) == length else _resized(table, length)
-
-
-def _by_domain(nodes: NodeView, key: str, pods: Int32s) -> Floats | None:
-    """float64[values + 1]; None where none of the pods is in a domain."""
-    if not pods.any():
-        return None
-    length = len(nodes.label_values(key)) + 1
-    counted = np.bincount(nodes.label_ids(key) + 1, pods, length)
-    table = np.empty(length)
-    table[:-1] = counted[1:]  # its first place is for nodes without the label
-    table[-1] = 0
-    return table if table.any() else None
 
 
 def _resized(table: Floats, length: int) -> Floats:

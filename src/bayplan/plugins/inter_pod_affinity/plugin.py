@@ -144,7 +144,7 @@ class InterPodAffinity(
             return SKIP
         refusing = DomainCounts()
         for placed in self._terms_about(pod, TermKind.REQUIRED_ANTI_AFFINITY, nodes):
-            refusing.count(nodes, placed.term.topology_key, nodes.pods_with_term(placed))
+            refusing.count(nodes, placed.term.topology_key, placed)
         if not has_own and not refusing.keys:
             return SKIP
         state[self._filter_key] = self._notes(pod, own, nodes, refusing)
@@ -158,11 +158,10 @@ class InterPodAffinity(
         unwanted = tuple((want.key, want.pods(namespaces)) for want in own.apart)
         near, away = DomainCounts(), DomainCounts()
         if wanted is not None:
-            matching = nodes.matching_pods(wanted)
             for key in own.keys:
-                near.count(nodes, key, matching)
+                near.count(nodes, key, wanted)
         for key, pods in unwanted:
-            away.count(nodes, key, nodes.matching_pods(pods))
+            away.count(nodes, key, pods)
         return _Notes(
             own=own,
             wanted=wanted,
@@ -216,17 +215,14 @@ class InterPodAffinity(
             return SKIP
         if not own.preferred and not nodes.holds_terms(self._kinds_that_score):
             return SKIP
-        everywhere = nodes.all()
         worth = DomainCounts()
         for kind, factor in self._scoring_kinds:
-            for placed in self._terms_about(pod, kind, everywhere):
-                pods = everywhere.pods_with_term(placed)
-                worth.count(everywhere, placed.term.topology_key, pods, factor * placed.weight)
+            for placed in self._terms_about(pod, kind, nodes):
+                worth.count(nodes, placed.term.topology_key, placed, factor * placed.weight)
         if own.preferred:
             namespaces = self.handle.objects(NAMESPACE)
             for want in own.preferred:
-                pods = everywhere.matching_pods(want.pods(namespaces))
-                worth.count(everywhere, want.key, pods, want.weight)
+                worth.count(nodes, want.key, want.pods(namespaces), want.weight)
         if not worth.keys:
             return SKIP
         state[self._score_key] = worth
