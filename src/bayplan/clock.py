@@ -62,6 +62,14 @@ def rfc3339(epoch_seconds: float) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def epoch_of(stamp: str) -> float | None:
+    """Seconds since 1970 UTC of a time stamp of the API; None: it is none."""
+    try:
+        return datetime.fromisoformat(stamp).timestamp()
+    except ValueError:
+        return None
+
+
 def rfc3339_micro(epoch_seconds: float) -> str:
     """A time stamp of the API's MicroTime: leases and events have it."""
     moment = datetime.fromtimestamp(epoch_seconds, tz=UTC)

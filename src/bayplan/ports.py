@@ -5,7 +5,7 @@ through a `Cluster`. A live API server and the embedded one implement the same p
 make their failures known as one small family of exceptions.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Protocol
@@ -97,8 +97,25 @@ class BindPort(Protocol):
         """Read the pod from the API. Raises ApiError."""
         ...
 
-    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any]) -> None:
-        """JSON merge patch of an object. Raises ApiError."""
+    async def read(self, kind: str, namespace: str, name: str) -> ApiObject:
+        """Read an object from the API; "" is the namespace of what has none. Raises ApiError."""
+        ...
+
+    async def patch(
+        self, kind: str, namespace: str, name: str, patch: dict[str, Any], subresource: str = ""
+    ) -> ApiObject:
+        """JSON merge patch of an object, or of its "status"; returns what it is then.
+
+        A resourceVersion in the patch must be the newest. Raises ApiError, OutcomeUnknownError.
+        """
+        ...
+
+    async def create_object(self, kind: str, content: dict[str, Any]) -> ApiObject:
+        """Returns it as it was created. Raises ApiError, OutcomeUnknownError."""
+        ...
+
+    async def delete_object(self, kind: str, namespace: str, name: str, uid: str) -> None:
+        """Delete the object of this uid. Raises ApiError, OutcomeUnknownError."""
         ...
 
     async def sleep(self, seconds: float) -> None: ...
@@ -186,4 +203,14 @@ class AskExtender:
     node_names: tuple[str, ...]
 
 
-Effect = BindPod | PatchPodStatus | EmitEvent | AskExtender
+@dataclass(frozen=True, slots=True)
+class Perform:
+    """Writes that no cycle waits for: what follows from them is told by the API, as a change.
+
+    ``run(port)`` does not raise what is the outside's.
+    """
+
+    run: Callable[[BindPort], Coroutine[Any, Any, None]]
+
+
+Effect = BindPod | PatchPodStatus | EmitEvent | AskExtender | Perform

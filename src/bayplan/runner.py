@@ -31,6 +31,7 @@ from bayplan.ports import (
     NotFoundError,
     OutcomeUnknownError,
     PatchPodStatus,
+    Perform,
     WatchDroppedError,
     WatchEvent,
 )
@@ -203,6 +204,8 @@ class Runner:
                 self._patch_status(effect)
             elif isinstance(effect, EmitEvent):
                 self._spawn(self._emit(effect), performs=True)
+            elif isinstance(effect, Perform):
+                self._spawn(effect.run(self._cluster), performs=True)
             else:
                 self._spawn(self._ask(effect), performs=True)
 

@@ -8,7 +8,7 @@ assert engine.bound() == {"p": "n1"}
 import asyncio
 from typing import Any, TypeVar
 
-from bayplan.api.objects import NODE, POD, Node, Pod, decode
+from bayplan.api.objects import NODE, POD, ApiObject, Node, Pod, decode
 from bayplan.clock import ManualClock
 from bayplan.config import config_from
 from bayplan.engine.binding import BindingOutcome
@@ -158,7 +158,19 @@ class Port:
     async def get_pod(self, namespace: str, name: str) -> Pod:
         return api_pod(name)
 
-    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any]) -> None: ...
+    async def read(self, kind: str, namespace: str, name: str) -> ApiObject:
+        raise AssertionError("nothing is read")
+
+    async def patch(
+        self, kind: str, namespace: str, name: str, patch: dict[str, Any], subresource: str = ""
+    ) -> ApiObject:
+        raise AssertionError("nothing is patched")
+
+    async def create_object(self, kind: str, content: dict[str, Any]) -> ApiObject:
+        raise AssertionError("nothing is created")
+
+    async def delete_object(self, kind: str, namespace: str, name: str, uid: str) -> None:
+        raise AssertionError("nothing is deleted")
 
     async def sleep(self, seconds: float) -> None: ...
 

@@ -66,7 +66,7 @@ def test_every_extension_point_has_its_list() -> None:
     [found] = build_profiles(SchedulerConfig(), Registry(), handles(Registry()))
     assert found.plugins.profile_name == "default-scheduler"
     assert isinstance(found.plugins, ProfilePlugins)
-    assert names(list(found.plugins.pre_enqueue)) == ["SchedulingGates"]
+    assert names(list(found.plugins.pre_enqueue)) == ["SchedulingGates", "DynamicResources"]
     assert names(list(found.plugins.pre_filter))[0] == "NodeName"
     assert found.plugins.post_bind == []
 

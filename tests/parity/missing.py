@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bayplan.api.objects import Unstructured
+from bayplan.api.device_objects import DeviceClass
 from bayplan.state.pods import PodInfo
 from bayplan.testing.clusters import SampleCluster
 from tests.parity.objects import KINDS
@@ -126,12 +126,14 @@ def behind_fit(missing: frozenset[str], pod: PodInfo, cluster: SampleCluster) ->
 
     NodeResourcesFit then leaves the resource to it on nodes that do not offer it themselves.
     """
-    if DEVICES not in missing:
-        return ()
+    return (DEVICES,) if DEVICES in missing and stand_for_requests(pod, cluster) else ()
+
+
+def stand_for_requests(pod: PodInfo, cluster: SampleCluster) -> bool:
+    """Whether devices stand for a resource that the pod requests."""
     names: set[str] = set()
     for found in cluster.objects(KINDS["deviceClasses"]).list():
-        assert isinstance(found, Unstructured)
-        spec: Json = found.content.get("spec") or {}
-        names.add(spec.get("extendedResourceName", ""))
+        assert isinstance(found, DeviceClass)
+        names.add(found.spec.extended_resource_name or "")
         names.add(f"deviceclass.resource.kubernetes.io/{found.metadata.name}")
-    return (DEVICES,) if names & set(pod.requests) else ()
+    return bool(names & set(pod.requests))

@@ -55,7 +55,9 @@ FIELDS = frozenset(
     )
 )
 #: Fields of one plugin that are compared once Reserve has run.
-COMPARED = frozenset(("volumeBindings",))
+COMPARED = frozenset(("volumeBindings", "allocations"))
+#: Compared by itself: see `compare_claim_updates`.
+CLAIM_UPDATES = "claimUpdates"
 _POST_FILTER_FIELDS = ("code", "plugin", "reasons", "nominatedNode", "nominatingMode")
 
 
@@ -172,7 +174,7 @@ def _compare_post_filter(question: PodQuestion, cycle: Cycle | None) -> None:
             sheet.pass_over(f"postFilter.{name}", blamed)
         else:
             sheet.compare(f"postFilter.{name}", recorded.get(name), found.get(name))
-    for name in sorted(set(recorded) - set(_POST_FILTER_FIELDS)):
+    for name in sorted(set(recorded) - {*_POST_FILTER_FIELDS, CLAIM_UPDATES}):
         sheet.not_understood(f"postFilter.{name}", is_answer=True)
     fit_error.diagnosis.post_filter_msg = status.message if status is not None else ""
     sheet.compare("fitErrorFinal", wanted.get("fitErrorFinal"), fit_error.message)

@@ -2,8 +2,12 @@
 
 from typing import Any
 
+from bayplan.engine.cycle import Cycle
 from bayplan.framework.interface import QueuedPodInfo
+from bayplan.plugins.dynamic_resources import DynamicResources
 from bayplan.state.pods import PodInfo
+from bayplan.testing.clusters import SampleCluster
+from tests.parity.device_answers import claim_updates, compare_allocations
 from tests.parity.filter_answers import compare_gates, gates
 from tests.parity.missing import Missing, behind_fit
 from tests.parity.objects import load, read_pod, started
@@ -60,14 +64,30 @@ def _compare_pending(world: World, index: int, pod: PodInfo, wanted: Json, sheet
     snapshot = world.cluster.lend()
     question = PodQuestion(profile, snapshot, pod, wanted, missing, sheet)
     cycle = compare_pod(question)
+    _compare_claim_updates(question, cycle, world.cluster)
     chosen = wanted.get("chosen")
     if chosen and snapshot.nodes.position(chosen) is not None:
         assumed = started(pod, index, chosen)
         world.cluster.cache.assume(assumed)
         world.cluster.nominator.delete_nominated_pod_if_exists(assumed)
-        if not compare_reserve(question, cycle.state, assumed):
+        stays = compare_reserve(question, cycle.state, assumed)
+        compare_allocations(question, cycle.state)
+        if not stays:
             world.cluster.cache.forget(assumed)
     world.cluster.take_back()
+
+
+def _compare_claim_updates(question: PodQuestion, cycle: Cycle, cluster: SampleCluster) -> None:
+    """Claims given up for a pod that fits nowhere; PostFilter's first plugin does so, by itself."""
+    cluster.writes.clear()
+    plugins = question.profile.plugins.post_filter
+    for plugin in plugins if question.found_no_fit(cycle) else ():
+        if isinstance(plugin, DynamicResources):
+            plugin.post_filter(cycle.state, question.pod, cycle.node_to_status())
+    recorded: Json = question.wanted.get("postFilter") or {}
+    wanted = recorded.get("claimUpdates") or []
+    if DynamicResources.name not in question.missing.plugins:
+        question.sheet.compare("claimUpdates", wanted, claim_updates(cluster))
 
 
 def _compare_gated(wanted: Json, sheet: Sheet) -> None:

@@ -17,6 +17,11 @@ same two pods said in other words, without it, must be alike.
     volume plugins     the namespace of a claim, and a claim that is made for the pod alone: it is
                        signed there by its template, and left unsigned here
 
+Two sign here what upstream refuses to: NodeResourcesFit and NodeResourcesBalancedAllocation a pod
+that requests a resource which devices stand for. Which resources those are is a change of all rows
+here. DynamicResources signs no pod that requests an extended resource: whether devices stand for it
+does not follow from the pod.
+
 A plugin that looks across nodes signs what it asks of a pod before it looks; upstream signs nothing
 of these pods, so theirs are not compared.
 """
@@ -28,7 +33,7 @@ from typing import Any
 import msgspec
 
 from bayplan.state.pods import PodInfo
-from tests.parity.missing import behind_fit
+from tests.parity.missing import behind_fit, stand_for_requests
 from tests.parity.objects import read_pod
 from tests.parity.tally import Sheet
 from tests.parity.world import World
@@ -39,6 +44,8 @@ _Change = Callable[[Json], Json]
 PORTS = "a host port's protocol or address"
 UNSET = "an unset request, which scores count as some"
 TIMES = "an image named several times"
+DEVICES = "a request that devices stand for"
+ASKS = "an extended resource, for which devices may stand"
 NO_TERMS = "an affinity without terms"
 NAMESPACE = "the namespace of a claim"
 EPHEMERAL = "a claim made for the pod alone"
@@ -85,9 +92,14 @@ def _compare_unsigned(world: World, signed: _Signed, refusing: Json, sheet: Shee
     if absent:
         sheet.pass_over("signature.unsigned", absent)
     behind = behind_fit(world.missing, signed.pod, world.cluster)
+    are_devices = stand_for_requests(signed.pod, world.cluster)
     for name, part in signed.parts.items():
         if name in _REQUESTING and behind:
             sheet.pass_over("signature.unsigned", behind)
+        elif name in _REQUESTING and name in refusing and part is not None and are_devices:
+            sheet.deviates("signature.unsigned", DEVICES)
+        elif name == "DynamicResources" and part is None and name not in refusing:
+            sheet.deviates("signature.unsigned", ASKS)
         elif name in refusing and _has_no_terms(world, name, signed):
             sheet.deviates("signature.unsigned", NO_TERMS)
         elif name in _OWN_CLAIMS and part is None and signed.pod.shape.volumes.has_ephemeral:

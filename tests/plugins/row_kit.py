@@ -1,7 +1,7 @@
 """A few nodes, a pod, and what one plugin says about them; wire names, as in a manifest."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -23,9 +23,10 @@ from bayplan.framework.status import SKIP, Code, Status
 from bayplan.state.cache import Cache
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo, pod_info
+from bayplan.testing import handle
 
-#: The plugins tested with this kit ask their handle for nothing.
-NO_HANDLE = cast(Handle, None)
+#: Over an empty cluster.
+NO_HANDLE: Handle = handle()
 
 
 def pod(

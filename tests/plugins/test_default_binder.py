@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.api.objects import POD, Pod, decode
+from bayplan.api.objects import POD, ApiObject, Pod, decode
 from bayplan.framework.interface import CycleState
 from bayplan.framework.status import Code, Status
 from bayplan.plugins.default_binder import READ_BACK_DELAYS_SECONDS, DefaultBinder
@@ -40,8 +40,19 @@ class Port:
             raise answer
         return answer
 
-    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any]) -> None:
-        raise AssertionError("a binder patches nothing")
+    async def read(self, kind: str, namespace: str, name: str) -> ApiObject:
+        raise AssertionError("nothing is read")
+
+    async def patch(
+        self, kind: str, namespace: str, name: str, patch: dict[str, Any], subresource: str = ""
+    ) -> ApiObject:
+        raise AssertionError("nothing is patched")
+
+    async def create_object(self, kind: str, content: dict[str, Any]) -> ApiObject:
+        raise AssertionError("nothing is created")
+
+    async def delete_object(self, kind: str, namespace: str, name: str, uid: str) -> None:
+        raise AssertionError("nothing is deleted")
 
     async def sleep(self, seconds: float) -> None:
         self.slept_seconds.append(seconds)

@@ -271,7 +271,9 @@ ENOUGH = {"cpu": 2000, GPU: 1}
 
 
 def test_it_waits_for_room() -> None:
-    assert registered(PLUGIN) == [
+    *events, (resource, _, has_hint) = registered(PLUGIN)
+    assert (resource, has_hint) == ("resource.k8s.io/DeviceClass", True)
+    assert events == [
         ("AssignedPod", "Delete", True),
         ("Node", "Add|UpdateNodeAllocatable", True),
         ("AssignedPod", "UpdatePodScaleDown", True),

@@ -17,6 +17,8 @@ from tests.scenarios.world import World, play
 WRITES: dict[str, Any] = {
     "bind": lambda port: port.bind(pod("p"), "n1"),
     "patch": lambda port: port.patch("v1 Pod", "default", "p", {}),
+    "create_object": lambda port: port.create_object("v1 Pod", {}),
+    "delete_object": lambda port: port.delete_object("v1 Pod", "default", "p", "u"),
     "patch_pod_status": lambda port: port.patch_pod_status(PatchPodStatus("d", "p", "u", None)),
     "create_event": lambda port: port.create_event(
         EmitEvent("d", "p", "u", "Normal", "Scheduled", "Binding", "", "bayplan")
@@ -54,7 +56,7 @@ def test_every_write_asks_at_the_last_moment(name: str) -> None:
 
 
 def test_no_method_of_the_port_is_forgotten() -> None:
-    reads = {"list", "watch", "get_pod", "sleep"}
+    reads = {"list", "watch", "get_pod", "read", "sleep"}
     methods = {name for name in dir(Cluster) if not name.startswith("_")}
     assert methods == reads | set(WRITES)
     assert methods <= set(dir(FencedCluster))

@@ -16,7 +16,9 @@ plugin/pkg/admission/{defaulttolerationseconds,podtopologylabels}.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from bayplan.adapters import device_defaults
 from bayplan.adapters.object_names import Content
+from bayplan.api.device_objects import RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 from bayplan.api.objects import NAMESPACE, NODE, POD, Pod, decode
 from bayplan.api.pod_requests import CPU, is_pod_level, requested
 from bayplan.api.quantity import NANOS_PER_MILLI, nanos, thousandths
@@ -129,6 +131,8 @@ _DEFAULTS: Mapping[str, Callable[[Content], Content]] = {
     POD: _pod,
     NODE: _node,
     NAMESPACE: _namespace,
+    RESOURCE_CLAIM: device_defaults.claim,
+    RESOURCE_CLAIM_TEMPLATE: device_defaults.template,
 }
 
 

@@ -9,11 +9,14 @@ are the further verbs: `create`, `update`, `delete`, `end_pod`.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from typing import Any, cast, final
 
 from bayplan.adapters.api_server import ApiServer
+from bayplan.adapters.claim_controller import ClaimController
 from bayplan.adapters.object_names import Content, ObjectKey, object_key, stable_suffix
+from bayplan.adapters.object_port import ObjectPort
 from bayplan.adapters.object_store import HISTORY_LENGTH, ObjectStore, Observer, Stored, Watch
 from bayplan.api.objects import POD, Pod
 from bayplan.clock import Clock, rfc3339
@@ -27,7 +30,7 @@ EVENTS_KEPT = 20_000
 
 
 @final
-class EmbeddedCluster:
+class EmbeddedCluster(ObjectPort):
     """ports.Cluster in memory."""
 
     def __init__(
@@ -39,7 +42,8 @@ class EmbeddedCluster:
         """``declared``: per kind, further field paths that decoded objects keep."""
         self._clock = clock
         self._store = ObjectStore(declared, history_length)
-        self._server = ApiServer(clock, self._store, _after)
+        super().__init__(ApiServer(clock, self._store, _after))
+        ClaimController(self._server, self._store, _soon)
         self._event_count = 0
 
     # ---- the port ---------------------------------------------------------------------------
@@ -56,9 +60,6 @@ class EmbeddedCluster:
 
     async def bind(self, pod: PodInfo, node_name: str) -> None:
         self._server.bind(object_key(POD, pod.namespace, pod.name), pod.uid, node_name)
-
-    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any]) -> None:
-        self._server.patch(object_key(kind, namespace, name), patch)
 
     async def patch_pod_status(self, patch: PatchPodStatus) -> None:
         self._server.patch_pod_status(patch)
@@ -139,6 +140,12 @@ def _event_object(event: EmitEvent, number: int, stamp: str) -> Content:
         "reportingInstance": event.reporter,
         "regarding": {"apiVersion": "v1", "kind": "Pod", **regarding},
     }
+
+
+def _soon(call: Any) -> None:
+    """Outside of a loop, with the first change inside of one."""
+    with contextlib.suppress(RuntimeError):
+        asyncio.get_running_loop().call_soon(call)
 
 
 def _after(seconds: float, call: Any) -> None:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar, final
 
-from bayplan.api.objects import Pod
+from bayplan.api.objects import ApiObject, Pod
 from bayplan.ports import (
     ApiError,
     Cluster,
@@ -124,14 +124,32 @@ class FaultyCluster:
             raise _unavailable()
         return await self._inner.get_pod(namespace, name)
 
+    async def read(self, kind: str, namespace: str, name: str) -> ApiObject:
+        await self._delay()
+        if self._happens("list_failures"):
+            raise _unavailable()
+        return await self._inner.read(kind, namespace, name)
+
     # ---- writing ----------------------------------------------------------------------------
 
     async def bind(self, pod: PodInfo, node_name: str) -> None:
         await self._call(f"bind {pod.key}", lambda: self._inner.bind(pod, node_name))
 
-    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any]) -> None:
+    async def patch(
+        self, kind: str, namespace: str, name: str, patch: dict[str, Any], subresource: str = ""
+    ) -> ApiObject:
         what = f"patch {kind} {namespace}/{name}"
-        await self._call(what, lambda: self._inner.patch(kind, namespace, name, patch))
+        inner = self._inner
+        return await self._call(
+            what, lambda: inner.patch(kind, namespace, name, patch, subresource)
+        )
+
+    async def create_object(self, kind: str, content: dict[str, Any]) -> ApiObject:
+        return await self._call(f"create {kind}", lambda: self._inner.create_object(kind, content))
+
+    async def delete_object(self, kind: str, namespace: str, name: str, uid: str) -> None:
+        what = f"delete {kind} {namespace}/{name}"
+        await self._call(what, lambda: self._inner.delete_object(kind, namespace, name, uid))
 
     async def patch_pod_status(self, patch: PatchPodStatus) -> None:
         what = f"patch the status of {patch.namespace}/{patch.name}"

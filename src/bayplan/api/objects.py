@@ -11,6 +11,16 @@ from typing import Any, cast
 import msgspec
 from msgspec import field
 
+from bayplan.api.device_objects import (
+    DEVICE_CLASS,
+    DEVICE_TAINT_RULE,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceSlice,
+)
 from bayplan.api.object_meta import (
     Api,
     Int64,
@@ -139,12 +149,22 @@ class ContainerPort(Api):
     name: str | None = None
 
 
+class ContainerRestartRule(Api):
+    action: str = ""
+
+
+class VolumeMount(Api):
+    bind_mount_options: tuple[str, ...] | None = None
+
+
 class Container(Api):
     name: str = ""
     image: str | None = None
     resources: ResourceRequirements | None = None
     ports: tuple[ContainerPort, ...] | None = None
     restart_policy: str | None = None
+    restart_policy_rules: tuple[ContainerRestartRule, ...] | None = None
+    volume_mounts: tuple[VolumeMount, ...] | None = None
 
 
 class PodSchedulingGate(Api):
@@ -178,6 +198,7 @@ class PodSpec(Api):
     preemption_policy: str | None = None
     termination_grace_period_seconds: Int64 | None = None
     host_network: bool | None = None
+    host_users: bool | None = None
     restart_policy: str | None = None
     volumes: tuple[Volume, ...] | None = None
     resource_claims: tuple[PodResourceClaim, ...] | None = None
@@ -361,6 +382,10 @@ ApiObject = (
     | VolumeAttachment
     | CoschedulingPodGroup
     | UpstreamPodGroup
+    | ResourceClaim
+    | ResourceSlice
+    | DeviceClass
+    | DeviceTaintRule
     | Unstructured
 )
 
@@ -381,6 +406,10 @@ _TYPES: dict[str, type[Any]] = {
     CSI_STORAGE_CAPACITY: CSIStorageCapacity,
     VOLUME_ATTACHMENT: VolumeAttachment,
     **{kind: row.decoded_as for kind, row in KINDS.items()},
+    RESOURCE_CLAIM: ResourceClaim,
+    RESOURCE_SLICE: ResourceSlice,
+    DEVICE_CLASS: DeviceClass,
+    DEVICE_TAINT_RULE: DeviceTaintRule,
 }
 
 

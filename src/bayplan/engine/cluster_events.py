@@ -6,6 +6,7 @@ sees what woke it. Terminal pods count as gone, as upstream's informer leaves th
 
 from typing import Any, final
 
+from bayplan.api.device_objects import DEVICE_TAINT_RULE
 from bayplan.api.objects import NODE, POD, Node, Pod, Unstructured, is_terminal
 from bayplan.api.pod_groups import KINDS, compiled
 from bayplan.api.pod_requests import amounts
@@ -46,6 +47,7 @@ _KUBELET_REASONS = frozenset(
 _KUBELET_SHORTAGE = "OutOf"
 
 _NODE_ADD = ClusterEvent(EventResource.NODE, ActionType.ADD)
+_SLICE_UPDATE = ClusterEvent(EventResource.RESOURCE_SLICE, UPDATE)
 _NODE_DELETE = ClusterEvent(EventResource.NODE, ActionType.DELETE)
 
 
@@ -258,6 +260,9 @@ class ClusterEvents:
         self._other(event)
 
     def _other(self, event: WatchEvent) -> None:
+        if event.kind == DEVICE_TAINT_RULE:
+            self._taint_rule(event)
+            return
         store = self._engine.objects.of(event.kind)
         resource = resource_of_kind(event.kind)
         found: Any = event.object
@@ -272,6 +277,19 @@ class ClusterEvents:
         self._engine.forget_kind(event.kind)
         action = ActionType.ADD if old is None else UPDATE
         self._engine.queue.move_all(ClusterEvent(resource, action), old, found)
+
+    def _taint_rule(self, event: WatchEvent) -> None:
+        """It is told as a change of the slices whose devices it taints, as upstream tells it."""
+        slices = self._engine.devices.resource_slices
+        before = slices.list_with_device_taint_rules()
+        store = self._engine.objects.of(event.kind)
+        if event.type is EventType.DELETED:
+            store.remove(event.object)
+        else:
+            store.put(event.object)
+        for old, new in zip(before, slices.list_with_device_taint_rules(), strict=True):
+            if old is not new and old.spec.devices != new.spec.devices:
+                self._engine.queue.move_all(_SLICE_UPDATE, old, new)
 
 
 def _is_newer(old: PodInfo, new: PodInfo) -> bool:

@@ -9,11 +9,12 @@ from functools import partial
 from typing import Any, NoReturn, final
 
 from bayplan.config.loading import SchedulerConfig
-from bayplan.engine.handle import PluginHandle
+from bayplan.engine.handle import PluginHandle, Write
 from bayplan.engine.profiles import build_profiles, make_plugin
 from bayplan.framework.interface import Plugin
 from bayplan.plugins.registry import Registry
 from bayplan.queue.nominator import Nominator
+from bayplan.state.devices import Devices
 from bayplan.state.node_table import NodeTable
 from bayplan.state.object_store import KindStore, ObjectStore
 from bayplan.state.pod_groups import PodGroups
@@ -47,8 +48,12 @@ class _IdleScheduler:
         self.nominator = Nominator()
         self.pod_groups = PodGroups(lambda _: False)
         self.volumes = Volumes(NodeTable(), ObjectStore())
+        self.devices = Devices(ObjectStore())
 
     def now_seconds(self) -> float:
+        return 0.0
+
+    def epoch_seconds(self) -> float:
         return 0.0
 
     def framework(self, profile_name: str) -> NoReturn:
@@ -56,6 +61,8 @@ class _IdleScheduler:
 
     def objects(self, kind: str) -> KindStore:
         return KindStore()
+
+    def perform(self, subject: str, write: Write) -> None: ...
 
     def activate(self, pods: Iterable[PodInfo]) -> None: ...
 

@@ -4,10 +4,12 @@ One object, made once, handed to the parts that change it. It decides nothing.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from traceback import format_exception
+from typing import Any
 
+from bayplan.api.device_objects import DEVICE_CLASS
 from bayplan.api.objects import PodCondition
 from bayplan.clock import Clock
 from bayplan.engine.own_writes import OwnWrites
@@ -17,10 +19,20 @@ from bayplan.engine.waiting import WaitingPods
 from bayplan.framework.runtime import Framework
 from bayplan.journal import Journal, NoteRecord
 from bayplan.metrics import SchedulerMetrics
-from bayplan.ports import Effect, EmitEvent, PatchPodStatus
+from bayplan.ports import (
+    ApiError,
+    BindPort,
+    Effect,
+    EmitEvent,
+    OutcomeUnknownError,
+    PatchPodStatus,
+    Perform,
+)
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.state.cache import Cache
+from bayplan.state.change_log import ALL_ROWS, Facet
+from bayplan.state.devices import Devices
 from bayplan.state.object_store import ObjectStore
 from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
@@ -61,9 +73,12 @@ class EngineState:
     lent: Snapshot | None = None
     #: Called when something is to be done that no call of the shell asked for.
     wake: Callable[[], None] = _nobody_to_wake
+    #: Writes under way that no cycle waits for.
+    writes_count: int = 0
     #: What of ``objects`` is storage, with what is assumed of it.
     volumes: Volumes = field(init=False)
     turns: Turns = field(init=False)
+    devices: Devices = field(init=False)
     nominator: Nominator = field(init=False)
     pod_groups: PodGroups = field(init=False)
     #: Made when the plugins stand.
@@ -72,8 +87,14 @@ class EngineState:
     def __post_init__(self) -> None:
         self.volumes = Volumes(self.cache.table, self.objects)
         self.turns = Turns(self.bug)
+        self.devices = Devices(self.objects)
+        self.objects.of(DEVICE_CLASS).subscribe(self._classes_changed)
         self.nominator = Nominator(self.known.get)
         self.pod_groups = PodGroups(self.frameworks.__contains__)
+
+    def _classes_changed(self, old: Any, new: Any) -> None:
+        """Which resources devices stand for decides about every node's room."""
+        self.cache.table.log.note(ALL_ROWS, Facet.ALLOCATABLE)
 
     # ---- the loan -------------------------------------------------------------------------
 
@@ -144,6 +165,22 @@ class EngineState:
         self.effects.append(
             EmitEvent(pod.namespace, pod.name, pod.uid, kind, reason, action, note, profile_name)
         )
+
+    def perform(self, subject: str, write: Callable[[BindPort], Awaitable[None]]) -> None:
+        """Write something that no cycle waits for. A refusal is noted."""
+
+        async def run(port: BindPort) -> None:
+            try:
+                await write(port)
+            except (ApiError, OutcomeUnknownError) as problem:
+                self.note(subject, str(problem))
+            finally:
+                self.writes_count -= 1
+                self.wake()
+
+        self.writes_count += 1
+        self.effects.append(Perform(run))
+        self.wake()
 
 
 def cut(text: str, bytes_max: int) -> str:

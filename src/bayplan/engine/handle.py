@@ -1,19 +1,24 @@
 """The Handle each plugin instance gets: small, and the same in every world."""
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Protocol, final
 
 from bayplan.engine.waiting import HeldPod
 from bayplan.framework.interface import CycleState, FilterRunner, Plugin
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Status
+from bayplan.ports import BindPort
 from bayplan.queue.nominator import Nominator
+from bayplan.state.devices import Devices
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.object_store import KindStore, UndeclaredKind
 from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
 from bayplan.state.volumes import STORAGE_KINDS, Volumes
+
+#: Writes something through the port; see Handle.perform.
+Write = Callable[[BindPort], Awaitable[None]]
 
 
 class SnapshotNotLent(RuntimeError):
@@ -38,10 +43,14 @@ class Services(Protocol):
     @property
     def volumes(self) -> Volumes: ...
     def now_seconds(self) -> float: ...
+    def epoch_seconds(self) -> float: ...
     def framework(self, profile_name: str) -> Framework: ...
+    @property
+    def devices(self) -> Devices: ...
     def objects(self, kind: str) -> KindStore: ...
     @property
     def pod_groups(self) -> PodGroups: ...
+    def perform(self, subject: str, write: Write) -> None: ...
     def activate(self, pods: Iterable[PodInfo]) -> None: ...
     def waiting_pods(self) -> list[HeldPod]: ...
     def waiting_pod(self, uid: str) -> HeldPod | None: ...
@@ -79,6 +88,10 @@ class PluginHandle:
         return self._services.now_seconds()
 
     @property
+    def epoch_seconds(self) -> float:
+        return self._services.epoch_seconds()
+
+    @property
     def snapshot(self) -> Snapshot:
         snapshot = self._services.lent_snapshot
         if snapshot is None:
@@ -92,6 +105,10 @@ class PluginHandle:
     @property
     def runner(self) -> FilterRunner:
         return _Runner(self._services, self)
+
+    @property
+    def devices(self) -> Devices:
+        return self._services.devices
 
     def objects(self, kind: str) -> KindStore:
         if kind not in self._kinds:
@@ -134,6 +151,9 @@ class PluginHandle:
 
     def emit(self, regarding: PodInfo, kind: str, reason: str, action: str, note: str) -> None:
         self._services.emit(self._profile_name, regarding, kind, reason, action, note)
+
+    def perform(self, subject: str, write: Write) -> None:
+        self._services.perform(subject, write)
 
 
 @final

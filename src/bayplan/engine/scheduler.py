@@ -216,7 +216,8 @@ class Scheduler:
     def only_retries_wait(self) -> bool:
         """Whether nothing but retry timers would make this scheduler act again by itself."""
         engine = self._engine
-        nothing_begun = not self._attempts.unfinished_count and not engine.effects
+        begun_count = self._attempts.unfinished_count + engine.writes_count
+        nothing_begun = not begun_count and not engine.effects
         return nothing_begun and engine.queue.waiting_for_retry_only
 
     def close(self) -> None:

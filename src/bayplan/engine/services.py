@@ -8,13 +8,14 @@ from collections.abc import Iterable
 from typing import Any, final
 
 from bayplan.engine.engine_state import EngineState
-from bayplan.engine.handle import PluginHandle
+from bayplan.engine.handle import PluginHandle, Write
 from bayplan.engine.profiles import make_plugin
 from bayplan.engine.waiting import HeldPod
 from bayplan.framework.interface import Plugin
 from bayplan.framework.runtime import Framework
 from bayplan.plugins.registry import Registry
 from bayplan.queue.nominator import Nominator
+from bayplan.state.devices import Devices
 from bayplan.state.object_store import KindStore
 from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
@@ -55,8 +56,15 @@ class EngineServices:
     def now_seconds(self) -> float:
         return self._engine.clock.now()
 
+    def epoch_seconds(self) -> float:
+        return self._engine.clock.epoch_seconds()
+
     def framework(self, profile_name: str) -> Framework:
         return self._engine.frameworks[profile_name]
+
+    @property
+    def devices(self) -> Devices:
+        return self._engine.devices
 
     def objects(self, kind: str) -> KindStore:
         return self._engine.objects.of(kind)
@@ -64,6 +72,9 @@ class EngineServices:
     @property
     def pod_groups(self) -> PodGroups:
         return self._engine.pod_groups
+
+    def perform(self, subject: str, write: Write) -> None:
+        self._engine.perform(subject, write)
 
     def activate(self, pods: Iterable[PodInfo]) -> None:
         engine, chosen = self._engine, list(pods)

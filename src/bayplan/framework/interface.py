@@ -12,7 +12,7 @@ events, private parts. A plugin is final; to change one, wrap it (`handle.make`)
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, Protocol, dataclass_transform
@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ClusterEventWithHint
+from bayplan.framework.shared_devices import SharedDRAManager
 from bayplan.framework.status import Code, NodeToStatus, Rejection, Status
 from bayplan.ports import BindPort
 from bayplan.state.change_log import ALL_FACETS, Facet
@@ -170,6 +171,11 @@ class Handle(Protocol):
         ...
 
     @property
+    def epoch_seconds(self) -> float:
+        """The calendar's time, for time stamps in API objects."""
+        ...
+
+    @property
     def snapshot(self) -> Snapshot:
         """The cluster on loan; valid inside a scheduling cycle only, raises elsewhere."""
         ...
@@ -178,6 +184,8 @@ class Handle(Protocol):
     def nominator(self) -> PodNominator: ...
     @property
     def runner(self) -> FilterRunner: ...
+    @property
+    def devices(self) -> SharedDRAManager: ...
 
     def objects(self, kind: str) -> Objects:
         """Lister of a kind the plugin declares in `kinds`, e.g. "v1 Service".
@@ -217,6 +225,10 @@ class Handle(Protocol):
 
     def emit(self, regarding: PodInfo, kind: str, reason: str, action: str, note: str) -> None:
         """An event about a pod: kind is Normal or Warning."""
+        ...
+
+    def perform(self, subject: str, write: Callable[[BindPort], Awaitable[None]]) -> None:
+        """Write from where nothing can be awaited; a refusal is noted under ``subject``."""
         ...
 
 

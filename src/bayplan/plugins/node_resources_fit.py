@@ -14,6 +14,11 @@ from typing import Any, Final, Literal, NamedTuple, final
 import msgspec
 import numpy as np
 
+from bayplan.api.device_objects import (
+    DEVICE_CLASS,
+    DEVICE_CLASS_RESOURCE_PREFIX,
+    DeviceClass,
+)
 from bayplan.api.objects import Node, Pod
 from bayplan.api.pod_requests import (
     CPU,
@@ -21,6 +26,7 @@ from bayplan.api.pod_requests import (
     MEMORY,
     NON_ZERO_DEFAULTS,
     PODS,
+    Amounts,
     amounts,
     is_counted,
     is_extended,
@@ -28,6 +34,7 @@ from bayplan.api.pod_requests import (
 )
 from bayplan.api.selectors import is_label_key
 from bayplan.framework.events import (
+    UPDATE,
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
@@ -154,6 +161,8 @@ class NodeResourcesFit(
     args_type = NodeResourcesFitArgs
     facets = Facet.REQUESTED | Facet.ALLOCATABLE
     signs_shape = True
+    #: Devices may stand for a resource; which classes there are is a change of all rows.
+    kinds = (DEVICE_CLASS,)
 
     def setup(self) -> None:
         args: NodeResourcesFitArgs = self.args or NodeResourcesFitArgs()
@@ -179,8 +188,13 @@ class NodeResourcesFit(
             yield Rejection(full, Code.UNSCHEDULABLE, (TOO_MANY_PODS,))
         for need in self._wants(pod).needs:
             short = nodes.short(need.resource, need.amount)
-            if short is not None:
-                yield _too_little(need, short, nodes.allocatable(need.resource))
+            if short is None:
+                continue
+            allocatable = nodes.allocatable(need.resource)
+            if self._are_devices(need.resource):
+                # Where the node does not offer it, DynamicResources finds a device, or rejects.
+                short = short & (allocatable > 0)
+            yield _too_little(need, short, allocatable)
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> Status | None:
         """Never skips."""
@@ -196,7 +210,7 @@ class NodeResourcesFit(
             found.append(_FULL)
         for resource, amount, reasons in self._wants(pod).needs:
             has = node.amounts(resource)
-            if has.free < amount:
+            if has.free < amount and not (has.allocatable <= 0 and self._are_devices(resource)):
                 found.append((_HOPELESS if has.allocatable < amount else _FOR_NOW, reasons))
         return tuple(found)
 
@@ -207,6 +221,7 @@ class NodeResourcesFit(
         pod_gone = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)
         node_action = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
         node_changed = ClusterEvent(EventResource.NODE, node_action)
+        class_changed = ClusterEvent(DEVICE_CLASS, ActionType.ADD | UPDATE)
         scale_down = ActionType.UPDATE_POD_SCALE_DOWN
         other_shrunk = ClusterEvent(EventResource.ASSIGNED_POD, scale_down)
         itself_shrunk = ClusterEvent(EventResource.TARGET_POD, scale_down)
@@ -215,6 +230,7 @@ class NodeResourcesFit(
             ClusterEventWithHint(node_changed, self._after_node),
             ClusterEventWithHint(other_shrunk, _after_other_shrunk),
             ClusterEventWithHint(itself_shrunk, _after_itself_shrunk),
+            ClusterEventWithHint(class_changed, _after_class),
         ]
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
@@ -229,7 +245,11 @@ class NodeResourcesFit(
         takes.
         """
         after = amounts(new.status.allocatable)
-        has_room = all(after.get(n.resource, 0) >= n.amount for n in self._wants(pod).needs)
+        has_room = all(
+            after.get(need.resource, 0) >= need.amount
+            for need in self._wants(pod).needs
+            if need.resource not in self._from_devices(pod, after)
+        )
         if not has_room or after.get(PODS, 0) < 1:
             return QueueingHint.QUEUE_SKIP
         if old is None:
@@ -237,7 +257,21 @@ class NodeResourcesFit(
         before = amounts(old.status.allocatable)
         requested_names = self._wants(pod).requested_names
         grew = any(after.get(name, 0) > before.get(name, 0) for name in (PODS, *requested_names))
+        grew = grew or bool(self._from_devices(pod, after))
         return QueueingHint.QUEUE if grew else QueueingHint.QUEUE_SKIP
+
+    # ---- devices --------------------------------------------------------------------------
+
+    def _are_devices(self, resource: str) -> bool:
+        """Whether a DeviceClass stands for the resource."""
+        if resource in NAMED_FIRST:
+            return False
+        return self.handle.devices.device_classes.behind(resource) is not None
+
+    def _from_devices(self, pod: PodInfo, allocatable: Amounts) -> set[str]:
+        """Requested resources that a node does not offer itself, and devices stand for."""
+        names = (need.resource for need in self._wants(pod).needs)
+        return {n for n in names if allocatable.get(n, 0) <= 0 and self._are_devices(n)}
 
     # ---- what a pod wants -----------------------------------------------------------------
 
@@ -327,3 +361,15 @@ def _after_other_shrunk(pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHin
 def _after_itself_shrunk(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
     """It may fit now."""
     return QueueingHint.QUEUE
+
+
+def _after_class(pod: PodInfo, old: DeviceClass | None, new: DeviceClass) -> QueueingHint:
+    """Worth it where devices begin to stand for a resource that the pod requests."""
+    stands_for = new.spec.extended_resource_name or ""
+    names = [stands_for]
+    if old is None:
+        names.append(DEVICE_CLASS_RESOURCE_PREFIX + new.metadata.name)
+    elif (old.spec.extended_resource_name or "") == stands_for:
+        return QueueingHint.QUEUE_SKIP
+    is_requested = any(name in pod.requests for name in names)
+    return QueueingHint.QUEUE if is_requested else QueueingHint.QUEUE_SKIP

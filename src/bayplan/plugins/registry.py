@@ -21,10 +21,12 @@ from bayplan.framework.interface import Plugin, PluginArgs
 from bayplan.framework.profile import EXTENSION_POINTS, extension_points_of
 from bayplan.plugins.combine import Combine
 from bayplan.plugins.default_binder import DefaultBinder
+from bayplan.plugins.dynamic_resources import DynamicResources
 from bayplan.plugins.image_locality import ImageLocality
 from bayplan.plugins.inter_pod_affinity import InterPodAffinity
 from bayplan.plugins.invert import Invert
 from bayplan.plugins.node_affinity import NodeAffinity
+from bayplan.plugins.node_declared_features import NodeDeclaredFeatures
 from bayplan.plugins.node_name import NodeName
 from bayplan.plugins.node_name_order import NodeNameOrder
 from bayplan.plugins.node_ports import NodePorts
@@ -65,9 +67,11 @@ IN_TREE_PLUGINS: tuple[type[Plugin], ...] = (
     VolumeZone,
     PodTopologySpread,
     InterPodAffinity,
+    DynamicResources,
     NodeResourcesBalancedAllocation,
     ImageLocality,
     DefaultBinder,
+    NodeDeclaredFeatures,
     # Not kube-scheduler's: what scores are composed with.
     TopologyScorer,
     Invert,

@@ -8,7 +8,7 @@ is always allowed: a standby keeps its caches current.
 from collections.abc import AsyncIterator, Callable
 from typing import Any, final
 
-from bayplan.api.objects import Pod
+from bayplan.api.objects import ApiObject, Pod
 from bayplan.ports import ApiError, Cluster, EmitEvent, Listing, PatchPodStatus, WatchEvent
 from bayplan.state.pods import PodInfo
 
@@ -44,9 +44,22 @@ class FencedCluster:
         self._check()
         await self._cluster.bind(pod, node_name)
 
-    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any]) -> None:
+    async def read(self, kind: str, namespace: str, name: str) -> ApiObject:
+        return await self._cluster.read(kind, namespace, name)
+
+    async def patch(
+        self, kind: str, namespace: str, name: str, patch: dict[str, Any], subresource: str = ""
+    ) -> ApiObject:
         self._check()
-        await self._cluster.patch(kind, namespace, name, patch)
+        return await self._cluster.patch(kind, namespace, name, patch, subresource)
+
+    async def create_object(self, kind: str, content: dict[str, Any]) -> ApiObject:
+        self._check()
+        return await self._cluster.create_object(kind, content)
+
+    async def delete_object(self, kind: str, namespace: str, name: str, uid: str) -> None:
+        self._check()
+        await self._cluster.delete_object(kind, namespace, name, uid)
 
     async def patch_pod_status(self, patch: PatchPodStatus) -> None:
         self._check()

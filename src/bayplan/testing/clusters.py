@@ -18,7 +18,7 @@ from bayplan.api.objects import (
     decode,
 )
 from bayplan.clock import ManualClock
-from bayplan.engine.handle import PluginHandle
+from bayplan.engine.handle import PluginHandle, Write
 from bayplan.engine.profiles import make_plugin
 from bayplan.engine.waiting import HeldPod, WaitingPods
 from bayplan.framework.interface import Plugin
@@ -28,6 +28,7 @@ from bayplan.ports import EmitEvent
 from bayplan.queue.nominator import Nominator
 from bayplan.rng import stream
 from bayplan.state.cache import Cache
+from bayplan.state.devices import Devices
 from bayplan.state.object_store import KindStore, ObjectStore
 from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
@@ -52,6 +53,7 @@ class SampleCluster:
         self.nominator = Nominator()
         self.store = ObjectStore()
         self.volumes = Volumes(self.cache.table, self.store)
+        self.devices = Devices(self.store)
         #: Profile name → its plugins, for those that run others (`handle.runner`).
         self.frameworks: dict[str, Framework] = {}
         self.waiting = WaitingPods()
@@ -59,6 +61,7 @@ class SampleCluster:
         #: What plugins asked for.
         self.activated: list[PodInfo] = []
         self.emitted: list[EmitEvent] = []
+        self.writes: list[tuple[str, Write]] = []
         self.lent_snapshot: Snapshot | None = None
         self._registry = registry if registry is not None else Registry()
 
@@ -100,11 +103,17 @@ class SampleCluster:
     def now_seconds(self) -> float:
         return self.clock.now()
 
+    def epoch_seconds(self) -> float:
+        return self.clock.epoch_seconds()
+
     def framework(self, profile_name: str) -> Framework:
         return self.frameworks[profile_name]
 
     def objects(self, kind: str) -> KindStore:
         return self.store.of(kind)
+
+    def perform(self, subject: str, write: Write) -> None:
+        self.writes.append((subject, write))
 
     def activate(self, pods: Iterable[PodInfo]) -> None:
         self.activated += pods

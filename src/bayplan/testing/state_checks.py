@@ -3,7 +3,6 @@
 from collections.abc import Coroutine
 from typing import Any, Final
 
-from bayplan.api.objects import Pod
 from bayplan.clock import cpu_seconds
 from bayplan.framework.interface import (
     BindPlugin,
@@ -30,6 +29,7 @@ from bayplan.framework.status import (
 )
 from bayplan.state.pods import PodInfo
 from bayplan.testing.fingerprints import fingerprint
+from bayplan.testing.sample_port import SamplePort
 from bayplan.testing.scenes import Scene, Subject
 
 #: A PreEnqueue is asked on every move to activeQ: on average it must not take longer than this.
@@ -158,7 +158,7 @@ def _own(plugin: ReservePlugin) -> str:
 
 def permits_and_binds(subject: Subject, scene: Scene) -> None:
     """Permit and the steps of the binding cycle answer with codes that these points know."""
-    plugin, port = scene.plugin, _Port()
+    plugin, port = scene.plugin, SamplePort(scene.cluster.store)
     scene.cluster.lend()
     for _, unplaced in scene.pods:
         name = scene.draws.one(sorted(scene.nodes))
@@ -179,22 +179,6 @@ def permits_and_binds(subject: Subject, scene: Scene) -> None:
             _check_code(subject, "bind", told, _REJECTIONS | {Code.SKIP})
         if isinstance(plugin, PostBindPlugin):
             _result(plugin.post_bind(state, each, name, port))
-
-
-class _Port:
-    """ports.BindPort of a cluster in which everything succeeds at once."""
-
-    def __init__(self) -> None:
-        self._bound: dict[tuple[str, str], Pod] = {}
-
-    async def bind(self, pod: PodInfo, node_name: str) -> None:
-        self._bound[(pod.namespace, pod.name)] = pod.on_node(node_name).pod
-
-    async def get_pod(self, namespace: str, name: str) -> Pod:
-        return self._bound[(namespace, name)]
-
-    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any]) -> None: ...
-    async def sleep(self, seconds: float) -> None: ...
 
 
 def _result(steps: Coroutine[Any, Any, Status | None]) -> Status | None:

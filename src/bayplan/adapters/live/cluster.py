@@ -14,14 +14,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable, 
 from dataclasses import dataclass, field
 from typing import Any, cast, final
 
-from bayplan.adapters.live.client import (
-    MERGE_PATCH,
-    STRATEGIC_MERGE_PATCH,
-    ApiClient,
-)
-from bayplan.adapters.live.discovery import Discovery, Resource
+from bayplan.adapters.live.client import STRATEGIC_MERGE_PATCH, ApiClient
+from bayplan.adapters.live.discovery import Discovery
 from bayplan.adapters.live.errors import SERVER_ERRORS, UnreachableError, told_other_uid
 from bayplan.adapters.live.event_writer import EventWriter
+from bayplan.adapters.live.objects import LiveObjects
 from bayplan.adapters.live.rate_limit import Lane
 from bayplan.adapters.live.troubles import Troubles
 from bayplan.adapters.live.watching import SILENCE_SECONDS_MAX, Reading, ReadingOptions
@@ -56,14 +53,13 @@ class ClusterOptions:
 
 
 @final
-class LiveCluster:
+class LiveCluster(LiveObjects):
     """ports.Cluster over HTTP. Made by `open_cluster`."""
 
     def __init__(self, client: ApiClient, options: ClusterOptions, events: EventWriter) -> None:
-        self._client = client
+        super().__init__(client, Discovery(client), options.declared)
         self._options = options
         self._events = events
-        self._discovery = Discovery(client)
         self._random = stream(options.seed, "watches")
         self._troubles = Troubles()
 
@@ -76,14 +72,6 @@ class LiveCluster:
     def offers(self, kind: str) -> bool:
         """Whether the server has a kind; it must have been discovered."""
         return self._discovery.resource(kind) is not None
-
-    async def resource(self, kind: str) -> Resource:
-        """Path and scope of a kind. Raises NotFoundError, ApiError."""
-        await self._discovery.discover((kind,))
-        found = self._discovery.resource(kind)
-        if found is None:
-            raise NotFoundError(f"the API server at {self._client.server} has no kind {kind}")
-        return found
 
     # ---- reading ----------------------------------------------------------------------------
 
@@ -147,10 +135,6 @@ class LiveCluster:
             if problem.code >= SERVER_ERRORS:
                 raise OutcomeUnknownError(str(problem)) from None
             raise
-
-    async def patch(self, kind: str, namespace: str, name: str, patch: dict[str, Any]) -> None:
-        path = (await self.resource(kind)).path(namespace, name)
-        await self._client.request("PATCH", path, patch, media_type=MERGE_PATCH)
 
     async def patch_pod_status(self, patch: PatchPodStatus) -> None:
         path = (await self.resource(POD)).path(patch.namespace, patch.name, "status")

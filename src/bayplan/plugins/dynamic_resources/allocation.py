@@ -1,0 +1,155 @@
+"""Writing down what was found: the allocation of each claim, as its status keeps it.
+
+Upstream: the second half of Allocate, and createNodeSelector.
+"""
+
+from collections.abc import Sequence
+
+from bayplan.api.device_objects import (
+    AllocationResult,
+    DeviceAllocationConfiguration,
+    DeviceAllocationResult,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+)
+from bayplan.api.object_meta import LabelSelectorRequirement, NodeSelector, NodeSelectorTerm
+from bayplan.api.selectors import NODE_NAME_FIELD
+from bayplan.plugins.dynamic_resources import capacity
+from bayplan.plugins.dynamic_resources.problems import AllocationError
+from bayplan.plugins.dynamic_resources.wanted import Given, Wanted, WantedClaim
+from bayplan.rng import stable_hash
+
+FROM_CLASS = "FromClass"
+FROM_CLAIM = "FromClaim"
+
+Requirements = tuple[LabelSelectorRequirement, ...]
+
+
+def allocation(
+    claim: ResourceClaim,
+    wanted: WantedClaim,
+    given: Sequence[Given],
+    node_name: str,
+) -> AllocationResult:
+    """What a claim gets on a node. Raises AllocationError."""
+    results = tuple(_result(each, claim.uid, index) for index, each in enumerate(given))
+    devices = DeviceAllocationResult(results=results, config=_configuration(claim, wanted) or None)
+    return AllocationResult(devices=devices, node_selector=_node_selector(given, node_name))
+
+
+def _result(given: Given, claim_uid: str, index: int) -> DeviceRequestAllocationResult:
+    device = given.candidate.device
+    return DeviceRequestAllocationResult(
+        request=given.request.full_name,
+        driver=given.candidate.id.driver,
+        pool=given.candidate.id.pool,
+        device=given.candidate.id.device,
+        admin_access=True if given.request.admin_access else None,
+        tolerations=tuple(given.request.tolerations) or None,
+        binding_conditions=device.binding_conditions,
+        binding_failure_conditions=device.binding_failure_conditions,
+        share_id=None if given.share is None else _share_id(claim_uid, index),
+        consumed_capacity=capacity.written(given.share) if given.share else None,
+    )
+
+
+def _share_id(claim_uid: str, index: int) -> str:
+    """Tells the shares of a device apart; looks like a uuid, and a run repeats it."""
+    text = f"{claim_uid}/{index}"
+    digits = f"{stable_hash(text):016x}{stable_hash('share/' + text):016x}"
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+# ---- configuration -------------------------------------------------------------------------
+
+
+def _configuration(
+    claim: ResourceClaim, wanted: WantedClaim
+) -> tuple[DeviceAllocationConfiguration, ...]:
+    """That of classes first, then the claim's own; one that means every request names none."""
+    chosen = [each[index] for each, index in zip(wanted.requests, wanted.chosen, strict=True)]
+    found = [*_of_classes(chosen), *_of_claim(claim, chosen)]
+    return tuple(_meant_for_all(each, chosen) for each in found)
+
+
+def _of_classes(chosen: Sequence[Wanted]) -> list[DeviceAllocationConfiguration]:
+    """Each class once, for all the requests that name it."""
+    names: dict[str, list[str]] = {}
+    for each in chosen:
+        names.setdefault(each.device_class.metadata.name, []).append(each.request.full_name)
+    classes = {each.device_class.metadata.name: each.device_class for each in chosen}
+    return [
+        DeviceAllocationConfiguration(
+            source=FROM_CLASS, requests=tuple(names[name]), opaque=config.opaque
+        )
+        for name, device_class in classes.items()
+        for config in device_class.spec.config or ()
+    ]
+
+
+def _of_claim(
+    claim: ResourceClaim, chosen: Sequence[Wanted]
+) -> list[DeviceAllocationConfiguration]:
+    """What names no request means all; what names only alternatives that lost means nobody."""
+    mine = {name for each in chosen for name in _names(each)}
+    return [
+        DeviceAllocationConfiguration(
+            source=FROM_CLAIM, requests=config.requests, opaque=config.opaque
+        )
+        for config in claim.spec.devices.config or ()
+        if not config.requests or mine.intersection(config.requests)
+    ]
+
+
+def _meant_for_all(
+    config: DeviceAllocationConfiguration, chosen: Sequence[Wanted]
+) -> DeviceAllocationConfiguration:
+    requests = config.requests or ()
+    if not requests or all(_names(each).intersection(requests) for each in chosen):
+        return DeviceAllocationConfiguration(source=config.source, opaque=config.opaque)
+    return config
+
+
+def _names(wanted: Wanted) -> set[str]:
+    return {wanted.request.parent_or_own_name, wanted.request.full_name}
+
+
+# ---- where it can be used ------------------------------------------------------------------
+
+
+def _node_selector(given: Sequence[Given], node_name: str) -> NodeSelector | None:
+    """This node alone where a device is local to it, else what all slices demand; None: all."""
+    fields: list[LabelSelectorRequirement] = []
+    labels: list[LabelSelectorRequirement] = []
+    for each in given:
+        device, spec = each.candidate.device, each.candidate.slice.spec
+        place = device if spec.per_device_node_selection else spec
+        if place.node_name is not None or device.binds_to_node:
+            name = LabelSelectorRequirement(key=NODE_NAME_FIELD, operator="In", values=(node_name,))
+            return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(name,)),))
+        terms = (place.node_selector and place.node_selector.node_selector_terms) or ()
+        if len(terms) > 1:
+            raise AllocationError(f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms")
+        for term in terms:
+            _add_new(term.match_fields or (), fields)
+            _add_new(term.match_expressions or (), labels)
+    if not fields and not labels:
+        return None
+    term = NodeSelectorTerm(
+        match_expressions=tuple(labels) or None, match_fields=tuple(fields) or None
+    )
+    return NodeSelector(node_selector_terms=(term,))
+
+
+def _add_new(these: Requirements, known: list[LabelSelectorRequirement]) -> None:
+    for each in these:
+        if not any(_are_alike(each, other) for other in known):
+            known.append(each)
+
+
+def _are_alike(one: LabelSelectorRequirement, other: LabelSelectorRequirement) -> bool:
+    return (
+        one.key == other.key
+        and one.operator == other.operator
+        and set(one.values or ()) == set(other.values or ())
+    )

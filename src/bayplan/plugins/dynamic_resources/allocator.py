@@ -1,0 +1,188 @@
+"""The allocator: devices for a pod's claims on one node.
+
+What does not depend on the node is prepared once per attempt; what does not depend on the attempt
+(pools of a node, results of selectors) is kept until slices change. Upstream: structured.Allocator
+in the variant for the features that are on in v1.37.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import final
+
+from bayplan.api.device_objects import (
+    ALL_DEVICES,
+    ALLOCATION_RESULTS_MAX,
+    EXACT_COUNT,
+    AllocationResult,
+    DeviceClass,
+    ResourceClaim,
+    ResourceSlice,
+)
+from bayplan.api.objects import Node
+from bayplan.framework.shared_devices import DeviceClassLister, ResourceSliceLister
+from bayplan.plugins.dynamic_resources.allocation import allocation
+from bayplan.plugins.dynamic_resources.capacity import consumed_by, fits
+from bayplan.plugins.dynamic_resources.constraints import constraint
+from bayplan.plugins.dynamic_resources.pools import Candidate, Pool, gather_pools
+from bayplan.plugins.dynamic_resources.problems import AllocationError, NodeAllocationFailed
+from bayplan.plugins.dynamic_resources.requests import Request, alternatives_of
+from bayplan.plugins.dynamic_resources.search import Search
+from bayplan.plugins.dynamic_resources.selection import Selection, SelectorResults
+from bayplan.plugins.dynamic_resources.wanted import Wanted, WantedClaim
+from bayplan.state.allocated_devices import AllocatedDevices
+
+_INVALID_POOLS = "invalid resource pools were encountered"
+
+
+@final
+class PoolsByNode:
+    """Pools of nodes as last gathered; forgotten when a slice or the node itself changes."""
+
+    def __init__(self, lister: ResourceSliceLister) -> None:
+        self._lister = lister
+        self._revision = -1
+        self._slices: Sequence[ResourceSlice] = ()
+        self._local: dict[str, list[ResourceSlice]] = {}
+        self._shared: list[ResourceSlice] = []
+        self._pools: dict[str, tuple[Node, list[Pool]]] = {}
+        self.results = SelectorResults()
+
+    def pools(self, node: Node) -> list[Pool]:
+        """Raises AllocationError."""
+        if self._revision != self._lister.revision:
+            self._renew()
+        name = node.metadata.name
+        known = self._pools.get(name)
+        if known is None or known[0] is not node:
+            slices = [*self._local.get(name, ()), *self._shared]
+            known = self._pools[name] = (node, gather_pools(node, slices, self._slices))
+        return known[1]
+
+    def _renew(self) -> None:
+        self._revision = self._lister.revision
+        self._slices = self._lister.list_with_device_taint_rules()
+        self._local, self._shared, self._pools = {}, [], {}
+        for each in self._slices:
+            if each.spec.node_name:
+                self._local.setdefault(each.spec.node_name, []).append(each)
+            else:
+                self._shared.append(each)
+        self.results.keep_only(self._slices)
+
+
+@final
+class Allocator:
+    """Finds devices, node by node, for one attempt."""
+
+    def __init__(
+        self,
+        pools: PoolsByNode,
+        classes: DeviceClassLister,
+        allocated: AllocatedDevices,
+    ) -> None:
+        self._pools = pools
+        self._classes = classes
+        self._allocated = allocated
+
+    def allocate(
+        self, node: Node, claims: Sequence[ResourceClaim], tick: Callable[[], None]
+    ) -> list[AllocationResult] | None:
+        """One allocation per claim; None: the node does not have what they want.
+
+        Raises AllocationError where something is wrong with a claim, a class or a slice, and
+        NodeAllocationFailed where something is wrong with the node's pools.
+        """
+        pools = self._pools.pools(node)
+        selection = Selection(self._pools.results, node)
+        wanted = [self._wanted_claim(claim, pools, selection) for claim in claims]
+        candidates = [each for pool in pools if pool.is_usable for each in pool.candidates]
+        given = Search(wanted, candidates, self._allocated, selection).run(tick)
+        if given is None:
+            if any(pool.is_invalid for pool in pools):
+                raise NodeAllocationFailed(_INVALID_POOLS)
+            return None
+        found = zip(claims, wanted, given, strict=True)
+        name = node.metadata.name
+        return [allocation(c, w, g, name) for c, w, g in found]
+
+    # ---- before the search ----------------------------------------------------------------
+
+    def _wanted_claim(
+        self, claim: ResourceClaim, pools: Sequence[Pool], selection: Selection
+    ) -> WantedClaim:
+        asked = claim.spec.devices.requests or ()
+        requests = [
+            [self._wanted(claim, each, pools, selection) for each in alternatives_of(request)]
+            for request in asked
+        ]
+        fewest = sum(min(each.device_count for each in request) for request in requests)
+        if fewest > ALLOCATION_RESULTS_MAX:
+            limit = f"exceeds the claim limit of {ALLOCATION_RESULTS_MAX}"
+            raise AllocationError(
+                f"claim {claim.key}: number of requested devices {fewest} {limit}"
+            )
+        constraints = [
+            constraint(each, claim.key, index)
+            for index, each in enumerate(claim.spec.devices.constraints or ())
+        ]
+        has_alternatives = [bool(request.first_available) for request in asked]
+        return WantedClaim(
+            claim.key, requests, has_alternatives, constraints, chosen=[0] * len(requests)
+        )
+
+    def _wanted(
+        self, claim: ResourceClaim, request: Request, pools: Sequence[Pool], selection: Selection
+    ) -> Wanted:
+        subject = f"claim {claim.key}, request {request.name}"
+        device_class = self._class_of(request, subject)
+        if request.mode == EXACT_COUNT:
+            return Wanted(request, device_class, request.count)
+        if request.mode != ALL_DEVICES:
+            raise AllocationError(f"{subject}: unsupported count mode {request.mode}")
+        for pool in pools:
+            _check_usable(pool, subject)
+        devices = [
+            each
+            for pool in pools
+            for each in pool.candidates
+            if selection.means(each, request, device_class, claim.key)
+            and _has_capacity_at_all(each, request, subject)
+        ]
+        return Wanted(request, device_class, len(devices), devices)
+
+    def _class_of(self, request: Request, subject: str) -> DeviceClass:
+        if request.has_derived_attributes:
+            text = "cannot handle request with derived attributes, the feature is disabled"
+            raise AllocationError(f"{subject}: {text}")
+        for index, selector in enumerate(request.selectors):
+            if selector.cel is None:
+                text = f"selector #{index}: CEL expression empty (unsupported selector type?)"
+                raise AllocationError(f"{subject}, {text}")
+        if not request.class_name:
+            text = "missing device class name (unsupported request type?)"
+            raise AllocationError(f"{subject}: {text}")
+        device_class = self._classes.get(request.class_name)
+        if device_class is None:
+            name = request.class_name
+            missing = f'deviceclass.resource.k8s.io "{name}" not found'
+            raise AllocationError(f"{subject}: could not retrieve device class {name}: {missing}")
+        return device_class
+
+
+def _check_usable(pool: Pool, subject: str) -> None:
+    asks = f"{subject}: asks for all devices, but resource pool {pool.id} is currently"
+    if pool.is_incomplete:
+        raise AllocationError(f"{asks} being updated")
+    if pool.is_invalid:
+        raise AllocationError(f"{asks} invalid")
+
+
+def _has_capacity_at_all(candidate: Candidate, request: Request, subject: str) -> bool:
+    """Of a device that is too small even when it is free, "all devices" is not meant."""
+    try:
+        consumed = consumed_by(request.capacity, candidate.device)
+    except AllocationError as problem:
+        name = candidate.device.name
+        raise AllocationError(
+            f"{subject}: checking capacity for device {name}: {problem}"
+        ) from None
+    return consumed is not None and fits(consumed, candidate.device, {}, {})

@@ -1,0 +1,195 @@
+"""Writes to the API: what Reserve decided is stored in claims, and taken back where that failed.
+
+A claim is written in two steps: a finalizer, so that it is not deleted while it has devices, then
+allocation and reservation together in its status. Every patch names the version it means; in a
+conflict the claim is read and looked at again. A write without an answer is never repeated blindly:
+the claim is read to see what became of it. Upstream: bindClaim, deleteClaim.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import msgspec
+
+from bayplan.api.device_objects import (
+    CLAIM_FINALIZER,
+    RESOURCE_CLAIM,
+    AllocationResult,
+    ResourceClaim,
+)
+from bayplan.api.objects import POD
+from bayplan.plugins.dynamic_resources.extended import Mappings
+from bayplan.ports import ApiError, BindPort, ConflictError, NotFoundError, OutcomeUnknownError
+from bayplan.state.pods import PodInfo
+
+#: Upstream: retry.DefaultRetry.
+CONFLICT_TRIES = 5
+CONFLICT_DELAY_SECONDS = 0.01
+
+Patch = dict[str, Any]
+Write = Callable[[BindPort], Awaitable[None]]
+
+
+class BindingError(Exception):
+    """A claim cannot be given what was decided; the text says why."""
+
+
+async def bind_claim(
+    port: BindPort,
+    claim: ResourceClaim,
+    pod: PodInfo,
+    allocation: AllocationResult | None,
+    stamp: Callable[[], str],
+) -> ResourceClaim:
+    """Store allocation (if it is new) and reservation; returns the claim as it is then.
+
+    Raises BindingError, ApiError, OutcomeUnknownError.
+    """
+    for _ in range(CONFLICT_TRIES):
+        try:
+            claim = await _with_finalizer(port, claim, allocation)
+            return await _patched(port, claim, _reservation(claim, pod, allocation, stamp))
+        except ConflictError:
+            await port.sleep(CONFLICT_DELAY_SECONDS)
+            claim = await _read(port, claim)
+        except OutcomeUnknownError:
+            claim = await _read(port, claim)
+            if claim.allocation is not None and claim.is_reserved_for(pod.uid):
+                return claim
+    what = "add allocation and reservation" if allocation is not None else "add reservation"
+    raise BindingError(f"{what} to claim {claim.key}: conflicts with other writes")
+
+
+async def unreserve(port: BindPort, claim: ResourceClaim, pod_uid: str) -> None:
+    """Remove a pod from the users of a claim. Raises ApiError, OutcomeUnknownError."""
+    for _ in range(CONFLICT_TRIES):
+        claim = await _read(port, claim)
+        users = [u for u in claim.status.reserved_for or () if u.uid != pod_uid]
+        if len(users) == len(claim.status.reserved_for or ()):
+            return
+        status: Patch = {"reservedFor": _plain(users) or None}
+        try:
+            await _patched(port, claim, {"status": status})
+            return
+        except ConflictError:
+            await port.sleep(CONFLICT_DELAY_SECONDS)
+
+
+async def deallocate(port: BindPort, claim: ResourceClaim) -> None:
+    """Take back what a claim that nobody uses was given. Raises ApiError, OutcomeUnknownError."""
+    cleared: Patch = {"reservedFor": None, "allocation": None, "devices": None}
+    await _patched(port, claim, {"status": cleared})
+
+
+async def delete_claim(port: BindPort, claim: ResourceClaim) -> None:
+    """Delete a claim of ours; its finalizer goes first. Raises ApiError, OutcomeUnknownError."""
+    try:
+        for _ in range(CONFLICT_TRIES):
+            finalizers = [f for f in claim.metadata.finalizers or () if f != CLAIM_FINALIZER]
+            meta: Patch = {**_meant(claim), "finalizers": finalizers or None}
+            try:
+                await _patch(port, claim, {"metadata": meta})
+                break
+            except ConflictError:
+                claim = await _read(port, claim)
+        namespace = claim.metadata.namespace or ""
+        await port.delete_object(RESOURCE_CLAIM, namespace, claim.metadata.name, claim.uid)
+    except NotFoundError:
+        return
+
+
+async def create_special_claim(port: BindPort, claim: ResourceClaim) -> ResourceClaim:
+    """Create what so far existed in memory only. Raises ApiError, OutcomeUnknownError."""
+    content: Patch = _plain(claim)
+    for name in ("name", "uid"):
+        content["metadata"].pop(name)
+    content.pop("status", None)
+    return cast(ResourceClaim, await port.create_object(RESOURCE_CLAIM, content))
+
+
+async def tell_containers(port: BindPort, pod: PodInfo, claim: str, mappings: Mappings) -> None:
+    """Write into the pod which container gets which request. Raises ApiError and the like."""
+    told = {"resourceClaimName": claim, "requestMappings": _plain(mappings)}
+    patch: Patch = {
+        "metadata": {"uid": pod.uid},
+        "status": {"extendedResourceClaimStatus": told},
+    }
+    await port.patch(POD, pod.namespace, pod.name, patch, "status")
+
+
+# ---- steps ---------------------------------------------------------------------------------
+
+
+async def _with_finalizer(
+    port: BindPort, claim: ResourceClaim, allocation: AllocationResult | None
+) -> ResourceClaim:
+    if claim.metadata.deletion_timestamp is not None:
+        raise BindingError(f"claim {claim.key} got deleted in the meantime")
+    if allocation is None:
+        if claim.allocation is None:
+            raise BindingError(f"claim {claim.key} got deallocated elsewhere in the meantime")
+        return claim
+    if claim.allocation is not None:
+        raise BindingError(f"claim {claim.key} got allocated elsewhere in the meantime")
+    finalizers = claim.metadata.finalizers or ()
+    if CLAIM_FINALIZER in finalizers:
+        return claim
+    meta: Patch = {**_meant(claim), "finalizers": [*finalizers, CLAIM_FINALIZER]}
+    try:
+        return await _patch(port, claim, {"metadata": meta})
+    except (ConflictError, OutcomeUnknownError):
+        raise
+    except ApiError as problem:
+        raise BindingError(f"add finalizer to claim {claim.key}: {problem}") from None
+
+
+def _reservation(
+    claim: ResourceClaim,
+    pod: PodInfo,
+    allocation: AllocationResult | None,
+    stamp: Callable[[], str],
+) -> Patch:
+    user = {"resource": "pods", "name": pod.name, "uid": pod.uid}
+    users = [*_plain(claim.status.reserved_for or ()), user]
+    status: Patch = {"reservedFor": users}
+    if allocation is not None:
+        status["allocation"] = {
+            **_plain(allocation),
+            "allocationTimestamp": stamp(),
+        }
+    return {"status": status}
+
+
+async def _patched(port: BindPort, claim: ResourceClaim, patch: Patch) -> ResourceClaim:
+    """A write of the status."""
+    return await _patch(port, claim, {"metadata": _meant(claim), **patch}, "status")
+
+
+async def _patch(
+    port: BindPort, claim: ResourceClaim, patch: Patch, subresource: str = ""
+) -> ResourceClaim:
+    namespace, name = claim.metadata.namespace or "", claim.metadata.name
+    written = await port.patch(RESOURCE_CLAIM, namespace, name, patch, subresource)
+    return cast(ResourceClaim, written)
+
+
+async def _read(port: BindPort, claim: ResourceClaim) -> ResourceClaim:
+    """The newest version. Raises BindingError where another claim has its name."""
+    namespace, name = claim.metadata.namespace or "", claim.metadata.name
+    found = cast(ResourceClaim, await port.read(RESOURCE_CLAIM, namespace, name))
+    if found.uid != claim.uid:
+        raise BindingError(f"claim {claim.key} got deleted in the meantime")
+    return found
+
+
+def _meant(claim: ResourceClaim) -> Patch:
+    """Who writes says which version is meant."""
+    meta: Patch = {"uid": claim.uid}
+    if claim.metadata.resource_version:
+        meta["resourceVersion"] = claim.metadata.resource_version
+    return meta
+
+
+def _plain(value: Any) -> Any:
+    """As it stands in JSON."""
+    return msgspec.json.decode(msgspec.json.encode(value))

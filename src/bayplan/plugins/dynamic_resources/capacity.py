@@ -1,0 +1,123 @@
+"""Capacity that several allocations of one device share: what requests consume, and what fits.
+
+A request for a capacity is rounded up as the device's policy says; who asks for nothing gets the
+policy's default, or all of it. All amounts are in billionths; steps are counted in whole units.
+Upstream: structured/internal/incubating/consumable_capacity.go.
+"""
+
+from collections.abc import Mapping
+
+from bayplan.api.device_objects import (
+    Amount,
+    CapacityRange,
+    CapacityRequestPolicy,
+    CapacityRequirements,
+    Device,
+    DeviceCapacity,
+)
+from bayplan.api.quantity import INT64_MAX, NANOS, QuantityError, nanos, units_of
+from bayplan.plugins.dynamic_resources.problems import AllocationError
+from bayplan.state.allocated_devices import Amounts
+
+_UNREPRESENTABLE = "capacity request cannot be represented in the device's range arithmetic"
+_NEGATIVE = "capacity value is negative"
+
+
+def consumed_by(request: CapacityRequirements | None, device: Device) -> dict[str, int] | None:
+    """What a request consumes of each capacity; None: of a capacity the device does not have.
+
+    Raises AllocationError.
+    """
+    capacity = device.capacity or {}
+    wanted = (request.requests if request is not None else None) or {}
+    if not wanted.keys() <= capacity.keys():
+        return None
+    found: dict[str, int] = {}
+    for name, each in capacity.items():
+        amount = _consumed(name, wanted.get(name), each)
+        if amount < 0:
+            raise AllocationError(f'capacity "{name}": {_NEGATIVE}')
+        found[name] = amount
+    return found
+
+
+def fits(consumed: Amounts, device: Device, taken: Amounts, allocating: Amounts) -> bool:
+    """Whether a device has so much left beside what is taken and what is about to be."""
+    for name, each in (device.capacity or {}).items():
+        amount = consumed[name]
+        if _violates(amount, each.request_policy):
+            return False
+        if amount + taken.get(name, 0) + allocating.get(name, 0) > _nanos(each.value):
+            return False
+    return True
+
+
+def _consumed(name: str, wanted: Amount | None, capacity: DeviceCapacity) -> int:
+    policy = capacity.request_policy
+    if wanted is None:
+        default = policy.default if policy is not None else None
+        return _nanos(capacity.value if default is None else default)
+    amount = _nanos(wanted)
+    if policy is None:
+        return amount
+    if policy.valid_range is not None and policy.valid_range.minimum is not None:
+        return _rounded_up(name, amount, policy.valid_range)
+    higher = [value for value in map(_nanos, policy.valid_values or ()) if value >= amount]
+    return higher[0] if higher else amount
+
+
+def _rounded_up(name: str, amount: int, allowed: CapacityRange) -> int:
+    """To the next step above the minimum, all in whole units."""
+    assert allowed.minimum is not None
+    minimum = _nanos(allowed.minimum)
+    if amount < minimum:
+        return minimum
+    if allowed.step is None:
+        return amount
+    if amount > INT64_MAX * NANOS:
+        raise AllocationError(f'capacity "{name}": {_UNREPRESENTABLE}')
+    low, step = units_of(minimum), units_of(_nanos(allowed.step))
+    if not step:
+        raise AllocationError(f'capacity "{name}": {_UNREPRESENTABLE}')
+    rounded = low + -(-(units_of(amount) - low) // step) * step
+    if rounded > INT64_MAX:
+        raise AllocationError(f'capacity "{name}": {_UNREPRESENTABLE}')
+    return rounded * NANOS
+
+
+def _violates(amount: int, policy: CapacityRequestPolicy | None) -> bool:
+    if policy is None or (policy.default is not None and amount == _nanos(policy.default)):
+        return False
+    if policy.valid_range is not None:
+        return _violates_range(amount, policy.valid_range)
+    values = policy.valid_values
+    return bool(values) and amount not in map(_nanos, values or ())
+
+
+def _violates_range(amount: int, allowed: CapacityRange) -> bool:
+    if allowed.maximum is not None and amount > _nanos(allowed.maximum):
+        return True
+    if allowed.step is None:
+        return False
+    step, low = units_of(_nanos(allowed.step)), units_of(_nanos(allowed.minimum or 0))
+    return bool(step) and (units_of(amount) - low) % step != 0
+
+
+def _nanos(amount: Amount) -> int:
+    """Raises AllocationError."""
+    try:
+        return nanos(amount)
+    except QuantityError as problem:
+        raise AllocationError(str(problem)) from None
+
+
+def written(amounts: Mapping[str, int]) -> dict[str, str | int | float]:
+    """Billionths as the API writes quantities."""
+    return {name: _quantity(amount) for name, amount in amounts.items()}
+
+
+def _quantity(amount: int) -> str:
+    for unit, suffix in ((NANOS, ""), (NANOS // 1000, "m"), (NANOS // 10**6, "u"), (1, "n")):
+        if not amount % unit:
+            return f"{amount // unit}{suffix}"
+    raise AssertionError("every amount is a number of billionths")

@@ -1,0 +1,210 @@
+"""Extended resources that devices stand for: a pod asks for example.com/gpu and gets a device.
+
+A DeviceClass may name an extended resource. Where a node does not offer that resource itself, the
+scheduler makes a claim of its own for the pod, with a request per container, and writes into the
+pod's status which container gets which request. Upstream: extendeddynamicresources.go.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from bayplan.api.device_objects import (
+    DEVICE_CLASS_RESOURCE_PREFIX,
+    EXACT_COUNT,
+    EXTENDED_RESOURCE_CLAIM_ANNOTATION,
+    DeviceClaim,
+    DeviceRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+)
+from bayplan.api.object_meta import ObjectMeta, OwnerReference
+from bayplan.api.objects import Container, ContainerExtendedResourceRequest
+from bayplan.api.pod_requests import all_containers, is_extended, is_scalar
+from bayplan.api.quantity import INT64_MAX, NANOS, nanos
+from bayplan.framework.shared_devices import DeviceClassLister
+from bayplan.framework.status import Status, unresolvable
+from bayplan.state.nodes import NodeInfo
+from bayplan.state.pods import PodInfo
+
+#: The name of a claim that exists in memory only; no claim in the API can have it.
+IN_MEMORY_NAME = "<extended-resources>"
+STALE_CLAIM = "cannot schedule extended resource claim"
+CANNOT_FIT = "cannot fit resource"
+
+Mappings = tuple[ContainerExtendedResourceRequest, ...]
+
+
+def may_be_devices(resource: str) -> bool:
+    """Whether a resource is one that a DeviceClass can stand for."""
+    return is_extended(resource) or resource.startswith(DEVICE_CLASS_RESOURCE_PREFIX)
+
+
+def asked_of_devices(pod: PodInfo, classes: DeviceClassLister) -> bool:
+    """Whether the pod requests a resource that some DeviceClass stands for."""
+    return any(
+        amount and may_be_devices(name) and classes.behind(name) is not None
+        for name, amount in pod.requests.items()
+    )
+
+
+def special_claim(pod: PodInfo, claims: Iterable[ResourceClaim]) -> ResourceClaim:
+    """The pod's claim for extended resources: one that an earlier attempt left, or a new one."""
+    for claim in claims:
+        if _is_special_claim_of(claim, pod):
+            return claim
+    owner = OwnerReference(
+        api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True
+    )
+    return ResourceClaim(
+        metadata=ObjectMeta(
+            namespace=pod.namespace,
+            name=IN_MEMORY_NAME,
+            uid=f"{IN_MEMORY_NAME} {pod.uid}",
+            generate_name=f"{pod.name}-extended-resources-",
+            owner_references=(owner,),
+            annotations={EXTENDED_RESOURCE_CLAIM_ANNOTATION: "true"},
+        )
+    )
+
+
+def _is_special_claim_of(claim: ResourceClaim, pod: PodInfo) -> bool:
+    annotations = claim.metadata.annotations or {}
+    return annotations.get(EXTENDED_RESOURCE_CLAIM_ANNOTATION) == "true" and any(
+        owner.controller and owner.uid == pod.uid and owner.name == pod.name
+        for owner in claim.metadata.owner_references or ()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClaim:
+    """The special claim as a node needs it."""
+
+    claim: ResourceClaim
+    mappings: Mappings
+
+
+def claim_for_node(
+    pod: PodInfo, special: ResourceClaim, node: NodeInfo, classes: DeviceClassLister
+) -> NodeClaim | Status | None:
+    """None: no device of this node stands for anything that the pod asks for."""
+    if special.spec.devices.requests is not None:
+        return unresolvable(STALE_CLAIM)
+    wanted: dict[str, str] = {}
+    offered = node.node.status.allocatable or {}
+    for name, amount in pod.requests.items():
+        if not amount or not is_scalar(name) or not may_be_devices(name):
+            continue
+        device_class = classes.behind(name)
+        if device_class is not None and not node.allocatable.get(name, 0):
+            wanted[name] = device_class.metadata.name
+        elif name not in offered:
+            return unresolvable(CANNOT_FIT)
+    requests, mappings = _requests(pod, wanted)
+    devices = DeviceClaim(requests=tuple(requests))
+    claim = msgspec.structs.replace(special, spec=ResourceClaimSpec(devices=devices))
+    return NodeClaim(claim, tuple(mappings)) if wanted else None
+
+
+# ---- requests per container ----------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _ContainerRequests:
+    """What containers ask for of one resource."""
+
+    requests: list[DeviceRequest]
+    mappings: list[ContainerExtendedResourceRequest]
+
+
+def _requests(
+    pod: PodInfo, wanted: Mapping[str, str]
+) -> tuple[list[DeviceRequest], list[ContainerExtendedResourceRequest]]:
+    """``wanted``: resource → class."""
+    requests: list[DeviceRequest] = []
+    mappings: list[ContainerExtendedResourceRequest] = []
+    for resource in sorted(wanted):
+        found = _of_resource(pod, resource, wanted[resource])
+        requests += found.requests
+        mappings += found.mappings
+    return sorted(requests, key=lambda request: request.name), mappings
+
+
+def _of_resource(pod: PodInfo, resource: str, class_name: str) -> _ContainerRequests:
+    """Containers that run on keep their devices; init containers use those first.
+
+    Of what init containers need besides, one request serves all: the largest.
+    """
+    containers = list(all_containers(pod.spec))
+    init_count = len(pod.spec.init_containers or ())
+    lasting: list[DeviceRequest | None] = [None] * len(containers)
+    lasting_mappings: list[ContainerExtendedResourceRequest] = []
+    for index, container in enumerate(containers):
+        if not _is_short_lived(container, index, init_count):
+            lasting[index], mapped = _of_container(index, container, resource, class_name, ())
+            lasting_mappings += mapped
+    short: list[DeviceRequest] = []
+    short_mappings: list[ContainerExtendedResourceRequest] = []
+    for index, container in enumerate(containers[:init_count]):
+        if _is_short_lived(container, index, init_count):
+            reusable = [request for request in lasting[index:] if request is not None]
+            found, mapped = _of_container(index, container, resource, class_name, reusable)
+            short += [found] if found is not None else []
+            short_mappings += mapped
+    largest = max(short, key=_count, default=None)
+    if largest is not None:
+        short_mappings = _renamed(short_mappings, {each.name for each in short}, largest.name)
+    kept = [each for each in (largest, *lasting) if each is not None]
+    return _ContainerRequests(kept, [*lasting_mappings, *short_mappings])
+
+
+def _is_short_lived(container: Container, index: int, init_count: int) -> bool:
+    return index < init_count and container.restart_policy != "Always"
+
+
+def _of_container(
+    index: int,
+    container: Container,
+    resource: str,
+    class_name: str,
+    reusable: Sequence[DeviceRequest],
+) -> tuple[DeviceRequest | None, list[ContainerExtendedResourceRequest]]:
+    """The request that the container needs beside those it may reuse, and what it uses."""
+    requests = (container.resources.requests if container.resources is not None else None) or {}
+    amount, rest = divmod(nanos(requests.get(resource, 0)), NANOS)
+    if not amount or rest or amount > INT64_MAX:
+        return None, []
+    mappings: list[ContainerExtendedResourceRequest] = []
+    for request in reusable:
+        mappings.append(_mapping(container, resource, request.name))
+        amount -= _count(request)
+        if amount <= 0:
+            return None, mappings
+    name = f"container-{index}-request-{sorted(requests).index(resource)}"
+    exactly = ExactDeviceRequest(
+        device_class_name=class_name, allocation_mode=EXACT_COUNT, count=amount
+    )
+    mappings.append(_mapping(container, resource, name))
+    return DeviceRequest(name=name, exactly=exactly), mappings
+
+
+def _count(request: DeviceRequest) -> int:
+    assert request.exactly is not None
+    return request.exactly.count
+
+
+def _mapping(container: Container, resource: str, request: str) -> ContainerExtendedResourceRequest:
+    return ContainerExtendedResourceRequest(
+        container_name=container.name, resource_name=resource, request_name=request
+    )
+
+
+def _renamed(
+    mappings: Sequence[ContainerExtendedResourceRequest], these: set[str], to: str
+) -> list[ContainerExtendedResourceRequest]:
+    return [
+        msgspec.structs.replace(each, request_name=to) if each.request_name in these else each
+        for each in mappings
+    ]

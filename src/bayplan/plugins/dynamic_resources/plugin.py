@@ -1,0 +1,297 @@
+"""DynamicResources: devices for a pod's claims (KEP-4381 and those that follow it).
+
+A pod may name claims; a claim asks for devices. A claim that is allocated binds its pods to the
+nodes where its devices are. One that is not is given devices of the node that the pod will go to:
+Filter finds some for every node, Reserve takes those of the chosen one, PreBind writes them down.
+Upstream: plugins/dynamicresources.
+"""
+
+from collections.abc import Hashable, Iterable, Sequence
+from functools import partial
+from typing import final
+
+import numpy as np
+
+from bayplan.api.device_objects import ResourceClaim
+from bayplan.clock import rfc3339
+from bayplan.config.durations import Duration, duration_seconds
+from bayplan.framework.events import ClusterEventWithHint
+from bayplan.framework.interface import (
+    CycleState,
+    EnqueueExtensions,
+    Nomination,
+    Normalizer,
+    PluginArgs,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    ReservePlugin,
+    ScalarFilterPlugin,
+    ScorePlugin,
+    SignPlugin,
+)
+from bayplan.framework.status import SKIP, Code, NodeToStatus, Status, unschedulable
+from bayplan.plugins.dynamic_resources import binding, hints
+from bayplan.plugins.dynamic_resources.allocator import PoolsByNode
+from bayplan.plugins.dynamic_resources.attempt import Attempt, preference
+from bayplan.plugins.dynamic_resources.binding import BindingError
+from bayplan.plugins.dynamic_resources.claims import claims_of
+from bayplan.plugins.dynamic_resources.extended import may_be_devices
+from bayplan.plugins.dynamic_resources.filtering import NodeFilter
+from bayplan.plugins.dynamic_resources.preparing import prepare
+from bayplan.plugins.dynamic_resources.readiness import (
+    BINDING_TIMEOUT,
+    is_ready,
+    is_timed_out,
+    waits_for_conditions,
+)
+from bayplan.ports import ApiError, BindPort, OutcomeUnknownError
+from bayplan.state.columns import NodeScores
+from bayplan.state.devices import DEVICE_KINDS
+from bayplan.state.nodes import NodeInfo, NodeView
+from bayplan.state.pods import PodInfo
+
+DEALLOCATED = "deallocation of ResourceClaim completed"
+DELETED = "deletion of ResourceClaim completed"
+#: The message of upstream's error where PreFilter did not run.
+NO_NOTES = "not found"
+NO_ALLOCATION = "claim allocation not found for node"
+#: How often conditions of devices are looked at.
+POLL_SECONDS = 5.0
+
+_TIME_IS_UP = "context deadline exceeded"
+_KEY = "DynamicResources"
+
+
+class DynamicResourcesArgs(PluginArgs, frozen=True):
+    """How long a search on one node, and a device that is made ready, may take."""
+
+    filter_timeout: Duration = "10s"
+    binding_timeout: Duration = "600s"
+
+    def problems(self) -> Iterable[tuple[str, str]]:
+        if duration_seconds(self.filter_timeout) < 0:
+            yield "filterTimeout", f"{self.filter_timeout}; wanted 0s or more"
+        if duration_seconds(self.binding_timeout) < 1:
+            yield "bindingTimeout", f"{self.binding_timeout}; wanted 1s or more"
+
+
+@final
+class DynamicResources(
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    ScalarFilterPlugin,
+    PostFilterPlugin,
+    ScorePlugin,
+    ReservePlugin,
+    PreBindPlugin,
+    EnqueueExtensions,
+    SignPlugin,
+):
+    """Places pods where their devices are, or where there are devices for them."""
+
+    name = "DynamicResources"
+    args_type = DynamicResourcesArgs
+    kinds = DEVICE_KINDS
+    signs_shape = True
+    normalizer = Normalizer.MAX
+
+    def setup(self) -> None:
+        args: DynamicResourcesArgs = self.args or DynamicResourcesArgs()
+        self._binding_timeout_seconds = duration_seconds(args.binding_timeout)
+        filter_timeout_seconds = duration_seconds(args.filter_timeout)
+        self._filter = NodeFilter(
+            self.handle, filter_timeout_seconds, self._binding_timeout_seconds
+        )
+        self._pools = PoolsByNode(self.handle.devices.resource_slices)
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        """A pod waits until its claims are there."""
+        if not pod.spec.resource_claims:
+            return None
+        found = claims_of(pod, self.handle.devices.resource_claims)
+        return found if isinstance(found, Status) else None
+
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, nodes: NodeView
+    ) -> PreFilterResult | Status | None:
+        state[_KEY] = Attempt([], has_special=False)
+        found = prepare(pod, self.handle.devices, self._pools)
+        if isinstance(found, Status):
+            return found
+        state[_KEY] = found
+        return None if found.claims else SKIP
+
+    def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return self._filter.verdict(state[_KEY], pod, node)
+
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, node_to_status: NodeToStatus
+    ) -> tuple[Nomination | None, Status | None]:
+        """Nothing fits: give up devices that tie the pod to nodes it cannot use.
+
+        Upstream takes any such claim by chance; ours takes the first.
+        """
+        attempt: Attempt | None = state.get(_KEY)
+        if attempt is None:
+            return None, Status(Code.ERROR, (NO_NOTES,))
+        for index in sorted(attempt.unavailable):
+            claim = attempt.claims[index]
+            if not attempt.is_special(index) and _is_free_but_for(claim, pod):
+                self._perform(claim, partial(binding.deallocate, claim=claim))
+                return None, unschedulable(DEALLOCATED)
+        if attempt.special is not None and attempt.special_is_in_api:
+            claim = attempt.special
+            self._perform(claim, partial(binding.delete_claim, claim=claim))
+            return None, unschedulable(DELETED)
+        return None, unschedulable()
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
+        """int64[nodes]: how high the alternatives rank that the node would give."""
+        attempt: Attempt | None = state.get(_KEY)
+        scores = np.zeros(len(nodes), np.int64)
+        if attempt is not None and attempt.by_node:
+            for position, name in enumerate(nodes.names()):
+                found = attempt.by_node.get(name)
+                scores[position] = preference(attempt, found) if found is not None else 0
+        return scores
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        attempt: Attempt | None = state.get(_KEY)
+        if attempt is None:
+            return Status(Code.ERROR, (NO_NOTES,))
+        if attempt.allocator is None:
+            return None
+        found = attempt.by_node.get(node_name)
+        if found is None or not found.results:
+            needs = any(not attempt.is_special(index) for index, _ in attempt.unallocated())
+            return Status(Code.ERROR, (NO_ALLOCATION,)) if needs else None
+        for index, allocation in found.results.items():
+            uid = attempt.claims[index].uid
+            self.handle.devices.resource_claims.put_in_flight(uid, allocation)
+            attempt.in_flight[uid] = allocation
+            attempt.reserved[index] = allocation
+        return None
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        attempt: Attempt | None = state.get(_KEY)
+        if attempt is None:
+            return
+        self._give_back(attempt)
+        for index, claim in enumerate(attempt.user_claims()):
+            if index in attempt.written or claim.is_reserved_for(pod.uid):
+                self._perform(claim, partial(binding.unreserve, claim=claim, pod_uid=pod.uid))
+        special = attempt.special
+        if special is not None and attempt.special_is_in_api and attempt.written:
+            self._perform(special, partial(binding.delete_claim, claim=special))
+        attempt.written.clear()
+
+    def pre_bind_preflight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        attempt: Attempt | None = state.get(_KEY)
+        return None if attempt is not None and attempt.claims else SKIP
+
+    async def pre_bind(
+        self, state: CycleState, pod: PodInfo, node_name: str, port: BindPort
+    ) -> Status | None:
+        attempt: Attempt = state[_KEY]
+        try:
+            for index, claim in enumerate(list(attempt.claims)):
+                if not claim.is_reserved_for(pod.uid):
+                    await self._bind(attempt, index, pod, node_name, port)
+            if any(waits_for_conditions(claim) for claim in attempt.claims):
+                note = f"waiting for binding conditions for device on node {node_name}"
+                self.handle.emit(pod, "Normal", "BindingConditionsPending", "Scheduling", note)
+                return await self._ready(attempt, port)
+        except (BindingError, ApiError, OutcomeUnknownError) as problem:
+            return Status(Code.ERROR, (str(problem),))
+        return None
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        return hints.events(self.handle.devices.resource_claims)
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        """Devices are found for the whole cluster: an answer about them is never kept.
+
+        Whether a class stands for a resource that the pod requests is not known from the pod.
+        """
+        may_want = pod.spec.resource_claims or any(map(may_be_devices, pod.requests))
+        return None if may_want else ()
+
+    # ---- binding --------------------------------------------------------------------------
+
+    async def _bind(
+        self, attempt: Attempt, index: int, pod: PodInfo, node_name: str, port: BindPort
+    ) -> None:
+        """One claim. Raises BindingError, ApiError, OutcomeUnknownError."""
+        allocation = attempt.reserved.get(index)
+        if attempt.is_special(index):
+            if allocation is None:
+                return  # the node offers the resource itself
+            await self._create_special(attempt, node_name, port)
+        claim = attempt.claims[index]
+        # From here on there is something to take back, whatever comes of it.
+        attempt.written.add(index)
+        bound = await binding.bind_claim(port, claim, pod, allocation, self._stamp)
+        attempt.claims[index] = bound
+        if attempt.is_special(index):
+            special = attempt.by_node[node_name].special
+            assert special is not None, f"{pod.key} has no claim for extended resources"
+            await binding.tell_containers(port, pod, bound.metadata.name, special.mappings)
+
+    async def _create_special(self, attempt: Attempt, node_name: str, port: BindPort) -> None:
+        """From now on the claim is known by another uid."""
+        special, old = attempt.by_node[node_name].special, attempt.claims[-1]
+        assert special is not None, f"{old.key} was not asked for"
+        created = await binding.create_special_claim(port, special.claim)
+        attempt.claims[-1] = created
+        allocation, claims = attempt.in_flight.pop(old.uid), self.handle.devices.resource_claims
+        claims.remove_in_flight(old.uid, allocation)
+        claims.put_in_flight(created.uid, allocation)
+        attempt.in_flight[created.uid] = allocation
+
+    async def _ready(self, attempt: Attempt, port: BindPort) -> Status | None:
+        """Wait until all devices are ready, one has failed, or time is up."""
+        deadline = self.handle.now_seconds + self._binding_timeout_seconds
+        while True:
+            ready = [self._is_ready(claim) for claim in attempt.claims]
+            failed = next((each for each in ready if isinstance(each, str)), None)
+            if failed is not None:
+                return Status(Code.ERROR, (failed,))
+            if all(ready):
+                return None
+            if self.handle.now_seconds >= deadline:
+                return Status(Code.ERROR, (f"{BINDING_TIMEOUT}: {_TIME_IS_UP}",))
+            await port.sleep(POLL_SECONDS)
+
+    def _is_ready(self, claim: ResourceClaim) -> bool | str:
+        """As the API tells by now; a text says what has failed."""
+        namespace, name = claim.metadata.namespace or "", claim.metadata.name
+        newest = self.handle.devices.resource_claims.get(namespace, name)
+        if newest is None or newest.uid != claim.uid:
+            return f'could not find ResourceClaim "{claim.key}"'
+        ready = is_ready(newest)
+        now = self.handle.epoch_seconds
+        if ready is False and is_timed_out(newest, now, self._binding_timeout_seconds):
+            return f"{BINDING_TIMEOUT}: claim={name}"
+        return ready
+
+    # ---- inside ---------------------------------------------------------------------------
+
+    def _stamp(self) -> str:
+        return rfc3339(self.handle.epoch_seconds)
+
+    def _give_back(self, attempt: Attempt) -> None:
+        for uid, allocation in attempt.in_flight.items():
+            self.handle.devices.resource_claims.remove_in_flight(uid, allocation)
+        attempt.in_flight.clear()
+        attempt.reserved.clear()
+
+    def _perform(self, claim: ResourceClaim, write: binding.Write) -> None:
+        self.handle.perform(f"ResourceClaim {claim.key}", write)
+
+
+def _is_free_but_for(claim: ResourceClaim, pod: PodInfo) -> bool:
+    """Whether nobody else uses the claim."""
+    return all(user.uid == pod.uid for user in claim.status.reserved_for or ())

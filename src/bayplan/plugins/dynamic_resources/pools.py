@@ -1,0 +1,205 @@
+"""Pools of devices that a node can use, put together from slices.
+
+A driver publishes a pool as several slices of one generation; while it replaces them a pool is
+incomplete, and nothing is taken from it. A pool that contradicts itself is invalid. Devices are
+tried in the order of pools, slices and the list in a slice, so that who names them ranks them.
+Upstream: structured/internal/incubating/pools_incubating.go.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from bayplan.api.device_objects import CounterSet, Device, ResourceSlice
+from bayplan.api.object_meta import NodeSelector
+from bayplan.api.objects import Node
+from bayplan.api.selectors import NodeTerm, node_term
+from bayplan.plugins.dynamic_resources.problems import AllocationError
+from bayplan.state.allocated_devices import DeviceId
+
+
+class PoolId(NamedTuple):
+    driver: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.driver}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """A device with where it stands."""
+
+    id: DeviceId
+    device: Device
+    slice: ResourceSlice
+    pool: "Pool"
+
+
+@dataclass(slots=True, eq=False)
+class Pool:
+    """Devices of one pool, as far as a node may use them."""
+
+    id: PoolId
+    is_incomplete: bool = False
+    is_invalid: bool = False
+    candidates: list[Candidate] = field(default_factory=list["Candidate"])
+    #: Slices of the same pool for other nodes: their devices draw on the same counters.
+    other_slices: Sequence[ResourceSlice] = ()
+    counter_sets: Mapping[str, CounterSet] = field(default_factory=dict[str, CounterSet])
+
+    @property
+    def is_usable(self) -> bool:
+        return not self.is_incomplete and not self.is_invalid
+
+    @property
+    def has_binding_conditions(self) -> bool:
+        return any(c.device.binding_conditions is not None for c in self.candidates)
+
+
+def gather_pools(
+    node: Node, slices: Iterable[ResourceSlice], all_slices: Sequence[ResourceSlice]
+) -> list[Pool]:
+    """The pools a node can use; those whose devices need preparing before binding come last.
+
+    ``slices``: those that may concern the node. Raises AllocationError.
+    """
+    relevant = _newest_by_pool(each for each in slices if _is_relevant(node, each))
+    found: list[Pool] = []
+    for pool_id, of_pool in relevant.items():
+        pool = _pool(pool_id, of_pool, all_slices)
+        if pool is not None:
+            found.append(pool)
+    return sorted(found, key=lambda pool: (pool.has_binding_conditions, pool.id))
+
+
+def matches_node(
+    node: Node, name: str | None, all_nodes: bool | None, selector: NodeSelector | None
+) -> bool:
+    """Whether a slice or a device says that a node can use it. Raises AllocationError."""
+    if name:
+        return name == node.metadata.name
+    if all_nodes:
+        return True
+    return selector is not None and any_matches(compiled(selector), node)
+
+
+def compiled(selector: NodeSelector) -> tuple[NodeTerm, ...]:
+    """Raises AllocationError for a selector that does not parse."""
+    terms = tuple(node_term(term) for term in selector.node_selector_terms or ())
+    for term in terms:
+        if term.error is not None:
+            raise AllocationError(f"failed to parse node selector: {term.error}")
+    return terms
+
+
+def any_matches(terms: Iterable[NodeTerm], node: Node) -> bool:
+    """Whether a node selector with these terms selects the node."""
+    labels = node.metadata.labels or {}
+    return any(term.matches(labels, node.metadata.name) for term in terms)
+
+
+# ---- which slices --------------------------------------------------------------------------
+
+
+def _is_relevant(node: Node, found: ResourceSlice) -> bool:
+    spec = found.spec
+    if uses_compatibility_groups(found):
+        return False
+    if spec.node_name or spec.all_nodes or spec.node_selector is not None:
+        return matches_node(node, spec.node_name, spec.all_nodes, spec.node_selector)
+    return bool(spec.per_device_node_selection) and any(
+        matches_node(node, each.node_name, each.all_nodes, each.node_selector)
+        for each in spec.devices or ()
+    )
+
+
+def uses_compatibility_groups(found: ResourceSlice) -> bool:
+    """An alpha feature that is off: such a slice is left out, and its pool incomplete."""
+    return any(
+        consumption.compatibility_groups
+        for device in found.spec.devices or ()
+        for consumption in device.consumes_counters or ()
+    )
+
+
+def _newest_by_pool(slices: Iterable[ResourceSlice]) -> dict[PoolId, list[ResourceSlice]]:
+    """Slices of the newest generation seen of each pool."""
+    found: dict[PoolId, list[ResourceSlice]] = {}
+    for each in slices:
+        known = found.setdefault(_pool_id(each), [])
+        generation = each.spec.pool.generation
+        if known and generation > known[0].spec.pool.generation:
+            known.clear()
+        if not known or generation == known[0].spec.pool.generation:
+            known.append(each)
+    return found
+
+
+def _pool_id(found: ResourceSlice) -> PoolId:
+    return PoolId(found.spec.driver, found.spec.pool.name)
+
+
+# ---- one pool ------------------------------------------------------------------------------
+
+
+def _pool(
+    pool_id: PoolId, slices: list[ResourceSlice], all_slices: Sequence[ResourceSlice]
+) -> Pool | None:
+    """None: the driver is replacing what is known here, with nothing for this node yet."""
+    wanted_count = slices[0].spec.pool.resource_slice_count
+    if len(slices) == wanted_count:
+        return _built(pool_id, slices, ())
+    generation = slices[0].spec.pool.generation
+    of_pool = [each for each in all_slices if _pool_id(each) == pool_id]
+    if any(each.spec.pool.generation > generation for each in of_pool):
+        return None
+    complete = [
+        each
+        for each in of_pool
+        if each.spec.pool.generation == generation and not uses_compatibility_groups(each)
+    ]
+    if len(complete) != wanted_count:
+        return Pool(pool_id, is_incomplete=True)
+    names = {each.metadata.name for each in slices}
+    return _built(pool_id, slices, [s for s in complete if s.metadata.name not in names])
+
+
+def _built(pool_id: PoolId, slices: list[ResourceSlice], others: Sequence[ResourceSlice]) -> Pool:
+    ordered = sorted(slices, key=lambda each: each.metadata.name)
+    counters = [each for each in (*ordered, *others) if each.spec.shared_counters]
+    with_devices = [each for each in ordered if not each.spec.shared_counters]
+    elsewhere = [each for each in others if not each.spec.shared_counters]
+    counter_sets = [one for each in counters for one in each.spec.shared_counters or ()]
+    by_name = {one.name: one for one in counter_sets}
+    is_valid = (
+        _are_distinct(device.name for each in with_devices for device in each.spec.devices or ())
+        and _are_distinct(one.name for one in counter_sets)
+        and all(_counters_exist(each, by_name) for each in (*with_devices, *elsewhere))
+    )
+    if not is_valid:
+        return Pool(pool_id, is_invalid=True)
+    pool = Pool(pool_id, other_slices=elsewhere, counter_sets=by_name)
+    for each in with_devices:
+        for device in each.spec.devices or ():
+            device_id = DeviceId(pool_id.driver, pool_id.name, device.name)
+            pool.candidates.append(Candidate(device_id, device, each, pool))
+    return pool
+
+
+def _are_distinct(names: Iterable[str]) -> bool:
+    listed = list(names)
+    return len(listed) == len(set(listed))
+
+
+def _counters_exist(found: ResourceSlice, counter_sets: Mapping[str, CounterSet]) -> bool:
+    """Whether devices consume only counters that the pool has."""
+    for device in found.spec.devices or ():
+        for consumption in device.consumes_counters or ():
+            counter_set = counter_sets.get(consumption.counter_set)
+            if (
+                counter_set is None
+                or not consumption.counters.keys() <= counter_set.counters.keys()
+            ):
+                return False
+    return True

@@ -1,0 +1,219 @@
+"""The search for devices: every request of every claim gets its own, or nobody gets any.
+
+One decision after the other: which alternative of a request, which device for its n-th place. Each
+decision is a generator of what may be chosen; it makes the choice, lends it to the decisions below,
+and takes it back when it is asked for the next. So the stack of generators is the whole state, and
+its depth is bounded by memory, not by recursion. The first solution is taken: the order of devices
+ranks them. Within one request devices are tried in ascending order only, as sets have no order.
+Upstream: allocateOne in structured/internal/incubating/allocator_incubating.go.
+"""
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+from bayplan.api.device_objects import ALLOCATION_RESULTS_MAX
+from bayplan.plugins.dynamic_resources.pools import Candidate
+from bayplan.plugins.dynamic_resources.problems import AllocationError
+from bayplan.plugins.dynamic_resources.selection import Selection
+from bayplan.plugins.dynamic_resources.takings import Taking, Takings
+from bayplan.plugins.dynamic_resources.wanted import Given, Wanted, WantedClaim
+from bayplan.state.allocated_devices import AllocatedDevices, DeviceId
+
+_TOO_MANY = "allocation max size exceeded"
+
+
+class _Place(NamedTuple):
+    """The next decision. ``alternative`` -1: it is to be chosen."""
+
+    claim: int = 0
+    request: int = 0
+    alternative: int = -1
+    device: int = 0
+    #: Candidates before this one were tried for an earlier place of the request.
+    start: int = 0
+
+
+_Choices = Generator[_Place, None, None]
+
+
+@dataclass(slots=True, eq=False)
+class _Frame:
+    choices: _Choices
+    claim: int
+    #: Of a choice among alternatives: whether each of them has failed by being too many.
+    is_alternatives: bool
+    all_too_many: bool = True
+
+
+@final
+class Search:
+    """One search over the devices that a node may use. Use it once."""
+
+    def __init__(
+        self,
+        claims: Sequence[WantedClaim],
+        candidates: Sequence[Candidate],
+        allocated: AllocatedDevices,
+        selection: Selection,
+    ) -> None:
+        self._claims = claims
+        self._candidates = candidates
+        self._selection = selection
+        self._takings = Takings(allocated)
+        self._stack: list[_Frame] = []
+        #: (claim, request, alternative, device) → whether the request means the device.
+        self._meant: dict[tuple[int, int, int, DeviceId], bool] = {}
+
+    def run(self, tick: Callable[[], None]) -> list[list[Given]] | None:
+        """Per claim what it gets; None: there is no way. Raises AllocationError.
+
+        ``tick`` is called before every decision; what it raises ends the search.
+        """
+        place: _Place | None = _Place()
+        while True:
+            tick()
+            if place is not None:
+                place = self._next_decision(place)
+                if place is None:
+                    # Taken now: the choices are taken back when the stack is forgotten.
+                    return [list(claim.given) for claim in self._claims]
+                if not self._is_too_many(place):
+                    self._stack.append(self._frame(place))
+                else:
+                    self._retreat(place.claim)
+            if not self._stack:
+                return None
+            place = next(self._stack[-1].choices, None)
+            if place is None:
+                self._fail()
+
+    # ---- the order of decisions -----------------------------------------------------------
+
+    def _next_decision(self, place: _Place) -> _Place | None:
+        """Skip what needs no decision; None: everything is decided."""
+        while place.claim < len(self._claims):
+            claim = self._claims[place.claim]
+            if place.request >= len(claim.requests):
+                place = _Place(claim=place.claim + 1)
+                continue
+            if place.alternative < 0:
+                if claim.has_alternatives[place.request]:
+                    return place
+                place = place._replace(alternative=0)
+            wanted = self._wanted(place)
+            # A request for all devices wants at least one.
+            if place.device < wanted.device_count or (wanted.wants_all and not wanted.all_devices):
+                return place
+            place = _Place(claim=place.claim, request=place.request + 1)
+        return None
+
+    def _wanted(self, place: _Place) -> Wanted:
+        return self._claims[place.claim].requests[place.request][place.alternative]
+
+    def _frame(self, place: _Place) -> _Frame:
+        if place.alternative < 0:
+            return _Frame(self._alternatives(place), place.claim, is_alternatives=True)
+        choices = self._one_of_all if self._wanted(place).wants_all else self._devices
+        return _Frame(choices(place), place.claim, is_alternatives=False)
+
+    # ---- going back -----------------------------------------------------------------------
+
+    def _is_too_many(self, place: _Place) -> bool:
+        """Whether the claim cannot list as many devices as are wanted."""
+        if place.alternative < 0:
+            return False
+        given_count = len(self._claims[place.claim].given)
+        left_count = self._wanted(place).device_count - place.device
+        return given_count + left_count > ALLOCATION_RESULTS_MAX
+
+    def _retreat(self, claim: int) -> None:
+        """Other devices would be as many: go back to an alternative, or to the claim before.
+
+        Raises AllocationError where the first claim has no alternative.
+        """
+        while self._stack and self._stack[-1].claim == claim:
+            if self._stack[-1].is_alternatives:
+                return
+            self._stack.pop().choices.close()
+        if claim == 0:
+            raise AllocationError(_TOO_MANY)
+        self._note_failure()
+
+    def _fail(self) -> None:
+        """The decision on top has nothing left to choose."""
+        frame = self._stack.pop()
+        if frame.is_alternatives and frame.all_too_many:
+            self._retreat(frame.claim)
+        else:
+            self._note_failure()
+
+    def _note_failure(self) -> None:
+        """What was chosen on top has failed, and not by being too many."""
+        if self._stack:
+            self._stack[-1].all_too_many = False
+
+    # ---- choices --------------------------------------------------------------------------
+
+    def _alternatives(self, place: _Place) -> _Choices:
+        claim = self._claims[place.claim]
+        for index in range(len(claim.requests[place.request])):
+            claim.chosen[place.request] = index
+            yield place._replace(alternative=index)
+
+    def _one_of_all(self, place: _Place) -> _Choices:
+        """Of all devices the one whose turn it is: without it there is no solution."""
+        for candidate in self._wanted(place).all_devices[place.device : place.device + 1]:
+            taking = self._take(place, candidate)
+            if taking is Taking.CONSTRAINED:
+                claim, request = self._claims[place.claim], self._wanted(place).request
+                text = f"claim {claim.name}, request {request.name}: cannot add device"
+                why = "because a claim constraint would not be satisfied"
+                raise AllocationError(f"{text} {candidate.id} {why}")
+            if taking is Taking.TAKEN:
+                yield from self._lent(place, start=0)
+
+    def _devices(self, place: _Place) -> _Choices:
+        """Every device that the request may be given."""
+        for index in range(place.start, len(self._candidates)):
+            candidate = self._candidates[index]
+            if self._is_eligible(place, candidate) and (
+                self._take(place, candidate) is Taking.TAKEN
+            ):
+                yield from self._lent(place, start=index + 1)
+
+    def _lent(self, place: _Place, *, start: int) -> _Choices:
+        """What was taken, until the next choice is asked for, or nobody asks any more."""
+        try:
+            yield place._replace(device=place.device + 1, start=start)
+        finally:
+            self._takings.give_back(place.claim, self._claims[place.claim])
+
+    def _take(self, place: _Place, candidate: Candidate) -> Taking:
+        claim, request = self._claims[place.claim], self._wanted(place).request
+        try:
+            return self._takings.take(place.claim, claim, request, candidate)
+        except AllocationError as problem:
+            raise AllocationError(f"claim {claim.name}, {problem}") from None
+
+    def _is_eligible(self, place: _Place, candidate: Candidate) -> bool:
+        """Cheap questions first. Raises AllocationError."""
+        wanted = self._wanted(place)
+        if self._takings.is_in_use(place.claim, wanted.request, candidate):
+            return False
+        if not self._means(place, candidate, wanted):
+            return False
+        try:
+            return self._takings.consumption(wanted.request, candidate) is not None
+        except AllocationError as problem:
+            name = self._claims[place.claim].name
+            raise AllocationError(f"claim {name}, {problem}") from None
+
+    def _means(self, place: _Place, candidate: Candidate, wanted: Wanted) -> bool:
+        key = (place.claim, place.request, place.alternative, candidate.id)
+        found = self._meant.get(key)
+        if found is None:
+            name = self._claims[place.claim].name
+            found = self._selection.means(candidate, wanted.request, wanted.device_class, name)
+            self._meant[key] = found
+        return found

@@ -1,0 +1,97 @@
+"""Which devices a request means: by its class's selectors, its own, and what the node may use.
+
+Whether an expression holds for a device follows from the two alone. So results are kept as long as
+the slice that lists the device is there: the next pod, or the next node, need not ask again.
+"""
+
+from collections.abc import Sequence
+from typing import final
+
+from bayplan.api.device_objects import DeviceClass, DeviceSelector, ResourceSlice
+from bayplan.api.device_selectors import CelError, compile_selector
+from bayplan.api.objects import Node
+from bayplan.plugins.dynamic_resources.pools import Candidate, matches_node
+from bayplan.plugins.dynamic_resources.problems import AllocationError
+from bayplan.plugins.dynamic_resources.requests import Request
+
+#: (expression, device) → whether it holds.
+_Results = dict[tuple[str, str], bool]
+
+
+@final
+class SelectorResults:
+    """Results of expressions, per slice; those of a slice that changed are forgotten."""
+
+    def __init__(self) -> None:
+        self._by_slice: dict[str, tuple[ResourceSlice, _Results]] = {}
+
+    def holds(self, expression: str, candidate: Candidate) -> bool:
+        """Raises CelError."""
+        results = self._of(candidate.slice)
+        key = (expression, candidate.id.device)
+        found = results.get(key)
+        if found is None:
+            program = compile_selector(expression)
+            if isinstance(program, CelError):
+                raise CelError(f"CEL compile error: {program}")
+            try:
+                found = program.matches(candidate.id.driver, candidate.device)
+            except CelError as problem:
+                where = f"on device {candidate.id}"
+                raise CelError(f"{where}: CEL runtime error: {problem}") from None
+            results[key] = found
+        return found
+
+    def keep_only(self, slices: Sequence[ResourceSlice]) -> None:
+        """Forget slices that are gone."""
+        names = {each.metadata.name for each in slices}
+        for name in [name for name in self._by_slice if name not in names]:
+            del self._by_slice[name]
+
+    def _of(self, found: ResourceSlice) -> _Results:
+        name = found.metadata.name
+        known = self._by_slice.get(name)
+        if known is None or known[0] is not found:
+            known = self._by_slice[name] = (found, {})
+        return known[1]
+
+
+@final
+class Selection:
+    """Answers for one claim's requests on one node."""
+
+    def __init__(self, results: SelectorResults, node: Node) -> None:
+        self._results = results
+        self._node = node
+
+    def means(
+        self, candidate: Candidate, request: Request, device_class: DeviceClass, claim: str
+    ) -> bool:
+        """Whether the request may be given this device. Raises AllocationError."""
+        subject = f"class {device_class.metadata.name}"
+        return (
+            self._all_hold(device_class.spec.selectors or (), candidate, subject)
+            and self._all_hold(request.selectors, candidate, f"claim {claim}")
+            and self._is_for_node(candidate)
+        )
+
+    def _all_hold(
+        self, selectors: Sequence[DeviceSelector], candidate: Candidate, subject: str
+    ) -> bool:
+        for index, selector in enumerate(selectors):
+            if selector.cel is None:
+                continue
+            try:
+                if not self._results.holds(selector.cel.expression, candidate):
+                    return False
+            except CelError as problem:
+                joint = ": " if str(problem).startswith("CEL compile") else " "
+                text = f"{subject}: selector #{index}{joint}{problem}"
+                raise AllocationError(text) from None
+        return True
+
+    def _is_for_node(self, candidate: Candidate) -> bool:
+        if not candidate.slice.spec.per_device_node_selection:
+            return True
+        device = candidate.device
+        return matches_node(self._node, device.node_name, device.all_nodes, device.node_selector)

@@ -1,0 +1,135 @@
+"""What a search is about to give away, beside what is taken already: one device at a time, undone
+in reverse order. Upstream: allocateDevice and rollbackDevice.
+"""
+
+from enum import Enum
+from typing import final
+
+from bayplan.plugins.dynamic_resources import capacity
+from bayplan.plugins.dynamic_resources.counters import Counters
+from bayplan.plugins.dynamic_resources.pools import Candidate
+from bayplan.plugins.dynamic_resources.problems import AllocationError
+from bayplan.plugins.dynamic_resources.requests import Request
+from bayplan.plugins.dynamic_resources.wanted import Given, WantedClaim
+from bayplan.state.allocated_devices import AllocatedDevices, Amounts, DeviceId
+
+
+class Taking(Enum):
+    """How an attempt to take a device ended."""
+
+    TAKEN = "taken"
+    REFUSED = "refused"
+    #: By a constraint of the claim.
+    CONSTRAINED = "constrained"
+
+
+@final
+class Takings:
+    """Devices about to be given to claims, which are named by their index."""
+
+    def __init__(self, allocated: AllocatedDevices) -> None:
+        self._allocated = allocated
+        self._counters = Counters(allocated)
+        self._whole: dict[DeviceId, set[int]] = {}
+        self._shares: dict[DeviceId, list[Amounts]] = {}
+
+    def is_in_use(self, claim: int, request: Request, candidate: Candidate) -> bool:
+        """With admin access only a device that the same claim has already is in use."""
+        claims = self._whole.get(candidate.id)
+        if request.admin_access:
+            return bool(claims) and claim in (claims or ())
+        return bool(claims) or self._allocated.is_whole_taken(candidate.id)
+
+    def consumption(self, request: Request, candidate: Candidate) -> Amounts | None:
+        """What the request would consume; None: so much is not left, or there is no such capacity.
+
+        Raises AllocationError.
+        """
+        try:
+            consumed = capacity.consumed_by(request.capacity, candidate.device)
+        except AllocationError as problem:
+            where = f"request {request.name}: checking capacity for device {candidate.id}"
+            raise AllocationError(f"{where}: {problem}") from None
+        if consumed is None:
+            return None
+        taken = self._allocated.consumed(candidate.id)
+        fits = capacity.fits(consumed, candidate.device, taken, self._sharing(candidate.id))
+        return consumed if fits else None
+
+    def take(
+        self, index: int, claim: WantedClaim, request: Request, candidate: Candidate
+    ) -> Taking:
+        """Give the device to a request of the claim, or change nothing. Raises AllocationError."""
+        is_shared = bool(candidate.device.allow_multiple_allocations)
+        if self._is_whole_in_use(index, request, candidate, is_shared):
+            return Taking.REFUSED
+        if not request.tolerates_all_of(candidate.device.taints):
+            return Taking.REFUSED
+        draws = self._draws_counters(candidate, is_shared)
+        if draws and not self._counters.take(candidate):
+            return Taking.REFUSED
+        consumed = self.consumption(request, candidate)
+        satisfies = _satisfies(claim, request, candidate)
+        if not satisfies or consumed is None:
+            if satisfies:
+                _leave(claim, request, len(claim.constraints))
+            if draws:
+                self._counters.give_back(candidate)
+            return Taking.REFUSED if satisfies else Taking.CONSTRAINED
+        self._note(index, candidate, consumed if is_shared else None)
+        claim.given.append(Given(request, candidate, consumed if is_shared else None, draws))
+        return Taking.TAKEN
+
+    def give_back(self, index: int, claim: WantedClaim) -> None:
+        """Undo what the claim was given last."""
+        given = claim.given.pop()
+        candidate = given.candidate
+        if given.share is None:
+            self._whole[candidate.id].discard(index)
+        else:
+            self._shares[candidate.id].pop()
+        _leave(claim, given.request, len(claim.constraints))
+        if given.draws_counters:
+            self._counters.give_back(candidate)
+
+    def _is_whole_in_use(
+        self, claim: int, request: Request, candidate: Candidate, is_shared: bool
+    ) -> bool:
+        if request.admin_access and is_shared:
+            return False
+        return self.is_in_use(claim, request, candidate)
+
+    def _draws_counters(self, candidate: Candidate, is_shared: bool) -> bool:
+        """A further share of a device consumes no counters."""
+        if not candidate.device.consumes_counters:
+            return False
+        has_shares = self._allocated.is_shared(candidate.id) or self._shares.get(candidate.id)
+        return not (is_shared and has_shares)
+
+    def _sharing(self, device: DeviceId) -> Amounts:
+        """What shares that are about to be given consume together."""
+        total: dict[str, int] = {}
+        for share in self._shares.get(device, ()):
+            for name, amount in share.items():
+                total[name] = total.get(name, 0) + amount
+        return total
+
+    def _note(self, claim: int, candidate: Candidate, share: Amounts | None) -> None:
+        if share is None:
+            self._whole.setdefault(candidate.id, set()).add(claim)
+        else:
+            self._shares.setdefault(candidate.id, []).append(share)
+
+
+def _satisfies(claim: WantedClaim, request: Request, candidate: Candidate) -> bool:
+    """Count the device in at all constraints, or at none."""
+    for index, constraint in enumerate(claim.constraints):
+        if not constraint.add(request, candidate):
+            _leave(claim, request, index)
+            return False
+    return True
+
+
+def _leave(claim: WantedClaim, request: Request, count: int) -> None:
+    for constraint in reversed(claim.constraints[:count]):
+        constraint.remove(request)

@@ -1,0 +1,108 @@
+"""NodeDeclaredFeatures: a pod that needs something of the kubelet goes where the node declares it.
+
+A pod's spec says what it needs; a node's status.declaredFeatures what it has (KEP-5328). Upstream:
+plugins/nodedeclaredfeatures, component-helpers/nodedeclaredfeatures (v1.37). Features that only
+matter when a running pod is changed place no pod and are left out.
+"""
+
+from collections.abc import Hashable, Sequence
+from typing import Any, final
+
+from bayplan.api.objects import Container, Node
+from bayplan.api.pod_requests import all_containers
+from bayplan.framework.events import (
+    UPDATE,
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+)
+from bayplan.framework.interface import (
+    CycleState,
+    EnqueueExtensions,
+    PreFilterPlugin,
+    PreFilterResult,
+    ScalarFilterPlugin,
+    SignPlugin,
+)
+from bayplan.framework.status import SKIP, Status, unresolvable
+from bayplan.state.change_log import Facet
+from bayplan.state.nodes import NodeInfo, NodeView
+from bayplan.state.pods import PodInfo, PodShape
+
+NOT_DECLARED = "node(s) didn't match Pod's required features"
+
+RESTART_ALL_CONTAINERS = "RestartAllContainersOnContainerExits"
+USER_NAMESPACES_HOST_NETWORK = "UserNamespacesHostNetworkSupport"
+VOLUME_BIND_MOUNT_OPTIONS = "VolumeBindMountOptions"
+
+_PATH = "status.declaredFeatures"
+_RESTARTS_ALL = "RestartAllContainers"
+
+
+@final
+class NodeDeclaredFeatures(PreFilterPlugin, ScalarFilterPlugin, EnqueueExtensions, SignPlugin):
+    """Rejects nodes that do not declare what a pod's spec needs."""
+
+    name = "NodeDeclaredFeatures"
+    facets = Facet.DECLARED
+    fields = (f"Node.{_PATH}",)
+    signs_shape = True
+
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, nodes: NodeView
+    ) -> PreFilterResult | Status | None:
+        return None if required(pod) else SKIP
+
+    def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        declared = node.node.declared.get(_PATH) or ()
+        return None if required(pod) <= set(declared) else unresolvable(NOT_DECLARED)
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        node_action = ActionType.ADD | ActionType.UPDATE_NODE_DECLARED_FEATURE
+        node_changed = ClusterEvent(EventResource.NODE, node_action)
+        itself_changed = ClusterEvent(EventResource.TARGET_POD, UPDATE)
+        return [
+            ClusterEventWithHint(node_changed, _after_node),
+            ClusterEventWithHint(itself_changed, _after_itself),
+        ]
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        return tuple(sorted(required(pod)))
+
+
+def required(pod: PodInfo) -> frozenset[str]:
+    """Features that a node must declare to run the pod."""
+    return pod.shape.once("NodeDeclaredFeatures.required", _required)
+
+
+def _required(shape: PodShape) -> frozenset[str]:
+    spec, containers = shape.spec, list(all_containers(shape.spec))
+    needed = {
+        RESTART_ALL_CONTAINERS: any(map(_may_restart_all, containers)),
+        USER_NAMESPACES_HOST_NETWORK: bool(spec.host_network) and spec.host_users is False,
+        VOLUME_BIND_MOUNT_OPTIONS: any(map(_has_mount_options, containers)),
+    }
+    return frozenset(name for name, is_needed in needed.items() if is_needed)
+
+
+def _may_restart_all(container: Container) -> bool:
+    return any(rule.action == _RESTARTS_ALL for rule in container.restart_policy_rules or ())
+
+
+def _has_mount_options(container: Container) -> bool:
+    return any(mount.bind_mount_options for mount in container.volume_mounts or ())
+
+
+def _after_node(pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
+    """Upstream does not ask whether what is declared now is what the pod needs."""
+    before = old.status.declared_features or () if old is not None else None
+    is_news = before is None or before != (new.status.declared_features or ())
+    return QueueingHint.QUEUE if is_news else QueueingHint.QUEUE_SKIP
+
+
+def _after_itself(pod: PodInfo, old: Any, new: PodInfo) -> QueueingHint:
+    """Worth it where the pod needs something else than before."""
+    is_news = required(old) != required(new)
+    return QueueingHint.QUEUE if is_news else QueueingHint.QUEUE_SKIP

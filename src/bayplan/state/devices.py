@@ -1,0 +1,209 @@
+"""Devices as the scheduler sees them: what the API tells, and claims in flight.
+
+Between Reserve and the moment the API tells of the allocation a claim is *in flight*: its devices
+are taken, and nobody else may use or allocate it. Taken devices are counted as claims come, change
+and go, so that a cycle finds them ready. Upstream: dynamicresources/dra_manager.go,
+resourceslice/tracker, deviceclass/extendedresourcecache.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, final
+
+import msgspec
+
+from bayplan.api.device_objects import (
+    DEVICE_CLASS,
+    DEVICE_CLASS_RESOURCE_PREFIX,
+    DEVICE_TAINT_RULE,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+    AllocationResult,
+    Device,
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceSlice,
+)
+from bayplan.state.allocated_devices import AllocatedDevices
+from bayplan.state.object_store import KindStore, ObjectStore
+
+#: Kinds that whoever looks at devices declares.
+DEVICE_KINDS = (RESOURCE_CLAIM, RESOURCE_SLICE, DEVICE_CLASS, DEVICE_TAINT_RULE)
+
+
+@final
+class Claims:
+    """ResourceClaims with those in flight. Upstream: fwk.ResourceClaimTracker."""
+
+    def __init__(self, store: KindStore) -> None:
+        self._store = store
+        #: By uid: allocations that the API does not tell of yet.
+        self._in_flight: dict[str, AllocationResult] = {}
+        #: By uid: what is counted as taken, of claims in flight, too.
+        self._counted: dict[str, AllocationResult] = {}
+        self.allocated = AllocatedDevices()
+        for claim in store.list():
+            self._changed(None, claim)
+        store.subscribe(self._changed)
+
+    def get(self, namespace: str, name: str) -> ResourceClaim | None:
+        return self._store.get(name, namespace)
+
+    def list(self, namespace: str | None = None) -> Sequence[ResourceClaim]:
+        """All, or those of one namespace, in order of their keys."""
+        return self._store.list(namespace)
+
+    def pending_allocation(self, uid: str) -> AllocationResult | None:
+        """What a claim in flight is about to be given."""
+        return self._in_flight.get(uid)
+
+    def put_in_flight(self, uid: str, allocation: AllocationResult) -> None:
+        """A claim is being allocated: its devices are taken from now on."""
+        assert uid not in self._in_flight, f"claim {uid} is in flight already"
+        self._in_flight[uid] = allocation
+        if uid not in self._counted:
+            self._count(uid, allocation)
+
+    def remove_in_flight(self, uid: str, allocation: AllocationResult) -> bool:
+        """It is not being given this any longer. False: it was not."""
+        if self._in_flight.get(uid) is not allocation:
+            return False
+        del self._in_flight[uid]
+        if self._counted.get(uid) is allocation:
+            self._count(uid, None)
+        return True
+
+    @property
+    def in_flight_count(self) -> int:
+        return len(self._in_flight)
+
+    def _changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        if old is not None and (new is None or new.uid != old.uid):
+            self._count(old.uid, self._in_flight.get(old.uid))
+        if new is None:
+            return
+        if new.allocation is not None:
+            # The API tells of what we allocated, or of what somebody else did.
+            self._in_flight.pop(new.uid, None)
+        self._count(new.uid, new.allocation or self._in_flight.get(new.uid))
+
+    def _count(self, uid: str, allocation: AllocationResult | None) -> None:
+        counted = self._counted.pop(uid, None)
+        if counted is not None:
+            self.allocated.remove(counted)
+        if allocation is not None:
+            self._counted[uid] = allocation
+            self.allocated.add(allocation)
+
+
+@final
+class Slices:
+    """ResourceSlices with the taints that rules add. Upstream: fwk.ResourceSliceLister."""
+
+    def __init__(self, slices: KindStore, rules: KindStore) -> None:
+        self._slices = slices
+        self._rules = rules
+        self._tainted: Sequence[ResourceSlice] | None = None
+        #: One more whenever a slice or a rule changed.
+        self.revision = 0
+        slices.subscribe(self._changed)
+        rules.subscribe(self._changed)
+
+    def list_with_device_taint_rules(self) -> Sequence[ResourceSlice]:
+        """All, in order of their names."""
+        if self._tainted is None:
+            rules: Sequence[DeviceTaintRule] = self._rules.list()
+            self._tainted = tuple(with_taints(each, rules) for each in self._slices.list())
+        return self._tainted
+
+    def _changed(self, old: Any, new: Any) -> None:
+        self._tainted = None
+        self.revision += 1
+
+
+@final
+class Classes:
+    """DeviceClasses, also by the resource they stand for. Upstream: fwk.DeviceClassLister."""
+
+    def __init__(self, store: KindStore) -> None:
+        self._store = store
+        self._by_resource: Mapping[str, DeviceClass] | None = None
+        store.subscribe(self._changed)
+
+    def get(self, name: str) -> DeviceClass | None:
+        return self._store.get(name)
+
+    def list(self) -> Sequence[DeviceClass]:
+        return self._store.list()
+
+    def behind(self, resource: str) -> DeviceClass | None:
+        """The class whose devices stand for an extended resource; upstream: DeviceClassResolver."""
+        if self._by_resource is None:
+            self._by_resource = _by_resource(self._store.list())
+        return self._by_resource.get(resource)
+
+    def _changed(self, old: Any, new: Any) -> None:
+        self._by_resource = None
+
+
+@final
+class Devices:
+    """Everything about devices. Upstream: fwk.SharedDRAManager."""
+
+    def __init__(self, objects: ObjectStore) -> None:
+        self.resource_claims = Claims(objects.of(RESOURCE_CLAIM))
+        self.resource_slices = Slices(objects.of(RESOURCE_SLICE), objects.of(DEVICE_TAINT_RULE))
+        self.device_classes = Classes(objects.of(DEVICE_CLASS))
+
+
+# ---- taint rules ---------------------------------------------------------------------------
+
+
+def with_taints(found: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> ResourceSlice:
+    """The slice with the taints of all rules that mean it; itself where none does."""
+    about = [rule for rule in rules if _is_about(rule, found)]
+    if not about:
+        return found
+    devices = tuple(_tainted(device, about) for device in found.spec.devices or ())
+    spec = msgspec.structs.replace(found.spec, devices=devices)
+    return msgspec.structs.replace(found, spec=spec)
+
+
+def _is_about(rule: DeviceTaintRule, found: ResourceSlice) -> bool:
+    """A rule without a selector means every device."""
+    selector = rule.spec.device_selector
+    return selector is None or (
+        selector.driver in (None, found.spec.driver)
+        and selector.pool in (None, found.spec.pool.name)
+    )
+
+
+def _tainted(device: Device, rules: Sequence[DeviceTaintRule]) -> Device:
+    added = tuple(
+        rule.spec.taint
+        for rule in rules
+        if rule.spec.device_selector is None
+        or rule.spec.device_selector.device in (None, device.name)
+    )
+    if not added:
+        return device
+    return msgspec.structs.replace(device, taints=(*(device.taints or ()), *added))
+
+
+# ---- extended resources --------------------------------------------------------------------
+
+
+def _by_resource(classes: Sequence[DeviceClass]) -> Mapping[str, DeviceClass]:
+    """Of several classes for one resource the newest counts, then the first by name."""
+    found: dict[str, DeviceClass] = {}
+    for each in classes:
+        found[DEVICE_CLASS_RESOURCE_PREFIX + each.metadata.name] = each
+        resource = each.spec.extended_resource_name
+        if resource and (resource not in found or _created(found[resource]) < _created(each)):
+            found[resource] = each
+    return found
+
+
+def _created(found: DeviceClass) -> str:
+    """As the API writes times, they sort as text."""
+    return found.metadata.creation_timestamp or ""

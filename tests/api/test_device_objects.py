@@ -1,0 +1,60 @@
+"""Devices and claims decode as the API writes them, and are written back the same."""
+
+import msgspec
+
+from bayplan.api.device_objects import RESOURCE_CLAIM, RESOURCE_SLICE, ResourceClaim, ResourceSlice
+from bayplan.api.objects import decode
+
+CLAIM = {
+    "metadata": {"name": "c", "namespace": "ns", "uid": "u"},
+    "spec": {
+        "devices": {
+            "requests": [
+                {
+                    "name": "r",
+                    "exactly": {"deviceClassName": "gpu", "adminAccess": True},
+                },
+                {"name": "s", "firstAvailable": [{"name": "a", "deviceClassName": "gpu"}]},
+            ],
+            "constraints": [{"requests": ["r"], "matchAttribute": "d/numa"}],
+            "config": [{"opaque": {"driver": "d", "parameters": {"x": 1}}}],
+        }
+    },
+    "status": {
+        "allocation": {
+            "devices": {
+                "results": [
+                    {"request": "r", "driver": "d", "pool": "p", "device": "x", "shareID": "s-1"}
+                ]
+            }
+        },
+        "reservedFor": [{"resource": "pods", "name": "p", "uid": "uid-p"}],
+    },
+}
+
+
+def test_a_claim_comes_back_as_it_was() -> None:
+    found = decode(RESOURCE_CLAIM, CLAIM)
+    assert msgspec.json.decode(msgspec.json.encode(found)) == CLAIM
+
+
+def test_a_claim_says_who_may_use_it() -> None:
+    found = decode(RESOURCE_CLAIM, CLAIM)
+    assert isinstance(found, ResourceClaim)
+    assert found.key == "ns/c"
+    assert found.is_reserved_for("uid-p")
+    assert not found.is_reserved_for("uid-q")
+    assert [result.share_id for result in found.allocation.results] == ["s-1"]  # pyright: ignore[reportOptionalMemberAccess]
+
+
+def test_attributes_are_told_apart_by_their_kind() -> None:
+    attributes = {
+        "a": {"int": 1},
+        "b": {"bool": True},
+        "c": {"string": "x"},
+        "d": {"version": "1.0.0"},
+    }
+    spec = {"driver": "d", "devices": [{"name": "x", "attributes": attributes}]}
+    found = decode(RESOURCE_SLICE, {"metadata": {"name": "s"}, "spec": spec})
+    assert isinstance(found, ResourceSlice)
+    assert msgspec.to_builtins(found.spec.devices)[0]["attributes"] == attributes

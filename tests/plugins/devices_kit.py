@@ -1,0 +1,146 @@
+"""Devices, classes and claims for tests, and clusters that have them."""
+
+from typing import Any, cast
+
+from bayplan.api.device_objects import (
+    DEVICE_CLASS,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+    DeviceClass,
+    ResourceClaim,
+    ResourceSlice,
+)
+from bayplan.api.objects import Node, decode
+from bayplan.plugins.dynamic_resources.allocator import Allocator, PoolsByNode
+from bayplan.state.devices import Devices
+from bayplan.state.object_store import ObjectStore
+from bayplan.testing import SampleCluster, node
+
+Json = dict[str, Any]
+
+DRIVER = "gpu.example.com"
+
+
+def device(name: str, **fields: Any) -> Json:
+    """``attributes=dict(model="a100", index=3)``, ``capacity=dict(memory="40Gi")`` are short."""
+    found: Json = {"name": name, **fields}
+    if "attributes" in fields:
+        found["attributes"] = {n: _attribute(v) for n, v in fields["attributes"].items()}
+    if "capacity" in fields:
+        found["capacity"] = {
+            n: v if isinstance(v, dict) else {"value": v} for n, v in fields["capacity"].items()
+        }
+    return found
+
+
+def _attribute(value: Any) -> Json:
+    kind = {bool: "bool", int: "int", str: "string"}[type(value)]
+    return value if isinstance(value, dict) else {kind: value}
+
+
+def slice_of(name: str, *devices: Json | str, **spec: Any) -> Json:
+    """A slice of the node of its name, alone in its pool; ``spec`` overrides."""
+    listed = [device(each) if isinstance(each, str) else each for each in devices]
+    pool = {"name": name, "generation": 1, "resourceSliceCount": 1, **spec.pop("pool", {})}
+    whole = {"driver": DRIVER, "pool": pool, "devices": listed, **spec}
+    if not {"nodeName", "allNodes", "nodeSelector", "perDeviceNodeSelection"} & whole.keys():
+        whole["nodeName"] = name
+    return {"metadata": {"name": name}, "spec": whole}
+
+
+def class_of(name: str = "gpu", *expressions: str, **spec: Any) -> Json:
+    selectors = [{"cel": {"expression": each}} for each in expressions]
+    return {"metadata": {"name": name}, "spec": {"selectors": selectors, **spec}}
+
+
+def exactly(name: str = "r", class_name: str = "gpu", **fields: Any) -> Json:
+    """A request for one device; ``expressions`` are its selectors."""
+    return {"name": name, "exactly": _wanted(class_name, fields)}
+
+
+def all_of(name: str = "r", class_name: str = "gpu", **fields: Any) -> Json:
+    found = exactly(name, class_name, allocationMode="All", **fields)
+    del found["exactly"]["count"]
+    return found
+
+
+def first_of(name: str, **alternatives: Json) -> Json:
+    """``first_of("r", big=dict(count=2), small={})``"""
+    listed = [
+        {"name": each, **_wanted(fields.pop("class_name", "gpu"), dict(fields))}
+        for each, fields in alternatives.items()
+    ]
+    return {"name": name, "firstAvailable": listed}
+
+
+def _wanted(class_name: str, fields: Json) -> Json:
+    selectors = [{"cel": {"expression": each}} for each in fields.pop("expressions", ())]
+    defaults = {"allocationMode": "ExactCount", "count": 1}
+    return {"deviceClassName": class_name, "selectors": selectors, **defaults, **fields}
+
+
+def claim(name: str = "c", *requests: Json, status: Json | None = None, **devices: Any) -> Json:
+    """A claim in the namespace default; ``devices`` are further fields of spec.devices."""
+    meta = {"name": name, "namespace": "default", "uid": f"uid-{name}", "resourceVersion": "1"}
+    spec = {"devices": {"requests": list(requests), **devices}}
+    return {"metadata": meta, "spec": spec, "status": status or {}}
+
+
+def allocated(*devices: tuple[str, str], node_name: str = "", users: Any = ()) -> Json:
+    """The status of a claim that has these devices (pool, device), for users (name, uid)."""
+    results = [
+        {"request": "r", "driver": DRIVER, "pool": pool, "device": each} for pool, each in devices
+    ]
+    allocation: Json = {"devices": {"results": results}}
+    if node_name:
+        field = {"key": "metadata.name", "operator": "In", "values": [node_name]}
+        allocation["nodeSelector"] = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    reserved = [{"resource": "pods", "name": name, "uid": uid} for name, uid in users]
+    return {"allocation": allocation, "reservedFor": reserved}
+
+
+def put(store: ObjectStore, *contents: Json) -> None:
+    """Slices, classes and claims, told apart by what they hold."""
+    for content in contents:
+        spec = content["spec"]
+        kind = RESOURCE_SLICE if "driver" in spec else DEVICE_CLASS
+        kind = RESOURCE_CLAIM if isinstance(spec.get("devices"), dict) else kind
+        store.of(kind).put(decode(kind, content))
+
+
+def sample(*contents: Json, nodes: tuple[str, ...] = ("n1", "n2")) -> SampleCluster:
+    found = SampleCluster()
+    found.add(*(node(name, allocatable={"cpu": "8", "pods": "110"}) for name in nodes))
+    put(found.store, class_of(), *contents)
+    return found
+
+
+def as_claim(content: Json) -> ResourceClaim:
+    return cast(ResourceClaim, decode(RESOURCE_CLAIM, content))
+
+
+def as_slice(content: Json) -> ResourceSlice:
+    return cast(ResourceSlice, decode(RESOURCE_SLICE, content))
+
+
+def as_class(content: Json) -> DeviceClass:
+    return cast(DeviceClass, decode(DEVICE_CLASS, content))
+
+
+def found_on(
+    node_name: str | Node, contents: tuple[Json, ...], *claims: Json
+) -> list[list[str]] | None:
+    """Per claim "request pool/device" of each device; None: the node has not enough."""
+    store = ObjectStore()
+    put(store, class_of(), *contents)
+    devices = Devices(store)
+    where = node(node_name) if isinstance(node_name, str) else node_name
+    allocator = Allocator(
+        PoolsByNode(devices.resource_slices),
+        devices.device_classes,
+        devices.resource_claims.allocated,
+    )
+    results = allocator.allocate(where, [as_claim(each) for each in claims], lambda: None)
+    if results is None:
+        return None
+    return [[f"{r.request} {r.pool}/{r.device}" for r in each.results] for each in results]

@@ -1,0 +1,46 @@
+"""What one attempt knows, and how a node's devices rank."""
+
+from bayplan.api.device_objects import AllocationResult
+from bayplan.plugins.dynamic_resources.attempt import Attempt, NodeAllocation, preference
+from bayplan.plugins.dynamic_resources.extended import special_claim
+from bayplan.testing import pod
+from tests.plugins.devices_kit import allocated, as_claim, claim, exactly, first_of
+
+
+def giving(*requests: str) -> AllocationResult:
+    status = allocated(*(("n1", f"d{index}") for index in range(len(requests))))
+    for result, name in zip(status["allocation"]["devices"]["results"], requests, strict=True):
+        result["request"] = name
+    found = as_claim(claim("x", status=status)).allocation
+    assert found is not None
+    return found
+
+
+def test_the_first_alternative_of_each_request_is_worth_most() -> None:
+    wanted = as_claim(claim("c", first_of("r", a={}, b={}, c={}), first_of("q", a={}, b={})))
+    attempt = Attempt([wanted], has_special=False)
+    scores = [
+        preference(attempt, NodeAllocation({0: giving(*chosen)}, None))
+        for chosen in (("r/a", "q/a"), ("r/b", "q/a"), ("r/c", "q/b"))
+    ]
+    assert scores == [16, 15, 13]
+
+
+def test_claims_that_were_allocated_before_count_as_well() -> None:
+    content = claim("c", first_of("r", a={}, b={}), status=allocated(("n1", "x")))
+    content["status"]["allocation"]["devices"]["results"][0]["request"] = "r/b"
+    attempt = Attempt([as_claim(content), as_claim(claim("d", exactly()))], has_special=False)
+    assert preference(attempt, NodeAllocation({1: giving("r")}, None)) == 7
+
+
+def test_the_special_claim_stands_last_and_is_no_users() -> None:
+    asking = pod("p")
+    special, user = special_claim(asking, ()), as_claim(claim("c", exactly()))
+    attempt = Attempt([user, special], has_special=True)
+    assert attempt.special is special
+    assert attempt.user_claims() == [user]
+    assert attempt.has_user_claims
+    assert [attempt.is_special(index) for index in (0, 1)] == [False, True]
+    assert not attempt.special_is_in_api
+    assert [index for index, _ in attempt.unallocated()] == [0, 1]
+    assert not Attempt([special], has_special=True).has_user_claims

@@ -1,0 +1,250 @@
+"""Writes to the API: in what order, what they name, and what follows from conflicts."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import msgspec
+import pytest
+
+from bayplan.adapters.embedded import EmbeddedCluster
+from bayplan.adapters.object_names import object_key
+from bayplan.api.device_objects import (
+    CLAIM_FINALIZER,
+    RESOURCE_CLAIM,
+    AllocationResult,
+    ResourceClaim,
+)
+from bayplan.api.objects import POD, ContainerExtendedResourceRequest, Pod
+from bayplan.clock import ManualClock
+from bayplan.plugins.dynamic_resources import binding
+from bayplan.plugins.dynamic_resources.binding import BindingError
+from bayplan.plugins.dynamic_resources.extended import special_claim
+from bayplan.ports import BindPort, ConflictError, NotFoundError, OutcomeUnknownError
+from bayplan.testing import pod
+from tests.plugins.devices_kit import allocated, as_claim, claim, exactly
+
+T = TypeVar("T")
+PLACED = pod("p")
+KEY = object_key(RESOURCE_CLAIM, "default", "c")
+GIVEN = as_claim(claim("c", exactly(), status=allocated(("n1", "x")))).allocation or (
+    AllocationResult()
+)
+
+
+class Port:
+    """Calls an embedded cluster, failing before or after it as it is told, once each."""
+
+    def __init__(self, cluster: EmbeddedCluster) -> None:
+        self.cluster = cluster
+        self.fail_before: list[Exception | None] = []
+        self.fail_after: list[Exception | None] = []
+        self.slept_seconds: list[float] = []
+
+    async def read(self, kind: str, namespace: str, name: str) -> Any:
+        return await self.cluster.read(kind, namespace, name)
+
+    async def patch(
+        self, kind: str, namespace: str, name: str, patch: dict[str, Any], subresource: str = ""
+    ) -> Any:
+        for failures in (self.fail_before, self.fail_after):
+            problem = failures.pop(0) if failures else None
+            if failures is self.fail_after:
+                written = await self.cluster.patch(kind, namespace, name, patch, subresource)
+                if problem is None:
+                    return written
+            if problem is not None:
+                raise problem
+        raise AssertionError("one of the two returns")
+
+    async def create_object(self, kind: str, content: dict[str, Any]) -> Any:
+        return await self.cluster.create_object(kind, content)
+
+    async def delete_object(self, kind: str, namespace: str, name: str, uid: str) -> None:
+        await self.cluster.delete_object(kind, namespace, name, uid)
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept_seconds.append(seconds)
+
+
+def world(status: Any = None, **metadata: Any) -> Port:
+    cluster = EmbeddedCluster(ManualClock())
+    content = claim("c", exactly(), status=status)
+    content["metadata"] |= metadata
+    del content["metadata"]["resourceVersion"]
+    api_version, _, kind = RESOURCE_CLAIM.partition(" ")
+    for name, uid in (("p", PLACED.uid), ("q", "uid-q")):
+        # Users that do not exist would be removed by the claim controller.
+        meta = {"name": name, "namespace": "default", "uid": uid}
+        spec = {"containers": [{"name": "main", "image": "app"}]}
+        cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
+    cluster.create({"apiVersion": api_version, "kind": kind, **content})
+    return Port(cluster)
+
+
+def done(port: Port, ask: Callable[[BindPort], Awaitable[T]]) -> T:
+    async def main() -> T:
+        return await ask(port)  # pyright: ignore[reportArgumentType]
+
+    return asyncio.run(main())
+
+
+def now(port: Port) -> ResourceClaim:
+    stored = port.cluster.get(KEY)
+    assert stored is not None
+    assert isinstance(stored.object, ResourceClaim)
+    return stored.object
+
+
+def bind(
+    port: Port, seen: ResourceClaim | None = None, given: AllocationResult | None = GIVEN
+) -> ResourceClaim:
+    known = seen or now(port)
+    return done(port, lambda p: binding.bind_claim(p, known, PLACED, given, lambda: "stamp"))
+
+
+def test_a_claim_gets_finalizer_allocation_and_user() -> None:
+    port = world()
+    bound = bind(port)
+    assert bound == now(port)
+    assert bound.metadata.finalizers == (CLAIM_FINALIZER,)
+    assert bound.allocation == msgspec.structs.replace(GIVEN, allocation_timestamp="stamp")
+    assert bound.is_reserved_for(PLACED.uid)
+
+
+def test_a_claim_that_is_allocated_already_gets_one_more_user() -> None:
+    port = world(status=allocated(("n1", "x"), users=[("q", "uid-q")]))
+    bound = bind(port, given=None)
+    assert [user.name for user in bound.status.reserved_for or ()] == ["q", "p"]
+    assert bound.metadata.finalizers is None
+
+
+def test_a_claim_that_changed_meanwhile_is_looked_at_again() -> None:
+    port = world()
+    seen = now(port)
+    asyncio.run(port.cluster.patch(*KEY, {"metadata": {"labels": {"a": "b"}}}))
+    bound = bind(port, seen)
+    assert bound.metadata.labels == {"a": "b"}
+    assert bound.allocation is not None
+    assert port.slept_seconds == [binding.CONFLICT_DELAY_SECONDS]
+
+
+@pytest.mark.parametrize(
+    ("change", "given", "said"),
+    [
+        (
+            {"status": allocated(("n1", "y"))},
+            GIVEN,
+            "claim default/c got allocated elsewhere in the meantime",
+        ),
+        (
+            {"status": {"allocation": None}},
+            None,
+            "claim default/c got deallocated elsewhere in the meantime",
+        ),
+    ],
+)
+def test_what_no_longer_holds_is_an_error(
+    change: Any, given: AllocationResult | None, said: str
+) -> None:
+    port = world(status=None if given is not None else allocated(("n1", "x")))
+    seen = now(port)
+    asyncio.run(port.cluster.patch(*KEY, change))
+    with pytest.raises(BindingError, match=said):
+        bind(port, seen, given)
+
+
+def test_a_claim_that_is_being_deleted_is_not_bound() -> None:
+    port = world(finalizers=["keep"])
+    port.cluster.delete(KEY)
+    with pytest.raises(BindingError, match="got deleted in the meantime"):
+        bind(port)
+
+
+def test_another_claim_of_the_same_name_is_not_bound() -> None:
+    port = world()
+    meta = msgspec.structs.replace(now(port).metadata, uid="another")
+    seen = msgspec.structs.replace(now(port), metadata=meta)
+    with pytest.raises(BindingError, match="got deleted in the meantime"):
+        bind(port, seen)
+
+
+def test_conflicts_without_end_are_given_up() -> None:
+    port = world()
+    port.fail_before = [ConflictError("modified")] * binding.CONFLICT_TRIES
+    with pytest.raises(BindingError, match="conflicts with other writes"):
+        bind(port)
+
+
+def test_a_write_without_an_answer_that_was_carried_out_is_not_repeated() -> None:
+    port = world()
+    port.fail_after = [None, OutcomeUnknownError("no answer")]
+    version = port.cluster.version
+    assert bind(port).is_reserved_for(PLACED.uid)
+    assert port.cluster.version == version + 2
+
+
+def test_a_write_without_an_answer_that_was_not_carried_out_is_repeated() -> None:
+    port = world()
+    port.fail_before = [None, OutcomeUnknownError("no answer")]
+    assert bind(port).is_reserved_for(PLACED.uid)
+
+
+# ---- taking back ---------------------------------------------------------------------------
+
+
+def test_a_user_is_removed_and_the_others_stay() -> None:
+    port = world(status=allocated(("n1", "x"), users=[("p", PLACED.uid), ("q", "uid-q")]))
+    for _ in range(2):
+        done(port, lambda p: binding.unreserve(p, now(port), PLACED.uid))
+    assert [user.name for user in now(port).status.reserved_for or ()] == ["q"]
+    assert now(port).allocation is not None
+
+
+def test_a_claim_is_deallocated_as_it_was_seen_or_not_at_all() -> None:
+    port = world(status=allocated(("n1", "x")))
+    seen = now(port)
+    done(port, lambda p: binding.deallocate(p, seen))
+    assert now(port).allocation is None
+    with pytest.raises(ConflictError):
+        done(port, lambda p: binding.deallocate(p, seen))
+
+
+def test_a_claim_of_ours_is_deleted_with_its_finalizer() -> None:
+    port = world(finalizers=[CLAIM_FINALIZER])
+    seen = now(port)
+    done(port, lambda p: binding.delete_claim(p, seen))
+    assert port.cluster.get(KEY) is None
+    done(port, lambda p: binding.delete_claim(p, seen))
+
+
+# ---- claims for extended resources ---------------------------------------------------------
+
+
+def test_a_claim_that_existed_in_memory_is_created_for_its_pod() -> None:
+    port = world()
+    created = done(port, lambda p: binding.create_special_claim(p, special_claim(PLACED, ())))
+    assert created.metadata.name.startswith("p-extended-resources-")
+    assert created.uid not in ("", special_claim(PLACED, ()).uid)
+    owners = created.metadata.owner_references or ()
+    assert [owner.uid for owner in owners] == [PLACED.uid]
+
+
+def test_the_pod_is_told_which_container_gets_which_request() -> None:
+    port = world()
+    mapping = ContainerExtendedResourceRequest(container_name="main", request_name="r")
+    done(port, lambda p: binding.tell_containers(p, PLACED, "c", (mapping,)))
+    stored = port.cluster.get(object_key(POD, "default", "p"))
+    assert stored is not None
+    assert isinstance(stored.object, Pod)
+    told = stored.object.status.extended_resource_claim_status
+    assert told is not None
+    assert (told.resource_claim_name, told.request_mappings) == ("c", (mapping,))
+
+
+def test_a_claim_that_is_gone_cannot_be_bound() -> None:
+    port = world()
+    seen = now(port)
+    port.cluster.delete(KEY)
+    with pytest.raises((BindingError, NotFoundError)):
+        bind(port, seen)

@@ -1,0 +1,101 @@
+"""What a request consumes of a capacity that several share."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.api.device_objects import CapacityRequirements, Device
+from bayplan.api.quantity import NANOS
+from bayplan.plugins.dynamic_resources.capacity import consumed_by, fits, written
+from bayplan.plugins.dynamic_resources.problems import AllocationError
+from tests.plugins.devices_kit import as_slice, device, slice_of
+
+
+def with_memory(value: Any = "10", **policy: Any) -> Device:
+    capacity: dict[str, Any] = {"value": value}
+    if policy:
+        capacity["requestPolicy"] = policy
+    devices = as_slice(slice_of("n", device("d", capacity={"memory": capacity}))).spec.devices
+    assert devices is not None
+    return devices[0]
+
+
+def consumed(device: Device, wanted: Any = None) -> float | None:
+    """In units."""
+    request = None if wanted is None else CapacityRequirements(requests={"memory": wanted})
+    found = consumed_by(request, device)
+    return None if found is None else found["memory"] / NANOS
+
+
+RANGE = {"default": "3", "validRange": {"min": "2", "max": "8", "step": "2"}}
+VALUES = {"default": "2", "validValues": ["2", "4"]}
+
+
+@pytest.mark.parametrize(
+    ("policy", "wanted", "expected"),
+    [
+        ({}, None, 10),
+        ({}, "1500m", 1.5),
+        (RANGE, None, 3),
+        (RANGE, "1", 2),
+        (RANGE, "2", 2),
+        (RANGE, "3", 4),
+        (RANGE, "3500m", 4),
+        (RANGE, "9", 10),
+        ({"validRange": {"min": "2"}}, "3", 3),
+        (VALUES, None, 2),
+        (VALUES, "3", 4),
+        (VALUES, "5", 5),
+    ],
+)
+def test_a_request_is_rounded_up_as_the_policy_says(
+    policy: dict[str, Any], wanted: Any, expected: float
+) -> None:
+    assert consumed(with_memory(**policy), wanted) == expected
+
+
+def test_a_capacity_that_the_device_does_not_have_cannot_be_consumed() -> None:
+    request = CapacityRequirements(requests={"cores": "1"})
+    assert consumed_by(request, with_memory()) is None
+
+
+@pytest.mark.parametrize(
+    ("policy", "wanted", "taken", "allocating", "does"),
+    [
+        ({}, "4", 3, 3, True),
+        ({}, "4", 4, 3, False),
+        (RANGE, "9", 0, 0, False),
+        (RANGE, None, 0, 0, True),
+        (VALUES, "5", 0, 0, False),
+        (VALUES, "4", 6, 0, True),
+    ],
+)
+def test_it_fits_beside_what_is_taken_if_the_policy_allows_it(
+    policy: dict[str, Any], wanted: Any, taken: int, allocating: int, does: bool
+) -> None:
+    device = with_memory(**policy)
+    request = None if wanted is None else CapacityRequirements(requests={"memory": wanted})
+    amounts = consumed_by(request, device)
+    assert amounts is not None
+    beside = ({"memory": taken * NANOS}, {"memory": allocating * NANOS})
+    assert fits(amounts, device, *beside) is does
+
+
+@pytest.mark.parametrize(
+    ("policy", "wanted", "said"),
+    [
+        (RANGE, "1E19", "cannot be represented"),
+        ({}, "-1", "capacity value is negative"),
+        ({}, "x", "wanted a quantity"),
+    ],
+)
+def test_an_amount_that_makes_no_sense_ends_the_allocation(
+    policy: dict[str, Any], wanted: str, said: str
+) -> None:
+    with pytest.raises(AllocationError, match=said):
+        consumed(with_memory(**policy), wanted)
+
+
+def test_amounts_are_written_as_the_api_writes_quantities() -> None:
+    amounts = {"a": 2 * NANOS, "b": NANOS // 2, "c": 1, "d": NANOS // 10**6}
+    assert written(amounts) == {"a": "2", "b": "500m", "c": "1n", "d": "1u"}

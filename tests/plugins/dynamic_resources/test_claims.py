@@ -1,0 +1,81 @@
+"""A pod's claims are found by name, and checked for whom they were made."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.framework.status import Code, Status
+from bayplan.plugins.dynamic_resources.claims import claims_of, is_owned_by
+from bayplan.state.pods import PodInfo
+from bayplan.testing import pod
+from tests.plugins.devices_kit import as_claim, claim, exactly, sample
+
+BY_NAME = {"name": "g", "resourceClaimName": "c"}
+BY_TEMPLATE = {"name": "g", "resourceClaimTemplateName": "t"}
+MADE = {"resourceClaimStatuses": [{"name": "g", "resourceClaimName": "c"}]}
+
+
+def asking(*named: dict[str, str], **options: Any) -> PodInfo:
+    return pod("p", spec={"resourceClaims": list(named)}, **options)
+
+
+def owned(uid: str = "uid-default/p", controller: bool = True) -> dict[str, Any]:
+    found = claim("c", exactly())
+    owner = {"kind": "Pod", "name": "p", "uid": uid, "controller": controller}
+    found["metadata"]["ownerReferences"] = [owner]
+    return found
+
+
+def found(pod: PodInfo, *contents: dict[str, Any]) -> list[str] | str:
+    """Names of the claims, or the reason."""
+    answer = claims_of(pod, sample(*contents).devices.resource_claims)
+    if not isinstance(answer, Status):
+        return [each.metadata.name for each in answer]
+    assert answer.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    return answer.message
+
+
+def test_claims_come_in_the_pods_order() -> None:
+    other = {"name": "h", "resourceClaimName": "a"}
+    assert found(asking(BY_NAME, other), claim("a"), claim("c")) == ["c", "a"]
+
+
+def test_a_claim_made_from_a_template_is_named_by_the_status() -> None:
+    assert found(asking(BY_TEMPLATE, status=MADE), owned()) == ["c"]
+
+
+def test_a_claim_that_is_not_needed_is_left_out() -> None:
+    status = {"resourceClaimStatuses": [{"name": "g"}]}
+    assert found(asking(BY_TEMPLATE, status=status)) == []
+
+
+DELETED = {**claim("c"), "metadata": {**claim("c")["metadata"], "deletionTimestamp": "x"}}
+
+
+@pytest.mark.parametrize(
+    ("pod", "contents", "said"),
+    [
+        (asking(BY_NAME), (), 'could not find ResourceClaim "default/c"'),
+        (asking(BY_NAME), (DELETED,), 'resourceclaim "c" is being deleted'),
+        (asking(BY_TEMPLATE), (owned(),), 'pod "default/p": ResourceClaim not created yet'),
+        (
+            asking(BY_TEMPLATE, status=MADE),
+            (owned(uid="another"),),
+            "ResourceClaim default/c was not created for Pod default/p (Pod is not owner)",
+        ),
+        (
+            asking({"name": "g"}),
+            (),
+            'pod "default/p", spec.resourceClaim "g": none of the supported fields are set',
+        ),
+    ],
+)
+def test_why_a_pod_must_wait_is_said_in_upstreams_words(
+    pod: PodInfo, contents: tuple[dict[str, Any], ...], said: str
+) -> None:
+    assert found(pod, *contents) == said
+
+
+def test_an_owner_that_does_not_control_is_none() -> None:
+    assert is_owned_by(as_claim(owned()), asking())
+    assert not is_owned_by(as_claim(owned(controller=False)), asking())

@@ -1,0 +1,81 @@
+"""Constraints: devices share an attribute, or differ in it."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.api.device_objects import DeviceConstraint
+from bayplan.plugins.dynamic_resources.constraints import constraint
+from bayplan.plugins.dynamic_resources.problems import AllocationError
+from tests.plugins.devices_kit import DRIVER, device, exactly, first_of, found_on, slice_of
+
+NUMA = f"{DRIVER}/numa"
+
+
+def with_numa(*values: Any) -> dict[str, Any]:
+    devices = [
+        device(f"d{index}", attributes={} if value is None else {"numa": value})
+        for index, value in enumerate(values)
+    ]
+    return slice_of("n1", *devices)
+
+
+def given(values: tuple[Any, ...], constraint: Any, *requests: Any) -> list[str] | None:
+    from_kit = {"constraints": [constraint]}
+    found = found_on("n1", (with_numa(*values),), _claim(requests, from_kit))
+    return None if found is None else [each.rpartition("/")[2] for each in found[0]]
+
+
+def _claim(requests: tuple[Any, ...], devices: Any) -> Any:
+    meta = {"name": "c", "namespace": "default", "uid": "uid-c"}
+    return {"metadata": meta, "spec": {"devices": {"requests": list(requests), **devices}}}
+
+
+TWO = exactly("r", count=2)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ((0, 1, 0), ["d0", "d2"]),
+        ((0, 1, 1), ["d1", "d2"]),
+        ((0, 1), None),
+        ((None, None), None),
+        ((1, True), None),
+        (("a", "a"), ["d0", "d1"]),
+    ],
+)
+def test_devices_that_must_match_have_the_same_value(
+    values: tuple[Any, ...], expected: list[str] | None
+) -> None:
+    assert given(values, {"matchAttribute": NUMA}, TWO) == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [((0, 0, 1), ["d0", "d2"]), ((0, 0), None), ((None, 1), None), ((1, True), ["d0", "d1"])],
+)
+def test_devices_that_must_differ_have_different_values(
+    values: tuple[Any, ...], expected: list[str] | None
+) -> None:
+    assert given(values, {"distinctAttribute": NUMA}, TWO) == expected
+
+
+def test_a_constraint_concerns_the_requests_it_names() -> None:
+    only_a = {"matchAttribute": NUMA, "requests": ["a"]}
+    assert given((0, 1), only_a, exactly("a"), exactly("b")) == ["d0", "d1"]
+    both = {"matchAttribute": NUMA, "requests": ["a", "b"]}
+    assert given((0, 1), both, exactly("a"), exactly("b")) is None
+
+
+def test_a_constraint_may_name_an_alternative_or_all_of_a_request() -> None:
+    request = first_of("r", pair={"count": 2}, one={})
+    on_pair = {"matchAttribute": NUMA, "requests": ["r/pair"]}
+    assert given((0, 1), on_pair, request) == ["d0"]
+    assert given((0, 0), on_pair, request) == ["d0", "d1"]
+    assert given((None, 1), {"matchAttribute": NUMA, "requests": ["r"]}, request) == ["d1"]
+
+
+def test_a_constraint_of_a_kind_that_is_not_known_is_an_error() -> None:
+    with pytest.raises(AllocationError, match=r"claim default/c, constraint #1: empty constraint"):
+        constraint(DeviceConstraint(), "default/c", 1)

@@ -1,0 +1,155 @@
+"""Extended resources that devices stand for."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.api.device_objects import DEVICE_CLASS, ResourceClaim
+from bayplan.framework.events import ActionType, ClusterEvent
+from bayplan.framework.interface import CycleState
+from bayplan.framework.status import Status
+from bayplan.plugins.dynamic_resources.extended import (
+    CANNOT_FIT,
+    IN_MEMORY_NAME,
+    STALE_CLAIM,
+    asked_of_devices,
+    claim_for_node,
+    may_be_devices,
+    special_claim,
+)
+from bayplan.plugins.node_resources_fit import NodeResourcesFit
+from bayplan.state.pods import PodInfo
+from bayplan.testing import node, plugin, pod
+from tests.plugins.devices_kit import as_claim, as_class, claim, class_of, exactly, sample
+from tests.plugins.row_kit import rejected
+
+GPU = "example.com/gpu"
+GPU_CLASS = class_of("gpu", extendedResourceName=GPU)
+
+
+def container(name: str, amount: int, **rest: Any) -> dict[str, Any]:
+    resources = {"requests": {"cpu": "1", GPU: str(amount)}} if amount else {}
+    return {"name": name, "resources": resources, **rest}
+
+
+def wanted_on(asking: PodInfo, **allocatable: Any) -> Any:
+    """Per request its count, and per container its requests; or the answer."""
+    cluster = sample(GPU_CLASS, nodes=())
+    offered = {name.replace("gpu", GPU): amount for name, amount in allocatable.items()}
+    cluster.add(node("n1", cpu=8, pods=9, allocatable=offered))
+    info = cluster.lend().nodes.info(0)
+    classes = cluster.devices.device_classes
+    found = claim_for_node(asking, special_claim(asking, ()), info, classes)
+    if found is None or isinstance(found, Status):
+        return found
+    counts = {r.name: r.exactly.count for r in found.claim.spec.devices.requests or () if r.exactly}
+    return counts, [(each.container_name, each.request_name) for each in found.mappings]
+
+
+@pytest.mark.parametrize(
+    ("name", "may"),
+    [
+        (GPU, True),
+        ("deviceclass.resource.kubernetes.io/gpu", True),
+        ("cpu", False),
+        ("kubernetes.io/other", False),
+    ],
+)
+def test_only_extended_resources_may_be_devices(name: str, may: bool) -> None:
+    assert may_be_devices(name) is may
+
+
+def test_a_pod_asks_for_devices_if_a_class_stands_for_what_it_requests() -> None:
+    classes = sample(GPU_CLASS).devices.device_classes
+    assert asked_of_devices(pod(requests={GPU: 1}), classes)
+    assert asked_of_devices(pod(requests={"deviceclass.resource.kubernetes.io/gpu": 1}), classes)
+    assert not asked_of_devices(pod(requests={GPU: 0}), classes)
+    assert not asked_of_devices(pod(requests={"example.com/fpga": 1}), classes)
+
+
+def test_each_container_gets_a_request_of_its_own() -> None:
+    asking = pod("p", containers=[container("a", 1), container("b", 0), container("c", 2)])
+    requests, mappings = wanted_on(asking)
+    assert requests == {"container-0-request-1": 1, "container-2-request-1": 2}
+    assert mappings == [("a", "container-0-request-1"), ("c", "container-2-request-1")]
+
+
+def test_init_containers_use_what_later_containers_have_first() -> None:
+    init = [container("i", 3), container("j", 1), container("k", 4)]
+    asking = pod("p", containers=[container("a", 2)], init_containers=init)
+    requests, mappings = wanted_on(asking)
+    assert requests == {"container-2-request-1": 2, "container-3-request-1": 2}
+    assert mappings == [
+        ("a", "container-3-request-1"),
+        ("i", "container-3-request-1"),
+        ("i", "container-2-request-1"),
+        ("j", "container-3-request-1"),
+        ("k", "container-3-request-1"),
+        ("k", "container-2-request-1"),
+    ]
+
+
+def test_a_sidecar_keeps_its_devices() -> None:
+    sidecar = container("s", 1, restartPolicy="Always")
+    asking = pod("p", containers=[container("a", 1)], init_containers=[sidecar])
+    assert wanted_on(asking)[0] == {"container-0-request-1": 1, "container-1-request-1": 1}
+
+
+def test_a_node_that_offers_the_resource_itself_needs_no_claim() -> None:
+    assert wanted_on(pod(requests={GPU: 1}), gpu=4) is None
+
+
+def test_a_resource_that_neither_node_nor_devices_offer_does_not_fit() -> None:
+    answer = wanted_on(pod(requests={GPU: 1, "example.com/fpga": 1}))
+    assert isinstance(answer, Status)
+    assert answer.reasons == (CANNOT_FIT,)
+
+
+def left_behind(uid: str) -> ResourceClaim:
+    content = claim("left", exactly())
+    content["metadata"] |= {
+        "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
+        "ownerReferences": [{"kind": "Pod", "name": "p", "uid": uid, "controller": True}],
+    }
+    return as_claim(content)
+
+
+def test_a_claim_that_an_earlier_attempt_left_is_found_and_stands_in_the_way() -> None:
+    asking = pod("p", requests={GPU: 1})
+    mine = left_behind(asking.uid)
+    assert special_claim(asking, (left_behind("another"), mine)) is mine
+    assert special_claim(asking, (left_behind("another"),)).metadata.name == IN_MEMORY_NAME
+    cluster = sample(GPU_CLASS)
+    info = cluster.lend().nodes.info(0)
+    answer = claim_for_node(asking, mine, info, cluster.devices.device_classes)
+    assert isinstance(answer, Status)
+    assert answer.reasons == (STALE_CLAIM,)
+
+
+# ---- what NodeResourcesFit leaves to devices -----------------------------------------------
+
+
+def test_fit_compares_such_a_resource_only_where_the_node_offers_it() -> None:
+    cluster = sample(GPU_CLASS, nodes=())
+    for name, count in (("none", 0), ("few", 1), ("enough", 2)):
+        offered = {GPU: count} if count else {}
+        cluster.add(node(name, cpu=8, pods=9, allocatable=offered))
+    fit, asking = plugin(NodeResourcesFit, cluster=cluster), pod("p", requests={GPU: 2})
+    nodes = cluster.lend().nodes
+    assert set(rejected(fit, asking, nodes)) == {"few"}
+    one_by_one = [i.name for i in nodes.infos() if fit.filter_row(CycleState(), asking, i)]
+    assert one_by_one == ["few"]
+
+
+def test_fit_waits_for_classes_that_begin_to_stand_for_what_a_pod_requests() -> None:
+    fit, asking = plugin(NodeResourcesFit, cluster=sample()), pod("p", requests={GPU: 1})
+    added = ClusterEvent(DEVICE_CLASS, ActionType.ADD)
+    (hint,) = [each.hint for each in fit.events_to_register() if each.event.match(added)]
+    assert hint is not None
+    stands, other = as_class(GPU_CLASS), as_class(class_of("gpu"))
+    by_name = pod("p", requests={"deviceclass.resource.kubernetes.io/gpu": 1})
+    assert str(hint(asking, None, stands)) == "Queue"
+    assert str(hint(asking, other, stands)) == "Queue"
+    assert str(hint(by_name, None, other)) == "Queue"
+    assert str(hint(asking, None, other)) == "QueueSkip"
+    assert str(hint(asking, stands, stands)) == "QueueSkip"

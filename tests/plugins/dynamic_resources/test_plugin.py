@@ -1,0 +1,336 @@
+"""DynamicResources as a plugin: its extension points one after another, and its contract."""
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM, ResourceClaim
+from bayplan.api.objects import POD, Pod
+from bayplan.config.problems import ConfigError
+from bayplan.framework.interface import CycleState
+from bayplan.framework.status import SKIP, Code, NodeToStatus, Status
+from bayplan.plugins.dynamic_resources import DynamicResources
+from bayplan.state.allocated_devices import DeviceId
+from bayplan.state.pods import PodInfo
+from bayplan.testing import SampleCluster, check_plugin, plugin, pod
+from bayplan.testing.sample_port import SamplePort
+from tests.plugins.devices_kit import (
+    DRIVER,
+    allocated,
+    claim,
+    class_of,
+    exactly,
+    first_of,
+    put,
+    sample,
+    slice_of,
+)
+
+GPU = "example.com/gpu"
+
+
+def asking(name: str = "p", claim_name: str = "c", **options: Any) -> PodInfo:
+    named = {"name": "g", "resourceClaimName": claim_name}
+    return pod(name, spec={"resourceClaims": [named]}, **options)
+
+
+class Story:
+    """One plugin over one cluster."""
+
+    def __init__(self, *contents: Any, nodes: tuple[str, ...] = ("n1", "n2")) -> None:
+        self.cluster: SampleCluster = sample(*contents, nodes=nodes)
+        self.plugin = plugin(DynamicResources, cluster=self.cluster)
+        self.state = CycleState()
+
+    def filtered(self, pod: PodInfo) -> dict[str, str]:
+        """Node → why not; {"": …} where the pod as a whole is rejected."""
+        self.state = CycleState()
+        nodes = self.cluster.lend().nodes
+        answer = self.plugin.pre_filter(self.state, pod, nodes)
+        if isinstance(answer, Status):
+            return {"": answer.message or str(answer.code)}
+        found = {i.name: self.plugin.filter_node(self.state, pod, i) for i in nodes.infos()}
+        return {name: "" if status is None else status.message for name, status in found.items()}
+
+    def reserved(self, pod: PodInfo, node_name: str) -> Status | None:
+        self.filtered(pod)
+        return self.plugin.reserve(self.state, pod, node_name)
+
+    def bound(self, pod: PodInfo, node_name: str) -> Status | None:
+        port = SamplePort(self.cluster.store)
+        return asyncio.run(self.plugin.pre_bind(self.state, pod, node_name, port))
+
+    def write(self) -> None:
+        """Perform what the plugin asked for."""
+
+        async def main() -> None:
+            for _, each in self.cluster.writes:
+                await each(SamplePort(self.cluster.store))
+
+        asyncio.run(main())
+        self.cluster.writes.clear()
+
+    def claim(self, name: str = "c") -> ResourceClaim:
+        found = self.cluster.objects(RESOURCE_CLAIM).get(name, "default")
+        assert isinstance(found, ResourceClaim)
+        return found
+
+    @property
+    def taken(self) -> set[str]:
+        devices = self.cluster.devices.resource_claims.allocated.devices()
+        return {f"{each.pool}/{each.device}" for each in devices}
+
+
+# ---- one pod -------------------------------------------------------------------------------
+
+
+def test_a_pod_without_claims_is_none_of_its_business() -> None:
+    story = Story()
+    assert story.plugin.pre_enqueue(pod()) is None
+    assert story.filtered(pod()) == {"": "Skip"}
+    assert story.plugin.pre_bind_preflight(story.state, pod(), "n1") is SKIP
+    assert story.plugin.sign_pod(pod()) == ()
+
+
+def test_a_pod_waits_until_its_claim_is_there() -> None:
+    story = Story()
+    status = story.plugin.pre_enqueue(asking())
+    assert status is not None
+    assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    put(story.cluster.store, claim("c", exactly()))
+    assert story.plugin.pre_enqueue(asking()) is None
+
+
+def test_from_filter_to_binding_a_claim_is_given_the_devices_of_the_chosen_node() -> None:
+    story, placed = Story(slice_of("n1", "x"), claim("c", exactly())), asking()
+    assert story.filtered(placed) == {"n1": "", "n2": "cannot allocate all claims"}
+    assert story.plugin.reserve(story.state, placed, "n1") is None
+    assert story.taken == {"n1/x"}
+    assert story.plugin.pre_bind_preflight(story.state, placed, "n1") is None
+    assert story.bound(placed, "n1") is None
+    bound = story.claim()
+    assert bound.is_reserved_for(placed.uid)
+    assert bound.allocation is not None
+    assert bound.allocation.allocation_timestamp == "2026-01-01T00:00:00Z"
+    assert story.cluster.devices.resource_claims.in_flight_count == 0
+    assert story.taken == {"n1/x"}
+
+
+def test_what_is_reserved_is_nobody_elses_until_it_is_given_back() -> None:
+    story = Story(slice_of("n1", "x"), claim("c", exactly()), claim("d", exactly()))
+    assert story.reserved(asking(), "n1") is None
+    state = story.state
+    assert story.filtered(asking("q", "d"))["n1"] == "cannot allocate all claims"
+    waiting = "resource claim default/c is in the process of being allocated"
+    assert story.filtered(asking("q", "c")) == {"": waiting}
+    for _ in range(2):
+        story.plugin.unreserve(state, asking(), "n1")
+    assert story.taken == set()
+    assert story.filtered(asking("q", "d"))["n1"] == ""
+
+
+def test_a_claim_is_shared_by_pods_on_its_node() -> None:
+    users = [("q", "uid-q")]
+    status = allocated(("n1", "x"), node_name="n1", users=users)
+    story, placed = Story(slice_of("n1", "x"), claim("c", exactly(), status=status)), asking()
+    assert story.filtered(placed) == {"n1": "", "n2": "resourceclaim not available on the node"}
+    assert story.plugin.reserve(story.state, placed, "n1") is None
+    assert story.bound(placed, "n1") is None
+    assert [user.name for user in story.claim().status.reserved_for or ()] == ["q", "p"]
+
+
+def test_a_binding_that_fails_later_gives_the_reservation_up() -> None:
+    story, placed = Story(slice_of("n1", "x"), claim("c", exactly())), asking()
+    story.reserved(placed, "n1")
+    story.bound(placed, "n1")
+    story.plugin.unreserve(story.state, placed, "n1")
+    story.write()
+    assert not story.claim().is_reserved_for(placed.uid)
+    assert story.claim().allocation is not None
+
+
+def test_a_claim_that_changed_so_that_it_cannot_be_bound_is_an_error() -> None:
+    story, placed = Story(slice_of("n1", "x"), claim("c", exactly())), asking()
+    story.reserved(placed, "n1")
+    content = claim("c", exactly(), status=allocated(("n1", "y")))
+    put(story.cluster.store, {**content, "metadata": {**content["metadata"], "uid": "uid-c"}})
+    story.state["DynamicResources"].claims[0] = story.claim()
+    status = story.bound(placed, "n1")
+    assert status is not None
+    assert status.code is Code.ERROR
+    assert "got allocated elsewhere in the meantime" in status.message
+
+
+def test_a_node_without_what_filter_found_cannot_be_reserved() -> None:
+    story = Story(slice_of("n1", "x"), claim("c", exactly()))
+    status = story.reserved(asking(), "n2")
+    assert status is not None
+    assert (status.code, status.message) == (Code.ERROR, "claim allocation not found for node")
+
+
+# ---- score ---------------------------------------------------------------------------------
+
+
+def test_nodes_with_better_alternatives_score_higher() -> None:
+    small = (f'device.attributes["{DRIVER}"].?size.orValue(1) == 1',)
+    wanted = first_of("r", two={"count": 2}, one={"expressions": small})
+    story = Story(slice_of("n1", "x"), slice_of("n2", "x", "y"), claim("c", wanted))
+    story.filtered(asking())
+    nodes = story.cluster.lend().nodes
+    scores = story.plugin.score(story.state, asking(), nodes).tolist()
+    assert dict(zip(nodes.names(), scores, strict=True)) == {"n1": 7, "n2": 8}
+
+
+def test_pods_without_claims_score_nothing() -> None:
+    story = Story()
+    assert story.plugin.score(CycleState(), pod(), story.cluster.lend().nodes).tolist() == [0, 0]
+
+
+# ---- PostFilter ----------------------------------------------------------------------------
+
+
+def told(story: Story, pod: PodInfo) -> tuple[Code, str]:
+    nomination, status = story.plugin.post_filter(story.state, pod, NodeToStatus())
+    assert nomination is None
+    assert status is not None
+    return status.code, status.message
+
+
+def test_where_pre_filter_did_not_run_post_filter_is_an_error() -> None:
+    assert told(Story(), asking()) == (Code.ERROR, "not found")
+
+
+@pytest.mark.parametrize(
+    ("users", "said"),
+    [
+        ((), "deallocation of ResourceClaim completed"),
+        ((("p", "uid-default/p"),), "deallocation of ResourceClaim completed"),
+        ((("q", "uid-q"),), ""),
+    ],
+)
+def test_devices_that_tie_a_pod_to_a_node_it_cannot_use_are_given_up(users: Any, said: str) -> None:
+    status = allocated(("n3", "x"), node_name="n3", users=users)
+    story = Story(claim("c", exactly(), status=status))
+    assert set(story.filtered(asking()).values()) == {"resourceclaim not available on the node"}
+    assert told(story, asking()) == (Code.UNSCHEDULABLE, said)
+    story.write()
+    assert (story.claim().allocation is None) is bool(said)
+
+
+# ---- extended resources --------------------------------------------------------------------
+
+
+def test_a_pod_that_requests_an_extended_resource_gets_a_device_and_a_claim() -> None:
+    story = Story(class_of("gpu", extendedResourceName=GPU), slice_of("n1", "x"))
+    placed = pod("p", requests={GPU: 1})
+    story.cluster.objects(POD).put(placed.pod)
+    assert story.filtered(placed) == {"n1": "", "n2": "cannot allocate all claims"}
+    assert story.plugin.reserve(story.state, placed, "n1") is None
+    assert story.bound(placed, "n1") is None
+    bound = story.claim("created")
+    assert bound.is_reserved_for(placed.uid)
+    assert story.taken == {"n1/x"}
+    assert story.cluster.devices.resource_claims.in_flight_count == 0
+    told = cast(Pod, story.cluster.objects(POD).get("p", "default")).status
+    assert told.extended_resource_claim_status is not None
+    assert told.extended_resource_claim_status.resource_claim_name == "created"
+    story.plugin.unreserve(story.state, placed, "n1")
+    story.write()
+    assert story.cluster.objects(RESOURCE_CLAIM).get("created", "default") is None
+    assert story.taken == set()
+
+
+def test_a_claim_for_extended_resources_that_was_left_behind_is_deleted() -> None:
+    left = claim("left", exactly())
+    left["metadata"] |= {
+        "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
+        "ownerReferences": [
+            {"kind": "Pod", "name": "p", "uid": "uid-default/p", "controller": True}
+        ],
+    }
+    story = Story(class_of("gpu", extendedResourceName=GPU), left)
+    placed = pod("p", requests={GPU: 1})
+    assert set(story.filtered(placed).values()) == {"cannot schedule extended resource claim"}
+    assert told(story, placed) == (Code.UNSCHEDULABLE, "deletion of ResourceClaim completed")
+    story.write()
+    assert story.cluster.objects(RESOURCE_CLAIM).list() == ()
+
+
+# ---- devices that must be made ready -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("ready", ""),
+        ("bad", 'device binding failed: claim=c, reason=R, message="m"'),
+        ("", "device binding timeout: context deadline exceeded"),
+    ],
+)
+def test_binding_waits_until_a_device_is_ready_or_has_failed(condition: str, said: str) -> None:
+    demanding = {"bindingConditions": ["ready"], "bindingFailureConditions": ["bad"]}
+    story = Story(slice_of("n1", {"name": "x", **demanding}), claim("c", exactly()))
+    placed = asking()
+    story.reserved(placed, "n1")
+    port = Sleeper(story, condition)
+    status = asyncio.run(story.plugin.pre_bind(story.state, placed, "n1", port))  # pyright: ignore[reportArgumentType]
+    assert ("" if status is None else status.message) == said
+    assert [each.reason for each in story.cluster.emitted] == ["BindingConditionsPending"]
+
+
+class Sleeper:
+    """A port on which time passes; after ten seconds the driver reports a condition."""
+
+    def __init__(self, story: Story, condition: str) -> None:
+        self._story = story
+        self._condition = condition
+        self._port = SamplePort(story.cluster.store)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._port, name)
+
+    async def sleep(self, seconds: float) -> None:
+        clock = self._story.cluster.clock
+        clock.advance_to(clock.now() + seconds)
+        if clock.now() == 10.0 and self._condition:
+            condition = {"type": self._condition, "status": "True", "reason": "R", "message": "m"}
+            device = {"driver": DRIVER, "pool": "n1", "device": "x", "conditions": [condition]}
+            patch = {"status": {"devices": [device]}}
+            await self._port.patch(RESOURCE_CLAIM, "default", "c", patch, "status")
+
+
+# ---- the contract --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("args", "path"),
+    [({"filterTimeout": "-1s"}, "filterTimeout"), ({"bindingTimeout": "500ms"}, "bindingTimeout")],
+)
+def test_time_outs_out_of_range_are_refused(args: dict[str, str], path: str) -> None:
+    with pytest.raises(ConfigError, match=path):
+        plugin(DynamicResources, args)
+
+
+def test_what_a_pod_asks_of_devices_is_not_signed() -> None:
+    signed = Story().plugin.sign_pod
+    assert signed(asking()) is None
+    assert signed(pod(requests={GPU: 1})) is None
+    assert signed(pod(cpu=1)) == ()
+
+
+def with_devices(cluster: SampleCluster) -> None:
+    put(cluster.store, class_of("gpu", extendedResourceName=GPU), claim("c", exactly()))
+    put(cluster.store, slice_of("node-0", "x"), slice_of("node-1", "x", "y"))
+    assert cluster.objects(DEVICE_CLASS).get("gpu") is not None
+
+
+def test_it_keeps_to_the_contract() -> None:
+    named = {"name": "g", "resourceClaimName": "c"}
+    pods: Any = [{"spec": {"resourceClaims": [named]}}, {"requests": {GPU: 1}}]
+    report = check_plugin(DynamicResources, pods=pods, prepare=with_devices, clusters=6)
+    assert report.pre_enqueue_cpu_seconds < 0.001
+
+
+def test_a_device_is_named_by_driver_pool_and_name() -> None:
+    assert str(DeviceId(DRIVER, "n1", "x")) == f"{DRIVER}/n1/x"

@@ -1,0 +1,86 @@
+"""PreFilter: what stands in the way of a pod as a whole."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.framework.status import Code, Status
+from bayplan.plugins.dynamic_resources.allocator import PoolsByNode
+from bayplan.plugins.dynamic_resources.attempt import Attempt
+from bayplan.plugins.dynamic_resources.preparing import prepare
+from bayplan.testing import SampleCluster, pod
+from tests.plugins.devices_kit import (
+    allocated,
+    as_claim,
+    claim,
+    class_of,
+    exactly,
+    first_of,
+    sample,
+)
+
+ASKING = pod("p", spec={"resourceClaims": [{"name": "g", "resourceClaimName": "c"}]})
+
+
+def prepared(cluster: SampleCluster, asking: Any = ASKING) -> Attempt | Status:
+    return prepare(asking, cluster.devices, PoolsByNode(cluster.devices.resource_slices))
+
+
+@pytest.mark.parametrize(
+    ("request_", "code", "said"),
+    [
+        (
+            exactly("r", "ghost"),
+            Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
+            "request r: device class ghost does not exist",
+        ),
+        (
+            first_of("r", a={}, b={"class_name": "ghost"}),
+            Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
+            "request r/b: device class ghost does not exist",
+        ),
+        (exactly("r", ""), Code.ERROR, "request r: unsupported request type"),
+        (
+            {"name": "r"},
+            Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
+            "resource claim default/c, request r: unknown request type",
+        ),
+    ],
+)
+def test_what_a_claim_asks_for_must_be_something_that_exists(
+    request_: Any, code: Code, said: str
+) -> None:
+    answer = prepared(sample(claim("c", request_)))
+    assert isinstance(answer, Status)
+    assert (answer.code, answer.message) == (code, said)
+
+
+def test_a_claim_that_another_pod_is_about_to_get_is_waited_for() -> None:
+    cluster = sample(claim("c", exactly()))
+    given = as_claim(claim("c", exactly(), status=allocated(("n1", "x")))).allocation
+    assert given is not None
+    cluster.devices.resource_claims.put_in_flight("uid-c", given)
+    answer = prepared(cluster)
+    assert isinstance(answer, Status)
+    assert answer.message == "resource claim default/c is in the process of being allocated"
+
+
+def test_allocated_claims_need_no_allocator() -> None:
+    answer = prepared(sample(claim("c", exactly(), status=allocated(("n1", "x"), node_name="n1"))))
+    assert isinstance(answer, Attempt)
+    assert answer.allocator is None
+    assert answer.selectors[0] is not None
+
+
+def test_a_pod_without_claims_has_an_empty_attempt() -> None:
+    answer = prepared(sample(), pod("q"))
+    assert isinstance(answer, Attempt)
+    assert answer.claims == []
+
+
+def test_a_resource_that_devices_stand_for_brings_a_claim_of_the_schedulers() -> None:
+    cluster = sample(class_of("gpu", extendedResourceName="example.com/gpu"))
+    answer = prepared(cluster, pod("q", requests={"example.com/gpu": 1}))
+    assert isinstance(answer, Attempt)
+    assert answer.special is not None
+    assert answer.allocator is not None

@@ -1,0 +1,61 @@
+"""Requests in one form, and the taints they tolerate."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.api.device_objects import DeviceTaint
+from bayplan.plugins.dynamic_resources.requests import Request, alternatives_of
+from tests.plugins.devices_kit import as_claim, claim, exactly, first_of
+
+
+def requests(content: Any) -> list[Request]:
+    found = as_claim(claim("c", content)).spec.devices.requests
+    assert found is not None
+    return list(alternatives_of(found[0]))
+
+
+def test_a_request_for_one_thing_has_itself_as_its_only_alternative() -> None:
+    (found,) = requests(exactly("r", count=3, adminAccess=True))
+    assert (found.full_name, found.parent_or_own_name, found.count) == ("r", "r", 3)
+    assert found.admin_access
+
+
+def test_alternatives_come_in_their_order_under_the_name_of_the_request() -> None:
+    found = requests(first_of("r", big={"count": 2}, small={}))
+    assert [each.full_name for each in found] == ["r/big", "r/small"]
+    assert {each.parent_or_own_name for each in found} == {"r"}
+    assert [each.count for each in found] == [2, 1]
+
+
+TAINT = DeviceTaint(key="broken", value="yes", effect="NoSchedule")
+
+
+@pytest.mark.parametrize(
+    ("toleration", "does"),
+    [
+        ({"operator": "Exists"}, True),
+        ({"key": "broken", "operator": "Exists"}, True),
+        ({"key": "broken", "value": "yes"}, True),
+        ({"key": "broken", "operator": "Equal", "value": "yes", "effect": "NoSchedule"}, True),
+        ({"key": "broken", "value": "no"}, False),
+        ({"key": "other", "operator": "Exists"}, False),
+        ({"operator": "Exists", "effect": "NoExecute"}, False),
+        ({"key": "broken", "operator": "Perhaps"}, False),
+    ],
+)
+def test_a_taint_is_tolerated_by_key_value_and_effect(toleration: Any, does: bool) -> None:
+    (found,) = requests(exactly("r", tolerations=[toleration]))
+    assert found.tolerates_all_of((TAINT,)) is does
+
+
+@pytest.mark.parametrize(("effect", "does"), [("NoSchedule", False), ("NoExecute", False)])
+def test_a_taint_keeps_those_away_who_do_not_tolerate_it(effect: str, does: bool) -> None:
+    (found,) = requests(exactly("r"))
+    assert found.tolerates_all_of((DeviceTaint(key="a", effect=effect),)) is does
+
+
+@pytest.mark.parametrize("effect", ["None", "Unknown"])
+def test_a_taint_with_another_effect_keeps_nobody_away(effect: str) -> None:
+    (found,) = requests(exactly("r"))
+    assert found.tolerates_all_of((DeviceTaint(key="a", effect=effect),))

@@ -1,0 +1,89 @@
+"""NodeDeclaredFeatures: what a pod's spec needs, and where it is declared."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.framework.events import ActionType
+from bayplan.framework.interface import CycleState
+from bayplan.framework.status import SKIP, Code
+from bayplan.plugins.node_declared_features import (
+    NOT_DECLARED,
+    RESTART_ALL_CONTAINERS,
+    USER_NAMESPACES_HOST_NETWORK,
+    VOLUME_BIND_MOUNT_OPTIONS,
+    NodeDeclaredFeatures,
+    required,
+)
+from bayplan.state.pods import PodInfo
+from bayplan.testing import SampleCluster, check_plugin, node, plugin, pod
+from tests.plugins.row_kit import hint
+
+RULE = {"action": "RestartAllContainers"}
+MOUNT = {"name": "v", "mountPath": "/v", "bindMountOptions": ["noexec"]}
+RESTARTING = pod("p", containers=[{"name": "a", "restartPolicyRules": [RULE]}])
+PLAIN = pod("q", containers=[{"name": "a", "restartPolicyRules": [{"action": "Restart"}]}])
+
+
+@pytest.mark.parametrize(
+    ("asking", "features"),
+    [
+        (PLAIN, set()),
+        (RESTARTING, {RESTART_ALL_CONTAINERS}),
+        (
+            pod(init_containers=[{"name": "i", "restartPolicyRules": [RULE]}]),
+            {RESTART_ALL_CONTAINERS},
+        ),
+        (pod(containers=[{"name": "a", "volumeMounts": [MOUNT]}]), {VOLUME_BIND_MOUNT_OPTIONS}),
+        (pod(spec={"hostNetwork": True, "hostUsers": False}), {USER_NAMESPACES_HOST_NETWORK}),
+        (pod(spec={"hostNetwork": True}), set()),
+        (pod(spec={"hostNetwork": True, "hostUsers": True}), set()),
+    ],
+)
+def test_what_is_needed_follows_from_the_spec(asking: PodInfo, features: set[str]) -> None:
+    assert required(asking) == features
+
+
+def declaring(*features: str) -> Any:
+    return node("n", features=features, declared={"status.declaredFeatures": list(features)})
+
+
+@pytest.mark.parametrize(
+    ("features", "said"),
+    [
+        ((RESTART_ALL_CONTAINERS,), None),
+        ((VOLUME_BIND_MOUNT_OPTIONS, RESTART_ALL_CONTAINERS), None),
+        ((VOLUME_BIND_MOUNT_OPTIONS,), NOT_DECLARED),
+        ((), NOT_DECLARED),
+    ],
+)
+def test_a_node_must_declare_all_that_is_needed(features: tuple[str, ...], said: str) -> None:
+    cluster = SampleCluster().add(declaring(*features))
+    asked, info = plugin(NodeDeclaredFeatures, cluster=cluster), cluster.lend().nodes.info(0)
+    status = asked.filter_node(CycleState(), RESTARTING, info)
+    assert (status and status.message) == said
+    assert status is None or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+
+
+def test_a_pod_that_needs_nothing_is_not_asked_about() -> None:
+    nodes = SampleCluster().lend().nodes
+    asked = plugin(NodeDeclaredFeatures)
+    assert asked.pre_filter(CycleState(), PLAIN, nodes) is SKIP
+    assert asked.pre_filter(CycleState(), RESTARTING, nodes) is None
+
+
+def test_hints_say_whether_anything_changed() -> None:
+    asked = plugin(NodeDeclaredFeatures)
+    one, other = declaring("a"), declaring("a", "b")
+    added, updated = ActionType.ADD, ActionType.UPDATE_NODE_DECLARED_FEATURE
+    assert str(hint(asked, ("Node", added), RESTARTING, None, one)) == "Queue"
+    assert str(hint(asked, ("Node", updated), RESTARTING, one, other)) == "Queue"
+    assert str(hint(asked, ("Node", updated), RESTARTING, one, one)) == "QueueSkip"
+    own = ("TargetPod", ActionType.UPDATE_POD_LABEL)
+    assert str(hint(asked, own, RESTARTING, PLAIN, RESTARTING)) == "Queue"
+    assert str(hint(asked, own, RESTARTING, RESTARTING, RESTARTING)) == "QueueSkip"
+
+
+def test_it_keeps_to_the_contract() -> None:
+    asking: Any = [{"spec": {"hostNetwork": True, "hostUsers": False}}]
+    check_plugin(NodeDeclaredFeatures, pods=asking, clusters=6)
