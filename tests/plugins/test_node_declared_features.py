@@ -87,3 +87,9 @@ def test_hints_say_whether_anything_changed() -> None:
 def test_it_keeps_to_the_contract() -> None:
     asking: Any = [{"spec": {"hostNetwork": True, "hostUsers": False}}]
     check_plugin(NodeDeclaredFeatures, pods=asking, clusters=6)
+
+
+def test_pods_are_alike_if_they_need_the_same() -> None:
+    asked = plugin(NodeDeclaredFeatures)
+    assert asked.sign_pod(PLAIN) == asked.sign_pod(pod("other")) == ()
+    assert asked.sign_pod(RESTARTING) == (RESTART_ALL_CONTAINERS,)
