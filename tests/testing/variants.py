@@ -31,6 +31,7 @@ ARGS: dict[str, list[Any]] = {
         }
     ],
     "InterPodAffinity": [{"hardPodAffinityWeight": 7}],
+    "Coscheduling": [{"placement": "pod"}],
     "TopologyScorer": [
         {"scoreFrom": "TaintToleration", "topologyKey": "rack", "aggregate": "mean"},
         {"scoreFrom": "NodeAffinity", "topologyKey": "zone", "over": "all", "stage": "raw"},

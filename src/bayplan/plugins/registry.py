@@ -20,6 +20,7 @@ from bayplan.config.problems import ConfigError
 from bayplan.framework.interface import Plugin, PluginArgs
 from bayplan.framework.profile import EXTENSION_POINTS, extension_points_of
 from bayplan.plugins.combine import Combine
+from bayplan.plugins.coscheduling import Coscheduling
 from bayplan.plugins.default_binder import DefaultBinder
 from bayplan.plugins.dynamic_resources import DynamicResources
 from bayplan.plugins.image_locality import ImageLocality
@@ -72,6 +73,8 @@ IN_TREE_PLUGINS: tuple[type[Plugin], ...] = (
     ImageLocality,
     DefaultBinder,
     NodeDeclaredFeatures,
+    # Not kube-scheduler's, but of its siblings: scheduler-plugins.
+    Coscheduling,
     # Not kube-scheduler's: what scores are composed with.
     TopologyScorer,
     Invert,

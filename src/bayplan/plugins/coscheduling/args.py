@@ -1,0 +1,52 @@
+"""CoschedulingArgs: upstream's, those it had before 2022, and how members are placed."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from msgspec import field
+
+from bayplan.framework.interface import PluginArgs
+
+DEFAULT_WAIT_SECONDS = 60
+
+_SECONDS_MAX = 2**31 - 1
+
+
+class CoschedulingArgs(PluginArgs, frozen=True):
+    """``placement`` is ours; the others matter with ``placement: pod`` only."""
+
+    placement: Literal["group", "pod"] = "group"
+    #: How long a member waits where its group does not say; 0: as long as by default.
+    permit_waiting_time_seconds: int = DEFAULT_WAIT_SECONDS
+    #: How long a group that failed is denied; 0: not at all.
+    pod_group_backoff_seconds: int = 0
+    #: Where no more than this part of the minimum is missing, those that wait go on waiting.
+    pod_group_reject_percentage: int = 10
+    #: podGroupBackoffSeconds by its older name; the longer one counts.
+    denied_pg_expiration_time_seconds: int | None = field(
+        default=None, name="deniedPGExpirationTimeSeconds"
+    )
+    #: Of the older set; access to the API server is the scheduler's to configure.
+    kube_master: str | None = None
+    kube_config_path: str | None = None
+
+    @property
+    def wait_seconds(self) -> int:
+        return self.permit_waiting_time_seconds or DEFAULT_WAIT_SECONDS
+
+    @property
+    def denied_seconds(self) -> int:
+        return max(self.pod_group_backoff_seconds, self.denied_pg_expiration_time_seconds or 0)
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        seconds = {
+            "permitWaitingTimeSeconds": self.permit_waiting_time_seconds,
+            "podGroupBackoffSeconds": self.pod_group_backoff_seconds,
+            "deniedPGExpirationTimeSeconds": self.denied_pg_expiration_time_seconds or 0,
+        }
+        for path, found in seconds.items():
+            if not 0 <= found <= _SECONDS_MAX:
+                yield path, f"{found}; wanted 0 to {_SECONDS_MAX}"
+        if not 0 <= self.pod_group_reject_percentage <= 100:
+            found = self.pod_group_reject_percentage
+            yield "podGroupRejectPercentage", f"{found}; wanted 0 to 100"
