@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from bayplan.plugins.coscheduling import CoschedulingArgs
@@ -38,17 +39,18 @@ def test_no_waiting_time_is_the_default_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "path"),
+    ("path", "value"),
     [
-        ({"permit_waiting_time_seconds": -1}, "permitWaitingTimeSeconds"),
-        ({"pod_group_backoff_seconds": -1}, "podGroupBackoffSeconds"),
-        ({"denied_pg_expiration_time_seconds": -1}, "deniedPGExpirationTimeSeconds"),
-        ({"pod_group_reject_percentage": 101}, "podGroupRejectPercentage"),
-        ({"pod_group_reject_percentage": -1}, "podGroupRejectPercentage"),
+        ("permitWaitingTimeSeconds", -1),
+        ("podGroupBackoffSeconds", -1),
+        ("deniedPGExpirationTimeSeconds", -1),
+        ("podGroupRejectPercentage", 101),
+        ("podGroupRejectPercentage", -1),
     ],
 )
-def test_what_is_out_of_range_is_told(given: dict[str, int], path: str) -> None:
-    assert [found for found, _ in CoschedulingArgs(**given).problems()] == [path]
+def test_what_is_out_of_range_is_told(path: str, value: int) -> None:
+    found = msgspec.convert({path: value}, CoschedulingArgs)
+    assert [told for told, _ in found.problems()] == [path]
 
 
 def test_the_bounds_are_in_range() -> None:

@@ -9,7 +9,7 @@ from bayplan.framework.interface import CycleState, QueuedPodInfo
 from bayplan.framework.status import Code, NodeToStatus, code_of
 from bayplan.plugins.coscheduling import Coscheduling
 from bayplan.state.pods import PodInfo, pod_info
-from bayplan.testing import SampleCluster, check_plugin, pod
+from bayplan.testing import PodOptions, SampleCluster, check_plugin, pod
 from tests.plugins.coscheduling_kit import (
     coscheduling,
     group_manifest,
@@ -165,7 +165,7 @@ def test_in_pod_mode_members_are_not_signed() -> None:
 
 @pytest.mark.parametrize("placement", ["group", "pod"])
 def test_it_keeps_to_the_contract(placement: str) -> None:
-    members = [{"labels": labels()}, {"labels": labels("absent")}]
+    members: list[PodOptions] = [{"labels": labels()}, {"labels": labels("absent")}]
 
     def prepare(cluster: SampleCluster) -> None:
         put_group(cluster, minMember=3, minResources={"cpu": 1})

@@ -1,6 +1,6 @@
 """What all nodes together lack of a group's minResources."""
 
-from typing import Any
+from typing import Any, Unpack
 
 import pytest
 
@@ -8,17 +8,21 @@ from bayplan.api.pod_groups import GroupKey
 from bayplan.api.quantity import QuantityError
 from bayplan.plugins.coscheduling.shortage import missing, told
 from bayplan.state.pods import PodInfo
-from bayplan.testing import pod
+from bayplan.testing import NodeOptions, pod
 from tests.plugins.coscheduling_kit import KIND, member, nodes, put_group
 
-FOUR: Any = {"cpu": 4, "memory": "8Gi"}
+FOUR: NodeOptions = {"cpu": 4, "memory": "8Gi"}
 
 
 def lack(
-    min_resources: dict[str, Any] | None, *placed: PodInfo, min_member: int = 1, **options: Any
+    min_resources: dict[str, Any] | None,
+    *placed: PodInfo,
+    min_member: int = 1,
+    **options: Unpack[NodeOptions],
 ) -> dict[str, int]:
     """With n1 and n2; ``placed`` members are given back."""
-    cluster = nodes(n1={**FOUR, **options}, n2={**FOUR, **options}).add(*placed)
+    given: NodeOptions = {**FOUR, **options}
+    cluster = nodes(n1=given, n2=given).add(*placed)
     put_group(cluster, minMember=min_member, minResources=min_resources)
     state = cluster.pod_groups.get(GroupKey(KIND.partition("/")[0], "default", "g"))
     assert state is not None and state.group is not None
