@@ -248,8 +248,10 @@ def test_the_last_one_that_is_needed_lets_all_go() -> None:
         ({"scheduleTimeoutSeconds": 10}, {"permitWaitingTimeSeconds": 30}, 10, "10s"),
         ({}, {"permitWaitingTimeSeconds": 30}, 30, "30s"),
         ({}, {}, 60, "1m0s"),
+        ({"scheduleTimeoutSeconds": 0}, {}, 60, "1m0s"),
+        ({"scheduleTimeoutSeconds": -5}, {}, 60, "1m0s"),
     ],
-    ids=["the group's time", "the plugin's time", "the default time"],
+    ids=["the group's time", "the plugin's time", "the default time", "no time", "nonsense"],
 )
 def test_members_wait_exactly_as_long_as_they_are_told_to(
     spec: dict[str, int], args: dict[str, int], seconds: int, told: str

@@ -163,7 +163,7 @@ class Coscheduling(
             if not others_count and not self._failed.has(group.key, self.handle.now_seconds):
                 _activate_siblings(state, pod, members)
             state[_WAITED] = True
-            return _WAIT, float(group.schedule_timeout_seconds or self._wait_seconds)
+            return _WAIT, self._timeout_seconds(group)
         for each in self._waiting_siblings(pod):
             each.allow(self.instance_name)
         return None, 0.0
@@ -203,6 +203,11 @@ class Coscheduling(
     def _members(self, pod: PodInfo) -> GroupState | None:
         """The pod's group, where it is this plugin's to keep together."""
         return self.handle.pod_groups.of(pod) if self._by_pod else None
+
+    def _timeout_seconds(self, group: PodGroup) -> float:
+        """No time, or one that makes no sense, is that of the args."""
+        seconds = group.schedule_timeout_seconds or 0
+        return float(seconds if seconds > 0 else self._wait_seconds)
 
     def _note_failure(self, group: PodGroup, members: GroupState) -> None:
         now = self.handle.now_seconds

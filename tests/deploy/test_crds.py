@@ -1,0 +1,71 @@
+"""deploy/crds: what Bayplan reads and writes of groups is what the API server keeps of them."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from bayplan.api.pod_groups import (
+    KINDS,
+    UPSTREAM_GROUP,
+    CoschedulingSpec,
+    PodGroupCondition,
+    PodGroupStatus,
+    api_group_of,
+)
+from tests.deploy.rendering import DEPLOY
+
+FILES = sorted((DEPLOY / "crds").glob("*.yaml"))
+every_file = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+
+
+def definition(file: Any) -> dict[str, Any]:
+    return yaml.safe_load(file.read_text(encoding="utf-8"))
+
+
+def schema(file: Any) -> dict[str, Any]:
+    (version,) = definition(file)["spec"]["versions"]
+    return version["schema"]["openAPIV3Schema"]["properties"]
+
+
+def fields(struct: Any) -> set[str]:
+    return set(struct.__struct_encode_fields__)
+
+
+def test_every_kind_that_kubernetes_does_not_bring_has_its_definition() -> None:
+    found: set[str] = set()
+    for file in FILES:
+        spec = definition(file)["spec"]
+        (version,) = spec["versions"]
+        found.add(f"{spec['group']}/{version['name']} {spec['names']['kind']}")
+    assert found == {kind for kind in KINDS if api_group_of(kind) != UPSTREAM_GROUP}
+
+
+@every_file
+def test_it_is_named_as_the_api_server_demands(file: Any) -> None:
+    content = definition(file)
+    spec = content["spec"]
+    assert content["metadata"]["name"] == f"{spec['names']['plural']}.{spec['group']}"
+    assert file.stem == f"{spec['group']}_{spec['names']['plural']}"
+
+
+@every_file
+def test_no_field_that_is_read_or_written_is_pruned(file: Any) -> None:
+    properties = schema(file)
+    assert set(properties["spec"]["properties"]) == fields(CoschedulingSpec)
+    status = properties["status"]["properties"]
+    assert set(status) == fields(PodGroupStatus)
+    assert set(status["conditions"]["items"]["properties"]) == fields(PodGroupCondition)
+
+
+@every_file
+def test_its_status_is_written_apart_and_listed(file: Any) -> None:
+    (version,) = definition(file)["spec"]["versions"]
+    assert version["subresources"] == {"status": {}}
+    columns = [column["name"] for column in version["additionalPrinterColumns"]]
+    assert columns == ["Phase", "MinMember", "Running", "Succeeded", "Failed", "Age"]
+
+
+@every_file
+def test_a_negative_minimum_is_refused(file: Any) -> None:
+    assert schema(file)["spec"]["properties"]["minMember"]["minimum"] >= 0
