@@ -242,6 +242,18 @@ def test_the_last_one_that_is_needed_lets_all_go() -> None:
     assert [found and found[0] for found in bound] == [0.0, 0.0, 0.0]
 
 
+def test_members_that_come_one_after_another_go_when_the_last_one_is_here() -> None:
+    async def story(world: World) -> None:
+        start(world, minMember=3)
+        for name in "abc":
+            add(world, name)
+            await world.until(0)
+
+    world = play(story, **pod_by_pod(podGroupBackoffSeconds=20))
+    bound = [world.bound(name) for name in "abc"]
+    assert [found and found[0] for found in bound] == [0.0, 0.0, 0.0]
+
+
 @pytest.mark.parametrize(
     ("spec", "args", "seconds", "told"),
     [

@@ -210,10 +210,11 @@ class Coscheduling(
         return float(seconds if seconds > 0 else self._wait_seconds)
 
     def _note_failure(self, group: PodGroup, members: GroupState) -> None:
-        now = self.handle.now_seconds
-        self._failed.note(group.key, now)
+        """One that misses members has not been tried yet."""
         self._permitted.drop(group.key)
         if members.is_complete:
+            now = self.handle.now_seconds
+            self._failed.note(group.key, now)
             self._denied.note(group.key, now)
 
     def _waiting_siblings(self, pod: PodInfo) -> list[WaitingPod]:
