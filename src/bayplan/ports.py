@@ -136,6 +136,10 @@ class Cluster(BindPort, Protocol):
         """Raises ApiError, OutcomeUnknownError."""
         ...
 
+    async def patch_group_status(self, patch: "PatchPodGroupStatus") -> None:
+        """Raises ApiError, OutcomeUnknownError."""
+        ...
+
     async def create_event(self, event: "EmitEvent") -> None:
         """Raises ApiError, OutcomeUnknownError."""
         ...
@@ -176,6 +180,17 @@ class PatchPodStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class PatchPodGroupStatus:
+    """Set fields of a group's status; a list replaces the one that was there."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    status: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class EmitEvent:
     """An event about a pod, as events.k8s.io/v1 has it."""
 
@@ -213,4 +228,4 @@ class Perform:
     run: Callable[[BindPort], Coroutine[Any, Any, None]]
 
 
-Effect = BindPod | PatchPodStatus | EmitEvent | AskExtender | Perform
+Effect = BindPod | PatchPodStatus | PatchPodGroupStatus | EmitEvent | AskExtender | Perform

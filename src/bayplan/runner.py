@@ -24,12 +24,14 @@ from bayplan.ports import (
     AskExtender,
     BindPod,
     Cluster,
+    ConflictError,
     Effect,
     EmitEvent,
     EventType,
     GoneError,
     NotFoundError,
     OutcomeUnknownError,
+    PatchPodGroupStatus,
     PatchPodStatus,
     Perform,
     WatchDroppedError,
@@ -70,6 +72,7 @@ class Runner:
         self._extenders = dict(extenders or {})
         self._on_synced = on_synced
         self._patches = PodPatches(cluster)
+        self._group_patches = GroupPatches(cluster)
         self._inbox: deque[_Item] = deque()
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -202,6 +205,9 @@ class Runner:
                 self._spawn(self._bind(effect), performs=True)
             elif isinstance(effect, PatchPodStatus):
                 self._patch_status(effect)
+            elif isinstance(effect, PatchPodGroupStatus):
+                if self._group_patches.add(effect):
+                    self._spawn(self._group_patches.write(effect), performs=True)
             elif isinstance(effect, EmitEvent):
                 self._spawn(self._emit(effect), performs=True)
             elif isinstance(effect, Perform):
@@ -319,6 +325,57 @@ class PodPatches:
             self._unsent[uid] = patch if newer is None else patch.merged_with(newer)
             return False
         return True
+
+
+@final
+class GroupPatches:
+    """Status patches of groups: of each group one request at a time, what comes meanwhile merged.
+
+    One that fails is tried again with what came since; the scheduler sends differences only, so
+    nothing may get lost as long as the group is there.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._unsent: dict[tuple[str, str, str], PatchPodGroupStatus] = {}
+        self._writing: set[tuple[str, str, str]] = set()
+
+    def add(self, patch: PatchPodGroupStatus) -> bool:
+        """True: somebody must `write` this group's patches now."""
+        key = (patch.kind, patch.namespace, patch.name)
+        older = self._unsent.get(key)
+        if older is not None and older.uid == patch.uid:
+            patch = replace(patch, status={**older.status, **patch.status})
+        self._unsent[key] = patch
+        if key in self._writing:
+            return False
+        self._writing.add(key)
+        return True
+
+    async def write(self, patch: PatchPodGroupStatus) -> None:
+        """Until nothing is left, or the group is gone."""
+        key, delay = (patch.kind, patch.namespace, patch.name), RETRY_SECONDS_MIN
+        try:
+            while key in self._unsent:
+                sending = self._unsent.pop(key)
+                try:
+                    await self._cluster.patch_group_status(sending)
+                    delay = RETRY_SECONDS_MIN
+                except (ConflictError, OutcomeUnknownError):
+                    self._take_back(key, sending)
+                    await self._cluster.sleep(delay)
+                    delay = min(2 * delay, RETRY_SECONDS_MAX)
+                except ApiError:
+                    # Gone, made anew, or not ours to write: the next change is told again.
+                    continue
+        finally:
+            self._writing.discard(key)
+
+    def _take_back(self, key: tuple[str, str, str], sent: PatchPodGroupStatus) -> None:
+        newer = self._unsent.get(key, sent)
+        if newer.uid == sent.uid:
+            newer = replace(newer, status={**sent.status, **newer.status})
+        self._unsent[key] = newer
 
 
 @final

@@ -20,7 +20,7 @@ from bayplan.adapters.object_port import ObjectPort
 from bayplan.adapters.object_store import HISTORY_LENGTH, ObjectStore, Observer, Stored, Watch
 from bayplan.api.objects import POD, Pod
 from bayplan.clock import Clock, rfc3339
-from bayplan.ports import EmitEvent, Listing, PatchPodStatus
+from bayplan.ports import EmitEvent, Listing, PatchPodGroupStatus, PatchPodStatus
 from bayplan.state.pods import PodInfo
 
 EVENT = "events.k8s.io/v1 Event"
@@ -63,6 +63,11 @@ class EmbeddedCluster(ObjectPort):
 
     async def patch_pod_status(self, patch: PatchPodStatus) -> None:
         self._server.patch_pod_status(patch)
+
+    async def patch_group_status(self, patch: PatchPodGroupStatus) -> None:
+        key = object_key(patch.kind, patch.namespace, patch.name)
+        meta = {"uid": patch.uid} if patch.uid else {}
+        self._server.patch(key, {"metadata": meta, "status": patch.status})
 
     async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
         self._server.delete(object_key(POD, namespace, name), uid)

@@ -19,6 +19,7 @@ from bayplan.ports import (
     GoneError,
     Listing,
     OutcomeUnknownError,
+    PatchPodGroupStatus,
     PatchPodStatus,
     WatchDroppedError,
     WatchEvent,
@@ -154,6 +155,10 @@ class FaultyCluster:
     async def patch_pod_status(self, patch: PatchPodStatus) -> None:
         what = f"patch the status of {patch.namespace}/{patch.name}"
         await self._call(what, lambda: self._inner.patch_pod_status(patch))
+
+    async def patch_group_status(self, patch: PatchPodGroupStatus) -> None:
+        what = f"patch the status of {patch.kind} {patch.namespace}/{patch.name}"
+        await self._call(what, lambda: self._inner.patch_group_status(patch))
 
     async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
         what = f"delete {namespace}/{name}"

@@ -135,7 +135,7 @@ class PodGroup:
 
 def _from_coscheduling(kind: str, found: CoschedulingPodGroup) -> PodGroup:
     return PodGroup(
-        key=_key(kind, found.metadata),
+        key=key_of(kind, found.metadata),
         kind=kind,
         metadata=found.metadata,
         min_member=max(1, found.spec.min_member or 1),
@@ -154,7 +154,7 @@ def _from_upstream(kind: str, found: UpstreamPodGroup) -> PodGroup:
     constraints = found.spec.scheduling_constraints
     topology = () if constraints is None else constraints.topology or ()
     return PodGroup(
-        key=_key(kind, found.metadata),
+        key=key_of(kind, found.metadata),
         kind=kind,
         metadata=found.metadata,
         # The basic policy asks for no minimum.
@@ -172,7 +172,8 @@ def _annotation(metadata: ObjectMeta, name: str) -> str:
     return (metadata.annotations or {}).get(name, "")
 
 
-def _key(kind: str, metadata: ObjectMeta) -> GroupKey:
+def key_of(kind: str, metadata: ObjectMeta) -> GroupKey:
+    """Which group an object of one of `KINDS` is."""
     return GroupKey(api_group_of(kind), metadata.namespace or "default", metadata.name)
 
 

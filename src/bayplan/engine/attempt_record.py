@@ -38,20 +38,33 @@ class CycleEnd:
         nomination: Nomination | None = None,
     ) -> None:
         """``status``: the answer that the cycle ended with, where it is not success."""
+        record = self.observe(cycle, result, status, message, nomination)
+        if record is not None:
+            self._engine.journal.write(record)
+        self._engine.take_back()
+
+    def observe(
+        self,
+        cycle: Cycle,
+        result: str,
+        status: Status | None = None,
+        message: str = "",
+        nomination: Nomination | None = None,
+    ) -> AttemptRecord | None:
+        """What the journal is to keep, if anybody reads it; the cluster stays lent."""
         if self._on_attempt is not None:
             self._on_attempt(cycle)
         engine = self._engine
-        if engine.journal.is_kept:
-            record = attempt_record(
-                cycle,
-                engine.clock.now(),
-                result,
-                message=message,
-                plugin="" if status is None else status.plugin,
-                nominated_node="" if nomination is None else nomination.node_name,
-            )
-            engine.journal.write(record)
-        engine.take_back()
+        if not engine.journal.is_kept:
+            return None
+        return attempt_record(
+            cycle,
+            engine.clock.now(),
+            result,
+            message=message,
+            plugin="" if status is None else status.plugin,
+            nominated_node="" if nomination is None else nomination.node_name,
+        )
 
 
 def attempt_record(

@@ -14,8 +14,11 @@ from bayplan.engine.cycle import Cycle, CycleRunner
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.extending import Extender, ExtenderAnswer, Question
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler
+from bayplan.engine.group_attempts import GroupAttempts
+from bayplan.engine.group_cycle import Trying
 from bayplan.engine.placements import Placements
 from bayplan.framework.interface import Nomination, QueuedPodInfo
+from bayplan.framework.queued_group import QueuedPodGroupInfo
 from bayplan.framework.status import FitError, Status, is_rejected
 from bayplan.ports import AskExtender
 from bayplan.rng import stream
@@ -40,6 +43,8 @@ class Attempts:
         self._failures = FailureHandler(engine)
         self._end = CycleEnd(engine, on_attempt)
         self.placements = Placements(engine, self._failures, self._end)
+        trying = Trying(engine, self._runner, self._end)
+        self._groups = GroupAttempts(trying, self._failures, self.placements)
         self._parked: dict[int, Cycle] = {}
         self._next_token = 1
 
@@ -51,7 +56,10 @@ class Attempts:
     # ---- the cycle ------------------------------------------------------------------------
 
     def start(self, queued: QueuedPodInfo) -> None:
-        """One attempt at one pod that was popped."""
+        """One attempt at one pod, or one group, that was popped."""
+        if isinstance(queued, QueuedPodGroupInfo):
+            self._groups.start(queued)
+            return
         engine, pod = self._engine, queued.pod
         if pod.is_terminating:
             note = f"skip schedule deleting pod: {pod.key}"

@@ -82,7 +82,9 @@ class _Comparison:
         for uid in sorted(waiting.keys() - there.keys()):
             yield f"pod {waiting[uid].key} is queued and not pending"
         for uid in sorted(there.keys() - waiting.keys()):
-            if not self._is_on_its_way(uid):
+            # One that is being deleted is not tried any more, however long a finalizer keeps it.
+            is_leaving = there[uid].metadata.deletion_timestamp is not None
+            if not is_leaving and not self._is_on_its_way(uid):
                 yield f"pod {_key(there[uid])} is pending and lost"
 
     def _is_ours_to_place(self, pod: Pod) -> bool:

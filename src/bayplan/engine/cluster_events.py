@@ -8,7 +8,7 @@ from typing import Any, final
 
 from bayplan.api.device_objects import DEVICE_TAINT_RULE
 from bayplan.api.objects import NODE, POD, Node, Pod, Unstructured, is_terminal
-from bayplan.api.pod_groups import KINDS, compiled
+from bayplan.api.pod_groups import KINDS, compiled, key_of
 from bayplan.api.pod_requests import amounts
 from bayplan.api.quantity import QuantityError
 from bayplan.engine.engine_state import EngineState
@@ -24,6 +24,7 @@ from bayplan.framework.events import (
 )
 from bayplan.framework.object_changes import node_events, pod_events
 from bayplan.ports import EventType, WatchEvent
+from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo, pod_info
 
 #: A kubelet's reasons for not admitting a pod that it was told to run. Upstream:
@@ -107,7 +108,12 @@ class ClusterEvents:
     def _pod(self, kind: EventType, pod: Pod) -> None:
         engine, uid = self._engine, pod.metadata.uid or ""
         old = engine.known.get(uid)
-        self._tell_groups(kind, pod)
+        groups = self._groups_of(kind, pod)
+        self._pod_itself(kind, pod, old)
+        engine.gangs.changed(groups)
+
+    def _pod_itself(self, kind: EventType, pod: Pod | Unstructured, old: PodInfo | None) -> None:
+        engine, uid = self._engine, pod.metadata.uid or ""
         if kind is EventType.DELETED or is_terminal(pod):
             if old is not None:
                 if kind is not EventType.DELETED:
@@ -127,14 +133,13 @@ class ClusterEvents:
         elif _is_newer(old, new):
             self._updated(old, new)
 
-    def _tell_groups(self, kind: EventType, pod: Pod | Unstructured) -> None:
+    def _groups_of(self, kind: EventType, pod: Pod | Unstructured) -> tuple[GroupState, ...]:
         """A pod that ended is told of as deleted, too: it stays known as what it ended as."""
         groups = self._engine.pod_groups
         # Of a deletion that a listing showed only the metadata is known.
         if isinstance(pod, Unstructured) or (kind is EventType.DELETED and not is_terminal(pod)):
-            groups.remove_pod(pod.metadata.uid or "")
-        else:
-            groups.put_pod(pod)
+            return groups.remove_pod(pod.metadata.uid or "")
+        return groups.put_pod(pod)
 
     def _count_rejection(self, pod: Pod) -> None:
         """A pod of ours failed on its node: whether we sent it where it could not stay."""
@@ -172,6 +177,7 @@ class ClusterEvents:
         engine = self._engine
         engine.cache.add_pod(pod)
         engine.own_writes.forget(pod.uid)
+        engine.gangs.forget(pod.uid)
         engine.nominator.delete_nominated_pod_if_exists(pod)
         engine.queue.move_all(EVENT_ASSIGNED_POD_ADD, None, pod)
 
@@ -216,6 +222,7 @@ class ClusterEvents:
             elif pod.nominated_node_name:
                 self._room_freed_by(pod)
         engine.nominator.delete_nominated_pod_if_exists(pod)
+        engine.gangs.forget(pod.uid)
 
     def _assumed_goes(self, pod: PodInfo) -> None:
         """A pod leaves between its cycle and the end of its binding: its room is free at once.
@@ -252,12 +259,14 @@ class ClusterEvents:
 
     def _group(self, event: WatchEvent) -> None:
         """A group's object, which is kept like any other besides."""
-        group = compiled(event.kind, event.object)
+        groups = self._engine.pod_groups
         if event.type is EventType.DELETED:
-            self._engine.pod_groups.remove(group.key)
+            state = groups.remove(key_of(event.kind, event.object.metadata))
         else:
-            self._engine.pod_groups.put(group)
+            state = groups.put(compiled(event.kind, event.object))
         self._other(event)
+        if state is not None:
+            self._engine.gangs.changed([state], wakes=True)
 
     def _other(self, event: WatchEvent) -> None:
         if event.kind == DEVICE_TAINT_RULE:

@@ -23,7 +23,12 @@ from bayplan.engine.picks import Asking, Picks
 from bayplan.engine.reuse import Reuse
 from bayplan.engine.selection import Choice, choose, sampled
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.interface import CycleState, PodNominator, QueuedPodInfo
+from bayplan.framework.interface import (
+    CycleState,
+    PodNominator,
+    PreFilterResult,
+    QueuedPodInfo,
+)
 from bayplan.framework.runtime import Framework
 from bayplan.framework.score_table import ScoreTable
 from bayplan.framework.status import (
@@ -44,6 +49,8 @@ from bayplan.state.columns import NodeMask, all_true, is_any
 from bayplan.state.nodes import LateNodeView, NodeView
 from bayplan.state.snapshot import Snapshot
 
+#: A group that is to stay together is tried in one domain at a time.
+OUTSIDE_DOMAIN = "node(s) outside of the domain that the group was tried in"
 _NOT_LOOKED_AT = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
 
@@ -71,6 +78,7 @@ class Cycle:
         "state",
         "status",
         "step",
+        "within",
     )
 
     def __init__(
@@ -87,6 +95,8 @@ class Cycle:
         self.started_seconds = started_seconds
         self.state = CycleState()
         self.step = 0
+        #: Names of the only nodes that this attempt looks at; None: all.
+        self.within: frozenset[str] | None = None
         #: Nodes worth asking, and their names where PreFilter narrowed them.
         self.candidates: NodeView | None = None
         self.node_names: frozenset[str] | None = None
@@ -144,6 +154,8 @@ class Cycle:
             return self.status
         if self.node_names is None:
             return _NOT_LOOKED_AT
+        if not self.narrowing:
+            return unresolvable(OUTSIDE_DOMAIN)
         listed = " ".join(sorted(self.narrowing))
         return unresolvable(f"node(s) didn't satisfy plugin(s) [{listed}]")
 
@@ -240,7 +252,9 @@ class CycleRunner:
             cycle.status = status
             return
         cycle.node_names = result.node_names
-        cycle.candidates = _candidates(nodes, result.node_names)
+        if cycle.within is not None:
+            cycle.node_names = result.merge(PreFilterResult(cycle.within)).node_names
+        cycle.candidates = _candidates(nodes, cycle.node_names)
 
     def _nominated_node(self, cycle: Cycle) -> None:
         """A pod nominated to a node that still takes it goes there without looking further.

@@ -4,18 +4,20 @@ One object, made once, handed to the parts that change it. It decides nothing.
 """
 
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from traceback import format_exception
-from typing import Any
+from typing import Any, Protocol
 
 from bayplan.api.device_objects import DEVICE_CLASS
 from bayplan.api.objects import PodCondition
+from bayplan.api.pod_groups import GroupKey
 from bayplan.clock import Clock
 from bayplan.engine.own_writes import OwnWrites
 from bayplan.engine.reuse import Reuse
 from bayplan.engine.turns import Turns
 from bayplan.engine.waiting import WaitingPods
+from bayplan.framework.queued_group import Gathering
 from bayplan.framework.runtime import Framework
 from bayplan.journal import Journal, NoteRecord
 from bayplan.metrics import SchedulerMetrics
@@ -34,7 +36,7 @@ from bayplan.state.cache import Cache
 from bayplan.state.change_log import ALL_ROWS, Facet
 from bayplan.state.devices import Devices
 from bayplan.state.object_store import ObjectStore
-from bayplan.state.pod_groups import PodGroups
+from bayplan.state.pod_groups import GroupState, PodGroups
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
 from bayplan.state.volumes import Volumes
@@ -45,6 +47,17 @@ _CUT = " ..."
 
 
 def _nobody_to_wake() -> None: ...
+
+
+class GroupChanges(Protocol):
+    """Told what changes in groups of pods; see engine.gangs."""
+
+    def gathering(self, pod: PodInfo) -> Gathering | None: ...
+    def changed(self, states: Iterable[GroupState], *, wakes: bool = False) -> None: ...
+    def changed_by(self, pods: Iterable[PodInfo]) -> None: ...
+    def explain(self, key: GroupKey, message: str) -> None: ...
+    def forget(self, uid: str) -> None: ...
+    def flush(self) -> None: ...
 
 
 @dataclass(slots=True)
@@ -81,6 +94,7 @@ class EngineState:
     devices: Devices = field(init=False)
     nominator: Nominator = field(init=False)
     pod_groups: PodGroups = field(init=False)
+    gangs: GroupChanges = field(init=False)
     #: Made when the plugins stand.
     queue: SchedulingQueue = field(init=False)
 

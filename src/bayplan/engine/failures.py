@@ -6,6 +6,7 @@ A pod that is bound after all is told nothing: it does run, whatever this attemp
 marks it as unscheduled). Upstream: schedule_one.go, handleSchedulingFailure.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -14,6 +15,7 @@ from bayplan.clock import rfc3339
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.own_writes import POD_SCHEDULED
 from bayplan.framework.interface import NominatingMode, Nomination, QueuedPodInfo
+from bayplan.framework.queued_group import QueuedPodGroupInfo
 from bayplan.framework.status import Code, Diagnosis, Status, is_rejected
 from bayplan.state.pods import PodInfo
 
@@ -33,6 +35,8 @@ class Failure:
     diagnosis: Diagnosis | None = None
     #: What becomes of the pod's nomination; None: it stays.
     nomination: Nomination | None = None
+    #: It is tried again without a delay.
+    at_once: bool = False
 
 
 @final
@@ -58,6 +62,43 @@ class FailureHandler:
         engine.emit(profile, known, "Warning", "FailedScheduling", "Scheduling", failure.message)
         self._patch_status(known, "Unschedulable" if rejected else "SchedulerError", failure)
 
+    def handle_group(
+        self,
+        lead: QueuedPodGroupInfo,
+        members: Sequence[QueuedPodInfo],
+        started_seconds: float,
+        failure: Failure,
+    ) -> None:
+        """All members come back, as one; each knows already whom to blame. Told are those to whom
+        it is news."""
+        engine, rejected = self._engine, is_rejected(failure.status)
+        for queued in members:
+            known = engine.known.get(queued.pod.uid)
+            if known is None or known.node_name:
+                engine.queue.done(queued.pod.uid)
+                continue
+            if not rejected:
+                queued.unschedulable_plugins, queued.pending_plugins = set[str](), set[str]()
+            queued.pod = known
+            lead.members[known.uid] = queued
+        if not lead.members:
+            return
+        lead.pod = next(iter(lead.members.values())).pod
+        engine.queue.add_unschedulable(lead)
+        seconds = engine.clock.now() - started_seconds
+        result = "unschedulable" if rejected else "error"
+        engine.metrics.attempt(result, lead.pod.scheduler_name, seconds)
+        reason = "Unschedulable" if rejected else "SchedulerError"
+        for queued in list(lead.members.values()):
+            self._tell_member(queued.pod, reason, failure)
+
+    def _tell_member(self, pod: PodInfo, reason: str, failure: Failure) -> None:
+        condition = unschedulable_condition(self._engine, pod, reason, failure.message)
+        if condition is not None:
+            self._engine.patch_status(pod, condition, None)
+            note, profile = failure.message, pod.scheduler_name
+            self._engine.emit(profile, pod, "Warning", "FailedScheduling", "Scheduling", note)
+
     def _requeue(self, queued: QueuedPodInfo, failure: Failure) -> PodInfo | None:
         """The pod as the API knows it now; None where it is gone, or on a node."""
         engine, uid, diagnosis = self._engine, queued.pod.uid, failure.diagnosis
@@ -68,7 +109,7 @@ class FailureHandler:
             engine.queue.done(uid)
             return None
         queued.pod = known
-        engine.queue.add_unschedulable(queued)
+        engine.queue.add_unschedulable(queued, at_once=failure.at_once)
         engine.nominator.add_nominated_pod(known, failure.nomination)
         return known
 
@@ -78,22 +119,25 @@ class FailureHandler:
         nominated: str | None = None
         if nomination is not None and nomination.mode is NominatingMode.OVERRIDE:
             nominated = nomination.node_name
-        condition = self._new_condition(pod, reason, failure.message)
+        condition = unschedulable_condition(self._engine, pod, reason, failure.message)
         self._engine.patch_status(pod, condition, nominated)
 
-    def _new_condition(self, pod: PodInfo, reason: str, message: str) -> PodCondition | None:
-        """PodScheduled=False as it is to be written; None: it is there already."""
-        found = (c for c in pod.status.conditions or () if c.type == POD_SCHEDULED)
-        old = next(found, PodCondition())
-        if (old.status, old.reason, old.message) == (_FALSE, reason, message):
-            return None
-        # A condition keeps its time while its status stays: then none is sent.
-        since = None if old.status == _FALSE else rfc3339(self._engine.clock.epoch_seconds())
-        return PodCondition(
-            type=POD_SCHEDULED,
-            status=_FALSE,
-            reason=reason,
-            message=message,
-            last_transition_time=since,
-            observed_generation=pod.metadata.generation,
-        )
+
+def unschedulable_condition(
+    engine: EngineState, pod: PodInfo, reason: str, message: str
+) -> PodCondition | None:
+    """PodScheduled=False as it is to be written; None: it is there already."""
+    found = (c for c in pod.status.conditions or () if c.type == POD_SCHEDULED)
+    old = next(found, PodCondition())
+    if (old.status, old.reason, old.message) == (_FALSE, reason, message):
+        return None
+    # A condition keeps its time while its status stays: then none is sent.
+    since = None if old.status == _FALSE else rfc3339(engine.clock.epoch_seconds())
+    return PodCondition(
+        type=POD_SCHEDULED,
+        status=_FALSE,
+        reason=reason,
+        message=message,
+        last_transition_time=since,
+        observed_generation=pod.metadata.generation,
+    )

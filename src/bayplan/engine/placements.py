@@ -84,8 +84,20 @@ class Placements:
             self._begin_binding(placed, waits)
         else:
             self._end(cycle, _result_of(status), status, status.message)
-            self._give_back(placed)
+            self.give_back(placed)
             self._fail(placed, status)
+
+    def adopt(self, cycle: Cycle, pod: PodInfo) -> Placed:
+        """A member of a group that counts on its node already, and is reserved there."""
+        placed = Placed(cycle.queued, cycle.framework, pod, cycle.state, cycle.started_seconds)
+        self._placed[pod.uid] = placed
+        self._engine.nominator.delete_nominated_pod_if_exists(pod)
+        return placed
+
+    def go_on(self, placed: Placed) -> None:
+        """Every Permit plugin agrees, for this pod and for all that it is placed with."""
+        self._activate(placed)
+        self._begin_binding(placed, {})
 
     def _begin_binding(self, placed: Placed, waits: dict[str, float]) -> None:
         """KEP-5278: what will take a while is announced in status.nominatedNodeName."""
@@ -174,7 +186,7 @@ class Placements:
         """Upstream: handleBindingCycleError."""
         pod, queue = placed.pod, self._engine.queue
         self._record(placed, "failed", status.message)
-        self._give_back(placed)
+        self.give_back(placed)
         rejected = is_rejected(status)
         if not rejected:
             queue.move_all(EVENT_ASSIGNED_POD_DELETE, pod, None)
@@ -185,7 +197,7 @@ class Placements:
 
     # ---- giving back ----------------------------------------------------------------------
 
-    def _give_back(self, placed: Placed) -> None:
+    def give_back(self, placed: Placed) -> None:
         """Unreserve and forget: the node's columns are as before."""
         engine, pod = self._engine, placed.pod
         del self._placed[pod.uid]
@@ -195,13 +207,17 @@ class Placements:
 
     def _fail(self, placed: Placed, status: Status) -> None:
         """Reserve, Permit or a step of the binding said no."""
-        failure = Failure(status, status.message, None, CLEAR_NOMINATION)
+        # A gang whose member is lost on the way is not left waiting for it.
+        at_once = placed.pod.group_key is not None and not placed.queued.consecutive_errors_count
+        failure = Failure(status, status.message, None, CLEAR_NOMINATION, at_once)
         if is_rejected(status):
             diagnosis = Diagnosis(NodeToStatus({placed.node_name: status}))
             diagnosis.add_plugin_status(status)
             message = FitError(placed.pod.key, 1, diagnosis).message
             failure = Failure(status, message, diagnosis, CLEAR_NOMINATION)
         self._failures.handle(placed.queued, placed.started_seconds, failure)
+        if placed.pod.group_key is not None:
+            self._engine.gangs.changed_by([placed.pod])
 
     # ---- bugs of ours ---------------------------------------------------------------------
 
@@ -215,18 +231,18 @@ class Placements:
         except Exception as problem:  # noqa: BLE001 - at the edge of an attempt: it may not lose a pod
             self._engine.take_back()
             self._engine.bug(queued.pod.key, problem)
-            self._drop(queued.pod)
+            self.drop(queued.pod)
             text = f"bug in the scheduler: {type(problem).__name__}: {problem}"
             failure = Failure(Status(Code.ERROR, (text,)), text)
             self._failures.handle(queued, started_seconds, failure)
 
-    def _drop(self, pod: PodInfo) -> None:
+    def drop(self, pod: PodInfo) -> None:
         placed = self._placed.get(pod.uid)
         if placed is None:
             return
         try:
             self._engine.waiting.leave(pod.uid)
-            self._give_back(placed)
+            self.give_back(placed)
         except Exception as problem:  # noqa: BLE001 - what it held may be lost, the pod is not
             self._engine.bug(pod.key, problem)
 

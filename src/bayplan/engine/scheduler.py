@@ -24,6 +24,7 @@ from bayplan.engine.binding import BindingOutcome
 from bayplan.engine.cluster_events import ClusterEvents
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.extending import Extender, ExtenderAnswer
+from bayplan.engine.gangs import Gangs
 from bayplan.engine.observing import QueueJournal, reuse_of, show_reuse, show_sizes
 from bayplan.engine.profiles import BuiltProfile, build_profiles
 from bayplan.engine.queue_order import QueueOrder, queue_profile
@@ -78,6 +79,8 @@ class Scheduler:
         self.metrics = engine.metrics
         self.cache = engine.cache
         self.queue = self._start(config, registry, bool(extenders))
+        #: Groups of pods as they stand, to be looked at.
+        self.pod_groups = engine.pod_groups
         #: Kinds of pod groups that are followed and no plugin looks up.
         self.group_kinds = sorted({*options.get("pod_group_kinds", KINDS)} - engine.listed)
         self._attempts = Attempts(engine, extenders, options.get("on_attempt"))
@@ -104,12 +107,14 @@ class Scheduler:
             engine.reuse[name] = reuse_of(engine, framework)
         plugins = _instances(self._profiles)
         engine.listed = frozenset(kind for plugin in with_parts(plugins) for kind in plugin.kinds)
+        engine.gangs = Gangs(engine)
         recorder = QueueJournal(engine)
         settings = QueueSettings(
             sort_key=QueueOrder(self._profiles[0].plugins.queue_sort, recorder.key_failed),
             initial_backoff_seconds=config.pod_initial_backoff_seconds,
             max_backoff_seconds=config.pod_max_backoff_seconds,
             pop_from_backoff_q=config.gate("SchedulerPopFromBackoffQ"),
+            gathering=engine.gangs.gathering,
         )
         profiles = {
             built.plugins.profile_name: queue_profile(built, has_extenders)
@@ -155,6 +160,7 @@ class Scheduler:
 
     def take_effects(self) -> list[Effect]:
         """What is to be performed, in order; each is handed out once."""
+        self._engine.gangs.flush()
         effects = list(self._engine.effects)
         self._engine.effects.clear()
         return effects

@@ -34,6 +34,8 @@ class Admission:
         """Whether the entry may move to ``target``; if not, who holds it back is noted in it."""
         if (entry.state, target) not in self._is_asked:
             return True
+        if entry.is_short:
+            return False
         # Each pod has its own gate and its own count, so all of them are asked.
         held_back = [queued for queued in entry.pods if not self._admits(queued)]
         return not held_back

@@ -40,7 +40,7 @@ class Backoff:
         if not failures or not self._max_seconds:
             return NEVER
         delay = self.delay_seconds(failures, len(entry.pods))
-        return self._align(queued.timestamp_seconds + delay)
+        return self._align(entry.since_seconds + delay)
 
     def delay_seconds(self, failures: int, size: int = 1) -> float:
         """The delay after so many failures of an entry of so many pods."""

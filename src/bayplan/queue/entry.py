@@ -1,9 +1,12 @@
 """What the queue holds: entries, tried as a whole."""
 
+from collections.abc import Collection
 from typing import final
 
 from bayplan.framework.interface import QueuedPodInfo
+from bayplan.framework.queued_group import QueuedPodGroupInfo
 from bayplan.queue.transitions import State
+from bayplan.state.pods import PodInfo
 
 
 @final
@@ -14,32 +17,56 @@ class Entry:
     single pod it is the only one. Every pod has its own rejecting plugins and its own gate.
     """
 
-    __slots__ = ("key", "pods", "queued", "state")
+    __slots__ = ("group", "key", "pods", "queued", "sequence", "since_seconds", "state")
 
-    def __init__(self, queued: QueuedPodInfo) -> None:
+    def __init__(self, queued: QueuedPodInfo, since_seconds: float | None = None) -> None:
+        """``since_seconds``: when it came, where that is not what it is ordered by."""
+        self.group = queued if isinstance(queued, QueuedPodGroupInfo) else None
         #: Identity: the object's uid. A pod made anew under an old name is another entry.
-        self.key = queued.pod.uid
+        self.key = queued.pod.uid if self.group is None else f"group {self.group.key!r}"
         self.queued = queued
-        self.pods: tuple[QueuedPodInfo, ...] = (queued,)
+        self.pods: Collection[QueuedPodInfo] = (queued,)
+        if self.group is not None:
+            self.pods = self.group.members.values()
+        #: Who came first, among equals.
+        self.sequence = queued.sequence
+        #: From here its delay counts.
+        self.since_seconds = queued.timestamp_seconds if since_seconds is None else since_seconds
         self.state = State.ABSENT
 
     def come_back(self, queued: QueuedPodInfo, now_seconds: float, sequence: int) -> None:
         """Its attempt failed: count that, and line up anew behind those that came meanwhile."""
-        self.queued, self.pods = queued, (queued,)
+        self.queued = queued
+        if self.group is None:
+            self.pods = (queued,)
+            queued.timestamp_seconds = now_seconds
+            queued.sequence = sequence
+        self.since_seconds, self.sequence = now_seconds, sequence
         if self.has_rejectors:
             queued.unschedulable_count += 1
             queued.consecutive_errors_count = 0
         else:
             queued.consecutive_errors_count += 1
-        queued.timestamp_seconds = now_seconds
-        queued.sequence = sequence
         queued.was_flushed = False
         queued.flushed_at_seconds = None
 
-    @property
-    def sequence(self) -> int:
-        """Who came first, among equals."""
-        return self.queued.sequence
+    def of(self, uid: str) -> QueuedPodInfo:
+        """One of its pods."""
+        return self.queued if self.group is None else self.group.members[uid]
+
+    def take(self, pod: PodInfo) -> None:
+        """One of its pods has a newer version."""
+        self.of(pod.uid).pod = pod
+        if self.group is not None and self.group.pod.uid == pod.uid:
+            self.group.pod = pod
+
+    def begin(self) -> None:
+        """An attempt at the group begins."""
+        assert self.group is not None
+        self.group.attempts += 1
+        for queued in self.pods:
+            if queued.initial_attempt_seconds is None:
+                queued.initial_attempt_seconds = self.group.initial_attempt_seconds
 
     @property
     def has_rejectors(self) -> bool:
@@ -52,14 +79,24 @@ class Entry:
         return next((queued.gating_plugin for queued in self.pods if queued.gated), "")
 
     @property
+    def is_short(self) -> bool:
+        """Whether it is a group that lacks members."""
+        return self.group is not None and not self.group.is_complete
+
+    @property
+    def name(self) -> str:
+        """Orders groups of one moment."""
+        return "" if self.group is None else str(self.group.key)
+
+    @property
     def waiting_since_seconds(self) -> float:
         """From when its time among the unschedulable counts."""
         flushed_at = self.queued.flushed_at_seconds
-        since = self.queued.timestamp_seconds
+        since = self.since_seconds
         return since if flushed_at is None else max(since, flushed_at)
 
     def __repr__(self) -> str:
-        return f"Entry({self.queued.pod.key} {self.state.name})"
+        return f"Entry({self.name or self.queued.pod.key} {self.state.name})"
 
 
 def rejectors(queued: QueuedPodInfo) -> list[str]:

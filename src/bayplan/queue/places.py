@@ -21,6 +21,7 @@ from bayplan.queue.transitions import (
     State,
     counted_as,
     entered_as,
+    is_waiting,
     next_state,
 )
 
@@ -89,6 +90,13 @@ class Places:
         if anew or entered_as(target) != entered_as(source):
             self._count_incoming(entry, entered_as(target), event)
 
+    def resize(self, entry: Entry, delta: int) -> None:
+        """So many members of a waiting group's came (its last), or went."""
+        if is_waiting(entry.state):
+            self._pod_counts[counted_as(entry.state)] += delta
+            if delta <= 0:
+                self.refresh(entry)
+
     def refresh(self, entry: Entry) -> None:
         """A pod of a waiting entry changed: put the entry where it now belongs in its place."""
         self._of_state[entry.state].enter(entry)
@@ -155,7 +163,7 @@ class Places:
     # ---- orders ---------------------------------------------------------------------------
 
     def _by_priority(self, entry: Entry) -> Any:
-        return self._sort_key(entry.queued), entry.sequence
+        return self._sort_key(entry.queued), entry.name, entry.sequence
 
     def _by_expiry(self, entry: Entry) -> Any:
         return self.backoff.expires_at_seconds(entry), entry.sequence
@@ -163,7 +171,7 @@ class Places:
     def _by_window(self, entry: Entry) -> Any:
         """Within a window in the order of activeQ."""
         expiry = self.backoff.expires_at_seconds(entry)
-        return expiry, self._sort_key(entry.queued), entry.sequence
+        return expiry, self._sort_key(entry.queued), entry.name, entry.sequence
 
 
 def _due(key: Any) -> float:

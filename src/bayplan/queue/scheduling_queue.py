@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any, final
 
+from bayplan.api.pod_groups import GroupKey
 from bayplan.framework.events import (
     BACKOFF_COMPLETE,
     EVENT_FORCE_ACTIVATE,
@@ -25,8 +26,10 @@ from bayplan.framework.events import (
     ClusterEvent,
 )
 from bayplan.framework.interface import QueuedPodInfo
+from bayplan.framework.queued_group import Gathering, QueuedPodGroupInfo
 from bayplan.queue.admission import Admission
 from bayplan.queue.entry import Entry, rejectors
+from bayplan.queue.groups import GROUP_CHANGED, GroupEntries
 from bayplan.queue.hints import Change, Hints, Strategy, strategy_of
 from bayplan.queue.in_flight import InFlight
 from bayplan.queue.nominator import Nominator
@@ -73,6 +76,10 @@ class SchedulingQueue:
         #: All that wait or are in flight, by uid.
         self._entries: dict[str, Entry] = {}
         self._sequence = count(1)
+        self._gathering = settings.gathering
+        self._groups = GroupEntries(
+            self._entries, self._places, clock, self._sequence, self._requeue
+        )
 
     # ---- pods come, change and go ---------------------------------------------------------
 
@@ -82,7 +89,12 @@ class SchedulingQueue:
             self.update(None, pod)
             return
         self.nominator.add_nominated_pod(pod)
-        entry = Entry(QueuedPodInfo(pod, self._clock(), next(self._sequence)))
+        queued = QueuedPodInfo(pod, self._clock(), next(self._sequence))
+        gathering = self._gathering(pod)
+        if gathering is not None:
+            self._groups.join(queued, gathering)
+            return
+        entry = Entry(queued)
         self._entries[entry.key] = entry
         self._places.move(entry, Cause.ADDED, _POD_ADDED)
 
@@ -98,19 +110,20 @@ class SchedulingQueue:
         if entry is None:
             self.add(new)
             return
-        old = old or entry.queued.pod
+        queued = entry.of(new.uid)
+        old = old or queued.pod
         changes = [Change(event, old, new) for event in events]
         if entry.state is State.IN_FLIGHT:
             for change in changes:
                 self._in_flight.record_for(new.uid, change)
             return
-        entry.queued.pod = new
+        entry.take(new)
         self.nominator.update_nominated_pod(old, new)
         self._places.refresh(entry)
         for change in changes:
             if not is_possible(entry.state, Cause.WOKEN):
                 return
-            strategy = strategy_of(self._hints, entry.pods, [change])
+            strategy = strategy_of(self._hints, (queued,), [change])
             if strategy is not Strategy.SKIP:
                 self._requeue(entry, strategy, change.event.label)
 
@@ -120,10 +133,27 @@ class SchedulingQueue:
         entry = self._entries.get(pod.uid)
         if entry is None:
             return
-        if entry.state is not State.IN_FLIGHT:
-            self._count_rejectors(entry, -1)
-            del self._entries[entry.key]
+        if entry.state is State.IN_FLIGHT:
+            return
+        self._count_rejectors((entry.of(pod.uid),), -1)
+        if entry.group is not None:
+            self._groups.leave(entry, pod.uid)
+            return
+        del self._entries[entry.key]
         self._places.move(entry, Cause.DELETED, "")
+
+    def regroup(
+        self, key: GroupKey, gathering: Gathering | None, pods: Iterable[PodInfo] = ()
+    ) -> None:
+        """What a group needs has changed. ``pods``: its members that wait for a node; None for
+        ``gathering``: each of them alone."""
+        self._groups.regroup(key, gathering, pods)
+
+    def wake_group(self, key: GroupKey) -> None:
+        """A group's object changed: that may help."""
+        entry = self._groups.get(key)
+        if entry is not None and entry.state is State.UNSCHEDULABLE:
+            self._requeue(entry, Strategy.AFTER_BACKOFF, GROUP_CHANGED)
 
     def activate(self, pods: Iterable[PodInfo]) -> None:
         """Try these now, whatever they wait for but a gate.
@@ -146,46 +176,72 @@ class SchedulingQueue:
         entry = self._places.pop()
         if entry is None:
             return None
-        self._count_rejectors(entry, -1)
+        self._count_rejectors(entry.pods, -1)
         for queued in entry.pods:
             queued.attempts += 1
             self._in_flight.start(queued.pod.uid)
+        if entry.group is not None:
+            entry.begin()
         return entry.queued
 
     def done(self, uid: str) -> None:
         """The pod is no longer being tried and does not come back. Harmless if repeated."""
         self._in_flight.finish(uid)
         entry = self._entries.get(uid)
-        if entry is not None and entry.state is State.IN_FLIGHT:
+        if entry is None or entry.state is not State.IN_FLIGHT:
+            return
+        if entry.group is not None:
+            self._groups.leave(entry, uid)
+        else:
             entry.state = next_state(entry.state, Cause.FINISHED)
             del self._entries[uid]
 
-    def add_unschedulable(self, queued: QueuedPodInfo) -> None:
-        """An attempt failed: the pod, in its newest version, comes back.
+    def add_unschedulable(self, queued: QueuedPodInfo, *, at_once: bool = False) -> None:
+        """An attempt failed: the pod, in its newest version, or the group comes back.
 
         Its unschedulable and pending plugins are those of this attempt; none at all means that an
         error ended it. A pod that waits here already (it was done, and added again) stays as it is.
+        ``at_once``: without a delay.
         """
-        uid = queued.pod.uid
-        entry = self._entries.setdefault(uid, Entry(queued))
+        entry = self._returning(queued)
+        uids = [each.pod.uid for each in entry.pods]
         if is_waiting(entry.state):
-            self._in_flight.finish(uid)
+            self._in_flight.finish(queued.pod.uid)
             return
         entry.come_back(queued, self._clock(), next(self._sequence))
-        self._count_rejectors(entry, 1)
-        if entry.has_rejectors and uid in self._in_flight:
-            missed = self._in_flight.changes_since(uid)
+        self._count_rejectors(entry.pods, 1)
+        if entry.has_rejectors and uids[0] in self._in_flight:
+            missed = self._in_flight.changes_since(uids[0])
             strategy = strategy_of(self._hints, entry.pods, missed)
-            self._in_flight.finish(uid)
+            self._finish(uids)
             self._requeue(entry, strategy, SCHEDULE_ATTEMPT_FAILURE)
             return
         # What came after an attempt was reported as done (a binding failed) is not known, and
         # nothing may have come: it is a retry, which waits for its end. Upstream pops it early, and
         # a PreBind plugin that refuses is asked again as fast as the API answers.
-        self._in_flight.finish(uid)
-        is_due = not self._places.backoff.is_running(entry)
+        self._finish(uids)
+        is_due = at_once or not self._places.backoff.is_running(entry)
         cause = Cause.WOKEN if is_due else Cause.ERRED
         self._places.move(entry, cause, SCHEDULE_ATTEMPT_FAILURE)
+
+    def _returning(self, queued: QueuedPodInfo) -> Entry:
+        """The entry that what was tried comes back in."""
+        if isinstance(queued, QueuedPodGroupInfo):
+            return self._groups.returning(queued)
+        uid, gathering = queued.pod.uid, self._gathering(queued.pod)
+        entry = self._entries.get(uid)
+        if entry is not None and entry.group is not None and entry.state is State.IN_FLIGHT:
+            # The others were placed without it: from now on it stands alone.
+            self._groups.leave(entry, uid)
+            entry = self._entries[uid] = Entry(queued)
+            entry.state = State.IN_FLIGHT
+        if entry is None and gathering is not None:
+            self._groups.join(queued, gathering)
+        return self._entries.setdefault(uid, Entry(queued))
+
+    def _finish(self, uids: Iterable[str]) -> None:
+        for uid in uids:
+            self._in_flight.finish(uid)
 
     # ---- events ---------------------------------------------------------------------------
 
@@ -258,7 +314,7 @@ class SchedulingQueue:
     def find(self, uid: str) -> QueuedPodInfo | None:
         """A pod that waits or is in flight."""
         entry = self._entries.get(uid)
-        return None if entry is None else entry.queued
+        return None if entry is None else entry.of(uid)
 
     def state_of(self, uid: str) -> State:
         entry = self._entries.get(uid)
@@ -271,8 +327,8 @@ class SchedulingQueue:
             found[counted_as(entry.state)] += [queued.pod for queued in entry.pods]
         return {queue: sorted(pods, key=_key) for queue, pods in found.items()}
 
-    def _count_rejectors(self, entry: Entry, delta: int) -> None:
-        for queued in entry.pods:
+    def _count_rejectors(self, pods: Iterable[QueuedPodInfo], delta: int) -> None:
+        for queued in pods:
             for plugin in rejectors(queued):
                 self._recorder.unschedulable_delta(plugin, queued.pod.scheduler_name, delta)
 

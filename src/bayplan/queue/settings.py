@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from bayplan.framework.events import ClusterEventWithHint
 from bayplan.framework.interface import PreEnqueuePlugin, QueuedPodInfo
+from bayplan.framework.queued_group import Gathering
 from bayplan.state.pods import PodInfo
 
 #: (plugin instance, pod) → the part of the pod its answers follow from; None: not signed.
@@ -25,6 +26,10 @@ class QueueProfile:
     sign: SignPart
 
 
+def _alone(pod: PodInfo) -> None:
+    """No pod waits for others."""
+
+
 @dataclass(frozen=True, slots=True)
 class QueueSettings:
     """Delays and order. Defaults are upstream's."""
@@ -41,6 +46,8 @@ class QueueSettings:
     unschedulable_max_seconds: float = 300.0
     #: How often that is looked at.
     flush_period_seconds: float = 30.0
+    #: The group with whose other members a pod waits; None: it is tried alone.
+    gathering: Callable[[PodInfo], Gathering | None] = _alone
 
 
 class QueueRecorder(Protocol):

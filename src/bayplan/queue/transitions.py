@@ -23,7 +23,7 @@ class State(IntEnum):
     ERROR_BACKOFF = 3
     #: Rejected, waiting for an event that may help.
     UNSCHEDULABLE = 4
-    #: Held back by a PreEnqueue plugin.
+    #: Held back by a PreEnqueue plugin, or a group that lacks members.
     GATED = 5
     #: Being tried; in the hands of whoever popped it.
     IN_FLIGHT = 6
@@ -79,7 +79,12 @@ _COMING_BACK: Final = {
 
 TRANSITIONS: Final[Mapping[State, Mapping[Cause, State]]] = {
     State.ABSENT: {**_COMING_BACK, Cause.ADDED: State.ACTIVE},
-    State.ACTIVE: {Cause.POPPED: State.IN_FLIGHT, Cause.DELETED: State.ABSENT},
+    State.ACTIVE: {
+        Cause.POPPED: State.IN_FLIGHT,
+        # A group that lost a member.
+        Cause.REFUSED: State.GATED,
+        Cause.DELETED: State.ABSENT,
+    },
     # Only the plain backoffQ is popped from, when activeQ is empty (SchedulerPopFromBackoffQ).
     State.BACKOFF: {**_BACKING_OFF, Cause.POPPED: State.IN_FLIGHT},
     State.ERROR_BACKOFF: _BACKING_OFF,

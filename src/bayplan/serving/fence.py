@@ -9,7 +9,15 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, final
 
 from bayplan.api.objects import ApiObject, Pod
-from bayplan.ports import ApiError, Cluster, EmitEvent, Listing, PatchPodStatus, WatchEvent
+from bayplan.ports import (
+    ApiError,
+    Cluster,
+    EmitEvent,
+    Listing,
+    PatchPodGroupStatus,
+    PatchPodStatus,
+    WatchEvent,
+)
 from bayplan.state.pods import PodInfo
 
 
@@ -64,6 +72,10 @@ class FencedCluster:
     async def patch_pod_status(self, patch: PatchPodStatus) -> None:
         self._check()
         await self._cluster.patch_pod_status(patch)
+
+    async def patch_group_status(self, patch: PatchPodGroupStatus) -> None:
+        self._check()
+        await self._cluster.patch_group_status(patch)
 
     async def create_event(self, event: EmitEvent) -> None:
         self._check()

@@ -18,6 +18,22 @@ class PodResult(Struct, frozen=True, kw_only=True):
     message: str | None = None
 
 
+class PodGroupResult(Struct, frozen=True, kw_only=True):
+    """How one group of pods stood at the end."""
+
+    phase: str
+    min_member: int
+    #: Members that have, or had, a node; that run; that ended.
+    scheduled: int = 0
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    occupied_by: str | None = None
+    schedule_start_time: str | None = None
+    #: Why its members wait; None: they do not.
+    message: str | None = None
+
+
 class Counts(Struct, frozen=True, kw_only=True):
     """How many pods there were of which sort."""
 
@@ -62,5 +78,7 @@ class SimulationResult(Struct, frozen=True, kw_only=True):
     wall_seconds: float
     attempts: int
     usage: tuple[Usage, ...] = ()
+    #: "namespace/name" → how a group of pods stood.
+    podgroups: dict[str, PodGroupResult] = field(default_factory=dict[str, PodGroupResult])
     #: What was left out or made up, for the reader.
     notes: tuple[str, ...] = field(default=())

@@ -22,6 +22,7 @@ from bayplan.plugins.registry import Registry
 from bayplan.runner import Runner
 from bayplan.sim.checkers import CapacityChecker, differences
 from bayplan.sim.driver import Driver
+from bayplan.sim.group_results import group_results
 from bayplan.sim.hopes import Hopes
 from bayplan.sim.loop import run, settled
 from bayplan.sim.occupancy import Occupancy
@@ -163,6 +164,7 @@ class Simulation:
             wall_seconds=seconds,
             attempts=self._attempts.by_uid.total(),
             usage=self._occupancy.usage(),
+            podgroups=group_results(self.scheduler),
             notes=(*self._workload.notes, *self._driver.refused),
         )
 

@@ -4,6 +4,8 @@ A pod is *assumed* on its node when it is chosen, *confirmed* when the API says 
 and *forgotten* when binding failed. Assumed pods never expire. Upstream: backend/cache.
 """
 
+from collections.abc import Sequence
+
 from bayplan.api.objects import Node
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import INITIAL_CAPACITY
@@ -117,7 +119,14 @@ class Cache:
         self._check_not_lent()
         self._loan_number += 1
         self._loan = Loan(self._loan_number)
-        return Snapshot(self.table, self._loan)
+        return Snapshot(self.table, self._loan, self._adopt)
+
+    def _adopt(self, placed: Sequence[PodInfo]) -> None:
+        """A trial was committed: what stands on nodes already is ours from now on."""
+        for pod in placed:
+            assert pod.uid not in self._pods, f"{pod!r} is already placed"
+            self._pods[pod.uid] = pod
+            self._assumed.add(pod.uid)
 
     def _check_not_lent(self) -> None:
         assert self._loan is None or self._loan.ended, "the cluster changes while it is lent"

@@ -78,6 +78,8 @@ class GroupState:
     #: Members that ended before we looked, by the status we found.
     succeeded_before: int = 0
     failed_before: int = 0
+    #: Why its members wait, in a sentence; "" where they do not.
+    message: str = ""
 
     @property
     def min_member(self) -> int:

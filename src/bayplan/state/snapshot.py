@@ -4,6 +4,7 @@ Nothing is copied: a cycle is synchronous on one thread, so nothing changes unde
 assumes or removes pods in place and puts everything back, unless it is committed.
 """
 
+from collections.abc import Callable, Sequence
 from types import TracebackType
 
 from bayplan.state.columns import Rows
@@ -19,8 +20,12 @@ class NodeNotFound(KeyError):
 class Snapshot:
     """What a scheduling cycle sees. Using it after `end` raises LoanEnded."""
 
-    def __init__(self, table: NodeTable, loan: Loan) -> None:
+    def __init__(
+        self, table: NodeTable, loan: Loan, adopt: Callable[[Sequence[PodInfo]], None]
+    ) -> None:
+        """``adopt``: told of the pods that a committed trial leaves on their nodes."""
         self._table = table
+        self._adopt = adopt
         self._loan = loan
         self.generation = table.log.generation
 
@@ -62,7 +67,7 @@ class Snapshot:
 
     def trial(self) -> "Trial":
         """What-if: ``with snapshot.trial() as trial: trial.assume(pod, "n1") …``."""
-        return Trial(self._open())
+        return Trial(self._open(), self._adopt)
 
     def end(self) -> None:
         """Take the loan back: every view of it raises from now on."""
@@ -80,8 +85,9 @@ class Trial:
     Generations go forward only: putting back is one more change of each touched row.
     """
 
-    def __init__(self, table: NodeTable) -> None:
+    def __init__(self, table: NodeTable, adopt: Callable[[Sequence[PodInfo]], None]) -> None:
         self._table = table
+        self._adopt = adopt
         #: (pod, None where it was assumed, or the uids on its node before it was removed).
         self._steps: list[tuple[PodInfo, list[str] | None]] = []
 
@@ -101,18 +107,28 @@ class Trial:
         self._steps.append((pod, uids))
 
     def commit(self) -> None:
-        """Keep what was tried."""
+        """Keep what was tried: the cache counts these pods as assumed. Pods that are on a node are
+        not removed by a decision of ours, so no removal can be kept."""
+        assert all(uids is None for _, uids in self._steps), "a trial that removes is not kept"
+        placed = [pod for pod, _ in self._steps]
         self._steps.clear()
+        self._adopt(placed)
+
+    def undo_last(self) -> None:
+        """Put back the last step alone."""
+        self._put_back(*self._steps.pop())
 
     def undo(self) -> None:
         """Put back what was tried, last step first."""
         while self._steps:
-            pod, uids = self._steps.pop()
-            if uids is None:
-                self._table.unassign(pod)
-            else:
-                row = self._table.assign(pod)
-                self._table.pods[row] = _in_order(self._table.pods[row], uids)
+            self.undo_last()
+
+    def _put_back(self, pod: PodInfo, uids: list[str] | None) -> None:
+        if uids is None:
+            self._table.unassign(pod)
+        else:
+            row = self._table.assign(pod)
+            self._table.pods[row] = _in_order(self._table.pods[row], uids)
 
     def __enter__(self) -> "Trial":
         return self

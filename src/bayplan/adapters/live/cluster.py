@@ -31,6 +31,7 @@ from bayplan.ports import (
     Listing,
     NotFoundError,
     OutcomeUnknownError,
+    PatchPodGroupStatus,
     PatchPodStatus,
     WatchEvent,
 )
@@ -145,6 +146,15 @@ class LiveCluster(LiveObjects):
                 status_patch(patch),
                 lane=Lane.STATUS,
                 media_type=STRATEGIC_MERGE_PATCH,
+            )
+
+    async def patch_group_status(self, patch: PatchPodGroupStatus) -> None:
+        path = (await self.resource(patch.kind)).path(patch.namespace, patch.name, "status")
+        meta = {"uid": patch.uid} if patch.uid else {}
+        content = {"metadata": meta, "status": patch.status}
+        with _meant_by_uid():
+            await self._client.request(
+                "PATCH", path, content, lane=Lane.STATUS, media_type=MERGE_PATCH
             )
 
     async def delete_pod(self, namespace: str, name: str, uid: str) -> None:

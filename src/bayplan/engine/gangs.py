@@ -1,0 +1,148 @@
+"""Gangs: what changes in a group of pods becomes known to the queue, the members and the API.
+
+A group's members wait together while they are needed to reach its minimum, and alone from then on.
+Whatever changes a group (a member, its object, a decision of ours) ends in `changed`; what follows
+for statuses is done once for all changes of a moment, in `flush`.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import final
+
+from bayplan.api.pod_groups import GroupKey
+from bayplan.engine.engine_state import EngineState
+from bayplan.engine.failures import unschedulable_condition
+from bayplan.engine.group_sentences import waiting_for
+from bayplan.engine.group_status import GroupStatusWriter
+from bayplan.framework.interface import GroupPlacement
+from bayplan.framework.queued_group import Gathering
+from bayplan.framework.runtime import Framework
+from bayplan.framework.status import is_success
+from bayplan.state.pod_groups import GroupState, Standing
+from bayplan.state.pods import PodInfo
+
+#: Members of a group that grows are told how many they are; of a big one, at each doubling only.
+_ALWAYS_TOLD_COUNT = 32
+
+
+@final
+class Gangs:
+    """Keeps queue and statuses in step with `PodGroups`."""
+
+    def __init__(self, engine: EngineState) -> None:
+        self._engine = engine
+        self._writer = GroupStatusWriter(engine)
+        self._changed: dict[GroupKey, GroupState] = {}
+        #: Pods by uid: what they were last told they wait for.
+        self._told: dict[str, str] = {}
+
+    # ---- who waits together ---------------------------------------------------------------
+
+    def gathering(self, pod: PodInfo) -> Gathering | None:
+        """The group whose other members a pod waits for; None: it is tried alone."""
+        state = self._engine.pod_groups.of(pod)
+        if state is None or pod.uid not in state.members[Standing.PENDING]:
+            return None
+        return self._gathering(state, pod)
+
+    def _gathering(self, state: GroupState, pod: PodInfo) -> Gathering | None:
+        framework = self._engine.frameworks.get(pod.scheduler_name)
+        if state.is_met or framework is None or _places_pod_by_pod(framework):
+            return None
+        return Gathering(state.key, self._created_seconds(state), state.is_complete)
+
+    def _created_seconds(self, state: GroupState) -> float:
+        """On the scheduler's clock. A group without an object is as old as the newest."""
+        clock = self._engine.clock
+        stamp = state.group.metadata.creation_timestamp if state.group is not None else None
+        if not stamp:
+            return clock.now() if state.group is None else 0.0
+        try:
+            created = datetime.fromisoformat(stamp).timestamp()
+        except ValueError:
+            return 0.0
+        return created - (clock.epoch_seconds() - clock.now())
+
+    # ---- changes --------------------------------------------------------------------------
+
+    def changed(self, states: Iterable[GroupState], *, wakes: bool = False) -> None:
+        """Something in these groups changed. ``wakes``: it may help one that did not fit."""
+        for state in states:
+            self._changed[state.key] = state
+            known = self._engine.known
+            waiting = [found for uid in self._waiting_uids(state) if (found := known.get(uid))]
+            gathering = self._gathering(state, waiting[0]) if waiting else None
+            self._engine.queue.regroup(state.key, gathering, waiting)
+            if wakes:
+                self._engine.queue.wake_group(state.key)
+
+    def changed_by(self, pods: Iterable[PodInfo]) -> None:
+        """A decision of ours about these pods changed their groups."""
+        states = (self._engine.pod_groups.of(pod) for pod in pods)
+        self.changed({id(state): state for state in states if state is not None}.values())
+
+    @staticmethod
+    def _waiting_uids(state: GroupState) -> list[str]:
+        return [uid for uid in state.members[Standing.PENDING] if uid not in state.assumed]
+
+    def explain(self, key: GroupKey, message: str) -> None:
+        """What is said of the group from now on."""
+        state = self._engine.pod_groups.get(key)
+        if state is not None:
+            state.message = message
+            self._changed[key] = state
+
+    # ---- telling --------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Tell what has changed: members what they wait for, the API how the group stands."""
+        changed, self._changed = self._changed, {}
+        for state in changed.values():
+            waiting = self._waiting_uids(state)
+            if waiting and not state.is_met and not state.is_complete:
+                state.message = waiting_for(state)
+                self._tell(state, waiting)
+            elif not waiting:
+                state.message = ""
+            self._writer.write(state)
+
+    def _tell(self, state: GroupState, waiting: list[str]) -> None:
+        """Each member whom nobody told yet; the others where their number is worth a word."""
+        count = state.here_count
+        tells_all = count <= _ALWAYS_TOLD_COUNT or not count & (count - 1)
+        for uid in waiting:
+            pod = self._engine.known.get(uid)
+            if pod is None or not (tells_all or uid not in self._told):
+                continue
+            framework = self._engine.frameworks.get(pod.scheduler_name)
+            if framework is not None and not _places_pod_by_pod(framework):
+                self._tell_member(pod, framework, state.message)
+
+    def _tell_member(self, pod: PodInfo, framework: Framework, sentence: str) -> None:
+        engine, message = self._engine, _held_back(framework, pod) or sentence
+        if self._told.get(pod.uid) == message:
+            return
+        self._told[pod.uid] = message
+        condition = unschedulable_condition(engine, pod, "Unschedulable", message)
+        if condition is not None:
+            engine.patch_status(pod, condition, None)
+            name = pod.scheduler_name
+            engine.emit(name, pod, "Warning", "FailedScheduling", "Scheduling", message)
+
+    def forget(self, uid: str) -> None:
+        """The pod is gone, or on a node."""
+        self._told.pop(uid, None)
+
+
+def _places_pod_by_pod(framework: Framework) -> bool:
+    instances = framework.plugins.instances()
+    return any(isinstance(p, GroupPlacement) and p.places_pod_by_pod for p in instances)
+
+
+def _held_back(framework: Framework, pod: PodInfo) -> str:
+    """What a PreEnqueue plugin says of the pod, upstream's GangScheduling say."""
+    for plugin in framework.plugins.pre_enqueue:
+        status = plugin.pre_enqueue(pod)
+        if not is_success(status) and status is not None:
+            return status.message
+    return ""

@@ -1,0 +1,168 @@
+"""Attempts at groups: all members in one pass, and then all of them placed, or none.
+
+    popped → trial → enough fit  → committed, Permit, bound together
+                   → too few fit → everything put back, the group returns to the queue as one
+
+Members beyond the minimum that do not fit come back alone: their group runs. If some plugin's
+Permit says Wait, the group is held with its reservations until all are allowed; the first that is
+rejected, or times out, gives all of them back. A member whose binding fails later is retried alone.
+"""
+
+from collections.abc import Sequence
+from typing import final
+
+from msgspec.structs import replace
+
+from bayplan.engine.engine_state import EngineState
+from bayplan.engine.failures import Failure, FailureHandler
+from bayplan.engine.group_cycle import GroupPass, Trying, Unfitted
+from bayplan.engine.group_domains import best_pass
+from bayplan.engine.group_placements import GroupPlacements
+from bayplan.engine.group_sentences import short_of_resources, too_few_fit
+from bayplan.engine.min_resources import lacking
+from bayplan.engine.placements import Placements
+from bayplan.framework.interface import QueuedPodInfo
+from bayplan.framework.queued_group import QueuedPodGroupInfo
+from bayplan.framework.status import Code, Diagnosis, Status, unschedulable
+from bayplan.state.pod_groups import GroupState
+
+
+@final
+class GroupAttempts:
+    """Runs attempts at groups."""
+
+    def __init__(self, trying: Trying, failures: FailureHandler, placements: Placements) -> None:
+        self._trying = trying
+        self._engine: EngineState = trying.engine
+        self._failures = failures
+        self._placements = placements
+        self._groups = GroupPlacements(self._engine, failures, placements)
+
+    def start(self, lead: QueuedPodGroupInfo) -> None:
+        """One attempt at a group that was popped."""
+        members = [queued for queued in list(lead.members.values()) if self._is_waiting(queued)]
+        state = self._engine.pod_groups.get(lead.key)
+        if not members or state is None:
+            for queued in members:
+                self._engine.queue.done(queued.pod.uid)
+            return
+        started_seconds = self._engine.clock.now()
+        try:
+            self._attempt(lead, members, state)
+        except Exception as problem:  # noqa: BLE001 - at the edge of an attempt: it may not lose a pod
+            self._engine.take_back()
+            self._engine.bug(f"group {lead.key}", problem)
+            for queued in members:
+                self._placements.drop(queued.pod)
+            text = f"bug in the scheduler: {type(problem).__name__}: {problem}"
+            failure = Failure(Status(Code.ERROR, (text,)), text)
+            self._failures.handle_group(lead, members, started_seconds, failure)
+
+    def _is_waiting(self, queued: QueuedPodInfo) -> bool:
+        """Whether it is still to be placed; if not, it is done with here."""
+        engine, pod = self._engine, queued.pod
+        is_waiting = not pod.is_terminating and engine.cache.pod(pod.uid) is None
+        if not is_waiting:
+            engine.queue.done(pod.uid)
+        return is_waiting
+
+    def _attempt(
+        self, lead: QueuedPodGroupInfo, members: Sequence[QueuedPodInfo], state: GroupState
+    ) -> None:
+        engine, started_seconds = self._engine, self._engine.clock.now()
+        needed_count = max(1, state.min_member - state.assigned_count)
+        snapshot = engine.lend()
+        with snapshot.trial() as trial:
+            found = best_pass(self._trying, trial, members, state, needed_count)
+            short = lacking(state, snapshot, found) if found.error is None else []
+            fits = len(found.fitted) >= needed_count and found.error is None and not short
+            if fits:
+                trial.commit()
+            else:
+                found.undo()
+        engine.take_back()
+        self._write(found, fits=fits)
+        elapsed_seconds = engine.clock.now() - started_seconds
+        engine.metrics.algorithm_duration.observe(elapsed_seconds)
+        if fits:
+            self._place(lead, members, state, found)
+        else:
+            failure = self._refusal(state, found, short)
+            engine.gangs.explain(state.key, failure.message)
+            self._blame(members, found, is_short=bool(short))
+            self._failures.handle_group(lead, members, started_seconds, failure)
+
+    # ---- enough fit -----------------------------------------------------------------------
+
+    def _place(
+        self,
+        lead: QueuedPodGroupInfo,
+        members: Sequence[QueuedPodInfo],
+        state: GroupState,
+        found: GroupPass,
+    ) -> None:
+        engine = self._engine
+        started_seconds = engine.clock.now()
+        for fitted in found.fitted:
+            engine.pod_groups.assume(fitted.pod)
+            engine.queue.done(fitted.pod.uid)
+        engine.gangs.explain(state.key, "")
+        tried = {one.queued.pod.uid: one for one in found.unfitted}
+        for queued in members:
+            unfitted = tried.get(queued.pod.uid)
+            if unfitted is not None:
+                failure = Failure(unfitted.status, unfitted.message, unfitted.diagnosis)
+                self._failures.handle(queued, started_seconds, failure)
+        self._groups.place(lead, [(f.cycle, f.pod) for f in found.fitted])
+        engine.gangs.changed([state])
+
+    # ---- too few fit ----------------------------------------------------------------------
+
+    def _refusal(self, state: GroupState, found: GroupPass, short: list[str]) -> Failure:
+        """One explanation for all members."""
+        if found.error is not None:
+            return Failure(found.error.status, self._sentence(state, found, found.error))
+        if short:
+            return Failure(unschedulable(), short_of_resources(state, short), Diagnosis())
+        first = found.unfitted[0]
+        return Failure(unschedulable(), self._sentence(state, found, first), Diagnosis())
+
+    @staticmethod
+    def _sentence(state: GroupState, found: GroupPass, first: Unfitted) -> str:
+        """How many fit before the first that does not, and why that one does not."""
+        before = state.assigned_count
+        fit_count = before + len(found.fitted)
+        return too_few_fit(
+            state, fit_count, before + first.nth, first.queued.pod.key, first.message
+        )
+
+    def _blame(self, members: Sequence[QueuedPodInfo], found: GroupPass, *, is_short: bool) -> None:
+        """Who turned a member away; what helps one of them may help the group."""
+        diagnoses = {one.queued.pod.uid: one.diagnosis for one in found.unfitted}
+        fitted = {one.cycle.pod.uid for one in found.fitted}
+        for queued in members:
+            diagnosis = diagnoses.get(queued.pod.uid)
+            queued.unschedulable_plugins = set[str]()
+            queued.pending_plugins = set[str]()
+            if diagnosis is not None:
+                queued.unschedulable_plugins = set(diagnosis.unschedulable_plugins)
+                queued.pending_plugins = set(diagnosis.pending_plugins)
+            elif queued.pod.uid in fitted and found.error is None:
+                queued.unschedulable_plugins = set(found.rejecting)
+            if is_short:
+                framework = self._engine.frameworks[queued.pod.scheduler_name]
+                filters = framework.plugins.filter
+                queued.unschedulable_plugins |= {plugin.instance_name for plugin in filters}
+
+    # ---- the journal ----------------------------------------------------------------------
+
+    def _write(self, found: GroupPass, *, fits: bool) -> None:
+        """What was found of each member; of one that fits in a group that does not, just that."""
+        journal = self._engine.journal
+        for fitted in found.fitted:
+            if fitted.record is not None:
+                result = "scheduled" if fits else "unschedulable"
+                journal.write(replace(fitted.record, result=result))
+        for unfitted in found.unfitted:
+            if unfitted.record is not None:
+                journal.write(unfitted.record)

@@ -1,0 +1,155 @@
+"""One pass over a group: its members are tried one after another, each seeing those before.
+
+Everything happens in a trial of the snapshot: a member that finds a node is assumed and reserved
+there. The pass ends early when too few members are left to reach the minimum. Nothing is decided
+here: a `GroupPass` says how many fit and why the first that does not fit does not; whoever asked
+commits the trial, or has everything put back. Upstream: algorithm_podgroup.go (v1.37).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+from bayplan.engine.attempt_record import CycleEnd
+from bayplan.engine.cycle import Cycle, CycleRunner
+from bayplan.engine.engine_state import EngineState
+from bayplan.framework.interface import QueuedPodInfo
+from bayplan.framework.status import Code, Diagnosis, Status, is_rejected, is_success
+from bayplan.journal import AttemptRecord
+from bayplan.state.pods import PodInfo
+from bayplan.state.snapshot import Trial
+
+EXTENDERS_APART = (
+    "an extender is interested in this pod, and extenders cannot be asked about members of a group"
+)
+
+
+@dataclass(slots=True)
+class Fitted:
+    """A member that found a node."""
+
+    cycle: Cycle
+    #: On its node.
+    pod: PodInfo
+    #: What the journal will keep of its cycle.
+    record: AttemptRecord | None
+
+
+@dataclass(slots=True)
+class Unfitted:
+    """A member that found none."""
+
+    queued: QueuedPodInfo
+    status: Status
+    message: str
+    diagnosis: Diagnosis | None
+    record: AttemptRecord | None
+    #: Which one it was, in the order they were tried, from 1.
+    nth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Trying:
+    """What a pass needs of the engine."""
+
+    engine: EngineState
+    runner: CycleRunner
+    end: CycleEnd
+
+
+@final
+class GroupPass:
+    """What becomes of the members, in one trial."""
+
+    def __init__(self, trying: Trying, trial: Trial, within: frozenset[str] | None = None) -> None:
+        """``within``: names of the only nodes that are asked about."""
+        self._engine = trying.engine
+        self._runner = trying.runner
+        self._end = trying.end
+        self._trial = trial
+        self._within = within
+        self._shapes: set[int] = set()
+        self.fitted: list[Fitted] = []
+        self.unfitted: list[Unfitted] = []
+        #: Filters that turned nodes away from members that fitted elsewhere.
+        self.rejecting: set[str] = set()
+        #: How good the nodes are that the members found; counted where domains are compared.
+        self.total_score = 0
+
+    @property
+    def error(self) -> Unfitted | None:
+        """A member whose attempt failed by an error: nothing is known of the group then."""
+        return next((one for one in self.unfitted if not is_rejected(one.status)), None)
+
+    def run(self, members: Sequence[QueuedPodInfo], needed_count: int) -> "GroupPass":
+        """Try the members in order, as long as ``needed_count`` of them may fit."""
+        for nth, queued in enumerate(members, 1):
+            untried_count = len(members) - nth + 1
+            if len(self.fitted) + untried_count < needed_count:
+                break
+            self._try(queued)
+            if self.unfitted and not self.unfitted[-1].nth:
+                self.unfitted[-1].nth = nth
+            if self.error is not None:
+                break
+        return self
+
+    def undo(self) -> None:
+        """Put everything back, the last member first."""
+        for fitted in reversed(self.fitted):
+            self._unreserve(fitted.cycle, fitted.pod)
+            self._trial.undo_last()
+
+    # ---- one member -----------------------------------------------------------------------
+
+    def _try(self, queued: QueuedPodInfo) -> None:
+        engine = self._engine
+        assert engine.lent is not None
+        framework = engine.frameworks[queued.pod.scheduler_name]
+        cycle = Cycle(queued, framework, engine.lent, engine.clock.now())
+        cycle.within = self._within
+        if self._runner.run(cycle) is not None:
+            cycle.status = Status(Code.ERROR, (EXTENDERS_APART,))
+        if cycle.status is not None:
+            self.unfitted.append(self._no_node(cycle, cycle.status))
+        else:
+            self._place(cycle)
+
+    def _place(self, cycle: Cycle) -> None:
+        assert cycle.choice is not None
+        node_name = cycle.choice.node_name
+        # Told while the cluster is as the member saw it.
+        record = self._end.observe(cycle, "scheduled")
+        self._note_rejecting(cycle)
+        if self._within is not None and cycle.table is not None:
+            self.total_score += int(cycle.table.totals.max())
+        placed = self._trial.assume(cycle.pod, node_name)
+        status = cycle.framework.run_reserve(cycle.state, placed, node_name)
+        if is_success(status):
+            self.fitted.append(Fitted(cycle, placed, record))
+            return
+        assert status is not None
+        self._unreserve(cycle, placed)
+        self._trial.undo_last()
+        diagnosis = Diagnosis()
+        diagnosis.add_plugin_status(status)
+        unfitted = Unfitted(cycle.queued, status, status.message, diagnosis, record)
+        self.unfitted.append(unfitted)
+
+    def _note_rejecting(self, cycle: Cycle) -> None:
+        """Once for all members alike."""
+        if id(cycle.pod.shape) not in self._shapes and cycle.outcome is not None:
+            self._shapes.add(id(cycle.pod.shape))
+            self.rejecting |= cycle.outcome.plugins()
+
+    def _no_node(self, cycle: Cycle, status: Status) -> Unfitted:
+        if not is_rejected(status) or not cycle.snapshot.node_count:
+            record = self._end.observe(cycle, "error", status, status.message)
+            return Unfitted(cycle.queued, status, status.message, None, record)
+        fit_error = cycle.fit_error()
+        record = self._end.observe(cycle, "unschedulable", status, fit_error.message)
+        return Unfitted(cycle.queued, status, fit_error.message, fit_error.diagnosis, record)
+
+    def _unreserve(self, cycle: Cycle, pod: PodInfo) -> None:
+        for failure in cycle.framework.run_unreserve(cycle.state, pod, pod.node_name):
+            self._engine.plugin_failed(pod.key, failure.plugin, failure.message)

@@ -1,0 +1,115 @@
+"""From a committed pass to bound members: Permit for all of them, then all bindings, or none.
+
+If some plugin says Wait for a member, the whole group waits with its reservations. It goes on when
+the last wait ends well; the first that does not gives everything back, and the group returns to
+the queue as one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import final
+
+from bayplan.engine.cycle import Cycle
+from bayplan.engine.engine_state import EngineState
+from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler
+from bayplan.engine.placements import Placed, Placements
+from bayplan.engine.waiting import HeldPod
+from bayplan.framework.events import EVENT_ASSIGNED_POD_DELETE
+from bayplan.framework.queued_group import QueuedPodGroupInfo
+from bayplan.framework.status import Diagnosis, Status, code_of, is_rejected
+from bayplan.state.pods import PodInfo
+
+
+@dataclass(slots=True, eq=False)
+class _HeldGroup:
+    lead: QueuedPodGroupInfo
+    members: list[Placed]
+    #: Uids of members that some plugin has not allowed yet.
+    waiting: set[str] = field(default_factory=set[str])
+    is_over: bool = False
+
+
+@final
+class GroupPlacements:
+    """Groups on their way to nodes."""
+
+    def __init__(
+        self, engine: EngineState, failures: FailureHandler, placements: Placements
+    ) -> None:
+        self._engine = engine
+        self._failures = failures
+        self._placements = placements
+
+    def place(self, lead: QueuedPodGroupInfo, members: Sequence[tuple[Cycle, PodInfo]]) -> None:
+        """All members count on their nodes, and are reserved there."""
+        group = _HeldGroup(lead, [self._placements.adopt(*member) for member in members])
+        permits: list[tuple[Placed, dict[str, float]]] = []
+        for placed in group.members:
+            run = placed.framework.run_permit
+            status, waits = run(placed.state, placed.pod, placed.node_name)
+            if status is not None and not waits:
+                self._give_back(group, placed.pod, status)
+                return
+            permits.append((placed, waits))
+        group.waiting = {placed.pod.uid for placed, waits in permits if waits}
+        for placed, waits in permits:
+            if waits:
+                self._hold(group, placed, waits)
+        if not group.waiting:
+            self._bind(group)
+
+    def _hold(self, group: _HeldGroup, placed: Placed, waits: dict[str, float]) -> None:
+        engine, pod = self._engine, placed.pod
+
+        def ended(held: HeldPod, status: Status | None) -> None:
+            engine.waiting.leave(pod.uid)
+            engine.turns.take(pod.key, lambda: self._wait_over(group, held, status))
+            engine.wake()
+
+        known = engine.known.get(pod.uid, pod)
+        engine.patch_status(known, None, placed.node_name)
+        now = engine.clock.now()
+        engine.waiting.hold(HeldPod(pod, placed.node_name, now, dict(waits), ended))
+
+    def _wait_over(self, group: _HeldGroup, held: HeldPod, status: Status | None) -> None:
+        waited_seconds = self._engine.clock.now() - held.since_seconds
+        self._engine.metrics.permit_wait_duration.observe(waited_seconds, code_of(status))
+        if group.is_over:
+            return
+        group.waiting.discard(held.pod.uid)
+        if status is not None:
+            self._give_back(group, held.pod, status)
+        elif not group.waiting:
+            self._bind(group)
+
+    def _bind(self, group: _HeldGroup) -> None:
+        group.is_over = True
+        for placed in group.members:
+            self._placements.go_on(placed)
+
+    def _give_back(self, group: _HeldGroup, pod: PodInfo, status: Status) -> None:
+        """``pod``: the member that may not go on; no other may then."""
+        engine, group.is_over = self._engine, True
+        for uid in group.waiting:
+            engine.waiting.leave(uid)
+        for placed in reversed(group.members):
+            self._placements.give_back(placed)
+        diagnosis = Diagnosis()
+        diagnosis.add_plugin_status(status)
+        for placed in group.members:
+            placed.queued.unschedulable_plugins = set(diagnosis.unschedulable_plugins)
+            placed.queued.pending_plugins = set(diagnosis.pending_plugins)
+        message = f"group {group.lead.key}: {pod.key}: {status.message}"
+        failure = Failure(status, message, diagnosis, CLEAR_NOMINATION)
+        engine.gangs.explain(group.lead.key, message)
+        members = [placed.queued for placed in group.members]
+        started_seconds = group.members[0].started_seconds
+        self._failures.handle_group(group.lead, members, started_seconds, failure)
+        engine.gangs.changed_by([pod])
+        uids = {placed.pod.uid for placed in group.members}
+        for placed in group.members:
+            if is_rejected(status):
+                # What leaves helps others, not the group itself.
+                engine.queue.move_all(
+                    EVENT_ASSIGNED_POD_DELETE, placed.pod, None, lambda p: p.uid not in uids
+                )

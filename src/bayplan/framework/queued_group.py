@@ -1,0 +1,35 @@
+"""A group in the queue: one entry for all members that wait together."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple, final
+
+from bayplan.api.pod_groups import GroupKey
+from bayplan.framework.interface import QueuedPodInfo
+
+_NO_GROUP = GroupKey("", "", "")
+
+
+class Gathering(NamedTuple):
+    """What the queue is told of a group whose members wait together."""
+
+    key: GroupKey
+    #: When the group's object was created: its place among entries of one priority.
+    created_seconds: float
+    #: Enough members are here to try.
+    is_complete: bool
+
+
+@final
+@dataclass(slots=True)
+class QueuedPodGroupInfo(QueuedPodInfo):
+    """Members of one group, tried in one pass. ``pod`` is the first of them.
+
+    ``timestamp_seconds`` is when the group was created, and stays that; the counts are of the
+    attempts at the group. Upstream: QueuedPodGroupInfo.
+    """
+
+    key: GroupKey = _NO_GROUP
+    #: By uid, in the order in which they came.
+    members: dict[str, QueuedPodInfo] = field(default_factory=dict[str, QueuedPodInfo])
+    #: Enough members are here to try.
+    is_complete: bool = False

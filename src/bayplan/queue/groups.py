@@ -1,0 +1,154 @@
+"""Groups in the queue: members that wait together stand in one entry.
+
+A pod joins the entry of its group as long as the group needs it to reach its minimum, and stands
+alone otherwise; who is which is decided outside (`Gathering`) and told whenever it changes. A group
+that lacks members is held back without being tried.
+"""
+
+from collections.abc import Callable, Iterable
+from itertools import count
+from typing import final
+
+from bayplan.api.pod_groups import GroupKey
+from bayplan.framework.events import EVENT_UNSCHEDULED_POD_ADD
+from bayplan.framework.interface import QueuedPodInfo
+from bayplan.framework.queued_group import Gathering, QueuedPodGroupInfo
+from bayplan.queue.entry import Entry
+from bayplan.queue.hints import Strategy
+from bayplan.queue.places import Places
+from bayplan.queue.transitions import Cause, State, is_waiting
+from bayplan.state.pods import PodInfo
+
+_POD_ADDED = EVENT_UNSCHEDULED_POD_ADD.label
+GROUP_CHANGED = "PodGroupChanged"
+
+
+@final
+class GroupEntries:
+    """The groups among the queue's entries."""
+
+    def __init__(
+        self,
+        entries: dict[str, Entry],
+        places: Places,
+        clock: Callable[[], float],
+        sequence: "count[int]",
+        requeue: Callable[[Entry, Strategy, str], None],
+    ) -> None:
+        """``entries``: the queue's, by the uid of each of their pods."""
+        self._entries = entries
+        self._places = places
+        self._clock = clock
+        self._sequence = sequence
+        self._requeue = requeue
+        self._open: dict[GroupKey, Entry] = {}
+
+    def get(self, key: GroupKey) -> Entry | None:
+        return self._open.get(key)
+
+    # ---- members come and go --------------------------------------------------------------
+
+    def join(self, queued: QueuedPodInfo, gathering: Gathering) -> None:
+        """A pod that stands nowhere becomes a member of its group's entry."""
+        uid, entry = queued.pod.uid, self._open.get(gathering.key)
+        if entry is None:
+            lead = QueuedPodGroupInfo(queued.pod, gathering.created_seconds, key=gathering.key)
+            lead.members[uid] = queued
+            lead.is_complete = gathering.is_complete
+            self.open(lead)
+            self._places.move(self._entries[uid], Cause.ADDED, _POD_ADDED)
+            return
+        assert entry.group is not None
+        entry.group.members[uid] = queued
+        self._entries[uid] = entry
+        self._places.resize(entry, 1)
+        self.settle(entry, gathering)
+        if entry.state is State.UNSCHEDULABLE:
+            self._requeue(entry, Strategy.AFTER_BACKOFF, _POD_ADDED)
+
+    def open(self, lead: QueuedPodGroupInfo) -> Entry:
+        """An entry of its own for a group that has none."""
+        assert lead.key not in self._open, f"group {lead.key} stands in the queue twice"
+        entry = self._open[lead.key] = Entry(lead, self._clock())
+        entry.sequence = next(self._sequence)
+        for uid in lead.members:
+            self._entries[uid] = entry
+        return entry
+
+    def returning(self, lead: QueuedPodGroupInfo) -> Entry:
+        """The entry in which a group comes back; members that came meanwhile may have made one."""
+        entry = self._open.get(lead.key)
+        if entry is None:
+            return self.open(lead)
+        if entry.group is not lead:
+            gathering = Gathering(lead.key, lead.timestamp_seconds, is_complete=True)
+            for queued in lead.members.values():
+                self.join(queued, gathering)
+        return entry
+
+    def leave(self, entry: Entry, uid: str) -> QueuedPodInfo:
+        """A member stands nowhere any more. The entry ends with its last."""
+        group = entry.group
+        assert group is not None
+        queued = group.members.pop(uid)
+        del self._entries[uid]
+        if group.members:
+            group.pod = next(iter(group.members.values())).pod
+            self._places.resize(entry, -1)
+            return queued
+        self._places.resize(entry, -1)
+        del self._open[group.key]
+        if entry.state is State.IN_FLIGHT:
+            entry.state = State.ABSENT
+        else:
+            self._places.move(entry, Cause.DELETED, "")
+        return queued
+
+    # ---- the group changes ----------------------------------------------------------------
+
+    def regroup(self, key: GroupKey, gathering: Gathering | None, pods: Iterable[PodInfo]) -> None:
+        """What the group needs has changed; ``pods`` are those that wait together, if any do."""
+        entry = self._open.get(key)
+        if entry is not None and entry.state is State.IN_FLIGHT:
+            return
+        together = {pod.uid for pod in pods} if gathering is not None else set[str]()
+        if entry is not None:
+            self._part(entry, together)
+        if gathering is not None:
+            for uid in together:
+                self._absorb(uid, gathering)
+            entry = self._open.get(key)
+            if entry is not None:
+                self.settle(entry, gathering)
+
+    def _part(self, entry: Entry, together: set[str]) -> None:
+        """Members that do not wait together any more stand alone."""
+        assert entry.group is not None
+        for uid in [uid for uid in entry.group.members if uid not in together]:
+            queued = self.leave(entry, uid)
+            self._entries[uid] = alone = Entry(queued, self._clock())
+            self._places.move(alone, Cause.ADDED, GROUP_CHANGED)
+
+    def _absorb(self, uid: str, gathering: Gathering) -> None:
+        """A pod that stood alone joins."""
+        alone = self._entries.get(uid)
+        if alone is None or alone.group is not None or not is_waiting(alone.state):
+            return
+        self._places.move(alone, Cause.DELETED, "")
+        del self._entries[uid]
+        self.join(alone.queued, gathering)
+
+    def settle(self, entry: Entry, gathering: Gathering) -> None:
+        """Hold the entry back, or let it go, by whether its members suffice."""
+        group = entry.group
+        assert group is not None
+        was_complete, group.is_complete = group.is_complete, gathering.is_complete
+        if gathering.created_seconds != group.timestamp_seconds:
+            group.timestamp_seconds = gathering.created_seconds
+            self._places.resize(entry, 0)
+        if not is_waiting(entry.state) or was_complete is group.is_complete:
+            return
+        if group.is_complete:
+            self._requeue(entry, Strategy.AFTER_BACKOFF, GROUP_CHANGED)
+        elif entry.state is not State.GATED:
+            self._places.move(entry, Cause.REFUSED, GROUP_CHANGED)

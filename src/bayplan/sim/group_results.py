@@ -1,0 +1,27 @@
+"""What became of the groups of pods in a simulation."""
+
+from bayplan.engine.group_status import phase_of, scheduled_count
+from bayplan.engine.scheduler import Scheduler
+from bayplan.sim.result import PodGroupResult
+from bayplan.state.pod_groups import GroupState
+
+
+def group_results(scheduler: Scheduler) -> dict[str, PodGroupResult]:
+    """Of all groups that have an object, by "namespace/name"."""
+    states = sorted(scheduler.pod_groups.all(), key=lambda state: str(state.key))
+    return {str(state.key): _result(state) for state in states if state.group is not None}
+
+
+def _result(state: GroupState) -> PodGroupResult:
+    status = None if state.group is None else state.group.status
+    return PodGroupResult(
+        phase=phase_of(state),
+        min_member=state.min_member,
+        scheduled=scheduled_count(state),
+        running=state.running_count,
+        succeeded=state.succeeded_count,
+        failed=state.failed_count,
+        occupied_by=None if status is None else status.occupied_by,
+        schedule_start_time=None if status is None else status.schedule_start_time,
+        message=state.message or None,
+    )
