@@ -8,7 +8,7 @@ import pytest
 from bayplan.adapters.embedded import EmbeddedCluster
 from bayplan.api.objects import NODE
 from bayplan.clock import ManualClock
-from bayplan.ports import Cluster, EmitEvent, PatchPodStatus
+from bayplan.ports import Cluster, EmitEvent, PatchPodGroupStatus, PatchPodStatus
 from bayplan.serving.fence import FencedCluster, NotLeaderError
 from bayplan.sim.loop import run
 from bayplan.testing import pod
@@ -20,6 +20,9 @@ WRITES: dict[str, Any] = {
     "create_object": lambda port: port.create_object("v1 Pod", {}),
     "delete_object": lambda port: port.delete_object("v1 Pod", "default", "p", "u"),
     "patch_pod_status": lambda port: port.patch_pod_status(PatchPodStatus("d", "p", "u", None)),
+    "patch_group_status": lambda port: port.patch_group_status(
+        PatchPodGroupStatus("scheduling.x-k8s.io/v1alpha1 PodGroup", "d", "g", "u", {})
+    ),
     "create_event": lambda port: port.create_event(
         EmitEvent("d", "p", "u", "Normal", "Scheduled", "Binding", "", "bayplan")
     ),

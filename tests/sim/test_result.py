@@ -44,6 +44,7 @@ def test_the_object_has_its_keys_in_their_order() -> None:
         "wall_seconds",
         "attempts",
         "usage",
+        "podgroups",
         "notes",
     ]
 

@@ -112,7 +112,7 @@ class ClusterEvents:
         self._pod_itself(kind, pod, old)
         engine.gangs.changed(groups)
 
-    def _pod_itself(self, kind: EventType, pod: Pod | Unstructured, old: PodInfo | None) -> None:
+    def _pod_itself(self, kind: EventType, pod: Pod, old: PodInfo | None) -> None:
         engine, uid = self._engine, pod.metadata.uid or ""
         if kind is EventType.DELETED or is_terminal(pod):
             if old is not None:

@@ -72,9 +72,9 @@ class Gangs:
             known = self._engine.known
             waiting = [found for uid in self._waiting_uids(state) if (found := known.get(uid))]
             gathering = self._gathering(state, waiting[0]) if waiting else None
-            self._engine.queue.regroup(state.key, gathering, waiting)
+            self._engine.queue.groups.regroup(state.key, gathering, waiting)
             if wakes:
-                self._engine.queue.wake_group(state.key)
+                self._engine.queue.groups.wake(state.key)
 
     def changed_by(self, pods: Iterable[PodInfo]) -> None:
         """A decision of ours about these pods changed their groups."""

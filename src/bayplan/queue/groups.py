@@ -106,8 +106,17 @@ class GroupEntries:
 
     # ---- the group changes ----------------------------------------------------------------
 
-    def regroup(self, key: GroupKey, gathering: Gathering | None, pods: Iterable[PodInfo]) -> None:
-        """What the group needs has changed; ``pods`` are those that wait together, if any do."""
+    def wake(self, key: GroupKey) -> None:
+        """A group's object changed: that may help."""
+        entry = self._open.get(key)
+        if entry is not None and entry.state is State.UNSCHEDULABLE:
+            self._requeue(entry, Strategy.AFTER_BACKOFF, GROUP_CHANGED)
+
+    def regroup(
+        self, key: GroupKey, gathering: Gathering | None, pods: Iterable[PodInfo] = ()
+    ) -> None:
+        """What the group needs has changed. ``pods``: its members that wait for a node; None for
+        ``gathering``: each of them alone."""
         entry = self._open.get(key)
         if entry is not None and entry.state is State.IN_FLIGHT:
             return

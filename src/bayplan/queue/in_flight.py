@@ -46,6 +46,10 @@ class InFlight:
         if self._marks.pop(uid, None) is not None:
             self._drop()
 
+    def finish_all(self, uids: Iterable[str]) -> None:
+        for uid in uids:
+            self.finish(uid)
+
     def record(self, change: Change) -> None:
         """Something happened that may concern whoever is in flight."""
         if self._marks:

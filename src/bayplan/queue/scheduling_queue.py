@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any, final
 
-from bayplan.api.pod_groups import GroupKey
 from bayplan.framework.events import (
     BACKOFF_COMPLETE,
     EVENT_FORCE_ACTIVATE,
@@ -26,10 +25,10 @@ from bayplan.framework.events import (
     ClusterEvent,
 )
 from bayplan.framework.interface import QueuedPodInfo
-from bayplan.framework.queued_group import Gathering, QueuedPodGroupInfo
+from bayplan.framework.queued_group import QueuedPodGroupInfo
 from bayplan.queue.admission import Admission
 from bayplan.queue.entry import Entry, rejectors
-from bayplan.queue.groups import GROUP_CHANGED, GroupEntries
+from bayplan.queue.groups import GroupEntries
 from bayplan.queue.hints import Change, Hints, Strategy, strategy_of
 from bayplan.queue.in_flight import InFlight
 from bayplan.queue.nominator import Nominator
@@ -77,7 +76,8 @@ class SchedulingQueue:
         self._entries: dict[str, Entry] = {}
         self._sequence = count(1)
         self._gathering = settings.gathering
-        self._groups = GroupEntries(
+        #: Pods that wait together.
+        self.groups = GroupEntries(
             self._entries, self._places, clock, self._sequence, self._requeue
         )
 
@@ -92,7 +92,7 @@ class SchedulingQueue:
         queued = QueuedPodInfo(pod, self._clock(), next(self._sequence))
         gathering = self._gathering(pod)
         if gathering is not None:
-            self._groups.join(queued, gathering)
+            self.groups.join(queued, gathering)
             return
         entry = Entry(queued)
         self._entries[entry.key] = entry
@@ -137,23 +137,10 @@ class SchedulingQueue:
             return
         self._count_rejectors((entry.of(pod.uid),), -1)
         if entry.group is not None:
-            self._groups.leave(entry, pod.uid)
+            self.groups.leave(entry, pod.uid)
             return
         del self._entries[entry.key]
         self._places.move(entry, Cause.DELETED, "")
-
-    def regroup(
-        self, key: GroupKey, gathering: Gathering | None, pods: Iterable[PodInfo] = ()
-    ) -> None:
-        """What a group needs has changed. ``pods``: its members that wait for a node; None for
-        ``gathering``: each of them alone."""
-        self._groups.regroup(key, gathering, pods)
-
-    def wake_group(self, key: GroupKey) -> None:
-        """A group's object changed: that may help."""
-        entry = self._groups.get(key)
-        if entry is not None and entry.state is State.UNSCHEDULABLE:
-            self._requeue(entry, Strategy.AFTER_BACKOFF, GROUP_CHANGED)
 
     def activate(self, pods: Iterable[PodInfo]) -> None:
         """Try these now, whatever they wait for but a gate.
@@ -191,7 +178,7 @@ class SchedulingQueue:
         if entry is None or entry.state is not State.IN_FLIGHT:
             return
         if entry.group is not None:
-            self._groups.leave(entry, uid)
+            self.groups.leave(entry, uid)
         else:
             entry.state = next_state(entry.state, Cause.FINISHED)
             del self._entries[uid]
@@ -213,13 +200,13 @@ class SchedulingQueue:
         if entry.has_rejectors and uids[0] in self._in_flight:
             missed = self._in_flight.changes_since(uids[0])
             strategy = strategy_of(self._hints, entry.pods, missed)
-            self._finish(uids)
+            self._in_flight.finish_all(uids)
             self._requeue(entry, strategy, SCHEDULE_ATTEMPT_FAILURE)
             return
         # What came after an attempt was reported as done (a binding failed) is not known, and
         # nothing may have come: it is a retry, which waits for its end. Upstream pops it early, and
         # a PreBind plugin that refuses is asked again as fast as the API answers.
-        self._finish(uids)
+        self._in_flight.finish_all(uids)
         is_due = at_once or not self._places.backoff.is_running(entry)
         cause = Cause.WOKEN if is_due else Cause.ERRED
         self._places.move(entry, cause, SCHEDULE_ATTEMPT_FAILURE)
@@ -227,21 +214,17 @@ class SchedulingQueue:
     def _returning(self, queued: QueuedPodInfo) -> Entry:
         """The entry that what was tried comes back in."""
         if isinstance(queued, QueuedPodGroupInfo):
-            return self._groups.returning(queued)
+            return self.groups.returning(queued)
         uid, gathering = queued.pod.uid, self._gathering(queued.pod)
         entry = self._entries.get(uid)
         if entry is not None and entry.group is not None and entry.state is State.IN_FLIGHT:
             # The others were placed without it: from now on it stands alone.
-            self._groups.leave(entry, uid)
+            self.groups.leave(entry, uid)
             entry = self._entries[uid] = Entry(queued)
             entry.state = State.IN_FLIGHT
         if entry is None and gathering is not None:
-            self._groups.join(queued, gathering)
+            self.groups.join(queued, gathering)
         return self._entries.setdefault(uid, Entry(queued))
-
-    def _finish(self, uids: Iterable[str]) -> None:
-        for uid in uids:
-            self._in_flight.finish(uid)
 
     # ---- events ---------------------------------------------------------------------------
 

@@ -1,0 +1,46 @@
+"""What changes in a group is known to the queue and its members."""
+
+from bayplan.adapters.object_names import object_key
+from tests.scenarios.gangs import (
+    FIT,
+    X_K8S,
+    add_member,
+    bound,
+    message,
+    put_group,
+)
+from tests.scenarios.world import World, play
+
+
+def test_a_member_that_goes_holds_the_group_back_again() -> None:
+    async def story(world: World) -> None:
+        put_group(world, "g", 2)
+        for name in ("a", "b"):
+            add_member(world, name, "g")
+        await world.until(1)
+        world.delete_pod("b")
+        await world.until(2)
+        assert "1 of 2 members are here" in message(world, "a")
+        world.add_node("n1")
+        await world.until(60)
+        assert list(bound(world, "a")) == [None]
+        add_member(world, "c", "g")
+        await world.until(61)
+        assert list(bound(world, "a", "c")) == [60, 60]
+
+    play(story, plugins=FIT)
+
+
+def test_a_groups_object_that_goes_holds_its_members_back() -> None:
+    async def story(world: World) -> None:
+        put_group(world, "g", 2)
+        for name in ("a", "b"):
+            add_member(world, name, "g")
+        await world.until(1)
+        world.cluster.delete(object_key(X_K8S, "default", "g"))
+        world.add_node("n1")
+        await world.until(30)
+        assert list(bound(world, "a", "b")) == [None, None]
+        assert "not found" in message(world, "a")
+
+    play(story, plugins=FIT)

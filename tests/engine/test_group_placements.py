@@ -1,0 +1,45 @@
+"""Permit for a whole group."""
+
+from bayplan.framework.status import Code, Status, unschedulable
+from tests.framework.answering import answering
+from tests.scenarios.gangs import FIT, add_member, bound, message, put_group
+from tests.scenarios.world import World, play
+
+
+def test_another_plugins_wait_parks_the_whole_group_until_the_deadline() -> None:
+    slow = answering(
+        "Slow",
+        permit=lambda _, pod, __: (Status(Code.WAIT), 10.0) if pod.name == "b" else (None, 0.0),
+    )
+
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=4)
+        put_group(world, "g", 2)
+        add_member(world, "a", "g", cpu=2)
+        add_member(world, "b", "g", cpu=2)
+        await world.until(9)
+        assert list(bound(world, "a", "b")) == [None, None]
+        assert world.scheduler.cache.assumed_count == 2
+        await world.until(10)
+        assert world.scheduler.cache.assumed_count == 0
+        assert "rejected due to timeout after waiting 10s at plugin Slow" in message(world, "a")
+
+    play(story, plugins=[*FIT, "Slow"], classes=[slow])
+
+
+def test_a_permit_that_rejects_one_member_gives_all_back() -> None:
+    refuses = answering(
+        "Refuses", permit=lambda _, pod, __: (unschedulable("no") if pod.name == "b" else None, 0.0)
+    )
+
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=4)
+        put_group(world, "g", 2)
+        add_member(world, "a", "g")
+        add_member(world, "b", "g")
+        await world.until(5)
+        assert list(bound(world, "a", "b")) == [None, None]
+        assert world.scheduler.cache.assumed_count == 0
+        assert message(world, "a") == "group default/g: default/b: no"
+
+    play(story, plugins=[*FIT, "Refuses"], classes=[refuses])

@@ -1,0 +1,13 @@
+"""A group in the queue."""
+
+from bayplan.api.pod_groups import GroupKey
+from bayplan.framework.interface import QueuedPodInfo
+from bayplan.framework.queued_group import QueuedPodGroupInfo
+from bayplan.testing import pod
+
+
+def test_a_queue_sort_sees_a_group_as_it_sees_a_pod() -> None:
+    key = GroupKey("scheduling.x-k8s.io", "default", "g")
+    first = QueuedPodInfo(pod("a", priority=7), 5.0)
+    group = QueuedPodGroupInfo(first.pod, 1.0, key=key, members={first.pod.uid: first})
+    assert (group.priority, group.timestamp_seconds) == (7, 1.0)

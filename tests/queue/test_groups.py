@@ -1,0 +1,80 @@
+"""Groups in the queue."""
+
+from bayplan.api.pod_groups import GroupKey
+from bayplan.framework.queued_group import Gathering, QueuedPodGroupInfo
+from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.queue.settings import QueueProfile, QueueSettings
+from bayplan.queue.transitions import State
+from bayplan.state.pods import PodInfo
+from bayplan.testing import pod
+from tests.queue.factories import Recorder, by_priority
+
+KEY = GroupKey("scheduling.x-k8s.io", "default", "g")
+PROFILE = "default-scheduler"
+SHORT = Gathering(KEY, 0.0, is_complete=False)
+COMPLETE = Gathering(KEY, 0.0, is_complete=True)
+
+
+class Told:
+    """What the queue is told of every pod."""
+
+    def __init__(self) -> None:
+        self.answer: Gathering | None = SHORT
+        profile = QueueProfile((), {}, lambda _, __: None)
+        settings = QueueSettings(by_priority, gathering=self.gathering)
+        self.queue = SchedulingQueue({PROFILE: profile}, settings, lambda: 0.0, Recorder())
+
+    def gathering(self, pod: PodInfo) -> Gathering | None:
+        return self.answer
+
+
+def test_a_group_that_lacks_members_is_not_tried() -> None:
+    told = Told()
+    told.queue.add(pod("a"))
+    assert told.queue.state_of(pod("a").uid) is State.GATED
+    assert told.queue.pop() is None
+    assert told.queue.counts()["gated"] == 1
+
+
+def test_members_are_tried_together_once_they_are_enough() -> None:
+    told = Told()
+    pods = [pod("a"), pod("b")]
+    told.queue.add(pods[0])
+    told.answer = COMPLETE
+    told.queue.add(pods[1])
+    popped = told.queue.pop()
+    assert isinstance(popped, QueuedPodGroupInfo)
+    assert [queued.pod.name for queued in popped.members.values()] == ["a", "b"]
+    assert told.queue.counts() == dict.fromkeys(told.queue.counts(), 0)
+
+
+def test_a_group_that_is_met_leaves_its_waiting_members_alone() -> None:
+    told = Told()
+    pods = [pod("a"), pod("b")]
+    for each in pods:
+        told.queue.add(each)
+    told.queue.groups.regroup(KEY, None)
+    names = [popped.pod.name for _ in pods if (popped := told.queue.pop()) is not None]
+    assert names == ["a", "b"]
+    assert told.queue.groups.get(KEY) is None
+
+
+def test_pods_that_stood_alone_join_when_their_group_needs_them() -> None:
+    told = Told()
+    told.answer = None
+    pods = [pod("a"), pod("b")]
+    for each in pods:
+        told.queue.add(each)
+    told.queue.groups.regroup(KEY, COMPLETE, pods)
+    popped = told.queue.pop()
+    assert isinstance(popped, QueuedPodGroupInfo)
+    assert len(popped.members) == 2
+    assert told.queue.pop() is None
+
+
+def test_the_last_member_takes_the_entry_along() -> None:
+    told = Told()
+    told.queue.add(pod("a"))
+    told.queue.delete(pod("a"))
+    assert told.queue.groups.get(KEY) is None
+    assert told.queue.counts()["gated"] == 0

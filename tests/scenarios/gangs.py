@@ -1,0 +1,53 @@
+"""Groups of pods in the scenarios' world."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from bayplan.adapters.object_names import object_key
+from bayplan.api.pod_groups import COSCHEDULING_LABEL, MING_LABEL
+from tests.scenarios.world import World
+
+X_K8S = "scheduling.x-k8s.io/v1alpha1 PodGroup"
+MING = "scheduling.ming.io/v1 PodGroup"
+LABELS = {X_K8S: COSCHEDULING_LABEL, MING: MING_LABEL}
+FIT = [("NodeResourcesFit", 1)]
+
+
+def put_group(world: World, name: str, minimum: int, kind: str = X_K8S, **spec: Any) -> None:
+    api_version, _, bare = kind.partition(" ")
+    if kind in LABELS:
+        spec = {"minMember": minimum, **spec}
+    else:
+        spec = {"schedulingPolicy": {"gang": {"minCount": minimum}}, **spec}
+    meta = {"name": name, "namespace": "default"}
+    content = {"apiVersion": api_version, "kind": bare, "metadata": meta, "spec": spec}
+    if world.cluster.get(object_key(kind, "default", name)) is None:
+        world.cluster.create(content)
+    else:
+        world.cluster.update(content)
+
+
+def add_member(world: World, name: str, group: str, kind: str = X_K8S, **options: Any) -> None:
+    if kind in LABELS:
+        options["labels"] = {LABELS[kind]: group}
+    else:
+        options["spec"] = {"schedulingGroup": {"podGroupName": group}}
+    world.add_pod(name, **{"cpu": "100m", "memory": "200Mi", **options})
+
+
+def status(world: World, name: str, kind: str = X_K8S) -> dict[str, Any]:
+    stored = world.cluster.get(object_key(kind, "default", name))
+    assert stored is not None
+    return stored.content.get("status", {})
+
+
+def message(world: World, name: str) -> str:
+    found = world.pod(name).content["status"].get("conditions", ())
+    return next((c.get("message", "") for c in found if c["type"] == "PodScheduled"), "")
+
+
+def bound(world: World, *names: str) -> Iterator[float | None]:
+    """When."""
+    for name in names:
+        found = world.bound(name)
+        yield None if found is None else found[0]
