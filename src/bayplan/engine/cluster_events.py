@@ -24,7 +24,7 @@ from bayplan.framework.events import (
 )
 from bayplan.framework.object_changes import node_events, pod_events
 from bayplan.ports import EventType, WatchEvent
-from bayplan.state.pod_groups import GroupState
+from bayplan.state.pod_groups import GroupState, PodGroups
 from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo, pod_info
 
 #: A kubelet's reasons for not admitting a pod that it was told to run. Upstream:
@@ -108,7 +108,7 @@ class ClusterEvents:
     def _pod(self, kind: EventType, pod: Pod) -> None:
         engine, uid = self._engine, pod.metadata.uid or ""
         old = engine.known.get(uid)
-        groups = self._groups_of(kind, pod)
+        groups = _groups_of(engine.pod_groups, kind, pod)
         self._pod_itself(kind, pod, old)
         engine.gangs.changed(groups)
 
@@ -132,14 +132,6 @@ class ClusterEvents:
             self._added(new)
         elif _is_newer(old, new):
             self._updated(old, new)
-
-    def _groups_of(self, kind: EventType, pod: Pod | Unstructured) -> tuple[GroupState, ...]:
-        """A pod that ended is told of as deleted, too: it stays known as what it ended as."""
-        groups = self._engine.pod_groups
-        # Of a deletion that a listing showed only the metadata is known.
-        if isinstance(pod, Unstructured) or (kind is EventType.DELETED and not is_terminal(pod)):
-            return groups.remove_pod(pod.metadata.uid or "")
-        return groups.put_pod(pod)
 
     def _count_rejection(self, pod: Pod) -> None:
         """A pod of ours failed on its node: whether we sent it where it could not stay."""
@@ -305,3 +297,14 @@ def _is_newer(old: PodInfo, new: PodInfo) -> bool:
     """Not the same version once more. Objects without a version are always news."""
     version = new.metadata.resource_version
     return version is None or version != old.metadata.resource_version
+
+
+def _groups_of(
+    groups: PodGroups, kind: EventType, pod: Pod | Unstructured
+) -> tuple[GroupState, ...]:
+    """The groups that a pod's change concerns. One that ended is told of as deleted, too: it stays
+    known as what it ended as."""
+    # Of a deletion that a listing showed only the metadata is known.
+    if isinstance(pod, Unstructured) or (kind is EventType.DELETED and not is_terminal(pod)):
+        return groups.remove_pod(pod.metadata.uid or "")
+    return groups.put_pod(pod)

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable, 
 from dataclasses import dataclass, field
 from typing import Any, cast, final
 
-from bayplan.adapters.live.client import STRATEGIC_MERGE_PATCH, ApiClient
+from bayplan.adapters.live.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiClient
 from bayplan.adapters.live.discovery import Discovery
 from bayplan.adapters.live.errors import SERVER_ERRORS, UnreachableError, told_other_uid
 from bayplan.adapters.live.event_writer import EventWriter
