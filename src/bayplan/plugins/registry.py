@@ -23,6 +23,7 @@ from bayplan.plugins.combine import Combine
 from bayplan.plugins.coscheduling import Coscheduling
 from bayplan.plugins.default_binder import DefaultBinder
 from bayplan.plugins.dynamic_resources import DynamicResources
+from bayplan.plugins.gang_scheduling import GangScheduling
 from bayplan.plugins.image_locality import ImageLocality
 from bayplan.plugins.inter_pod_affinity import InterPodAffinity
 from bayplan.plugins.invert import Invert
@@ -73,6 +74,7 @@ IN_TREE_PLUGINS: tuple[type[Plugin], ...] = (
     ImageLocality,
     DefaultBinder,
     NodeDeclaredFeatures,
+    GangScheduling,
     # Not kube-scheduler's, but of its siblings: scheduler-plugins.
     Coscheduling,
     # Not kube-scheduler's: what scores are composed with.

@@ -1,0 +1,71 @@
+"""GangScheduling: members of a scheduling.k8s.io PodGroup wait until enough of them are there.
+
+What keeps them together afterwards is the engine's group cycle. Upstream: plugins/gangscheduling.
+"""
+
+from collections.abc import Sequence
+from typing import Any, final
+
+from bayplan.api.pod_groups import UPSTREAM_GROUP
+from bayplan.framework.events import (
+    UPDATE,
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+)
+from bayplan.framework.interface import EnqueueExtensions, PreEnqueuePlugin
+from bayplan.framework.status import Status, unresolvable
+from bayplan.state.pod_groups import GroupState
+from bayplan.state.pods import PodInfo
+
+# Upstream's words, letter for letter.
+NO_GROUP = 'waiting for pods\'s pod group "{}" to appear in scheduling queue'
+TOO_FEW = "waiting for minCount pods from a gang to appear in scheduling queue"
+
+
+@final
+class GangScheduling(PreEnqueuePlugin, EnqueueExtensions):
+    """Holds back pods whose group lacks its object or members."""
+
+    name = "GangScheduling"
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        state = self._group(pod)
+        if state is None:
+            return None
+        if state.group is None:
+            return unresolvable(NO_GROUP.format(state.key.name))
+        return None if state.is_complete else unresolvable(TOO_FEW)
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        return [
+            ClusterEventWithHint(ClusterEvent(resource, action), hint)
+            for resource, action, hint in (
+                (EventResource.UNSCHEDULED_POD, ActionType.ADD, _of_its_group),
+                (EventResource.ASSIGNED_POD, ActionType.ADD, _of_its_group),
+                (EventResource.POD_GROUP, ActionType.ADD | UPDATE, _its_group),
+            )
+        ]
+
+    def _group(self, pod: PodInfo) -> GroupState | None:
+        """The pod's group, if it is one of Kubernetes' own kind."""
+        key = pod.group_key
+        if key is None or key.api_group != UPSTREAM_GROUP:
+            return None
+        return self.handle.pod_groups.of(pod)
+
+
+def _of_its_group(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+    """Another member came, or was bound."""
+    is_member = isinstance(new, PodInfo) and new.group_key == pod.group_key
+    return QueueingHint.QUEUE if is_member else QueueingHint.QUEUE_SKIP
+
+
+def _its_group(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+    """The group's object came, or changed."""
+    key = pod.group_key
+    meta = new.metadata
+    is_its = key is not None and (key.namespace, key.name) == (meta.namespace, meta.name)
+    return QueueingHint.QUEUE if is_its else QueueingHint.QUEUE_SKIP

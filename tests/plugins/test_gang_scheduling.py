@@ -1,0 +1,63 @@
+"""GangScheduling."""
+
+from bayplan.api.objects import Pod, decode
+from bayplan.api.pod_groups import compiled
+from bayplan.engine.handle import PluginHandle
+from bayplan.framework.events import QueueingHint
+from bayplan.plugins.gang_scheduling import GangScheduling
+from bayplan.state.pods import pod_info
+from bayplan.testing import api_pod
+from bayplan.testing.clusters import PROFILE, SampleCluster
+
+KIND = "scheduling.k8s.io/v1beta1 PodGroup"
+
+
+def member(name: str) -> Pod:
+    return api_pod(name, spec={"schedulingGroup": {"podGroupName": "g"}})
+
+
+def with_group(found: SampleCluster, minimum: int) -> None:
+    spec = {"schedulingPolicy": {"gang": {"minCount": minimum}}}
+    content = {"metadata": {"name": "g", "namespace": "default"}, "spec": spec}
+    found.pod_groups.put(compiled(KIND, decode(KIND, content)))
+
+
+def said(found: SampleCluster, pod: Pod) -> str:
+    plugin = GangScheduling(None, PluginHandle(found, PROFILE, "GangScheduling", ()))
+    status = plugin.pre_enqueue(pod_info(pod))
+    return "" if status is None else status.message
+
+
+def test_a_pod_waits_for_its_groups_object_in_upstreams_words() -> None:
+    found = SampleCluster()
+    expected = 'waiting for pods\'s pod group "g" to appear in scheduling queue'
+    assert said(found, member("a")) == expected
+
+
+def test_members_wait_for_each_other_in_upstreams_words() -> None:
+    found = SampleCluster()
+    with_group(found, 2)
+    found.pod_groups.put_pod(member("a"))
+    expected = "waiting for minCount pods from a gang to appear in scheduling queue"
+    assert said(found, member("a")) == expected
+    found.pod_groups.put_pod(member("b"))
+    assert said(found, member("a")) == ""
+
+
+def test_other_pods_and_other_kinds_of_groups_are_none_of_its_business() -> None:
+    found = SampleCluster()
+    assert said(found, api_pod("lone")) == ""
+    labelled = api_pod("other", labels={"scheduling.x-k8s.io/pod-group": "g"})
+    assert said(found, labelled) == ""
+
+
+def test_members_and_the_groups_object_wake_it() -> None:
+    plugin = GangScheduling(None, PluginHandle(SampleCluster(), PROFILE, "GangScheduling", ()))
+    came, _, changed = [event.hint for event in plugin.events_to_register()]
+    assert came is not None and changed is not None
+    pod = pod_info(member("a"))
+    assert came(pod, None, pod_info(member("b"))) is QueueingHint.QUEUE
+    assert came(pod, None, pod_info(api_pod("lone"))) is QueueingHint.QUEUE_SKIP
+    for name, expected in (("g", QueueingHint.QUEUE), ("h", QueueingHint.QUEUE_SKIP)):
+        group = decode(KIND, {"metadata": {"name": name, "namespace": "default"}})
+        assert changed(pod, None, group) is expected
