@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from bayplan.api.object_meta import OwnerReference
 from bayplan.framework.interface import Plugin, SignPlugin
+from bayplan.framework.profile import extension_points_of
 from bayplan.framework.signing import Signer
 from bayplan.plugins.registry import IN_TREE_PLUGINS
 from bayplan.rng import Stream
@@ -42,7 +43,15 @@ UNREAD = (
     "spec.terminationGracePeriodSeconds",
 )
 
-SIGNING = [each for each in VARIANTS if issubclass(each.values[0], SignPlugin)]  # type: ignore[arg-type]
+
+def signs_answers(plugin: type[Plugin]) -> bool:
+    """Whether it signs, and answers about nodes: what others sign only their hints follow from."""
+    return issubclass(plugin, SignPlugin) and bool(
+        {"filter", "score"} & set(extension_points_of(plugin))
+    )
+
+
+SIGNING = [each for each in VARIANTS if signs_answers(each.values[0])]  # type: ignore[arg-type]
 
 
 def read_fields(scene: Scene) -> list[str]:
