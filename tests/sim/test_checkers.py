@@ -141,7 +141,7 @@ def test_a_run_that_is_over_differs_in_nothing() -> None:
 
 
 def test_a_run_that_loses_a_pod_ends_with_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SchedulingQueue, "add_unschedulable", lambda *_: None)
+    monkeypatch.setattr(SchedulingQueue, "add_unschedulable", lambda *_, **__: None)
     with pytest.raises(AssertionError, match="pod default/b is pending and lost"):
         two_pods().run()
 
