@@ -19,7 +19,7 @@ from typing import Any
 from bayplan.adapters import device_defaults
 from bayplan.adapters.object_names import Content
 from bayplan.api.device_objects import RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
-from bayplan.api.objects import NAMESPACE, NODE, POD, Pod, decode
+from bayplan.api.objects import NAMESPACE, NODE, POD, STORAGE_CLASS, Pod, decode
 from bayplan.api.pod_requests import CPU, is_pod_level, requested
 from bayplan.api.quantity import NANOS_PER_MILLI, nanos, thousandths
 
@@ -127,12 +127,17 @@ def _namespace(namespace: Content) -> Content:
     return {**namespace, "metadata": {**meta, "labels": labels}}
 
 
+def _storage_class(content: Content) -> Content:
+    return {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate", **_given(content)}
+
+
 _DEFAULTS: Mapping[str, Callable[[Content], Content]] = {
     POD: _pod,
     NODE: _node,
     NAMESPACE: _namespace,
     RESOURCE_CLAIM: device_defaults.claim,
     RESOURCE_CLAIM_TEMPLATE: device_defaults.template,
+    STORAGE_CLASS: _storage_class,
 }
 
 

@@ -5,7 +5,7 @@ the order in which they are written. What is due at a moment by itself (a pod th
 that has passed, a retry) happens before what the workload does at that moment.
 
 A pod with a running time ends so long after it was bound: it succeeds, or is deleted if it says so.
-When a pod of a Job succeeds, the next one comes.
+When a pod of a Job succeeds, the next one comes. Claims get their volumes (`volume_controller`).
 """
 
 import asyncio
@@ -21,6 +21,7 @@ from bayplan.clock import Clock
 from bayplan.ports import ApiError
 from bayplan.sim.durations import DurationError, parse_duration
 from bayplan.sim.loop import running_loop
+from bayplan.sim.volume_controller import VolumeController
 from bayplan.sim.workload import (
     DURATION_ANNOTATION,
     WHEN_DONE_ANNOTATION,
@@ -62,6 +63,7 @@ class Driver:
         #: What the API server did not let happen, each with its time and the server's words.
         self.refused: list[str] = []
         cluster.observe(self._observe)
+        self._volumes = VolumeController(cluster, self._refuse)
 
     async def play(self) -> None:
         """From the beginning to the workload's end, or until nothing is left to happen."""
@@ -87,7 +89,7 @@ class Driver:
                 self._create(content)
         await self._settle()
         for content in pending:
-            self._create(content)
+            self._come(content)
             await self._settle()
 
     async def _reach(self, seconds: float) -> None:
@@ -129,7 +131,13 @@ class Driver:
                 self._cluster.delete(step.key)
         except ApiError as problem:
             self._refuse(f"{step.verb} {step.key}", problem)
+        self._volumes.act()
         await self._settle()
+
+    def _come(self, pod: Content) -> None:
+        """A pod, and before anybody looks at it, the claims that are made with it."""
+        self._create(pod)
+        self._volumes.act()
 
     def _create(self, content: Content) -> None:
         try:
@@ -185,7 +193,7 @@ class Driver:
         for owner in pod.metadata.owner_references or ():
             job = object_key(f"{owner.api_version} {owner.kind}", key.namespace, owner.name)
             if self._followers.get(owner.uid) and self._cluster.get(job) is not None:
-                running_loop().call_soon(self._create, self._followers[owner.uid].popleft())
+                running_loop().call_soon(self._come, self._followers[owner.uid].popleft())
 
 
 def _pod(stored: Stored | None) -> Pod | None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, final
 
 from bayplan.adapters.object_names import Content, key_of
 from bayplan.api.objects import NAMESPACE
+from bayplan.sim.assumed_classes import assumed_classes
 from bayplan.sim.controller_kinds import is_controller
 from bayplan.sim.object_checks import CONFIGURATION, ObjectChecks, priority_class_name
 from bayplan.sim.openb import Table, read_table
@@ -84,13 +85,16 @@ class _Loader:
         steps = list(timeline.steps(sorted(self._actions, key=lambda action: action.at_seconds)))
         steps += self._arrival_steps(timeline)
         steps.sort(key=lambda step: step.at_seconds)
+        created = [step.content for step in steps if step.verb is Verb.CREATE]
+        followers = [pod for pods in timeline.followers.values() for pod in pods]
+        storage = assumed_classes((*initial, *created, *followers))
         return Workload(
-            initial=(*_namespaces(timeline, steps), *initial),
+            initial=(*_namespaces(timeline, steps), *storage.classes, *initial),
             steps=tuple(steps),
             until_seconds=self._until_seconds,
             followers=timeline.followers,
             left_out_count=self._left_out_count,
-            notes=(*self._notes, *_told(timeline)),
+            notes=(*self._notes, *_told(timeline), *storage.notes),
         )
 
     # ---- reading ----------------------------------------------------------------------------

@@ -196,7 +196,7 @@ class _Search:
         candidates, preferred = self._candidates(claim)
         chosen = np.full(len(self._nodes), NONE, np.int32)
         try:
-            fitting = [] if preferred else _fitting(claim, candidates)
+            fitting = [] if preferred else fitting_volumes(claim, candidates)
         except SelectorError as problem:
             message = f"error creating internal label selector for claim: {claim.key}: {problem}"
             self._found.problems.append((asked, message))
@@ -219,7 +219,7 @@ class _Search:
         volumes = [
             volume
             for volume in self._volumes.volumes_of_class(claim.class_name)
-            if _may_hold(volume, claim)
+            if may_hold(volume, claim)
         ]
         return volumes, [volume for volume in volumes if volume.is_claimed_by(claim)]
 
@@ -311,7 +311,7 @@ def _in_topology(term: TopologySelectorTerm, nodes: NodeView) -> Mask:
     return _satisfying([Requirement(one.key, IN, one.values or ()) for one in expressions], nodes)
 
 
-def _may_hold(volume: VolumeInfo, claim: ClaimInfo) -> bool:
+def may_hold(volume: VolumeInfo, claim: ClaimInfo) -> bool:
     """Whether a volume is nobody else's, large enough, and of the right mode and attributes."""
     spec, wanted = volume.volume.spec, claim.claim.spec
     if spec.claim_ref is not None and not volume.is_claimed_by(claim):
@@ -326,7 +326,7 @@ def _may_hold(volume: VolumeInfo, claim: ClaimInfo) -> bool:
     return volume.volume.metadata.deletion_timestamp is None
 
 
-def _fitting(claim: ClaimInfo, volumes: Iterable[VolumeInfo]) -> list[VolumeInfo]:
+def fitting_volumes(claim: ClaimInfo, volumes: Iterable[VolumeInfo]) -> list[VolumeInfo]:
     """Those nobody has, smallest first. Raises SelectorError."""
     selector = claim.selector
     modes = set(claim.claim.spec.access_modes or ())
