@@ -43,6 +43,11 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "engine/shadow.py": "engine/test_reuse.py",
     "engine/shares.py": "engine/test_reuse.py",
     "engine/standing.py": "engine/test_reuse.py",
+    "sim/assumed_classes.py": "sim/test_volumes.py",
+    "sim/claim_binding.py": "sim/test_volumes.py",
+    "sim/free_volumes.py": "sim/test_volumes.py",
+    "sim/made_volumes.py": "sim/test_volumes.py",
+    "sim/volume_controller.py": "sim/test_volumes.py",
 }
 
 # Names that say nothing about what is inside.

@@ -21,46 +21,27 @@ from bayplan.adapters.json_merge import merge_patch
 from bayplan.adapters.object_names import ObjectKey, key_of, object_key
 from bayplan.adapters.object_store import Stored
 from bayplan.api.objects import (
-    CSI_NODE,
-    NODE,
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
     POD,
     STORAGE_CLASS,
-    CSINode,
     PersistentVolume,
-    PersistentVolumeClaim,
     Pod,
-    StorageClass,
     is_terminal,
 )
 from bayplan.api.selectors import SelectorError
 from bayplan.api.storage_objects import (
     AVAILABLE,
-    BIND_COMPLETED,
     BOUND,
     BOUND_BY_CONTROLLER,
-    SELECTED_NODE,
-    WAIT_FOR_FIRST_CONSUMER,
 )
-from bayplan.plugins.volume_binding.finding import may_hold
 from bayplan.ports import ApiError
-from bayplan.sim.assumed_classes import DEFAULT_CLASS_ANNOTATION, named_class
+from bayplan.sim.claim_binding import ClaimBinding, claim_info
 from bayplan.sim.free_volumes import FreeVolumes, volume_info
 from bayplan.sim.loop import running_loop
 from bayplan.sim.made_volumes import (
-    allowed_keys,
-    allowed_terms,
-    claim_reference,
-    driver_of,
     ephemeral_claims,
-    is_dynamic,
-    made_volume,
-    node_terms,
 )
-from bayplan.state.storage_infos import ClaimInfo
-
-_BETA_DEFAULT_CLASS = "storageclass.beta.kubernetes.io/is-default-class"
 
 #: What it was about, and what the API server said.
 Refuse = Callable[[str, ApiError], None]
@@ -82,6 +63,7 @@ class VolumeController:
         self._free = FreeVolumes()
         #: By claim: the volumes that say they are its.
         self._reserved: dict[ObjectKey, dict[ObjectKey, None]] = defaultdict(dict)
+        self._claims = ClaimBinding(cluster, self._free, self._reserved)
         #: Volumes whose claim went.
         self._abandoned: dict[ObjectKey, None] = {}
         #: Claims whose pod went, with the pod's uid.
@@ -143,12 +125,12 @@ class VolumeController:
     def _see_claim(self, key: ObjectKey, before: Stored | None, after: Stored | None) -> None:
         self._unbound.pop(key, None)
         if after is not None:
-            if not _claim(after).is_fully_bound:
+            if not claim_info(after).is_fully_bound:
                 self._unbound[key] = None
             self._due[key] = None
             return
         assert before is not None
-        uid = _claim(before).uid
+        uid = claim_info(before).uid
         for volume in self._reserved.get(key, ()):
             stored = self._cluster.get(volume)
             ref = None if stored is None else volume_info(stored).volume.spec.claim_ref
@@ -234,9 +216,9 @@ class VolumeController:
         if not ref.get("uid") and self._set_phase(stored, AVAILABLE):
             return  # it is looked at once more
         claim = self._cluster.get(owner)
-        if claim is None or not volume_info(stored).is_claimed_by(_claim(claim)):
+        if claim is None or not volume_info(stored).is_claimed_by(claim_info(claim)):
             return
-        named = _claim(claim).volume_name
+        named = claim_info(claim).volume_name
         if named == stored.key.name and ref.get("uid"):
             self._set_phase(stored, BOUND)
         elif named and named != stored.key.name and _is_bound_by_controller(stored):
@@ -245,7 +227,7 @@ class VolumeController:
             self._write(
                 stored, {"metadata": {"annotations": annotations}, "spec": {"claimRef": None}}
             )
-        elif not _claim(claim).is_fully_bound:
+        elif not claim_info(claim).is_fully_bound:
             self._due[owner] = None
 
     def _set_phase(self, stored: Stored, phase: str) -> bool:
@@ -255,116 +237,15 @@ class VolumeController:
         self._write(stored, {"status": {"phase": phase}})
         return True
 
-    # ---- claims ----------------------------------------------------------------------------
-
     def _look_at_claim(self, stored: Stored) -> None:
-        """Upstream: syncUnboundClaim."""
-        claim = _claim(stored)
-        if claim.is_fully_bound:
-            # One that says so first lets its volume say so, too.
-            volume = object_key(PERSISTENT_VOLUME, "", claim.volume_name)
-            if volume in self._reserved.get(stored.key, ()):
-                self._due[volume] = None
-        elif claim.volume_name:
-            self._bind_named(stored, claim)
-        elif named_class(stored.content) is None and (default := self._default_class()):
-            self._write(stored, {"spec": {"storageClassName": default}})
-        elif (reserved := self._reserved_for(stored.key, claim)) is not None:
-            self._bind(reserved, stored)
-        else:
-            self._find_or_make(stored, claim)
-
-    def _bind_named(self, stored: Stored, claim: ClaimInfo) -> None:
-        """A claim that wants one certain volume."""
-        volume = self._cluster.get(object_key(PERSISTENT_VOLUME, "", claim.volume_name))
-        if volume is not None and may_hold(volume_info(volume), claim):
-            self._bind(volume, stored)
-
-    def _reserved_for(self, key: ObjectKey, claim: ClaimInfo) -> Stored | None:
-        """A volume that a user, or the scheduler, gave to the claim."""
-        for name in self._reserved.get(key, ()):
-            volume = self._cluster.get(name)
-            if volume is not None and may_hold(volume_info(volume), claim):
-                return volume
-        return None
-
-    def _find_or_make(self, stored: Stored, claim: ClaimInfo) -> None:
-        found = self._cluster.get(object_key(STORAGE_CLASS, "", claim.class_name))
-        storage_class = None if found is None else found.object
-        assert storage_class is None or isinstance(storage_class, StorageClass)
-        if storage_class is None or storage_class.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER:
-            best = self._free.best_for(claim)
-            if best is not None:
-                volume = self._cluster.get(best)
-                assert volume is not None, f"{best} is kept as free and is not there"
-                self._bind(volume, stored)
-            elif storage_class is not None and is_dynamic(storage_class):
-                self._make(stored, storage_class, allowed_terms(storage_class))
-        elif claim.selected_node is not None and is_dynamic(storage_class):
-            self._make_for_node(stored, storage_class, claim.selected_node)
-
-    def _make_for_node(self, stored: Stored, storage_class: StorageClass, name: str) -> None:
-        node = self._cluster.get(object_key(NODE, "", name))
-        if node is None:  # as a provisioner says it: choose another one
-            self._write(stored, {"metadata": {"annotations": {SELECTED_NODE: None}}})
+        claim = claim_info(stored)
+        if not claim.is_fully_bound:
+            self._claims.look_at(stored)
             return
-        keys = self._topology_keys(name, driver_of(storage_class)) or allowed_keys(storage_class)
-        labels = node.content["metadata"].get("labels") or {}
-        self._make(stored, storage_class, node_terms(labels, keys))
-
-    def _topology_keys(self, node_name: str, driver: str) -> tuple[str, ...]:
-        """The labels by which a driver tells which nodes reach its volumes."""
-        found = self._cluster.get(object_key(CSI_NODE, "", node_name))
-        if found is None:
-            return ()
-        assert isinstance(found.object, CSINode)
-        for each in found.object.spec.drivers or ():
-            if each.name == driver:
-                return each.topology_keys or ()
-        return ()
-
-    def _make(self, stored: Stored, storage_class: StorageClass, terms: list[Any]) -> None:
-        """Once made, the volume is reserved for the claim, and both are bound."""
-        self._cluster.create(made_volume(stored.content, storage_class, terms))
-
-    def _default_class(self) -> str | None:
-        """The newest of those that say so; then the first by name."""
-        found = [one for one in self._cluster.objects(STORAGE_CLASS) if _is_default(one)]
-        found.sort(key=lambda one: one.key.name)
-        found.sort(key=lambda one: one.content["metadata"]["creationTimestamp"], reverse=True)
-        return found[0].key.name if found else None
-
-    def _bind(self, volume: Stored, claim: Stored) -> None:
-        """Upstream: bind. First the volume, then the claim."""
-        info, wanted = volume_info(volume), _claim(claim)
-        marks = {} if info.is_claimed_by(wanted) else {BOUND_BY_CONTROLLER: "yes"}
-        ref = {**(volume.content["spec"].get("claimRef") or {}), **claim_reference(claim.content)}
-        self._write(
-            volume,
-            {
-                "metadata": {"annotations": marks},
-                "spec": {"claimRef": ref},
-                "status": {"phase": BOUND},
-            },
-        )
-        noted = {BIND_COMPLETED: "yes"}
-        if not wanted.volume_name:
-            noted[BOUND_BY_CONTROLLER] = "yes"
-        spec = volume.content["spec"]
-        modes, capacity = spec.get("accessModes") or [], spec.get("capacity") or {}
-        self._write(
-            claim,
-            {
-                "metadata": {"annotations": noted},
-                "spec": {"volumeName": volume.key.name},
-                "status": {"phase": BOUND, "accessModes": modes, "capacity": capacity},
-            },
-        )
-
-
-def _claim(stored: Stored) -> ClaimInfo:
-    assert isinstance(stored.object, PersistentVolumeClaim)
-    return ClaimInfo(stored.object)
+        # One that says so first lets its volume say so, too.
+        volume = object_key(PERSISTENT_VOLUME, "", claim.volume_name)
+        if volume in self._reserved.get(stored.key, ()):
+            self._due[volume] = None
 
 
 def _claimed_by(volume: Stored) -> ObjectKey | None:
@@ -378,11 +259,6 @@ def _claimed_by(volume: Stored) -> ObjectKey | None:
 
 def _is_bound_by_controller(volume: Stored) -> bool:
     return BOUND_BY_CONTROLLER in (volume.content["metadata"].get("annotations") or {})
-
-
-def _is_default(storage_class: Stored) -> bool:
-    annotations = storage_class.content["metadata"].get("annotations") or {}
-    return "true" in map(annotations.get, (DEFAULT_CLASS_ANNOTATION, _BETA_DEFAULT_CLASS))
 
 
 def _is_of_pod(claim: Stored, uid: str) -> bool:

@@ -1,0 +1,189 @@
+"""Claims get their volumes in a simulation, and pods go with them."""
+
+from typing import Any
+
+from bayplan.api.objects import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
+from bayplan.sim.assumed_classes import assumed_classes
+from bayplan.sim.result import SimulationResult
+from bayplan.sim.simulation import Simulation
+from bayplan.sim.workload import Step
+from tests.adapters.manifests import Content, node, pod
+from tests.plugins.volume_kit import capacity, claim, csi_driver, storage_class, volume
+from tests.sim.runs import create, delete, simulation, workload
+
+MADE = "disk.test"
+
+
+def _plain(content: Content) -> Content:
+    """As a user writes it: without what the API server or a controller says."""
+    meta = {k: v for k, v in content["metadata"].items() if k not in ("uid", "resourceVersion")}
+    return {**{k: v for k, v in content.items() if k != "status"}, "metadata": meta}
+
+
+def _claim(name: str = "data", size: str = "10Gi", **fields: Any) -> Content:
+    found = _plain(claim(name, size, **fields))
+    spec = {k: v for k, v in found["spec"].items() if v is not None}
+    return {**found, "spec": spec}
+
+
+def _volume(name: str, size: str = "10Gi", **fields: Any) -> Content:
+    return _plain(volume(name, size, **fields))
+
+
+def _class(mode: str = "WaitForFirstConsumer", **fields: Any) -> Content:
+    return _plain(storage_class(mode=mode, **fields))
+
+
+def _using(name: str, claim_name: str = "data", **spec: Any) -> Content:
+    used = {"name": "v", "persistentVolumeClaim": {"claimName": claim_name}}
+    return pod(name, volumes=[used], **spec)
+
+
+def _nodes() -> list[Content]:
+    return [node("a", labels={"zone": "a"}), node("b", labels={"zone": "b"})]
+
+
+def _run(*initial: Content, steps: tuple[Step, ...] = ()) -> tuple[Simulation, SimulationResult]:
+    run = simulation(workload(*initial, steps=steps))
+    return run, run.run()
+
+
+def _volumes(run: Simulation) -> dict[str, Content]:
+    return {one.key.name: one.content for one in run.cluster.objects(PERSISTENT_VOLUME)}
+
+
+def _bound(run: Simulation) -> dict[str, str]:
+    """Claim's name → volume's name."""
+    claims = run.cluster.objects(PERSISTENT_VOLUME_CLAIM)
+    return {one.key.name: one.content["spec"].get("volumeName", "") for one in claims}
+
+
+def test_a_claim_that_waits_gets_a_volume_made_where_its_pod_goes() -> None:
+    places = [{"matchLabelExpressions": [{"key": "zone", "values": ["b"]}]}]
+    late = _class(provisioner=MADE, allowedTopologies=places)
+    run, result = _run(*_nodes(), late, _claim(), _using("p"))
+    assert result.placements == {"default/p": "b"}
+    assert (result.pods["default/p"].bound_at, result.pods["default/p"].attempts) == (1.0, 1)
+    [made] = _volumes(run).values()
+    assert made["status"]["phase"] == "Bound"
+    [term] = made["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
+    assert term == {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["b"]}]}
+
+
+def test_a_claim_that_waits_gets_the_smallest_volume_its_node_reaches() -> None:
+    volumes = [_volume("large", "20Gi", zone="b"), _volume("small", "10Gi", zone="b")]
+    run, result = _run(*_nodes(), _class(), *volumes, _claim(), _using("p"))
+    assert result.placements == {"default/p": "b"}
+    assert _bound(run) == {"data": "small"}
+    assert _volumes(run)["large"]["status"]["phase"] == "Available"
+
+
+def test_two_pods_that_compete_for_one_volume_do_not_both_get_it() -> None:
+    claims = [_claim("one"), _claim("two")]
+    pods = [_using("p", "one"), _using("q", "two")]
+    run, result = _run(*_nodes(), _class(), _volume("only"), *claims, *pods)
+    assert list(result.placements) == ["default/p"]
+    assert "didn't find available persistent volumes" in result.unschedulable["default/q"]
+    assert _bound(run) == {"one": "only", "two": ""}
+
+
+def test_a_claim_that_does_not_wait_is_bound_before_a_pod_comes() -> None:
+    volumes = [_volume("large", "30Gi", zone="b"), _volume("small", "15Gi", zone="b")]
+    run, result = _run(*_nodes(), _class("Immediate"), _claim(), *volumes, _using("p"))
+    assert result.placements == {"default/p": "b"}
+    assert result.pods["default/p"].bound_at == 0.0
+    assert _bound(run) == {"data": "small"}
+
+
+def test_a_claim_that_does_not_wait_gets_a_volume_made() -> None:
+    run, result = _run(*_nodes(), _class("Immediate", provisioner=MADE), _claim(), _using("p"))
+    assert result.pods["default/p"].bound_at == 0.0
+    [made] = _volumes(run).values()
+    assert made["spec"]["csi"]["driver"] == MADE
+    assert made["spec"]["capacity"] == {"storage": "10Gi"}
+
+
+def test_nothing_is_made_by_hand_and_a_volume_that_comes_later_is_taken() -> None:
+    later = create(5, _volume("late-one"))
+    run, result = _run(*_nodes(), _class("Immediate"), _claim(), _using("p"), steps=(later,))
+    assert result.pods["default/p"].bound_at == 5.0
+    assert _bound(run) == {"data": "late-one"}
+
+
+def test_where_there_is_too_little_room_nothing_is_made() -> None:
+    rooms = [_plain(capacity("a", "1Gi", "a")), _plain(capacity("b", "50Gi", "b"))]
+    driver = _plain(csi_driver(MADE, storageCapacity=True))
+    storage = [_class(provisioner=MADE), driver, *rooms, _claim(), _claim("huge", "1Ti")]
+    run, result = _run(*_nodes(), *storage, _using("p"), _using("q", "huge"))
+    assert result.placements == {"default/p": "b"}
+    assert "did not have enough free storage" in result.unschedulable["default/q"]
+    assert len(_volumes(run)) == 1
+
+
+def _ephemeral(name: str) -> Content:
+    spec = _claim()["spec"]
+    return pod(name, volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": spec}}}])
+
+
+def test_an_ephemeral_volume_comes_and_goes_with_its_pod() -> None:
+    there = [*_nodes(), _class(provisioner=MADE), _ephemeral("p")]
+    run, result = _run(*there)
+    assert list(_bound(run)) == ["p-v"]
+    assert (result.pods["default/p"].bound_at, result.pods["default/p"].attempts) == (1.0, 1)
+    run, _ = _run(*there, steps=(delete(10, _ephemeral("p")),))
+    assert not _bound(run)
+    assert not _volumes(run)
+
+
+def test_a_volume_that_is_kept_is_nobodys_when_its_claim_goes() -> None:
+    kept = _volume("kept", class_name="")
+    there = [*_nodes(), kept, _claim(class_name="")]
+    run, _ = _run(*there, steps=(delete(5, _claim()),))
+    assert _volumes(run)["kept"]["status"]["phase"] == "Released"
+
+
+def test_a_claim_without_class_takes_the_default_class() -> None:
+    default = {"annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}
+    late = _class(provisioner=MADE, meta=default)
+    run, result = _run(*_nodes(), late, _claim(class_name=None), _using("p"))
+    assert list(result.placements) == ["default/p"]
+    [made] = _volumes(run).values()
+    assert made["spec"]["storageClassName"] == "late"
+
+
+def test_without_a_default_class_a_claim_without_class_stays_unbound() -> None:
+    _, result = _run(*_nodes(), _class(provisioner=MADE), _claim(class_name=None), _using("p"))
+    assert "pod has unbound immediate" in result.unschedulable["default/p"]
+
+
+def test_a_claim_that_is_missing_stays_missing() -> None:
+    _, result = _run(*_nodes(), _class(provisioner=MADE), _using("p", "nope"))
+    assert 'persistentvolumeclaim "nope" not found' in result.unschedulable["default/p"]
+
+
+def test_classes_are_made_up_only_where_the_input_has_none() -> None:
+    found = assumed_classes([_claim("one"), _claim("two", class_name=None)])
+    assert [one["metadata"]["name"] for one in found.classes] == ["late", "standard"]
+    assert all("has no StorageClass" in note for note in found.notes)
+    _, result = _run(*_nodes(), *found.classes, _claim("two", class_name=None), _using("p", "two"))
+    assert list(result.placements) == ["default/p"]
+
+
+def test_a_class_that_is_missing_among_others_is_told_and_not_made_up() -> None:
+    found = assumed_classes([_class(), _claim(class_name="fast")])
+    assert not found.classes
+    assert found.notes == [
+        "StorageClass fast is not in the input: nothing makes volumes for 1 claim"
+    ]
+
+
+def test_a_class_that_is_but_a_label_of_volumes_is_not_made_up() -> None:
+    there = [_volume("v", class_name="manual"), _claim(class_name="manual")]
+    assert assumed_classes(there) == ([], [])
+    run, _ = _run(*_nodes(), *there, _using("p"))
+    assert _bound(run) == {"data": "v"}
+
+
+def test_a_run_repeats_itself() -> None:
+    there = [*_nodes(), _class(provisioner=MADE), *map(_ephemeral, "pqrs")]
+    assert _run(*there)[1].digest == _run(*there)[1].digest
