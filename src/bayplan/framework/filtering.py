@@ -139,6 +139,10 @@ class FilterOutcome:
 
     def node_to_status(self, absent: Status | None = None) -> NodeToStatus:
         """Every rejected node by name."""
+        return NodeToStatus(self.statuses, absent)
+
+    def statuses(self) -> dict[str, Status]:
+        """Every rejected node by name, in the order of the view."""
         found: dict[int, Status] = {}
         for entry in self.entries:
             for index, position in enumerate(entry.positions.tolist()):
@@ -148,8 +152,7 @@ class FilterOutcome:
                 else:
                     reasons = (*known.reasons, *entry.reasons)
                     found[position] = Status(max(known.code, code), reasons, entry.plugin)
-        named = {self.nodes.name(position): status for position, status in sorted(found.items())}
-        return NodeToStatus(named, absent)
+        return {self.nodes.name(position): status for position, status in sorted(found.items())}
 
 
 def _positions(rejection: Rejection, feasible: NodeMask) -> Rows:

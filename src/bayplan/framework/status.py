@@ -6,9 +6,10 @@ keeps them as `NodeToStatus` and words the sentence kube-scheduler would print.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -161,10 +162,20 @@ class NodeToStatus:
     """
 
     def __init__(
-        self, explicit: Mapping[str, Status] | None = None, absent: Status | None = None
+        self,
+        explicit: Mapping[str, Status] | Callable[[], dict[str, Status]] | None = None,
+        absent: Status | None = None,
     ) -> None:
-        self._explicit: dict[str, Status] = dict(explicit or {})
+        """A function is called when somebody looks: most who are handed thousands do not."""
+        if callable(explicit):
+            self._find = explicit
+        else:
+            self._explicit = dict(explicit or {})
         self._absent = absent or Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+
+    @cached_property
+    def _explicit(self) -> dict[str, Status]:
+        return self._find()
 
     def get(self, node: str) -> Status:
         return self._explicit.get(node, self._absent)

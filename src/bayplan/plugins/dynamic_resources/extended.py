@@ -27,7 +27,7 @@ from bayplan.api.quantity import INT64_MAX, NANOS, nanos
 from bayplan.framework.shared_devices import DeviceClassLister
 from bayplan.framework.status import Status, unresolvable
 from bayplan.state.nodes import NodeInfo
-from bayplan.state.pods import PodInfo
+from bayplan.state.pods import PodInfo, PodShape
 
 #: The name of a claim that exists in memory only; no claim in the API can have it.
 IN_MEMORY_NAME = "<extended-resources>"
@@ -40,6 +40,15 @@ Mappings = tuple[ContainerExtendedResourceRequest, ...]
 def may_be_devices(resource: str) -> bool:
     """Whether a resource is one that a DeviceClass can stand for."""
     return is_extended(resource) or resource.startswith(DEVICE_CLASS_RESOURCE_PREFIX)
+
+
+def may_want_devices(pod: PodInfo) -> bool:
+    """Whether a pod may have anything to do with devices: mostly its shape says that it has not."""
+    return pod.shape.once("DynamicResources.may_want", _may_want)
+
+
+def _may_want(shape: PodShape) -> bool:
+    return bool(shape.spec.resource_claims) or any(map(may_be_devices, shape.requests))
 
 
 def asked_of_devices(pod: PodInfo, classes: DeviceClassLister) -> bool:

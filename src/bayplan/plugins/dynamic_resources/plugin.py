@@ -15,6 +15,7 @@ import numpy as np
 from bayplan.api.device_objects import ResourceClaim
 from bayplan.clock import rfc3339
 from bayplan.config.durations import Duration, duration_seconds
+from bayplan.framework.arithmetic import uniform
 from bayplan.framework.events import ClusterEventWithHint
 from bayplan.framework.interface import (
     CycleState,
@@ -28,6 +29,7 @@ from bayplan.framework.interface import (
     PreFilterPlugin,
     PreFilterResult,
     ReservePlugin,
+    RowScore,
     ScalarFilterPlugin,
     ScorePlugin,
     SignPlugin,
@@ -38,7 +40,7 @@ from bayplan.plugins.dynamic_resources.allocator import PoolsByNode
 from bayplan.plugins.dynamic_resources.attempt import Attempt, preference
 from bayplan.plugins.dynamic_resources.binding import BindingError
 from bayplan.plugins.dynamic_resources.claims import claims_of
-from bayplan.plugins.dynamic_resources.extended import may_be_devices
+from bayplan.plugins.dynamic_resources.extended import may_want_devices
 from bayplan.plugins.dynamic_resources.filtering import NodeFilter
 from bayplan.plugins.dynamic_resources.preparing import prepare
 from bayplan.plugins.dynamic_resources.readiness import (
@@ -85,6 +87,7 @@ class DynamicResources(
     ScalarFilterPlugin,
     PostFilterPlugin,
     ScorePlugin,
+    RowScore,
     ReservePlugin,
     PreBindPlugin,
     EnqueueExtensions,
@@ -118,6 +121,8 @@ class DynamicResources(
         self, state: CycleState, pod: PodInfo, nodes: NodeView
     ) -> PreFilterResult | Status | None:
         state[_KEY] = Attempt([], has_special=False)
+        if not may_want_devices(pod):
+            return SKIP
         found = prepare(pod, self.handle.devices, self._pools)
         if isinstance(found, Status):
             return found
@@ -151,12 +156,13 @@ class DynamicResources(
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
         """int64[nodes]: how high the alternatives rank that the node would give."""
         attempt: Attempt | None = state.get(_KEY)
-        scores = np.zeros(len(nodes), np.int64)
-        if attempt is not None and attempt.by_node:
-            for position, name in enumerate(nodes.names()):
-                found = attempt.by_node.get(name)
-                scores[position] = preference(attempt, found) if found is not None else 0
-        return scores
+        if attempt is None or not attempt.by_node:
+            return uniform(0, len(nodes))
+        return np.array([_score_of(attempt, name) for name in nodes.names()], np.int64)
+
+    def score_row(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        attempt: Attempt | None = state.get(_KEY)
+        return 0 if attempt is None or not attempt.by_node else _score_of(attempt, node.name)
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         attempt: Attempt | None = state.get(_KEY)
@@ -216,8 +222,7 @@ class DynamicResources(
 
         Whether a class stands for a resource that the pod requests is not known from the pod.
         """
-        may_want = pod.spec.resource_claims or any(map(may_be_devices, pod.requests))
-        return None if may_want else ()
+        return None if may_want_devices(pod) else ()
 
     # ---- binding --------------------------------------------------------------------------
 
@@ -295,3 +300,8 @@ class DynamicResources(
 def _is_free_but_for(claim: ResourceClaim, pod: PodInfo) -> bool:
     """Whether nobody else uses the claim."""
     return all(user.uid == pod.uid for user in claim.status.reserved_for or ())
+
+
+def _score_of(attempt: Attempt, node_name: str) -> int:
+    found = attempt.by_node.get(node_name)
+    return 0 if found is None else preference(attempt, found)
