@@ -1,0 +1,149 @@
+"""Faults of reuse, to be planted into the scheduler of the pair that reuses answers.
+
+Each is one that a change of the code could bring about; the machine must find all of them.
+"""
+
+from collections.abc import Callable, Hashable
+from itertools import count
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayplan.engine.cycle import CycleRunner
+from bayplan.engine.scheduler import Scheduler
+from bayplan.engine.shares import Share
+from bayplan.state.change_log import Facet
+from bayplan.state.node_table import NodeTable
+from tests.engine.reuse_pair import Fault, no_fault
+from tests.engine.reuse_plugins import Most
+
+#: Plants a fault in all schedulers from now on, or returns what plants it in one of the pair.
+Plant = Callable[[pytest.MonkeyPatch], Fault]
+
+
+def table_of(scheduler: Scheduler) -> NodeTable:
+    return scheduler.cache.table
+
+
+def an_entry_of_the_log_is_dropped(patch: pytest.MonkeyPatch) -> Fault:
+    """Every fifth change of a node says that nothing of it changed."""
+
+    def plant(scheduler: Scheduler) -> None:
+        log, numbers = table_of(scheduler).log, count(1)
+        note = log.note
+
+        def forgetful(row: int, facets: int) -> None:
+            note(row, 0 if next(numbers) % 5 == 0 else facets)
+
+        patch.setattr(log, "note", forgetful)
+
+    return plant
+
+
+def a_generation_is_not_advanced(patch: pytest.MonkeyPatch) -> Fault:
+    """After every fifth change the log says that nothing happened since."""
+
+    def plant(scheduler: Scheduler) -> None:
+        log, numbers = table_of(scheduler).log, count(1)
+        note = log.note
+
+        def standing(row: int, facets: int) -> None:
+            note(row, facets)
+            log.generation -= next(numbers) % 5 == 0
+
+        patch.setattr(log, "note", standing)
+
+    return plant
+
+
+def a_domain_count_is_stale(patch: pytest.MonkeyPatch) -> Fault:
+    """Every third placed pod is not counted by the selectors in use."""
+
+    def plant(scheduler: Scheduler) -> None:
+        counts, numbers = table_of(scheduler).selector_counts, count(1)
+        add = counts.add
+
+        def lossy(row: int, pod: Any) -> None:
+            before = {id(c): (c, c.total) for c in counts._counters.values()}
+            add(row, pod)
+            if next(numbers) % 3 == 0:
+                for counter, total in before.values():
+                    counter.column.values[row] -= counter.total - total
+                    counter.total = total
+
+        patch.setattr(counts, "add", lossy)
+
+    return plant
+
+
+def a_nomination_stays_in_a_mask(patch: pytest.MonkeyPatch) -> Fault:
+    """What is refused for the sake of nominated pods is kept as the plugin's own verdict."""
+    run = CycleRunner._filter
+
+    def keeping(runner: CycleRunner, cycle: Any) -> None:
+        run(runner, cycle)
+        if cycle.known is None:
+            return
+        for entry in cycle.outcome.entries:
+            kept = cycle.known.verdicts.get(entry.plugin)
+            for row in cycle.outcome.nodes.rows[entry.positions].tolist() if kept else ():
+                kept.learn_one(row, ((entry.code, entry.reasons),))
+
+    patch.setattr(CycleRunner, "_filter", keeping)
+    return no_fault
+
+
+def answers_stay_with_the_row(patch: pytest.MonkeyPatch) -> Fault:
+    """A row that another node takes over is not asked about anew."""
+
+    def plant(scheduler: Scheduler) -> None:
+        table = table_of(scheduler)
+        patch.setattr(table, "_note_node", lambda row: table.log.note(row, int(Facet.NODE)))
+
+    return plant
+
+
+def ties_are_drawn_by_row(patch: pytest.MonkeyPatch) -> Fault:
+    """The ranking has a score's rows in the order of the rows."""
+
+    def plant(scheduler: Scheduler) -> None:
+        table = table_of(scheduler)
+        orders: dict[bytes, np.ndarray] = {}
+
+        def by_row() -> np.ndarray:
+            rows = np.flatnonzero(table.alive.values)
+            return orders.setdefault(rows.tobytes(), rows)
+
+        patch.setattr(table, "draw_order", by_row)
+        patch.setattr(table, "draw_places", lambda: np.argsort(by_row()))
+
+    return plant
+
+
+def an_extreme_does_not_move(patch: pytest.MonkeyPatch) -> Fault:
+    """When the last row with the lowest or highest score leaves, nothing is normalised anew."""
+    patch.setattr(Share, "check", lambda share: None)
+    return no_fault
+
+
+def a_plugin_signs_too_little(patch: pytest.MonkeyPatch) -> Fault:
+    """Pods that ask for a score and pods that do not get each other's."""
+
+    def constant(plugin: Most, pod: Any) -> Hashable:
+        return ""
+
+    patch.setattr(Most, "sign_pod", constant)
+    return no_fault
+
+
+FAULTS: tuple[Plant, ...] = (
+    an_entry_of_the_log_is_dropped,
+    a_generation_is_not_advanced,
+    a_domain_count_is_stale,
+    a_nomination_stays_in_a_mask,
+    answers_stay_with_the_row,
+    ties_are_drawn_by_row,
+    an_extreme_does_not_move,
+    a_plugin_signs_too_little,
+)

@@ -1,0 +1,412 @@
+"""The machine that looks for a sequence of events after which reuse decides otherwise.
+
+Hypothesis draws the events; everything is drawn from few values, so that pods are alike, nodes
+fill up, and what one plugin changes another reads. Every rule ends with some attempts and a
+comparison of all that can be seen.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import hypothesis.strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from bayplan.api.objects import SERVICE, Pod, decode
+from bayplan.framework.status import Code, Status, unschedulable
+from bayplan.ports import BindPod, EventType
+from bayplan.testing import NodeOptions, PodOptions, api_pod, node
+from tests.engine.reuse_kinds import CHANGES, KINDS, NODE_KINDS
+from tests.engine.reuse_pair import FIRST, SECOND, Fault, Pair, no_fault
+
+NODES_MAX = 18
+
+some = st.integers(0, 40)
+then = st.sampled_from((1, 0, 2, 4))
+
+#: (is_plain, has_keys, bytes_max): most profiles can rank, some can keep next to nothing.
+FLAVOURS = (
+    (False, False, 1 << 26),
+    (True, False, 1 << 26),
+    (False, False, 1 << 26),
+    (False, True, 1 << 26),
+    (False, False, 3000),
+    (False, False, 3000),
+)
+
+#: Tried before all others, the newest first, so that one comes right after another.
+_FIRST_OF_ALL = 100
+#: Kinds of the rows of pods that events break into, where every normaliser is at work.
+_RANKED = ("all normalisers", "most", "fewest", "between", "small", "fails and ranks")
+_RANKS = ("0", "5", "7", "9")
+
+
+class ReuseMachine(RuleBasedStateMachine):
+    """``tally`` and ``fault`` are the run's: a subclass per run holds them."""
+
+    tally: ClassVar[Counter[str]] = Counter()
+    fault: ClassVar[Fault] = staticmethod(no_fault)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pair: Pair | None = None
+        #: By name.
+        self.nodes: dict[str, NodeOptions] = {}
+        self.gone: dict[str, NodeOptions] = {}
+        #: By name: options and, where it is there already, the node.
+        self.pods: dict[str, PodOptions] = {}
+        self.kinds: Sequence[str] = ()
+        #: Pods whose binding is under way, and where.
+        self.binding: dict[str, str] = {}
+        self.services: set[str] = set()
+        self._names = 0
+
+    @initialize(
+        flavour=st.sampled_from(FLAVOURS),
+        kinds=st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=4, unique=True),
+        node_kinds=st.lists(some, min_size=3, max_size=8),
+    )
+    def begin(
+        self, flavour: tuple[bool, bool, int], kinds: list[str], node_kinds: list[int]
+    ) -> None:
+        is_plain, has_keys, bytes_max = flavour
+        fault = type(self).fault
+        self.pair = Pair(
+            self.tally, fault, is_plain=is_plain, has_keys=has_keys, bytes_max=bytes_max
+        )
+        self.kinds = kinds
+        for kind in node_kinds:
+            self._add_node(f"n{len(self.nodes)}", kind)
+
+    def teardown(self) -> None:
+        if self.pair is not None:
+            self.pair.close()
+
+    def _did(self, what: str) -> None:
+        self.tally[what] += 1
+
+    def _after(self, attempts: int) -> None:
+        """Try some pods, and compare."""
+        assert self.pair is not None
+        self.tally["steps"] += 1
+        self.pair.schedule(attempts)
+        for effect in self.pair.compare([uid(name) for name in self.pods]):
+            if isinstance(effect, BindPod):
+                self.binding[effect.pod.name] = effect.node_name
+
+    # ---- pods -----------------------------------------------------------------------------
+
+    @rule(place=some, count=st.sampled_from((1, 2, 3, 6)), attempts=then)
+    def pods_come(self, place: int, count: int, attempts: int) -> None:
+        kind = self.kinds[place % len(self.kinds)]
+        for _ in range(count):
+            self._new_pod(KINDS[kind])
+        self._did("pods came")
+        self._after(attempts)
+
+    @rule(place=some, count=st.sampled_from((1, 3)))
+    def pods_come_and_are_tried(self, place: int, count: int) -> None:
+        """One after another: what follows a placement is asked about its row only."""
+        kind = self.kinds[place % len(self.kinds)]
+        for _ in range(count):
+            self._new_pod(KINDS[kind])
+            self._after(1)
+
+    @rule(place=some, attempts=then)
+    def a_pod_comes_for_the_second_profile(self, place: int, attempts: int) -> None:
+        kind = self.kinds[place % len(self.kinds)]
+        self._new_pod({**KINDS[kind], "scheduler_name": SECOND})
+        self._did("a second profile's pod came")
+        self._after(attempts)
+
+    @rule(place=some, where=some, attempts=then)
+    def a_pod_is_on_a_node(self, place: int, where: int, attempts: int) -> None:
+        """Bound by another; the node may be unknown."""
+        names = [*sorted({**self.nodes, **self.gone}), "elsewhere"]
+        kind = self.kinds[place % len(self.kinds)]
+        self._new_pod({**KINDS[kind], "node": names[where % len(names)], "gates": ()})
+        self._did("another's pod came")
+        self._after(attempts)
+
+    @precondition(lambda self: self.pods)
+    @rule(place=some, attempts=then)
+    def a_pod_goes(self, place: int, attempts: int) -> None:
+        name = sorted(self.pods)[place % len(self.pods)]
+        self._tell_pod(EventType.DELETED, name)
+        del self.pods[name]
+        self.binding.pop(name, None)
+        self._did("a pod went")
+        self._after(attempts)
+
+    @precondition(lambda self: self._pending())
+    @rule(place=some, where=some, attempts=then)
+    def a_pod_is_nominated(self, place: int, where: int, attempts: int) -> None:
+        name = self._one_pending(place)
+        names = [*sorted(self.nodes), ""]
+        self._change_pod(name, nominated_node=names[where % len(names)])
+        self._did("a pod was nominated")
+        self._after(attempts)
+
+    @precondition(lambda self: self._pending())
+    @rule(place=some, kind=some, attempts=then)
+    def a_pod_changes(self, place: int, kind: int, attempts: int) -> None:
+        """It becomes one of another kind; its gates go with that."""
+        name = self._one_pending(place)
+        options = KINDS[self.kinds[kind % len(self.kinds)]]
+        kept = {
+            key: value
+            for key, value in self.pods[name].items()
+            if key in ("nominated_node", "scheduler_name")
+        }
+        self.pods[name] = PodOptions(**{**options, **kept, "gates": ()})
+        self._tell_pod(EventType.MODIFIED, name)
+        self._did("a pod changed")
+        self._after(attempts)
+
+    # ---- bindings -------------------------------------------------------------------------
+
+    @precondition(lambda self: self.binding)
+    @rule(place=some, is_told_first=st.booleans(), attempts=then)
+    def a_binding_succeeds(self, place: int, is_told_first: bool, attempts: int) -> None:
+        """The watch tells before or after the call returns."""
+        assert self.pair is not None
+        name = sorted(self.binding)[place % len(self.binding)]
+        where = self.binding.pop(name)
+        if is_told_first:
+            self._change_pod(name, node=where)
+            self.pair.finish(uid(name), None)
+        else:
+            self.pair.finish(uid(name), None)
+            self._change_pod(name, node=where)
+        self._did("a binding was confirmed by the watch")
+        self._after(attempts)
+
+    @precondition(lambda self: self.binding)
+    @rule(place=some, is_rejected=st.booleans(), attempts=then)
+    def a_binding_fails(self, place: int, is_rejected: bool, attempts: int) -> None:
+        assert self.pair is not None
+        name = sorted(self.binding)[place % len(self.binding)]
+        del self.binding[name]
+        failure = unschedulable("no room after all").with_plugin("Refuses")
+        self.pair.finish(
+            uid(name), failure if is_rejected else Status(Code.ERROR, ("lost",), "DefaultBinder")
+        )
+        self._did("a binding failed")
+        self._after(attempts)
+
+    @rule(place=some, is_allowed=st.booleans(), count=st.sampled_from((1, 2)), attempts=then)
+    def a_wait_ends(self, place: int, is_allowed: bool, count: int, attempts: int) -> None:
+        assert self.pair is not None
+        self._row_of("waits", count)
+        if self.pair.end_wait(place, is_allowed=is_allowed):
+            self._did("a wait at Permit ended")
+        self._after(attempts)
+
+    @rule(kind=st.sampled_from(("reserve", "permit")), attempts=then)
+    def a_pod_is_turned_down(self, kind: str, attempts: int) -> None:
+        """By Reserve or Permit, when its node was chosen."""
+        self._row_of(kind, 1)
+        self._after(attempts)
+
+    # ---- what breaks into a row of pods alike ---------------------------------------------
+
+    @rule(kind=st.sampled_from(_RANKED), count=st.sampled_from((2, 3)), value=some)
+    def much_changes_in_between(self, kind: str, count: int, value: int) -> None:
+        self._row_of(kind, count)
+        for further in (0, 3):
+            self._change_many("labels", value + further)
+            self._row_of(kind, 2)
+
+    @rule(kind=st.sampled_from(_RANKED[:4]), place=some, rank=st.sampled_from(_RANKS))
+    def an_extreme_moves_in_between(self, kind: str, place: int, rank: str) -> None:
+        self._row_of(kind, 3)
+        name = sorted(self.nodes)[place % len(self.nodes)]
+        self._label_node(name, rank=rank)
+        self._row_of(kind, 2)
+
+    @rule(kind=st.sampled_from((*_RANKED, "looks")), name=st.sampled_from(("red", "blue")))
+    def a_service_comes_in_between(self, kind: str, name: str) -> None:
+        self._row_of(kind, 3)
+        self._toggle_service(name)
+        self._row_of(kind, 1)
+
+    @rule(where=some)
+    def a_term_comes_in_between(self, where: int) -> None:
+        """A plugin that had nothing to say has, for a while."""
+        self._row_of("lone", 3)
+        for further in (0, 1):
+            other = sorted(self.nodes)[(where + further) % len(self.nodes)]
+            name = self._new_pod({**KINDS["apart from lone"], "node": other})
+            self._row_of("lone", 1)
+            self._tell_pod(EventType.DELETED, name)
+            del self.pods[name]
+            self._row_of("lone", 2)
+
+    @rule(kind=st.sampled_from(("fails", "fails and ranks")), place=some, rank=some)
+    def a_plugin_fails_in_between(self, kind: str, place: int, rank: int) -> None:
+        self._row_of(kind, 2)
+        for further in range(4):
+            name = sorted(self.nodes)[(place + further) % len(self.nodes)]
+            self._label_node(name, broken=("filter", "score")[(rank + further) % 2])
+            self._row_of(kind, 1)
+            self._label_node(name, broken="no")
+            self._row_of(kind, 2)
+
+    @rule(seconds=st.sampled_from((0.5, 2.0, 6.0, 400.0)), attempts=then)
+    def time_passes(self, seconds: float, attempts: int) -> None:
+        assert self.pair is not None
+        self.pair.wait(seconds)
+        self._did("time passed")
+        self._after(attempts)
+
+    # ---- nodes ----------------------------------------------------------------------------
+
+    @precondition(lambda self: len(self.nodes) < NODES_MAX)
+    @rule(kind=some, attempts=then)
+    def a_node_comes(self, kind: int, attempts: int) -> None:
+        self._names += 1
+        self._add_node(f"m{self._names}", kind)
+        self._did("a node came")
+        self._after(attempts)
+
+    @precondition(lambda self: len(self.nodes) > 1)
+    @rule(place=some, kind=some, is_back=st.booleans(), attempts=then)
+    def a_node_goes(self, place: int, kind: int, is_back: bool, attempts: int) -> None:
+        """Sometimes another comes under its name at once."""
+        assert self.pair is not None
+        name = sorted(self.nodes)[place % len(self.nodes)]
+        self.gone[name] = self.nodes.pop(name)
+        self.pair.node(EventType.DELETED, node(name, **self.gone[name]))
+        self._did("a node went")
+        self._after(attempts)
+        if is_back:
+            self._back(name, kind)
+
+    @rule(place=some, kind=some, attempts=then)
+    def a_node_is_replaced(self, place: int, kind: int, attempts: int) -> None:
+        """Its row is the newcomer's, if no pod is on it."""
+        assert self.pair is not None
+        name = sorted(self.nodes)[place % len(self.nodes)]
+        self.gone[name] = self.nodes.pop(name)
+        self.pair.node(EventType.DELETED, node(name, **self.gone[name]))
+        self._names += 1
+        self._add_node(f"m{self._names}", kind)
+        self._did("a node was replaced")
+        self._after(attempts)
+
+    @precondition(lambda self: self.gone)
+    @rule(place=some, kind=some, attempts=then)
+    def a_node_comes_back(self, place: int, kind: int, attempts: int) -> None:
+        self._back(sorted(self.gone)[place % len(self.gone)], kind)
+        self._after(attempts)
+
+    @rule(
+        place=some,
+        facets=st.lists(st.sampled_from(sorted(CHANGES)), min_size=2, max_size=5, unique=True),
+        value=some,
+        attempts=then,
+    )
+    def a_node_changes(self, place: int, facets: list[str], value: int, attempts: int) -> None:
+        name = sorted(self.nodes)[place % len(self.nodes)]
+        for facet in facets:
+            self._change_node(name, facet, value)
+            self._did(f"a node changed: {facet}")
+        self._after(attempts)
+
+    @rule(facet=st.sampled_from(("labels", "taints")), value=some, attempts=then)
+    def many_nodes_change(self, facet: str, value: int, attempts: int) -> None:
+        """More than is judged again row by row."""
+        self._change_many(facet, value)
+        self._did("many nodes changed")
+        self._after(attempts)
+
+    # ---- other objects --------------------------------------------------------------------
+
+    @rule(name=st.sampled_from(("red", "web", "blue")), attempts=then)
+    def a_service_comes_or_goes(self, name: str, attempts: int) -> None:
+        """It selects pods for default spreading, and some plugin looks its name up."""
+        self._toggle_service(name)
+        self._after(attempts)
+
+    # ---- inside ---------------------------------------------------------------------------
+
+    def _row_of(self, kind: str, count: int) -> None:
+        """Pods alike, tried one after another, with no nomination in their way."""
+        for name in self._pending():
+            if self.pods[name].get("nominated_node"):
+                self._change_pod(name, nominated_node="")
+        for _ in range(count):
+            self._new_pod({**KINDS[kind], "priority": _FIRST_OF_ALL + self._names})
+            self._after(1)
+
+    def _new_pod(self, options: Mapping[str, Any]) -> str:
+        self._names += 1
+        name = f"p{self._names}"
+        self.pods[name] = PodOptions(**{"scheduler_name": FIRST, **options})
+        self._tell_pod(EventType.ADDED, name)
+        return name
+
+    def _change_pod(self, name: str, **changes: Any) -> None:
+        self.pods[name] = PodOptions(**{**self.pods[name], **changes})
+        self._tell_pod(EventType.MODIFIED, name)
+
+    def _tell_pod(self, kind: EventType, name: str) -> None:
+        assert self.pair is not None
+        self.pair.pod(kind, pod_of(name, self.pods[name]))
+
+    def _pending(self) -> list[str]:
+        return [
+            name
+            for name, options in sorted(self.pods.items())
+            if not options.get("node") and name not in self.binding
+        ]
+
+    def _one_pending(self, place: int) -> str:
+        pending = self._pending()
+        return pending[place % len(pending)]
+
+    def _add_node(self, name: str, kind: int) -> None:
+        assert self.pair is not None
+        self.nodes[name] = NODE_KINDS[kind % len(NODE_KINDS)]
+        self.pair.node(EventType.ADDED, node(name, **self.nodes[name]))
+
+    def _back(self, name: str, kind: int) -> None:
+        del self.gone[name]
+        self._add_node(name, kind)
+        self._did("a node came back")
+
+    def _change_node(self, name: str, facet: str, value: int) -> None:
+        values = CHANGES[facet]
+        self._set_node(name, {**self.nodes[name], **values[value % len(values)]})
+
+    def _label_node(self, name: str, **labels: str) -> None:
+        options = self.nodes[name]
+        self._set_node(name, {**options, "labels": {**options.get("labels", {}), **labels}})
+
+    def _set_node(self, name: str, options: Mapping[str, Any]) -> None:
+        assert self.pair is not None
+        self.nodes[name] = NodeOptions(**options)
+        self.pair.node(EventType.MODIFIED, node(name, **self.nodes[name]))
+
+    def _change_many(self, facet: str, value: int) -> None:
+        names = sorted(self.nodes)
+        for index in range(20):
+            self._change_node(names[index % len(names)], facet, value + index)
+
+    def _toggle_service(self, name: str) -> None:
+        assert self.pair is not None
+        metadata = {"name": name, "namespace": "default"}
+        content = {"metadata": metadata, "spec": {"selector": {"app": name}}}
+        kind = EventType.DELETED if name in self.services else EventType.ADDED
+        self.services ^= {name}
+        self.pair.tell(kind, SERVICE, decode(SERVICE, content))
+        self._did("a service came or went")
+
+
+def uid(name: str) -> str:
+    """As the factory makes it."""
+    return f"uid-default/{name}"
+
+
+def pod_of(name: str, options: PodOptions) -> Pod:
+    return api_pod(name, **options)

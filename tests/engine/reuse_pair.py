@@ -1,0 +1,269 @@
+"""Two schedulers, one that reuses answers and one that does not, are told the same.
+
+After every step all that can be seen of them must be equal: what each attempt found about each
+node, the journal, the effects, the queues, the cluster as they see it, and the nominations.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, final
+
+from bayplan.api.objects import NODE, POD, Pod
+from bayplan.clock import ManualClock
+from bayplan.config import SchedulerConfig, config_from
+from bayplan.engine.binding import BindingOutcome
+from bayplan.engine.cycle import Cycle
+from bayplan.engine.scheduler import Scheduler
+from bayplan.framework.status import Status
+from bayplan.journal import AttemptRecord, Journal, MemorySink, NoteRecord, Record
+from bayplan.plugins.registry import Registry
+from bayplan.ports import BindPod, Effect, EventType, WatchEvent
+from tests.engine.reuse_plugins import ALL, FILTERING, KEYS, SCORING
+
+#: A table's, to begin with: it is to grow.
+INITIAL_CAPACITY = 4
+FIRST, SECOND = "default-scheduler", "second"
+
+#: Changes the scheduler that reuses answers, before anything happens.
+Fault = Callable[[Scheduler], None]
+
+
+def no_fault(scheduler: Scheduler) -> None: ...
+
+
+def config_of(is_on: bool, *, is_plain: bool, has_keys: bool, bytes_max: int) -> SchedulerConfig:
+    """``is_plain``: the first profile is upstream's default one, without plugins of the tests."""
+    enabled: list[dict[str, Any]] = []
+    if not is_plain:
+        enabled += [{"name": each.name} for each in FILTERING]
+        enabled += [{"name": each.name, "weight": weight} for each, weight in SCORING]
+    enabled += [{"name": "Refuses"}]
+    keys = {"tieBreak": {"enabled": [{"name": each.name} for each in KEYS]}}
+    first = {"multiPoint": {"enabled": enabled}, **(keys if has_keys else {})}
+    names = ("PrioritySort", "NodeResourcesFit", "TaintToleration", "Most", "DefaultBinder")
+    second = {
+        "multiPoint": {"disabled": [{"name": "*"}], "enabled": [{"name": name} for name in names]},
+    }
+    return config_from(
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "featureGates": {"OpportunisticBatching": is_on},
+            "reuse": {"maxBytes": bytes_max},
+            "profiles": [
+                {"schedulerName": FIRST, "plugins": first},
+                {"schedulerName": SECOND, "plugins": second},
+            ],
+        }
+    )
+
+
+def seen(cycle: Cycle) -> Mapping[str, Any]:
+    """Everything that one attempt found out, node by node."""
+    statuses = cycle.node_to_status()
+    found: dict[str, Any] = {
+        "pod": cycle.pod.key,
+        "attempt": cycle.queued.attempts,
+        "choice": cycle.choice,
+        "status": cycle.status,
+        "feasible": cycle.feasible_count,
+        "rejected": {
+            name: (each.code, each.reasons, each.plugin)
+            for name, each in statuses.for_each_explicit_node()
+        },
+        "message": cycle.fit_error().message if cycle.choice is None else "",
+    }
+    table = cycle.table
+    if table is not None:
+        columns = [(c.name, c.weight, c.raw.tolist(), c.normalized.tolist()) for c in table.columns]
+        found["scores"] = (table.nodes.names(), table.totals.tolist(), columns)
+        found["ties"] = [(step.key, step.equal_count, step.left_count) for step in table.tie_steps]
+    return found
+
+
+@final
+class Side:
+    """One of the two."""
+
+    def __init__(self, config: SchedulerConfig, tally: Counter[str], fault: Fault) -> None:
+        registry = Registry()
+        for each in ALL:
+            registry.add(each)
+        self._tally = tally
+        self._clock = ManualClock()
+        self.journal = MemorySink()
+        self.attempts: list[Mapping[str, Any]] = []
+        self.scheduler = Scheduler(
+            config,
+            registry,
+            self._clock,
+            seed=7,
+            journal=Journal([self.journal]),
+            raise_bugs=True,
+            on_attempt=self._note,
+        )
+        fault(self.scheduler)
+        self.is_on = config.gate("OpportunisticBatching")
+
+    def _note(self, cycle: Cycle) -> None:
+        if self.is_on:
+            self._tally["attempts"] += 1
+            self._tally["picks used"] += cycle.picks is not None
+        self.attempts.append(seen(cycle))
+
+    def wait(self, seconds: float) -> None:
+        self._clock.advance_to(self._clock.now() + seconds)
+        self.scheduler.run_timers()
+
+    def schedule_one(self) -> bool:
+        """Notes, where answers are reused, of how many rows they were."""
+        before = self._rows() if self.is_on else {}
+        is_done = self.scheduler.schedule_one()
+        if self.is_on:
+            self._count(before, self._rows())
+        return is_done
+
+    def _rows(self) -> dict[tuple[str, str], tuple[int, int]]:
+        return {
+            (profile, name): (counts.asked, counts.kept)
+            for profile in (FIRST, SECOND)
+            for name, counts in self.scheduler.reuse(profile).row_counts().items()
+        }
+
+    def _count(
+        self,
+        before: Mapping[tuple[str, str], tuple[int, int]],
+        after: Mapping[tuple[str, str], tuple[int, int]],
+    ) -> None:
+        changed = [
+            (asked - before[key][0], kept - before[key][1]) for key, (asked, kept) in after.items()
+        ]
+        self._tally["partial refreshes"] += any(a > 0 and k > 0 for a, k in changed)
+        self._tally["nothing asked"] += any(a == 0 and k > 0 for a, k in changed)
+
+    def state(self, uids: Sequence[str]) -> Mapping[str, Any]:
+        """Queues, placements and nominations."""
+        scheduler = self.scheduler
+        queue, cache = scheduler.queue, scheduler.cache
+        nominator = scheduler.framework(FIRST).plugins.queue_sort.handle.nominator
+        queued = {uid: queue.find(uid) for uid in uids}
+        return {
+            "states": {uid: queue.state_of(uid) for uid in uids},
+            "queued": {
+                uid: (
+                    each.attempts,
+                    sorted(each.unschedulable_plugins),
+                    sorted(each.pending_plugins),
+                )
+                for uid, each in queued.items()
+                if each is not None
+            },
+            "placed": sorted((pod.uid, pod.node_name) for pod in cache.pods()),
+            "nominated": {
+                name: [pod.uid for pod in nominator.nominated_pods_for_node(name)]
+                for name in nominator.nominated_nodes()
+            },
+            "waiting": [held.pod.uid for held in scheduler.waiting_pods()],
+        }
+
+    def told(self) -> list[Record]:
+        """The journal, without what only the one that reuses answers can say."""
+        records = self.journal.records
+        refusals = [r for r in records if isinstance(r, AttemptRecord) and r.plugin == "Refuses"]
+        self._tally["turned down by Reserve or Permit"] += len(refusals) if self.is_on else 0
+        return [
+            r for r in records if not isinstance(r, NoteRecord) or "reuse.maxBytes" not in r.text
+        ]
+
+    def dropped(self) -> Counter[str]:
+        found: Counter[str] = Counter()
+        for profile in (FIRST, SECOND):
+            reuse = self.scheduler.reuse(profile)
+            found.update(reuse.dropped_counts)
+            found.update(reuse.flushed_counts)
+        return found
+
+
+@final
+class Pair:
+    """The two of them."""
+
+    def __init__(self, tally: Counter[str], fault: Fault = no_fault, **options: Any) -> None:
+        """``options``: those of `config_of`."""
+        self._tally = tally
+        self._sides = (
+            Side(config_of(True, **options), tally, fault),
+            Side(config_of(False, **options), tally, no_fault),
+        )
+
+    # ---- the same for both ----------------------------------------------------------------
+
+    def tell(self, kind: EventType, what: str, found: Any) -> None:
+        for side in self._sides:
+            side.scheduler.handle(WatchEvent(kind, what, found))
+
+    def node(self, kind: EventType, found: Any) -> None:
+        self.tell(kind, NODE, found)
+
+    def pod(self, kind: EventType, found: Pod) -> None:
+        self.tell(kind, POD, found)
+
+    def wait(self, seconds: float) -> None:
+        for side in self._sides:
+            side.wait(seconds)
+
+    def finish(self, uid: str, failure: Status | None) -> None:
+        for side in self._sides:
+            side.scheduler.binding_finished(BindingOutcome(uid, failure))
+
+    def end_wait(self, place: int, *, is_allowed: bool) -> bool:
+        """One of the pods at Permit goes on, or back. False: none is there."""
+        for side in self._sides:
+            waiting = side.scheduler.waiting_pods()
+            if not waiting:
+                return False
+            held = waiting[place % len(waiting)]
+            if is_allowed:
+                held.allow("Refuses")
+            else:
+                held.reject("Refuses", "no longer")
+        return True
+
+    def schedule(self, count: int) -> None:
+        for _ in range(count):
+            done = [side.schedule_one() for side in self._sides]
+            assert done[0] == done[1], "one has a pod to try, the other has none"
+            if not done[0]:
+                return
+
+    # ---- comparing ------------------------------------------------------------------------
+
+    def compare(self, uids: Sequence[str]) -> list[Effect]:
+        """Raises AssertionError where the two differ. What is to be performed."""
+        on, off = self._sides
+        for one, other in zip(on.attempts, off.attempts, strict=True):
+            wrong = {key: (one.get(key), other[key]) for key in other if one.get(key) != other[key]}
+            assert not wrong, f"{other['pod']} with reuse and without: {wrong}"
+        assert on.told() == off.told()
+        assert on.state(uids) == off.state(uids)
+        effects = [side.scheduler.take_effects() for side in self._sides]
+        assert [comparable(e) for e in effects[0]] == [comparable(e) for e in effects[1]]
+        for side in self._sides:
+            side.attempts.clear()
+            side.journal.records.clear()
+        return effects[0]
+
+    def close(self) -> None:
+        grown = self._sides[0].scheduler.cache.table.capacity // INITIAL_CAPACITY
+        self._tally["the table grew"] += grown.bit_length() - 1
+        for reason, count in self._sides[0].dropped().items():
+            self._tally[f"dropped: {reason}"] += count
+        for side in self._sides:
+            side.scheduler.close()
+
+
+def comparable(effect: Effect) -> Any:
+    """A binding's coroutine is each scheduler's own."""
+    if isinstance(effect, BindPod):
+        return effect.pod.uid, effect.node_name
+    return effect

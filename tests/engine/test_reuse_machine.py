@@ -1,0 +1,145 @@
+"""Reuse on and off decide alike, whatever happens; and the machine that says so finds faults.
+
+Each seed is so many sequences of events. `make sim SEEDS=80` tries that many seeds, `make sim
+SEED=7` one; where the two schedulers differ, the shortest sequence that shows it is printed.
+"""
+
+import os
+from collections import Counter
+
+import pytest
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from bayplan.engine.out_of_date import (
+    EXTREME_MOVED,
+    NODES_CAME_OR_WENT,
+    OTHER_PLUGINS,
+    PLUGIN_FAILED,
+    TOO_MUCH_CHANGED,
+)
+from bayplan.engine.reuse import OBJECT_CHANGED, OUT_OF_BYTES
+from bayplan.state.cache import Cache
+from tests.engine.reuse_faults import FAULTS, Plant
+from tests.engine.reuse_kinds import CHANGES
+from tests.engine.reuse_machine import ReuseMachine
+from tests.engine.reuse_pair import INITIAL_CAPACITY, Fault, no_fault
+
+#: Seeds in one test: together at least STEPS_MIN steps, of which the events are counted.
+SEEDS_PER_TEST = 4
+STEPS_MIN = 20_000
+COUNT_MIN = 200
+#: Sequences of events are long and slow to draw, and most need something that others made.
+UNCHECKED = (
+    HealthCheck.too_slow,
+    HealthCheck.data_too_large,
+    HealthCheck.filter_too_much,
+    HealthCheck.large_base_example,
+)
+#: Why rankings and answers are dropped, but for what only a plugin that signs wrongly brings about.
+REASONS = (
+    NODES_CAME_OR_WENT,
+    TOO_MUCH_CHANGED,
+    OTHER_PLUGINS,
+    EXTREME_MOVED,
+    PLUGIN_FAILED,
+    OBJECT_CHANGED,
+    OUT_OF_BYTES,
+)
+SEQUENCES_PER_SEED = 60
+STEPS_PER_SEQUENCE = 50
+
+
+#: Each of them at least COUNT_MIN times.
+EVENTS = (
+    "pods came",
+    "a second profile's pod came",
+    "another's pod came",
+    "a pod went",
+    "a pod was nominated",
+    "a pod changed",
+    "a binding was confirmed by the watch",
+    "a binding failed",
+    "a wait at Permit ended",
+    "turned down by Reserve or Permit",
+    "time passed",
+    "a node came",
+    "a node went",
+    "a node came back",
+    "a node was replaced",
+    "many nodes changed",
+    "the table grew",
+    "a service came or went",
+    *(f"a node changed: {facet}" for facet in CHANGES),
+    "partial refreshes",
+    "nothing asked",
+    "picks used",
+    *(f"dropped: {reason}" for reason in REASONS),
+)
+
+
+def blocks() -> list[list[int]]:
+    """The seeds that are tried, in tests."""
+    one = os.environ.get("BAYPLAN_SIM_SEED")
+    if one is not None:
+        return [[int(one)]]
+    wanted = int(os.environ.get("BAYPLAN_SIM_SEEDS", SEEDS_PER_TEST))
+    starts = range(0, wanted, SEEDS_PER_TEST)
+    return [list(range(start, start + SEEDS_PER_TEST)) for start in starts]
+
+
+@pytest.fixture(autouse=True)
+def _small_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that they grow."""
+    monkeypatch.setattr(Cache.__init__, "__defaults__", (INITIAL_CAPACITY,))
+
+
+def play(
+    number: int, tally: Counter[str], fault: Fault = no_fault, *, is_shrunk: bool = True
+) -> None:
+    """One seed. Raises AssertionError where the two schedulers differ."""
+    machine = type("Machine", (ReuseMachine,), {"tally": tally, "fault": staticmethod(fault)})
+    seed(number)(machine)
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=SEQUENCES_PER_SEED,
+            stateful_step_count=STEPS_PER_SEQUENCE,
+            database=None,
+            deadline=None,
+            derandomize=False,
+            report_multiple_bugs=False,
+            phases=(Phase.generate, Phase.shrink) if is_shrunk else (Phase.generate,),
+            suppress_health_check=UNCHECKED,
+        ),
+    )
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("numbers", blocks(), ids=str)
+def test_reuse_changes_no_decision(numbers: list[int], capsys: pytest.CaptureFixture[str]) -> None:
+    tally = Counter[str]()
+    for number in numbers:
+        try:
+            play(number, tally)
+        except BaseException as problem:
+            problem.add_note(f"replay it with: make sim SEED={number}")
+            raise
+    with capsys.disabled():
+        print("\n" + table_of(tally))
+    if len(numbers) == SEEDS_PER_TEST:
+        assert tally["steps"] >= STEPS_MIN
+        rare = {event: tally[event] for event in EVENTS if tally[event] < COUNT_MIN}
+        assert not rare, "the machine says little about what hardly ever occurs"
+
+
+def table_of(tally: Counter[str]) -> str:
+    return "\n".join(f"{count:8d} {event}" for event, count in sorted(tally.items()))
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("plant", FAULTS, ids=lambda plant: plant.__name__)
+def test_a_planted_fault_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    fault = plant(monkeypatch)
+    with pytest.raises(AssertionError):
+        play(0, Counter[str](), fault, is_shrunk=False)
