@@ -44,9 +44,8 @@ REASONS = (
     EXTREME_MOVED,
     PLUGIN_FAILED,
     OBJECT_CHANGED,
-    OUT_OF_BYTES,
 )
-SEQUENCES_PER_SEED = 60
+SEQUENCES_PER_SEED = 95
 STEPS_PER_SEQUENCE = 50
 
 
@@ -130,6 +129,8 @@ def test_reuse_changes_no_decision(numbers: list[int], capsys: pytest.CaptureFix
     if len(numbers) == SEEDS_PER_TEST:
         assert tally["steps"] >= STEPS_MIN
         rare = {event: tally[event] for event in EVENTS if tally[event] < COUNT_MIN}
+        # A full table is what single tests are about; here it just must not be left out.
+        assert tally[f"dropped: {OUT_OF_BYTES}"]
         assert not rare, "the machine says little about what hardly ever occurs"
 
 
