@@ -58,4 +58,5 @@ def patch(message: str | None, nominated: str | None) -> PatchPodStatus:
 
 
 def test_event_types_are_spelled_as_on_the_wire() -> None:
-    assert [str(each) for each in EventType] == ["ADDED", "MODIFIED", "DELETED"]
+    spelled = ["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
+    assert [str(each) for each in EventType] == spelled

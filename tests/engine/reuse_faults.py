@@ -58,7 +58,7 @@ def a_generation_is_not_advanced(patch: pytest.MonkeyPatch) -> Fault:
 
 
 def a_domain_count_is_stale(patch: pytest.MonkeyPatch) -> Fault:
-    """Every third placed pod is not counted by the selectors in use."""
+    """Every second placed pod is not counted by the selectors in use."""
 
     def plant(scheduler: Scheduler) -> None:
         counts, numbers = table_of(scheduler).selector_counts, count(1)
@@ -67,7 +67,7 @@ def a_domain_count_is_stale(patch: pytest.MonkeyPatch) -> Fault:
         def lossy(row: int, pod: Any) -> None:
             before = {id(c): (c, c.total) for c in counts._counters.values()}
             add(row, pod)
-            if next(numbers) % 3 == 0:
+            if next(numbers) % 2 == 0:
                 for counter, total in before.values():
                     counter.column.values[row] -= counter.total - total
                     counter.total = total

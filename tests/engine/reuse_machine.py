@@ -42,10 +42,12 @@ _RANKS = ("0", "5", "7", "9")
 
 
 class ReuseMachine(RuleBasedStateMachine):
-    """``tally`` and ``fault`` are the run's: a subclass per run holds them."""
+    """``tally``, ``fault`` and ``pool`` are the run's: a subclass per run holds them."""
 
     tally: ClassVar[Counter[str]] = Counter()
     fault: ClassVar[Fault] = staticmethod(no_fault)
+    #: Kinds of pods that are drawn from.
+    pool: ClassVar[Sequence[str]] = sorted(KINDS)
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,18 +65,19 @@ class ReuseMachine(RuleBasedStateMachine):
 
     @initialize(
         flavour=st.sampled_from(FLAVOURS),
-        kinds=st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=4, unique=True),
+        kinds=st.lists(st.integers(0, 10_000), min_size=2, max_size=6),
         node_kinds=st.lists(some, min_size=3, max_size=8),
     )
     def begin(
-        self, flavour: tuple[bool, bool, int], kinds: list[str], node_kinds: list[int]
+        self, flavour: tuple[bool, bool, int], kinds: list[int], node_kinds: list[int]
     ) -> None:
         is_plain, has_keys, bytes_max = flavour
         fault = type(self).fault
         self.pair = Pair(
             self.tally, fault, is_plain=is_plain, has_keys=has_keys, bytes_max=bytes_max
         )
-        self.kinds = kinds
+        pool = type(self).pool
+        self.kinds = [pool[number % len(pool)] for number in kinds]
         for kind in node_kinds:
             self._add_node(f"n{len(self.nodes)}", kind)
 

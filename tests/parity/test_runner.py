@@ -28,7 +28,11 @@ from tests.parity.world import REGISTRY
 Change = Callable[[Json], Any]
 
 #: What has no answer of its own in a cycle or a hint.
-WITHOUT_ANSWERS = {"PrioritySort", "DefaultBinder", "NodeNameOrder"}
+#: The scores of those in the second line are made of others', and kube-scheduler has none of them.
+WITHOUT_ANSWERS = {
+    *("PrioritySort", "DefaultBinder", "NodeNameOrder", "Coscheduling"),
+    *("TopologyScorer", "Invert", "Normalize", "Scale", "Steps", "Combine"),
+}
 
 
 # ---------------------------------------------------------------- agreement

@@ -121,8 +121,9 @@ def test_a_plugin_whose_group_is_missing_is_switched_off_with_one_line(
 ) -> None:
     api = FakeApi(offered={"v1": OFFERED["v1"]})
     played(tmp_path, api)
-    (record,) = [r for r in caplog.records if r.getMessage() == "Plugin switched off"]
-    assert vars(record)["bayplan_keys"]["plugin"] == "PodTopologySpread"
+    records = [r for r in caplog.records if r.getMessage() == "Plugin switched off"]
+    plugins = [vars(record)["bayplan_keys"]["plugin"] for record in records]
+    assert plugins.count("PodTopologySpread") == 1
     assert not [asked for asked in api.asked if asked.endswith("/replicasets")]
 
 
