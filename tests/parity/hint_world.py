@@ -12,6 +12,7 @@ from typing import Any, cast, final
 from bayplan.api.objects import NODE, POD
 from bayplan.engine.cluster_events import ClusterEvents
 from bayplan.engine.engine_state import EngineState
+from bayplan.engine.gangs import Gangs
 from bayplan.engine.placements import Placements
 from bayplan.engine.profiles import BuiltProfile
 from bayplan.framework.events import ClusterEvent, EventResource
@@ -165,6 +166,7 @@ class HintWorld:
             frameworks=cluster.frameworks,
         )
         engine.queue = cast(SchedulingQueue, self.tap)
+        engine.gangs = Gangs(engine)
         self._events = ClusterEvents(engine, cast(Placements, NothingPlaced()))
 
     def heard_events(self) -> list[ClusterEvent]:

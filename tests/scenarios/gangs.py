@@ -32,7 +32,8 @@ def add_member(world: World, name: str, group: str, kind: str = X_K8S, **options
         options["labels"] = {LABELS[kind]: group}
     else:
         options["spec"] = {"schedulingGroup": {"podGroupName": group}}
-    world.add_pod(name, **{"cpu": "100m", "memory": "200Mi", **options})
+    asks: dict[str, Any] = {"cpu": "100m", "memory": "200Mi", **options}
+    world.add_pod(name, **asks)
 
 
 def status(world: World, name: str, kind: str = X_K8S) -> dict[str, Any]:

@@ -45,7 +45,8 @@ class GangScheduling(PreEnqueuePlugin, EnqueueExtensions):
             for resource, action, hint in (
                 (EventResource.UNSCHEDULED_POD, ActionType.ADD, _of_its_group),
                 (EventResource.ASSIGNED_POD, ActionType.ADD, _of_its_group),
-                (EventResource.POD_GROUP, ActionType.ADD | UPDATE, _its_group),
+                (EventResource.POD_GROUP, ActionType.ADD, _its_group),
+                (EventResource.POD_GROUP, UPDATE, _its_group),
             )
         ]
 
