@@ -29,8 +29,9 @@ Change = Callable[[Json], Any]
 
 #: What has no answer of its own in a cycle or a hint.
 #: The scores of those in the second line are made of others', and kube-scheduler has none of them.
+#: Of GangScheduling only what it registers is recorded.
 WITHOUT_ANSWERS = {
-    *("PrioritySort", "DefaultBinder", "NodeNameOrder", "Coscheduling"),
+    *("PrioritySort", "DefaultBinder", "NodeNameOrder", "Coscheduling", "GangScheduling"),
     *("TopologyScorer", "Invert", "Normalize", "Scale", "Steps", "Combine"),
 }
 
