@@ -3,7 +3,7 @@
 from bayplan.api.objects import Pod, decode
 from bayplan.api.pod_groups import compiled
 from bayplan.engine.handle import PluginHandle
-from bayplan.framework.events import QueueingHint
+from bayplan.framework.events import EventResource, QueueingHint
 from bayplan.plugins.gang_scheduling import GangScheduling
 from bayplan.state.pods import pod_info
 from bayplan.testing import api_pod
@@ -53,11 +53,15 @@ def test_other_pods_and_other_kinds_of_groups_are_none_of_its_business() -> None
 
 def test_members_and_the_groups_object_wake_it() -> None:
     plugin = GangScheduling(None, PluginHandle(SampleCluster(), PROFILE, "GangScheduling", ()))
-    came, _, changed = [event.hint for event in plugin.events_to_register()]
-    assert came is not None and changed is not None
+    hints = {each.event.resource: each.hint for each in plugin.events_to_register()}
     pod = pod_info(member("a"))
-    assert came(pod, None, pod_info(member("b"))) is QueueingHint.QUEUE
-    assert came(pod, None, pod_info(api_pod("lone"))) is QueueingHint.QUEUE_SKIP
+    for resource in (EventResource.UNSCHEDULED_POD, EventResource.ASSIGNED_POD):
+        came = hints[resource]
+        assert came is not None
+        assert came(pod, None, pod_info(member("b"))) is QueueingHint.QUEUE
+        assert came(pod, None, pod_info(api_pod("lone"))) is QueueingHint.QUEUE_SKIP
+    changed = hints[EventResource.POD_GROUP]
+    assert changed is not None
     for name, expected in (("g", QueueingHint.QUEUE), ("h", QueueingHint.QUEUE_SKIP)):
         group = decode(KIND, {"metadata": {"name": name, "namespace": "default"}})
         assert changed(pod, None, group) is expected

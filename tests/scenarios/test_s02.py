@@ -20,12 +20,12 @@ class Witness(PostFilterPlugin):
     name = "Witness"
 
     def setup(self) -> None:
-        self.shown: list[Any] = []
+        self.shown: list[dict[str, Status]] = []
 
     def post_filter(
         self, state: Any, pod: Any, node_to_status: Any
     ) -> tuple[Nomination | None, Status | None]:
-        self.shown.append(node_to_status)
+        self.shown.append(dict(node_to_status.for_each_explicit_node()))
         return None, Status(U)
 
 
@@ -94,11 +94,11 @@ def test_each_nodes_own_status() -> None:
     plugins = [*PLUGINS, "Witness"]
     world = play(tried(cpu=2, memory="4Gi"), plugins=plugins, classes=[Witness])
     (shown,) = world.plugin("Witness").shown
-    assert shown.get("t1").code is UUU
-    assert shown.get("t1").plugin == "TaintToleration"
-    assert (shown.get("w1").code, shown.get("w1").plugin) == (U, "NodeResourcesFit")
-    assert shown.get("w1").reasons == ("Insufficient cpu",)
-    assert shown.get("w3").reasons == ("Insufficient cpu", "Insufficient memory")
+    assert shown["t1"].code is UUU
+    assert shown["t1"].plugin == "TaintToleration"
+    assert (shown["w1"].code, shown["w1"].plugin) == (U, "NodeResourcesFit")
+    assert shown["w1"].reasons == ("Insufficient cpu",)
+    assert shown["w3"].reasons == ("Insufficient cpu", "Insufficient memory")
     assert world.unschedulable_plugins("p") == {"TaintToleration", "NodeResourcesFit"}
 
 

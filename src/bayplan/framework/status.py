@@ -166,7 +166,10 @@ class NodeToStatus:
         explicit: Mapping[str, Status] | Callable[[], dict[str, Status]] | None = None,
         absent: Status | None = None,
     ) -> None:
-        """A function is called when somebody looks: most who are handed thousands do not."""
+        """A function is called when somebody looks: most who are handed thousands do not.
+
+        It may read what is lent for the cycle, so the first look must fall within it.
+        """
         if callable(explicit):
             self._find = explicit
         else:
