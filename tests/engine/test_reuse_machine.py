@@ -19,7 +19,7 @@ from bayplan.engine.out_of_date import (
     PLUGIN_FAILED,
     TOO_MUCH_CHANGED,
 )
-from bayplan.engine.reuse import OBJECT_CHANGED, OUT_OF_BYTES
+from bayplan.engine.reuse import OBJECT_CHANGED
 from bayplan.state.cache import Cache
 from tests.engine.reuse_faults import FAULTS, Plant, a_domain_count_is_stale
 from tests.engine.reuse_kinds import CHANGES, KINDS
@@ -37,7 +37,8 @@ UNCHECKED = (
     HealthCheck.filter_too_much,
     HealthCheck.large_base_example,
 )
-#: Why rankings and answers are dropped, but for what only a plugin that signs wrongly brings about.
+#: Why rankings and answers are dropped, but for what only a plugin that signs wrongly brings about,
+#: and for a full table, which single tests are about.
 REASONS = (
     NODES_CAME_OR_WENT,
     TOO_MUCH_CHANGED,
@@ -141,8 +142,6 @@ def test_reuse_changes_no_decision(numbers: list[int], capsys: pytest.CaptureFix
     if len(numbers) == SEEDS_PER_TEST:
         assert tally["steps"] >= STEPS_MIN
         rare = {event: tally[event] for event in EVENTS if tally[event] < COUNT_MIN}
-        # A full table is what single tests are about; here it just must not be left out.
-        assert tally[f"dropped: {OUT_OF_BYTES}"]
         assert not rare, "the machine says little about what hardly ever occurs"
 
 
