@@ -36,6 +36,18 @@ def test_inside_of_one_it_comes_after_it_in_order() -> None:
     assert done == ["first", "second", "third", "fourth"]
 
 
+def test_who_looks_does_so_between_turns() -> None:
+    turns, seen = begun(), list[str]()
+
+    def first() -> None:
+        turns.take("b", lambda: seen.append("second"))
+        seen.append("first")
+
+    turns.observe(lambda: seen.append("look"))
+    turns.take("a", first)
+    assert seen == ["first", "look", "second", "look"]
+
+
 def test_before_the_beginning_everything_waits() -> None:
     done: list[int] = []
     turns = Turns(lambda subject, problem: None)

@@ -34,6 +34,7 @@ from bayplan.journal import AttemptRecord, DigestSink, Journal, MemorySink, Note
 from bayplan.plugins.registry import Registry
 from bayplan.runner import Ask, Runner
 from bayplan.sim.checkers import differences
+from bayplan.sim.gang_checker import GangChecker
 from bayplan.sim.loop import run, settled
 from bayplan.testing import NodeOptions, PodOptions, api_pod, node
 
@@ -116,6 +117,7 @@ class World:
             extenders=setup.extenders,
             raise_bugs=setup.raise_bugs,
         )
+        self.gangs = GangChecker(self.scheduler)
         self.metrics = self.scheduler.metrics
         self.cluster = EmbeddedCluster(clock, self.scheduler.declared_fields)
         self.runner = Runner(self.scheduler, self.cluster, setup.asks)

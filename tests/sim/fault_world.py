@@ -22,6 +22,7 @@ from bayplan.ports import ApiError, BindPod, EventType, WatchEvent
 from bayplan.rng import stream
 from bayplan.runner import Runner
 from bayplan.sim.checkers import CapacityChecker, InvariantBroken, differences
+from bayplan.sim.gang_checker import GangChecker
 from bayplan.sim.loop import run, settled
 
 FAULTY_SECONDS = 60.0
@@ -47,6 +48,7 @@ class FaultWorld:
             journal=Journal([self._digest]),
             raise_bugs=True,
         )
+        self.gangs = GangChecker(self.scheduler)
         self.cluster = EmbeddedCluster(self._clock)
         self.faulty = FaultyCluster(self.cluster, self.options)
         self._nodes_of: dict[str, str] = {}

@@ -79,6 +79,8 @@ class Scheduler:
         self.metrics = engine.metrics
         self.cache = engine.cache
         self.queue = self._start(config, registry, bool(extenders))
+        #: Everything that happens in here, one thing at a time, to be observed.
+        self.turns = engine.turns
         #: Groups of pods as they stand, to be looked at.
         self.pod_groups = engine.pod_groups
         #: Kinds of pod groups that are followed and no plugin looks up.

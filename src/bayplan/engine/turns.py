@@ -23,6 +23,11 @@ class Turns:
         self._failed = failed
         self._is_taken = True
         self._later: deque[tuple[str, Work]] = deque()
+        self._observers: list[Work] = []
+
+    def observe(self, look: Work) -> None:
+        """Have ``look`` called after each turn, when nothing is half done."""
+        self._observers.append(look)
 
     def begin(self) -> None:
         """From now on work is done; first what was asked for until now."""
@@ -44,5 +49,7 @@ class Turns:
                     work()
                 except Exception as problem:  # noqa: BLE001 - who was told decides what it ends
                     self._failed(subject, problem)
+                for look in self._observers:
+                    look()
         finally:
             self._is_taken = False

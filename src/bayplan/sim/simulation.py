@@ -22,6 +22,7 @@ from bayplan.plugins.registry import Registry
 from bayplan.runner import Runner
 from bayplan.sim.checkers import CapacityChecker, differences
 from bayplan.sim.driver import Driver
+from bayplan.sim.gang_checker import GangChecker
 from bayplan.sim.group_results import group_results
 from bayplan.sim.hopes import Hopes
 from bayplan.sim.loop import run, settled
@@ -88,6 +89,7 @@ class Simulation:
             on_attempt=on_attempt,
             raise_bugs=True,
         )
+        self.gangs = GangChecker(self.scheduler)
         self.cluster = EmbeddedCluster(self._clock, self.scheduler.declared_fields)
         self._pods = PodLog(self._clock)
         self._occupancy = Occupancy()

@@ -177,6 +177,11 @@ class PodGroups:
         """In the order in which they became known."""
         return self._groups.values()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing told of any group."""
+        return not self._groups
+
     # ---- what the API tells ---------------------------------------------------------------
 
     def put(self, group: PodGroup) -> GroupState:
