@@ -9,7 +9,7 @@ import yaml
 from bayplan.config import load_config
 from bayplan.perf.planning import Plan, Refused, Setting, plan_all
 from bayplan.perf.selecting import Selection
-from bayplan.plugins.registry import Registry
+from bayplan.plugins.registry import IN_TREE_PLUGINS, Registry
 from tests.perf.kit import SMALL_POD, case, op, plan, planned, read, refusal, written
 
 CONFIG = "{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration%s}"
@@ -48,20 +48,24 @@ def test_only_selected_workloads_are_planned(tmp_path: Path) -> None:
             {"x": SMALL_POD.replace("cpu: 1", "cpu: none")},
             "spec.containers[0].resources.requests.cpu",
         ),
-        (
-            op("createPods", podTemplatePath="x.yaml"),
-            {"x": SMALL_POD.replace("containers:", "resourceClaims: [{name: a}], containers:")},
-            "pods with resource claims need DynamicResources, which is not here yet",
-        ),
         (op("createResourceClaims"), {}, "the operation createResourceClaims is not supported"),
     ],
 )
 def test_what_cannot_be_run_says_why(
     tmp_path: Path, operation: Any, files: dict[str, str], said: str
 ) -> None:
-    if "DynamicResources" in said and Registry().find("DynamicResources") is not None:
-        pytest.skip("DynamicResources is here")
     assert said in refusal(written(tmp_path, case(operation), **files))
+
+
+def test_a_workload_is_refused_for_a_plugin_that_is_not_here(tmp_path: Path) -> None:
+    claiming = SMALL_POD.replace("containers:", "resourceClaims: [{name: a}], containers:")
+    path = written(tmp_path, case(op("createPods", podTemplatePath="x.yaml")), x=claiming)
+    others = Registry(each for each in IN_TREE_PLUGINS if each.name != "DynamicResources")
+    (found,) = plan_all(read(path), Selection(), Setting(others))
+    assert isinstance(found, Refused)
+    said = "pods with resource claims need DynamicResources, which is not here yet"
+    assert said in "\n".join(found.reasons)
+    assert isinstance(plan(path), Plan)
 
 
 def test_others_beside_it_can_be_run(tmp_path: Path) -> None:

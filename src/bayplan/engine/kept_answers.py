@@ -5,6 +5,7 @@ is forgotten, and asked again when somebody needs it. Answers are kept in the na
 holds them, for there may be thousands of pods' likes.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, final
@@ -33,7 +34,7 @@ class RowCounts:
     kept: int = 0
 
 
-class _Kept:
+class _Kept(ABC):
     """What is known of which rows, and up to which change."""
 
     __slots__ = ("_table", "bytes_counted", "facets", "generation", "like_count")
@@ -77,14 +78,14 @@ class _Kept:
         """Something changed that no row tells of."""
         self._forget(slice(None))
 
-    def _grow(self, capacity: int) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _grow(self, capacity: int) -> None: ...
 
-    def _forget(self, rows: Rows | slice) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _forget(self, rows: Rows | slice) -> None: ...
 
-    def _forget_one(self, row: int) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _forget_one(self, row: int) -> None: ...
 
 
 @final

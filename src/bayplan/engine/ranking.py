@@ -7,7 +7,6 @@ halves; what moves in it is a block of memory.
 
 from array import array
 from bisect import bisect_left, insort
-from collections.abc import Iterator
 from typing import final
 
 import numpy as np
@@ -57,11 +56,6 @@ class Ranking:
     def best(self) -> "array[int]":
         """Places of the rows with the highest total, ascending; there is at least one row."""
         return self._of_score[self._levels[-1]]
-
-    def from_best(self) -> Iterator[tuple[int, "array[int]"]]:
-        """(total, places), best first."""
-        for score in reversed(self._levels):
-            yield score, self._of_score[score]
 
     @property
     def bytes_used(self) -> int:
