@@ -28,6 +28,7 @@ def a_lively_cluster() -> list[Content]:
         pod(f"s{i}", labels={"app": "web"}, topologySpreadConstraints=[SPREAD]) for i in range(9)
     ]
     large = [pod(f"l{i}", containers=[container("3")]) for i in range(12)]
+    gang = [group(2), *(member(f"g{i}", f"{i + 1}00m") for i in range(6))]
     events = [
         {
             "at": "5s",
@@ -47,8 +48,22 @@ def a_lively_cluster() -> list[Content]:
             ],
         },
         {"at": "20s", "create": [node("late"), pod("after")]},
+        # Those that waited alone wait together from now on.
+        {"at": "21s", "patch": [group(7)]},
+        {"at": "30s", "create": [member("g6", "1")]},
     ]
-    return [*nodes, *spread, *large, controller("Deployment", replicas=6), scenario(*events)]
+    return [*nodes, *spread, *large, *gang, controller("Deployment", replicas=6), scenario(*events)]
+
+
+def group(minimum: int) -> Content:
+    meta = {"name": "gang", "namespace": "default"}
+    kind = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup"}
+    return {**kind, "metadata": meta, "spec": {"minMember": minimum}}
+
+
+def member(name: str, cpu: str) -> Content:
+    labels = {"scheduling.x-k8s.io/pod-group": "gang"}
+    return pod(name, labels=labels, containers=[container(cpu)])
 
 
 def bayplan(*arguments: str, hash_seed: str) -> bytes:

@@ -5,7 +5,7 @@ alone otherwise; who is which is decided outside (`Gathering`) and told whenever
 that lacks members is held back without being tried.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from itertools import count
 from typing import final
 
@@ -120,7 +120,8 @@ class GroupEntries:
         entry = self._open.get(key)
         if entry is not None and entry.state is State.IN_FLIGHT:
             return
-        together = {pod.uid for pod in pods} if gathering is not None else set[str]()
+        # In order: as they join, so they are tried.
+        together = dict.fromkeys(pod.uid for pod in pods) if gathering is not None else {}
         if entry is not None:
             self._part(entry, together)
         if gathering is not None:
@@ -130,7 +131,7 @@ class GroupEntries:
             if entry is not None:
                 self.settle(entry, gathering)
 
-    def _part(self, entry: Entry, together: set[str]) -> None:
+    def _part(self, entry: Entry, together: Container[str]) -> None:
         """Members that do not wait together any more stand alone."""
         assert entry.group is not None
         for uid in [uid for uid in entry.group.members if uid not in together]:
