@@ -37,12 +37,6 @@ LARGE_CLASSES: dict[str, int] = {
 MANY_PARAMETERS: dict[str, int] = {}
 # "path": where its tests are instead
 TESTED_ELSEWHERE: dict[str, str] = {
-    "engine/known_pods.py": "engine/test_reuse.py",
-    "engine/out_of_date.py": "engine/test_reuse.py",
-    "engine/picks.py": "engine/test_reuse.py",
-    "engine/shadow.py": "engine/test_reuse.py",
-    "engine/shares.py": "engine/test_reuse.py",
-    "engine/standing.py": "engine/test_reuse.py",
     "sim/assumed_classes.py": "sim/test_volumes.py",
     "sim/claim_binding.py": "sim/test_volumes.py",
     "sim/free_volumes.py": "sim/test_volumes.py",

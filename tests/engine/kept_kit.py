@@ -1,0 +1,206 @@
+"""A small cluster, one profile, and attempt after attempt at pods alike, with what is kept of them.
+
+    known = Attempts(Bad, Rank, nodes={"n1": {"rank": "3"}, "n2": {"bad": "broken"}})
+    assert chosen(known.attempt()) == "n1"
+    known.label("n1", bad="broken")
+
+Plugins say what their labels say, and note which nodes they are asked about.
+"""
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+from msgspec import structs
+
+from bayplan.engine.cycle import Cycle, CycleRunner
+from bayplan.engine.known_pods import KnownPods
+from bayplan.engine.picks import Asking, Picks
+from bayplan.engine.reuse import Reuse
+from bayplan.framework.interface import (
+    CycleState,
+    Normalizer,
+    QueuedPodInfo,
+    ScalarFilterPlugin,
+    ScalarScorePlugin,
+    SignPlugin,
+)
+from bayplan.framework.runtime import Framework
+from bayplan.framework.status import Status, unschedulable
+from bayplan.queue.nominator import Nominator
+from bayplan.state.change_log import Facet
+from bayplan.state.nodes import NodeInfo
+from bayplan.state.pods import PodInfo
+from bayplan.testing import SampleCluster, node, pod
+from tests.framework.answering import plugins_of
+
+SEED = 1
+BYTES_MAX = 1 << 20
+
+
+class Bad(ScalarFilterPlugin, SignPlugin):
+    """Turns down nodes labelled bad, for the label's value."""
+
+    name = "Bad"
+    facets = Facet.LABELS
+
+    def setup(self) -> None:
+        self.asked: list[str] = []
+        #: Raised, or answered, in place of anything else.
+        self.failure: Any = None
+
+    def filter_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> Status | None:
+        self.asked.append(node.name)
+        if isinstance(self.failure, Exception):
+            raise self.failure
+        reason = node.labels.get("bad")
+        return self.failure or (unschedulable(reason) if reason else None)
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        return ()
+
+
+class Worse(Bad):
+    """Another one, that says the same of nodes labelled worse."""
+
+    name = "Worse"
+
+    def filter_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> Status | None:
+        self.asked.append(node.name)
+        reason = node.labels.get("worse")
+        return unschedulable(reason) if reason else None
+
+
+class Rank(ScalarScorePlugin, SignPlugin):
+    """Scores what a label says."""
+
+    name = "Rank"
+    facets = Facet.LABELS
+
+    def setup(self) -> None:
+        self.asked: list[str] = []
+        self.failure: Any = None
+
+    def score_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> int:
+        self.asked.append(node.name)
+        if isinstance(self.failure, Exception):
+            raise self.failure
+        return int(node.labels.get("rank", "0")) if self.failure is None else self.failure
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        return ()
+
+
+class MaxRank(Rank):
+    name = "MaxRank"
+    normalizer = Normalizer.MAX
+
+
+class Attempts:
+    """The profile's plugins are made once; ``plugin(name)`` gives them."""
+
+    def __init__(self, *plugins: Any, nodes: Mapping[str, Mapping[str, str]]) -> None:
+        self.cluster = SampleCluster()
+        for name, labels in nodes.items():
+            self.cluster.add(node(name, labels=dict(labels)))
+        profile = plugins_of(*plugins)
+        profile.reuse_bytes_max = BYTES_MAX
+        self.framework = Framework(profile, Nominator())
+        self.warnings: list[str] = []
+        table = self.cluster.cache.table
+        ignore = (lambda seconds: None, lambda seconds: None)
+        self.reuse = Reuse(self.framework, table, self.warnings.append, ignore)
+        self._runner = CycleRunner(Nominator(), SEED, (), {profile.profile_name: self.reuse})
+        self._fresh = CycleRunner(Nominator(), SEED, ())
+        self.attempt_count = 0
+
+    # ---- attempts -------------------------------------------------------------------------
+
+    def attempt(self) -> Cycle:
+        """With what is kept."""
+        self.attempt_count += 1
+        return self._walked(self._runner)
+
+    def fresh(self) -> Cycle:
+        """The attempt that `attempt` made last, without."""
+        return self._walked(self._fresh)
+
+    def _walked(self, runner: CycleRunner) -> Cycle:
+        queued = QueuedPodInfo(self.pod, 0.0, attempts=self.attempt_count)
+        cycle = Cycle(queued, self.framework, self.cluster.lend())
+        runner.run(cycle)
+        return cycle
+
+    # ---- what changes ---------------------------------------------------------------------
+
+    def label(self, name: str, **labels: str) -> None:
+        """Give a node these labels and no others."""
+        self.cluster.take_back()
+        self.cluster.cache.update_node(node(name, labels=labels))
+
+    def taint(self, name: str) -> None:
+        """Change a node in what neither Bad nor Rank reads."""
+        found = self.cluster.cache.node(name)
+        assert found is not None
+        self.cluster.take_back()
+        taints = [{"key": "a", "effect": "NoSchedule"}]
+        self.cluster.cache.update_node(
+            node(name, labels=found.metadata.labels or {}, taints=taints)
+        )
+
+    def untie(self, name: str, label: str) -> None:
+        """Take one label off a node, and leave all else as it is."""
+        found = self.cluster.cache.node(name)
+        assert found is not None
+        self.cluster.take_back()
+        kept = {key: value for key, value in (found.metadata.labels or {}).items() if key != label}
+        metadata = structs.replace(found.metadata, labels=kept)
+        self.cluster.cache.update_node(structs.replace(found, metadata=metadata))
+
+    def add(self, name: str, **labels: str) -> None:
+        self.cluster.add(node(name, labels=labels))
+
+    def remove(self, name: str) -> None:
+        self.cluster.take_back()
+        self.cluster.cache.remove_node(name)
+
+    # ---- looking in -----------------------------------------------------------------------
+
+    @property
+    def pod(self) -> PodInfo:
+        return pod("p")
+
+    @property
+    def known(self) -> KnownPods:
+        return self.reuse.known(self.pod)
+
+    def picks(self) -> Picks:
+        """The ranking, after as many attempts as it takes."""
+        while self.known.picks is None:
+            assert self.attempt_count < 5, "no ranking is made of such answers"
+            self.attempt()
+        return self.known.picks
+
+    def asking(self) -> Asking:
+        """To ask about single rows as an attempt does."""
+        state, nodes = CycleState(), self.cluster.lend().nodes
+        self.framework.run_pre_filter(state, self.pod, nodes)
+        return Asking(self.framework.calls(state), state, self.pod, nodes)
+
+    def plugin(self, name: str) -> Any:
+        instances = self.framework.plugins.instances()
+        return next(each for each in instances if each.instance_name == name)
+
+    def asked(self, name: str) -> list[str]:
+        """Nodes that a plugin was asked about since the last time."""
+        plugin = self.plugin(name)
+        asked, plugin.asked = plugin.asked, []
+        return sorted(asked)
+
+
+def chosen(cycle: Cycle) -> str:
+    return cycle.choice.node_name if cycle.choice is not None else ""
+
+
+def message(cycle: Cycle) -> str:
+    """Why no node was found."""
+    return cycle.fit_error().message
