@@ -273,6 +273,22 @@ def test_every_plugin_is_final(path: str) -> None:
     assert not open_classes
 
 
+#: What answers are kept and ranked by.
+REUSE = {
+    f"engine/{name}.py"
+    for name in (
+        "kept_answers",
+        "known_pods",
+        "out_of_date",
+        "picks",
+        "ranking",
+        "reuse",
+        "shadow",
+        "shares",
+        "standing",
+    )
+}
+
 READERS = {"TopologyScorer", "Invert", "Normalize", "Scale", "Steps", "Combine"}
 
 
@@ -294,6 +310,24 @@ def test_every_plugin_that_filters_or_scores_signs_pods() -> None:
         if ".sign_pod(" not in (TESTS / mirrored(f"{path}.py")).read_text(encoding="utf-8")
     ]
     assert not untested
+
+
+@pytest.mark.parametrize("path", [path for path in paths_under(SOURCE) if path in REUSE])
+def test_reuse_knows_neither_plugins_nor_groups(path: str) -> None:
+    """A formula changes in its plugin's file only, and a group is a caller like any other."""
+    imported = {
+        node.module
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.ImportFrom) and node.module is not None
+    }
+    unknown = ("bayplan.plugins", "bayplan.engine.group", "bayplan.engine.gangs")
+    groups = {"bayplan.api.pod_groups", "bayplan.state.pod_groups"}
+    assert not [module for module in imported if module.startswith(unknown)]
+    assert not imported & groups
+
+
+def test_all_of_reuse_is_looked_at() -> None:
+    assert set(paths_under(SOURCE)) >= REUSE
 
 
 def has_code(tree: ast.Module) -> bool:

@@ -121,6 +121,17 @@ def test_equal_runs_have_no_differing_decision(tmp_path: Path) -> None:
     assert answer("compare", one, other) == "0 differing decisions\n"
 
 
+def test_with_and_without_reuse_no_decision_differs(tmp_path: Path) -> None:
+    """What docs/batching.md tells who doubts it to do."""
+    folders: list[Path] = []
+    for name, is_on in (("on", True), ("off", False)):
+        gates = {"featureGates": {"OpportunisticBatching": is_on}}
+        config = written(tmp_path / f"{name}.yaml", {**configuration("MostAllocated"), **gates})
+        folders.append(tmp_path / name)
+        answer("simulate", cluster_file(tmp_path), "--config", config, "--out", folders[-1])
+    assert answer("compare", *folders) == "0 differing decisions\n"
+
+
 def test_differing_decisions_are_counted_and_the_first_ones_told(tmp_path: Path) -> None:
     one = simulated(tmp_path, "one", "MostAllocated")
     done = bayplan("compare", one, simulated(tmp_path, "other", "LeastAllocated"))
