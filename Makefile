@@ -6,7 +6,7 @@ JOBS ?= 2
 # Seeds that `make sim` tries; SEED=7 replays one.
 SEEDS ?= 20
 # What draws from such a seed.
-SEEDED := tests/sim tests/engine/test_reuse_machine.py
+SEEDED := tests/sim tests/engine/test_reuse_machine.py tests/engine/test_gang_machine.py
 PARITY_DIR ?=
 SCENARIOS_DIR ?=
 SCENARIOS_FLAGS ?=

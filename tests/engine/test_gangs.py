@@ -1,6 +1,7 @@
 """What changes in a group is known to the queue and its members."""
 
 from bayplan.adapters.object_names import object_key
+from bayplan.queue.transitions import State
 from tests.scenarios.gangs import (
     FIT,
     X_K8S,
@@ -42,5 +43,25 @@ def test_a_groups_object_that_goes_holds_its_members_back() -> None:
         await world.until(30)
         assert list(bound(world, "a", "b")) == [None, None]
         assert "not found" in message(world, "a")
+
+    play(story, plugins=FIT)
+
+
+def test_a_group_that_lost_a_member_is_not_woken_before_it_is_complete_again() -> None:
+    """What would help its members comes while its delay is running."""
+
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=1)
+        put_group(world, "g", 2)
+        add_member(world, "a", "g", cpu=1)
+        add_member(world, "b", "g", cpu=1)
+        await world.until(0.1)
+        world.delete_pod("b")
+        world.add_node("n2", cpu=1)
+        await world.until(0.2)
+        assert world.scheduler.queue.state_of(world.uid("a")) is State.GATED
+        add_member(world, "c", "g", cpu=1)
+        await world.until(3)
+        assert list(bound(world, "a", "c")) == [2.0, 2.0]
 
     play(story, plugins=FIT)

@@ -32,10 +32,11 @@ class Admission:
 
     def lets_pass(self, entry: Entry, target: State) -> bool:
         """Whether the entry may move to ``target``; if not, who holds it back is noted in it."""
+        if entry.is_short and target in _TO_BE_TRIED:
+            # Not even to wait out a delay: what completes it brings it there.
+            return False
         if (entry.state, target) not in self._is_asked:
             return True
-        if entry.is_short:
-            return False
         # Each pod has its own gate and its own count, so all of them are asked.
         held_back = [queued for queued in entry.pods if not self._admits(queued)]
         return not held_back
@@ -74,6 +75,7 @@ class Admission:
         queued.gating_plugin = plugin
 
 
+_TO_BE_TRIED = (State.ACTIVE, *_BACKING_OFF)
 #: (from, to) moves on which PreEnqueue is asked.
 _BEFORE_ACTIVE = frozenset((source, State.ACTIVE) for source in State)
 _WITH_BACKOFF = frozenset(

@@ -252,7 +252,9 @@ class SchedulingQueue:
         elif strategy is Strategy.IMMEDIATELY or not self._places.backoff.is_running(entry):
             cause = Cause.WOKEN
         else:
-            cause = Cause.WOKEN_EARLY if entry.has_rejectors else Cause.ERRED
+            # Of a group that waits, the members that somebody turned away may have gone.
+            is_rejected = entry.has_rejectors or is_waiting(entry.state)
+            cause = Cause.WOKEN_EARLY if is_rejected else Cause.ERRED
         self._places.move(entry, cause, event, anew=anew)
 
     # ---- time -----------------------------------------------------------------------------

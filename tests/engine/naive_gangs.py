@@ -1,0 +1,127 @@
+"""Groups of pods placed as a child would do it: an oracle that shares no code with the scheduler.
+
+A node takes a pod that its zone, its taint, its cpu, its number of pods and the loners on it allow.
+Members are placed one by one in a given order, each on the node with most cpu left in percent, or
+just on the first by name.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice, permutations
+
+ORDERS_MAX = 120
+
+
+@dataclass(frozen=True)
+class Room:
+    """A node."""
+
+    cpu_milli: int
+    pods: int
+    zone: str
+    is_tainted: bool = False
+
+
+@dataclass(frozen=True)
+class Member:
+    """A pod; without a group it stands for itself."""
+
+    name: str
+    group: str = ""
+    cpu_milli: int = 0
+    #: The only zone it goes to; "" for any.
+    zone: str = ""
+    tolerates: bool = False
+    #: It shares no node with another loner.
+    is_loner: bool = False
+
+
+@dataclass
+class NaiveCluster:
+    """Nodes by name, and pods by name with the name of their node, which may be gone."""
+
+    nodes: dict[str, Room] = field(default_factory=dict[str, Room])
+    on: dict[str, tuple[Member, str]] = field(default_factory=dict[str, tuple[Member, str]])
+    #: Whether the emptiest node is taken, or the first by name.
+    is_spreading: bool = True
+
+    def copy(self) -> "NaiveCluster":
+        return replace(self, nodes=dict(self.nodes), on=dict(self.on))
+
+    # ---- one pod --------------------------------------------------------------------------
+
+    def there(self, node_name: str) -> list[Member]:
+        return [member for member, where in self.on.values() if where == node_name]
+
+    def why_not(self, pod: Member, node_name: str) -> str:
+        """ "" where the node takes it."""
+        node, others = self.nodes.get(node_name), self.there(node_name)
+        if node is None:
+            return "there is no such node"
+        if pod.zone and pod.zone != node.zone:
+            return f"zone {node.zone}, wanted {pod.zone}"
+        if node.is_tainted and not pod.tolerates:
+            return "tainted"
+        if pod.cpu_milli and sum(o.cpu_milli for o in others) + pod.cpu_milli > node.cpu_milli:
+            return "too little cpu"
+        if len(others) + 1 > node.pods:
+            return "too many pods"
+        return "a loner is there" if pod.is_loner and any(o.is_loner for o in others) else ""
+
+    def choice(self, pod: Member, names: Iterable[str]) -> str:
+        """The node it would go to; "" for none."""
+        found = [name for name in names if not self.why_not(pod, name)]
+        return min(found, key=lambda name: (-self._worth(pod, name), name), default="")
+
+    def _worth(self, pod: Member, node_name: str) -> int:
+        if not self.is_spreading:
+            return 0
+        has = self.nodes[node_name].cpu_milli
+        left = has - pod.cpu_milli - sum(other.cpu_milli for other in self.there(node_name))
+        return left * 100 // has
+
+    # ---- groups ---------------------------------------------------------------------------
+
+    def held(self, group: str) -> list[str]:
+        """Nodes of its members, one for each."""
+        return [where for member, where in self.on.values() if member.group == group]
+
+    def placed(self, members: Sequence[Member], names: Iterable[str]) -> dict[str, str]:
+        """Those that find a node, one after another."""
+        world, names = self.copy(), list(names)
+        found: dict[str, str] = {}
+        for member in members:
+            where = world.choice(member, names)
+            if where:
+                world.on[member.name] = (member, where)
+                found[member.name] = where
+        return found
+
+    def domains(self, group: str, *, is_narrow: bool) -> list[list[str]]:
+        """Where its members may be: anywhere, or within any one zone that has those it has."""
+        if not is_narrow:
+            return [sorted(self.nodes)]
+        held, zones = self.held(group), {node.zone for node in self.nodes.values()}
+        found = [[n for n, node in self.nodes.items() if node.zone == zone] for zone in zones]
+        return [sorted(names) for names in found if set(held) <= set(names)]
+
+    def most(self, members: Sequence[Member], domains: Iterable[Sequence[str]]) -> int:
+        """How many fit in this order, wherever most do."""
+        return max((len(self.placed(members, names)) for names in domains), default=0)
+
+    def most_in_any_order(self, members: Sequence[Member], domains: Sequence[Sequence[str]]) -> int:
+        """The same for other orders: not all where there are many."""
+        largest_first = sorted(members, key=lambda member: -member.cpu_milli)
+        orders = [largest_first, *islice(permutations(members), ORDERS_MAX)]
+        return max(self.most(order, domains) for order in orders)
+
+    def problems(self, placed: Mapping[str, tuple[Member, str]]) -> list[str]:
+        """What is wrong with placements, all of which are made already."""
+        found: list[str] = []
+        for name, (member, where) in placed.items():
+            world = self.copy()
+            del world.on[name]
+            why = world.why_not(member, where)
+            if why:
+                found.append(f"{name} on {where}: {why}")
+        return found
