@@ -41,6 +41,13 @@ def _spread(key: str, skew: int, when: str) -> Mapping[str, Any]:
     }
 
 
+def _claims(*names: str) -> PodOptions:
+    volumes = [{"name": n, "persistentVolumeClaim": {"claimName": n}} for n in names]
+    return {**_SMALL, "spec": {"volumes": volumes}}
+
+
+_DISK: Final = {"name": "d", "gcePersistentDisk": {"pdName": "disk"}}
+_DEVICE: Final = {"name": "d", "resourceClaimName": "d0"}
 _WEB: Final = {"app": "web"}
 _TOLERATES_ALL: Final = [{"operator": "Exists"}]
 _TOLERATES_OLD: Final = [{"key": "old", "operator": "Equal", "value": "a"}]
@@ -104,6 +111,12 @@ KINDS: Final[Mapping[str, PodOptions]] = {
     "reserve": _tries("reserve"),
     "permit": _tries("permit"),
     "waits": _tries("wait.max"),
+    "claim": _claims("c0"),
+    "claims": _claims("c0", "c1"),
+    "claim of one pod": _claims("c2"),
+    "disk": {**_SMALL, "spec": {"volumes": [_DISK]}},
+    "device": {**_SMALL, "spec": {"resourceClaims": [_DEVICE]}},
+    "counted device": {**_SMALL, "requests": {"test.example/gpu": 1}},
 }
 
 _IMAGES: Final = {"registry.test/web:1": 600 << 20, "registry.test/db:latest": 90 << 20}

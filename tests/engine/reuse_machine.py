@@ -18,6 +18,7 @@ from bayplan.ports import BindPod, EventType
 from bayplan.testing import NodeOptions, PodOptions, api_pod, node
 from tests.engine.reuse_kinds import CHANGES, KINDS, NODE_KINDS
 from tests.engine.reuse_pair import FIRST, SECOND, Fault, Pair, no_fault
+from tests.engine.reuse_storage import DEVICES, STORAGE
 
 NODES_MAX = 18
 
@@ -61,6 +62,8 @@ class ReuseMachine(RuleBasedStateMachine):
         #: Pods whose binding is under way, and where.
         self.binding: dict[str, str] = {}
         self.services: set[str] = set()
+        #: Storage and devices, by kind and name.
+        self.objects: dict[tuple[str, str], dict[str, Any]] = {}
         self._names = 0
 
     @initialize(
@@ -331,7 +334,36 @@ class ReuseMachine(RuleBasedStateMachine):
         self._toggle_service(name)
         self._after(attempts)
 
+    @rule(place=some, state=st.integers(0, 3), count=st.sampled_from((0, 0, 3)), attempts=then)
+    def storage_or_devices_change(self, place: int, state: int, count: int, attempts: int) -> None:
+        """A claim, a volume, a class, a slice comes, changes or goes; sometimes while pods without
+        any are ranked."""
+        kind = _RANKED[place % len(_RANKED)]
+        self._row_of(kind, count)
+        for further in range(2):
+            self._put(STORAGE[(place + further) % len(STORAGE)], state)
+            self._row_of(kind, count // 2)
+        self._put(DEVICES[place % len(DEVICES)], state)
+        self._did("storage and devices changed")
+        self._after(attempts)
+
     # ---- inside ---------------------------------------------------------------------------
+
+    def _put(self, states: Sequence[Mapping[str, Any]], state: int) -> None:
+        """What an object is from now on; it goes where there is no such state."""
+        assert self.pair is not None
+        known = states[0]
+        kind = f"{known['apiVersion']} {known['kind']}"
+        key = (kind, known["metadata"]["name"])
+        self._names += 1
+        if state % (len(states) + 1) < len(states):
+            content = dict(states[state % (len(states) + 1)])
+            meta = {**content["metadata"], "resourceVersion": str(self._names)}
+            event = EventType.MODIFIED if key in self.objects else EventType.ADDED
+            self.objects[key] = {**content, "metadata": meta}
+            self.pair.tell(event, kind, decode(kind, self.objects[key]))
+        elif key in self.objects:
+            self.pair.tell(EventType.DELETED, kind, decode(kind, self.objects.pop(key)))
 
     def _row_of(self, kind: str, count: int) -> None:
         """Pods alike, tried one after another, with no nomination in their way."""

@@ -17,7 +17,7 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.status import Status
 from bayplan.journal import AttemptRecord, Journal, MemorySink, NoteRecord, Record
 from bayplan.plugins.registry import Registry
-from bayplan.ports import BindPod, Effect, EventType, WatchEvent
+from bayplan.ports import BindPod, Effect, EventType, Perform, WatchEvent
 from tests.engine.reuse_plugins import ALL, FILTERING, KEYS, SCORING
 
 #: A table's, to begin with: it is to grow.
@@ -263,7 +263,9 @@ class Pair:
 
 
 def comparable(effect: Effect) -> Any:
-    """A binding's coroutine is each scheduler's own."""
+    """What is run is each scheduler's own."""
+    if isinstance(effect, Perform):
+        return Perform
     if isinstance(effect, BindPod):
         return effect.pod.uid, effect.node_name
     return effect

@@ -76,6 +76,7 @@ EVENTS = (
     "many nodes changed",
     "the table grew",
     "a service came or went",
+    "storage and devices changed",
     *(f"a node changed: {facet}" for facet in CHANGES),
     "partial refreshes",
     "nothing asked",

@@ -73,3 +73,11 @@ def test_columns_of_a_table_are_found_wherever_they_stand() -> None:
     assert ".resources.pod_counts" in found
     assert any("requested.columns" in path for path in found)
     assert any("placed_terms" in path for path in found)
+
+
+def test_what_is_left_out_is_so_inside_of_the_rest_too() -> None:
+    shared: list[int] = [1]
+    one = Holder(Holder(shared), shared)
+    before = fingerprint(one, ["other"])
+    shared.append(2)
+    assert fingerprint(one, ["other"]) == before

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any, NoReturn, final
 
+from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.config.loading import SchedulerConfig
 from bayplan.engine.handle import PluginHandle, Write
 from bayplan.engine.profiles import build_profiles, make_plugin
@@ -24,16 +25,23 @@ from bayplan.state.volumes import Volumes
 
 def dry_start(config: SchedulerConfig, registry: Registry) -> None:
     """Start every plugin of a configuration, and close it. Raises ConfigError as a start would."""
-    for profile in build_profiles(config, registry, partial(idle_handle, registry)):
+    handle_for = partial(idle_handle, registry, gates=config.gates)
+    for profile in build_profiles(config, registry, handle_for):
         for plugin in profile.plugins.instances():
             plugin.close()
 
 
 def idle_handle(
-    registry: Registry, profile_name: str, instance_name: str, plugin: type[Plugin]
+    registry: Registry,
+    profile_name: str,
+    instance_name: str,
+    plugin: type[Plugin],
+    *,
+    gates: FeatureGates | None = None,
 ) -> PluginHandle:
-    """A handle whose scheduler does nothing."""
-    return PluginHandle(_IdleScheduler(registry), profile_name, instance_name, plugin.kinds)
+    """A handle whose scheduler does nothing. ``gates``: None: as they are by default."""
+    scheduler = _IdleScheduler(registry, gates or default_gates())
+    return PluginHandle(scheduler, profile_name, instance_name, plugin.kinds)
 
 
 @final
@@ -43,8 +51,9 @@ class _IdleScheduler:
     seed = 0
     lent_snapshot = None
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, gates: FeatureGates) -> None:
         self._registry = registry
+        self.gates = gates
         self.nominator = Nominator()
         self.pod_groups = PodGroups(lambda _: False)
         self.volumes = Volumes(NodeTable(), ObjectStore())

@@ -27,7 +27,7 @@ KUBE_SCHEDULER_LEASE = "kube-scheduler"
 _IS_TYPE = frozenset(("apiVersion", "kind"))
 
 #: Gates that are asked for somewhere; the others are known, and change nothing.
-READ_GATES = frozenset(("OpportunisticBatching", "SchedulerPopFromBackoffQ"))
+READ_GATES = frozenset(("DRADeviceTaintRules", "OpportunisticBatching", "SchedulerPopFromBackoffQ"))
 
 #: Keys that are there for kube-scheduler's sake → why they have no effect.
 _WITHOUT_EFFECT = {
@@ -148,10 +148,12 @@ def _lease(election: LeaderElection) -> Iterator[str]:
 
 
 def _gates(config: SchedulerConfig, registry: Registry) -> Iterator[str]:
+    plugins = filter(None, map(registry.find, registry.names))
+    read = READ_GATES.union(*(plugin.gates for plugin in plugins))
     for name in config.gates.named:
         brings = [p for p in PLUGIN_GATES.get(name, ()) if not is_awaited(p, registry)]
         is_news = name not in GATES or config.gates.values[name] is not GATES[name].default
-        if is_news and name not in READ_GATES and not brings:
+        if is_news and name not in read and not brings:
             yield f"featureGates: {name} has no effect"
 
 

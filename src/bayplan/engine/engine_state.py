@@ -13,6 +13,7 @@ from bayplan.api.device_objects import DEVICE_CLASS
 from bayplan.api.objects import PodCondition
 from bayplan.api.pod_groups import GroupKey
 from bayplan.clock import Clock
+from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.engine.own_writes import OwnWrites
 from bayplan.engine.reuse import Reuse
 from bayplan.engine.turns import Turns
@@ -69,6 +70,7 @@ class EngineState:
     journal: Journal
     #: A bug of ours ends the run (simulation), not just what failed by it (live).
     raise_bugs: bool = False
+    gates: FeatureGates = field(default_factory=default_gates)
     metrics: SchedulerMetrics = field(default_factory=SchedulerMetrics)
     cache: Cache = field(default_factory=Cache)
     objects: ObjectStore = field(default_factory=ObjectStore)
@@ -101,7 +103,8 @@ class EngineState:
     def __post_init__(self) -> None:
         self.volumes = Volumes(self.cache.table, self.objects)
         self.turns = Turns(self.bug)
-        self.devices = Devices(self.objects)
+        has_rules = self.gates.enabled("DRADeviceTaintRules")
+        self.devices = Devices(self.objects, has_taint_rules=has_rules)
         self.objects.of(DEVICE_CLASS).subscribe(self._classes_changed)
         self.nominator = Nominator(self.known.get)
         self.pod_groups = PodGroups(self.frameworks.__contains__)

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Protocol, final
 
+from bayplan.config.feature_gates import FeatureGates
 from bayplan.engine.waiting import HeldPod
 from bayplan.framework.interface import CycleState, FilterRunner, Plugin
 from bayplan.framework.runtime import Framework
@@ -36,6 +37,8 @@ class Services(Protocol):
 
     @property
     def seed(self) -> int: ...
+    @property
+    def gates(self) -> FeatureGates: ...
     @property
     def nominator(self) -> Nominator: ...
     @property
@@ -82,6 +85,10 @@ class PluginHandle:
     @property
     def seed(self) -> int:
         return self._services.seed
+
+    @property
+    def gates(self) -> FeatureGates:
+        return self._services.gates
 
     @property
     def now_seconds(self) -> float:

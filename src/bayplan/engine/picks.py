@@ -131,14 +131,13 @@ class Picks:
         log = self._table.log
         if log.generation == self.generation:
             return
-        changes = log.few_since(self.generation, CHANGES_MAX)
+        changes = log.few_since(self.generation, CHANGES_MAX, self._facets)
         if changes is None:
             raise OutOfDate(TOO_MUCH_CHANGED)
         bits, rows = 0, set[int]()
         for row, changed in changes:
             bits |= changed
-            if changed & self._facets:
-                rows.add(row)
+            rows.add(row)
         readers = self._readers.get(bits) or self._readers_of(bits)
         for kept in readers.kept:
             kept.keep_up(self.generation, changes)

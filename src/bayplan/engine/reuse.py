@@ -10,7 +10,7 @@ The least recently used entries leave where the table would outgrow its bytes.
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Set
 from typing import TypeVar, final
 
 from bayplan.engine.kept_answers import KeptScores, KeptVerdicts, RowCounts
@@ -30,10 +30,12 @@ from bayplan.framework.interface import (
 )
 from bayplan.framework.runtime import Framework
 from bayplan.framework.score_table import ScoreTable
-from bayplan.framework.signing import PodSignature
+from bayplan.framework.signing import PodSignature, facets_read, follows_from_objects
 from bayplan.framework.timing import Observe
+from bayplan.state.change_log import Facet
 from bayplan.state.node_table import NodeTable
 from bayplan.state.pods import PodInfo
+from bayplan.state.storage_objects import STORAGE_FACETS
 
 _K = TypeVar("_K", KeptVerdicts, KeptScores)
 
@@ -87,6 +89,8 @@ class Reuse:
             if isinstance(p, ScorePlugin | ScalarScorePlugin)
         }
         self._weights = {p.instance_name: weight for p, weight in plugins.score}
+        #: By kind of object: who is asked anew when one changes.
+        self._looking: dict[str, frozenset[str]] = {}
         self.bytes_used = 0
         self._row_counts = {name: RowCounts() for name in (*self._filters, *self._scorers)}
         #: Attempts at pods whose like was tried before.
@@ -135,13 +139,13 @@ class Reuse:
             for name, plugin, part in self._signed(self._filters, signature):
                 kept = self._verdicts.get((name, part))
                 if kept is None:
-                    kept = KeptVerdicts(self._table, plugin.facets)
+                    kept = KeptVerdicts(self._table, facets_read(plugin, part))
                     self._verdicts[(name, part)] = kept
                 verdicts[name] = kept
             for name, plugin, part in self._signed(self._scorers, signature):
                 found = self._scores.get((name, part))
                 if found is None:
-                    found = KeptScores(self._table, plugin.facets)
+                    found = KeptScores(self._table, facets_read(plugin, part))
                     self._scores[(name, part)] = found
                 scores[name] = found
         known = KnownPods(self._table.log, verdicts, scores, self._row_counts)
@@ -220,7 +224,7 @@ class Reuse:
         """An attempt was made without what is kept: see whether that would have been the same."""
         for name in mismatches(known, self.framework, asked):
             self.mismatch_counts[name] += 1
-            self._forget({name}, WRONG)
+            self._forget({name}, WRONG, lambda plugin, part: True)
             self._warn(
                 f"plugin {name} answered otherwise about pod {asked[1].key} than about its like: "
                 f"its sign_pod leaves out something that its answers follow from"
@@ -240,21 +244,39 @@ class Reuse:
 
     def forget_kind(self, kind: str) -> None:
         """An object of this kind changed: whoever looks such objects up is asked anew."""
-        looking = {
+        looking = self._looking.get(kind)
+        if looking is None:
+            looking = self._looking[kind] = self._looking_up(kind)
+        if looking:
+            self._forget(looking, OBJECT_CHANGED, follows_from_objects)
+
+    def _looking_up(self, kind: str) -> frozenset[str]:
+        """Instances for which no change of a row stands for one of such an object."""
+        marked = STORAGE_FACETS.get(kind, Facet(0))
+        return frozenset(
             name
             for name, plugin in (*self._filters.items(), *self._scorers.items())
-            if kind in plugin.kinds
-        }
-        if looking:
-            self._forget(looking, OBJECT_CHANGED)
+            if kind in plugin.kinds and not plugin.facets & marked
+        )
 
-    def _forget(self, names: set[str], reason: str) -> None:
-        for kept_by_part in (self._verdicts, self._scores):
-            for (name, _), kept in kept_by_part.items():
-                if name in names:
+    def _forget(
+        self, names: Set[str], reason: str, concerns: Callable[[Plugin, Hashable], bool]
+    ) -> None:
+        """What these answered about the parts that it concerns, and the rankings made from that."""
+        forgotten: set[int] = set()
+        for plugins, kept_by_part in (
+            (self._filters, self._verdicts),
+            (self._scorers, self._scores),
+        ):
+            for (name, part), kept in kept_by_part.items():
+                if name in names and concerns(plugins[name], part):
                     kept.forget_all()
+                    forgotten.add(id(kept))
+        if not forgotten:
+            return
         for known in self._known.values():
-            self._close(known)
+            if any(id(kept) in forgotten for kept in known.parts):
+                self._close(known)
         self.dropped_counts[reason] += 1
 
     # ---- bytes ----------------------------------------------------------------------------

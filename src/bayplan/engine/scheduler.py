@@ -73,7 +73,7 @@ class Scheduler:
         """Starts the plugins. Raises ConfigError."""
         journal, raise_bugs = options.get("journal", Journal()), options.get("raise_bugs", False)
         extenders = options.get("extenders", ())
-        engine = EngineState(clock, options.get("seed", 0), journal, raise_bugs)
+        engine = EngineState(clock, options.get("seed", 0), journal, raise_bugs, config.gates)
         self._engine = engine
         self.journal = engine.journal
         self.metrics = engine.metrics

@@ -7,6 +7,7 @@ change something in the middle of a turn comes after it.
 from collections.abc import Iterable
 from typing import Any, final
 
+from bayplan.config.feature_gates import FeatureGates
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.handle import PluginHandle, Write
 from bayplan.engine.profiles import make_plugin
@@ -40,6 +41,10 @@ class EngineServices:
     @property
     def seed(self) -> int:
         return self._engine.seed
+
+    @property
+    def gates(self) -> FeatureGates:
+        return self._engine.gates
 
     @property
     def nominator(self) -> Nominator:

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Protocol, dataclass_transform
 import msgspec
 from msgspec import Struct
 
+from bayplan.config.feature_gates import FeatureGates
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ClusterEventWithHint
 from bayplan.framework.shared_devices import SharedDRAManager
@@ -166,6 +167,11 @@ class Handle(Protocol):
     @property
     def seed(self) -> int: ...
     @property
+    def gates(self) -> FeatureGates:
+        """What is switched on; asked at start, in `setup`, not while scheduling."""
+        ...
+
+    @property
     def now_seconds(self) -> float:
         """The scheduler's clock: virtual in a simulation."""
         ...
@@ -249,6 +255,9 @@ class Plugin(ABC):
     #: Further fields it reads, e.g. ("Node.status.nodeInfo.kubeletVersion",): found under
     #: `node.declared["status.nodeInfo.kubeletVersion"]`.
     fields: ClassVar[tuple[str, ...]] = ()
+
+    #: Feature gates that `setup` reads, so that it can be told which ones have an effect.
+    gates: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, args: Any, handle: Handle, instance_name: str | None = None) -> None:
         self.args = args
@@ -483,6 +492,9 @@ class SignPlugin(ABC):
     #: True: what is signed follows from `pod.shape` and `pod.node_name` alone, and is asked for
     #: once for all pods alike. False: it is asked for in every attempt.
     signs_shape: ClassVar[bool] = False
+    #: The parts of a row that answers follow from about pods of whom nothing is signed: an empty
+    #: tuple. Nor do such answers follow from any object of `kinds`. None: there is no difference.
+    facets_unless_signed: ClassVar[Facet | None] = None
 
     @abstractmethod
     def sign_pod(self, pod: PodInfo) -> Hashable | None:

@@ -17,6 +17,7 @@ from weakref import WeakValueDictionary
 from bayplan.framework.interface import Plugin, SignPlugin
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.score_sources import reads_of
+from bayplan.state.change_log import Facet
 from bayplan.state.pods import PodInfo
 
 Parts = Mapping[str, Hashable | None]
@@ -112,6 +113,21 @@ class Signer:
         if found is None:
             found = self._known[key] = PodSignature(MappingProxyType(dict(parts)), key)
         return found
+
+
+def facets_read(plugin: Plugin, part: Hashable) -> Facet:
+    """The parts of a row that answers about pods of this part follow from."""
+    if isinstance(plugin, SignPlugin) and part == ():
+        narrower = plugin.facets_unless_signed
+        return plugin.facets if narrower is None else narrower
+    return plugin.facets
+
+
+def follows_from_objects(plugin: Plugin, part: Hashable) -> bool:
+    """Whether such answers may follow from objects of `kinds`, too."""
+    if isinstance(plugin, SignPlugin) and part == ():
+        return bool(plugin.kinds) and plugin.facets_unless_signed is None
+    return bool(plugin.kinds)
 
 
 def _signed(signer: SignPlugin, pod: PodInfo) -> Hashable | None:

@@ -79,6 +79,11 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
     facets = Facet.VOLUMES | Facet.STORAGE
     kinds = STORAGE_KINDS
     signs_shape = True
+    facets_unless_signed = Facet(0)
+    gates = ("VolumeLimitScaling",)
+
+    def setup(self) -> None:
+        self._asks_for_drivers = self.handle.gates.enabled("VolumeLimitScaling")
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView
@@ -146,8 +151,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
         )
 
     def _lacking(self, driver: str, nodes: NodeView) -> Mask:
-        """bool[nodes]: who has not the driver, where that matters. Gate VolumeLimitScaling."""
-        found = self.handle.volumes.api.csi_driver(driver)
+        """bool[nodes]: who has not the driver, where that matters."""
+        found = self.handle.volumes.api.csi_driver(driver) if self._asks_for_drivers else None
         if found is None or not found.spec.prevent_pod_scheduling_if_missing:
             return np.zeros(len(nodes), np.bool_)
         return self._column("limit", driver, nodes) < 0

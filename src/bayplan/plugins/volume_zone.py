@@ -74,6 +74,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
     facets = Facet.LABELS | Facet.STORAGE
     kinds = STORAGE_KINDS
     signs_shape = True
+    facets_unless_signed = Facet(0)
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView

@@ -101,21 +101,31 @@ class ChangeLog:
         marked[found] = True
         return places_of(marked)
 
-    def few_since(self, generation: int, count_max: int) -> list[tuple[int, int]] | None:
-        """(row, facets) of each change after ``generation``, oldest first.
+    def few_since(
+        self, generation: int, count_max: int, facets: int = int(ALL_FACETS)
+    ) -> list[tuple[int, int]] | None:
+        """(row, facets) of each change after ``generation`` in one of ``facets``, oldest first.
 
         None where there are more, or one of them is of all rows.
         """
         count = self.generation - generation
-        if count > count_max:
-            return None
         if count == 1:
             # The usual: one pod was placed since.
             place = (self.generation - 1) % self._length_max
-            row = self._rows.item(place)
-            return None if row == ALL_ROWS else [(row, self._facets.item(place))]
-        rows, changed = self._newest(count)
-        found = list(zip(rows.tolist(), changed.tolist(), strict=True))
+            row, changed = self._rows.item(place), self._facets.item(place)
+            if not changed & facets:
+                return []
+            return None if row == ALL_ROWS else [(row, changed)]
+        if count > self._length_max:
+            return None
+        rows, all_changed = self._newest(count)
+        if count > count_max:
+            wanted = (all_changed & facets) != 0
+            if np.count_nonzero(wanted) > count_max:
+                return None
+            rows, all_changed = rows[wanted], all_changed[wanted]
+        pairs = zip(rows.tolist(), all_changed.tolist(), strict=True)
+        found = [(row, changed) for row, changed in pairs if changed & facets]
         return None if any(row == ALL_ROWS for row, _ in found) else found
 
     def facets_since(self, generation: int) -> int:

@@ -100,7 +100,9 @@ class Claims:
 class Slices:
     """ResourceSlices with the taints that rules add. Upstream: fwk.ResourceSliceLister."""
 
-    def __init__(self, slices: KindStore, rules: KindStore) -> None:
+    def __init__(self, slices: KindStore, rules: KindStore, *, has_rules: bool) -> None:
+        """``has_rules``: whether rules count. Gate DRADeviceTaintRules."""
+        self._has_rules = has_rules
         self._slices = slices
         self._rules = rules
         self._tainted: Sequence[ResourceSlice] | None = None
@@ -112,7 +114,7 @@ class Slices:
     def list_with_device_taint_rules(self) -> Sequence[ResourceSlice]:
         """All, in order of their names."""
         if self._tainted is None:
-            rules: Sequence[DeviceTaintRule] = self._rules.list()
+            rules: Sequence[DeviceTaintRule] = self._rules.list() if self._has_rules else ()
             self._tainted = tuple(with_taints(each, rules) for each in self._slices.list())
         return self._tainted
 
@@ -150,9 +152,10 @@ class Classes:
 class Devices:
     """Everything about devices. Upstream: fwk.SharedDRAManager."""
 
-    def __init__(self, objects: ObjectStore) -> None:
+    def __init__(self, objects: ObjectStore, *, has_taint_rules: bool = True) -> None:
+        slices, rules = objects.of(RESOURCE_SLICE), objects.of(DEVICE_TAINT_RULE)
         self.resource_claims = Claims(objects.of(RESOURCE_CLAIM))
-        self.resource_slices = Slices(objects.of(RESOURCE_SLICE), objects.of(DEVICE_TAINT_RULE))
+        self.resource_slices = Slices(slices, rules, has_rules=has_taint_rules)
         self.device_classes = Classes(objects.of(DEVICE_CLASS))
 
 

@@ -4,7 +4,7 @@ Every change is noted in the change log of the nodes, so that kept answers are a
 row's answer may follow from storage, and what volumes a node's pods use follows from their claims.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, final
 
 from bayplan.api.objects import (
@@ -40,6 +40,18 @@ STORAGE_KINDS: Final = (
     CSI_STORAGE_CAPACITY,
     VOLUME_ATTACHMENT,
 )
+
+#: What a change of each is noted as, of all rows or of those of the nodes it is about: whoever
+#: reads one of these facets need not be told of the object itself.
+STORAGE_FACETS: Final[Mapping[str, Facet]] = {
+    PERSISTENT_VOLUME: Facet.STORAGE,
+    PERSISTENT_VOLUME_CLAIM: Facet.STORAGE,
+    STORAGE_CLASS: Facet.STORAGE,
+    CSI_NODE: Facet.STORAGE | Facet.VOLUMES,
+    CSI_DRIVER: Facet.STORAGE,
+    CSI_STORAGE_CAPACITY: Facet.STORAGE,
+    VOLUME_ATTACHMENT: Facet.VOLUMES,
+}
 
 
 @final

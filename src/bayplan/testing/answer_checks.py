@@ -11,7 +11,9 @@ from bayplan.framework.interface import (
     Plugin,
     PreFilterExtensions,
     PreFilterPlugin,
+    SignPlugin,
 )
+from bayplan.framework.signing import facets_read
 from bayplan.framework.status import Code, is_success
 from bayplan.state.change_log import Facet
 from bayplan.state.pods import PodInfo, PodShape
@@ -133,13 +135,13 @@ def _compare_change(
     else:
         cluster.add(pod(f"new-{generation}", **draw_placed_pod(scene.draws)).on_node(name))
     nodes = cluster.lend().nodes
-    touched = set(log.rows_since(generation, int(plugin.facets)).tolist())
-    after = [ask(plugin, each, nodes) for each in pods]
-    untouched = [
-        n for n, row in zip(nodes.names(), nodes.rows.tolist(), strict=True) if row not in touched
-    ]
-    if plugin.scope == "row" or not touched:
-        for one, two in zip(before, after, strict=True):
+    for each, one in zip(pods, before, strict=True):
+        part = plugin.sign_pod(each) if isinstance(plugin, SignPlugin) else None
+        touched = set(log.rows_since(generation, int(facets_read(plugin, part))).tolist())
+        rows = zip(nodes.names(), nodes.rows.tolist(), strict=True)
+        untouched = [n for n, row in rows if row not in touched]
+        if plugin.scope == "row" or not touched:
+            two = ask(plugin, each, nodes)
             _compare_untouched(subject, (one, two), untouched, name, facet)
 
 

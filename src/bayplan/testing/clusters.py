@@ -18,6 +18,7 @@ from bayplan.api.objects import (
     decode,
 )
 from bayplan.clock import ManualClock
+from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.engine.handle import PluginHandle, Write
 from bayplan.engine.profiles import make_plugin
 from bayplan.engine.waiting import HeldPod, WaitingPods
@@ -46,8 +47,16 @@ PROFILE = "default-scheduler"
 class SampleCluster:
     """Nodes, placed pods, other objects, and everything a plugin's handle needs."""
 
-    def __init__(self, *, seed: int = 0, registry: Registry | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        seed: int = 0,
+        registry: Registry | None = None,
+        gates: Mapping[str, bool] | None = None,
+    ) -> None:
+        """``gates``: those that are not as by default."""
         self.seed = seed
+        self.gates = FeatureGates({**default_gates().values, **(gates or {})})
         self.cache = Cache()
         self.clock = ManualClock()
         self.nominator = Nominator()

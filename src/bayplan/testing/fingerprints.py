@@ -17,10 +17,13 @@ _DEPTH_MAX = 40
 def fingerprint(value: Any, leave_out: Iterable[str] = ()) -> str:
     """Equal for two moments in which nothing that can be reached from ``value`` differs.
 
-    ``leave_out``: attributes of ``value`` itself that are not its own business.
+    ``leave_out``: attributes of ``value`` itself that are not its own business, nor that of what
+    it is made of.
     """
-    parts = {n: v for n, v in _attributes(value) if n not in set(leave_out)}
-    return repr(sorted((name, _told(part, ())) for name, part in parts.items()))
+    names, parts = set(leave_out), dict(_attributes(value))
+    others = tuple(id(part) for name, part in parts.items() if name in names and part is not None)
+    told = ((name, _told(part, others)) for name, part in parts.items() if name not in names)
+    return repr(sorted(told))
 
 
 def _told(value: Any, above: tuple[int, ...]) -> Any:

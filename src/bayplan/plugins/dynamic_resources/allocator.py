@@ -5,7 +5,7 @@ What does not depend on the node is prepared once per attempt; what does not dep
 in the variant for the features that are on in v1.37.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import final
 
 from bayplan.api.device_objects import (
@@ -14,6 +14,7 @@ from bayplan.api.device_objects import (
     EXACT_COUNT,
     AllocationResult,
     DeviceClass,
+    DeviceRequest,
     ResourceClaim,
     ResourceSlice,
 )
@@ -22,14 +23,19 @@ from bayplan.framework.shared_devices import DeviceClassLister, ResourceSliceLis
 from bayplan.plugins.dynamic_resources.allocation import allocation
 from bayplan.plugins.dynamic_resources.capacity import consumed_by, fits
 from bayplan.plugins.dynamic_resources.constraints import constraint
+from bayplan.plugins.dynamic_resources.features import ALL_ON, DeviceFeatures
 from bayplan.plugins.dynamic_resources.pools import Candidate, Pool, gather_pools
 from bayplan.plugins.dynamic_resources.problems import AllocationError, NodeAllocationFailed
 from bayplan.plugins.dynamic_resources.requests import Request, alternatives_of
 from bayplan.plugins.dynamic_resources.search import Search
 from bayplan.plugins.dynamic_resources.selection import Selection, SelectorResults
+from bayplan.plugins.dynamic_resources.takings import Takings
 from bayplan.plugins.dynamic_resources.wanted import Wanted, WantedClaim
 from bayplan.state.allocated_devices import AllocatedDevices
 
+NO_CAPACITY = (
+    "claim {}, {} {}: has capacity requests, but the DRAConsumableCapacity feature is disabled"
+)
 _INVALID_POOLS = "invalid resource pools were encountered"
 
 
@@ -37,8 +43,9 @@ _INVALID_POOLS = "invalid resource pools were encountered"
 class PoolsByNode:
     """Pools of nodes as last gathered; forgotten when a slice or the node itself changes."""
 
-    def __init__(self, lister: ResourceSliceLister) -> None:
+    def __init__(self, lister: ResourceSliceLister, features: DeviceFeatures = ALL_ON) -> None:
         self._lister = lister
+        self.features = features
         self._revision = -1
         self._slices: Sequence[ResourceSlice] = ()
         self._local: dict[str, list[ResourceSlice]] = {}
@@ -54,12 +61,17 @@ class PoolsByNode:
         known = self._pools.get(name)
         if known is None or known[0] is not node:
             slices = [*self._local.get(name, ()), *self._shared]
-            known = self._pools[name] = (node, gather_pools(node, slices, self._slices))
+            known = self._pools[name] = (node, self._gathered(node, slices))
         return known[1]
+
+    def _gathered(self, node: Node, slices: Iterable[ResourceSlice]) -> list[Pool]:
+        return gather_pools(node, slices, self._slices, self.features)
 
     def _renew(self) -> None:
         self._revision = self._lister.revision
-        self._slices = self._lister.list_with_device_taint_rules()
+        self._slices = [
+            self.features.seen(each) for each in self._lister.list_with_device_taint_rules()
+        ]
         self._local, self._shared, self._pools = {}, [], {}
         for each in self._slices:
             if each.spec.node_name:
@@ -92,10 +104,12 @@ class Allocator:
         NodeAllocationFailed where something is wrong with the node's pools.
         """
         pools = self._pools.pools(node)
-        selection = Selection(self._pools.results, node)
+        features = self._pools.features
+        selection = Selection(self._pools.results, node, features)
         wanted = [self._wanted_claim(claim, pools, selection) for claim in claims]
         candidates = [each for pool in pools if pool.is_usable for each in pool.candidates]
-        given = Search(wanted, candidates, self._allocated, selection).run(tick)
+        takings = Takings(self._allocated, features)
+        given = Search(wanted, candidates, takings, selection).run(tick)
         if given is None:
             if any(pool.is_invalid for pool in pools):
                 raise NodeAllocationFailed(_INVALID_POOLS)
@@ -111,7 +125,10 @@ class Allocator:
     ) -> WantedClaim:
         asked = claim.spec.devices.requests or ()
         requests = [
-            [self._wanted(claim, each, pools, selection) for each in alternatives_of(request)]
+            [
+                self._wanted(claim, each, pools, selection)
+                for each in self._alternatives(claim, request)
+            ]
             for request in asked
         ]
         fewest = sum(min(each.device_count for each in request) for request in requests)
@@ -129,6 +146,16 @@ class Allocator:
             claim.key, requests, has_alternatives, constraints, chosen=[0] * len(requests)
         )
 
+    def _alternatives(self, claim: ResourceClaim, request: DeviceRequest) -> Sequence[Request]:
+        """Raises AllocationError where one asks for what is switched off."""
+        found = alternatives_of(request)
+        if not self._pools.features.consumable_capacity:
+            for each in found:
+                if each.capacity is not None:
+                    word = "subrequest" if each.parent else "request"
+                    raise AllocationError(NO_CAPACITY.format(claim.key, word, each.name))
+        return found
+
     def _wanted(
         self, claim: ResourceClaim, request: Request, pools: Sequence[Pool], selection: Selection
     ) -> Wanted:
@@ -140,12 +167,13 @@ class Allocator:
             raise AllocationError(f"{subject}: unsupported count mode {request.mode}")
         for pool in pools:
             _check_usable(pool, subject)
+        is_any_capacity = not self._pools.features.consumable_capacity
         devices = [
             each
             for pool in pools
             for each in pool.candidates
             if selection.means(each, request, device_class, claim.key)
-            and _has_capacity_at_all(each, request, subject)
+            and (is_any_capacity or _has_capacity_at_all(each, request, subject))
         ]
         return Wanted(request, device_class, len(devices), devices)
 

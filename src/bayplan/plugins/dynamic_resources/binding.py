@@ -39,7 +39,7 @@ async def bind_claim(
     claim: ResourceClaim,
     pod: PodInfo,
     allocation: AllocationResult | None,
-    stamp: Callable[[], str],
+    stamp: Callable[[], str] | None,
 ) -> ResourceClaim:
     """Store allocation (if it is new) and reservation; returns the claim as it is then.
 
@@ -147,16 +147,15 @@ def _reservation(
     claim: ResourceClaim,
     pod: PodInfo,
     allocation: AllocationResult | None,
-    stamp: Callable[[], str],
+    stamp: Callable[[], str] | None,
 ) -> Patch:
     user = {"resource": "pods", "name": pod.name, "uid": pod.uid}
     users = [*_plain(claim.status.reserved_for or ()), user]
     status: Patch = {"reservedFor": users}
     if allocation is not None:
-        status["allocation"] = {
-            **_plain(allocation),
-            "allocationTimestamp": stamp(),
-        }
+        status["allocation"] = _plain(allocation)
+        if stamp is not None:
+            status["allocation"]["allocationTimestamp"] = stamp()
     return {"status": status}
 
 

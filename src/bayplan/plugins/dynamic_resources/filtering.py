@@ -37,6 +37,8 @@ class NodeFilter:
     #: How long a search on one node may take; 0: as long as it takes.
     filter_timeout_seconds: float
     binding_timeout_seconds: float
+    #: Whether devices may have to be made ready before their pods are bound.
+    has_binding_conditions: bool = True
 
     def verdict(self, attempt: Attempt, pod: PodInfo, node: NodeInfo) -> Status | None:
         """None: the node can be used, and what it would give is noted."""
@@ -76,6 +78,8 @@ class NodeFilter:
         return found
 
     def _has_failed(self, claim: ResourceClaim) -> bool:
+        if not self.has_binding_conditions:
+            return False
         ready = is_ready(claim)
         if isinstance(ready, str):
             return True

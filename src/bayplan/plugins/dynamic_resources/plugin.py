@@ -41,6 +41,7 @@ from bayplan.plugins.dynamic_resources.attempt import Attempt, preference
 from bayplan.plugins.dynamic_resources.binding import BindingError
 from bayplan.plugins.dynamic_resources.claims import claims_of
 from bayplan.plugins.dynamic_resources.extended import may_want_devices
+from bayplan.plugins.dynamic_resources.features import GATES, features_of
 from bayplan.plugins.dynamic_resources.filtering import NodeFilter
 from bayplan.plugins.dynamic_resources.preparing import prepare
 from bayplan.plugins.dynamic_resources.readiness import (
@@ -50,6 +51,7 @@ from bayplan.plugins.dynamic_resources.readiness import (
     waits_for_conditions,
 )
 from bayplan.ports import ApiError, BindPort, OutcomeUnknownError
+from bayplan.state.change_log import Facet
 from bayplan.state.columns import NodeScores
 from bayplan.state.devices import DEVICE_KINDS
 from bayplan.state.nodes import NodeInfo, NodeView
@@ -99,16 +101,21 @@ class DynamicResources(
     args_type = DynamicResourcesArgs
     kinds = DEVICE_KINDS
     signs_shape = True
+    facets_unless_signed = Facet(0)
+    gates = GATES
     normalizer = Normalizer.MAX
 
     def setup(self) -> None:
         args: DynamicResourcesArgs = self.args or DynamicResourcesArgs()
         self._binding_timeout_seconds = duration_seconds(args.binding_timeout)
-        filter_timeout_seconds = duration_seconds(args.filter_timeout)
+        self._features = features_of(self.handle.gates)
         self._filter = NodeFilter(
-            self.handle, filter_timeout_seconds, self._binding_timeout_seconds
+            self.handle,
+            duration_seconds(args.filter_timeout) if self._features.filter_timeout else 0.0,
+            self._binding_timeout_seconds,
+            self._features.binding_conditions,
         )
-        self._pools = PoolsByNode(self.handle.devices.resource_slices)
+        self._pools = PoolsByNode(self.handle.devices.resource_slices, self._features)
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
         """A pod waits until its claims are there."""
@@ -206,7 +213,9 @@ class DynamicResources(
             for index, claim in enumerate(list(attempt.claims)):
                 if not claim.is_reserved_for(pod.uid):
                     await self._bind(attempt, index, pod, node_name, port)
-            if any(waits_for_conditions(claim) for claim in attempt.claims):
+            if self._features.binding_conditions and any(
+                waits_for_conditions(claim) for claim in attempt.claims
+            ):
                 note = f"waiting for binding conditions for device on node {node_name}"
                 self.handle.emit(pod, "Normal", "BindingConditionsPending", "Scheduling", note)
                 return await self._ready(attempt, port)
@@ -238,7 +247,8 @@ class DynamicResources(
         claim = attempt.claims[index]
         # From here on there is something to take back, whatever comes of it.
         attempt.written.add(index)
-        bound = await binding.bind_claim(port, claim, pod, allocation, self._stamp)
+        stamp = self._stamp if self._features.binding_conditions else None
+        bound = await binding.bind_claim(port, claim, pod, allocation, stamp)
         attempt.claims[index] = bound
         if attempt.is_special(index):
             special = attempt.by_node[node_name].special

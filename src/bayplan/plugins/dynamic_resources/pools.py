@@ -14,6 +14,7 @@ from bayplan.api.device_objects import CounterSet, Device, ResourceSlice
 from bayplan.api.object_meta import NodeSelector
 from bayplan.api.objects import Node
 from bayplan.api.selectors import NodeTerm, node_term
+from bayplan.plugins.dynamic_resources.features import ALL_ON, DeviceFeatures
 from bayplan.plugins.dynamic_resources.problems import AllocationError
 from bayplan.state.allocated_devices import DeviceId
 
@@ -58,16 +59,21 @@ class Pool:
 
 
 def gather_pools(
-    node: Node, slices: Iterable[ResourceSlice], all_slices: Sequence[ResourceSlice]
+    node: Node,
+    slices: Iterable[ResourceSlice],
+    all_slices: Sequence[ResourceSlice],
+    features: DeviceFeatures = ALL_ON,
 ) -> list[Pool]:
     """The pools a node can use; those whose devices need preparing before binding come last.
 
     ``slices``: those that may concern the node. Raises AllocationError.
     """
-    relevant = _newest_by_pool(each for each in slices if _is_relevant(node, each))
+    relevant = _newest_by_pool(
+        each for each in slices if features.counts(each) and _is_relevant(node, each)
+    )
     found: list[Pool] = []
     for pool_id, of_pool in relevant.items():
-        pool = _pool(pool_id, of_pool, all_slices)
+        pool = _pool(pool_id, of_pool, all_slices, features)
         if pool is not None:
             found.append(pool)
     return sorted(found, key=lambda pool: (pool.has_binding_conditions, pool.id))
@@ -144,12 +150,15 @@ def _pool_id(found: ResourceSlice) -> PoolId:
 
 
 def _pool(
-    pool_id: PoolId, slices: list[ResourceSlice], all_slices: Sequence[ResourceSlice]
+    pool_id: PoolId,
+    slices: list[ResourceSlice],
+    all_slices: Sequence[ResourceSlice],
+    features: DeviceFeatures,
 ) -> Pool | None:
     """None: the driver is replacing what is known here, with nothing for this node yet."""
     wanted_count = slices[0].spec.pool.resource_slice_count
     if len(slices) == wanted_count:
-        return _built(pool_id, slices, ())
+        return _built(pool_id, slices, (), features)
     generation = slices[0].spec.pool.generation
     of_pool = [each for each in all_slices if _pool_id(each) == pool_id]
     if any(each.spec.pool.generation > generation for each in of_pool):
@@ -162,22 +171,28 @@ def _pool(
     if len(complete) != wanted_count:
         return Pool(pool_id, is_incomplete=True)
     names = {each.metadata.name for each in slices}
-    return _built(pool_id, slices, [s for s in complete if s.metadata.name not in names])
+    others = [each for each in complete if each.metadata.name not in names]
+    return _built(pool_id, slices, others, features)
 
 
-def _built(pool_id: PoolId, slices: list[ResourceSlice], others: Sequence[ResourceSlice]) -> Pool:
+def _built(
+    pool_id: PoolId,
+    slices: list[ResourceSlice],
+    others: Sequence[ResourceSlice],
+    features: DeviceFeatures,
+) -> Pool:
     ordered = sorted(slices, key=lambda each: each.metadata.name)
     counters = [each for each in (*ordered, *others) if each.spec.shared_counters]
     with_devices = [each for each in ordered if not each.spec.shared_counters]
     elsewhere = [each for each in others if not each.spec.shared_counters]
     counter_sets = [one for each in counters for one in each.spec.shared_counters or ()]
     by_name = {one.name: one for one in counter_sets}
-    is_valid = (
-        _are_distinct(device.name for each in with_devices for device in each.spec.devices or ())
-        and _are_distinct(one.name for one in counter_sets)
+    names = (device.name for each in with_devices for device in each.spec.devices or ())
+    has_counters = not features.partitionable_devices or (
+        _are_distinct(one.name for one in counter_sets)
         and all(_counters_exist(each, by_name) for each in (*with_devices, *elsewhere))
     )
-    if not is_valid:
+    if not has_counters or not _are_distinct(names):
         return Pool(pool_id, is_invalid=True)
     pool = Pool(pool_id, other_slices=elsewhere, counter_sets=by_name)
     for each in with_devices:

@@ -18,7 +18,7 @@ from bayplan.plugins.dynamic_resources.problems import AllocationError
 from bayplan.plugins.dynamic_resources.selection import Selection
 from bayplan.plugins.dynamic_resources.takings import Taking, Takings
 from bayplan.plugins.dynamic_resources.wanted import Given, Wanted, WantedClaim
-from bayplan.state.allocated_devices import AllocatedDevices, DeviceId
+from bayplan.state.allocated_devices import DeviceId
 
 _TOO_MANY = "allocation max size exceeded"
 
@@ -54,13 +54,13 @@ class Search:
         self,
         claims: Sequence[WantedClaim],
         candidates: Sequence[Candidate],
-        allocated: AllocatedDevices,
+        takings: Takings,
         selection: Selection,
     ) -> None:
         self._claims = claims
         self._candidates = candidates
         self._selection = selection
-        self._takings = Takings(allocated)
+        self._takings = takings
         self._stack: list[_Frame] = []
         #: (claim, request, alternative, device) → whether the request means the device.
         self._meant: dict[tuple[int, int, int, DeviceId], bool] = {}

@@ -10,6 +10,7 @@ from typing import final
 from bayplan.api.device_objects import DeviceClass, DeviceSelector, ResourceSlice
 from bayplan.api.device_selectors import CelError, compile_selector
 from bayplan.api.objects import Node
+from bayplan.plugins.dynamic_resources.features import ALL_ON, DeviceFeatures
 from bayplan.plugins.dynamic_resources.pools import Candidate, matches_node
 from bayplan.plugins.dynamic_resources.problems import AllocationError
 from bayplan.plugins.dynamic_resources.requests import Request
@@ -60,14 +61,19 @@ class SelectorResults:
 class Selection:
     """Answers for one claim's requests on one node."""
 
-    def __init__(self, results: SelectorResults, node: Node) -> None:
+    def __init__(
+        self, results: SelectorResults, node: Node, features: DeviceFeatures = ALL_ON
+    ) -> None:
         self._results = results
         self._node = node
+        self._features = features
 
     def means(
         self, candidate: Candidate, request: Request, device_class: DeviceClass, claim: str
     ) -> bool:
         """Whether the request may be given this device. Raises AllocationError."""
+        if candidate.device.binding_conditions and not self._features.binding_conditions:
+            return False
         subject = f"class {device_class.metadata.name}"
         return (
             self._all_hold(device_class.spec.selectors or (), candidate, subject)

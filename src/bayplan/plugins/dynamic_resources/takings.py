@@ -7,6 +7,7 @@ from typing import final
 
 from bayplan.plugins.dynamic_resources import capacity
 from bayplan.plugins.dynamic_resources.counters import Counters
+from bayplan.plugins.dynamic_resources.features import ALL_ON, DeviceFeatures
 from bayplan.plugins.dynamic_resources.pools import Candidate
 from bayplan.plugins.dynamic_resources.problems import AllocationError
 from bayplan.plugins.dynamic_resources.requests import Request
@@ -27,8 +28,9 @@ class Taking(Enum):
 class Takings:
     """Devices about to be given to claims, which are named by their index."""
 
-    def __init__(self, allocated: AllocatedDevices) -> None:
+    def __init__(self, allocated: AllocatedDevices, features: DeviceFeatures = ALL_ON) -> None:
         self._allocated = allocated
+        self._features = features
         self._counters = Counters(allocated)
         self._whole: dict[DeviceId, set[int]] = {}
         self._shares: dict[DeviceId, list[Amounts]] = {}
@@ -45,6 +47,8 @@ class Takings:
 
         Raises AllocationError.
         """
+        if not self._features.consumable_capacity:
+            return {}
         try:
             consumed = capacity.consumed_by(request.capacity, candidate.device)
         except AllocationError as problem:
@@ -64,6 +68,8 @@ class Takings:
         if self._is_whole_in_use(index, request, candidate, is_shared):
             return Taking.REFUSED
         if not request.tolerates_all_of(candidate.device.taints):
+            return Taking.REFUSED
+        if candidate.device.consumes_counters and not self._features.partitionable_devices:
             return Taking.REFUSED
         draws = self._draws_counters(candidate, is_shared)
         if draws and not self._counters.take(candidate):

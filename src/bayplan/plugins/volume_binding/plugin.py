@@ -6,6 +6,7 @@ from typing import Annotated, Final, final
 
 import msgspec
 
+from bayplan.config.problems import ConfigError
 from bayplan.framework.arithmetic import uniform
 from bayplan.framework.events import ClusterEventWithHint
 from bayplan.framework.interface import (
@@ -41,6 +42,7 @@ from bayplan.plugins.volume_binding.finding import find_volumes
 from bayplan.plugins.volume_binding.hints import registered_events
 from bayplan.plugins.volume_binding.scoring import scores
 from bayplan.ports import ApiError, BindPort, OutcomeUnknownError
+from bayplan.problems import Problem
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeView
@@ -49,6 +51,7 @@ from bayplan.state.volumes import STORAGE_KINDS
 
 #: Between two looks at what the volume controller has done.
 POLL_SECONDS: Final = 1.0
+SCORING_GATE: Final = "StorageCapacityScoring"
 TIMED_OUT: Final = "binding volumes: context deadline exceeded"
 
 
@@ -100,9 +103,16 @@ class VolumeBinding(
     facets = Facet.LABELS | Facet.STORAGE
     kinds = STORAGE_KINDS
     signs_shape = True
+    facets_unless_signed = Facet(0)
+    gates = (SCORING_GATE,)
 
     def setup(self) -> None:
         args: VolumeBindingArgs = self.args or VolumeBindingArgs()
+        self._scores = self.handle.gates.enabled(SCORING_GATE)
+        if args.shape is not _EMPTIEST and not self._scores:
+            found = f"shape has no meaning while the gate {SCORING_GATE} is off"
+            wanted = "remove it, or turn the gate on"
+            raise ConfigError([Problem(f"args of {self.instance_name}", found, wanted)])
         self._timeout_seconds = args.bind_timeout_seconds
         self._line = broken_line([(point.utilization, point.score) for point in args.shape])
 
@@ -129,8 +139,8 @@ class VolumeBinding(
             yield from find_volumes(self.handle.volumes, notes.claims, nodes).rejections()
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> Status | None:
-        """It never skips, as upstream's does not: without claims all nodes score 0."""
-        return None
+        """It skips where storage is not scored, as upstream's: not for pods without claims."""
+        return None if self._scores else SKIP
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
         """int64[nodes]: how well the claims use what storage there is; 0..100."""

@@ -1,0 +1,65 @@
+"""What of dynamic resource allocation is switched on: gates, resolved once at start.
+
+A feature that is off is as if nobody had ever published or asked for it, or an error where that
+would surprise who asked: each part of the search looks at the one field that concerns it. Upstream:
+AllocatorFeatures in dynamicresources.go, and where the allocator reads them.
+"""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from bayplan.api.device_objects import Device, ResourceSlice
+from bayplan.config.feature_gates import FeatureGates
+
+GATES = (
+    "DRADeviceTaints",
+    "DRADeviceBindingConditions",
+    "DRAConsumableCapacity",
+    "DRAPartitionableDevices",
+    "DRASchedulerFilterTimeout",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFeatures:
+    """All that is on by default may be off."""
+
+    taints: bool = True
+    binding_conditions: bool = True
+    consumable_capacity: bool = True
+    partitionable_devices: bool = True
+    filter_timeout: bool = True
+
+    def seen(self, found: ResourceSlice) -> ResourceSlice:
+        """The slice as it counts: itself where no device has anything that does not."""
+        if self.taints and self.consumable_capacity:
+            return found
+        devices = tuple(self._seen_device(device) for device in found.spec.devices or ())
+        spec = msgspec.structs.replace(found.spec, devices=devices)
+        return msgspec.structs.replace(found, spec=spec)
+
+    def _seen_device(self, device: Device) -> Device:
+        taints = device.taints if self.taints else None
+        shared = device.allow_multiple_allocations if self.consumable_capacity else None
+        return msgspec.structs.replace(device, taints=taints, allow_multiple_allocations=shared)
+
+    def counts(self, found: ResourceSlice) -> bool:
+        """Whether a slice is looked at at all."""
+        spec = found.spec
+        is_partitioned = spec.per_device_node_selection is not None or bool(spec.shared_counters)
+        return self.partitionable_devices or not is_partitioned
+
+
+def features_of(gates: FeatureGates) -> DeviceFeatures:
+    return DeviceFeatures(
+        taints=gates.enabled("DRADeviceTaints"),
+        binding_conditions=gates.enabled("DRADeviceBindingConditions"),
+        consumable_capacity=gates.enabled("DRAConsumableCapacity"),
+        partitionable_devices=gates.enabled("DRAPartitionableDevices"),
+        filter_timeout=gates.enabled("DRASchedulerFilterTimeout"),
+    )
+
+
+#: As kube-scheduler is by default.
+ALL_ON = DeviceFeatures()
