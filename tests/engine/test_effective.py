@@ -12,7 +12,7 @@ from bayplan.config import ConfigError, SchedulerConfig, load_config
 from bayplan.config.feature_gates import GATES
 from bayplan.engine.effective import READ_GATES, effective, plain_args, remarks
 from bayplan.framework.profile import EXTENSION_POINTS
-from bayplan.plugins.registry import Registry
+from bayplan.plugins.registry import IN_TREE_PLUGINS, Registry
 from tests.engine.plugin_kit import (
     HEAD,
     Both,
@@ -177,7 +177,8 @@ def test_read_gates_are_those_that_are_asked_for() -> None:
     """A gate that something begins to ask for is to be listed; one that nothing asks for is not."""
     sources = Path(bayplan.__file__).parent.rglob("*.py")
     text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
-    assert set(re.findall(r'\.gate\(\s*"(\w+)"', text)) == READ_GATES
+    asked_for = set(re.findall(r'\.(?:gate|enabled)\(\s*"(\w+)"', text))
+    assert asked_for == READ_GATES.union(*(plugin.gates for plugin in IN_TREE_PLUGINS))
 
 
 def test_all_nodes_are_looked_at_unless_a_percentage_says_otherwise() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.api.objects import Node, Pod
-from bayplan.engine.reuse import OBJECT_CHANGED, OUT_OF_BYTES, Reuse
+from bayplan.api.objects import PERSISTENT_VOLUME, Node, Pod
+from bayplan.engine.reuse import HINT_USED, OBJECT_CHANGED, OUT_OF_BYTES, Reuse
 from bayplan.framework.interface import (
     Normalizer,
     ScalarFilterPlugin,
@@ -15,13 +15,31 @@ from bayplan.framework.interface import (
     SignPlugin,
 )
 from bayplan.framework.status import Status, unschedulable
+from bayplan.ports import EventType
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
 from bayplan.testing import api_pod, node
 from tests.engine.kit import Engine, waiting_pod
+from tests.plugins.volume_kit import (
+    attachment,
+    capacity,
+    claim,
+    csi_driver,
+    csi_node,
+    storage_class,
+    volume,
+)
 from tests.scenarios.world import PROFILE
 
 SERVICE = "v1 Service"
+DEFAULT_VOLUME_PLUGINS = [
+    ("NodeResourcesFit", 1),
+    "VolumeRestrictions",
+    "NodeVolumeLimits",
+    ("VolumeBinding", 1),
+    "VolumeZone",
+    ("DynamicResources", 1),
+]
 
 
 class CountingFilter(ScalarFilterPlugin, SignPlugin):
@@ -260,3 +278,51 @@ def test_scores_are_normalised_anew_when_the_best_leaves_and_nothing_else_change
     engine.update(small("n0", labels={"rank": "10", "bad": "yes"}))
     engine.add(equal("a3"))
     assert engine.bound() == {"a3": "n1"}
+
+
+STORAGE_EVENTS = [
+    claim("c", bound_to="pv"),
+    volume("pv"),
+    storage_class(),
+    csi_node("n1", {"disk.test": 1}),
+    csi_driver(),
+    capacity("room", "5Gi"),
+    attachment("a", "n1", "pv"),
+]
+
+
+def tell_of_storage(engine: Engine) -> None:
+    for content in STORAGE_EVENTS:
+        engine.put(f"{content['apiVersion']} {content['kind']}", content)
+
+
+def test_pods_without_volumes_are_ranked_on_whatever_happens_to_storage() -> None:
+    engine = Engine(plugins=DEFAULT_VOLUME_PLUGINS)
+    engine.add(*(small(f"n{number}") for number in range(9)))
+    engine.add(*(equal(f"a{number}") for number in range(3)))
+    engine.run()
+    reuse = reuse_of(engine)
+    hinted = reuse.attempt_counts[HINT_USED]
+    for number in range(4):
+        tell_of_storage(engine)
+        engine.add(equal(f"b{number}"))
+        engine.run()
+    assert reuse.attempt_counts[HINT_USED] == hinted + 4
+    assert not reuse.dropped_counts
+    assert not reuse.flushed_counts
+
+
+def test_pods_with_a_claim_are_asked_about_anew_when_it_changes() -> None:
+    engine = Engine(plugins=DEFAULT_VOLUME_PLUGINS)
+    engine.add(*(small(f"n{number}", labels={"zone": "ab"[number % 2]}) for number in range(4)))
+    tell_of_storage(engine)
+    engine.add(*(with_claim(f"a{number}") for number in range(3)))
+    engine.run()
+    engine.put(PERSISTENT_VOLUME, volume("pv", zone="b"), EventType.MODIFIED)
+    engine.add(*(with_claim(f"b{number}") for number in range(4)))
+    assert set(engine.bound().values()) == {"n1", "n3"}
+
+
+def with_claim(name: str) -> Pod:
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
+    return waiting_pod(name, cpu="500m", spec={"volumes": volumes})

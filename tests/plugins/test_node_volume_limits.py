@@ -89,6 +89,12 @@ def test_a_driver_that_must_be_there_is_missed() -> None:
     assert reasons(over, with_claims("p", "c0")) == {"n2": text}
 
 
+def test_without_its_gate_no_driver_must_be_there() -> None:
+    over = SampleCluster(gates={"VolumeLimitScaling": False}).add(*NODES)
+    add(over, *disks(1), csi_node("n2"), csi_driver(preventPodSchedulingIfMissing=True))
+    assert reasons(over, with_claims("p", "c0")) == {}
+
+
 def test_a_limit_that_grows_is_seen() -> None:
     over = cluster(NODES[:1], *disks(1), csi_node("n1", {DRIVER: 0}))
     assert reasons(over, with_claims("p", "c0")) == {"n1": TOO_MANY}

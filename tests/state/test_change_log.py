@@ -78,3 +78,27 @@ def test_a_change_of_all_rows_is_no_change_of_any_rows_own_generation() -> None:
 def test_rows_never_used_did_not_change(length_max: int) -> None:
     log = log_of([(2, ALL_FACETS), (ALL_ROWS, Facet.IMAGES)], length_max)
     assert log.rows_since(0, Facet.IMAGES).tolist() == [2]
+
+
+def test_what_is_of_no_interest_is_not_among_the_few() -> None:
+    log = log_of([], 64)
+    log.note(1, Facet.LABELS)
+    log.note(ALL_ROWS, Facet.STORAGE)
+    log.note(2, Facet.TAINTS | Facet.LABELS)
+    assert log.few_since(0, 16, Facet.LABELS) == [
+        (1, Facet.LABELS),
+        (2, Facet.TAINTS | Facet.LABELS),
+    ]
+    assert log.few_since(0, 16, Facet.LABELS | Facet.STORAGE) is None
+    assert log.few_since(0, 16) is None
+    assert log.few_since(2, 16, Facet.STORAGE) == []
+
+
+def test_many_changes_of_no_interest_leave_the_few_few() -> None:
+    log = log_of([], 64)
+    for _ in range(30):
+        log.note(ALL_ROWS, Facet.STORAGE)
+    log.note(3, Facet.LABELS)
+    assert log.few_since(0, 16, Facet.LABELS) == [(3, Facet.LABELS)]
+    assert log.few_since(0, 16, Facet.STORAGE) is None
+    assert log.few_since(30, 16, Facet.STORAGE) == []

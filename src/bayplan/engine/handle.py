@@ -75,6 +75,7 @@ class PluginHandle:
         self._profile_name = profile_name
         self.instance_name = instance_name
         self._kinds = kinds
+        self.gates = services.gates
         #: What `make` gave, in order: see framework.composition.
         self.made: list[Plugin] = []
 
@@ -85,10 +86,6 @@ class PluginHandle:
     @property
     def seed(self) -> int:
         return self._services.seed
-
-    @property
-    def gates(self) -> FeatureGates:
-        return self._services.gates
 
     @property
     def now_seconds(self) -> float:

@@ -32,7 +32,6 @@ from bayplan.framework.runtime import Framework
 from bayplan.framework.score_table import ScoreTable
 from bayplan.framework.signing import PodSignature, facets_read, follows_from_objects
 from bayplan.framework.timing import Observe
-from bayplan.state.change_log import Facet
 from bayplan.state.node_table import NodeTable
 from bayplan.state.pods import PodInfo
 from bayplan.state.storage_objects import STORAGE_FACETS
@@ -89,7 +88,7 @@ class Reuse:
             if isinstance(p, ScorePlugin | ScalarScorePlugin)
         }
         self._weights = {p.instance_name: weight for p, weight in plugins.score}
-        #: By kind of object: who is asked anew when one changes.
+        #: By kind of object: instances for which no change of a row stands for one of such.
         self._looking: dict[str, frozenset[str]] = {}
         self.bytes_used = 0
         self._row_counts = {name: RowCounts() for name in (*self._filters, *self._scorers)}
@@ -246,18 +245,13 @@ class Reuse:
         """An object of this kind changed: whoever looks such objects up is asked anew."""
         looking = self._looking.get(kind)
         if looking is None:
-            looking = self._looking[kind] = self._looking_up(kind)
+            looking = self._looking[kind] = frozenset(
+                name
+                for name, plugin in (*self._filters.items(), *self._scorers.items())
+                if kind in plugin.kinds and not plugin.facets & STORAGE_FACETS.get(kind, 0)
+            )
         if looking:
             self._forget(looking, OBJECT_CHANGED, follows_from_objects)
-
-    def _looking_up(self, kind: str) -> frozenset[str]:
-        """Instances for which no change of a row stands for one of such an object."""
-        marked = STORAGE_FACETS.get(kind, Facet(0))
-        return frozenset(
-            name
-            for name, plugin in (*self._filters.items(), *self._scorers.items())
-            if kind in plugin.kinds and not plugin.facets & marked
-        )
 
     def _forget(
         self, names: Set[str], reason: str, concerns: Callable[[Plugin, Hashable], bool]

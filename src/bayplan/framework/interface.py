@@ -167,10 +167,7 @@ class Handle(Protocol):
     @property
     def seed(self) -> int: ...
     @property
-    def gates(self) -> FeatureGates:
-        """What is switched on; asked at start, in `setup`, not while scheduling."""
-        ...
-
+    def gates(self) -> FeatureGates: ...
     @property
     def now_seconds(self) -> float:
         """The scheduler's clock: virtual in a simulation."""
@@ -252,12 +249,11 @@ class Plugin(ABC):
     facets: ClassVar[Facet] = ALL_FACETS
     #: Further kinds it reads through `handle.objects`, e.g. ("v1 Service",).
     kinds: ClassVar[tuple[str, ...]] = ()
+    #: Feature gates that `setup` reads.
+    gates: ClassVar[tuple[str, ...]] = ()
     #: Further fields it reads, e.g. ("Node.status.nodeInfo.kubeletVersion",): found under
     #: `node.declared["status.nodeInfo.kubeletVersion"]`.
     fields: ClassVar[tuple[str, ...]] = ()
-
-    #: Feature gates that `setup` reads, so that it can be told which ones have an effect.
-    gates: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, args: Any, handle: Handle, instance_name: str | None = None) -> None:
         self.args = args
@@ -492,8 +488,8 @@ class SignPlugin(ABC):
     #: True: what is signed follows from `pod.shape` and `pod.node_name` alone, and is asked for
     #: once for all pods alike. False: it is asked for in every attempt.
     signs_shape: ClassVar[bool] = False
-    #: The parts of a row that answers follow from about pods of whom nothing is signed: an empty
-    #: tuple. Nor do such answers follow from any object of `kinds`. None: there is no difference.
+    #: The parts of a row, and no object of `kinds`, that answers follow from about pods of whom an
+    #: empty tuple is signed; None: what is signed makes no difference.
     facets_unless_signed: ClassVar[Facet | None] = None
 
     @abstractmethod

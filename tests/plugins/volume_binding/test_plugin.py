@@ -7,8 +7,10 @@ from typing import Any, cast
 import pytest
 
 from bayplan.api.objects import Pod
+from bayplan.config.problems import ConfigError
 from bayplan.framework.interface import CycleState
 from bayplan.framework.status import SKIP, Code, Status
+from bayplan.framework.utilization_shape import UtilizationShapePoint
 from bayplan.plugins.volume_binding.plugin import (
     TIMED_OUT,
     Notes,
@@ -258,3 +260,18 @@ def in_zone(*zones: str) -> Any:
     key = "topology.kubernetes.io/zone"
     expression = {"key": key, "operator": "In", "values": list(zones)}
     return {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
+
+
+def test_without_its_gate_storage_is_not_scored() -> None:
+    off = SampleCluster(gates={"StorageCapacityScoring": False})
+    plugin = instance(VolumeBinding, off)
+    nodes = off.add(*zoned(n1="a")).lend().nodes
+    assert plugin.pre_score(CycleState(), pod("p"), nodes) is SKIP
+    assert instance(VolumeBinding, cluster(())).pre_score(CycleState(), pod("p"), nodes) is None
+
+
+def test_without_its_gate_a_shape_is_refused() -> None:
+    off = SampleCluster(gates={"StorageCapacityScoring": False})
+    shape = (UtilizationShapePoint(utilization=0, score=5),)
+    with pytest.raises(ConfigError, match="the gate StorageCapacityScoring is off"):
+        instance(VolumeBinding, off, VolumeBindingArgs(shape=shape))

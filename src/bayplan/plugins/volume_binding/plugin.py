@@ -51,7 +51,6 @@ from bayplan.state.volumes import STORAGE_KINDS
 
 #: Between two looks at what the volume controller has done.
 POLL_SECONDS: Final = 1.0
-SCORING_GATE: Final = "StorageCapacityScoring"
 TIMED_OUT: Final = "binding volumes: context deadline exceeded"
 
 
@@ -104,13 +103,13 @@ class VolumeBinding(
     kinds = STORAGE_KINDS
     signs_shape = True
     facets_unless_signed = Facet(0)
-    gates = (SCORING_GATE,)
+    gates = ("StorageCapacityScoring",)
 
     def setup(self) -> None:
         args: VolumeBindingArgs = self.args or VolumeBindingArgs()
-        self._scores = self.handle.gates.enabled(SCORING_GATE)
+        self._scores = self.handle.gates.enabled("StorageCapacityScoring")
         if args.shape is not _EMPTIEST and not self._scores:
-            found = f"shape has no meaning while the gate {SCORING_GATE} is off"
+            found = "shape has no meaning while the gate StorageCapacityScoring is off"
             wanted = "remove it, or turn the gate on"
             raise ConfigError([Problem(f"args of {self.instance_name}", found, wanted)])
         self._timeout_seconds = args.bind_timeout_seconds

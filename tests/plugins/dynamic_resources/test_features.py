@@ -1,0 +1,115 @@
+"""Each gate of devices, on and off, as kube-scheduler has it."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.config.feature_gates import default_gates, resolve_gates
+from bayplan.plugins.dynamic_resources.allocator import Allocator, PoolsByNode
+from bayplan.plugins.dynamic_resources.features import ALL_ON, GATES, DeviceFeatures, features_of
+from bayplan.plugins.dynamic_resources.problems import AllocationError
+from bayplan.state.devices import Devices
+from bayplan.state.object_store import ObjectStore
+from bayplan.testing import node
+from tests.plugins.devices_kit import (
+    Json,
+    all_of,
+    as_claim,
+    claim,
+    class_of,
+    device,
+    exactly,
+    first_of,
+    put,
+    slice_of,
+)
+
+TAINTED = device("a", taints=[{"key": "old", "effect": "NoSchedule"}])
+#: The first one is to be made ready before its pod is bound.
+TO_PREPARE = (device("a", bindingConditions=["ready"]), device("b"))
+SHARED = device("a", allowMultipleAllocations=True, capacity={"memory": "10Gi"})
+PART = device("a", consumesCounters=[{"counterSet": "s", "counters": {"c": {"value": "1"}}}])
+
+
+def given(features: DeviceFeatures, contents: tuple[Json, ...], *claims: Json) -> Any:
+    """Devices per claim; None: there are not enough."""
+    store = ObjectStore()
+    put(store, class_of(), *contents)
+    devices = Devices(store)
+    pools = PoolsByNode(devices.resource_slices, features)
+    allocator = Allocator(pools, devices.device_classes, devices.resource_claims.allocated)
+    found = allocator.allocate(node("n1"), [as_claim(each) for each in claims], lambda: None)
+    return found and [[result.device for result in each.results] for each in found]
+
+
+def test_by_default_all_is_on_that_kube_scheduler_has_on() -> None:
+    assert features_of(default_gates()) == ALL_ON
+
+
+@pytest.mark.parametrize("gate", GATES)
+def test_each_gate_switches_one_feature(gate: str) -> None:
+    given_gates = {gate: False}
+    if gate == "DRADeviceTaints":
+        given_gates["DRADeviceTaintRules"] = False
+    gates, problems = resolve_gates(("", given_gates))
+    assert not problems
+    found = features_of(gates)
+    differing = [name for name in found.__slots__ if not getattr(found, name)]
+    assert len(differing) == 1
+
+
+def test_without_device_taints_a_tainted_device_is_as_good_as_any() -> None:
+    wanted = claim("c", exactly())
+    slices = (slice_of("n1", TAINTED),)
+    assert given(ALL_ON, slices, wanted) is None
+    assert given(DeviceFeatures(taints=False), slices, wanted) == [["a"]]
+
+
+def test_without_binding_conditions_a_device_that_has_some_is_given_to_nobody() -> None:
+    wanted = claim("c", exactly())
+    slices = (slice_of("n1", *TO_PREPARE),)
+    assert given(ALL_ON, slices, wanted) == [["a"]]
+    off = DeviceFeatures(binding_conditions=False)
+    assert given(off, slices, wanted) == [["b"]]
+    assert given(off, slices, claim("c", all_of())) == [["b"]]
+
+
+def test_without_consumable_capacity_no_device_is_shared() -> None:
+    one, other = claim("c", exactly()), claim("d", exactly())
+    slices = (slice_of("n1", {**SHARED, "capacity": {}}),)
+    assert given(ALL_ON, slices, one, other) == [["a"], ["a"]]
+    assert given(DeviceFeatures(consumable_capacity=False), slices, one, other) is None
+
+
+@pytest.mark.parametrize(
+    ("wanted", "word"),
+    [
+        (exactly(capacity={"requests": {"memory": "1Gi"}}), "request r"),
+        (first_of("r", big={"capacity": {"requests": {"memory": "1Gi"}}}), "subrequest big"),
+    ],
+)
+def test_without_consumable_capacity_who_asks_for_some_is_told(wanted: Json, word: str) -> None:
+    slices = (slice_of("n1", SHARED),)
+    assert given(ALL_ON, slices, claim("c", wanted)) == [["a"]]
+    with pytest.raises(AllocationError) as told:
+        given(DeviceFeatures(consumable_capacity=False), slices, claim("c", wanted))
+    text = f"claim default/c, {word}: has capacity requests, but the DRAConsumableCapacity"
+    assert str(told.value) == f"{text} feature is disabled"
+
+
+def test_without_partitionable_devices_slices_and_devices_of_that_kind_do_not_count() -> None:
+    counters = slice_of(
+        "n1-counters",
+        nodeName="n1",
+        pool={"name": "n1", "resourceSliceCount": 2},
+        sharedCounters=[{"name": "s", "counters": {"c": {"value": "1"}}}],
+        devices=None,
+    )
+    devices = slice_of("n1", PART, "b", pool={"resourceSliceCount": 2})
+    wanted = claim("c", exactly())
+    off = DeviceFeatures(partitionable_devices=False)
+    assert given(ALL_ON, (counters, devices), wanted) == [["a"]]
+    assert given(off, (counters, devices), wanted) == [["b"]]
+    picky = slice_of("n1", device("a", nodeName="n1"), perDeviceNodeSelection=True)
+    assert given(ALL_ON, (picky,), wanted) == [["a"]]
+    assert given(off, (picky,), wanted) is None
