@@ -110,8 +110,8 @@ class ApiServer:
             meta["namespace"] = key.namespace
         return {**content, "metadata": meta}
 
-    def _check(self, key: ObjectKey, content: Content) -> None:
-        found = problems(content)
+    def _check(self, key: ObjectKey, content: Content, before: Content | None = None) -> None:
+        found = problems(content, before)
         if found:
             raise InvalidError(key, "; ".join(map(str, found)))
 
@@ -166,7 +166,7 @@ class ApiServer:
 
     def _write(self, old: Stored, new: Content) -> Stored:
         new = {**new, "apiVersion": old.content["apiVersion"], "kind": old.content["kind"]}
-        self._check(old.key, new)
+        self._check(old.key, new, old.content)
         _expect_same(old, new.get("metadata") or {})
         new = _kept_identity(old.content, defaulted(old.key.kind, new))
         if _without_version(new) == _without_version(old.content):

@@ -42,6 +42,8 @@ class QuantityError(ValueError):
         super().__init__(f"found {text!r}, wanted a quantity such as 500m, 2 or 1Gi")
 
 
+# Typed: True is no quantity, though it equals 1.
+@lru_cache(maxsize=4096, typed=True)
 def parse(quantity: Quantity) -> Fraction:
     """The exact value of what is written. Raises QuantityError."""
     if isinstance(quantity, bool):

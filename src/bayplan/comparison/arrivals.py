@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from bayplan.api.objects import NODE, POD, Node, Pod, decode
 from bayplan.api.pod_requests import amounts, requested
+from bayplan.comparison.renumbering import renumbered
 from bayplan.rng import Stream, stream
 from bayplan.sim.openb import GPU, GPU_MILLI_ANNOTATION
 from bayplan.sim.workload import Content, Workload, is_pending_pod
@@ -32,14 +33,18 @@ class Demand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rena
 
 
 class Arrivals(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
-    """What a seed decides about an input's pods."""
+    """What a seed decides about an input."""
 
     shuffled: bool = False
     until_demand: Demand | None = None
+    #: Nodes get a number before their names; see `bayplan.comparison.renumbering`.
+    nodes_renumbered: bool = False
 
 
 def arranged(workload: Workload, arrivals: Arrivals, seed: int) -> Workload:
     """The workload as one seed has it."""
+    if arrivals.nodes_renumbered:
+        workload = renumbered(workload, seed)
     if not arrivals.shuffled and arrivals.until_demand is None:
         return workload
     chance = stream(seed, "arrivals")

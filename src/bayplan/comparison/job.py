@@ -17,6 +17,7 @@ from msgspec import Struct
 from bayplan.adapters.object_store import Stored
 from bayplan.api.objects import Node, Pod
 from bayplan.comparison.arrivals import Arrivals, arranged
+from bayplan.comparison.collecting import rarely_collected
 from bayplan.comparison.decisions import DecisionSink, to_csv
 from bayplan.comparison.extensions import installed_metrics
 from bayplan.comparison.identity import digest, key_of
@@ -99,7 +100,7 @@ def perform(job: Job) -> JobResult:
     workload = msgspec.json.decode(job.workload, type=Workload)
     if job.configuration.text is None:
         workload = workload.for_scheduler(DEFAULT_SCHEDULER)
-    with _on_disk(job.plugin_files) as files:
+    with rarely_collected(), _on_disk(job.plugin_files) as files:
         simulation = Simulation(
             arranged(workload, job.arrivals, job.seed),
             config_of(job.configuration),

@@ -16,6 +16,7 @@ from bayplan.comparison.experiment import ConfigurationSpec, ExperimentSpec, Inp
 from bayplan.comparison.extensions import installed_metrics, installed_preparations
 from bayplan.comparison.job import Configuration, Job, PluginFile, Watched, config_of
 from bayplan.comparison.metrics import BUILT_IN
+from bayplan.comparison.renumbering import name_users
 from bayplan.comparison.seeds import parse_seeds
 from bayplan.config import ConfigError
 from bayplan.engine.resolved_config import resolve
@@ -142,7 +143,16 @@ def _workload(one: InputSpec, spec: ExperimentSpec, source: str, complaints: Com
         for line in problem.lines:
             complaints.add(f"input {one.name}" if one.name else "input", line)
         return b""
+    if spec.arrivals.nodes_renumbered:
+        _refuse_name_users(workload, source, complaints)
     return msgspec.json.encode(_prepared(workload, spec.prepare, source, complaints))
+
+
+def _refuse_name_users(workload: Workload, source: str, complaints: Complaints) -> None:
+    first = next(name_users(workload), None)
+    if first is not None:
+        found = f"found {first}, wanted an input in which nothing names a node"
+        complaints.add(source, Problem("spec.arrivals.nodesRenumbered", found))
 
 
 # ---- preparing ------------------------------------------------------------------------------

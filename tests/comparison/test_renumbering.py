@@ -1,0 +1,95 @@
+"""Nodes get numbers before their names, and who knows them by name is refused."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.adapters.object_names import object_key
+from bayplan.comparison.renumbering import name_users, renumbered
+from bayplan.sim.workload import Step, Verb, Workload, create_step
+from tests.comparison.kit import node, pod
+
+NODES = tuple(node(f"n{i:02}") for i in range(12))
+HOSTNAME = "kubernetes.io/hostname"
+
+
+def names(workload: Workload) -> list[str]:
+    return [one["metadata"]["name"] for one in workload.initial if one["kind"] == "Node"]
+
+
+def test_each_node_gets_a_number_of_its_own_before_its_name() -> None:
+    found = names(renumbered(Workload(initial=NODES), 1))
+    assert [name.partition("-")[2] for name in found] == names(Workload(initial=NODES))
+    assert sorted(name.partition("-")[0] for name in found) == [f"{i:02}" for i in range(12)]
+
+
+def test_the_seed_draws_the_numbers() -> None:
+    one, same, other = (renumbered(Workload(initial=NODES), seed) for seed in (1, 1, 2))
+    assert names(one) == names(same) != names(other)
+
+
+def test_numbers_do_not_depend_on_the_order_of_the_nodes() -> None:
+    one, other = Workload(initial=NODES), Workload(initial=NODES[::-1])
+    assert sorted(names(renumbered(one, 1))) == sorted(names(renumbered(other, 1)))
+
+
+def test_the_host_name_follows_and_nothing_else_changes() -> None:
+    first = node("a", cpu=7, **{HOSTNAME: "a", "zone": "a"})
+    [found] = renumbered(Workload(initial=(first,)), 1).initial
+    assert found["metadata"] == {"name": "0-a", "labels": {HOSTNAME: "0-a", "zone": "a"}}
+    assert found["status"] == first["status"]
+
+
+def test_a_host_name_that_is_not_the_node_s_stays() -> None:
+    [found] = renumbered(Workload(initial=(node("a", **{HOSTNAME: "b"}),)), 1).initial
+    assert found["metadata"]["labels"] == {HOSTNAME: "b"}
+
+
+def bound(name: str, node_name: str) -> dict[str, Any]:
+    found = pod(name)
+    return {**found, "spec": {**found["spec"], "nodeName": node_name}}
+
+
+@pytest.mark.parametrize(
+    ("workload", "users"),
+    [
+        pytest.param(Workload(initial=(*NODES, pod("a"))), [], id="nobody"),
+        pytest.param(Workload(initial=(*NODES, pod("n01"))), [], id="a pod of the same name"),
+        pytest.param(Workload(initial=(*NODES, bound("a", "n01"))), ["Pod default/a"], id="bound"),
+        pytest.param(Workload(initial=(*NODES, bound("a", "n99"))), [], id="bound elsewhere"),
+        pytest.param(
+            Workload(
+                initial=(
+                    *NODES,
+                    {
+                        "apiVersion": "storage.k8s.io/v1",
+                        "kind": "CSINode",
+                        "metadata": {"name": "x", "ownerReferences": [{"name": "n01"}]},
+                    },
+                )
+            ),
+            ["CSINode x"],
+            id="deep inside",
+        ),
+        pytest.param(
+            Workload(initial=NODES, followers={"job": (bound("b", "n02"),)}),
+            ["Pod default/b"],
+            id="the next pod of a job",
+        ),
+        pytest.param(
+            Workload(initial=NODES, steps=(create_step(1, bound("c", "n03")),)),
+            ["create Pod default/c"],
+            id="later",
+        ),
+        pytest.param(
+            Workload(
+                initial=NODES,
+                steps=(Step(at_seconds=1, verb=Verb.DELETE, key=object_key("v1 Node", "", "n01")),),
+            ),
+            ["delete Node n01"],
+            id="a node that goes",
+        ),
+    ],
+)
+def test_who_knows_a_node_by_its_name_is_found(workload: Workload, users: list[str]) -> None:
+    assert list(name_users(workload)) == users
