@@ -14,6 +14,19 @@ def paths(content: Content) -> list[str]:
     return [problem.path for problem in problems(content)]
 
 
+def test_a_spec_that_was_checked_is_not_looked_through_again() -> None:
+    """What both versions share cannot have become wrong."""
+    before = pod(containers=[])
+    assert paths(before) == ["spec.containers"]
+    patched = {**before, "metadata": {**before["metadata"], "annotations": {"a b": ""}}}
+    assert [problem.path for problem in problems(patched, before)] == ["metadata.annotations"]
+    replaced = {**patched, "spec": dict(before["spec"])}
+    assert [problem.path for problem in problems(replaced, before)] == [
+        "metadata.annotations",
+        "spec.containers",
+    ]
+
+
 def named(content: Content, name: str) -> Content:
     return {**content, "metadata": {**content["metadata"], "name": name}}
 

@@ -30,6 +30,18 @@ def test_a_seed_shuffles_the_pods_and_loses_none() -> None:
     assert one.initial[0]["kind"] == "Node"
 
 
+def test_nodes_get_numbers_only_where_it_is_asked_for() -> None:
+    asked, left = (
+        arranged(WORKLOAD, Arrivals(shuffled=True, nodes_renumbered=flag), 1)
+        for flag in (True, False)
+    )
+    assert [asked.initial[0]["metadata"]["name"], left.initial[0]["metadata"]["name"]] == [
+        "0-n",
+        "n",
+    ]
+    assert names(asked) == names(left)
+
+
 def test_the_same_seed_makes_the_same_workload() -> None:
     assert arranged(WORKLOAD, until(200), 3) == arranged(WORKLOAD, until(200), 3)
 

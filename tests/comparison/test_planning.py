@@ -8,12 +8,13 @@ import msgspec
 import pytest
 
 from bayplan.comparison import extensions
+from bayplan.comparison.arrivals import Arrivals
 from bayplan.comparison.experiment import ConfigurationSpec, InputSpec
 from bayplan.comparison.planning import plan
 from bayplan.sim.refusals import InputError
 from bayplan.sim.workload import Workload
 from bayplan.state.pods import PodInfo
-from tests.comparison.kit import configuration, spec
+from tests.comparison.kit import cluster_file, configuration, pod, spec
 
 
 def wrong(wanted: Any) -> list[str]:
@@ -99,6 +100,20 @@ def test_an_input_that_is_wrong_is_named(tmp_path: Path) -> None:
     assert wrong(wanted) == [
         f"input small: {tmp_path / 'no'}: cannot be read: No such file or directory"
     ]
+
+
+def test_nodes_that_something_names_are_not_renumbered(tmp_path: Path) -> None:
+    arrivals = Arrivals(nodes_renumbered=True)
+    assert len(plan(spec(tmp_path, arrivals=arrivals), "e").jobs) == 2
+    placed = pod("running")
+    placed["spec"]["nodeName"] = "n1"
+    wanted = spec(tmp_path, arrivals=arrivals)
+    cluster_file(tmp_path, placed)
+    [line] = wrong(wanted)
+    assert line == (
+        "e.yaml: spec.arrivals.nodesRenumbered: found Pod default/running, "
+        "wanted an input in which nothing names a node"
+    )
 
 
 def with_a_map(pods: list[PodInfo]) -> list[dict[str, Any]]:

@@ -33,15 +33,19 @@ def test_numbers_do_not_depend_on_the_order_of_the_nodes() -> None:
     assert sorted(names(renumbered(one, 1))) == sorted(names(renumbered(other, 1)))
 
 
+def labelled(name: str, **labels: str) -> dict[str, Any]:
+    return {**node(name), "metadata": {"name": name, "labels": labels}}
+
+
 def test_the_host_name_follows_and_nothing_else_changes() -> None:
-    first = node("a", cpu=7, **{HOSTNAME: "a", "zone": "a"})
+    first = labelled("a", **{HOSTNAME: "a", "zone": "a"})
     [found] = renumbered(Workload(initial=(first,)), 1).initial
     assert found["metadata"] == {"name": "0-a", "labels": {HOSTNAME: "0-a", "zone": "a"}}
     assert found["status"] == first["status"]
 
 
 def test_a_host_name_that_is_not_the_node_s_stays() -> None:
-    [found] = renumbered(Workload(initial=(node("a", **{HOSTNAME: "b"}),)), 1).initial
+    [found] = renumbered(Workload(initial=(labelled("a", **{HOSTNAME: "b"}),)), 1).initial
     assert found["metadata"]["labels"] == {HOSTNAME: "b"}
 
 
