@@ -7,17 +7,16 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from bayplan.api.objects import Node, is_terminal
+from bayplan.api.objects import Node
 from bayplan.api.pod_requests import PODS, amounts
+from bayplan.comparison.gangs import Gangs
+from bayplan.comparison.preemptions import Preemptions
 from bayplan.comparison.run_metric import Curve, RunMetric
+from bayplan.comparison.spans import told_spans
+from bayplan.comparison.utilization import Utilization, is_on_node
 from bayplan.journal import AttemptRecord, Record
 from bayplan.sim.result import SimulationResult
 from bayplan.state.pods import PodInfo
-
-
-def is_on_node(pod: PodInfo | None) -> bool:
-    """Whether a pod takes a part of a node: it has one, and has not ended."""
-    return pod is not None and bool(pod.node_name) and not is_terminal(pod.pod)
 
 
 @final
@@ -58,15 +57,7 @@ class Waiting(RunMetric):
             for pod in (result.pods[name] for name in result.placements)
             if pod.bound_at is not None and pod.created_at is not None
         ]
-        if not spans:
-            return {}
-        median, tail = np.percentile(spans, (50, 95)).tolist()
-        return {
-            "waiting_seconds_mean": float(np.mean(spans)),
-            "waiting_seconds_p50": median,
-            "waiting_seconds_p95": tail,
-            "waiting_seconds_max": max(spans),
-        }
+        return told_spans("waiting_seconds", spans)
 
 
 @final
@@ -211,4 +202,13 @@ class Domains(RunMetric):
 
 
 #: In the order in which they are shown.
-BUILT_IN: tuple[type[RunMetric], ...] = (Placed, Allocation, Fragmentation, Domains, Waiting)
+BUILT_IN: tuple[type[RunMetric], ...] = (
+    Placed,
+    Allocation,
+    Utilization,
+    Fragmentation,
+    Domains,
+    Waiting,
+    Gangs,
+    Preemptions,
+)

@@ -1,0 +1,75 @@
+"""How full the nodes are that are in use, by hand."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayplan.api.objects import NODE, POD, Node, Pod, decode
+from bayplan.comparison.job import RunResult, perform
+from bayplan.comparison.planning import plan
+from bayplan.comparison.utilization import Utilization
+from bayplan.state.pods import PodInfo, pod_info
+from tests.comparison.kit import node, pod, spec
+
+#: What it does not look at.
+RESULT: Any = None
+
+
+def results(folder: Path) -> list[RunResult]:
+    """Packed and spread over three nodes of 4 cores and four pods of one."""
+    jobs = plan(spec(folder, metrics=("utilization",)), "test").jobs
+    return [perform(job).result for job in jobs]
+
+
+def test_nodes_that_hold_nothing_do_not_count(tmp_path: Path) -> None:
+    packed, spread = results(tmp_path)
+    assert packed.metrics == {"utilized_cpu_percent": pytest.approx(100)}
+    assert spread.metrics == {"utilized_cpu_percent": pytest.approx(100 * 4 / 12)}
+
+
+def test_its_curve_is_over_what_has_arrived(tmp_path: Path) -> None:
+    packed, spread = results(tmp_path)
+    name = "cpu utilized % over cpu arrived %"
+    arrived = [100 * n / 12 for n in (1, 2, 3)]
+    assert [x for x, _ in packed.curves[name]] == pytest.approx(arrived)
+    assert [y for _, y in packed.curves[name]] == pytest.approx([25, 50, 75])
+    assert [y for _, y in spread.curves[name]] == pytest.approx([25, 25, 25])
+
+
+def placed(name: str, node_name: str, phase: str = "Running") -> PodInfo:
+    content = pod(name)
+    content["metadata"]["uid"] = name
+    content["spec"]["nodeName"] = node_name
+    content["status"] = {"phase": phase}
+    found = decode(POD, content)
+    assert isinstance(found, Pod)
+    return pod_info(found)
+
+
+def decoded(content: dict[str, Any]) -> Node:
+    found = decode(NODE, content)
+    assert isinstance(found, Node)
+    return found
+
+
+def test_a_node_whose_last_pod_ended_is_out_of_use() -> None:
+    metric = Utilization()
+    metric.node(None, decoded(node("a", cpu=4)))
+    metric.node(None, decoded(node("b", cpu=2)))
+    for name, node_name in (("p", "a"), ("q", "b")):
+        metric.pod(None, placed(name, node_name))
+    assert metric.values(RESULT) == {"utilized_cpu_percent": pytest.approx(100 * 2 / 6)}
+    metric.pod(placed("p", "a"), placed("p", "a", phase="Succeeded"))
+    assert metric.values(RESULT) == {"utilized_cpu_percent": pytest.approx(50)}
+    metric.pod(placed("q", "b"), None)
+    assert metric.values(RESULT) == {}
+
+
+def test_a_node_that_grows_while_it_is_in_use_has_more() -> None:
+    metric = Utilization()
+    small = decoded(node("a", cpu=2))
+    metric.node(None, small)
+    metric.pod(None, placed("p", "a"))
+    metric.node(small, decoded(node("a", cpu=4)))
+    assert metric.values(RESULT) == {"utilized_cpu_percent": pytest.approx(25)}
