@@ -1,4 +1,4 @@
-"""`bayplan plugins`: every plugin there is, and what it does where."""
+"""`bayplan plugins`: every plugin there is, and what it does where; and `new`, which writes one."""
 
 from collections.abc import Iterator
 
@@ -11,17 +11,23 @@ from rich.table import Table
 from rich.text import Text
 
 from bayplan.cli.console import put, show
+from bayplan.cli.new_plugin import new_command
 from bayplan.cli.problems import read_config, read_plugins, refusals
 from bayplan.engine.plugin_table import NOT_HERE_YET, PluginRow, plugin_table
 from bayplan.plugins.registry import IN_TREE
 
 
-@click.command("plugins")
+@click.group("plugins", invoke_without_command=True)
 @click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help="further plugins")
 @click.option("--config", "config_path", metavar="FILE", help="show the instances of this one")
 @click.option("--format", "output", type=click.Choice(("text", "json")), default="text")
-def plugins_command(plugins: tuple[str, ...], config_path: str | None, output: str) -> None:
+@click.pass_context
+def plugins_command(
+    context: click.Context, plugins: tuple[str, ...], config_path: str | None, output: str
+) -> None:
     """List every plugin: extension points, args with defaults, events, scope, signed or not."""
+    if context.invoked_subcommand is not None:
+        return
     with refusals():
         registry = read_plugins(plugins)
         config = read_config(config_path, "") if config_path is not None else None
@@ -30,6 +36,9 @@ def plugins_command(plugins: tuple[str, ...], config_path: str | None, output: s
         put(msgspec.json.format(msgspec.json.encode(rows), indent=2) + b"\n")
     else:
         show(_listed(rows))
+
+
+plugins_command.add_command(new_command)
 
 
 def _listed(rows: list[PluginRow]) -> Iterator[RenderableType]:

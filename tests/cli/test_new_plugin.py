@@ -1,0 +1,94 @@
+"""`bayplan plugins new`: what it writes works as it is."""
+
+import json
+import runpy
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bayplan.plugins.registry import ENTRY_POINT_GROUP, Registry
+from tests.cli.command_line import answer, refusal
+
+NAME, MODULE = "PreferQuietNodes", "prefer_quiet_nodes"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A package, freshly written into a folder where somebody works."""
+    monkeypatch.chdir(tmp_path)
+    assert f"pip install ./{MODULE}" in answer("plugins", "new", NAME)
+    yield tmp_path / MODULE
+    sys.modules.pop(MODULE, None)
+
+
+def test_it_runs_in_a_simulation_unedited(folder: Path) -> None:
+    given = ("--plugin", folder / f"{MODULE}.py", "--config", folder / "config.yaml")
+    done = json.loads(answer("simulate", folder / "scenario.yaml", *given, "--format", "json"))
+    assert done["placements"] == {f"default/{name}": "quiet" for name in "cde"}
+
+
+def test_its_configuration_has_one_line_for_it_and_its_args(folder: Path) -> None:
+    given = ("--plugin", folder / f"{MODULE}.py")
+    whole = answer("config", "check", folder / "config.yaml", *given)
+    assert "pointsPerPod: 10" in whole
+    enabled = [line for line in (folder / "config.yaml").read_text().splitlines() if NAME in line]
+    assert len(enabled) == 2
+
+
+def test_its_tests_pass(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(folder))
+    tests = runpy.run_path(str(folder / f"test_{MODULE}.py"))
+    names = [name for name in tests if name.startswith("test_")]
+    assert len(names) == 3
+    for name in names:
+        tests[name]()
+
+
+def test_its_entry_point_leads_to_the_plugin(folder: Path) -> None:
+    project = tomllib.loads((folder / "pyproject.toml").read_text())
+    assert project["project"]["name"] == "prefer-quiet-nodes"
+    assert project["project"]["entry-points"][ENTRY_POINT_GROUP] == {NAME: f"{MODULE}:{NAME}"}
+    assert Registry([]).load_file(folder / f"{MODULE}.py") == [NAME]
+
+
+@pytest.mark.parametrize(
+    ("name", "module"), [("A", "a"), ("GPUShare", "gpu_share"), ("PreferZone2", "prefer_zone2")]
+)
+def test_the_module_is_called_after_it(tmp_path: Path, name: str, module: str) -> None:
+    answer("plugins", "new", name, "--out", tmp_path / "x")
+    assert (tmp_path / "x" / f"{module}.py").is_file()
+
+
+def test_what_is_there_already_is_left_alone(folder: Path) -> None:
+    before = {file: file.read_bytes() for file in folder.iterdir()}
+    assert refusal("plugins", "new", NAME) == [
+        f"{MODULE}: is there already; name another folder with --out"
+    ]
+    assert {file: file.read_bytes() for file in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("quiet", 'found "quiet", wanted a name as classes have it, such as PreferQuietNodes'),
+        ("Quiet Nodes", 'found "Quiet Nodes", wanted a name as classes have it'),
+        ("../X", 'found "../X", wanted a name as classes have it'),
+        ("", "found nothing, wanted a name as classes have it"),
+        ("Scale", "there is a plugin Scale already; `bayplan plugins` lists them"),
+        ("Json", 'found "Json", wanted another one: json is a word of Python'),
+        ("Class", 'found "Class", wanted another one: class is a word of Python'),
+    ],
+)
+def test_a_name_that_cannot_be_is_refused(tmp_path: Path, name: str, said: str) -> None:
+    [line] = refusal("plugins", "new", name, "--out", tmp_path / "x")
+    assert line.startswith(f"NAME: {said}")
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    [line] = refusal("plugins", "new", NAME, "--out", tmp_path / "file" / "x")
+    assert line.startswith(f"{tmp_path / 'file' / 'x'}: cannot be written: ")
