@@ -41,8 +41,10 @@ AUDIT_POLICY = {
 class ControlPlane:
     """Start it, use it, stop it."""
 
-    def __init__(self, binaries: Path) -> None:
+    def __init__(self, binaries: Path, *flags: str) -> None:
+        """``flags``: further ones of the API server."""
         self._binaries = binaries
+        self._flags = flags
         self._folder = Path(tempfile.mkdtemp(prefix="bayplan-live-"))
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._etcd_port, self._peer_port, self.port = (_free_port() for _ in range(3))
@@ -90,6 +92,7 @@ class ControlPlane:
             f"--disable-admission-plugins={DISABLED_ADMISSION}",
             f"--audit-policy-file={folder / 'audit.json'}",
             f"--audit-log-path={folder / 'audit.log'}",
+            *self._flags,
         )
         self._wait_ready("kube-apiserver", f"https://{LOOPBACK}:{self.port}/readyz")
 

@@ -116,6 +116,27 @@ def test_what_it_may_not_write_is_told_and_it_goes_on(
     assert 'delete resource "pods"' in vars(record)["bayplan_keys"]["err"]
 
 
+GROUPS = {"scheduling.ming.io/v1": (("PodGroup", "podgroups", True),)}
+
+
+@pytest.mark.parametrize(
+    ("forbidden", "said"),
+    [
+        ("list podgroups", "Pod groups are not looked at"),
+        ("patch podgroups/status", "Pod groups are not told how they stand"),
+    ],
+)
+def test_what_it_may_not_do_with_groups_is_told_and_it_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, forbidden: str, said: str
+) -> None:
+    api = FakeApi({**OFFERED, **GROUPS}, (forbidden,))
+    played(tmp_path, api)
+    (record,) = [r for r in caplog.records if r.getMessage() == said]
+    verb, resource = forbidden.split()
+    wanted = f'cannot {verb} resource "{resource}" in API group "scheduling.ming.io"'
+    assert wanted in vars(record)["bayplan_keys"]["err"]
+
+
 def test_a_plugin_whose_group_is_missing_is_switched_off_with_one_line(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

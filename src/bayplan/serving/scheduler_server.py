@@ -12,7 +12,7 @@ from typing import Any, final
 import msgspec
 from prometheus_client import ProcessCollector
 
-from bayplan.adapters.live.access import WRITING, denial, missing_rights, rights_to_follow
+from bayplan.adapters.live.access import WRITING, Right, denial, missing_rights, rights_to_follow
 from bayplan.adapters.live.client import ApiClient, ClientOptions, open_client
 from bayplan.adapters.live.cluster import ClusterOptions, LiveCluster, open_cluster
 from bayplan.adapters.live.discovery import Discovery
@@ -154,7 +154,8 @@ class _SchedulerServer:
         self._group_kinds = await self._readable_groups(discovery)
 
     async def _readable_groups(self, discovery: Discovery) -> tuple[str, ...]:
-        """Kinds of pod groups to follow: without some of them, pods are placed all the same."""
+        """Kinds of pod groups to follow: without some of them, pods are placed all the same, and
+        without a right to write their status, groups are."""
         resources = [
             discovery.resource(kind)
             for kind in offered_kinds(lambda kind: discovery.resource(kind) is not None)
@@ -166,8 +167,11 @@ class _SchedulerServer:
             missing = await missing_rights(self._client, rights_to_follow([resource]))
             if missing:
                 _log.error("Pod groups are not looked at", kind=resource.kind, err=denial(missing))
-            else:
-                readable.append(resource.kind)
+                continue
+            readable.append(resource.kind)
+            writing = Right(resource.group, f"{resource.plural}/status", "patch")
+            if await missing_rights(self._client, [writing]):
+                _log.error("Pod groups are not told how they stand", err=denial([writing]))
         return tuple(readable)
 
     async def run(self, stop: asyncio.Event) -> None:
