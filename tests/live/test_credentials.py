@@ -96,9 +96,8 @@ def test_a_kubeconfig_says_who_we_are(
 def test_a_pod_is_its_service_account_and_its_token_is_read_again(
     control_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = "kubernetes_asyncio.config.incluster_config"
-    monkeypatch.setattr(f"{folder}.SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
-    monkeypatch.setattr(f"{folder}.SERVICE_CERT_FILENAME", str(control_plane.authority))
+    monkeypatch.setattr("bayplan.adapters.live.credentials.SERVICE_ACCOUNT", tmp_path)
+    (tmp_path / "ca.crt").write_bytes(control_plane.authority.read_bytes())
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", LOOPBACK)
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(control_plane.port))
 

@@ -40,8 +40,3 @@ def test_one_that_cannot_be_used_is_refused_with_its_files(
         file.write_bytes(content)
     with pytest.raises(CertificateError, match=r"--tls-cert-file .*tls\.crt, --tls-private-key"):
         server_context(str(file), str(file))
-
-
-def test_where_memory_cannot_be_a_file_a_temporary_one_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(certificates.os, "memfd_create")
-    assert self_signed_context("localhost", NOW_SECONDS)

@@ -4,11 +4,8 @@ As kube-scheduler does where none is given, a self-signed one is made: it keeps 
 being read on the way, but proves to nobody who answers. Its key stays in memory.
 """
 
-import contextlib
-import os
 import ssl
-import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
@@ -17,6 +14,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
+
+from bayplan.adapters.live.pem_files import as_file
 
 #: Clocks differ; and the process is started anew before it has run out.
 _BACKDATED, _VALID = timedelta(days=1), timedelta(days=3650)
@@ -38,7 +37,7 @@ def server_context(cert_file: str, key_file: str) -> ssl.SSLContext:
 
 def self_signed_context(host: str, epoch_seconds: float) -> ssl.SSLContext:
     """TLS with a certificate for ``host``, made now."""
-    with _as_file(_self_signed(host, datetime.fromtimestamp(epoch_seconds, tz=UTC))) as path:
+    with as_file(_self_signed(host, datetime.fromtimestamp(epoch_seconds, tz=UTC))) as path:
         return _context(path, path)
 
 
@@ -70,20 +69,3 @@ def _names(host: str) -> Iterator[x509.GeneralName]:
         yield x509.DNSName(host)
     else:
         yield x509.IPAddress(address)
-
-
-@contextlib.contextmanager
-def _as_file(content: bytes) -> Generator[str]:
-    """A path that OpenSSL can read; on Linux no disk is touched, and the root may be read-only."""
-    if not hasattr(os, "memfd_create"):
-        with tempfile.NamedTemporaryFile() as file:
-            file.write(content)
-            file.flush()
-            yield file.name
-        return
-    descriptor = os.memfd_create("serving certificate", os.MFD_CLOEXEC)
-    try:
-        os.write(descriptor, content)
-        yield f"/proc/self/fd/{descriptor}"
-    finally:
-        os.close(descriptor)

@@ -3,10 +3,9 @@
 import contextlib
 from collections.abc import AsyncGenerator
 
-from kubernetes_asyncio.client import Configuration
-
 from bayplan.adapters.live.client import ApiClient, ClientOptions
 from bayplan.adapters.live.credentials import Credentials
+from bayplan.adapters.live.login import Login
 from bayplan.clock import ManualClock
 from tests.adapters.live.serving import Handler, Naps, serving
 
@@ -14,19 +13,18 @@ from tests.adapters.live.serving import Handler, Naps, serving
 class _Nowhere:
     """Credentials that are never renewed."""
 
-    async def load(self) -> Configuration:
+    async def load(self) -> Login:
         raise AssertionError("nothing to renew")
 
-    async def renew(self, configuration: Configuration) -> Configuration:
-        return configuration
+    async def renew(self) -> Login:
+        return await self.load()
 
 
 @contextlib.asynccontextmanager
 async def talking_to(handler: Handler) -> AsyncGenerator[ApiClient]:
     """The client, while its server lives."""
     async with serving(handler) as server:
-        configuration = Configuration(host=server)
-        credentials = Credentials(_Nowhere(), configuration, ManualClock())
+        credentials = Credentials(_Nowhere(), Login(server=server), ManualClock())
         client = ApiClient(credentials, ClientOptions(qps=-1, sleep=Naps()))
         try:
             yield client

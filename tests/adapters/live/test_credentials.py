@@ -1,6 +1,7 @@
 """Who we are to the API server."""
 
 import asyncio
+import subprocess
 import sys
 from pathlib import Path
 
@@ -105,11 +106,9 @@ def test_a_renewal_that_fails_leaves_what_was_there(
 
 
 def test_a_pods_token_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = "kubernetes_asyncio.config.incluster_config"
     (tmp_path / "token").write_text("one\n")
     (tmp_path / "ca.crt").write_text(ca_certificate())
-    monkeypatch.setattr(f"{folder}.SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
-    monkeypatch.setattr(f"{folder}.SERVICE_CERT_FILENAME", str(tmp_path / "ca.crt"))
+    monkeypatch.setattr("bayplan.adapters.live.credentials.SERVICE_ACCOUNT", tmp_path)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
 
@@ -165,3 +164,16 @@ def test_the_proxy_of_the_environment_is_used_unless_it_is_to_be_bypassed(
     for bypassed, proxy in (("", "http://proxy:3128"), ("cluster.example", None)):
         monkeypatch.setenv("no_proxy", bypassed)
         assert asyncio.run(load_credentials(path, ManualClock())).proxy == proxy
+
+
+def test_the_plain_kind_needs_no_library(tmp_path: Path) -> None:
+    """Importing it takes longer than all the rest of a start."""
+    path = kubeconfig(tmp_path, SERVER)
+    code = (
+        "import asyncio, sys; from bayplan.adapters.live.client import open_client\n"
+        "async def main():\n"
+        f"    async with open_client({path!r}): pass\n"
+        "asyncio.run(main()); print('kubernetes_asyncio' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -11,7 +11,6 @@ outcome is unknown, and reads back. Delays double, with jitter from the seeded s
 
 import asyncio
 import contextlib
-import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -26,10 +25,21 @@ from bayplan.adapters.live.errors import (
     SERVER_ERRORS,
     TOO_MANY_REQUESTS,
     UNAUTHORIZED,
+    AccessDeniedError,
     UnreachableError,
     refusal,
 )
+from bayplan.adapters.live.proxied import NOT_SENT, ProxiedSession
 from bayplan.adapters.live.rate_limit import Lane, Sleep, TokenBucket
+from bayplan.adapters.live.transport import (
+    CONNECT_SECONDS,
+    Answer,
+    KeptConnections,
+    NoAnswerError,
+    NotSentError,
+    Transport,
+    kept_alive,
+)
 from bayplan.clock import Clock, RealClock
 from bayplan.ports import ApiError, OutcomeUnknownError, WatchDroppedError
 from bayplan.rng import stream
@@ -44,19 +54,14 @@ TRIES_PUT_OFF = 10
 TRIES_FAILED = 5
 DELAY_SECONDS_MIN = 0.1
 DELAY_SECONDS_MAX = 5.0
-CONNECT_SECONDS = 10.0
 #: One attempt; the API server itself gives up after a minute.
 ANSWER_SECONDS = 65.0
 #: Requests under way at once; each watch has a connection of its own besides.
 IN_FLIGHT_MAX = MappingProxyType(
     {Lane.BINDINGS: 50, Lane.STATUS: 20, Lane.EVENTS: 10, Lane.LEASES: 2, Lane.OTHER: 20}
 )
-#: Below the server's own limit, so that it rarely closes a connection that is just being used.
-KEEPALIVE_SECONDS = 60.0
 READ_BUFFER_BYTES = 2**20
 
-#: Failures before the request left us.
-_NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 _REPEATABLE = frozenset(("GET", "PATCH", "DELETE"))
 
 
@@ -94,13 +99,9 @@ class ApiClient:
         self._answer_seconds = options.answer_seconds
         self._buckets = {lane: _bucket(options) for lane in Lane}
         self._room = {lane: asyncio.Semaphore(count) for lane, count in IN_FLIGHT_MAX.items()}
-        self._headers = {"User-Agent": options.user_agent, "Accept": JSON}
-        self._route: dict[str, Any] = {
-            "server_hostname": credentials.server_name,
-            "proxy": credentials.proxy,
-        }
-        self._calls = _session(credentials, sum(IN_FLIGHT_MAX.values()))
-        self._streams = _session(credentials, 0)
+        self._user_agent = options.user_agent
+        self._streams = _session(credentials, options.user_agent)
+        self._calls = self._transport()
 
     @property
     def server(self) -> str:
@@ -111,6 +112,13 @@ class ApiClient:
         await self._credentials.close()
         await self._calls.close()
         await self._streams.close()
+
+    def _transport(self) -> Transport:
+        """Through a proxy as the streams, straight with less ado."""
+        found = self._credentials
+        if found.proxy:
+            return ProxiedSession(self._streams, found.server, found.server_name, found.proxy)
+        return KeptConnections(found.server, found.ssl_context, found.server_name, self._user_agent)
 
     # ---- requests ---------------------------------------------------------------------------
 
@@ -135,62 +143,57 @@ class ApiClient:
         got no answer.
         """
         body = content if isinstance(content, bytes | None) else msgspec.json.encode(content)
-        headers = self._headers if body is None else {**self._headers, "Content-Type": media_type}
-        asked = _named(method, path)
+        kind = "" if body is None else f"Content-Type: {media_type}\r\n"
+        asked = _Asked(method, path, kind, body)
         seconds = timeout_seconds or self._answer_seconds
         await self._buckets[lane].take()
         try:
             async with self._room[lane], asyncio.timeout(seconds):
-                return await self._tried(asked, path, body, headers)
+                return await self._tried(asked)
         except TimeoutError:
             message = f"{asked}: no answer from {self.server} within {seconds:g} s"
             raise _unanswered(method, message) from None
 
-    async def _tried(
-        self, asked: str, path: str, body: bytes | None, headers: Mapping[str, str]
-    ) -> bytes:
+    async def _tried(self, asked: "_Asked") -> bytes:
         """Attempts until one of them counts."""
-        method = asked.partition(" ")[0]
-        url = URL(self.server + path, encoded=True)
         attempts = _Attempts()
         while True:
+            head = self._authorization_line() + asked.head
             try:
-                async with self._calls.request(
-                    method, url, data=body, headers=self._signed(headers), **self._route
-                ) as answer:
-                    read = await answer.read()
-            except (aiohttp.ClientError, OSError) as problem:
+                answer = await self._calls.send(asked.method, asked.path, head, asked.body)
+            except (NotSentError, NoAnswerError) as problem:
                 delay = self._delay_after_failure(asked, problem, attempts)
             else:
                 if answer.status < 300:
-                    return read
-                delay = await self._delay_after_refusal(asked, answer, read, attempts)
+                    return answer.body
+                delay = await self._delay_after_refusal(asked, answer, attempts)
             await self._sleep(delay)
 
-    def _delay_after_failure(self, asked: str, problem: Exception, attempts: _Attempts) -> float:
+    def _delay_after_failure(
+        self, asked: "_Asked", problem: NotSentError | NoAnswerError, attempts: _Attempts
+    ) -> float:
         """Raises where this was the last attempt."""
-        method = asked.partition(" ")[0]
         attempts.failed += 1
-        was_sent = not isinstance(problem, _NOT_SENT)
-        is_last = attempts.failed >= TRIES_FAILED or _is_for_ever(problem)
-        if is_last or (was_sent and method not in _REPEATABLE):
-            said = str(problem) or type(problem).__name__
-            message = f"{asked}: no answer from {self.server}: {said}"
-            raise _unanswered(method, message) if was_sent else UnreachableError(message)
+        was_sent = isinstance(problem, NoAnswerError)
+        is_for_ever = isinstance(problem, NotSentError) and problem.is_for_ever
+        is_last = attempts.failed >= TRIES_FAILED or is_for_ever
+        if is_last or (was_sent and asked.method not in _REPEATABLE):
+            message = f"{asked}: no answer from {self.server}: {problem}"
+            raise _unanswered(asked.method, message) if was_sent else UnreachableError(message)
         return self._jittered(attempts.failed)
 
     async def _delay_after_refusal(
-        self, asked: str, answer: aiohttp.ClientResponse, body: bytes, attempts: _Attempts
+        self, asked: "_Asked", answer: Answer, attempts: _Attempts
     ) -> float:
         """Raises what the server said, unless it is to be asked again."""
         if answer.status == UNAUTHORIZED and not attempts.has_renewed:
             attempts.has_renewed = True
             await self._credentials.after_refusal()
             return 0.0
-        wait = _put_off_seconds(asked, answer)
+        wait = _put_off_seconds(asked.method, answer)
         attempts.put_off += 1
         if wait is None or attempts.put_off > TRIES_PUT_OFF:
-            raise refusal(answer.status, body, asked)
+            raise refusal(answer.status, answer.body, str(asked))
         return max(wait, self._jittered(1))
 
     def _jittered(self, failed_count: int) -> float:
@@ -205,20 +208,21 @@ class ApiClient:
         Raises ApiError when the server refuses, WatchDroppedError when nothing comes for too long
         or the connection breaks.
         """
-        asked = _named("GET", path)
+        asked = str(_Asked("GET", path))
         limits = aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS, sock_read=silence_seconds_max)
         await self._buckets[Lane.OTHER].take()
         try:
             async with self._streams.get(
                 URL(self.server + path, encoded=True),
-                headers=self._signed(self._headers),
+                headers=self._authorization_header(),
                 timeout=limits,
-                **self._route,
+                server_hostname=self._credentials.server_name,
+                proxy=self._credentials.proxy,
             ) as answer:
                 await self._expect_success(asked, answer)
                 async for piece in answer.content.iter_any():
                     yield piece
-        except _NOT_SENT as problem:
+        except NOT_SENT as problem:
             raise UnreachableError(f"{asked}: no answer from {self.server}: {problem}") from None
         except TimeoutError:
             message = f"{asked}: nothing came for {silence_seconds_max:g} s"
@@ -235,9 +239,21 @@ class ApiClient:
 
     # ---- what every request has -------------------------------------------------------------
 
-    def _signed(self, headers: Mapping[str, str]) -> Mapping[str, str]:
-        authorization = self._credentials.authorization()
-        return {**headers, "Authorization": authorization} if authorization else headers
+    def _authorization_line(self) -> str:
+        authorization = self._authorization()
+        return f"Authorization: {authorization}\r\n" if authorization else ""
+
+    def _authorization_header(self) -> Mapping[str, str]:
+        authorization = self._authorization()
+        return {"Authorization": authorization} if authorization else {}
+
+    def _authorization(self) -> str:
+        """Raises AccessDeniedError for what would not be one line of a request."""
+        found = self._credentials.authorization()
+        if found.isascii() and (found.isprintable() or not found):
+            return found
+        message = "our token has characters in it that no token has, a line break perhaps"
+        raise AccessDeniedError(UNAUTHORIZED, "Unauthorized", message)
 
 
 @contextlib.asynccontextmanager
@@ -261,66 +277,46 @@ def _bucket(options: ClientOptions) -> TokenBucket:
     return TokenBucket(options.qps, options.burst, options.clock, options.sleep)
 
 
-def _session(credentials: Credentials, connections_max: int) -> aiohttp.ClientSession:
+def _session(credentials: Credentials, user_agent: str) -> aiohttp.ClientSession:
     connector = aiohttp.TCPConnector(
-        limit=connections_max,
-        keepalive_timeout=KEEPALIVE_SECONDS,
-        ssl=credentials.ssl_context or True,
-        socket_factory=_kept_alive,
+        limit=0, ssl=credentials.ssl_context or True, socket_factory=kept_alive
     )
     return aiohttp.ClientSession(
         connector=connector,
         cookie_jar=aiohttp.DummyCookieJar(),
         # What the server sends is read once: packing it costs more than sending it.
-        headers={"Accept-Encoding": "identity"},
+        headers={"Accept-Encoding": "identity", "Accept": JSON, "User-Agent": user_agent},
         timeout=aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS),
         read_bufsize=READ_BUFFER_BYTES,
     )
 
 
-def _kept_alive(address: Any) -> socket.socket:
-    """A socket that notices within a minute that the other side is gone without a word."""
-    family, kind, protocol = address[:3]
-    made = socket.socket(family, kind, protocol)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in _KEEPALIVE.items():
-        made.setsockopt(socket.IPPROTO_TCP, option, value)
-    return made
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One request, without what is another at each attempt."""
 
+    method: str
+    path: str
+    head: str = ""
+    body: bytes | None = None
 
-#: Silence before the first probe, between probes, and probes: those that the system knows.
-_KEEPALIVE = MappingProxyType(
-    {
-        getattr(socket, name): value
-        for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
-        if hasattr(socket, name)
-    }
-)
-
-
-def _named(method: str, path: str) -> str:
-    """A request for messages: without its query, which is another one at every attempt."""
-    return f"{method} {path.partition('?')[0]}"
+    def __str__(self) -> str:
+        """For messages: without the query, which is another one at every watch."""
+        return f"{self.method} {self.path.partition('?')[0]}"
 
 
 def _unanswered(method: str, message: str) -> ApiError | OutcomeUnknownError:
     return UnreachableError(message) if method == "GET" else OutcomeUnknownError(message)
 
 
-def _is_for_ever(problem: Exception) -> bool:
-    """Whether trying again would end the same way: a certificate that is not trusted, say."""
-    return isinstance(problem, aiohttp.ClientConnectorCertificateError | aiohttp.InvalidURL)
-
-
-def _put_off_seconds(asked: str, answer: aiohttp.ClientResponse) -> float | None:
+def _put_off_seconds(method: str, answer: Answer) -> float | None:
     """How long the server wants us to wait before we ask again; None: it does not want that.
 
     A 5xx to a write that may not be repeated says nothing about whether it was carried out.
     """
-    after = answer.headers.get("Retry-After", "")
+    after = answer.retry_after
     if answer.status == TOO_MANY_REQUESTS:
         return float(after) if after.isdecimal() else 1.0
-    is_repeatable = asked.partition(" ")[0] in _REPEATABLE
-    if answer.status >= SERVER_ERRORS and after.isdecimal() and is_repeatable:
+    if answer.status >= SERVER_ERRORS and after.isdecimal() and method in _REPEATABLE:
         return float(after)
     return None

@@ -1,0 +1,272 @@
+"""Requests over connections that are kept: as much of HTTP/1.1 as an API server needs.
+
+A request is one write, its answer parsed by httptools; a connection carries one request at a time
+and is used again, the latest first, so that the others grow old and are closed. What a failure
+means is told apart by one question: had anything been sent? docs/decisions/0006 says why this is
+not aiohttp, which still carries watches, and everything where a proxy is in between.
+"""
+
+import asyncio
+import socket
+import ssl
+from collections import deque
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Protocol, cast, final
+
+import httptools
+from yarl import URL
+
+CONNECT_SECONDS = 10.0
+#: Below the server's own limit, so that it rarely closes a connection that is just being used.
+KEEPALIVE_SECONDS = 60.0
+
+_DEFAULT_PORTS = MappingProxyType({"http": 80, "https": 443})
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server said."""
+
+    status: int
+    body: bytes
+    #: The header Retry-After, "" without one.
+    retry_after: str = ""
+
+
+class NotSentError(Exception):
+    """The request never left us."""
+
+    def __init__(self, message: str, *, is_for_ever: bool = False) -> None:
+        """``is_for_ever``: to try again would end the same way; a certificate is not trusted."""
+        super().__init__(message)
+        self.is_for_ever = is_for_ever
+
+
+class NoAnswerError(Exception):
+    """It was sent, and no answer came: it may have been carried out or not."""
+
+
+class Transport(Protocol):
+    """Sends one request."""
+
+    async def send(self, method: str, path: str, head: str, body: bytes | None) -> Answer:
+        """``head``: further header lines, each with its end. Raises NotSentError, NoAnswerError."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+@final
+class Connection(asyncio.Protocol):
+    """One connection: an exchange at a time."""
+
+    def __init__(self) -> None:
+        self._parser = httptools.HttpResponseParser(self)
+        self._transport: asyncio.Transport | None = None
+        self._answer: asyncio.Future[Answer] | None = None
+        self._begin()
+        #: Since when it has been waiting for its next use.
+        self.idle_since = 0.0
+        self.is_open = False
+        #: Set once it is gone for good.
+        self.lost = asyncio.Event()
+
+    async def exchange(self, request: bytes) -> Answer:
+        """Raises NoAnswerError. Whoever stops waiting must abort the connection."""
+        assert self._answer is None, "a connection carries one request at a time"
+        assert self._transport is not None
+        self._answer = asyncio.get_running_loop().create_future()
+        self._transport.write(request)
+        try:
+            return await self._answer
+        finally:
+            self._answer = None
+
+    def abort(self) -> None:
+        self.is_open = False
+        if self._transport is not None:
+            self._transport.abort()
+
+    # ---- asyncio.Protocol -------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports are no subclasses.
+        self._transport = cast(asyncio.Transport, transport)
+        self.is_open = True
+        _keep_alive(transport.get_extra_info("socket"))
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as problem:
+            self._fail(f"the server does not speak HTTP: {problem}")
+            self.abort()
+
+    def eof_received(self) -> None:
+        self.is_open = False  # it closes itself
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_open = False
+        if self._has_head and not self._has_length and exc is None:
+            # An answer whose end is the end of the connection.
+            self.on_message_complete()
+        self._fail(str(exc or "") or "Server disconnected")
+        self.lost.set()
+
+    # ---- httptools' callbacks ---------------------------------------------------------------
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        name = name.lower()
+        if name == b"retry-after":
+            self._retry_after = value.decode("latin-1").strip()
+        elif name in (b"content-length", b"transfer-encoding"):
+            self._has_length = True
+
+    def on_headers_complete(self) -> None:
+        self._has_head = True
+
+    def on_body(self, body: bytes) -> None:
+        self._pieces.append(body)
+
+    def on_message_complete(self) -> None:
+        status = self._parser.get_status_code()
+        answer = Answer(status, b"".join(self._pieces), self._retry_after)
+        self._begin()
+        if status < 200:  # "100 Continue" and the like: the answer is still to come
+            return
+        if not self._parser.should_keep_alive():
+            self.is_open = False
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(answer)
+        else:
+            self.abort()  # nobody asked for it
+
+    # ---- helpers ----------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        self._pieces: list[bytes] = []
+        self._retry_after = ""
+        self._has_head = False
+        self._has_length = False
+
+    def _fail(self, why: str) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(NoAnswerError(why))
+
+
+@final
+class KeptConnections:
+    """Transport to one server. How many requests are under way is limited by who asks."""
+
+    def __init__(
+        self, server: str, tls: ssl.SSLContext | None, server_name: str | None, user_agent: str
+    ) -> None:
+        """``server_name``: whose certificate is wanted, where that is not the URL's host."""
+        url = URL(server)
+        self._host = url.host or ""
+        self._port = url.port or _DEFAULT_PORTS.get(url.scheme, 80)
+        self._tls = tls
+        self._server_name = (server_name or self._host) if tls is not None else None
+        self._prefix = url.raw_path.rstrip("/")
+        self._fixed = (
+            f"Host: {url.authority}\r\nUser-Agent: {user_agent}\r\nAccept: application/json\r\n"
+            "Accept-Encoding: identity\r\n"
+        )
+        self._idle: deque[Connection] = deque()
+        self._busy: set[Connection] = set()
+
+    @property
+    def idle_count(self) -> int:
+        """Connections that wait for their next use."""
+        return sum(found.is_open for found in self._idle)
+
+    async def send(self, method: str, path: str, head: str, body: bytes | None) -> Answer:
+        """Raises NotSentError, NoAnswerError."""
+        length = "" if body is None else f"Content-Length: {len(body)}\r\n"
+        text = f"{method} {self._prefix}{path} HTTP/1.1\r\n{self._fixed}{head}{length}\r\n"
+        connection = self._latest() or await self._new()
+        self._busy.add(connection)
+        is_whole = False
+        try:
+            answer = await connection.exchange(text.encode("latin-1") + (body or b""))
+            is_whole = True
+            return answer
+        finally:
+            self._busy.discard(connection)
+            self._put_back(connection, is_whole=is_whole)
+
+    async def close(self) -> None:
+        """Whoever waits for an answer gets none."""
+        left = (*self._idle, *self._busy)
+        self._idle.clear()
+        for connection in left:
+            connection.abort()
+        for connection in left:
+            await connection.lost.wait()
+
+    def _latest(self) -> Connection | None:
+        now = asyncio.get_running_loop().time()
+        while self._idle:
+            found = self._idle.pop()
+            if found.is_open and now - found.idle_since < KEEPALIVE_SECONDS:
+                return found
+            found.abort()
+        return None
+
+    def _put_back(self, connection: Connection, *, is_whole: bool) -> None:
+        if not is_whole or not connection.is_open:
+            connection.abort()
+            return
+        now = asyncio.get_running_loop().time()
+        connection.idle_since = now
+        self._idle.append(connection)
+        while now - self._idle[0].idle_since >= KEEPALIVE_SECONDS:
+            self._idle.popleft().abort()
+
+    async def _new(self) -> Connection:
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                _, connection = await loop.create_connection(
+                    Connection,
+                    self._host,
+                    self._port,
+                    ssl=self._tls,
+                    server_hostname=self._server_name,
+                )
+        except TimeoutError:
+            message = f"no connection to {self._host}:{self._port} within {CONNECT_SECONDS:g} s"
+            raise NotSentError(message) from None
+        except ssl.SSLCertVerificationError as problem:
+            raise NotSentError(str(problem), is_for_ever=True) from None
+        except OSError as problem:
+            raise NotSentError(str(problem)) from None
+        return connection
+
+
+def kept_alive(address: Any) -> socket.socket:
+    """A socket factory: `_keep_alive`, for aiohttp."""
+    family, kind, protocol = address[:3]
+    made = socket.socket(family, kind, protocol)
+    _keep_alive(made)
+    return made
+
+
+def _keep_alive(made: Any) -> None:
+    """A socket notices within a minute that the other side is gone without a word."""
+    if made is None:
+        return
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in _KEEPALIVE.items():
+        made.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+#: Silence before the first probe, between probes, and probes: those that the system knows.
+_KEEPALIVE = MappingProxyType(
+    {
+        getattr(socket, name): value
+        for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
+        if hasattr(socket, name)
+    }
+)

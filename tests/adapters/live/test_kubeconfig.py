@@ -1,0 +1,112 @@
+"""The plain kind of kubeconfig, and what is not of it."""
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bayplan.adapters.live.kubeconfig import plain_login
+from bayplan.adapters.live.login import Login
+
+
+def written(folder: Path, user: Any, cluster: Any = None, **fields: Any) -> Path:
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": "https://x:6443/", **(cluster or {})}}],
+        "users": [{"name": "u", "user": user}],
+        "contexts": [
+            {"name": "other", "context": {"cluster": "c", "user": "nobody"}},
+            {"name": "x", "context": {"cluster": "c", "user": "u", "namespace": "n"}},
+        ],
+        "current-context": "x",
+        **fields,
+    }
+    path = folder / "kubeconfig"
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+def data(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def test_a_token_and_who_is_trusted(tmp_path: Path) -> None:
+    cluster = {
+        "certificate-authority-data": data("PEM"),
+        "tls-server-name": "kubernetes",
+        "proxy-url": "http://proxy:3128",
+        "insecure-skip-tls-verify": True,
+    }
+    assert plain_login(written(tmp_path, {"token": "abc"}, cluster)) == Login(
+        server="https://x:6443",
+        authorization="Bearer abc",
+        ca=b"PEM",
+        server_name="kubernetes",
+        proxy="http://proxy:3128",
+        is_verified=False,
+    )
+
+
+def test_files_are_looked_for_beside_the_kubeconfig(tmp_path: Path) -> None:
+    for name in ("token", "crt", "key"):
+        (tmp_path / name).write_text(name + "\n")
+    user = {"tokenFile": "token", "client-certificate": "crt", "client-key": str(tmp_path / "key")}
+    login = plain_login(written(tmp_path, user))
+    assert login is not None
+    assert login.authorization == "Bearer token"
+    assert login.certificate == (b"crt\n", b"key\n")
+
+
+def test_what_is_given_as_data_wins_over_files(tmp_path: Path) -> None:
+    user = {"token": "given", "tokenFile": "/nowhere"}
+    (tmp_path / "crt").write_text("file")
+    user |= {"client-certificate": "crt", "client-certificate-data": data("both")}
+    login = plain_login(written(tmp_path, user))
+    assert login is not None
+    assert login.authorization == "Bearer given"
+    assert login.certificate == (b"both", b"both")
+
+
+def test_a_file_that_is_missing_is_told(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        plain_login(written(tmp_path, {"tokenFile": "nowhere"}))
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        {"exec": {"command": "aws"}},
+        {"auth-provider": {"name": "oidc"}},
+        {"username": "u", "password": "p"},
+        {"token": "abc", "as": "somebody"},
+        {"token": 7},
+        {"client-certificate-data": "!"},
+        None,
+    ],
+)
+def test_what_is_more_than_plain_is_left_to_the_library(tmp_path: Path, user: Any) -> None:
+    assert plain_login(written(tmp_path, user)) is None
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"current-context": "nowhere"},
+        {"current-context": "other"},
+        {"contexts": None},
+        {"clusters": [{"name": "d", "cluster": {"server": "https://x"}}]},
+        {"clusters": [{"name": "c", "cluster": {"server": "https://x", "surprise": 1}}]},
+    ],
+)
+def test_what_makes_no_sense_is_left_to_the_library(tmp_path: Path, fields: Any) -> None:
+    assert plain_login(written(tmp_path, {"token": "abc"}, **fields)) is None
+
+
+@pytest.mark.parametrize("text", ["", "{", "just text", "\xff"])
+def test_what_is_no_kubeconfig_is_left_to_the_library(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_bytes(text.encode("latin-1"))
+    assert plain_login(path) is None

@@ -1,0 +1,194 @@
+"""As much of HTTP/1.1 as an API server needs, told byte by byte by a server of the tests."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable
+
+import pytest
+
+from bayplan.adapters.live.transport import (
+    KEEPALIVE_SECONDS,
+    Answer,
+    KeptConnections,
+    NoAnswerError,
+    NotSentError,
+)
+
+#: The server ends the connection here.
+END = b"<end>"
+FINE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfine"
+
+
+class Server:
+    """Answers requests in turn with these bytes."""
+
+    def __init__(self, *answers: bytes) -> None:
+        self._answers = list(answers)
+        self.connection_count = 0
+        self.requests: list[bytes] = []
+        self.writers: list[asyncio.StreamWriter] = []
+
+    async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connection_count += 1
+        self.writers.append(writer)
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while self._answers:
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = head.lower().partition(b"content-length: ")[2].partition(b"\r")[0]
+                self.requests.append(head + await reader.readexactly(int(length or 0)))
+                answer = self._answers.pop(0)
+                writer.write(answer.removesuffix(END))
+                if answer.endswith(END):
+                    break
+            else:
+                await reader.read()
+        writer.close()
+
+
+@contextlib.asynccontextmanager
+async def connected(server: Server, prefix: str = "") -> AsyncGenerator[KeptConnections]:
+    listening = await asyncio.start_server(server.accept, "127.0.0.1", 0)
+    host, port = listening.sockets[0].getsockname()
+    found = KeptConnections(f"http://{host}:{port}{prefix}", None, None, "me")
+    try:
+        yield found
+    finally:
+        await found.close()
+        listening.close()
+        for writer in server.writers:
+            writer.transport.abort()
+        await asyncio.sleep(0)
+
+
+def talk(server: Server, story: Callable[[KeptConnections], Awaitable[None]], prefix: str = ""):
+    async def main() -> None:
+        async with connected(server, prefix) as transport:
+            await story(transport)
+
+    asyncio.run(main())
+
+
+async def get(transport: KeptConnections) -> Answer:
+    return await transport.send("GET", "/x", "", None)
+
+
+def test_a_request_is_what_http_wants_and_a_connection_is_used_again() -> None:
+    async def story(transport: KeptConnections) -> None:
+        for _ in range(2):
+            head = "Authorization: Bearer a\r\n"
+            answer = await transport.send("POST", "/x?y=z", head, b"{}")
+            assert answer == Answer(200, b"fine")
+
+    server = Server(FINE, FINE)
+    talk(server, story, "/prefix")
+    assert server.connection_count == 1
+    line, *headers = server.requests[0].decode().split("\r\n")
+    assert line == "POST /prefix/x?y=z HTTP/1.1"
+    assert {"Authorization: Bearer a", "Content-Length: 2", "User-Agent: me"} <= set(headers)
+    assert headers[-2:] == ["", "{}"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nfi\r\n2\r\nne\r\n0\r\n\r\n",
+            id="in chunks",
+        ),
+        pytest.param(b"HTTP/1.1 100 Continue\r\n\r\n" + FINE, id="after an interim answer"),
+        pytest.param(b"HTTP/1.1 200 OK\r\n\r\nfine" + END, id="until the connection ends"),
+        pytest.param(FINE.replace(b"OK\r\n", b"OK\r\nConnection: close\r\n"), id="the last one"),
+    ],
+)
+def test_an_answer_is_whole_however_its_length_is_told(answer: bytes) -> None:
+    async def story(transport: KeptConnections) -> None:
+        assert await get(transport) == Answer(200, b"fine")
+        assert await get(transport) == Answer(200, b"fine")
+
+    talk(Server(answer, FINE), story)
+
+
+def test_a_server_says_when_to_come_back() -> None:
+    async def story(transport: KeptConnections) -> None:
+        answer = await get(transport)
+        assert (answer.status, answer.retry_after) == (429, "7")
+
+    busy = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n"
+    talk(Server(busy), story)
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (END, "Server disconnected"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhalf" + END, "Server disconnected"),
+        (b"SSH-2.0-OpenSSH\r\n\r\n", "does not speak HTTP"),
+    ],
+)
+def test_an_answer_that_does_not_come_may_have_been_one(answer: bytes, why: str) -> None:
+    async def story(transport: KeptConnections) -> None:
+        with pytest.raises(NoAnswerError, match=why):
+            await get(transport)
+
+    talk(Server(answer), story)
+
+
+def test_where_nobody_listens_nothing_was_sent() -> None:
+    async def main() -> None:
+        async with connected(Server()) as transport:
+            pass
+        with pytest.raises(NotSentError) as told:
+            await get(transport)
+        assert not told.value.is_for_ever
+
+    asyncio.run(main())
+
+
+def test_a_connection_that_the_server_closed_is_not_used_again() -> None:
+    async def story(transport: KeptConnections) -> None:
+        await get(transport)
+        server.writers[0].close()
+        while transport.idle_count:
+            await asyncio.sleep(0)
+        await get(transport)
+
+    server = Server(FINE, FINE)
+    talk(server, story)
+    assert server.connection_count == 2
+
+
+def test_a_connection_that_was_idle_for_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(transport: KeptConnections) -> None:
+        await get(transport)
+        loop = asyncio.get_running_loop()
+        later = loop.time() + KEEPALIVE_SECONDS + 1
+        with monkeypatch.context() as patched:
+            patched.setattr(loop, "time", lambda: later)
+            await get(transport)
+
+    server = Server(FINE, FINE)
+    talk(server, story)
+    assert server.connection_count == 2
+
+
+def test_a_request_that_nobody_waits_for_any_more_takes_its_connection_along() -> None:
+    async def story(transport: KeptConnections) -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await get(transport)
+        assert await get(transport) == Answer(200, b"fine")
+
+    server = Server(b"", FINE)
+    talk(server, story)
+    assert server.connection_count == 2
+
+
+def test_requests_under_way_at_once_have_a_connection_each() -> None:
+    async def story(transport: KeptConnections) -> None:
+        answers = await asyncio.gather(*(get(transport) for _ in range(5)))
+        assert answers == [Answer(200, b"fine")] * 5
+        assert transport.idle_count == 5
+
+    server = Server(*[FINE] * 5)
+    talk(server, story)
+    assert server.connection_count == 5
