@@ -6,6 +6,7 @@ import pty
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -113,16 +114,26 @@ def on_a_terminal(*arguments: str | Path, **env: str) -> tuple[int, str]:
     """Exit code and all that a terminal of 60 columns gets to see."""
     ours, theirs = pty.openpty()
     variables = {"TERM": "xterm-256color", "COLUMNS": "60", **env}
-    done = process(*arguments, stdout=theirs, stderr=theirs, env=variables)
-    os.close(theirs)
+    # A terminal holds some kilobytes; then who writes waits until somebody reads.
+    with ThreadPoolExecutor(1) as reader:
+        seen = reader.submit(all_of, ours)
+        try:
+            done = process(*arguments, stdout=theirs, stderr=theirs, env=variables)
+        finally:
+            os.close(theirs)
+    os.close(ours)
+    return done.returncode, seen.result().decode()
+
+
+def all_of(terminal: int) -> bytes:
+    """Until nobody writes any more."""
     seen = b""
     try:
-        while piece := os.read(ours, 65536):
+        while piece := os.read(terminal, 65536):
             seen += piece
     except OSError:
-        pass  # that is how a terminal says that nobody writes any more
-    os.close(ours)
-    return done.returncode, seen.decode()
+        pass  # that is how a terminal says it
+    return seen
 
 
 def test_a_terminal_sees_progress_and_then_the_summary(objects: Path) -> None:
