@@ -9,6 +9,7 @@ from bayplan.journal import (
     BindingRecord,
     DigestSink,
     FileSink,
+    GroupRecord,
     Journal,
     JournalError,
     MemorySink,
@@ -16,6 +17,8 @@ from bayplan.journal import (
     NoteRecord,
     PluginScore,
     RejectionCount,
+    group_subject,
+    is_group,
     read,
     subject_of,
 )
@@ -78,3 +81,10 @@ def test_a_line_that_is_no_record_is_refused_with_its_number():
 def test_a_note_is_about_its_subject_and_all_else_about_a_pod() -> None:
     assert subject_of(NoteRecord(at_seconds=0.0, subject="node n1", text="ignored")) == "node n1"
     assert subject_of(ATTEMPT) == "default/p"
+
+
+def test_a_groups_record_is_about_the_group_whatever_pod_has_its_name() -> None:
+    record = GroupRecord(at_seconds=0.0, group="default/p", api_group="x", result="placed")
+    assert subject_of(record) == group_subject("default/p") == "podgroup default/p"
+    assert is_group(subject_of(record))
+    assert not is_group(subject_of(ATTEMPT))

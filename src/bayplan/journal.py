@@ -108,12 +108,47 @@ class NoteRecord(Struct, frozen=True, tag="note", omit_defaults=True, kw_only=Tr
     text: str
 
 
-Record = AttemptRecord | BindingRecord | GateRecord | NoteRecord
+class GroupRecord(Struct, frozen=True, tag="group", omit_defaults=True, kw_only=True):
+    """One attempt at a group of pods, or what else became of it as a whole."""
+
+    at_seconds: float
+    group: str  # namespace/name
+    api_group: str
+    #: placed, unschedulable, error: how an attempt ended; short: it is not tried, for members are
+    #: missing; given back: its members had nodes, and may not keep them; timed out.
+    result: str
+    attempt: int = 0
+    min_member: int = 1
+    #: Members that held a node before.
+    assigned: int = 0
+    #: Members that found one in this attempt.
+    fitting: int = 0
+    #: Value of the topology key whose nodes were taken.
+    domain: str = ""
+    message: str = ""
+
+
+Record = AttemptRecord | BindingRecord | GateRecord | GroupRecord | NoteRecord
 
 
 def subject_of(record: Record) -> str:
-    """Whom a record is about: "namespace/name" of a pod, as a rule."""
-    return record.subject if isinstance(record, NoteRecord) else record.pod
+    """Whom a record is about: "namespace/name" of a pod, as a rule; of a group, `group_subject`."""
+    if isinstance(record, NoteRecord):
+        return record.subject
+    return group_subject(record.group) if isinstance(record, GroupRecord) else record.pod
+
+
+_OF_GROUPS = "podgroup "
+
+
+def group_subject(group: str) -> str:
+    """``group``: its namespace/name."""
+    return f"{_OF_GROUPS}{group}"
+
+
+def is_group(subject: str) -> bool:
+    """Whether it is a group's, not a pod's."""
+    return subject.startswith(_OF_GROUPS)
 
 
 _encoder = msgspec.json.Encoder()

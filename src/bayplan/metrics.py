@@ -136,6 +136,10 @@ class SchedulerMetrics:
             "queue",
             "event",
         )
+        self.group_members_retried = self._counter(
+            "bayplan_group_members_retried",
+            "Members of groups whose binding failed while their group runs, tried again at once.",
+        )
         self.pods_rejected_by_kubelet = self._counter(
             "bayplan_pods_rejected_by_kubelet",
             "Pods that failed on their node because the kubelet did not admit them, by its reason.",

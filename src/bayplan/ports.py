@@ -192,7 +192,7 @@ class PatchPodGroupStatus:
 
 @dataclass(frozen=True, slots=True)
 class EmitEvent:
-    """An event about a pod, as events.k8s.io/v1 has it."""
+    """An event about a pod, or another object, as events.k8s.io/v1 has it."""
 
     namespace: str
     name: str
@@ -202,6 +202,8 @@ class EmitEvent:
     action: str
     note: str
     reporter: str
+    #: What it is about.
+    regarding: str = "v1 Pod"
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,29 @@ def test_a_pod_without_a_namespace_is_in_default(run: Path) -> None:
     assert answer("why", "late", "--run", run) == answer("why", "default/late", "--run", run)
 
 
+def test_a_group_is_asked_for_by_its_kind(tmp_path: Path) -> None:
+    group = {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "default"},
+        "spec": {"minMember": 2},
+    }
+    label = {"scheduling.x-k8s.io/pod-group": "g"}
+    pods = [asking(name, "3", labels=label) for name in ("a", "b")]
+    file = written(tmp_path / "in.yaml", node("n1"), group, *pods)
+    answer("simulate", file, "--out", tmp_path / "run")
+    text = answer("why", "podgroup", "default/g", "--run", tmp_path / "run")
+    assert "attempt 1: unschedulable, nothing is held: 1 fit (minMember 2," in text
+    assert "group default/g: 1 of 2 members fit; the 2nd, default/b: 0/1 nodes" in text
+    assert answer("why", "pg", "g", "--run", tmp_path / "run") == text
+    (said,) = refusal("why", "podgroup", "x", "--run", tmp_path / "run")
+    assert "known are, for example: podgroup default/g" in said
+    (said,) = refusal("why", "podgroup", "g", "--run", tmp_path / "run", "--node", "n1")
+    assert "--node, --attempt: these are for one pod's attempts" in said
+    (said,) = refusal("why", "job", "g", "--run", tmp_path / "run")
+    assert "found job g, wanted NAMESPACE/NAME of a pod, or podgroup NAMESPACE/NAME" in said
+
+
 def test_one_attempt_can_be_asked_for(run: Path) -> None:
     text = answer("why", "late", "--run", run, "--attempt", "1")
     assert "attempt 1 " in text

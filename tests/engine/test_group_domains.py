@@ -1,24 +1,215 @@
 """Groups that stay together."""
 
-from tests.scenarios.gangs import FIT, add_member
+from typing import Any
+
+import pytest
+
+from bayplan.framework.status import unschedulable
+from tests.framework.answering import answering
+from tests.scenarios.gangs import (
+    FIT,
+    MING,
+    X_K8S,
+    add_member,
+    bound,
+    group_attempts,
+    message,
+    put_group,
+)
 from tests.scenarios.world import World, play
 
+UPSTREAM = "scheduling.k8s.io/v1beta1 PodGroup"
+REQUIRED = {"bayplan.dev/required-topology": "rack"}
+PREFERRED = {"bayplan.dev/preferred-topology": "rack"}
 
-def test_a_required_domain_holds_all_members() -> None:
+
+def racks(world: World, **racks: tuple[int, ...]) -> None:
+    """Rack → cpus of its nodes, r1-0, r1-1 …"""
+    for rack, cpus in racks.items():
+        for index, cpu in enumerate(cpus):
+            world.add_node(f"{rack}-{index}", cpu=cpu, labels={"rack": rack})
+
+
+def members(world: World, *names: str, kind: str = X_K8S, cpu: int = 3, **options: Any) -> None:
+    for name in names:
+        add_member(world, name, "g", kind, cpu=cpu, **options)
+
+
+def racks_of(world: World, *names: str) -> list[str]:
+    """Sorted; "" for one without a node."""
+    places = [world.bound(name) for name in names]
+    return sorted("" if place is None else place[1].rpartition("-")[0] for place in places)
+
+
+@pytest.mark.parametrize("kind", [X_K8S, MING])
+def test_a_required_domain_holds_all_members(kind: str) -> None:
     async def story(world: World) -> None:
-        for rack, cpu in (("r1", 2), ("r2", 3)):
-            for index in range(2):
-                world.add_node(f"{rack}-{index}", cpu=cpu, labels={"rack": rack})
-        meta = {"name": "g", "namespace": "default"}
-        meta["annotations"] = {"bayplan.dev/required-topology": "rack"}  # type: ignore[assignment]
-        api_version = "scheduling.x-k8s.io/v1alpha1"
-        spec = {"minMember": 2}
-        world.cluster.create(
-            {"apiVersion": api_version, "kind": "PodGroup", "metadata": meta, "spec": spec}
-        )
-        for name in ("a", "b"):
-            add_member(world, name, "g", cpu=3)
+        racks(world, r1=(2, 3), r2=(3, 3), r3=(3,))
+        put_group(world, "g", 2, kind, annotations=REQUIRED)
+        members(world, "a", "b", kind=kind)
         await world.until(1)
-        assert {world.bound(name)[1] for name in ("a", "b")} == {"r2-0", "r2-1"}  # type: ignore[index]
+        assert racks_of(world, "a", "b") == ["r2", "r2"]
+        (attempt,) = group_attempts(world, "g")
+        assert attempt.domain == "r2"
 
     play(story, plugins=FIT)
+
+
+def test_upstreams_topology_constraint_means_the_same() -> None:
+    async def story(world: World) -> None:
+        racks(world, r1=(2, 3), r2=(3, 3))
+        constraints = {"topology": [{"key": "rack"}]}
+        put_group(world, "g", 2, UPSTREAM, schedulingConstraints=constraints)
+        members(world, "a", "b", kind=UPSTREAM)
+        await world.until(1)
+        assert racks_of(world, "a", "b") == ["r2", "r2"]
+
+    play(story, plugins=FIT)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "wanted"), [(REQUIRED, ["", ""]), (PREFERRED, ["r1", "r2"])]
+)
+def test_where_no_domain_suffices_one_that_is_preferred_gives_way(
+    annotations: dict[str, str], wanted: list[str]
+) -> None:
+    async def story(world: World) -> None:
+        racks(world, r1=(3,), r2=(3,))
+        put_group(world, "g", 2, annotations=annotations)
+        members(world, "a", "b")
+        await world.until(30)
+        assert racks_of(world, "a", "b") == wanted
+        if annotations is REQUIRED:
+            assert "group default/g: 1 of 2 members fit; the 2nd" in message(world, "a")
+            racks(world, r3=(3, 3))
+            await world.until(40)
+            assert racks_of(world, "a", "b") == ["r3", "r3"]
+
+    play(story, plugins=FIT)
+
+
+def test_a_preferred_domain_is_taken_where_it_suffices() -> None:
+    async def story(world: World) -> None:
+        racks(world, r1=(9,), r2=(3, 3), r3=(2, 2), r4=(9,))
+        put_group(world, "g", 2, annotations=PREFERRED)
+        members(world, "a", "b")
+        await world.until(1)
+        assert racks_of(world, "a", "b") in (["r1", "r1"], ["r4", "r4"])
+
+    play(story, plugins=[("NodeResourcesFit", 1)])
+
+
+def test_a_preferred_domain_lies_within_a_required_one() -> None:
+    """Zones za (racks r1, r2) and zb (r3): only zb has room for three, only r3 of its racks."""
+
+    async def story(world: World) -> None:
+        for rack, zone, cpus in (("r1", "za", (3,)), ("r2", "za", (3,)), ("r3", "zb", (3, 3, 3))):
+            for index, cpu in enumerate(cpus):
+                labels = {"rack": rack, "zone": zone}
+                world.add_node(f"{rack}-{index}", cpu=cpu, labels=labels)
+        both = {"bayplan.dev/required-topology": "zone", **PREFERRED}
+        put_group(world, "g", 3, annotations=both)
+        members(world, "a", "b", "c")
+        await world.until(1)
+        assert racks_of(world, "a", "b", "c") == ["r3"] * 3
+
+    play(story, plugins=FIT)
+
+
+def test_where_most_members_fit_is_best_then_where_they_score_highest() -> None:
+    async def story(world: World) -> None:
+        racks(world, r1=(9, 9), r2=(3, 3, 9), r3=(3, 3, 4))
+        put_group(world, "g", 2, annotations=REQUIRED)
+        members(world, "a", "b", "c", "d", "e")
+        await world.until(1)
+        assert (
+            racks_of(world, "a", "b", "c", "d", "e") == ["r1"] * 4 + ["r2"]
+            or racks_of(world, "a", "b", "c", "d", "e") == ["r1"] * 5
+        )
+
+    play(story, plugins=FIT)
+
+
+def test_of_domains_that_hold_as_many_the_pipelines_score_decides() -> None:
+    """The same two racks, once filled up and once spread over."""
+    most = {"NodeResourcesFit": {"scoringStrategy": {"type": "MostAllocated"}}}
+    found: dict[str, list[str]] = {}
+    for name, args in (("least", {}), ("most", most)):
+
+        async def story(world: World, name: str = name) -> None:
+            racks(world, r1=(16, 16), r2=(4, 4))
+            put_group(world, "g", 2, annotations=REQUIRED)
+            members(world, "a", "b")
+            await world.until(1)
+            found[name] = racks_of(world, "a", "b")
+
+        play(story, plugins=FIT, args=args)
+    assert found == {"least": ["r1", "r1"], "most": ["r2", "r2"]}
+
+
+def test_members_that_hold_a_node_decide_the_domain() -> None:
+    async def story(world: World) -> None:
+        racks(world, r1=(9, 9), r2=(3, 3, 3))
+        put_group(world, "g", 3, annotations=REQUIRED)
+        members(world, "old", node="r2-0")
+        members(world, "a", "b")
+        await world.until(1)
+        assert racks_of(world, "a", "b") == ["r2", "r2"]
+
+    play(story, plugins=FIT)
+
+
+def test_a_late_member_stays_in_its_groups_domain() -> None:
+    async def story(world: World) -> None:
+        racks(world, r1=(3, 3, 3), r2=(9, 9, 9))
+        put_group(world, "g", 2, annotations=REQUIRED)
+        members(world, "a", "b", node_selector={"rack": "r1"})
+        await world.until(1)
+        assert racks_of(world, "a", "b") == ["r1", "r1"]
+        members(world, "late")
+        await world.until(2)
+        assert racks_of(world, "late") == ["r1"]
+        members(world, "later")
+        await world.until(30)
+        assert list(bound(world, "later")) == [None]
+        assert "outside of the domain" in message(world, "later")
+        world.add_node("r1-9", cpu=4, labels={"rack": "r1"})
+        await world.until(40)
+        assert racks_of(world, "later") == ["r1"]
+
+    play(story, plugins=["NodeAffinity", *FIT])
+
+
+def test_no_node_has_the_label() -> None:
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=9)
+        put_group(world, "g", 2, annotations=REQUIRED)
+        members(world, "a", "b")
+        await world.until(30)
+        assert "no node has the label rack" in message(world, "a")
+        world.change_node("n1", labels={"rack": "r1"})
+        await world.until(31)
+        assert list(bound(world, "a", "b")) == [30, 30]
+
+    play(story, plugins=FIT)
+
+
+def test_nothing_is_held_by_domains_that_were_tried() -> None:
+    """Reserve and Unreserve balance, and what is counted is what is bound."""
+    keeper = answering(
+        "Keeper",
+        reserve=lambda _, pod, node: unschedulable("not here") if node == "r2-1" else None,
+        unreserve=None,
+    )
+
+    async def story(world: World) -> None:
+        racks(world, r1=(3,), r2=(3, 3), r3=(3, 3))
+        put_group(world, "g", 2, annotations=REQUIRED)
+        members(world, "a", "b")
+        await world.until(1)
+        assert racks_of(world, "a", "b") == ["r3", "r3"]
+        assert [world.requested(f"r2-{index}") for index in (0, 1)] == [0, 0]
+        calls = [call[1] for call in keeper.calls]
+        assert calls.count("reserve") - calls.count("unreserve") == 2
+
+    play(story, plugins=[*FIT, "Keeper"], classes=[keeper])

@@ -1,12 +1,17 @@
 """How a group stands."""
 
+from typing import Any
+
 import pytest
 
+from bayplan.adapters.object_names import object_key
 from bayplan.api.objects import decode
 from bayplan.api.pod_groups import GroupKey, compiled
 from bayplan.engine.group_status import phase_of
 from bayplan.state.pod_groups import GroupState, Standing
 from bayplan.testing import api_pod
+from tests.scenarios.gangs import FIT, add_member, condition, message, owned_by, put_group, status
+from tests.scenarios.world import World, play
 
 KIND = "scheduling.x-k8s.io/v1alpha1 PodGroup"
 
@@ -46,3 +51,96 @@ def test_the_phase_follows_from_the_counts(
     counts: tuple[int, int, int, int, int], expected: str
 ) -> None:
     assert phase_of(_state(*counts)) == expected
+
+
+# ---- what is written, in a cluster --------------------------------------------------------------
+
+
+def test_what_a_restarted_scheduler_finds_is_not_written_again() -> None:
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=4)
+        put_group(world, "g", 2, scheduleTimeoutSeconds=10)
+        add_member(world, "a", "g", metadata=owned_by("job"))
+        await world.until(20)
+        before = stored(world)
+        assert condition(world, "g", "ScheduleTimedOut")["status"] == "True"
+        await world.kill()
+        world.start()
+        await world.until(60)
+        assert stored(world) == before
+        assert len(world.events("g", "ScheduleTimedOut")) == 1
+
+    play(story, plugins=FIT)
+
+
+def test_an_object_made_anew_under_the_name_is_told_all_of_it() -> None:
+    async def story(world: World) -> None:
+        put_group(world, "g", 2)
+        add_member(world, "a", "g", metadata=owned_by("job"))
+        await world.until(1)
+        first = status(world, "g")
+        world.cluster.delete(object_key(KIND, "default", "g"))
+        put_group(world, "g", 2)
+        await world.until(2)
+        assert status(world, "g") == first
+        assert (first["phase"], first["occupiedBy"]) == ("Pending", "default/job")
+
+    play(story, plugins=FIT)
+
+
+def test_who_occupies_it_is_the_first_members_owner_and_stays_so() -> None:
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=4)
+        put_group(world, "g", 1)
+        add_member(world, "bare", "g")
+        await world.until(1)
+        assert "occupiedBy" not in status(world, "g")
+        add_member(world, "a", "g", metadata=owned_by("one"))
+        await world.until(2)
+        add_member(world, "b", "g", metadata=owned_by("other"))
+        world.delete_pod("a")
+        await world.until(3)
+        assert status(world, "g")["occupiedBy"] == "default/one"
+
+    play(story, plugins=FIT)
+
+
+def test_counts_follow_members_that_end() -> None:
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=4)
+        put_group(world, "g", 3)
+        for name in "abc":
+            add_member(world, name, "g")
+        await world.until(1)
+        assert counts(world) == ("Running", 3, 3, 0, 0)
+        world.end_pod("a")
+        await world.until(2)
+        assert counts(world) == ("Running", 3, 2, 1, 0)
+        world.end_pod("b", "Failed")
+        await world.until(3)
+        assert counts(world) == ("Failed", 3, 1, 1, 1)
+        add_member(world, "d", "g")
+        await world.until(4)
+        # One that ended is no member, so a single one in its place is not enough to try.
+        assert counts(world) == ("Scheduling", 3, 1, 1, 1)
+        assert "2 of 3 members are here" in message(world, "d")
+        add_member(world, "e", "g")
+        await world.until(5)
+        assert counts(world) == ("Running", 5, 3, 1, 1)
+        for name in "cde":
+            world.end_pod(name)
+        await world.until(6)
+        assert counts(world) == ("Finished", 5, 0, 4, 1)
+
+    play(story, plugins=FIT)
+
+
+def stored(world: World) -> Any:
+    found = world.cluster.get(object_key(KIND, "default", "g"))
+    assert found is not None
+    return found.content
+
+
+def counts(world: World) -> tuple[Any, ...]:
+    found = status(world, "g")
+    return tuple(found.get(n, 0) for n in ("phase", "scheduled", "running", "succeeded", "failed"))

@@ -31,7 +31,9 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.waiting import HeldPod
 from bayplan.framework.interface import Plugin
 from bayplan.journal import AttemptRecord, DigestSink, Journal, MemorySink, NoteRecord
+from bayplan.metrics import SchedulerMetrics
 from bayplan.plugins.registry import Registry
+from bayplan.ports import Cluster
 from bayplan.runner import Ask, Runner
 from bayplan.sim.checkers import differences
 from bayplan.sim.gang_checker import GangChecker
@@ -70,6 +72,8 @@ class Setup:
     seed: int = 1
     #: A bug of ours ends the run.
     raise_bugs: bool = True
+    #: What stands between the scheduler and the cluster.
+    reach: Callable[[Cluster], Cluster] = lambda cluster: cluster
 
 
 def config_dict(setup: Setup) -> dict[str, Any]:
@@ -103,26 +107,57 @@ class World:
     """A cluster with a scheduler in it, at one moment of virtual time."""
 
     def __init__(self, setup: Setup, clock: ManualClock) -> None:
-        registry = Registry()
-        for each in setup.classes:
-            registry.add(each)
+        self._setup = setup
         self._clock = clock
         self.journal, self._digest = MemorySink(), DigestSink()
-        self.scheduler = Scheduler(
+        self.scheduler = self._new_scheduler()
+        self.cluster = EmbeddedCluster(clock, self.scheduler.declared_fields)
+        self._reached = setup.reach(self.cluster)
+        self.runner = Runner(self.scheduler, self._reached, setup.asks)
+        self._running: asyncio.Task[None] | None = None
+        self._bound: dict[str, tuple[float, str]] = {}
+        self.cluster.observe(self._observe)
+
+    def _new_scheduler(self) -> Scheduler:
+        setup, registry = self._setup, Registry()
+        for each in setup.classes:
+            registry.add(each)
+        scheduler = Scheduler(
             config_from(config_dict(setup)),
             registry,
-            clock,
+            self._clock,
             seed=setup.seed,
             journal=Journal((self.journal, self._digest)),
             extenders=setup.extenders,
             raise_bugs=setup.raise_bugs,
         )
-        self.gangs = GangChecker(self.scheduler)
-        self.metrics = self.scheduler.metrics
-        self.cluster = EmbeddedCluster(clock, self.scheduler.declared_fields)
-        self.runner = Runner(self.scheduler, self.cluster, setup.asks)
-        self._bound: dict[str, tuple[float, str]] = {}
-        self.cluster.observe(self._observe)
+        GangChecker(scheduler)
+        return scheduler
+
+    @property
+    def metrics(self) -> SchedulerMetrics:
+        return self.scheduler.metrics
+
+    # ---- the scheduler's process ------------------------------------------------------------
+
+    def start(self) -> None:
+        """The scheduler begins its work; one that was killed knows nothing of before."""
+        if self._running is not None:
+            self.scheduler.close()
+            self.scheduler = self._new_scheduler()
+        self.runner = Runner(self.scheduler, self._reached, self._setup.asks)
+        self._running = asyncio.get_running_loop().create_task(self.runner.run(), name="scheduler")
+
+    def kill_at_once(self) -> None:
+        """The scheduler's process is gone: what it had begun ends nowhere."""
+        assert self._running is not None
+        self._running.cancel()
+
+    async def kill(self) -> None:
+        """The same, and all of it is gone when this returns."""
+        self.kill_at_once()
+        assert self._running is not None
+        await asyncio.wait([self._running])
 
     # ---- time -----------------------------------------------------------------------------
 
@@ -155,12 +190,17 @@ class World:
     def delete_node(self, name: str) -> None:
         self.cluster.delete(object_key(NODE, "", name))
 
-    def add_pod(self, name: str, **options: Unpack[PodOptions]) -> None:
-        """A pod of the scheduler; with ``node`` it runs there already."""
+    def add_pod(
+        self, name: str, metadata: Mapping[str, Any] | None = None, **options: Unpack[PodOptions]
+    ) -> None:
+        """A pod of the scheduler; with ``node`` it runs there already. ``metadata``: further fields
+        of it."""
         options.setdefault("scheduler_name", PROFILE)
         # It goes at once when it is deleted.
         options["spec"] = {"terminationGracePeriodSeconds": 0, **options.get("spec", {})}
-        self.cluster.create(_manifest("Pod", api_pod(name, **options)))
+        manifest = _manifest("Pod", api_pod(name, **options))
+        manifest["metadata"] = {**manifest["metadata"], **(metadata or {})}
+        self.cluster.create(manifest)
 
     def change_pod(self, name: str, change: Callable[[Content], None]) -> None:
         """``change`` writes to a copy of the pod's manifest."""
@@ -170,6 +210,10 @@ class World:
 
     def delete_pod(self, name: str) -> None:
         self.cluster.delete(object_key(POD, "default", name))
+
+    def end_pod(self, name: str, phase: str = "Succeeded") -> None:
+        """Its containers have ended."""
+        self.cluster.end_pod(object_key(POD, "default", name), phase)
 
     # ---- what is seen in the API ----------------------------------------------------------
 
@@ -286,12 +330,11 @@ def play(story: Story, setup: Setup | None = None, **options: Any) -> World:
     async def main() -> None:
         world = World(setup or Setup(**options), clock)
         worlds.append(world)
-        running = asyncio.get_running_loop().create_task(world.runner.run(), name="scheduler")
+        world.start()
         await world.until(0.0)
         await story(world)
         await settled()
-        running.cancel()
-        await asyncio.wait([running])
+        await world.kill()
 
     try:
         run(main(), clock)

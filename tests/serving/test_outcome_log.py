@@ -5,7 +5,14 @@ from typing import Any
 
 import pytest
 
-from bayplan.journal import AttemptRecord, BindingRecord, GateRecord, NoteRecord, Record
+from bayplan.journal import (
+    AttemptRecord,
+    BindingRecord,
+    GateRecord,
+    GroupRecord,
+    NoteRecord,
+    Record,
+)
 from bayplan.serving.outcome_log import OUTCOME, OutcomeLog
 
 
@@ -21,8 +28,14 @@ def binding(result: str, message: str = "") -> BindingRecord:
     )
 
 
+def group(result: str, message: str = "") -> GroupRecord:
+    return GroupRecord(
+        at_seconds=1.0, group="a/g", api_group="x.io", result=result, fitting=2, message=message
+    )
+
+
 GATE = GateRecord(at_seconds=1.0, pod="a/p", uid="u", plugin="SchedulingGates", message="wait")
-CASES: dict[str, tuple[Record, int, str, dict[str, str]]] = {
+CASES: dict[str, tuple[Record, int, str, dict[str, Any]]] = {
     "bound": (
         binding("bound"),
         logging.INFO - OUTCOME,
@@ -52,6 +65,24 @@ CASES: dict[str, tuple[Record, int, str, dict[str, str]]] = {
         logging.INFO - OUTCOME,
         "Pod is held back",
         {"pod": "a/p", "plugin": "SchedulingGates", "message": "wait"},
+    ),
+    "a group is placed": (
+        group("placed"),
+        logging.INFO - OUTCOME,
+        "Placed group of pods",
+        {"podGroup": "a/g", "apiGroup": "x.io", "pods": 2},
+    ),
+    "a group waits": (
+        group("unschedulable", "no room"),
+        logging.INFO - OUTCOME,
+        "Group of pods waits",
+        {"podGroup": "a/g", "apiGroup": "x.io", "result": "unschedulable", "err": "no room"},
+    ),
+    "a group's attempt fails": (
+        group("error", "broken"),
+        logging.ERROR,
+        "Error scheduling group of pods; retrying",
+        {"podGroup": "a/g", "apiGroup": "x.io", "err": "broken"},
     ),
     "a bug": (
         NoteRecord(at_seconds=1.0, subject="a/p", text="bug in the scheduler: Traceback"),

@@ -1,6 +1,6 @@
 """What a running scheduler remembers."""
 
-from bayplan.journal import BindingRecord, MemorySink, NoteRecord
+from bayplan.journal import BindingRecord, GroupRecord, MemorySink, NoteRecord, group_subject
 from bayplan.serving.stories import RECORDS_MAX, answer_about, decode, encode
 
 
@@ -8,7 +8,7 @@ def bound(pod: str, at_seconds: float = 1.0) -> BindingRecord:
     return BindingRecord(at_seconds=at_seconds, pod=pod, uid="u", node="n1", result="bound")
 
 
-def memory(*records: BindingRecord | NoteRecord, length_max: int = 10) -> MemorySink:
+def memory(*records: BindingRecord | GroupRecord | NoteRecord, length_max: int = 10) -> MemorySink:
     sink = MemorySink(length_max)
     for record in records:
         sink.write(record)
@@ -27,6 +27,14 @@ def test_who_is_not_remembered_gets_names_of_those_who_are() -> None:
     note = NoteRecord(at_seconds=1.0, subject="node n1", text="ignored")
     answer = answer_about("a/x", memory(bound("a/q"), bound("a/p"), note), "")
     assert (answer.records, answer.known) == ((), ("a/p", "a/q"))
+
+
+def test_groups_are_asked_for_and_suggested_by_themselves() -> None:
+    one = GroupRecord(at_seconds=1.0, group="a/g", api_group="x", result="placed")
+    kept = memory(bound("a/p"), one)
+    assert answer_about(group_subject("a/g"), kept, "").records == (one,)
+    assert answer_about(group_subject("a/other"), kept, "").known == ("podgroup a/g",)
+    assert answer_about("a/other", kept, "").known == ("a/p",)
 
 
 def test_the_oldest_is_forgotten_first() -> None:

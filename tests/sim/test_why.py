@@ -9,6 +9,7 @@ from bayplan.journal import (
     AttemptRecord,
     BindingRecord,
     GateRecord,
+    GroupRecord,
     NodeScore,
     NoteRecord,
     PluginScore,
@@ -196,6 +197,44 @@ def test_what_happened_between_attempts_is_a_line_each() -> None:
         "1.000 s  something\n"
         "2.000 s  binding to n1: failed: no\n"
         "3.000 s  binding to n1: bound"
+    )
+
+
+def group(result: str, attempt: int = 0, **fields: Any) -> GroupRecord:
+    at = fields.pop("at_seconds", float(attempt))
+    return GroupRecord(
+        at_seconds=at,
+        group="default/g",
+        api_group="scheduling.x-k8s.io",
+        result=result,
+        attempt=attempt,
+        min_member=3,
+        **fields,
+    )
+
+
+def test_a_groups_story_is_told_attempt_by_attempt() -> None:
+    story = [
+        group("short", message="group default/g: 2 of 3 members are here"),
+        group("unschedulable", 1, fitting=2, message="no room"),
+        group("unschedulable", 2, fitting=2, message="no room"),
+        group("timed out", at_seconds=10.0, message="not placed within 10 s"),
+        group("placed", 3, fitting=2, assigned=1, domain="rack-1", at_seconds=12.0),
+    ]
+    assert printed(told(story)) == (
+        "0.000 s  short (minMember 3, scheduling.x-k8s.io)\n"
+        "group default/g: 2 of 3 members are here\n"
+        "\n"
+        "1.000 s  attempt 1: unschedulable, nothing is held: 2 fit "
+        "(minMember 3, scheduling.x-k8s.io)\n"
+        "no room\n"
+        "2.000 s  1 further attempt until then came to the same\n"
+        "\n"
+        "10.000 s  timed out (minMember 3, scheduling.x-k8s.io)\n"
+        "not placed within 10 s\n"
+        "\n"
+        "12.000 s  attempt 3: 2 members placed in rack-1, 1 had one before "
+        "(minMember 3, scheduling.x-k8s.io)"
     )
 
 

@@ -130,6 +130,7 @@ class EmbeddedCluster(ObjectPort):
 
 def _event_object(event: EmitEvent, number: int, stamp: str) -> Content:
     """As events.k8s.io/v1 has it; its name ends in something of its own, as upstream's do."""
+    api_version, _, kind = event.regarding.partition(" ")
     regarding = {"namespace": event.namespace, "name": event.name, "uid": event.uid}
     ending = stable_suffix(f"{event.uid}/{number}", length=10)
     return {
@@ -143,7 +144,7 @@ def _event_object(event: EmitEvent, number: int, stamp: str) -> Content:
         "note": event.note,
         "reportingController": event.reporter,
         "reportingInstance": event.reporter,
-        "regarding": {"apiVersion": "v1", "kind": "Pod", **regarding},
+        "regarding": {"apiVersion": api_version, "kind": kind, **regarding},
     }
 
 

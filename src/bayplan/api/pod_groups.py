@@ -22,6 +22,9 @@ MING_GROUP: Final = "scheduling.ming.io"
 MING_LABEL: Final = "pod-group.scheduling.ming.io"
 UPSTREAM_GROUP: Final = "scheduling.k8s.io"
 
+#: A condition of ours: members have waited longer than scheduleTimeoutSeconds.
+SCHEDULE_TIMED_OUT: Final = "ScheduleTimedOut"
+
 
 # ---- as the API has them ---------------------------------------------------------------------
 
@@ -131,6 +134,14 @@ class PodGroup:
     def is_upstream(self) -> bool:
         """Whether it is a kind of Kubernetes itself, whose status is conditions only."""
         return self.key.api_group == UPSTREAM_GROUP
+
+    def condition(self, name: str) -> PodGroupCondition | None:
+        return next((c for c in self.status.conditions or () if c.type == name), None)
+
+    def has_condition(self, name: str) -> bool:
+        """Whether the API says that it is true."""
+        found = self.condition(name)
+        return found is not None and found.status == "True"
 
 
 def _from_coscheduling(kind: str, found: CoschedulingPodGroup) -> PodGroup:

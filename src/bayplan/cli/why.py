@@ -1,4 +1,4 @@
-"""`bayplan why`: what became of a pod, and why."""
+"""`bayplan why`: what became of a pod, or a group of pods, and why."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ from bayplan.cli.console import show, sign_of_life
 from bayplan.cli.event_loop import run_event_loop
 from bayplan.cli.problems import fail, read_text, refusals
 from bayplan.cli.running_scheduler import NotAnsweredError, address_of, story_from
-from bayplan.journal import AttemptRecord, Record, subject_of
+from bayplan.journal import AttemptRecord, Record, group_subject, is_group, subject_of
 from bayplan.serving.stories import StoryAnswer
 from bayplan.sim.replay import node_verdict
 from bayplan.sim.run_folder import RunFolder, RunFolderError
@@ -21,18 +21,20 @@ from bayplan.state.pods import DEFAULT_NAMESPACE
 
 
 @click.command("why")
-@click.argument("pod", metavar="NAMESPACE/NAME")
+@click.argument("words", nargs=-1, required=True, metavar="[podgroup] NAMESPACE/NAME")
 @click.option("--run", "run_path", metavar="DIR", help="what simulate --out wrote")
 @click.option("--address", metavar="HOST:PORT", help="of the endpoints of `bayplan run`")
 @click.option("--token-file", metavar="FILE", help="with --address: a bearer token")
 @click.option("--ca-file", metavar="FILE", help="with --address https://…: who vouches for it")
 @click.option("--node", metavar="NAME", help="look at one node, by replaying up to the attempt")
 @click.option("--attempt", type=int, help="only this one; with --node, the last one if left out")
-def why_command(pod: str, **given: Any) -> None:
+def why_command(words: tuple[str, ...], **given: Any) -> None:
     """Tell a pod's story: each attempt, who rejected which nodes and why, the best nodes' scores
-    plugin by plugin, and what broke the tie. From the journal of a run (--run), or from what a
-    running scheduler still remembers (--address)."""
-    name = pod if "/" in pod else f"{DEFAULT_NAMESPACE}/{pod}"
+    plugin by plugin, and what broke the tie; or that of a group of pods. From the journal of a run
+    (--run), or from what a running scheduler still remembers (--address)."""
+    name = _subject(words)
+    if is_group(name) and (given["node"] is not None or given["attempt"] is not None):
+        fail("--node, --attempt: these are for one pod's attempts")
     run_path, address, node = given["run_path"], given["address"], given["node"]
     if (run_path is None) == (address is None):
         fail("wanted one of --run DIR and --address HOST:PORT")
@@ -44,6 +46,18 @@ def why_command(pod: str, **given: Any) -> None:
         else:
             parts = _answer(RunFolder(Path(run_path)), name, node, given["attempt"])
     show(parts)
+
+
+def _subject(words: tuple[str, ...]) -> str:
+    """Whom the story is about, as the journal has it."""
+    *kinds, name = words
+    full_name = name if "/" in name else f"{DEFAULT_NAMESPACE}/{name}"
+    if kinds in ([], ["pod"]):
+        return full_name
+    if kinds not in (["podgroup"], ["pg"]):
+        wanted = "wanted NAMESPACE/NAME of a pod, or podgroup NAMESPACE/NAME"
+        fail(f"found {' '.join(words)}, {wanted}")
+    return group_subject(full_name)
 
 
 def _remembered(pod: str, given: dict[str, Any]) -> list[RenderableType]:
@@ -77,10 +91,11 @@ def _answer(
     story: list[Record] = []
     others: set[str] = set()
     for record in folder.journal():
-        if subject_of(record) == pod:
+        subject = subject_of(record)
+        if subject == pod:
             story.append(record)
-        else:
-            others.add(subject_of(record))
+        elif is_group(subject) is is_group(pod):
+            others.add(subject)
     if not story:
         return [Text(_without_record(folder, pod, others))]
     if node is None and attempt is None:

@@ -16,6 +16,7 @@ from bayplan.engine.extending import Extender, ExtenderAnswer, Question
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler
 from bayplan.engine.group_attempts import GroupAttempts
 from bayplan.engine.group_cycle import Trying
+from bayplan.engine.group_domains import domain_of_members
 from bayplan.engine.placements import Placements
 from bayplan.framework.interface import Nomination, QueuedPodInfo
 from bayplan.framework.queued_group import QueuedPodGroupInfo
@@ -85,7 +86,10 @@ class Attempts:
 
     def _begin(self, queued: QueuedPodInfo, started_seconds: float) -> None:
         framework = self._engine.frameworks[queued.pod.scheduler_name]
-        cycle = Cycle(queued, framework, self._engine.lend(), started_seconds)
+        snapshot, groups = self._engine.lend(), self._engine.pod_groups
+        cycle = Cycle(queued, framework, snapshot, started_seconds)
+        if queued.pod.group_key is not None:
+            cycle.within = domain_of_members(snapshot, groups.of(queued.pod))
         cycle.state.record_plugin_metrics = self._metrics_sample.random() < _METRICS_SAMPLE
         self._go_on(cycle, self._runner.run(cycle))
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from bayplan.api.device_objects import DEVICE_CLASS
 from bayplan.api.objects import PodCondition
-from bayplan.api.pod_groups import GroupKey
+from bayplan.api.pod_groups import GroupKey, PodGroup
 from bayplan.clock import Clock
 from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.engine.own_writes import OwnWrites
@@ -20,7 +20,7 @@ from bayplan.engine.turns import Turns
 from bayplan.engine.waiting import WaitingPods
 from bayplan.framework.queued_group import Gathering
 from bayplan.framework.runtime import Framework
-from bayplan.journal import Journal, NoteRecord
+from bayplan.journal import GroupRecord, Journal, NoteRecord
 from bayplan.metrics import SchedulerMetrics
 from bayplan.ports import (
     ApiError,
@@ -59,6 +59,8 @@ class GroupChanges(Protocol):
     def explain(self, key: GroupKey, message: str) -> None: ...
     def forget(self, uid: str) -> None: ...
     def flush(self) -> None: ...
+    def run_timers(self) -> None: ...
+    def next_deadline_seconds(self) -> float | None: ...
 
 
 @dataclass(slots=True)
@@ -182,6 +184,38 @@ class EngineState:
         self.effects.append(
             EmitEvent(pod.namespace, pod.name, pod.uid, kind, reason, action, note, profile_name)
         )
+
+    def emit_about_group(
+        self, profile_name: str, group: PodGroup, kind: str, reason: str, note: str
+    ) -> None:
+        """An event about a group's object."""
+        key, uid = group.key, group.metadata.uid or ""
+        self.effects.append(
+            EmitEvent(
+                key.namespace,
+                key.name,
+                uid,
+                kind,
+                reason,
+                "Scheduling",
+                cut(f"group {key}: {note}", NOTE_BYTES_MAX),
+                profile_name,
+                group.kind,
+            )
+        )
+
+    def record_group(self, state: GroupState, result: str, **told: Any) -> None:
+        """Keep what became of a group for the journal; ``told``: fields of GroupRecord."""
+        if self.journal.is_kept:
+            record = GroupRecord(
+                at_seconds=self.clock.now(),
+                group=str(state.key),
+                api_group=state.key.api_group,
+                result=result,
+                min_member=state.min_member,
+                **told,
+            )
+            self.journal.write(record)
 
     def perform(self, subject: str, write: Callable[[BindPort], Awaitable[None]]) -> None:
         """Write something that no cycle waits for. A refusal is noted."""

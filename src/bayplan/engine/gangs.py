@@ -9,17 +9,18 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import final
 
-from bayplan.api.pod_groups import GroupKey
+from bayplan.api.pod_groups import SCHEDULE_TIMED_OUT, GroupKey
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.failures import unschedulable_condition
 from bayplan.engine.group_sentences import waiting_for
 from bayplan.engine.group_status import GroupStatusWriter
+from bayplan.engine.group_timeouts import GroupTimeouts, timed_out_message
 from bayplan.framework.interface import GroupPlacement
 from bayplan.framework.queued_group import Gathering
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import is_success
 from bayplan.state.pod_groups import GroupState, Standing
-from bayplan.state.pods import PodInfo
+from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo
 
 #: Members of a group that grows are told how many they are; of a big one, at each doubling only.
 _ALWAYS_TOLD_COUNT = 32
@@ -32,6 +33,7 @@ class Gangs:
     def __init__(self, engine: EngineState) -> None:
         self._engine = engine
         self._writer = GroupStatusWriter(engine)
+        self._timeouts = GroupTimeouts(engine.clock)
         self._changed: dict[GroupKey, GroupState] = {}
         #: Pods by uid: what they were last told they wait for.
         self._told: dict[str, str] = {}
@@ -92,6 +94,28 @@ class Gangs:
             state.message = message
             self._changed[key] = state
 
+    # ---- waiting too long -----------------------------------------------------------------
+
+    def run_timers(self) -> None:
+        """Groups whose time is over are told so, once; they are tried on."""
+        for key in self._timeouts.take_due():
+            state = self._engine.pod_groups.get(key)
+            if state is not None:
+                state.has_timed_out = True
+                self._changed[key] = state
+                self._tell_of_timeout(state)
+
+    def _tell_of_timeout(self, state: GroupState) -> None:
+        engine, group, waiting = self._engine, state.group, state.pending()
+        message = timed_out_message(state)
+        engine.record_group(state, "timed out", message=message)
+        if group is not None and waiting:
+            profile = waiting[0].spec.scheduler_name or DEFAULT_SCHEDULER
+            engine.emit_about_group(profile, group, "Warning", SCHEDULE_TIMED_OUT, message)
+
+    def next_deadline_seconds(self) -> float | None:
+        return self._timeouts.next_deadline_seconds()
+
     # ---- telling --------------------------------------------------------------------------
 
     def flush(self) -> None:
@@ -100,11 +124,22 @@ class Gangs:
         for state in changed.values():
             waiting = self._waiting_uids(state)
             if waiting and not state.is_met and not state.is_complete:
-                state.message = waiting_for(state)
-                self._tell(state, waiting)
+                self._is_short(state, waiting)
             elif not waiting:
                 state.message = ""
+            self._timeouts.note(state, is_waiting=self._waits_together(state, waiting))
             self._writer.write(state)
+
+    def _is_short(self, state: GroupState, waiting: list[str]) -> None:
+        sentence = waiting_for(state)
+        if sentence != state.message:
+            state.message = sentence
+            self._engine.record_group(state, "short", message=sentence)
+        self._tell(state, waiting)
+
+    def _waits_together(self, state: GroupState, waiting: list[str]) -> bool:
+        pod = self._engine.known.get(waiting[0]) if waiting else None
+        return pod is not None and self._gathering(state, pod) is not None
 
     def _tell(self, state: GroupState, waiting: list[str]) -> None:
         """Each member whom nobody told yet; the others where their number is worth a word."""

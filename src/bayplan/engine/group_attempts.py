@@ -9,16 +9,16 @@ rejected, or times out, gives all of them back. A member whose binding fails lat
 """
 
 from collections.abc import Sequence
-from typing import final
+from typing import Any, final
 
 from msgspec.structs import replace
 
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.failures import Failure, FailureHandler
 from bayplan.engine.group_cycle import GroupPass, Trying, Unfitted
-from bayplan.engine.group_domains import best_pass
+from bayplan.engine.group_domains import best_pass, why_nowhere
 from bayplan.engine.group_placements import GroupPlacements
-from bayplan.engine.group_sentences import short_of_resources, too_few_fit
+from bayplan.engine.group_sentences import no_domain, short_of_resources, too_few_fit
 from bayplan.engine.min_resources import lacking
 from bayplan.engine.placements import Placements
 from bayplan.framework.interface import QueuedPodInfo
@@ -70,11 +70,13 @@ class GroupAttempts:
         self, lead: QueuedPodGroupInfo, members: Sequence[QueuedPodInfo], state: GroupState
     ) -> None:
         engine, started_seconds = self._engine, self._engine.clock.now()
-        needed_count = max(1, state.min_member - state.assigned_count)
+        assigned_count = state.assigned_count
+        needed_count = max(1, state.min_member - assigned_count)
         snapshot = engine.lend()
         with snapshot.trial() as trial:
             found = best_pass(self._trying, trial, members, state, needed_count)
             short = lacking(state, snapshot, found) if found.error is None else []
+            nowhere = "" if found.fitted else why_nowhere(snapshot, state)
             fits = len(found.fitted) >= needed_count and found.error is None and not short
             if fits:
                 trial.commit()
@@ -84,10 +86,19 @@ class GroupAttempts:
         self._write(found, fits=fits)
         elapsed_seconds = engine.clock.now() - started_seconds
         engine.metrics.algorithm_duration.observe(elapsed_seconds)
+        told: dict[str, Any] = {"attempt": lead.attempts, "assigned": assigned_count}
+        told |= {"fitting": len(found.fitted), "domain": found.domain}
         if fits:
-            self._place(lead, members, state, found)
+            engine.record_group(state, "placed", **told)
+            try:
+                self._place(lead, members, state, found)
+            except Exception:
+                self._take_back(found)
+                raise
         else:
-            failure = self._refusal(state, found, short)
+            failure = self._refusal(state, found, short, nowhere)
+            result = "unschedulable" if found.error is None else "error"
+            engine.record_group(state, result, **told, message=failure.message)
             engine.gangs.explain(state.key, failure.message)
             self._blame(members, found, is_short=bool(short))
             self._failures.handle_group(lead, members, started_seconds, failure)
@@ -116,10 +127,22 @@ class GroupAttempts:
         self._groups.place(lead, [(f.cycle, f.pod) for f in found.fitted])
         engine.gangs.changed([state])
 
+    def _take_back(self, found: GroupPass) -> None:
+        """A bug of ours stopped them halfway: whatever they hold is given back."""
+        for fitted in reversed(found.fitted):
+            self._placements.drop(fitted.pod)
+            if self._engine.cache.is_assumed(fitted.pod.uid):
+                found.unreserve(fitted)
+                self._engine.forget(fitted.pod)
+
     # ---- too few fit ----------------------------------------------------------------------
 
-    def _refusal(self, state: GroupState, found: GroupPass, short: list[str]) -> Failure:
+    def _refusal(
+        self, state: GroupState, found: GroupPass, short: list[str], nowhere: str
+    ) -> Failure:
         """One explanation for all members."""
+        if nowhere:
+            return Failure(unschedulable(), no_domain(state, nowhere), Diagnosis())
         if found.error is not None:
             return Failure(found.error.status, self._sentence(state, found, found.error))
         if short:
@@ -149,6 +172,7 @@ class GroupAttempts:
                 queued.pending_plugins = set(diagnosis.pending_plugins)
             elif queued.pod.uid in fitted and found.error is None:
                 queued.unschedulable_plugins = set(found.rejecting)
+            queued.unschedulable_plugins |= found.elsewhere
             if is_short:
                 framework = self._engine.frameworks[queued.pod.scheduler_name]
                 filters = framework.plugins.filter

@@ -75,6 +75,10 @@ class GroupPass:
         self.rejecting: set[str] = set()
         #: How good the nodes are that the members found; counted where domains are compared.
         self.total_score = 0
+        #: Value of the topology key whose nodes these are; "": all nodes.
+        self.domain = ""
+        #: Who turned members away in other domains, where none was good enough.
+        self.elsewhere: set[str] = set()
 
     @property
     def error(self) -> Unfitted | None:
@@ -83,6 +87,16 @@ class GroupPass:
 
     def run(self, members: Sequence[QueuedPodInfo], needed_count: int) -> "GroupPass":
         """Try the members in order, as long as ``needed_count`` of them may fit."""
+        try:
+            self._run(members, needed_count)
+        except Exception:
+            # The trial puts its pods back; what plugins reserved would stay.
+            for fitted in reversed(self.fitted):
+                self.unreserve(fitted)
+            raise
+        return self
+
+    def _run(self, members: Sequence[QueuedPodInfo], needed_count: int) -> None:
         for nth, queued in enumerate(members, 1):
             untried_count = len(members) - nth + 1
             if len(self.fitted) + untried_count < needed_count:
@@ -92,13 +106,22 @@ class GroupPass:
                 self.unfitted[-1].nth = nth
             if self.error is not None:
                 break
-        return self
+
+    def blamed(self) -> set[str]:
+        """Plugins that turned members away."""
+        diagnoses = [one.diagnosis for one in self.unfitted if one.diagnosis is not None]
+        found = [each.unschedulable_plugins | each.pending_plugins for each in diagnoses]
+        return self.rejecting.union(*found)
 
     def undo(self) -> None:
         """Put everything back, the last member first."""
         for fitted in reversed(self.fitted):
-            self._unreserve(fitted.cycle, fitted.pod)
+            self.unreserve(fitted)
             self._trial.undo_last()
+
+    def unreserve(self, fitted: Fitted) -> None:
+        """Plugins give back what they reserved for a member."""
+        self._unreserve(fitted.cycle, fitted.pod)
 
     # ---- one member -----------------------------------------------------------------------
 
@@ -121,8 +144,8 @@ class GroupPass:
         # Told while the cluster is as the member saw it.
         record = self._end.observe(cycle, "scheduled")
         self._note_rejecting(cycle)
-        if self._within is not None and cycle.table is not None:
-            self.total_score += int(cycle.table.totals.max())
+        if self._within is not None:
+            self.total_score += _score_of(cycle)
         placed = self._trial.assume(cycle.pod, node_name)
         status = cycle.framework.run_reserve(cycle.state, placed, node_name)
         if is_success(status):
@@ -153,3 +176,16 @@ class GroupPass:
     def _unreserve(self, cycle: Cycle, pod: PodInfo) -> None:
         for failure in cycle.framework.run_unreserve(cycle.state, pod, pod.node_name):
             self._engine.plugin_failed(pod.key, failure.plugin, failure.message)
+
+
+def _score_of(cycle: Cycle) -> int:
+    """Of the node that was chosen. An only one is not scored in a cycle, for nothing depends on it
+    there; here domains are compared."""
+    if cycle.table is None and cycle.choice is not None:
+        framework, state, pod = cycle.framework, cycle.state, cycle.pod
+        assert cycle.candidates is not None
+        node = cycle.candidates.take(cycle.candidates.positions([cycle.choice.node_name]))
+        if is_success(framework.run_pre_score(state, pod, node)):
+            scored = framework.run_score(state, pod, node)
+            return 0 if isinstance(scored, Status) else int(scored.totals.max())
+    return 0 if cycle.table is None else int(cycle.table.totals.max())

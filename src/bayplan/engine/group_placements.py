@@ -102,6 +102,10 @@ class GroupPlacements:
         message = f"group {group.lead.key}: {pod.key}: {status.message}"
         failure = Failure(status, message, diagnosis, CLEAR_NOMINATION)
         engine.gangs.explain(group.lead.key, message)
+        state = engine.pod_groups.get(group.lead.key)
+        if state is not None:
+            attempt = group.lead.attempts
+            engine.record_group(state, "given back", attempt=attempt, message=message)
         members = [placed.queued for placed in group.members]
         started_seconds = group.members[0].started_seconds
         self._failures.handle_group(group.lead, members, started_seconds, failure)

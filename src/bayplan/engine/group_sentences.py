@@ -37,6 +37,11 @@ def too_few_fit(state: GroupState, fit_count: int, nth: int, pod: str, why: str)
     )
 
 
+def no_domain(state: GroupState, why: str) -> str:
+    """The topology that it requires leaves no node."""
+    return f"group {state.key}: 0 of {state.min_member} members fit: {why}"
+
+
 def short_of_resources(state: GroupState, lacking: list[str]) -> str:
     """minResources is more than all nodes have free together."""
     return f"group {state.key}: minResources are not free in the cluster: {', '.join(lacking)}"

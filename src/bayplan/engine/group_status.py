@@ -1,15 +1,19 @@
 """How a group stands, written into its status: counted from its pods, never added up.
 
-Kinds of the Coscheduling family have a phase and counts; Kubernetes' own has conditions only.
+Kinds of the Coscheduling family have a phase and counts, and the condition ScheduleTimedOut;
+Kubernetes' own has conditions only.
 """
 
 from typing import Any, Final, final
 
 from msgspec import to_builtins
 
-from bayplan.api.pod_groups import GroupKey, PodGroup
+from bayplan.api.objects import Pod
+from bayplan.api.pod_groups import SCHEDULE_TIMED_OUT, GroupKey, PodGroup
 from bayplan.clock import rfc3339
 from bayplan.engine.engine_state import EngineState
+from bayplan.engine.group_timeouts import timed_out_message
+from bayplan.engine.own_writes import POD_SCHEDULED
 from bayplan.ports import PatchPodGroupStatus
 from bayplan.state.pod_groups import GroupState
 
@@ -21,6 +25,9 @@ FAILED: Final = "Failed"
 
 #: Upstream: scheduling.k8s.io PodGroupInitiallyScheduled.
 INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"
+
+_TRUE, _FALSE = "True", "False"
+_NONE: Final[dict[str, Any]] = {}
 
 
 def phase_of(state: GroupState) -> str:
@@ -47,25 +54,34 @@ class GroupStatusWriter:
 
     def __init__(self, engine: EngineState) -> None:
         self._engine = engine
-        self._sent: dict[GroupKey, dict[str, Any]] = {}
+        #: (uid of the object, what it was told): one made anew under the name knows nothing.
+        self._sent: dict[GroupKey, tuple[str, dict[str, Any]]] = {}
+
+    def _told(self, state: GroupState) -> dict[str, Any]:
+        uid, sent = self._sent.get(state.key, ("", {}))
+        return sent if state.group is not None and state.group.metadata.uid == uid else {}
 
     def write(self, state: GroupState) -> None:
         group = state.group
         if group is None:
             self._sent.pop(state.key, None)
             return
-        wanted = self._conditions(state, group) if group.is_upstream else self._counts(state, group)
-        known = {**_known(group), **self._sent.get(state.key, {})}
+        counted = self._of_upstream if group.is_upstream else self._of_ours
+        wanted = counted(state, group)
+        sent = self._told(state)
+        known = {**_known(group), **sent}
         changed = {name: value for name, value in wanted.items() if known.get(name) != value}
         if not changed:
             return
-        self._sent[state.key] = wanted
         meta = group.metadata
+        self._sent[state.key] = (meta.uid or "", {**sent, **wanted})
         self._engine.effects.append(
             PatchPodGroupStatus(group.kind, state.key.namespace, meta.name, meta.uid or "", changed)
         )
 
-    def _counts(self, state: GroupState, group: PodGroup) -> dict[str, Any]:
+    # ---- kinds with a phase -----------------------------------------------------------------
+
+    def _of_ours(self, state: GroupState, group: PodGroup) -> dict[str, Any]:
         status, count = group.status, scheduled_count(state)
         wanted: dict[str, Any] = {
             "phase": phase_of(state),
@@ -75,47 +91,74 @@ class GroupStatusWriter:
             "failed": state.failed_count,
         }
         if status.schedule_start_time is None and count:
-            sent = self._sent.get(state.key, {}).get("scheduleStartTime")
-            wanted["scheduleStartTime"] = sent or rfc3339(self._engine.clock.epoch_seconds())
+            sent = self._told(state).get("scheduleStartTime")
+            now: str = rfc3339(self._engine.clock.epoch_seconds())
+            wanted["scheduleStartTime"] = sent or _first_bound(state) or now
         owner = _owner(state)
         if not status.occupied_by and owner:
             wanted["occupiedBy"] = owner
+        if state.has_timed_out:
+            wanted.update(self._timed_out(state, group, _TRUE))
+        elif self._stands(SCHEDULE_TIMED_OUT, state, group):
+            wanted.update(self._timed_out(state, group, _FALSE))
         return wanted
 
-    def _conditions(self, state: GroupState, group: PodGroup) -> dict[str, Any]:
+    def _timed_out(self, state: GroupState, group: PodGroup, status: str) -> dict[str, Any]:
+        """Its words stay what they were when it became true."""
+        if status == _TRUE and self._stands(SCHEDULE_TIMED_OUT, state, group):
+            return {}
+        reason = "NotPlacedInTime" if status == _TRUE else "Placed"
+        message = timed_out_message(state) if status == _TRUE else ""
+        return self._with_condition(state, group, (SCHEDULE_TIMED_OUT, status, reason, message))
+
+    # ---- Kubernetes' own kind ---------------------------------------------------------------
+
+    def _of_upstream(self, state: GroupState, group: PodGroup) -> dict[str, Any]:
         """True from when the minimum was first met, and for good."""
-        old = next(
-            (c for c in group.status.conditions or () if c.type == INITIALLY_SCHEDULED), None
-        )
-        sent = self._sent_condition(state)
-        if (old is not None and old.status == "True") or sent.get("status") == "True":
+        if group.has_condition(INITIALLY_SCHEDULED) or self._stands(
+            INITIALLY_SCHEDULED, state, group
+        ):
             return {}
         is_met = scheduled_count(state) >= state.min_member
         if not is_met and not state.message:
             return {}
-        status = "True" if is_met else "False"
+        said = (INITIALLY_SCHEDULED, _FALSE, "Unschedulable", state.message)
+        if is_met:
+            said = (INITIALLY_SCHEDULED, _TRUE, "Scheduled", "")
+        return self._with_condition(state, group, said)
+
+    # ---- conditions -------------------------------------------------------------------------
+
+    def _with_condition(
+        self, state: GroupState, group: PodGroup, said: tuple[str, str, str, str]
+    ) -> dict[str, Any]:
+        """All conditions, with one as it is now: (type, status, reason, message)."""
+        name, status, reason, message = said
+        old = self._condition(name, state, group)
         since: str = rfc3339(self._engine.clock.epoch_seconds())
-        if sent.get("status") == status:
-            since = sent["lastTransitionTime"]
-        elif old is not None and old.status == status and old.last_transition_time:
-            since = old.last_transition_time
+        if old.get("status") == status:
+            since = old.get("lastTransitionTime") or since
         condition: dict[str, Any] = {
-            "type": INITIALLY_SCHEDULED,
+            "type": name,
             "status": status,
-            "reason": "Scheduled" if is_met else "Unschedulable",
-            "message": "" if is_met else state.message,
+            "reason": reason,
+            "message": message,
             "lastTransitionTime": since,
             "observedGeneration": group.metadata.generation or 0,
         }
-        others = [
-            to_builtins(c) for c in group.status.conditions or () if c.type != INITIALLY_SCHEDULED
-        ]
+        others = [to_builtins(c) for c in group.status.conditions or () if c.type != name]
         return {"conditions": [condition, *others]}
 
-    def _sent_condition(self, state: GroupState) -> dict[str, Any]:
-        """Ours, as it was written last."""
-        conditions: list[dict[str, Any]] = self._sent.get(state.key, {}).get("conditions", [])
-        return conditions[0] if conditions else {}
+    def _stands(self, name: str, state: GroupState, group: PodGroup) -> bool:
+        """Whether it is true, by what was written last, else by what was found."""
+        return self._condition(name, state, group).get("status") == _TRUE
+
+    def _condition(self, name: str, state: GroupState, group: PodGroup) -> dict[str, Any]:
+        """As it was written last, or found."""
+        sent: list[dict[str, Any]] = self._told(state).get("conditions", [])
+        found = group.condition(name)
+        known = [] if found is None else [to_builtins(found)]
+        return next((each for each in (*sent, *known) if each["type"] == name), _NONE)
 
 
 def _known(group: PodGroup) -> dict[str, Any]:
@@ -129,6 +172,18 @@ def _known(group: PodGroup) -> dict[str, Any]:
         "scheduleStartTime": status.schedule_start_time,
         "occupiedBy": status.occupied_by,
     }
+
+
+def _first_bound(state: GroupState) -> str:
+    """When the first of the members got its node, as the API noted it; "" where it did not."""
+    stamps = (
+        condition.last_transition_time
+        for pod in state.assigned()
+        if isinstance(pod, Pod)
+        for condition in pod.status.conditions or ()
+        if condition.type == POD_SCHEDULED and condition.status == _TRUE
+    )
+    return min(filter(None, stamps), default="")
 
 
 def _owner(state: GroupState) -> str:

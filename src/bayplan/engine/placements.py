@@ -209,6 +209,8 @@ class Placements:
         """Reserve, Permit or a step of the binding said no."""
         # A gang whose member is lost on the way is not left waiting for it.
         at_once = placed.pod.group_key is not None and not placed.queued.consecutive_errors_count
+        if at_once and not is_rejected(status):
+            self._engine.metrics.group_members_retried.inc()
         failure = Failure(status, status.message, None, CLEAR_NOMINATION, at_once)
         if is_rejected(status):
             diagnosis = Diagnosis(NodeToStatus({placed.node_name: status}))

@@ -8,6 +8,7 @@ middle of the queue, so all keys must be of one kind.
 from collections.abc import Callable
 from typing import Any, cast, final
 
+from bayplan.engine.group_domains import TOPOLOGY_EVENTS, TOPOLOGY_NAME
 from bayplan.engine.profiles import BuiltProfile
 from bayplan.framework.answers import WrongAnswer
 from bayplan.framework.events import default_events
@@ -60,7 +61,7 @@ def queue_profile(built: BuiltProfile, has_extenders: bool) -> QueueProfile:
 
     Extenders say nothing of what may help the pods they turned away: everything may.
     """
-    events = dict(built.events)
+    events = {**built.events, TOPOLOGY_NAME: TOPOLOGY_EVENTS}
     if has_extenders:
         events[EXTENDER_NAME] = default_events()
     return QueueProfile(built.plugins.pre_enqueue, events, built.signer.part)

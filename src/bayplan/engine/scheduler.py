@@ -155,6 +155,7 @@ class Scheduler:
         """Do what is due by the clock: backoff, flushes, time-outs at Permit."""
         engine = self._engine
         engine.turns.take("timers", engine.queue.run_timers)
+        engine.turns.take("timers", engine.gangs.run_timers)
         time_out = partial(engine.waiting.time_out_until, engine.clock.now())
         engine.turns.take("timers", time_out)
 
@@ -172,6 +173,7 @@ class Scheduler:
         deadlines = (
             self._engine.queue.next_deadline_seconds(),
             self._engine.waiting.next_deadline_seconds(),
+            self._engine.gangs.next_deadline_seconds(),
         )
         return min((d for d in deadlines if d is not None), default=None)
 

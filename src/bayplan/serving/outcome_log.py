@@ -6,7 +6,14 @@ Upstream: pkg/scheduler/schedule_one.go.
 
 from typing import assert_never, final
 
-from bayplan.journal import AttemptRecord, BindingRecord, GateRecord, NoteRecord, Record
+from bayplan.journal import (
+    AttemptRecord,
+    BindingRecord,
+    GateRecord,
+    GroupRecord,
+    NoteRecord,
+    Record,
+)
 from bayplan.serving.log_lines import Log
 
 #: Outcomes are told from here on: upstream's level, too.
@@ -30,6 +37,8 @@ class OutcomeLog:
         elif isinstance(record, GateRecord):
             text, keys = "Pod is held back", {"plugin": record.plugin, "message": record.message}
             self._log.info(text, v=OUTCOME, pod=record.pod, **keys)
+        elif isinstance(record, GroupRecord):
+            self._group(record)
         elif isinstance(record, NoteRecord):  # pyright: ignore[reportUnnecessaryIsInstance]
             self._note(record)
         else:
@@ -54,6 +63,18 @@ class OutcomeLog:
             chosen = {"node": record.node, "evaluatedNodes": record.node_count}
             feasible = {"feasibleNodes": record.feasible_count}
             self._log.info("Chose node for pod", v=_DETAIL, pod=record.pod, **chosen, **feasible)
+
+    def _group(self, record: GroupRecord) -> None:
+        name, api_group = record.group, record.api_group
+        if record.result == "error":
+            text = "Error scheduling group of pods; retrying"
+            self._log.error(text, podGroup=name, apiGroup=api_group, err=record.message)
+        elif record.result == "placed":
+            text, count = "Placed group of pods", record.fitting
+            self._log.info(text, v=OUTCOME, podGroup=name, apiGroup=api_group, pods=count)
+        else:
+            text, keys = "Group of pods waits", {"result": record.result, "err": record.message}
+            self._log.info(text, v=OUTCOME, podGroup=name, apiGroup=api_group, **keys)
 
     def _note(self, record: NoteRecord) -> None:
         if record.text.startswith(_BUG):

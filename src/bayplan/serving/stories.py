@@ -9,7 +9,14 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
-from bayplan.journal import MemorySink, NoteRecord, Record, subject_of
+from bayplan.journal import (
+    GroupRecord,
+    MemorySink,
+    NoteRecord,
+    Record,
+    is_group,
+    subject_of,
+)
 
 #: Some kilobytes each: a score table of the best nodes, plugin by plugin.
 RECORDS_MAX = 4000
@@ -34,15 +41,20 @@ class StoryAnswer(Struct, frozen=True, kw_only=True):
 
 
 def answer_about(pod: str, memory: MemorySink, started: str) -> StoryAnswer:
-    """What is remembered of ``pod``, a namespace/name."""
+    """What is remembered of ``pod``: a namespace/name, or the `group_subject` of a group."""
     kept = memory.records
     records = tuple(record for record in kept if subject_of(record) == pod)
-    known = () if records else _known(kept)
+    known = () if records else _known(kept, is_group(pod))
     return StoryAnswer(records=records, started=started, known=known, kept_count=len(kept))
 
 
-def _known(records: Sequence[Record]) -> tuple[str, ...]:
-    named = {record.pod for record in records if not isinstance(record, NoteRecord)}
+def _known(records: Sequence[Record], of_groups: bool) -> tuple[str, ...]:
+    """Pods, or groups, that something is remembered of."""
+    named = {
+        subject_of(record)
+        for record in records
+        if not isinstance(record, NoteRecord) and isinstance(record, GroupRecord) is of_groups
+    }
     return tuple(sorted(named)[:_NAMED_MAX])
 
 

@@ -15,6 +15,7 @@ from bayplan.journal import (
     AttemptRecord,
     BindingRecord,
     GateRecord,
+    GroupRecord,
     NodeScore,
     Record,
 )
@@ -60,7 +61,7 @@ def told(records: Sequence[Record]) -> list[RenderableType]:
     parts: list[RenderableType] = []
     for _, group in groupby(records, key=_sameness):
         first, *others = group
-        if parts and isinstance(first, AttemptRecord):
+        if parts and isinstance(first, AttemptRecord | GroupRecord):
             parts.append(BLANK)
         parts += _told(first)
         if others:
@@ -73,6 +74,8 @@ def _sameness(record: Record) -> Any:
     """What attempts in a row have in common that came to the same; any other record is alone."""
     if isinstance(record, AttemptRecord):
         return replace(record, at_seconds=0.0, attempt=0, tied_index=0)
+    if isinstance(record, GroupRecord):
+        return replace(record, at_seconds=0.0, attempt=0)
     return id(record)
 
 
@@ -89,8 +92,30 @@ def _told(record: Record) -> Iterator[RenderableType]:
     elif isinstance(record, GateRecord):
         said = f": {record.message}" if record.message else ""
         yield Text(f"{_when(record)}  held back by {record.plugin}{said}")
+    elif isinstance(record, GroupRecord):
+        yield from _group(record)
     else:
         yield Text(f"{_when(record)}  {record.text}")
+
+
+def _group(record: GroupRecord) -> Iterator[RenderableType]:
+    number = f"attempt {record.attempt}: " if record.attempt else ""
+    yield Text(f"{_when(record)}  {number}{group_outcome(record)}", style="bold")
+    if record.message:
+        yield Text(record.message)
+
+
+def group_outcome(record: GroupRecord) -> str:
+    """What became of a group, in a line."""
+    before = f", {record.assigned} had one before" if record.assigned else ""
+    within = f" in {record.domain}" if record.domain else ""
+    of_all = f"minMember {record.min_member}, {record.api_group}"
+    if record.result == "placed":
+        members = f"{record.fitting} member{'s' * (record.fitting != 1)}"
+        return f"{members} placed{within}{before} ({of_all})"
+    if record.result in ("unschedulable", "error"):
+        return f"{record.result}, nothing is held: {record.fitting} fit{before} ({of_all})"
+    return f"{record.result} ({of_all})"
 
 
 def _attempt(record: AttemptRecord) -> Iterator[RenderableType]:

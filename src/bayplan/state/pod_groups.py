@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Final, final
 
 from bayplan.api.objects import Pod
-from bayplan.api.pod_groups import GroupKey, PodGroup, membership
+from bayplan.api.pod_groups import SCHEDULE_TIMED_OUT, GroupKey, PodGroup, membership
 from bayplan.state.pods import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, PodInfo
 
 
@@ -80,6 +80,8 @@ class GroupState:
     failed_before: int = 0
     #: Why its members wait, in a sentence; "" where they do not.
     message: str = ""
+    #: Its members have waited longer than scheduleTimeoutSeconds, and wait still.
+    has_timed_out: bool = False
 
     @property
     def min_member(self) -> int:
@@ -191,6 +193,7 @@ class PodGroups:
             # Those that ended before are not told of again: what was written of them stands.
             state.succeeded_before = group.status.succeeded or 0
             state.failed_before = group.status.failed or 0
+            state.has_timed_out = group.has_condition(SCHEDULE_TIMED_OUT)
         state.group = group
         return state
 

@@ -180,6 +180,7 @@ class EventWriter:
 
 def event_object(event: EmitEvent, name: str, seconds: float, host: str) -> dict[str, Any]:
     """As events.k8s.io/v1 has it; ``seconds``: when it happened, since 1970."""
+    api_version, _, kind = event.regarding.partition(" ")
     regarding = {"namespace": event.namespace, "name": event.name, "uid": event.uid}
     return {
         "apiVersion": "events.k8s.io/v1",
@@ -192,7 +193,7 @@ def event_object(event: EmitEvent, name: str, seconds: float, host: str) -> dict
         "note": event.note,
         "reportingController": event.reporter,
         "reportingInstance": f"{event.reporter}-{host}"[:128],
-        "regarding": {"apiVersion": "v1", "kind": "Pod", **regarding},
+        "regarding": {"apiVersion": api_version, "kind": kind, **regarding},
     }
 
 

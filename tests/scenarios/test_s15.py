@@ -1,0 +1,119 @@
+"""S-15: waiting at Permit against placing in one pass."""
+
+from typing import Any
+
+import pytest
+
+from tests.scenarios.gangs import FIT, X_K8S, add_member, bound, condition, message, put_group
+from tests.scenarios.world import World, play
+
+MEMBERS = ("t1", "t2", "t3")
+
+
+def _start(world: World, node_count: int = 2, **spec: Any) -> None:
+    for index in range(1, node_count + 1):
+        world.add_node(f"n{index}", cpu=4, memory="8Gi")
+    put_group(world, "t", 3, **spec)
+    for name in MEMBERS:
+        add_member(world, name, "t", cpu=3, memory="1Gi")
+
+
+def _pod_by_pod(**args: Any) -> dict[str, Any]:
+    """The example plugin, its PostFilter not enabled."""
+    names = ("Coscheduling", "NodeResourcesFit", "DefaultBinder")
+    enabled = {"disabled": [{"name": "*"}], "enabled": [{"name": name} for name in names]}
+    post_filter = {"disabled": [{"name": "Coscheduling"}]}
+    return {
+        "args": {"Coscheduling": {"placement": "pod", **args}},
+        "profile": {"plugins": {"multiPoint": enabled, "postFilter": post_filter}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("timeout", "args", "seconds", "told"),
+    [
+        ({"scheduleTimeoutSeconds": 10}, {"permitWaitingTimeSeconds": 30}, 10, "10s"),
+        ({}, {"permitWaitingTimeSeconds": 30}, 30, "30s"),
+        ({}, {}, 60, "1m0s"),
+    ],
+    ids=["the group's", "the argument's", "the default"],
+)
+def test_part_a_members_wait_at_permit_to_the_very_second(
+    timeout: dict[str, int], args: dict[str, int], seconds: int, told: str
+) -> None:
+    async def story(world: World) -> None:
+        _start(world, **timeout)
+        await world.until(5)
+        world.add_pod("q", cpu=3, memory="1Gi")
+        await world.until(seconds - 0.001)
+        assert {held.pod.name for held in world.scheduler.waiting_pods()} == {"t1", "t2"}
+        assert list(bound(world, "q")) == [None]
+        await world.until(seconds)
+        # Both at once, and with them their places: q takes one.
+        assert world.waiting("t1") is None
+        assert world.waiting("t2") is None
+        texts = [message(world, name) for name in MEMBERS]
+        wanted = f"rejected due to timeout after waiting {told} at plugin Coscheduling"
+        assert any(wanted in text for text in texts)
+        await world.until(seconds + 15)
+        assert list(bound(world, *MEMBERS)) == [None] * 3
+        found = world.bound("q")
+        assert found is not None
+        assert found[0] >= seconds
+
+    play(story, **_pod_by_pod(**args))
+
+
+def test_part_b_in_one_pass_nothing_is_held_and_the_time_out_is_told_once() -> None:
+    async def story(world: World) -> None:
+        _start(world, scheduleTimeoutSeconds=10)
+        await world.until(5)
+        assert world.scheduler.cache.assumed_count == 0
+        world.add_pod("q", cpu=3, memory="1Gi")
+        await world.until(5)
+        assert list(bound(world, "q", *MEMBERS)) == [5, None, None, None]
+        await world.until(9.999)
+        assert condition(world, "t", "ScheduleTimedOut") == {}
+        await world.until(10)
+        found = condition(world, "t", "ScheduleTimedOut")
+        assert (found["status"], found["reason"]) == ("True", "NotPlacedInTime")
+        assert found["lastTransitionTime"] == "2026-01-01T00:00:10Z"
+        assert found["message"].startswith("not placed within 10 s (scheduleTimeoutSeconds): group")
+        await world.until(700)
+        assert len(world.events("t", "ScheduleTimedOut")) == 1
+        assert condition(world, "t", "ScheduleTimedOut") == found
+
+    play(story, plugins=FIT)
+
+
+def test_part_b_a_group_that_timed_out_is_placed_when_a_node_comes() -> None:
+    async def story(world: World) -> None:
+        _start(world, scheduleTimeoutSeconds=10)
+        await world.until(40)
+        world.add_node("n3", cpu=4, memory="8Gi")
+        await world.until(42)
+        assert list(bound(world, *MEMBERS)) == [40] * 3
+        found = condition(world, "t", "ScheduleTimedOut")
+        assert (found["status"], found["reason"], found["message"]) == ("False", "Placed", "")
+        assert len(world.events("t", "ScheduleTimedOut")) == 1
+
+    play(story, plugins=FIT)
+
+
+@pytest.mark.parametrize("placement", ["pod", "group"])
+def test_part_c_the_third_members_permit_lets_all_go_in_the_same_instant(placement: str) -> None:
+    async def story(world: World) -> None:
+        _start(world, node_count=3)
+        await world.until(0)
+        assert list(bound(world, *MEMBERS)) == [0] * 3
+
+    play(story, **{**_pod_by_pod(), "args": {"Coscheduling": {"placement": placement}}})
+
+
+def test_the_condition_is_no_ones_business_where_members_wait_at_permit() -> None:
+    async def story(world: World) -> None:
+        _start(world, scheduleTimeoutSeconds=10)
+        await world.until(30)
+        assert condition(world, "t", "ScheduleTimedOut", X_K8S) == {}
+
+    play(story, **_pod_by_pod())
