@@ -18,7 +18,7 @@ from bayplan.engine.dry_start import dry_start
 from bayplan.engine.plugin_sets import is_awaited, plugin_name
 from bayplan.engine.profiles import REJECTING
 from bayplan.engine.resolved_config import ResolvedProfile, resolve
-from bayplan.framework.interface import EnqueueExtensions, PluginArgs
+from bayplan.framework.interface import EnqueueExtensions, PluginArgs, PostFilterPlugin
 from bayplan.framework.profile import extension_points_of
 from bayplan.plugins.registry import Registry
 
@@ -109,6 +109,7 @@ def remarks(config: SchedulerConfig, registry: Registry) -> list[str]:
         found += _idle_args(written, profile, registry, path)
         found += _idle_weights(written, registry, path)
         found += _unasked_events(profile, path)
+        found += _without_post_filter(profile, path)
     return found
 
 
@@ -190,6 +191,21 @@ def _idle_weights(written: Profile, registry: Registry, path: str) -> Iterator[s
             if entry.weight and not (scores and point in ("score", "multiPoint")):
                 at = f"{path}.plugins.{point}.enabled[{index}]"
                 yield f"{at}: the weight of {entry.name} has no effect: weights are for scores"
+
+
+def _without_post_filter(profile: ResolvedProfile, path: str) -> Iterator[str]:
+    """What such a plugin does for pods that fit nowhere it does not do."""
+    asked = {entry.name for entry in profile.lists.get("postFilter", ())}
+    elsewhere = {
+        entry.name
+        for point, entries in profile.lists.items()
+        if point not in ("postFilter", "queueSort")
+        for entry in entries
+    }
+    for name, instance in profile.instances.items():
+        is_left_out = name in elsewhere and name not in asked
+        if is_left_out and issubclass(instance.plugin, PostFilterPlugin):
+            yield f"{path}: {name} is enabled, but not at postFilter, where it has something to do"
 
 
 def _unasked_events(profile: ResolvedProfile, path: str) -> Iterator[str]:

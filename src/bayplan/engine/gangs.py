@@ -5,11 +5,12 @@ Whatever changes a group (a member, its object, a decision of ours) ends in `cha
 for statuses is done once for all changes of a moment, in `flush`.
 """
 
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Iterable, Iterator
+from math import inf
 from typing import final
 
 from bayplan.api.pod_groups import SCHEDULE_TIMED_OUT, GroupKey
+from bayplan.clock import epoch_of
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.failures import unschedulable_condition
 from bayplan.engine.group_sentences import waiting_for
@@ -34,6 +35,8 @@ class Gangs:
         self._engine = engine
         self._writer = GroupStatusWriter(engine)
         self._timeouts = GroupTimeouts(engine.clock)
+        #: By profile: whether its members are placed one by one.
+        self._by_pod: dict[str, bool] = {}
         self._changed: dict[GroupKey, GroupState] = {}
         #: Pods by uid: what they were last told they wait for.
         self._told: dict[str, str] = {}
@@ -48,22 +51,25 @@ class Gangs:
         return self._gathering(state, pod)
 
     def _gathering(self, state: GroupState, pod: PodInfo) -> Gathering | None:
-        framework = self._engine.frameworks.get(pod.scheduler_name)
-        if state.is_met or framework is None or _places_pod_by_pod(framework):
+        if state.is_met or not self._is_placed_as_one(pod.scheduler_name):
             return None
         return Gathering(state.key, self._created_seconds(state), state.is_complete)
 
+    def _is_placed_as_one(self, profile_name: str) -> bool:
+        framework = self._engine.frameworks.get(profile_name)
+        if framework is None:
+            return False
+        if profile_name not in self._by_pod:
+            self._by_pod[profile_name] = _places_pod_by_pod(framework)
+        return not self._by_pod[profile_name]
+
     def _created_seconds(self, state: GroupState) -> float:
-        """On the scheduler's clock. A group without an object is as old as the newest."""
-        clock = self._engine.clock
-        stamp = state.group.metadata.creation_timestamp if state.group is not None else None
-        if not stamp:
-            return clock.now() if state.group is None else 0.0
-        try:
-            created = datetime.fromisoformat(stamp).timestamp()
-        except ValueError:
-            return 0.0
-        return created - (clock.epoch_seconds() - clock.now())
+        """On the scheduler's clock. A group without an object comes after all others."""
+        clock, group = self._engine.clock, state.group
+        if group is None:
+            return inf
+        created = epoch_of(group.metadata.creation_timestamp or "")
+        return 0.0 if created is None else created - (clock.epoch_seconds() - clock.now())
 
     # ---- changes --------------------------------------------------------------------------
 
@@ -71,12 +77,18 @@ class Gangs:
         """Something in these groups changed. ``wakes``: it may help one that did not fit."""
         for state in states:
             self._changed[state.key] = state
-            known = self._engine.known
-            waiting = [found for uid in self._waiting_uids(state) if (found := known.get(uid))]
-            gathering = self._gathering(state, waiting[0]) if waiting else None
-            self._engine.queue.groups.regroup(state.key, gathering, waiting)
+            self._regroup(state)
             if wakes:
                 self._engine.queue.groups.wake(state.key)
+
+    def _regroup(self, state: GroupState) -> None:
+        """A big group's members come one by one, so all are looked at only where that matters."""
+        known, entries = self._engine.known, self._engine.queue.groups
+        first = next((pod for uid in self._waiting_uids(state) if (pod := known.get(uid))), None)
+        gathering = None if first is None else self._gathering(state, first)
+        if not entries.is_in_step(state.key, gathering, state.waiting_count):
+            waiting = [pod for uid in self._waiting_uids(state) if (pod := known.get(uid))]
+            entries.regroup(state.key, gathering, waiting)
 
     def changed_by(self, pods: Iterable[PodInfo]) -> None:
         """A decision of ours about these pods changed their groups."""
@@ -84,8 +96,8 @@ class Gangs:
         self.changed({id(state): state for state in states if state is not None}.values())
 
     @staticmethod
-    def _waiting_uids(state: GroupState) -> list[str]:
-        return [uid for uid in state.members[Standing.PENDING] if uid not in state.assumed]
+    def _waiting_uids(state: GroupState) -> Iterator[str]:
+        return (uid for uid in state.members[Standing.PENDING] if uid not in state.assumed)
 
     def explain(self, key: GroupKey, message: str) -> None:
         """What is said of the group from now on."""
@@ -122,7 +134,7 @@ class Gangs:
         """Tell what has changed: members what they wait for, the API how the group stands."""
         changed, self._changed = self._changed, {}
         for state in changed.values():
-            waiting = self._waiting_uids(state)
+            waiting = list(self._waiting_uids(state))
             if waiting and not state.is_met and not state.is_complete:
                 self._is_short(state, waiting)
             elif not waiting:
@@ -149,8 +161,8 @@ class Gangs:
             pod = self._engine.known.get(uid)
             if pod is None or not (tells_all or uid not in self._told):
                 continue
-            framework = self._engine.frameworks.get(pod.scheduler_name)
-            if framework is not None and not _places_pod_by_pod(framework):
+            if self._is_placed_as_one(pod.scheduler_name):
+                framework = self._engine.frameworks[pod.scheduler_name]
                 self._tell_member(pod, framework, state.message)
 
     def _tell_member(self, pod: PodInfo, framework: Framework, sentence: str) -> None:

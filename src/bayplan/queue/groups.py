@@ -112,6 +112,16 @@ class GroupEntries:
         if entry is not None and entry.state is State.UNSCHEDULABLE:
             self._requeue(entry, Strategy.AFTER_BACKOFF, GROUP_CHANGED)
 
+    def is_in_step(self, key: GroupKey, gathering: Gathering | None, count: int) -> bool:
+        """Whether `regroup` would change nothing, when one member changed at a time. ``count``:
+        how many wait for a node."""
+        entry = self._open.get(key)
+        if entry is None or entry.group is None or gathering is None:
+            return entry is None and gathering is None
+        told = (gathering.created_seconds, gathering.is_complete)
+        stands = (entry.group.timestamp_seconds, entry.group.is_complete)
+        return told == stands and len(entry.group.members) == count
+
     def regroup(
         self, key: GroupKey, gathering: Gathering | None, pods: Iterable[PodInfo] = ()
     ) -> None:

@@ -103,6 +103,11 @@ class GroupState:
         return sum(len(self.members[standing]) for standing in _ON_NODE)
 
     @property
+    def waiting_count(self) -> int:
+        """Members that hold no node."""
+        return len(self.members[Standing.PENDING]) - len(self.assumed)
+
+    @property
     def running_count(self) -> int:
         return len(self.members[Standing.RUNNING])
 
