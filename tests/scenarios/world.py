@@ -131,7 +131,7 @@ class World:
             extenders=setup.extenders,
             raise_bugs=setup.raise_bugs,
         )
-        GangChecker(scheduler)
+        self.gangs = GangChecker(scheduler)
         return scheduler
 
     @property
