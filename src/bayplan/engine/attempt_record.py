@@ -1,7 +1,7 @@
 """What the journal keeps of a scheduling cycle: counts, the best nodes' scores, the tie."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import final
 
 import numpy as np
@@ -128,7 +128,7 @@ def best_scores(table: ScoreTable, count_max: int = BEST_NODES_MAX) -> tuple[Nod
     if table.tied is not None:
         left = in_draw_order(table.nodes, np.flatnonzero(table.tied))
         positions = np.concatenate((left, positions[~table.tied[positions]]))[:count_max]
-    return tuple(node_score(table, position) for position in positions.tolist())
+    return _lines(table, positions)
 
 
 def _best_positions(table: ScoreTable, count_max: int) -> Rows:
@@ -143,12 +143,33 @@ def _best_positions(table: ScoreTable, count_max: int) -> Rows:
 
 def node_score(table: ScoreTable, position: int) -> NodeScore:
     """One node's line of the table."""
-    plugins = tuple(_plugin_score(column, position) for column in table.columns)
-    read = tuple(_plugin_score(column, position) for column in table.read)
-    return NodeScore(table.nodes.name(position), int(table.totals[position]), plugins, read)
+    (line,) = _lines(table, np.array([position]))
+    return line
 
 
-def _plugin_score(column: PluginScores, position: int) -> PluginScore:
-    normalized = int(column.normalized[position])
-    raw = int(column.raw[position])
-    return PluginScore(column.name, raw, normalized, normalized * column.weight)
+def _lines(table: ScoreTable, positions: Rows) -> tuple[NodeScore, ...]:
+    """Column by column: at every attempt, numbers taken one by one would cost more than all."""
+    names = [table.nodes.name(position) for position in positions.tolist()]
+    totals = table.totals[positions].tolist()
+    plugins = _by_node(table.columns, positions)
+    read = _by_node(table.read, positions)
+    return tuple(
+        NodeScore(name, totals[index], plugins[index], read[index])
+        for index, name in enumerate(names)
+    )
+
+
+def _by_node(columns: Sequence[PluginScores], positions: Rows) -> Sequence[tuple[PluginScore, ...]]:
+    """For each of the positions, what every plugin scored."""
+    if not columns:
+        return [()] * len(positions)
+    found = [
+        [
+            PluginScore(column.name, raw, normalized, normalized * column.weight)
+            for raw, normalized in zip(
+                column.raw[positions].tolist(), column.normalized[positions].tolist(), strict=True
+            )
+        ]
+        for column in columns
+    ]
+    return list(zip(*found, strict=True))

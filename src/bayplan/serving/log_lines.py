@@ -12,6 +12,7 @@ import logging
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, TextIO, final
 
 import msgspec
@@ -36,9 +37,12 @@ class Log:
 
     def info(self, text: str, *, v: int = 0, **keys: Any) -> None:
         """``v``: the verbosity from which it is of interest."""
-        level = logging.INFO - v
-        if self._logger.isEnabledFor(level):
-            self._logger.log(level, text, extra={_KEYS: keys})
+        level, logger = logging.INFO - v, self._logger
+        if logger.isEnabledFor(level):
+            # As logger.log, but who called it is not looked for: most lines are written here.
+            extra = {_KEYS: keys}
+            record = logger.makeRecord(logger.name, level, "", 0, text, (), None, extra=extra)
+            logger.handle(record)
 
     def warning(self, text: str, **keys: Any) -> None:
         self._logger.warning(text, extra={_KEYS: keys})
@@ -57,6 +61,9 @@ def write_log(verbosity: int, form: str, stream: TextIO | None = None) -> None:
     logging.captureWarnings(True)
 
 
+_quoted = msgspec.json.Encoder().encode
+
+
 def _part(record: logging.LogRecord) -> str:
     return record.name.removeprefix(f"{_ROOT}.")
 
@@ -68,12 +75,19 @@ def _keys(record: logging.LogRecord) -> Mapping[str, Any]:
     return keys
 
 
+@lru_cache(maxsize=4)
+def _second(epoch_seconds: int) -> str:
+    """A moment without its fraction: many lines share it."""
+    return f"{datetime.fromtimestamp(epoch_seconds, tz=UTC):%m%d %H:%M:%S}"
+
+
 @final
 class _TextLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        moment = datetime.fromtimestamp(record.created, tz=UTC)
+        second, fraction = divmod(int(record.created * 1e6), 1_000_000)
         severity = _SEVERITIES.get(record.levelno, "I")
-        head = f"{severity}{moment:%m%d %H:%M:%S.%f} {record.process:>7} {_part(record)}]"
+        moment = f"{_second(second)}.{fraction:06}"
+        head = f"{severity}{moment} {record.process:>7} {_part(record)}]"
         keys = "".join(f" {key}={_shown(value)}" for key, value in _keys(record).items())
         return f"{head} {_shown(record.getMessage())}{keys}"
 
@@ -94,4 +108,4 @@ def _shown(value: Any) -> str:
     """Strings quoted and on one line, everything else as it is."""
     if isinstance(value, bool | int | float):
         return str(value).lower() if isinstance(value, bool) else str(value)
-    return msgspec.json.encode(str(value)).decode()
+    return _quoted(str(value)).decode()
