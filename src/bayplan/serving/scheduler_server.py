@@ -250,6 +250,7 @@ class _SchedulerServer:
     def _add_collectors(self, scheduler: Scheduler, replica: Replica) -> None:
         registry = scheduler.metrics.registry
         ProcessCollector(registry=registry)
+        self._client.metrics.register(registry)
         lease = self._config.spec.leader_election.resource_name
         registry.register(LeaderGauge(lease, lambda: replica.is_leading))
 

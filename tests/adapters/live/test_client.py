@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import pytest
 from aiohttp import web
+from prometheus_client import CollectorRegistry
 
 from bayplan.adapters.live.client import (
     TRIES_FAILED,
@@ -241,3 +242,22 @@ def test_a_stream_that_is_refused_says_why(tmp_path: Path) -> None:
     with pytest.raises(ApiError, match="too old") as told:
         asked(tmp_path, Script(gone), pieces)
     assert told.value.code == 410
+
+
+def test_every_attempt_is_counted(tmp_path: Path) -> None:
+    registry = CollectorRegistry()
+
+    async def ask(client: ApiClient) -> None:
+        client.metrics.register(registry)
+        await client.request("PATCH", "/x")
+        await pieces(client)
+
+    later = lambda: status(429, "TooManyRequests", "later")  # noqa: E731
+    asked(tmp_path, Script(later, fine, fine), ask)
+    counted = {
+        (sample.labels["method"], sample.labels["code"]): sample.value
+        for family in registry.collect()
+        for sample in family.samples
+        if sample.name == "rest_client_requests_total"
+    }
+    assert counted == {("PATCH", "429"): 1, ("PATCH", "200"): 1, ("GET", "200"): 1}

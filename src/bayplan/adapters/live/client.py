@@ -31,6 +31,7 @@ from bayplan.adapters.live.errors import (
 )
 from bayplan.adapters.live.proxied import NOT_SENT, ProxiedSession
 from bayplan.adapters.live.rate_limit import Lane, Sleep, TokenBucket
+from bayplan.adapters.live.request_metrics import RequestMetrics
 from bayplan.adapters.live.transport import (
     CONNECT_SECONDS,
     Answer,
@@ -100,6 +101,8 @@ class ApiClient:
         self._buckets = {lane: _bucket(options) for lane in Lane}
         self._room = {lane: asyncio.Semaphore(count) for lane, count in IN_FLIGHT_MAX.items()}
         self._user_agent = options.user_agent
+        self._now = options.clock.now
+        self.metrics = RequestMetrics(credentials.server)
         self._streams = _session(credentials, options.user_agent)
         self._calls = self._transport()
 
@@ -146,7 +149,9 @@ class ApiClient:
         kind = "" if body is None else f"Content-Type: {media_type}\r\n"
         asked = _Asked(method, path, kind, body)
         seconds = timeout_seconds or self._answer_seconds
+        asked_at = self._now()
         await self._buckets[lane].take()
+        self.metrics.waited(method, self._now() - asked_at)
         try:
             async with self._room[lane], asyncio.timeout(seconds):
                 return await self._tried(asked)
@@ -158,15 +163,19 @@ class ApiClient:
         """Attempts until one of them counts."""
         attempts = _Attempts()
         while True:
-            head = self._authorization_line() + asked.head
+            head, begun = self._authorization_line() + asked.head, self._now()
             try:
                 answer = await self._calls.send(asked.method, asked.path, head, asked.body)
             except (NotSentError, NoAnswerError) as problem:
-                delay = self._delay_after_failure(asked, problem, attempts)
+                self.metrics.unanswered(asked.method, self._now() - begun)
+                delay, status = self._delay_after_failure(asked, problem, attempts), None
             else:
-                if answer.status < 300:
+                status = answer.status
+                self.metrics.answered(asked.method, status, self._now() - begun)
+                if status < 300:
                     return answer.body
                 delay = await self._delay_after_refusal(asked, answer, attempts)
+            self.metrics.retried(asked.method, status)
             await self._sleep(delay)
 
     def _delay_after_failure(
@@ -219,6 +228,7 @@ class ApiClient:
                 server_hostname=self._credentials.server_name,
                 proxy=self._credentials.proxy,
             ) as answer:
+                self.metrics.began(answer.status)
                 await self._expect_success(asked, answer)
                 async for piece in answer.content.iter_any():
                     yield piece
