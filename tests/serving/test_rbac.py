@@ -58,6 +58,11 @@ def test_the_default_profile_may_not_read_secrets_or_write_nodes() -> None:
     assert found["apps", "replicasets"] == ["list", "watch"]
     # VolumeBinding writes what it decided.
     assert found["", "persistentvolumeclaims"] == ["list", "patch", "watch"]
+    # DynamicResources allocates and reserves claims, and makes some for extended resources.
+    claims = ["create", "delete", "get", "list", "patch", "watch"]
+    assert found["resource.k8s.io", "resourceclaims"] == claims
+    for subresource in ("status", "binding"):
+        assert found["resource.k8s.io", f"resourceclaims/{subresource}"] == ["patch"]
 
 
 def printed(**election: Any) -> dict[str, Any]:

@@ -31,7 +31,16 @@ _REVIEWING = (
 )
 
 #: What plugins write before a pod is bound.
+_CLAIMS = "resource.k8s.io"
 _PLUGINS_WRITE = {
+    "DynamicResources": (
+        # Upstream: plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go. An API server with
+        # the gate DRAResourceClaimGranularStatusAuthorization asks for resourceclaims/binding.
+        *(Right(_CLAIMS, "resourceclaims", verb) for verb in ("create", "delete", "get", "patch")),
+        Right(_CLAIMS, "resourceclaims/status", "patch"),
+        Right(_CLAIMS, "resourceclaims/binding", "patch"),
+        Right("", "pods/finalizers", "update"),
+    ),
     "VolumeBinding": (
         Right("", "persistentvolumeclaims", "patch"),
         Right("", "persistentvolumes", "patch"),
@@ -63,14 +72,23 @@ def manifests(config: SchedulerConfig, registry: Registry, names: Names) -> list
 def cluster_rules(config: SchedulerConfig, registry: Registry) -> list[Manifest]:
     """What is needed in all namespaces. Raises ConfigError."""
     kinds = (NODE, POD, *kinds_in_use(config, registry), *KINDS)
-    rights = (*rights_to_follow(map(_resource, kinds)), *WRITING, *GROUP_STATUSES, *_REVIEWING)
+    reading = rights_to_follow(map(_resource, kinds))
+    return list(
+        _rules((*reading, *rights_to_write(config, registry), *GROUP_STATUSES, *_REVIEWING))
+    )
+
+
+def rights_to_write(config: SchedulerConfig, registry: Registry) -> tuple[Right, ...]:
+    """What the scheduler and its plugins write, but for groups, and read of single objects.
+
+    Raises ConfigError.
+    """
     plugins = {
         instance.plugin.name
         for profile in resolve(config, registry).profiles
         for instance in profile.instances.values()
     }
-    more = (right for name in plugins for right in _PLUGINS_WRITE.get(name, ()))
-    return list(_rules((*rights, *more)))
+    return (*WRITING, *(r for name in sorted(plugins) for r in _PLUGINS_WRITE.get(name, ())))
 
 
 def lease_rules(lease_name: str) -> list[Manifest]:

@@ -12,7 +12,7 @@ from typing import Any, final
 import msgspec
 from prometheus_client import ProcessCollector
 
-from bayplan.adapters.live.access import WRITING, Right, denial, missing_rights, rights_to_follow
+from bayplan.adapters.live.access import Right, denial, missing_rights, rights_to_follow
 from bayplan.adapters.live.client import ApiClient, ClientOptions, open_client
 from bayplan.adapters.live.cluster import ClusterOptions, LiveCluster, open_cluster
 from bayplan.adapters.live.discovery import Discovery
@@ -45,6 +45,7 @@ from bayplan.serving.leader_metrics import LeaderGauge
 from bayplan.serving.log_lines import Log
 from bayplan.serving.outcome_log import OutcomeLog
 from bayplan.serving.process import on_signal, settle_memory, stop_on_signals, unless
+from bayplan.serving.rbac import rights_to_write
 from bayplan.serving.replica import Replica
 from bayplan.serving.stories import RECORDS_MAX, StoryAnswer, answer_about
 
@@ -145,7 +146,8 @@ class _SchedulerServer:
         kinds = (NODE, POD, *kinds_in_use(self._config, self._options.registry))
         found = [discovery.resource(kind) for kind in kinds]
         reading = rights_to_follow(resource for resource in found if resource is not None)
-        missing = await missing_rights(self._client, (*reading, *WRITING))
+        writing = rights_to_write(self._config, self._options.registry)
+        missing = await missing_rights(self._client, (*reading, *writing))
         unreadable = [right for right in missing if right in reading]
         if unreadable:
             raise AccessDeniedError(403, "Forbidden", denial(unreadable))
