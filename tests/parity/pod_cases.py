@@ -9,6 +9,7 @@ from bayplan.state.pods import PodInfo
 from bayplan.testing.clusters import SampleCluster
 from tests.parity.device_answers import claim_updates, compare_allocations
 from tests.parity.filter_answers import compare_gates, gates
+from tests.parity.kept_answers import SUITE, compare_kept
 from tests.parity.missing import Missing, behind_fit
 from tests.parity.objects import load, read_pod, started
 from tests.parity.pod_answers import compare_pod, compare_reserve
@@ -42,6 +43,7 @@ def compare_case(case: Json, sheet: Sheet) -> None:
             world.cluster.nominator.add_nominated_pod(pod)
     recorded: list[Json] = answers.get("pods") or []
     sheet.compare("pods", len(recorded), len(pending))
+    sheet.tally.cases[SUITE.format(sheet.suite)] += bool(pending)
     compare_signatures(world, contents, recorded, sheet)
     for index, (pod, wanted) in enumerate(zip(pending, recorded, strict=False)):
         _compare_pending(world, index, pod, wanted, sheet.at(pod.key))
@@ -64,6 +66,7 @@ def _compare_pending(world: World, index: int, pod: PodInfo, wanted: Json, sheet
     snapshot = world.cluster.lend()
     question = PodQuestion(profile, snapshot, pod, wanted, missing, sheet)
     cycle = compare_pod(question)
+    compare_kept(question)
     _compare_claim_updates(question, cycle, world.cluster)
     chosen = wanted.get("chosen")
     if chosen and snapshot.nodes.position(chosen) is not None:

@@ -1,15 +1,18 @@
 """What one pending pod is asked with: profile, cluster on loan, and the record to compare with."""
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, final
 
 import msgspec
 
 from bayplan.engine.cycle import Cycle, CycleRunner
+from bayplan.engine.reuse import Reuse
 from bayplan.framework.interface import PodNominator, QueuedPodInfo
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import is_rejected
+from bayplan.state.node_table import NodeTable
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
 from tests.parity.missing import Missing
@@ -22,10 +25,18 @@ Json = dict[str, Any]
 class ProfileUnderTest:
     """A profile with its framework, and what walks its cycles."""
 
-    def __init__(self, plugins: ProfilePlugins, nominator: PodNominator) -> None:
+    def __init__(self, plugins: ProfilePlugins, nominator: PodNominator, table: NodeTable) -> None:
         self.plugins = plugins
         self.runner = CycleRunner(nominator, seed=0, extenders=())
         self.framework = Framework(plugins, nominator)
+        self.reuse = Reuse(self.framework, table, _ignored, (_ignored, _ignored))
+        #: Walks them with answers kept.
+        self.keeping = CycleRunner(
+            nominator, seed=0, extenders=(), reuse={plugins.profile_name: self.reuse}
+        )
+
+
+def _ignored(_: object) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +64,36 @@ class PodQuestion:
 
     def cycle(self) -> Cycle:
         """The scheduler's own cycle for the pod."""
-        return self._run(self.pod)
+        return self._run(self.pod, self.profile.runner)
 
     def cycle_over_all_nodes(self) -> Cycle:
         """The same without the pod's nomination, which would end the search at once.
 
         Who else is nominated counts all the same.
         """
-        if not self.pod.nominated_node_name:
-            return self._run(self.pod)
-        status = msgspec.structs.replace(self.pod.status, nominated_node_name=None)
-        pod = self.pod
-        return self._run(PodInfo(pod.metadata, status, pod.shape, pod.node_name))
+        return self._run(self._not_nominated, self.profile.runner)
 
-    def _run(self, pod: PodInfo) -> Cycle:
+    def kept_cycle(self) -> tuple[Cycle, Counter[str]]:
+        """The same with answers kept, and what came of that."""
+        counts = self.profile.reuse.row_counts().values()
+        before = [(each.asked, each.kept) for each in counts]
+        cycle = self._run(self._not_nominated, self.profile.keeping)
+        self.profile.reuse.row_counts()
+        new = [(c.asked - a, c.kept - k) for c, (a, k) in zip(counts, before, strict=True)]
+        told = Counter({"questions": 1, "by a ranking": int(cycle.picks is not None)})
+        told["in part by asking"] = int(any(a > 0 and k > 0 for a, k in new))
+        return cycle, told
+
+    @property
+    def _not_nominated(self) -> PodInfo:
+        pod = self.pod
+        if not pod.nominated_node_name:
+            return pod
+        status = msgspec.structs.replace(pod.status, nominated_node_name=None)
+        return PodInfo(pod.metadata, status, pod.shape, pod.node_name)
+
+    def _run(self, pod: PodInfo, runner: CycleRunner) -> Cycle:
         cycle = Cycle(QueuedPodInfo(pod, 0.0), self.profile.framework, self.snapshot)
-        asked = self.profile.runner.run(cycle)
+        asked = runner.run(cycle)
         assert asked is None, "there are no extenders"
         return cycle

@@ -37,11 +37,17 @@ def compare_scores(question: PodQuestion) -> ScoreTable | Status | None:
         sheet.compare("scores", sorted(wanted["feasible"]), sorted(recorded[plugin]), plugin)
         for name in _FIELDS:
             sheet.pass_over(f"scores.{name}", [plugin], len(recorded[plugin]))
-    found = _entries(scored) if isinstance(scored, ScoreTable) else {}
-    for plugin in sorted({*found, *missing.known(recorded)}):
-        _compare_plugin(sheet, plugin, recorded.get(plugin, {}), found.get(plugin, {}))
-    _compare_totals(question, scored)
+    compare_table(question, scored)
     return scored
+
+
+def compare_table(question: PodQuestion, scored: ScoreTable | Status) -> None:
+    """Raw, normalised and weighted, plugin by plugin, and the totals."""
+    recorded: Mapping[str, Mapping[str, Json]] = question.wanted.get("scores") or {}
+    found = _entries(scored) if isinstance(scored, ScoreTable) else {}
+    for plugin in sorted({*found, *question.missing.known(recorded)}):
+        _compare_plugin(question.sheet, plugin, recorded.get(plugin, {}), found.get(plugin, {}))
+    _compare_totals(question, scored)
 
 
 def _scored(question: PodQuestion, state: CycleState, nodes: NodeView) -> ScoreTable | Status:

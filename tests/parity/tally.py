@@ -36,6 +36,8 @@ class Tally:
     def __init__(self) -> None:
         self.fields: dict[tuple[str, str], FieldTally] = {}
         self.cases: Counter[str] = Counter()
+        #: Of questions that were put with answers kept: how they were answered.
+        self.kept: Counter[str] = Counter()
         #: What stood in a file and was not understood, with the first place.
         self.not_understood: dict[str, str] = {}
 
@@ -54,6 +56,7 @@ class Tally:
         for key, each in other.fields.items():
             self.of(*key).merge(each)
         self.cases.update(other.cases)
+        self.kept.update(other.kept)
         self.not_understood = other.not_understood | self.not_understood
 
 
@@ -128,6 +131,9 @@ def report(tally: Tally, examples_max: int) -> list[str]:
             lines += [f"      {example}" for example in entry.examples[:examples_max]]
     for what, place in sorted(tally.not_understood.items()):
         lines.append(f"not understood: {what} (first in {place})")
+    if tally.kept:
+        told = ", ".join(f"{count} {what}" for what, count in sorted(tally.kept.items()))
+        lines.append(f"asked with answers kept: {told}")
     return [*lines, f"{tally.compared} answers compared, {tally.different} differ"]
 
 

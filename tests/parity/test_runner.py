@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.parity.kept_answers import TIMES
 from tests.parity.recorded import (
     CASES,
     FILES,
@@ -45,6 +46,17 @@ def test_every_recorded_answer_is_ours(file: Path) -> None:
     assert tally.compared > 0
     assert not tally.different, "\n".join(report(tally, 5))
     assert not tally.not_understood
+
+
+def test_answers_are_kept_of_every_kind_of_question() -> None:
+    """Whole answers from a ranking, and others of which a part is asked for."""
+    tally = compare_files([CASES / "default-profile-mixed.jsonl", CASES / "noderesources.jsonl"])
+    assert tally.kept["questions"] >= 100
+    assert tally.kept["by a ranking"] >= 20
+    assert tally.kept["in part by asking"] >= 50
+    again = {name for suite, name in tally.fields if suite == "noderesources, answers kept"}
+    scores = {"scores.raw", "scores.normalized", "scores.weighted", "total"}
+    assert again == {"choice", "error", "feasible", "filter", "fitError", *scores}
 
 
 def test_the_cases_speak_of_every_plugin() -> None:
@@ -471,7 +483,8 @@ def test_a_difference_exits_with_1_and_is_shown(
     assert main([str(tmp_path), "--processes", "1"]) == 1
     said = capsys.readouterr().out
     assert "most-allocated default/p1 a: recorded " in said
-    assert said.endswith(" answers compared, 1 differ\n")
+    # Once as it is, and as often as it is asked again with answers kept.
+    assert said.endswith(f" answers compared, {1 + TIMES} differ\n")
 
 
 def test_two_processes_count_what_one_counts() -> None:
