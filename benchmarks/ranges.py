@@ -15,6 +15,8 @@ class Ranges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     peer_at_least: dict[str, float]
     #: Time per pod over that of basic-5000: at most.
     cycle_at_most: dict[str, float]
+    #: Rate with reuse over that without: at least, by load of bench_reuse.
+    reuse_at_least: dict[str, float]
 
 
 def ranges() -> Ranges:

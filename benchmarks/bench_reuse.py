@@ -1,0 +1,322 @@
+"""What reuse of answers is worth: the same loads with it and without, and the same decisions.
+
+    python -m benchmarks.bench_reuse [--pods 1000] [--repeat 3] [--only job,replicas]
+        [--trace FOLDER] [--out reuse.json]
+
+Decisions per second are attempts over the processor time of this process between the queue's pop
+and the bind effect; the best of the rounds counts, for what a busy machine adds is not the
+scheduler's. Both sides are played in turn. The journals of one round of each are compared: a
+difference ends with exit status 1. So does a ratio that ranges.yaml wants and that is missed.
+
+FOLDER holds the openb trace: openb_node_list_gpu_node.csv and openb_pod_list_default.csv. Its pods
+come and go at their times; where nothing is free they wait, and are tried again as in a cluster.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import process_time
+from typing import Any, final
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from bayplan.api.objects import NODE, POD, Pod, decode
+from bayplan.clock import ManualClock
+from bayplan.engine.binding import BindingOutcome
+from bayplan.engine.scheduler import Scheduler
+from bayplan.journal import DigestSink, Journal, Sink
+from bayplan.plugins.registry import default_registry
+from bayplan.ports import BindPod, EventType, WatchEvent
+from bayplan.sim.openb import TracePod, read_table
+from bayplan.sim.workload import DURATION_ANNOTATION
+from benchmarks import shapes
+from benchmarks.engine_run import config_of
+from benchmarks.ranges import ranges
+from benchmarks.shapes import SHAPES, Object, Shape
+
+PROFILE = "default-scheduler"
+NODES_FILE, PODS_FILE = "openb_node_list_gpu_node.csv", "openb_pod_list_default.csv"
+
+
+@final
+class Stage:
+    """A scheduler, and a cluster that does at once what it says."""
+
+    def __init__(self, *, reuse: bool, no_spread: bool, sinks: Sequence[Sink]) -> None:
+        shape = Shape("", 0, "", 0, no_spread=no_spread)
+        self.clock = ManualClock()
+        self.scheduler = Scheduler(
+            config_of(shape, reuse=reuse),
+            default_registry(),
+            self.clock,
+            journal=Journal(sinks),
+            raise_bugs=True,
+        )
+        #: By uid: what a pod was made of, and its node.
+        self.contents: dict[str, Object] = {}
+        self.places: dict[str, str] = {}
+        self.attempt_count = 0
+        self.cpu_seconds = 0.0
+
+    def add(self, kind: str, content: Object) -> None:
+        if kind == POD:
+            self.contents[content["metadata"]["uid"]] = content
+        self.scheduler.handle(WatchEvent(EventType.ADDED, kind, decode(kind, content)))
+
+    def delete(self, kind: str, content: Object) -> None:
+        uid = content["metadata"].get("uid", "")
+        found = _placed(content, self.places.pop(uid, "")) if kind == POD else content
+        self.contents.pop(uid, None)
+        self.scheduler.handle(WatchEvent(EventType.DELETED, kind, decode(kind, found)))
+
+    def wait_until(self, seconds: float) -> None:
+        self.clock.advance_to(max(seconds, self.clock.now()))
+        self.scheduler.run_timers()
+
+    def schedule(self) -> None:
+        """Try all that is ready; what was bound is confirmed afterwards."""
+        bound: list[BindPod] = []
+        start = process_time()
+        while self.scheduler.schedule_one():
+            self.attempt_count += 1
+            bound += [e for e in self.scheduler.take_effects() if isinstance(e, BindPod)]
+        self.cpu_seconds += process_time() - start
+        for effect in bound:
+            self._confirm(effect)
+
+    def forget_time(self) -> None:
+        """What was done so far was to get ready."""
+        self.attempt_count, self.cpu_seconds = 0, 0.0
+
+    def _confirm(self, effect: BindPod) -> None:
+        uid = effect.pod.uid
+        self.places[uid] = effect.node_name
+        self.scheduler.binding_finished(BindingOutcome(uid, None))
+        found = decode(POD, _placed(self.contents[uid], effect.node_name))
+        assert isinstance(found, Pod)
+        self.scheduler.handle(WatchEvent(EventType.MODIFIED, POD, found))
+
+
+def _placed(content: Object, node_name: str) -> Object:
+    return {**content, "spec": {**content["spec"], "nodeName": node_name}} if node_name else content
+
+
+# ---- loads ---------------------------------------------------------------------------------
+
+#: Puts a load on; ``pods``: how many.
+Play = Callable[[Stage, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    name: str
+    play: Play
+    no_spread: bool = False
+
+
+def of_shape(name: str) -> Play:
+    """Pods of a shape of scheduler_perf on its nodes."""
+    [shape] = [each for each in SHAPES if each.name == name]
+
+    def play(stage: Stage, pods: int) -> None:
+        for found in shapes.nodes(shape):
+            stage.add(NODE, found)
+        for index in range(min(pods, shape.pods)):
+            stage.add(POD, shapes.make_pod(shape.template, f"pod-{index:06d}", "sched-1"))
+        stage.schedule()
+
+    return play
+
+
+def replicas(stage: Stage, pods: int) -> None:
+    """Fifty replicas of one workload after fifty of another."""
+    for found in shapes.nodes(Shape("", 1000, "default", 0)):
+        stage.add(NODE, found)
+    for index in range(pods):
+        stage.add(POD, _of_kind(index, index // 50))
+        stage.schedule()
+
+
+def reschedule(stage: Stage, pods: int) -> None:
+    """A tenth of the nodes fails, and the pods that were there are made anew."""
+    found = list(shapes.nodes(Shape("", max(pods, 10), "default", 0)))
+    for each in found:
+        stage.add(NODE, each)
+    for index in range(10 * len(found)):
+        stage.add(POD, _of_kind(index, index % 20))
+    stage.schedule()
+    stage.forget_time()
+    failed = found[: len(found) // 10]
+    names = {each["metadata"]["name"] for each in failed}
+    lost = [uid for uid, name in stage.places.items() if name in names]
+    for each in failed:
+        stage.delete(NODE, each)
+    for number, uid in enumerate(lost):
+        content = stage.contents[uid]
+        stage.delete(POD, content)
+        again = {**content["metadata"], "name": f"again-{number}", "uid": f"again/{number}"}
+        stage.add(POD, {**content, "metadata": again})
+    stage.schedule()
+
+
+def _of_kind(index: int, kind: int) -> Object:
+    """Pods of a kind are of one size and have one label."""
+    pod = shapes.make_pod("default", f"pod-{index:06d}", "sched-1")
+    requests = {"cpu": f"{100 + kind}m", "memory": "100Mi"}
+    pod["metadata"]["labels"] = {"app": f"app-{kind}"}
+    pod["spec"]["containers"][0]["resources"] = {"requests": requests}
+    return pod
+
+
+def trace(folder: Path) -> Play:
+    """openb: pods come and go at their times. Raises OSError and ValueError."""
+    nodes = _table(folder / NODES_FILE, with_times=False).nodes
+    pods = _table(folder / PODS_FILE, with_times=True).pods
+
+    def play(stage: Stage, _: int) -> None:
+        for each in nodes:
+            stage.add(NODE, each)
+        for seconds, is_there, pod in _timeline(pods):
+            stage.wait_until(seconds)
+            (stage.add if is_there else stage.delete)(POD, pod)
+            stage.schedule()
+
+    return play
+
+
+def _table(path: Path, *, with_times: bool) -> Any:
+    found = read_table(path.read_text(encoding="utf-8"), with_times=with_times)
+    if found.problems:
+        raise ValueError(f"{path}: {found.problems[0]}")
+    return found
+
+
+def _timeline(pods: Sequence[TracePod]) -> list[tuple[float, bool, Object]]:
+    """(when, whether the pod comes, pod): at one time those that go first."""
+    events: list[tuple[float, bool, Object]] = []
+    for pod, seconds in pods:
+        meta = {**pod["metadata"], "uid": pod["metadata"]["name"]}
+        spec = {**pod["spec"], "schedulerName": PROFILE}
+        content = {**pod, "metadata": meta, "spec": spec, "status": {"phase": "Pending"}}
+        events.append((seconds, True, content))
+        runs_for = meta["annotations"].get(DURATION_ANNOTATION)
+        if runs_for is not None:
+            events.append((seconds + float(runs_for.removesuffix("s")), False, content))
+    return sorted(events, key=lambda event: event[:2])
+
+
+_NO_SPREAD = "nospread-batching=true"
+LOADS = (
+    Load("large job", of_shape("basic-5000")),
+    Load("replicas in a row", replicas),
+    Load("reschedule after nodes fail", reschedule),
+    Load("one host port a node", of_shape("nospread-batching=true-hostport-5000"), no_spread=True),
+    Load(
+        "one pod fills a node", of_shape("nospread-batching=true-saturation-5000"), no_spread=True
+    ),
+)
+
+
+# ---- measuring -----------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Measured:
+    """One load with reuse and without; rates are decisions per second of processor time."""
+
+    load: str
+    decisions: int
+    rate_on: float
+    rate_off: float
+    #: How many of the attempts were answered by a ranking, and of the answers about nodes kept.
+    ranked: float
+    kept: float
+    is_identical: bool
+
+    @property
+    def ratio(self) -> float:
+        return self.rate_on / self.rate_off
+
+    def problems(self, wanted: Mapping[str, float]) -> list[str]:
+        found = [] if self.is_identical else [f"{self.load}: decisions differ with reuse"]
+        least = wanted.get(self.load)
+        if least is not None and self.ratio < least:
+            found.append(f"{self.load}: {self.ratio:.1f} times as fast, wanted at least {least:g}")
+        return found
+
+
+def played(load: Load, pods: int, *, reuse: bool, sinks: Sequence[Sink] = ()) -> Stage:
+    stage = Stage(reuse=reuse, no_spread=load.no_spread, sinks=sinks)
+    load.play(stage, pods)
+    stage.scheduler.close()
+    return stage
+
+
+def measure(load: Load, pods: int, repeat: int) -> Measured:
+    """In turn: a machine is not equally fast all the time."""
+    rates: dict[bool, float] = {True: 0.0, False: 0.0}
+    for _ in range(repeat):
+        for reuse in (True, False):
+            stage = played(load, pods, reuse=reuse)
+            assert stage.attempt_count, f"{load.name}: nothing was scheduled"
+            rates[reuse] = max(rates[reuse], stage.attempt_count / max(stage.cpu_seconds, 1e-9))
+    digests = DigestSink(), DigestSink()
+    stage = played(load, pods, reuse=True, sinks=[digests[0]])
+    played(load, pods, reuse=False, sinks=[digests[1]])
+    reuse_of = stage.scheduler.reuse(PROFILE)
+    counts = list(reuse_of.row_counts().values())
+    kept = sum(each.kept for each in counts)
+    return Measured(
+        load=load.name,
+        decisions=stage.attempt_count,
+        rate_on=rates[True],
+        rate_off=rates[False],
+        ranked=reuse_of.attempt_counts["hint_used"] / max(reuse_of.attempt_counts.total(), 1),
+        kept=kept / max(kept + sum(each.asked for each in counts), 1),
+        is_identical=digests[0].digest == digests[1].digest,
+    )
+
+
+def line(found: Measured) -> tuple[str, ...]:
+    return (
+        found.load,
+        f"{found.decisions:,}",
+        f"{found.rate_on:,.0f}",
+        f"{found.rate_off:,.0f}",
+        f"{found.ratio:.1f}",
+        f"{found.ranked:.0%}",
+        f"{found.kept:.1%}",
+        "yes" if found.is_identical else "NO",
+    )
+
+
+@click.command(help=__doc__)
+@click.option("--pods", default=1000, help="of each load but the trace")
+@click.option("--repeat", default=3, help="rounds of each side")
+@click.option("--only", default="", help="loads whose name contains one of these")
+@click.option("--trace", "folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option("--out", type=click.Path(path_type=Path), help="write the rows as JSON, too")
+def main(pods: int, repeat: int, only: str, folder: Path | None, out: Path | None) -> None:
+    loads = [*LOADS, *([Load("openb trace", trace(folder))] if folder is not None else [])]
+    wanted = [part for part in only.split(",") if part]
+    table = Table("load", "decisions", "/s with", "/s without", "ratio", "ranked", "kept", "same")
+    rows: list[Measured] = []
+    for load in loads:
+        if not wanted or any(part in load.name for part in wanted):
+            rows.append(measure(load, pods, repeat))
+            table.add_row(*line(rows[-1]))
+    Console(width=110).print(table)
+    if out is not None:
+        out.write_text(json.dumps({"rows": [asdict(row) for row in rows]}, indent=2) + "\n")
+    problems = [text for row in rows for text in row.problems(ranges().reuse_at_least)]
+    for problem in problems:
+        click.echo(problem, err=True)
+    sys.exit(bool(problems))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""The benchmark of reuse, at a size at which it says nothing about speed."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from benchmarks.bench_reuse import (
+    LOADS,
+    NODES_FILE,
+    PODS_FILE,
+    Load,
+    Measured,
+    main,
+    measure,
+    played,
+    trace,
+)
+
+NODES = "sn,cpu_milli,memory_mib,gpu,model\n" + "".join(
+    f"n-{number},8000,16384,0,\n" for number in range(4)
+)
+COLUMNS = (
+    "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,"
+    "creation_time,deletion_time,scheduled_time\n"
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A trace: ten pods of two sizes fill four nodes, two wait, and two go at 500 s."""
+    pods = [
+        f"p-{number},{3000 if number % 2 else 4000},1024,0,0,,LS,Running,{10 * number},"
+        f"{500 if number < 2 else ''},{10 * number}\n"
+        for number in range(10)
+    ]
+    (tmp_path / NODES_FILE).write_text(NODES)
+    (tmp_path / PODS_FILE).write_text(COLUMNS + "".join(pods))
+    return tmp_path
+
+
+@pytest.mark.parametrize("load", LOADS, ids=lambda load: load.name)
+def test_every_load_is_decided_alike_with_reuse_and_without(load: Load) -> None:
+    found = measure(load, pods=30, repeat=1)
+    assert found.is_identical
+    assert found.decisions >= 3
+    assert found.kept > 0.5
+
+
+def test_pods_of_a_trace_come_and_go_and_wait_where_nothing_is_free(folder: Path) -> None:
+    stage = played(Load("trace", trace(folder)), 0, reuse=True)
+    assert len(stage.contents) == 8
+    assert sorted(stage.places) == [f"p-{number}" for number in range(2, 10)]
+    assert stage.attempt_count > 10
+    assert measure(Load("trace", trace(folder)), 0, 1).is_identical
+
+
+def test_pods_of_nodes_that_fail_are_decided_anew() -> None:
+    [load] = [each for each in LOADS if each.name.startswith("reschedule")]
+    stage = played(load, 30, reuse=True)
+    assert sum(uid.startswith("again/") for uid in stage.places) == stage.attempt_count > 20
+    assert len(stage.places) == 300
+
+
+def test_what_was_measured_is_a_table_and_a_file(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "rows.json"
+    arguments = ["--only", "openb", "--repeat", "1", "--trace", str(folder), "--out", str(out)]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 0, done.output
+    assert "openb trace" in done.output
+    [row] = json.loads(out.read_text())["rows"]
+    assert (row["load"], row["is_identical"]) == ("openb trace", True)
+
+
+def test_a_difference_and_a_missed_ratio_are_told() -> None:
+    found = Measured("a", 10, 30.0, 20.0, 0.0, 0.0, is_identical=False)
+    assert found.problems({"a": 1.5}) == ["a: decisions differ with reuse"]
+    found.is_identical = True
+    assert found.problems({"a": 2}) == ["a: 1.5 times as fast, wanted at least 2"]
+    assert found.problems({}) == []
