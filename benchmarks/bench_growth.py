@@ -1,16 +1,20 @@
 """What one more pod costs as the cluster grows, and as there are more kinds of pods.
 
     python -m benchmarks.bench_growth [--nodes 1000,5000,15000,50000] [--kinds 10,100,1000,5000]
-        [--out growth.json] [--plot growth.svg]
+        [--out growth.json] [--docs docs]
 
-Each size is measured in turn, several times, and the best of its rounds counts: what a busy machine
-adds is not growth. Plots need the extra `compare`.
+Each size is measured several times, and the best of its rounds counts, in processor time of this
+process: what a busy machine adds is not growth. With --docs the plots in docs/images and the table
+in docs/benchmarks.md are made anew; that needs the extra `compare`. Exit status 1: a repeat
+placement in a row-local profile grows twofold from the smallest cluster to the largest, any other
+as much as the cluster, or the table of kept answers is larger than its bound.
 """
 
 import gc
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -20,16 +24,24 @@ from rich.console import Console
 from rich.table import Table
 
 from bayplan.api.objects import POD
+from bayplan.config import SchedulerConfig
 from bayplan.engine.scheduler import Scheduler
 from benchmarks import shapes
 from benchmarks.engine_run import added, loaded, with_cluster
+from benchmarks.machine import machine, markdown_table, put_between, today
 from benchmarks.shapes import SHAPES, Shape
 
 ROUNDS = 20
 PODS_PER_ROUND = 50
-#: Row-wise only, spreading, and affinity.
-NAMES = ("basic-5000", "topology-spreading", "pod-affinity")
+#: Nothing in these looks across nodes, for the pods that come.
+ROW_LOCAL = ("basic-5000", "node-affinity")
+OTHERS = ("topology-spreading", "pod-affinity", "pod-anti-affinity")
+KINDS = "kinds"
 KIND_NODES = 5000
+#: A repeat placement in a row-local profile grows by less than this over all sizes.
+GROWTH_MAX = 2.0
+BYTES_MAX = SchedulerConfig().spec.reuse.max_bytes
+HEADINGS = ("series", "size", "µs per pod", "times the first", "KiB kept")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +57,12 @@ def by_nodes(name: str, sizes: Sequence[int]) -> list[Point]:
     [shape] = [found for found in SHAPES if found.name == name]
     points: list[Point] = []
     for size in sizes:
-        init_pods = size if shape.init_pods else 0
+        init_pods = size // 5 if shape.init_pods else 0
         pods = (ROUNDS + 1) * PODS_PER_ROUND
+        # Pods that keep apart need a node each, besides those that are taken.
+        pods = min(pods, size - init_pods) if name == "pod-anti-affinity" else pods
         scheduler = loaded(replace(shape, nodes=size, init_pods=init_pods, pods=pods))
-        points.append(point(name, size, scheduler))
+        points.append(point(name, size, scheduler, pods // PODS_PER_ROUND - 1))
     return points
 
 
@@ -56,12 +70,12 @@ def by_kinds(sizes: Sequence[int]) -> list[Point]:
     """Ever more kinds of pods, in turns, on one cluster."""
     points: list[Point] = []
     for size in sizes:
-        scheduler = with_cluster(Shape("kinds", KIND_NODES, "default", 0))
+        scheduler = with_cluster(Shape(KINDS, KIND_NODES, "default", 0))
         for index in range(size + (ROUNDS + 1) * PODS_PER_ROUND):
             scheduler.handle(added(POD, pod_of_kind(index, index % size)))
         for _ in range(size):
             scheduler.schedule_one()
-        points.append(point("kinds", size, scheduler))
+        points.append(point(KINDS, size, scheduler, ROUNDS))
     return points
 
 
@@ -72,11 +86,11 @@ def pod_of_kind(index: int, kind: int) -> dict[str, Any]:
     return pod
 
 
-def point(series: str, size: int, scheduler: Scheduler) -> Point:
+def point(series: str, size: int, scheduler: Scheduler, rounds: int) -> Point:
     attempt(scheduler, PODS_PER_ROUND)
     gc.collect()
     gc.freeze()
-    best = min(attempt(scheduler, PODS_PER_ROUND) for _ in range(ROUNDS))
+    best = min(attempt(scheduler, PODS_PER_ROUND) for _ in range(rounds))
     gc.unfreeze()
     return Point(series, size, best * 1e6, scheduler.reuse("default-scheduler").bytes_used)
 
@@ -90,21 +104,68 @@ def attempt(scheduler: Scheduler, count: int) -> float:
     return (process_time() - start) / count
 
 
-def plot(points: Sequence[Point], path: Path) -> None:
-    import matplotlib.pyplot as plt  # noqa: PLC0415 - only who plots needs it
+# ---- what is told --------------------------------------------------------------------------
 
-    figure, (nodes, kinds) = plt.subplots(1, 2, figsize=(10, 4))
-    for name in NAMES:
-        found = [p for p in points if p.series == name]
-        nodes.loglog([p.size for p in found], [p.micros for p in found], "o-", label=name)
-    nodes.set(xlabel="nodes", ylabel="µs per pod", title="one more pod of a known kind")
-    nodes.legend()
-    found = [p for p in points if p.series == "kinds"]
-    kinds.semilogx([p.size for p in found], [p.micros for p in found], "o-")
-    kinds.set(xlabel="kinds of pods in turns", title=f"{KIND_NODES:,} nodes, table of 64 MiB")
-    kinds.set_ylim(bottom=0)
+
+def growth(points: Sequence[Point], series: str) -> float:
+    """Times the first size's cost, at the last."""
+    found = [p for p in points if p.series == series]
+    return found[-1].micros / found[0].micros
+
+
+def problems(points: Sequence[Point]) -> list[str]:
+    told: list[str] = []
+    for series in dict.fromkeys(p.series for p in points):
+        sizes = [p.size for p in points if p.series == series]
+        wanted = GROWTH_MAX if series in ROW_LOCAL else sizes[-1] / sizes[0]
+        grown = growth(points, series)
+        if len(sizes) > 1 and grown >= wanted:
+            told.append(f"{series}: {grown:.2f} times the first, wanted less than {wanted:g}")
+    large = [p for p in points if p.bytes_used > BYTES_MAX]
+    return told + [f"{p.series} {p.size:,}: {p.bytes_used:,} bytes kept" for p in large]
+
+
+def lines(points: Iterable[Point]) -> list[tuple[str, ...]]:
+    firsts: dict[str, float] = {}
+    told: list[tuple[str, ...]] = []
+    for found in points:
+        first = firsts.setdefault(found.series, found.micros)
+        kept = f"{found.bytes_used / 1024:,.0f}"
+        ratio = f"{found.micros / first:.2f}"
+        told.append((found.series, f"{found.size:,}", f"{found.micros:,.0f}", ratio, kept))
+    return told
+
+
+def write_docs(points: Sequence[Point], folder: Path) -> None:
+    """Two plots, and the table in benchmarks.md. Raises ValueError: it has no place for it."""
+    (folder / "images").mkdir(exist_ok=True)
+    nodes = [p for p in points if p.series != KINDS]
+    plot(nodes, folder / "images" / "growth-nodes.svg", "nodes", log=True)
+    kinds = [p for p in points if p.series == KINDS]
+    plot(kinds, folder / "images" / "growth-kinds.svg", "kinds of pods in turns", log=False)
+    told = [f"Measured {today()}: {machine()}.", "", *markdown_table(HEADINGS, lines(points))]
+    put_between(folder / "benchmarks.md", "growth", told)
+
+
+def plot(points: Sequence[Point], path: Path, label: str, *, log: bool) -> None:
+    import matplotlib as mpl  # noqa: PLC0415 - only who plots needs it
+    import matplotlib.pyplot as plt  # noqa: PLC0415
+
+    mpl.rcParams.update({"svg.hashsalt": "bayplan", "svg.fonttype": "none"})
+    figure, axes = plt.subplots(figsize=(6, 4))
+    draw: Callable[..., Any] = axes.loglog if log else axes.semilogx
+    for series in dict.fromkeys(p.series for p in points):
+        found = [p for p in points if p.series == series]
+        draw([p.size for p in found], [p.micros for p in found], "o-", label=series)
+    axes.set(xlabel=label, ylabel="µs per pod")
+    axes.grid(visible=True, which="major", alpha=0.3)
+    if log:
+        axes.legend()
+    else:
+        axes.set_ylim(bottom=0)
     figure.tight_layout()
-    figure.savefig(path)
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
 
 
 def numbers(text: str) -> list[int]:
@@ -115,23 +176,22 @@ def numbers(text: str) -> list[int]:
 @click.option("--nodes", default="1000,5000,15000,50000")
 @click.option("--kinds", default="10,100,1000,5000")
 @click.option("--out", type=click.Path(path_type=Path), help="write the points as JSON, too")
-@click.option("--plot", "plot_path", type=click.Path(path_type=Path), help="PNG or SVG")
-def main(nodes: str, kinds: str, out: Path | None, plot_path: Path | None) -> None:
-    points = [found for name in NAMES for found in by_nodes(name, numbers(nodes))]
+@click.option("--docs", type=click.Path(path_type=Path, exists=True, file_okay=False))
+def main(nodes: str, kinds: str, out: Path | None, docs: Path | None) -> None:
+    points = [found for name in (*ROW_LOCAL, *OTHERS) for found in by_nodes(name, numbers(nodes))]
     points += by_kinds(numbers(kinds))
-    table = Table("series", "size", "µs per pod", "times the first", "bytes kept")
-    firsts: dict[str, float] = {}
-    for found in points:
-        first = firsts.setdefault(found.series, found.micros)
-        ratio = f"{found.micros / first:.2f}"
-        cells = (f"{found.size:,}", f"{found.micros:,.0f}", ratio, f"{found.bytes_used:,}")
-        table.add_row(found.series, *cells)
+    table = Table(*HEADINGS)
+    for cells in lines(points):
+        table.add_row(*cells)
     Console().print(table)
     if out is not None:
-        rows = [{"series": p.series, "size": p.size, "micros": p.micros} for p in points]
-        out.write_text(json.dumps(rows, indent=2) + "\n")
-    if plot_path is not None:
-        plot(points, plot_path)
+        out.write_text(json.dumps([asdict(found) for found in points], indent=2) + "\n")
+    if docs is not None:
+        write_docs(points, docs)
+    told = problems(points)
+    for problem in told:
+        click.echo(problem, err=True)
+    sys.exit(bool(told))
 
 
 if __name__ == "__main__":

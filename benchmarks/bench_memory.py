@@ -1,15 +1,22 @@
-"""Peak memory of a scheduler that knows a large cluster.
+"""Peak memory of a scheduler that knows a large cluster, and of kube-scheduler that knows the same.
 
     python -m benchmarks.bench_memory [--sizes 5000x100000,50000x500000]
+        [--kube-scheduler BINARY] [--markdown benchmarks/RESULTS.md]
 
 Each size runs in a process of its own: nodes and placed pods are handed in one by one, as a watch
 would, and then a thousand pods are placed. The peak is what the operating system says of it.
+kube-scheduler is measured at the first size: it watches an API server of this process that knows
+the same objects, and is stopped when it has bound the same thousand pods.
 """
 
+import os
 import resource
 import subprocess
 import sys
+import tempfile
+from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from time import perf_counter
 
 import click
@@ -17,41 +24,107 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.engine_run import loaded
+from benchmarks.machine import machine, markdown_table, put_between, today
+from benchmarks.placed_api import PlacedApi
 from benchmarks.shapes import Shape
 
 PENDING = 1000
 MIB = 2**20
 #: What the operating system counts in.
 RSS_UNIT = 1 if sys.platform == "darwin" else 1024
+HEADINGS = ("who", "nodes", "placed pods", "seconds", "peak MiB", "bytes per pod")
+KUBECONFIG = """{{apiVersion: v1, kind: Config, current-context: c,
+clusters: [{{name: c, cluster: {{server: "{url}"}}}}],
+contexts: [{{name: c, context: {{cluster: c, user: u}}}}], users: [{{name: u, user: {{}}}}]}}
+"""
 
 
-def measure(nodes: int, pods: int) -> None:
-    """In this process: prints nodes, pods, seconds, peak in bytes."""
-    start = perf_counter()
-    scheduler = loaded(Shape("memory", nodes, "default", PENDING, init_pods=pods))
+@dataclass(frozen=True, slots=True)
+class Peak:
+    who: str
+    nodes: int
+    pods: int
+    seconds: float
+    peak_bytes: int
+
+    def cells(self) -> tuple[str, ...]:
+        per_pod = f"{self.peak_bytes / self.pods:,.0f}"
+        sizes = (f"{self.nodes:,}", f"{self.pods:,}")
+        return (self.who, *sizes, f"{self.seconds:.0f}", f"{self.peak_bytes / MIB:,.0f}", per_pod)
+
+
+def shape_of(size: str) -> Shape:
+    nodes, pods = (int(part) for part in size.split("x"))
+    return Shape("memory", nodes, "default", PENDING, init_pods=pods)
+
+
+def measure_here(size: str) -> None:
+    """In this process: prints seconds and peak in bytes."""
+    start, shape = perf_counter(), shape_of(size)
+    scheduler = loaded(shape)
     for _ in islice(iter(scheduler.schedule_one, False), PENDING):
         scheduler.take_effects()
-    assert len(scheduler.cache.pods()) == pods + PENDING, "some pods found no node"
+    placed = len(scheduler.cache.pods())
+    assert placed == shape.init_pods + PENDING, "some pods found no node"
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * RSS_UNIT
-    click.echo(f"{nodes} {pods} {perf_counter() - start:.1f} {peak}")
+    click.echo(f"{perf_counter() - start:.1f} {peak}")
+
+
+def ours(size: str) -> Peak:
+    command = [sys.executable, "-m", "benchmarks.bench_memory", "--here", size]
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    shape = shape_of(size)
+    return Peak("Bayplan", shape.nodes, shape.init_pods, float(told[0]), int(told[1]))
+
+
+def peers(size: str, binary: Path, limit_seconds: float) -> Peak:
+    """Raises TimeoutError."""
+    shape = shape_of(size)
+    with PlacedApi(shape) as api, tempfile.TemporaryDirectory() as folder:
+        kubeconfig = Path(folder) / "kubeconfig"
+        kubeconfig.write_text(KUBECONFIG.format(url=api.url), encoding="utf-8")
+        command = [str(binary), f"--kubeconfig={kubeconfig}", "--leader-elect=false"]
+        command += ["--secure-port=0", "--kube-api-qps=5000", "--kube-api-burst=5000"]
+        start = perf_counter()
+        child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        is_done = api.is_done.wait(limit_seconds)
+        seconds = perf_counter() - start
+        child.kill()
+        _, _, usage = os.wait4(child.pid, 0)
+        child.returncode = 0
+    if not is_done:
+        raise TimeoutError(f"{binary} did not bind {PENDING} pods within {limit_seconds:g} s")
+    return Peak(binary.name, shape.nodes, shape.init_pods, seconds, usage.ru_maxrss * RSS_UNIT)
 
 
 @click.command(help=__doc__)
 @click.option("--sizes", default="5000x100000,50000x500000", help="NODESxPODS, …")
+@click.option("--kube-scheduler", "binary", type=click.Path(path_type=Path, exists=True))
+@click.option("--limit", default=600.0, help="seconds that kube-scheduler may take")
+@click.option("--markdown", type=click.Path(path_type=Path, exists=True))
 @click.option("--here", help="measure one size in this process")
-def main(sizes: str, here: str | None) -> None:
+def main(
+    sizes: str, binary: Path | None, limit: float, markdown: Path | None, here: str | None
+) -> None:
     if here is not None:
-        nodes, pods = here.split("x")
-        measure(int(nodes), int(pods))
+        measure_here(here)
         return
-    table = Table("nodes", "placed pods", "seconds", "peak MiB", "bytes per pod")
-    for size in sizes.split(","):
-        command = [sys.executable, "-m", "benchmarks.bench_memory", "--here", size]
-        told = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-        nodes, pods, peak = int(told[0]), int(told[1]), int(told[3])
-        cells = (told[2], f"{peak / MIB:,.0f}", f"{peak / pods:,.0f}")
-        table.add_row(f"{nodes:,}", f"{pods:,}", *cells)
+    wanted = sizes.split(",")
+    peaks = [ours(size) for size in wanted]
+    if binary is not None:
+        peaks.insert(1, peers(wanted[0], binary, limit))
+    table = Table(*HEADINGS)
+    for found in peaks:
+        table.add_row(*found.cells())
     Console().print(table)
+    if markdown is not None:
+        told = [f"Measured {today()}: {machine()}.", ""]
+        told += ["    python -m benchmarks.bench_memory --kube-scheduler BINARY", ""]
+        put_between(
+            markdown,
+            "memory",
+            [*told, *markdown_table(HEADINGS, [found.cells() for found in peaks])],
+        )
 
 
 if __name__ == "__main__":

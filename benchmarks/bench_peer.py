@@ -13,7 +13,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -24,12 +24,16 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.engine_run import Run, problem_of, run
+from benchmarks.machine import machine, markdown_table, put_between, today
 from benchmarks.ranges import ranges
 from benchmarks.shapes import SHAPES, Shape
 
 CORES = (1, 2)
 #: percentageOfNodesToScore as the peer prints it: 0 is its default, by cluster size.
 SAMPLING = 0
+#: What the peer is built from.
+PEER_VERSION = "v1.37.0"
+_MARKDOWN_HELP = "write the table into this document, too, between its marks (RESULTS.md)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,13 +206,48 @@ def empty_table() -> Table:
     return table
 
 
+MARKDOWN_HEADINGS = (
+    "shape",
+    "kube-scheduler pods/s, 1 core",
+    "2 cores",
+    "Bayplan pods/s, from the pop",
+    "from the event",
+    "ratio",
+    "wanted",
+    "pods",
+    "nodes used: kube-scheduler / Bayplan",
+)
+
+
+def markdown_cells(found: Comparison) -> tuple[str, ...]:
+    name, peer, ours, ratio, verdict, pods, used = found.cells()
+    return (name, *peer.split(" / "), *ours.split(" / "), ratio, verdict, pods, used)
+
+
+def write_markdown(path: Path, rows: Sequence[Comparison], command: str) -> None:
+    """The table between the marks `peer` of a document, with what it was measured on."""
+    told = [f"Measured {today()}: {machine()}; kube-scheduler {PEER_VERSION}.", ""]
+    told += [f"    {command}", ""]
+    put_between(
+        path, "peer", [*told, *markdown_table(MARKDOWN_HEADINGS, map(markdown_cells, rows))]
+    )
+
+
 @click.command(help=__doc__)
 @click.option("--peer-dir", type=click.Path(path_type=Path, exists=True), required=True)
 @click.option("--repeat", default=3, help="runs of each side")
 @click.option("--seconds", default=2.0, help="how long each run may take")
 @click.option("--only", default="", help="shapes whose name contains one of these")
 @click.option("--out", type=click.Path(path_type=Path), help="write the rows as JSON, too")
-def main(peer_dir: Path, repeat: int, seconds: float, only: str, out: Path | None) -> None:
+@click.option("--markdown", type=click.Path(path_type=Path, exists=True), help=_MARKDOWN_HELP)
+def main(
+    peer_dir: Path,
+    repeat: int,
+    seconds: float,
+    only: str,
+    out: Path | None,
+    markdown: Path | None,
+) -> None:
     binary = peer_binary(peer_dir)
     wanted = [part for part in only.split(",") if part]
     table, rows = empty_table(), list[Comparison]()
@@ -223,6 +262,9 @@ def main(peer_dir: Path, repeat: int, seconds: float, only: str, out: Path | Non
             # What is measured so far outlives an interruption.
             out.write_text(json.dumps({"rows": [each.row() for each in rows]}, indent=2) + "\n")
     Console(width=140).print(table)
+    if markdown is not None:
+        command = f"python -m benchmarks.bench_peer --peer-dir DIR --repeat {repeat}"
+        write_markdown(markdown, rows, f"{command} --seconds {seconds:g}")
     sys.exit(not all(each.is_good for each in rows))
 
 

@@ -1,7 +1,7 @@
 """What reuse of answers is worth: the same loads with it and without, and the same decisions.
 
     python -m benchmarks.bench_reuse [--pods 1000] [--repeat 3] [--only job,replicas]
-        [--trace FOLDER] [--out reuse.json]
+        [--trace FOLDER] [--out reuse.json] [--markdown benchmarks/RESULTS.md]
 
 Decisions per second are attempts over the processor time of this process between the queue's pop
 and the bind effect; the best of the rounds counts, for what a busy machine adds is not the
@@ -35,6 +35,7 @@ from bayplan.sim.openb import TracePod, read_table
 from bayplan.sim.workload import DURATION_ANNOTATION
 from benchmarks import shapes
 from benchmarks.engine_run import config_of
+from benchmarks.machine import machine, markdown_table, put_between, today
 from benchmarks.ranges import ranges
 from benchmarks.shapes import SHAPES, Object, Shape
 
@@ -281,6 +282,9 @@ def measure(load: Load, pods: int, repeat: int) -> Measured:
     )
 
 
+HEADINGS = ("load", "decisions", "/s with", "/s without", "ratio", "ranked", "kept", "same")
+
+
 def line(found: Measured) -> tuple[str, ...]:
     return (
         found.load,
@@ -300,16 +304,31 @@ def line(found: Measured) -> tuple[str, ...]:
 @click.option("--only", default="", help="loads whose name contains one of these")
 @click.option("--trace", "folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--out", type=click.Path(path_type=Path), help="write the rows as JSON, too")
-def main(pods: int, repeat: int, only: str, folder: Path | None, out: Path | None) -> None:
+@click.option(
+    "--markdown", type=click.Path(path_type=Path, exists=True), help="put the table there"
+)
+def main(
+    pods: int,
+    repeat: int,
+    only: str,
+    folder: Path | None,
+    out: Path | None,
+    markdown: Path | None,
+) -> None:
     loads = [*LOADS, *([Load("openb trace", trace(folder))] if folder is not None else [])]
     wanted = [part for part in only.split(",") if part]
-    table = Table("load", "decisions", "/s with", "/s without", "ratio", "ranked", "kept", "same")
+    table = Table(*HEADINGS)
     rows: list[Measured] = []
     for load in loads:
         if not wanted or any(part in load.name for part in wanted):
             rows.append(measure(load, pods, repeat))
             table.add_row(*line(rows[-1]))
     Console(width=110).print(table)
+    if markdown is not None:
+        told = [f"Measured {today()}: {machine()}.", ""]
+        told += ["    python -m benchmarks.bench_reuse --trace FOLDER", ""]
+        told += markdown_table(HEADINGS, map(line, rows))
+        put_between(markdown, "reuse", told)
     if out is not None:
         out.write_text(json.dumps({"rows": [asdict(row) for row in rows]}, indent=2) + "\n")
     problems = [text for row in rows for text in row.problems(ranges().reuse_at_least)]
