@@ -182,9 +182,10 @@ class Attempts:
 
     def asking(self) -> Asking:
         """To ask about single rows as an attempt does."""
-        state, nodes = CycleState(), self.cluster.lend().nodes
-        self.framework.run_pre_filter(state, self.pod, nodes)
-        return Asking(self.framework.calls(state), state, self.pod, nodes)
+        state, nodes, asked = CycleState(), self.cluster.lend().nodes, self.pod
+        self.framework.run_pre_filter(state, asked, nodes)
+        calls = self.framework.calls(state, asked)
+        return Asking(calls, state, asked, nodes, self.reuse.row_counts())
 
     def plugin(self, name: str) -> Any:
         instances = self.framework.plugins.instances()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.framework.calls import Calls, calls_of
+from bayplan.framework.calls import Calls, calls_for, calls_of
 from bayplan.framework.interface import CycleState
 from bayplan.framework.status import Code, unschedulable
 from bayplan.framework.timing import Bare
@@ -50,6 +50,9 @@ def test_every_extension_point_is_called_under_the_instances_name() -> None:
         found = getattr(calls, each.name)
         if each.name == "scoring":
             assert found == {"All": calls.score[0]}
+            continue
+        if each.name == "spared":
+            assert not found
             continue
         assert len(found) == 1, each.name
         if isinstance(found, Mapping):
@@ -95,6 +98,19 @@ def test_only_those_with_extensions_are_told_of_pods() -> None:
         answering("A", pre_filter=None), answering("B", pre_filter=None, add_pod=None)
     )
     assert [name for name, _ in calls_of(plugins, Bare()).add_pod] == ["B"]
+
+
+def test_what_has_nothing_to_do_with_a_pod_is_asked_to_score_only() -> None:
+    plugin = answering("All", **EVERYTHING)
+    plugins = plugins_of(plugin)
+    calls, shape = calls_of(plugins, Bare()), pod().shape
+    assert calls_for(calls, plugins, shape) is calls
+    plugin.concerns = lambda self, shape: False
+    left = calls_for(calls, plugins, shape)
+    kept = {each.name for each in fields(Calls) if getattr(left, each.name)}
+    rows = {"filter_row", "score_row"}
+    assert kept - rows == {"pre_score", "score", "scoring", "bind", "tie_break", "spared"}
+    assert left.spared == {"All"}
 
 
 def test_a_plugin_written_node_by_node_is_called_for_many() -> None:

@@ -313,7 +313,10 @@ def test_a_reader_may_be_a_key_and_is_asked_only_where_something_ties(
     framework = framework_of([source("E", *totals)], [a], keys=[key])
     table = scored(framework)
     assert isinstance(table, ScoreTable)
-    assert break_ties(framework.calls(CycleState()).tie_break, CycleState(), pod(), table) is None
+    assert (
+        break_ties(framework.calls(CycleState(), pod()).tie_break, CycleState(), pod(), table)
+        is None
+    )
     assert table.tied is not None
     assert np.flatnonzero(table.tied).tolist() == left
     assert asked(a) == asked(key) == times
@@ -324,7 +327,7 @@ def test_a_keys_source_that_fails_is_named() -> None:
     framework = framework_of([source("E", 1, 1, 1, 1)], [a], keys=[reader("K", "A")])
     table = scored(framework)
     assert isinstance(table, ScoreTable)
-    failed = break_ties(framework.calls(CycleState()).tie_break, CycleState(), pod(), table)
+    failed = break_ties(framework.calls(CycleState(), pod()).tie_break, CycleState(), pod(), table)
     assert failed is not None
     assert failed.plugin == "A"
 

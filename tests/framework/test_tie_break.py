@@ -33,7 +33,7 @@ def run(*keys: Any, totals: tuple[int, ...], enabled: Any = ()) -> ScoreTable | 
     assert framework.run_pre_score(state, pod(), nodes) is None
     table = framework.run_score(state, pod(), nodes)
     assert isinstance(table, ScoreTable)
-    return break_ties(framework.calls(state).tie_break, state, pod(), table) or table
+    return break_ties(framework.calls(state, pod()).tie_break, state, pod(), table) or table
 
 
 def test_keys_are_compared_one_after_another_until_one_node_is_left() -> None:

@@ -40,6 +40,7 @@ class Attempts:
     ) -> None:
         self._engine = engine
         self._runner = CycleRunner(engine.nominator, engine.seed, extenders, engine.reuse)
+        self._observe_seconds = engine.metrics.algorithm_duration.of()
         self._metrics_sample = stream(engine.seed, "plugin-metrics")
         self._failures = FailureHandler(engine)
         self._end = CycleEnd(engine, on_attempt)
@@ -131,8 +132,7 @@ class Attempts:
         self._failures.handle(cycle.queued, cycle.started_seconds, failure)
 
     def _measure(self, cycle: Cycle) -> None:
-        elapsed_seconds = self._engine.clock.now() - cycle.started_seconds
-        self._engine.metrics.algorithm_duration.observe(elapsed_seconds)
+        self._observe_seconds(self._engine.clock.now() - cycle.started_seconds)
 
     def _post_filter(self, cycle: Cycle, fit_error: FitError) -> Nomination | None:
         """What becomes of the nomination; the plugins' words end the pod's message."""

@@ -37,7 +37,7 @@ class BindingCycle:
         self, framework: Framework, state: CycleState, pod: PodInfo, node_name: str
     ) -> None:
         self._framework = framework
-        self._calls = framework.calls(state)
+        self._calls = framework.calls(state, pod)
         self._state = state
         self._pod = pod
         self._node_name = node_name

@@ -349,7 +349,7 @@ class CycleRunner:
     def _select(self, cycle: Cycle) -> None:
         assert cycle.table is not None
         if not cycle.framework.is_plain_sum:
-            keys = cycle.framework.calls(cycle.state).tie_break
+            keys = cycle.framework.calls(cycle.state, cycle.pod).tie_break
             cycle.status = break_ties(keys, cycle.state, cycle.pod, cycle.table)
             if cycle.status is not None:
                 return
@@ -373,7 +373,8 @@ class CycleRunner:
         nodes = cycle.candidates
         assert nodes is not None and cycle.known is not None
         try:
-            asking = Asking(cycle.framework.calls(cycle.state), cycle.state, cycle.pod, nodes)
+            calls = cycle.framework.calls(cycle.state, cycle.pod)
+            asking = Asking(calls, cycle.state, cycle.pod, nodes, picks.like.counts)
             picks.refresh(asking)
             cycle.picks = picks
             if picks.feasible_count > 1:

@@ -6,7 +6,7 @@ anew, goes by that, and names those whose kept answers differ.
 
 from collections.abc import Iterator
 
-from bayplan.engine.kept_answers import UNKNOWN
+from bayplan.engine.kept_answers import PASSES, UNKNOWN
 from bayplan.engine.known_pods import KnownPods
 from bayplan.framework.interface import CycleState
 from bayplan.framework.rows import verdicts_of
@@ -32,18 +32,21 @@ def _wrong_filters(known: KnownPods, framework: Framework, asked: Asked) -> Iter
         kept = known.verdicts.get(name)
         if kept is None or outcome.error is not None:
             continue
-        said = verdicts_of(outcome)
-        ids: list[int] = kept.ids[nodes.selection].tolist()
+        said, ids = verdicts_of(outcome), kept.ids[nodes.selection]
+        # Most nodes pass, and need not be compared one by one.
+        ids_told: list[tuple[int, int]] = [(p, ids.item(p)) for p in said]
+        rejected = places_of(ids > PASSES)
+        ids_told += zip(rejected.tolist(), ids[rejected].tolist(), strict=True)
         if any(
             number != UNKNOWN and kept.verdicts[number] != said.get(position, ())
-            for position, number in enumerate(ids)
+            for position, number in ids_told
         ):
             yield name
 
 
 def _wrong_scores(known: KnownPods, framework: Framework, asked: Asked) -> Iterator[str]:
     state, pod, nodes = asked
-    for call in framework.calls(state).score:
+    for call in framework.calls(state, pod).score:
         kept = known.scores.get(call.name)
         if kept is None or call.name in state.skip_score_plugins:
             continue

@@ -4,9 +4,10 @@ A plugin that raises, or answers in a form or with a code it may not, fails its 
 an Error that names it; it never stops the scheduler.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from traceback import walk_tb
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from bayplan.framework.interface import Plugin
 from bayplan.framework.status import Code, Rejection, Status
@@ -74,16 +75,33 @@ def as_error(status: Status, point: str, name: str) -> Status:
     return Status(Code.ERROR, (f'running {point} plugin "{name}": {message}',), name)
 
 
-_WITH_CODE = (Status, Rejection)
+def told(
+    status: Status,
+    point: str,
+    name: str,
+    rejections: Sequence[Code] = (
+        Code.UNSCHEDULABLE,
+        Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
+        Code.PENDING,
+    ),
+) -> Status:
+    """A rejection under its plugin's name; anything else that is no success as an Error."""
+    if status.code in rejections:
+        return status.with_plugin(name)
+    return as_error(status, point, name)
+
+
+_WITH_CODE = frozenset((Status, Rejection))
+_SEVERAL = frozenset((tuple,))
 
 
 def code_in(answer: Any) -> Code:
     """The code in whatever an extension point answers; what carries none is a success."""
     if answer is None:
         return Code.SUCCESS
-    if not isinstance(answer, tuple):
+    if type(answer) not in _SEVERAL:
         return getattr(answer, "code", Code.SUCCESS)
-    for part in cast("tuple[object, ...]", answer):
-        if isinstance(part, _WITH_CODE):
+    for part in answer:
+        if type(part) in _WITH_CODE:
             return part.code
     return Code.SUCCESS

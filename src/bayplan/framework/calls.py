@@ -5,9 +5,9 @@ that is written node by node stands here as if it were vectorised.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import ParamSpec, Protocol, TypeVar
+from typing import ParamSpec, Protocol, TypeVar, final
 
 from bayplan.framework import scalar
 from bayplan.framework.composition import (
@@ -35,7 +35,7 @@ from bayplan.framework.tie_break import TieBreakCall, TieBreakPlugin, by_number,
 from bayplan.ports import BindPort
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
-from bayplan.state.pods import PodInfo
+from bayplan.state.pods import PodInfo, PodShape
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -53,6 +53,9 @@ Permit = Callable[[CycleState, PodInfo, str], tuple[Status | None, float]]
 #: PreBind and Bind.
 Bind = Callable[[CycleState, PodInfo, str, BindPort], Awaitable[Status | None]]
 PostBind = Callable[[CycleState, PodInfo, str, BindPort], Awaitable[None]]
+
+#: (instance name, what is called)
+NamedCalls = Sequence[tuple[str, E]]
 
 
 class Wrap(Protocol):
@@ -91,6 +94,25 @@ class Calls:
     bind: Sequence[tuple[str, Bind]]
     post_bind: Sequence[tuple[str, PostBind]]
     tie_break: Sequence[TieBreakCall]
+    #: Instances that are not asked to filter, for they have nothing to do with pods of a shape.
+    spared: frozenset[str] = frozenset()
+
+
+@final
+class CallsByShape:
+    """The calls of a profile, each wrapped, less those that do not concern a shape of pods."""
+
+    def __init__(self, plugins: ProfilePlugins, wrap: Wrap) -> None:
+        self._plugins = plugins
+        self._calls = calls_of(plugins, wrap)
+        #: Shapes outlive profiles; what one remembers for another is none of its business.
+        self._memo_key = object()
+
+    def of(self, shape: PodShape) -> Calls:
+        return shape.once(self._memo_key, self._for)
+
+    def _for(self, shape: PodShape) -> Calls:
+        return calls_for(self._calls, self._plugins, shape)
 
 
 def calls_of(plugins: ProfilePlugins, wrap: Wrap) -> Calls:
@@ -140,6 +162,32 @@ def calls_of(plugins: ProfilePlugins, wrap: Wrap) -> Calls:
         bind=_each_awaited(plugins.bind, lambda p: p.bind, "Bind", wrap),
         post_bind=_each_awaited(plugins.post_bind, lambda p: p.post_bind, "PostBind", wrap),
         tie_break=[_tie_break_of(p, wrap) for p in plugins.tie_break],
+    )
+
+
+def calls_for(calls: Calls, plugins: ProfilePlugins, shape: PodShape) -> Calls:
+    """What is left of them for pods of this shape: see Plugin.concerns."""
+    spared = {p.instance_name for p in plugins.instances() if not p.concerns(shape)}
+    if not spared:
+        return calls
+
+    def rest(named: Sequence[tuple[str, E]]) -> Sequence[tuple[str, E]]:
+        return [(name, call) for name, call in named if name not in spared]
+
+    return replace(
+        calls,
+        pre_filter=rest(calls.pre_filter),
+        add_pod=rest(calls.add_pod),
+        remove_pod=rest(calls.remove_pod),
+        filter=rest(calls.filter),
+        post_filter=rest(calls.post_filter),
+        reserve=rest(calls.reserve),
+        unreserve=rest(calls.unreserve),
+        permit=rest(calls.permit),
+        pre_bind_pre_flight=rest(calls.pre_bind_pre_flight),
+        pre_bind=rest(calls.pre_bind),
+        post_bind=rest(calls.post_bind),
+        spared=frozenset(name for name, _ in calls.filter if name in spared),
     )
 
 

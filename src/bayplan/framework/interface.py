@@ -23,6 +23,7 @@ from msgspec import Struct
 from bayplan.config.feature_gates import FeatureGates
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ClusterEventWithHint
+from bayplan.framework.normalizer import Normalizer
 from bayplan.framework.shared_devices import SharedDRAManager
 from bayplan.framework.status import Code, NodeToStatus, Rejection, Status
 from bayplan.ports import BindPort
@@ -30,7 +31,7 @@ from bayplan.state.change_log import ALL_FACETS, Facet
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pod_groups import PodGroups
-from bayplan.state.pods import PodInfo
+from bayplan.state.pods import PodInfo, PodShape
 from bayplan.state.snapshot import Snapshot
 from bayplan.state.volumes import Volumes
 
@@ -267,6 +268,12 @@ class Plugin(ABC):
     def close(self) -> None:  # noqa: B027 - optional on purpose
         """Called once, at shutdown."""
 
+    def concerns(self, shape: PodShape) -> bool:
+        """Whether it has anything to do with pods of this shape; asked once, and to follow from
+        the shape and the args. Where not, it is only asked to score, and scores all nodes alike.
+        """
+        return True
+
 
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
 class PluginArgs(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
@@ -366,19 +373,6 @@ class PreScorePlugin(Plugin):
     @abstractmethod
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> Status | None:
         """Once per attempt; ``nodes`` are the feasible ones. SKIP leaves the Score out."""
-
-
-class Normalizer(Enum):
-    """How raw scores become 0..100, over the feasible nodes."""
-
-    #: They are already.
-    NONE = "none"
-    #: 100 x score / highest; all zero stays zero.
-    MAX = "max"
-    #: 100 - that; all zero becomes 100: the fewest is the best.
-    MAX_REVERSED = "maxReversed"
-    #: 100 x (score - lowest) / (highest - lowest).
-    MIN_MAX = "minMax"
 
 
 class ScorePlugin(Plugin):

@@ -9,12 +9,16 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from bayplan.framework.answers import WrongAnswer, as_error, checked, failure_of
-from bayplan.framework.calls import Calls, ChangePod, calls_of
+from bayplan.framework.answers import as_error, checked, failure_of, told
+from bayplan.framework.calls import (
+    Calls,
+    CallsByShape,
+    ChangePod,
+)
+from bayplan.framework.chosen_node import permit, pre_flights, reserve
 from bayplan.framework.cycle_state import AskFilter
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.interface import (
-    MAX_PERMIT_TIMEOUT_SECONDS,
     CycleState,
     NominatingMode,
     Nomination,
@@ -74,12 +78,13 @@ class Framework:
         self._nominator = nominator
         self._signer = signer or Signer(plugins)
         self.stopwatches = stopwatches(watch, self.profile_name)
-        #: By whether the attempt records how long each plugin takes.
-        self._calls = (calls_of(plugins, Bare()), calls_of(plugins, PluginTimer(watch)))
+        self._calls = CallsByShape(plugins, Bare())
+        #: The same, recording how long each plugin takes.
+        self._timed_calls = CallsByShape(plugins, PluginTimer(watch))
 
-    def calls(self, state: CycleState) -> Calls:
-        """What this attempt calls at each extension point."""
-        return self._calls[state.record_plugin_metrics]
+    def calls(self, state: CycleState, pod: PodInfo) -> Calls:
+        """What this attempt at the pod calls at each extension point."""
+        return (self._timed_calls if state.record_plugin_metrics else self._calls).of(pod.shape)
 
     def sign_pod(self, pod: PodInfo) -> PodSignature:
         """What this profile's answers about the pod follow from. Upstream: SignPod."""
@@ -99,7 +104,9 @@ class Framework:
         result = _ALL_NODES
         narrowing: set[str] = set()
         remembered: Status | None = None
-        for name, ask in self.calls(state).pre_filter:
+        calls = self.calls(state, pod)
+        state.skip_filter_plugins |= calls.spared
+        for name, ask in calls.pre_filter:
             try:
                 answer = ask(state, pod, nodes)
                 if answer is None:
@@ -118,7 +125,7 @@ class Framework:
             if is_skip(status):
                 state.skip_filter_plugins.add(name)
             elif status is not None and not is_success(status):
-                status = _told(status, "PreFilter", name, _PRE_FILTER_REJECTS)
+                status = told(status, "PreFilter", name, _PRE_FILTER_REJECTS)
                 if status.code is not Code.UNSCHEDULABLE:
                     return result, status, set()
                 remembered = status
@@ -128,13 +135,15 @@ class Framework:
         self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo
     ) -> Status | None:
         """Tell PreFilter notes that a pod is on a node in this what-if; the answer is an Error."""
-        return _tell(self.calls(state).add_pod, "AddPod on PreFilter", (state, pod, added, node))
+        return _tell(
+            self.calls(state, pod).add_pod, "AddPod on PreFilter", (state, pod, added, node)
+        )
 
     def run_remove_pod(
         self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo
     ) -> Status | None:
         """Tell PreFilter notes that a pod is off a node in this what-if; the answer is an Error."""
-        calls = self.calls(state).remove_pod
+        calls = self.calls(state, pod).remove_pod
         return _tell(calls, "RemovePod on PreFilter", (state, pod, removed, node))
 
     # ---- Filter ---------------------------------------------------------------------------
@@ -157,7 +166,7 @@ class Framework:
             feasible = np.ones(len(nodes), np.bool_)
         outcome = FilterOutcome(nodes, feasible)
         skipped = state.skip_filter_plugins
-        for name, ask in self.calls(state).filter:
+        for name, ask in self.calls(state, pod).filter:
             if name not in skipped:
                 _ask(name, ask, state, pod, outcome)
                 if outcome.is_settled:
@@ -169,7 +178,7 @@ class Framework:
     ) -> list[tuple[str, FilterOutcome]]:
         """Each Filter plugin that was not skipped, asked alone about all of ``nodes``."""
         answers: list[tuple[str, FilterOutcome]] = []
-        for name, ask in self.calls(state).filter:
+        for name, ask in self.calls(state, pod).filter:
             if name not in state.skip_filter_plugins:
                 outcome = FilterOutcome(nodes, np.ones(len(nodes), np.bool_))
                 _ask(name, ask, state, pod, outcome)
@@ -233,7 +242,7 @@ class Framework:
         reasons: list[str] = []
         blamed = ""
         best: Nomination | None = None
-        for name, ask in self.calls(state).post_filter:
+        for name, ask in self.calls(state, pod).post_filter:
             try:
                 nomination, answer = ask(state, pod, node_to_status)
                 status = checked(answer)
@@ -260,7 +269,7 @@ class Framework:
     @timed_point("PreScore")
     def run_pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> Status | None:
         """Anything but Success and Skip is an Error."""
-        for name, ask in self.calls(state).pre_score:
+        for name, ask in self.calls(state, pod).pre_score:
             try:
                 status = ask(state, pod, nodes)
                 if status is None:
@@ -281,9 +290,9 @@ class Framework:
     def run_score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> ScoreTable | Status:
         """Raw, normalised and weighted scores of every instance that was not skipped."""
         if self.graph is not None:
-            return graph_scores(self.graph, self.calls(state), state, pod, nodes)
+            return graph_scores(self.graph, self.calls(state, pod), state, pod, nodes)
         columns: list[PluginScores] = []
-        skipped, calls = state.skip_score_plugins, self.calls(state).score
+        skipped, calls = state.skip_score_plugins, self.calls(state, pod).score
         for call in calls:
             if call.name in skipped:
                 continue
@@ -298,66 +307,42 @@ class Framework:
 
     # ---- Reserve, Permit, on the way to PreBind -------------------------------------------
 
-    @timed_point("Reserve")
     def run_reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         """The first failure stops; the caller then unreserves."""
-        for name, ask in self.calls(state).reserve:
-            try:
-                status = checked(ask(state, pod, node_name))
-            except Exception as problem:  # noqa: BLE001
-                return failure_of(name, "Reserve", problem)
-            if status is not None and not is_success(status):
-                return _told(status, "Reserve", name)
-        return None
+        calls = self.calls(state, pod).reserve
+        if not calls:
+            return self.stopwatches["Reserve"].idle()
+        return reserve(self, calls, state, pod, node_name)
 
     @timed_point("Unreserve")
     def run_unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> list[Status]:
         """All of them, in reverse order, whatever failed. Returns the failures."""
         failures: list[Status] = []
-        for name, ask in self.calls(state).unreserve:
+        for name, ask in self.calls(state, pod).unreserve:
             try:
                 ask(state, pod, node_name)
             except Exception as problem:  # noqa: BLE001
                 failures.append(failure_of(name, "Unreserve", problem))
         return failures
 
-    @timed_point("Permit")
     def run_permit(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> tuple[Status | None, dict[str, float]]:
         """(rejection, error or WAIT; instance → seconds to wait). All run before waiting starts."""
-        waits: dict[str, float] = {}
-        for name, ask in self.calls(state).permit:
-            try:
-                answer, timeout_seconds = ask(state, pod, node_name)
-                status = checked(answer)
-                if status is not None and status.code is Code.WAIT:
-                    waits[name] = _wait(timeout_seconds)
-                    continue
-            except Exception as problem:  # noqa: BLE001
-                return failure_of(name, "Permit", problem), {}
-            if status is not None and not is_success(status):
-                return _told(status, "Permit", name), {}
-        return (Status(Code.WAIT) if waits else None), waits
+        calls = self.calls(state, pod).permit
+        if calls:
+            return permit(self, calls, state, pod, node_name)
+        return self.stopwatches["Permit"].idle(), {}
 
-    @timed_point("PreBindPreFlight")
     def run_pre_bind_pre_flights(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> Status | None:
         """SKIP: no PreBind plugin has anything to do; else those that have not are noted."""
-        busy = False
-        for name, ask in self.calls(state).pre_bind_pre_flight:
-            try:
-                status = checked(ask(state, pod, node_name))
-            except Exception as problem:  # noqa: BLE001
-                return failure_of(name, "PreBindPreFlight", problem)
-            if is_skip(status):
-                state.skip_pre_bind_plugins.add(name)
-            elif status is None or status.code is Code.SUCCESS:
-                busy = True
-            else:
-                return as_error(status, "PreBindPreFlight", name)
-        return None if busy else SKIP
+        calls = self.calls(state, pod).pre_bind_pre_flight
+        if calls:
+            return pre_flights(self, calls, state, pod, node_name)
+        self.stopwatches["PreBindPreFlight"].idle(Code.SKIP)
+        return SKIP
 
 
 # ---- asking, and what comes back -----------------------------------------------------------
@@ -391,22 +376,6 @@ def _tell(
     return None
 
 
-def _told(
-    status: Status,
-    point: str,
-    name: str,
-    rejections: Sequence[Code] = (
-        Code.UNSCHEDULABLE,
-        Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
-        Code.PENDING,
-    ),
-) -> Status:
-    """A rejection under its plugin's name; anything else that is no success as an Error."""
-    if status.code in rejections:
-        return status.with_plugin(name)
-    return as_error(status, point, name)
-
-
 def _narrowed(
     result: PreFilterResult, answer: PreFilterResult, name: str, narrowing: set[str]
 ) -> PreFilterResult:
@@ -421,10 +390,3 @@ def _nothing_left(narrowing: Iterable[str]) -> Status:
         return unresolvable(f"node(s) didn't satisfy plugin {names[0]}")
     listed = " ".join(names)
     return unresolvable(f"node(s) didn't satisfy plugin(s) [{listed}] simultaneously")
-
-
-def _wait(timeout_seconds: float) -> float:
-    """How long to wait at most. Raises WrongAnswer for what is no duration."""
-    if not timeout_seconds >= 0:
-        raise WrongAnswer(f"a time-out of {timeout_seconds}", "seconds, 0 or more")
-    return min(timeout_seconds, MAX_PERMIT_TIMEOUT_SECONDS)

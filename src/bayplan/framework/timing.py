@@ -57,6 +57,10 @@ class Stopwatch:
         #: By code. Looked up by their labels at the first use: that costs more than all the rest.
         self.took: list[Observe] = [partial(self._first, code) for code in Code]
 
+    def idle(self, code: Code = Code.SUCCESS) -> None:
+        """There was nothing to run."""
+        self.took[code](0.0)
+
     def _first(self, code: Code, seconds: float) -> None:
         self.took[code] = self._of_code(code)
         self.took[code](seconds)
@@ -110,9 +114,10 @@ def timed_point(point: str) -> Callable[[_Run[W, P, R]], _Run[W, P, R]]:
         @wraps(run)
         def timed(self: W, *args: P.args, **options: P.kwargs) -> R:
             watch = self.stopwatches[point]
-            start = watch.now()
+            now = watch.now
+            start = now()
             answer = run(self, *args, **options)
-            watch.took[0 if answer is None else code_in(answer)](watch.now() - start)
+            watch.took[0 if answer is None else code_in(answer)](now() - start)
             return answer
 
         return timed

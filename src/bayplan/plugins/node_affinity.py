@@ -142,6 +142,12 @@ class NodeAffinity(
         self._added = _terms_of(added.required)
         self._added_preferred = preferred_terms(added.preferred)
         self._prefers = bool(added.preferred)
+        self._adds = self._added is not None or self._prefers
+
+    def concerns(self, shape: PodShape) -> bool:
+        rules = _rules(shape)
+        has_own = rules.required is not None or rules.preferred is not None
+        return has_own or shape.spec.node_selector is not None or self._adds
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView

@@ -50,6 +50,9 @@ class NodeDeclaredFeatures(PreFilterPlugin, ScalarFilterPlugin, EnqueueExtension
     fields = (f"Node.{_PATH}",)
     signs_shape = True
 
+    def concerns(self, shape: PodShape) -> bool:
+        return bool(_required(shape))
+
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView
     ) -> PreFilterResult | Status | None:

@@ -29,7 +29,7 @@ from bayplan.state.change_log import Facet
 from bayplan.state.columns import NodeMask
 from bayplan.state.host_ports import conflicts
 from bayplan.state.nodes import NodeView
-from bayplan.state.pods import PodInfo
+from bayplan.state.pods import PodInfo, PodShape
 
 PORT_TAKEN = "node(s) didn't have free ports for the requested pod ports"
 
@@ -41,6 +41,9 @@ class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
     name = "NodePorts"
     facets = Facet.PORTS
     signs_shape = True
+
+    def concerns(self, shape: PodShape) -> bool:
+        return bool(shape.host_ports)
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView

@@ -105,10 +105,11 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, RowScore, Sig
         after: list[float] = []
         for resource, amount in request.demanded:
             has = node.amounts(resource)
-            if has.allocatable:
-                offered = float(has.allocatable)
-                before.append(min(float(has.requested) / offered, 1.0))
-                after.append(min(float(has.requested + amount) / offered, 1.0))
+            offered = float(has.allocatable)
+            if offered:
+                used, then = has.requested / offered, (has.requested + amount) / offered
+                before.append(used if used < 1.0 else 1.0)
+                after.append(then if then < 1.0 else 1.0)
         return int((_balance_of_one(after) - _balance_of_one(before)) * 0.5 + 75.0)
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:

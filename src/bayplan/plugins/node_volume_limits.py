@@ -46,7 +46,7 @@ from bayplan.framework.status import SKIP, Code, Rejection, Status, unresolvable
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Int64s, Mask, NodeMask
 from bayplan.state.nodes import NodeInfo, NodeView
-from bayplan.state.pods import PodInfo
+from bayplan.state.pods import PodInfo, PodShape
 from bayplan.state.storage_infos import ClaimInfo
 from bayplan.state.volumes import STORAGE_KINDS, claim_not_found
 
@@ -84,6 +84,9 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
 
     def setup(self) -> None:
         self._asks_for_drivers = self.handle.gates.enabled("VolumeLimitScaling")
+
+    def concerns(self, shape: PodShape) -> bool:
+        return bool(shape.volumes.claims or shape.volumes.migrated)
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView

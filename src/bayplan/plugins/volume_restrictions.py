@@ -37,7 +37,7 @@ from bayplan.state.change_log import Facet
 from bayplan.state.claim_users import named_claims
 from bayplan.state.columns import Mask, NodeMask
 from bayplan.state.nodes import NodeInfo, NodeView
-from bayplan.state.pods import PodInfo
+from bayplan.state.pods import PodInfo, PodShape
 from bayplan.state.volumes import STORAGE_KINDS, claim_not_found
 
 DISK_CONFLICT: Final = "node(s) had no available disk"
@@ -71,6 +71,9 @@ class VolumeRestrictions(
     facets = Facet.VOLUMES | Facet.STORAGE
     kinds = STORAGE_KINDS
     signs_shape = True
+
+    def concerns(self, shape: PodShape) -> bool:
+        return shape.volumes.has_any
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView

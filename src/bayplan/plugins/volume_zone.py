@@ -39,7 +39,7 @@ from bayplan.framework.status import SKIP, Code, Rejection, Status, unresolvable
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Mask, NodeMask
 from bayplan.state.nodes import NodeView
-from bayplan.state.pods import PodInfo
+from bayplan.state.pods import PodInfo, PodShape
 from bayplan.state.storage_infos import ClaimInfo
 from bayplan.state.volumes import (
     STORAGE_KINDS,
@@ -75,6 +75,9 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
     kinds = STORAGE_KINDS
     signs_shape = True
     facets_unless_signed = Facet(0)
+
+    def concerns(self, shape: PodShape) -> bool:
+        return bool(shape.volumes.claims)
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -50,7 +51,7 @@ class Bundle:
             self.as_floats = self.as_ints.astype(np.float64)
 
 
-class RowAmounts(NamedTuple):
+class RowAmounts(msgspec.Struct, frozen=True, gc=False):
     """One resource of one node, as plain numbers; cpu in millicores."""
 
     allocatable: int

@@ -42,9 +42,9 @@ def may_be_devices(resource: str) -> bool:
     return is_extended(resource) or resource.startswith(DEVICE_CLASS_RESOURCE_PREFIX)
 
 
-def may_want_devices(pod: PodInfo) -> bool:
-    """Whether a pod may have anything to do with devices: mostly its shape says that it has not."""
-    return pod.shape.once("DynamicResources.may_want", _may_want)
+def may_want_devices(shape: PodShape) -> bool:
+    """Whether such pods may have anything to do with devices: mostly they have not."""
+    return shape.once("DynamicResources.may_want", _may_want)
 
 
 def _may_want(shape: PodShape) -> bool:

@@ -20,6 +20,7 @@ from bayplan.framework.events import ClusterEventWithHint
 from bayplan.framework.interface import (
     CycleState,
     EnqueueExtensions,
+    Handle,
     Nomination,
     Normalizer,
     PluginArgs,
@@ -55,7 +56,7 @@ from bayplan.state.change_log import Facet
 from bayplan.state.columns import NodeScores
 from bayplan.state.devices import DEVICE_KINDS
 from bayplan.state.nodes import NodeInfo, NodeView
-from bayplan.state.pods import PodInfo
+from bayplan.state.pods import PodInfo, PodShape
 
 DEALLOCATED = "deallocation of ResourceClaim completed"
 DELETED = "deletion of ResourceClaim completed"
@@ -124,11 +125,14 @@ class DynamicResources(
         found = claims_of(pod, self.handle.devices.resource_claims)
         return found if isinstance(found, Status) else None
 
+    def concerns(self, shape: PodShape) -> bool:
+        return may_want_devices(shape)
+
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView
     ) -> PreFilterResult | Status | None:
         state[_KEY] = Attempt([], has_special=False)
-        if not may_want_devices(pod):
+        if not may_want_devices(pod.shape):
             return SKIP
         found = prepare(pod, self.handle.devices, self._pools)
         if isinstance(found, Status):
@@ -152,11 +156,11 @@ class DynamicResources(
         for index in sorted(attempt.unavailable):
             claim = attempt.claims[index]
             if not attempt.is_special(index) and _is_free_but_for(claim, pod):
-                self._perform(claim, partial(binding.deallocate, claim=claim))
+                _perform(self.handle, claim, partial(binding.deallocate, claim=claim))
                 return None, unschedulable(DEALLOCATED)
         if attempt.special is not None and attempt.special_is_in_api:
             claim = attempt.special
-            self._perform(claim, partial(binding.delete_claim, claim=claim))
+            _perform(self.handle, claim, partial(binding.delete_claim, claim=claim))
             return None, unschedulable(DELETED)
         return None, unschedulable()
 
@@ -195,10 +199,12 @@ class DynamicResources(
         self._give_back(attempt)
         for index, claim in enumerate(attempt.user_claims()):
             if index in attempt.written or claim.is_reserved_for(pod.uid):
-                self._perform(claim, partial(binding.unreserve, claim=claim, pod_uid=pod.uid))
+                _perform(
+                    self.handle, claim, partial(binding.unreserve, claim=claim, pod_uid=pod.uid)
+                )
         special = attempt.special
         if special is not None and attempt.special_is_in_api and attempt.written:
-            self._perform(special, partial(binding.delete_claim, claim=special))
+            _perform(self.handle, special, partial(binding.delete_claim, claim=special))
         attempt.written.clear()
 
     def pre_bind_preflight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
@@ -231,7 +237,7 @@ class DynamicResources(
 
         Whether a class stands for a resource that the pod requests is not known from the pod.
         """
-        return None if may_want_devices(pod) else ()
+        return None if may_want_devices(pod.shape) else ()
 
     # ---- binding --------------------------------------------------------------------------
 
@@ -303,8 +309,9 @@ class DynamicResources(
         attempt.in_flight.clear()
         attempt.reserved.clear()
 
-    def _perform(self, claim: ResourceClaim, write: binding.Write) -> None:
-        self.handle.perform(f"ResourceClaim {claim.key}", write)
+
+def _perform(handle: Handle, claim: ResourceClaim, write: binding.Write) -> None:
+    handle.perform(f"ResourceClaim {claim.key}", write)
 
 
 def _is_free_but_for(claim: ResourceClaim, pod: PodInfo) -> bool:

@@ -185,7 +185,7 @@ class Defaults:
 
     def of(self, pod: PodInfo) -> Defaulted:
         listed: Sequence[Service] = self._handle.objects(SERVICE).list(pod.namespace)
-        owner_selector = self._owner_selector(pod)
+        owner_selector = self._owner_selector(pod) if pod.metadata.owner_references else None
         if not listed and owner_selector is None:
             return _NOT_SELECTED
         services = list(listed)

@@ -46,7 +46,7 @@ from bayplan.problems import Problem
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeView
-from bayplan.state.pods import PodInfo
+from bayplan.state.pods import PodInfo, PodShape
 from bayplan.state.volumes import STORAGE_KINDS
 
 #: Between two looks at what the volume controller has done.
@@ -118,6 +118,9 @@ class VolumeBinding(
     def _notes(self, state: CycleState) -> Notes | None:
         """None: the pod has no claims."""
         return state.get(self.instance_name)
+
+    def concerns(self, shape: PodShape) -> bool:
+        return bool(shape.volumes.claims)
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView
