@@ -15,7 +15,6 @@ from bayplan.adapters.embedded import EVENT, EmbeddedCluster
 from bayplan.api.objects import NODE, POD, PodCondition, Unstructured
 from bayplan.clock import ManualClock
 from bayplan.config import config_from
-from bayplan.engine.extending import ExtenderAnswer
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.interface import CycleState, PermitPlugin, PostBindPlugin
 from bayplan.framework.status import Code, Status
@@ -27,6 +26,8 @@ from bayplan.ports import (
     BindPod,
     ConflictError,
     EventType,
+    ExtenderAnswer,
+    ExtenderVerb,
     GoneError,
     Listing,
     NotFoundError,
@@ -701,6 +702,8 @@ def test_it_is_drained_once_bindings_have_ended_and_their_events_are_written() -
 class Far:
     name: str = "far"
     ignorable: bool = False
+    verbs: frozenset[ExtenderVerb] = frozenset((ExtenderVerb.FILTER,))
+    weight: int = 1
 
     def is_interested(self, pod: PodInfo) -> bool:
         return pod.name.startswith("far")
@@ -723,7 +726,7 @@ def test_an_extender_is_asked_and_others_are_bound_meanwhile() -> None:
     async def ask(effect: AskExtender) -> ExtenderAnswer:
         asked.append(effect)
         await asyncio.sleep(2)
-        return ExtenderAnswer(frozenset({"n2"}))
+        return ExtenderAnswer(node_names=frozenset({"n2"}))
 
     world = play(two_nodes_and("far", "near"), extenders=[Far()], asks={"far": ask})
     assert world.bound("far") == (2.0, "n2")
@@ -738,7 +741,7 @@ def test_a_node_that_changed_while_it_was_asked_is_looked_at_again() -> None:
 
     async def ask(effect: AskExtender) -> ExtenderAnswer:
         await asyncio.sleep(2)
-        return ExtenderAnswer(frozenset({"n1", "n2"}))
+        return ExtenderAnswer(node_names=frozenset({"n1", "n2"}))
 
     async def story(world: World) -> None:
         for name in ("n1", "n2", "n3"):

@@ -5,7 +5,8 @@ attempt is bound once: looking a child up by its labels costs more than the rest
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Generator, Hashable, Iterable
+from contextlib import contextmanager
 from functools import lru_cache
 from itertools import accumulate
 from typing import final
@@ -166,6 +167,9 @@ class SchedulerMetrics:
             "unschedulable_pods", "Unschedulable pods, by plugin.", "plugin", "profile"
         )
         self.cache_size = self._gauge("cache_size", "Nodes, pods and assumed pods known.", "type")
+        self.goroutines = self._gauge(
+            "goroutines", "Work under way besides the main loop, by operation.", "operation"
+        )
 
     def _make_histograms(self) -> None:
         self.attempt_duration = self._histogram(
@@ -206,6 +210,13 @@ class SchedulerMetrics:
         )
 
     def _make_plugin_histograms(self) -> None:
+        self.extender_duration = Histogram(
+            "bayplan_extender_duration_seconds",
+            "How long extenders took to answer, or not to.",
+            _exponential(0.001, 2, 15),
+            ("extender", "verb", "result"),
+        )
+        self.registry.register(self.extender_duration)
         self.extension_point_duration = self._histogram(
             "framework_extension_point_duration_seconds",
             "Duration of all plugins of one extension point.",
@@ -256,6 +267,15 @@ class SchedulerMetrics:
         self.pod_scheduling_attempts.observe(attempts)
         label = str(attempts) if attempts < _ATTEMPTS_TOLD_MAX else f"{_ATTEMPTS_TOLD_MAX}+"
         self.pod_scheduling_sli_duration.observe(waited_seconds, label)
+
+    @contextmanager
+    def working_on(self, operation: str | None) -> Generator[None]:
+        """Count work of this kind while it lasts; None: work that nobody counts."""
+        if operation is None:
+            yield
+            return
+        with self.goroutines.labels(operation).track_inprogress():
+            yield
 
     def value(self, name: str, **labels: str) -> float:
         """The current value of a sample, 0 where it does not exist; for reports and tests."""

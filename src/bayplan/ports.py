@@ -5,8 +5,8 @@ through a `Cluster`. A live API server and the embedded one implement the same p
 make their failures known as one small family of exceptions.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -206,18 +206,66 @@ class EmitEvent:
     regarding: str = "v1 Pod"
 
 
+class ExtenderVerb(StrEnum):
+    """What a scheduler extender may be asked for."""
+
+    FILTER = "filter"
+    PRIORITIZE = "prioritize"
+    PREEMPT = "preempt"
+    BIND = "bind"
+
+
+@dataclass(frozen=True, slots=True)
+class Victims:
+    """Pods that would have to leave one node, and how many disruption budgets that breaks."""
+
+    pods: tuple[PodInfo, ...]
+    pdb_violation_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NamedVictims:
+    """Victims as an extender names them: by uid."""
+
+    uids: tuple[str, ...]
+    pdb_violation_count: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class AskExtender:
     """Ask something outside about a pod whose cycle is parked meanwhile.
 
-    The answer goes back to `Scheduler.extender_answered` with ``token``.
+    The answer goes back to `Scheduler.extender_answered` with ``token``. To bind is asked inside a
+    binding cycle, which waits for the answer itself: about one node, without a token.
     """
 
     token: int
     extender: str
-    verb: str
+    verb: ExtenderVerb
     pod: PodInfo
     node_names: tuple[str, ...]
+    #: By node; to preempt only.
+    victims: Mapping[str, Victims] = field(default_factory=dict[str, Victims])
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderAnswer:
+    """What came back; what else the verb did not ask for is empty."""
+
+    #: Why no answer came, as a whole sentence; it is what the pod's condition will say.
+    error: str = ""
+    #: To filter: the nodes left, and why others are not.
+    node_names: frozenset[str] = frozenset()
+    failed: Mapping[str, str] = field(default_factory=dict[str, str])
+    failed_and_unresolvable: Mapping[str, str] = field(default_factory=dict[str, str])
+    #: To prioritize: (node, 0..10) as they came; a node may come twice.
+    scores: tuple[tuple[str, int], ...] = ()
+    #: To preempt: the nodes left, and whom to evict there.
+    victims: Mapping[str, NamedVictims] = field(default_factory=dict[str, NamedVictims])
+
+
+#: Asks an extender. What it raises counts as an error of that extender.
+Ask = Callable[[AskExtender], Awaitable[ExtenderAnswer]]
 
 
 @dataclass(frozen=True, slots=True)

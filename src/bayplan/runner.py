@@ -9,18 +9,19 @@ The engine is touched by this loop only.
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, cast, final
 
 from bayplan.api.objects import NODE, POD, ApiObject, Node, ObjectMeta, Pod, Unstructured
 from bayplan.engine.binding import BindingOutcome
 from bayplan.engine.cache_check import differences
-from bayplan.engine.extending import ExtenderAnswer
+from bayplan.engine.extending import not_connected, raised
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.status import Status
 from bayplan.ports import (
     ApiError,
+    Ask,
     AskExtender,
     BindPod,
     Cluster,
@@ -28,6 +29,8 @@ from bayplan.ports import (
     Effect,
     EmitEvent,
     EventType,
+    ExtenderAnswer,
+    ExtenderVerb,
     GoneError,
     NotFoundError,
     OutcomeUnknownError,
@@ -47,8 +50,8 @@ CHECK_AGAIN_SECONDS = 2.0
 
 _Item = Callable[[], None]
 
-#: Asks an extender. What it raises counts as an error of that extender.
-Ask = Callable[[AskExtender], Awaitable[ExtenderAnswer]]
+#: Work that upstream counts in scheduler_goroutines, and its name there.
+_OPERATIONS = {ExtenderVerb.PRIORITIZE: "prioritizing_extender"}
 
 
 def _nothing() -> None: ...
@@ -69,7 +72,8 @@ class Runner:
         listed."""
         self._scheduler = scheduler
         self._cluster = cluster
-        self._extenders = dict(extenders or {})
+        self._asking = _Asking(scheduler, extenders or {})
+        scheduler.extenders.ask = self._asking.ask
         self._on_synced = on_synced
         self._patches = PodPatches(cluster)
         self._group_patches = GroupPatches(cluster)
@@ -235,13 +239,32 @@ class Runner:
             await self._cluster.create_event(effect)
 
     async def _ask(self, effect: AskExtender) -> None:
-        """There is always an answer: without one the pod would stay parked."""
-        ask = self._extenders.get(effect.extender)
-        try:
-            answer = _NOT_CONNECTED if ask is None else await ask(effect)
-        except Exception as problem:  # noqa: BLE001 - whatever an extender's client raises
-            answer = ExtenderAnswer(error=f"{type(problem).__name__}: {problem}")
+        answer = await self._asking.ask(effect)
         self._put(lambda: self._scheduler.extender_answered(effect.token, answer))
+
+
+@final
+class _Asking:
+    """Asks extenders, and keeps how long that took."""
+
+    def __init__(self, scheduler: Scheduler, asks: Mapping[str, Ask]) -> None:
+        self._scheduler = scheduler
+        self._asks = dict(asks)
+
+    async def ask(self, effect: AskExtender) -> ExtenderAnswer:
+        """There is always an answer: without one the pod would stay where it is."""
+        ask, metrics = self._asks.get(effect.extender), self._scheduler.metrics
+        if ask is None:
+            return ExtenderAnswer(error=not_connected(effect.extender))
+        start = self._scheduler.now_seconds()
+        with metrics.working_on(_OPERATIONS.get(effect.verb)):
+            try:
+                answer = await ask(effect)
+            except Exception as problem:  # noqa: BLE001 - whatever an extender's client raises
+                answer = ExtenderAnswer(error=raised(effect.extender, problem))
+        seconds, result = self._scheduler.now_seconds() - start, "error" if answer.error else "ok"
+        metrics.extender_duration.observe(seconds, effect.extender, effect.verb, result)
+        return answer
 
 
 async def check_cache(scheduler: Scheduler, cluster: Cluster) -> list[str]:
@@ -257,9 +280,6 @@ async def check_cache(scheduler: Scheduler, cluster: Cluster) -> list[str]:
 async def _differences(scheduler: Scheduler, cluster: Cluster) -> list[str]:
     nodes, pods = await cluster.list(NODE), await cluster.list(POD)
     return differences(scheduler, cast(list[Node], nodes.objects), cast(list[Pod], pods.objects))
-
-
-_NOT_CONNECTED = ExtenderAnswer(error="it is not connected")
 
 
 @final

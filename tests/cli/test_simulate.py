@@ -236,11 +236,14 @@ def test_a_wrong_option_shows_how_it_is_used(objects: Path, option: tuple[str, s
 
 
 def test_what_a_configuration_does_not_do_is_remarked_on(tmp_path: Path, objects: Path) -> None:
-    extender = {"urlPrefix": "http://example.com/", "filterVerb": "filter"}
+    extender = {"urlPrefix": "http://example.com/"}
     config = {**profile(), "parallelism": 4, "extenders": [extender]}
     file = written(tmp_path / "c.yaml", config)
     done = bayplan("simulate", objects, "--config", file)
-    assert f"bayplan: {file}: extenders[0]: http://example.com/ is not asked yet" in done.stderr
+    assert (
+        f"bayplan: {file}: extenders[0]: http://example.com/ is never asked: it has no verb"
+        in done.stderr
+    )
     # That concerns a process in a cluster, not where pods go.
     assert "parallelism" not in done.stderr
 

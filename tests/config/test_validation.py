@@ -18,7 +18,8 @@ def of_profile(**fields: Any) -> list[str]:
 
 
 def of_extenders(*extenders: dict[str, Any]) -> list[str]:
-    return complaints(extenders=list(extenders))
+    address = {"urlPrefix": "http://127.0.0.1:8888/"}
+    return complaints(extenders=[{**address, **each} for each in extenders])
 
 
 def test_nothing_is_wrong_with_the_default() -> None:
@@ -183,3 +184,11 @@ def test_a_resource_is_managed_once() -> None:
             "extenders[0].managedResources[0].name is the same"
         )
     ]
+
+
+@pytest.mark.parametrize("url", ["", "127.0.0.1:8888", "ftp://a/", "http://", "http://a:x/"])
+def test_an_extender_that_is_asked_has_an_address(url: str) -> None:
+    [complaint] = of_extenders({"urlPrefix": url, "filterVerb": "f"})
+    assert complaint.startswith("extenders[0].urlPrefix: ")
+    assert complaint.endswith("wanted http://HOST:PORT/PATH, or https")
+    assert of_extenders({"urlPrefix": url}) == []

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from bayplan.engine.extending import ExtenderAnswer
 from bayplan.framework.interface import CycleState, Nomination, PreFilterResult
 from bayplan.framework.status import Code, Status, unresolvable, unschedulable
 from bayplan.journal import AttemptRecord
-from bayplan.ports import AskExtender, BindPod, EmitEvent
+from bayplan.ports import AskExtender, BindPod, EmitEvent, ExtenderAnswer, ExtenderVerb
 from bayplan.queue.transitions import State
 from bayplan.state.pods import PodInfo, pod_info
 from bayplan.testing import node
@@ -205,6 +204,8 @@ class Far:
 
     name: str = "far"
     ignorable: bool = False
+    verbs: frozenset[ExtenderVerb] = frozenset((ExtenderVerb.FILTER,))
+    weight: int = 1
 
     def is_interested(self, pod: PodInfo) -> bool:
         return "far" in pod.labels
@@ -247,7 +248,7 @@ def test_the_answer_takes_it_up_again() -> None:
     engine.add(waiting_pod(**FAR))
     ask = question(engine)
     engine.clock.advance_to(2.0)
-    engine.scheduler.extender_answered(ask.token, ExtenderAnswer(frozenset({"n2"})))
+    engine.scheduler.extender_answered(ask.token, ExtenderAnswer(node_names=frozenset({"n2"})))
     assert engine.bound() == {"p": "n2"}
     (record,) = engine.attempts()
     assert (record.at_seconds, record.feasible_count, record.attempt) == (2.0, 1, 1)
@@ -257,8 +258,8 @@ def test_each_question_has_a_token_of_its_own() -> None:
     engine = asking()
     engine.add(waiting_pod("p", **FAR), waiting_pod("q", **FAR))
     asks = engine.run_for(AskExtender)
-    engine.scheduler.extender_answered(asks[1].token, ExtenderAnswer(frozenset({"n1"})))
-    engine.scheduler.extender_answered(asks[0].token, ExtenderAnswer(frozenset({"n2"})))
+    engine.scheduler.extender_answered(asks[1].token, ExtenderAnswer(node_names=frozenset({"n1"})))
+    engine.scheduler.extender_answered(asks[0].token, ExtenderAnswer(node_names=frozenset({"n2"})))
     assert engine.bound() == {"p": "n2", "q": "n1"}
 
 
@@ -266,7 +267,7 @@ def test_an_answer_nobody_waits_for_is_ignored() -> None:
     engine = asking()
     engine.add(waiting_pod(**FAR))
     ask = question(engine)
-    answer = ExtenderAnswer(frozenset({"n2"}))
+    answer = ExtenderAnswer(node_names=frozenset({"n2"}))
     for token in (ask.token, ask.token, 99):
         engine.scheduler.extender_answered(token, answer)
     assert list(engine.bound()) == ["p"]
@@ -281,7 +282,7 @@ def test_a_pod_that_left_while_it_was_parked_is_dropped(how: str) -> None:
         engine.delete(waiting_pod(**FAR))
     else:
         engine.update(waiting_pod(node="n1", **FAR))
-    engine.scheduler.extender_answered(ask.token, ExtenderAnswer(frozenset({"n2"})))
+    engine.scheduler.extender_answered(ask.token, ExtenderAnswer(node_names=frozenset({"n2"})))
     assert engine.run() == []
     assert engine.state_of("p") is State.ABSENT
     assert engine.placed_on("p") == ("" if how == "deleted" else "n1")
@@ -312,7 +313,7 @@ def test_no_answer_is_an_error_of_that_attempt() -> None:
     (patch,) = engine.patches()
     assert patch.condition is not None
     assert patch.condition.reason == "SchedulerError"
-    assert patch.condition.message == "extender far: connection refused"
+    assert patch.condition.message == "connection refused"
     assert engine.blamed("p") == set()
     assert engine.state_of("p") is State.ERROR_BACKOFF
 
@@ -323,7 +324,7 @@ def test_a_bug_while_a_cycle_is_taken_up_again_does_not_lose_the_pod(
     engine = asking(raise_bugs=False)
     engine.add(waiting_pod(**FAR))
     ask = question(engine)
-    monkeypatch.setattr("bayplan.engine.cycle.applied", raising)
+    monkeypatch.setattr("bayplan.engine.exchange.applied", raising)
     engine.scheduler.extender_answered(ask.token, ExtenderAnswer())
     assert engine.state_of("p") is State.ERROR_BACKOFF
     assert engine.metric("bayplan_bugs_total") == 1

@@ -1,15 +1,18 @@
 """A pod's binding cycle: what the shell runs, and what comes back."""
 
 import asyncio
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from bayplan.engine.binding import BindingCycle, BindingOutcome
+from bayplan.engine.extending import Extenders
 from bayplan.framework.interface import CycleState
 from bayplan.framework.status import SKIP, Code, Status, unschedulable
 from bayplan.framework.timing import Watch
-from bayplan.ports import ConflictError
+from bayplan.ports import AskExtender, ConflictError, ExtenderAnswer, ExtenderVerb
+from bayplan.state.pods import PodInfo
 from bayplan.testing import pod
 from tests.engine.kit import Port
 from tests.framework.answering import Calls, answering, framework_of
@@ -145,3 +148,57 @@ def test_its_points_are_timed() -> None:
 
     asyncio.run(main())
     assert told == [("PreBind", Code.SUCCESS), ("Bind", Code.UNSCHEDULABLE)]
+
+
+# ---- extenders -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Far:
+    """An extender that binds."""
+
+    name: str = "far"
+    ignorable: bool = False
+    verbs: frozenset[ExtenderVerb] = frozenset((ExtenderVerb.BIND,))
+    weight: int = 1
+
+    def is_interested(self, pod: PodInfo) -> bool:
+        return True
+
+
+def through(error: str, *, ignorable: bool = False) -> tuple[BindingOutcome, Calls]:
+    """A binding that an extender is asked for, which answers so."""
+    log: Calls = []
+
+    async def ask(question: AskExtender) -> ExtenderAnswer:
+        log.append((question.extender, "bind"))
+        return ExtenderAnswer(error=error)
+
+    extenders = Extenders((Far(ignorable=ignorable),))
+    extenders.ask = ask
+    asked = pod("p", node="n1")
+    framework = framework_of(answering("A", log, pre_bind=None, bind=None, post_bind=None))
+    cycle = BindingCycle(framework, CycleState(), asked, "n1", extenders.binding(asked))
+
+    async def main() -> BindingOutcome:
+        return await cycle(Port())
+
+    return asyncio.run(main()), log
+
+
+def test_an_extender_binds_in_place_of_the_plugins() -> None:
+    outcome, log = through("")
+    assert outcome == BindingOutcome(UID, None)
+    assert log == [("A", "pre_bind"), ("far", "bind"), ("A", "post_bind")]
+
+
+def test_what_it_could_not_bind_nobody_binds() -> None:
+    outcome, log = through("no licence")
+    assert outcome.status == Status(Code.ERROR, ("no licence",))
+    assert log == [("A", "pre_bind"), ("far", "bind")]
+
+
+def test_unless_it_may_be_passed_over() -> None:
+    outcome, log = through("no licence", ignorable=True)
+    assert outcome.status is None
+    assert log[1:] == [("far", "bind"), ("A", "bind"), ("A", "post_bind")]

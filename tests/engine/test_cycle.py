@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bayplan.engine.cycle import Cycle, CycleRunner
-from bayplan.engine.extending import Extender, ExtenderAnswer
+from bayplan.engine.extending import Answered, Extender
 from bayplan.framework.interface import NominatingMode, Nomination, PreFilterResult, QueuedPodInfo
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import (
@@ -19,6 +19,7 @@ from bayplan.framework.status import (
     unresolvable,
     unschedulable,
 )
+from bayplan.ports import ExtenderAnswer, ExtenderVerb
 from bayplan.queue.nominator import Nominator
 from bayplan.state.pods import PodInfo
 from bayplan.testing import SampleCluster, node, pod
@@ -52,8 +53,11 @@ class Walk:
         return cycle
 
     def answered(self, cycle: Cycle, *left: str, **answer: Any) -> Cycle:
-        answer = {"node_names": frozenset(left), **answer}
-        self.runner.resume(cycle, self.cluster.lend(), ExtenderAnswer(**answer))
+        assert cycle.question is not None
+        one = {"node_names": frozenset(left), **answer}
+        answers = answer.get("answers") or (ExtenderAnswer(**one),)
+        answered = Answered(cycle.question, answers)
+        self.runner.resume(cycle, self.cluster.lend(), answered)
         return cycle
 
 
@@ -276,6 +280,8 @@ class Far:
 
     name: str = "far"
     ignorable: bool = False
+    verbs: frozenset[ExtenderVerb] = frozenset((ExtenderVerb.FILTER,))
+    weight: int = 1
     label: str = ""
 
     def is_interested(self, pod: PodInfo) -> bool:
@@ -347,6 +353,115 @@ def test_no_answer_counts_as_the_extender_says(
     cycle = walk.answered(walk.cycle(), error="connection refused")
     assert chosen(cycle) == node_name
     assert (cycle.status and cycle.status.code) == code
+
+
+# ---- extenders that score -------------------------------------------------------------------
+
+SCORES = frozenset((ExtenderVerb.PRIORITIZE,))
+BOTH = SCORES | {ExtenderVerb.FILTER}
+
+
+def gives(*answers: dict[str, int]) -> dict[str, Any]:
+    return {"answers": tuple(ExtenderAnswer(scores=tuple(each.items())) for each in answers)}
+
+
+def test_scores_are_asked_for_all_at_once_about_what_is_left() -> None:
+    extenders = Far("one", verbs=SCORES), Far("two", verbs=SCORES, weight=2)
+    walk = Walk(answering("A", filter=refused("n1"), score=best("n2")), extenders=extenders)
+    cycle = walk.cycle()
+    assert cycle.question is not None
+    assert cycle.question.verb is ExtenderVerb.PRIORITIZE
+    assert [each.name for each in cycle.question.extenders] == ["one", "two"]
+    assert sorted(cycle.question.node_names) == ["n2", "n3"]
+    walk.answered(cycle, **gives({"n2": 1}, {"n3": 10}))
+    assert chosen(cycle) == "n3"
+    assert cycle.table is not None
+    assert cycle.table.row("n3") == ([("A", 0), ("one", 0), ("two", 200)], 200)
+
+
+def test_they_are_asked_after_those_that_filter() -> None:
+    walk = Walk(answering("A", score=best("n1")), extenders=(Far(verbs=BOTH),))
+    cycle = walk.answered(walk.cycle(), "n2", "n3")
+    assert cycle.question is not None
+    assert (cycle.question.verb, set(cycle.question.node_names)) == ("prioritize", {"n2", "n3"})
+    walk.answered(cycle, **gives({"n2": 3, "n3": 8}))
+    assert chosen(cycle) == "n3"
+    assert cycle.node_to_status().get("n1").plugin == EXTENDER_NAME
+
+
+def test_a_node_that_is_the_only_one_needs_no_scores() -> None:
+    walk = Walk(answering("A", filter=refused("n1", "n3")), extenders=(Far(verbs=SCORES),))
+    assert chosen(walk.cycle()) == "n2"
+
+
+def test_one_that_does_not_answer_gives_none() -> None:
+    walk = Walk(answering("A", score=best("n2")), extenders=(Far(verbs=SCORES),))
+    assert chosen(walk.answered(walk.cycle(), error="connection refused")) == "n2"
+
+
+def test_one_that_only_binds_is_not_asked_about_nodes() -> None:
+    binder = Far(verbs=frozenset((ExtenderVerb.BIND,)))
+    assert chosen(Walk(answering("A", score=best("n2")), extenders=(binder,)).cycle()) == "n2"
+
+
+def test_nodes_that_nobody_asked_for_scores_about_stay_out() -> None:
+    walk = Walk(
+        answering("A", filter_node=takes(1), score=best("n1")), extenders=(Far(verbs=SCORES),)
+    )
+    cycle = walk.cycle()
+    walk.cluster.add(node("n0"))
+    for name in ("n1", "n2"):
+        walk.cluster.add(pod(f"on-{name}", node=name))
+    walk.answered(cycle, **gives({"n1": 10}))
+    assert chosen(cycle) == "n3"
+
+
+def test_where_all_of_them_filled_up_there_is_none() -> None:
+    walk = Walk(
+        answering("A", filter_node=takes(1), score=best("n1")), extenders=(Far(verbs=SCORES),)
+    )
+    cycle = walk.cycle()
+    walk.cluster.add(node("n0"), *(pod(f"on-{name}", node=name) for name in THREE))
+    walk.answered(cycle, **gives({"n1": 10}))
+    assert cycle.status == unschedulable()
+
+
+# ---- extenders and nominated nodes ----------------------------------------------------------
+
+
+def nominated(**options: Any) -> tuple[Walk, Cycle]:
+    """A pod that is nominated to n3, where n1 is better."""
+    walk = Walk(answering("A", score=best("n1")), extenders=(Far(**options),))
+    return walk, walk.cycle(pod("p", nominated_node="n3"))
+
+
+def test_extenders_are_asked_about_the_nominated_node_alone() -> None:
+    walk, cycle = nominated(verbs=BOTH)
+    assert cycle.question is not None
+    assert cycle.question.node_names == ("n3",)
+    assert chosen(walk.answered(cycle, "n3")) == "n3"
+    assert cycle.feasible_count == 1
+
+
+@pytest.mark.parametrize(
+    "answer", [{}, {"error": "connection refused"}], ids=["refused", "no answer"]
+)
+def test_where_they_refuse_it_all_nodes_are_looked_at(answer: dict[str, Any]) -> None:
+    walk, cycle = nominated()
+    walk.answered(cycle, **answer)
+    assert cycle.question is not None
+    assert set(cycle.question.node_names) == set(THREE)
+    assert chosen(walk.answered(cycle, "n1", "n2")) == "n1"
+    assert cycle.node_to_status().get("n3").plugin == EXTENDER_NAME
+
+
+def test_a_nominated_node_that_filled_up_while_they_thought_is_given_up() -> None:
+    walk = Walk(answering("A", filter_node=takes(1), score=best("n1")), extenders=(Far(),))
+    cycle = walk.cycle(pod("p", nominated_node="n3"))
+    walk.cluster.add(pod("other", node="n3"))
+    walk.answered(cycle, "n3")
+    assert cycle.question is not None
+    assert set(cycle.question.node_names) == {"n1", "n2"}
 
 
 # ---- parked, while the world goes on --------------------------------------------------------

@@ -134,7 +134,10 @@ def test_what_is_refused_or_does_not_start_has_none() -> None:
                 "JSON is used"
             ),
         ),
-        ({"extenders": [{"urlPrefix": "http://a/"}]}, "extenders[0]: http://a/ is not asked yet"),
+        (
+            {"extenders": [{"urlPrefix": "http://a/"}]},
+            "extenders[0]: http://a/ is never asked: it has no verb",
+        ),
         (
             {"featureGates": {"SchedulerAsyncAPICalls": True}},
             "featureGates: SchedulerAsyncAPICalls",

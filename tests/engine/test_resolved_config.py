@@ -175,3 +175,26 @@ def test_every_field_that_upstream_documents_is_accepted() -> None:
     assert profile.percentage_of_nodes_to_score == 50
     assert "ImageLocality" not in profile.instances
     assert {e.name: e.weight for e in profile.lists["score"]}["NodeResourcesFit"] == 2
+
+
+# ---- extenders ------------------------------------------------------------------------------
+
+
+def test_what_extenders_look_after_is_ignored_in_place_of_what_is_written() -> None:
+    """As upstream: buildExtenders."""
+    managed = [
+        {"name": "example.com/fpga", "ignoredByScheduler": True},
+        {"name": "example.com/gpu"},
+    ]
+    extender = {"urlPrefix": "http://127.0.0.1:1/", "managedResources": managed}
+    ignored = {"name": "NodeResourcesFit", "args": {"ignoredResources": ["example.com/other"]}}
+    extended = config(
+        {"schedulerName": "first", "pluginConfig": [ignored]},
+        {"schedulerName": "second"},
+        extenders=[extender],
+    )
+    found = resolve(extended, Registry()).profiles
+    assert len(found) == 2
+    for each in found:
+        args = each.instances["NodeResourcesFit"].args
+        assert getattr(args, "ignored_resources", None) == ("example.com/fpga",)

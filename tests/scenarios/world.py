@@ -33,8 +33,8 @@ from bayplan.framework.interface import Plugin
 from bayplan.journal import AttemptRecord, DigestSink, Journal, MemorySink, NoteRecord
 from bayplan.metrics import SchedulerMetrics
 from bayplan.plugins.registry import Registry
-from bayplan.ports import Cluster
-from bayplan.runner import Ask, Runner
+from bayplan.ports import Ask, Cluster
+from bayplan.runner import Runner
 from bayplan.sim.checkers import differences
 from bayplan.sim.gang_checker import GangChecker
 from bayplan.sim.loop import run, settled
@@ -177,7 +177,7 @@ class World:
     # ---- what users do --------------------------------------------------------------------
 
     def add_node(self, name: str, **options: Unpack[NodeOptions]) -> None:
-        self.cluster.create(_manifest("Node", node(name, **options)))
+        self.cluster.create(manifest("Node", node(name, **options)))
 
     def change_node(self, name: str, **metadata: Mapping[str, str]) -> None:
         """Labels and annotations, merged."""
@@ -198,9 +198,9 @@ class World:
         options.setdefault("scheduler_name", PROFILE)
         # It goes at once when it is deleted.
         options["spec"] = {"terminationGracePeriodSeconds": 0, **options.get("spec", {})}
-        manifest = _manifest("Pod", api_pod(name, **options))
-        manifest["metadata"] = {**manifest["metadata"], **(metadata or {})}
-        self.cluster.create(manifest)
+        content = manifest("Pod", api_pod(name, **options))
+        content["metadata"] = {**content["metadata"], **(metadata or {})}
+        self.cluster.create(content)
 
     def change_pod(self, name: str, change: Callable[[Content], None]) -> None:
         """``change`` writes to a copy of the pod's manifest."""
@@ -345,7 +345,7 @@ def play(story: Story, setup: Setup | None = None, **options: Any) -> World:
     return worlds[0]
 
 
-def _manifest(kind: str, found: Any) -> Content:
+def manifest(kind: str, found: Any) -> Content:
     """As it would be written; the API server gives it its uid."""
     content: Content = msgspec.to_builtins(found)
     content.pop("declared", None)

@@ -8,8 +8,16 @@ import pytest
 from bayplan.adapters.embedded import EmbeddedCluster
 from bayplan.api.objects import NODE
 from bayplan.clock import ManualClock
-from bayplan.ports import Cluster, EmitEvent, PatchPodGroupStatus, PatchPodStatus
-from bayplan.serving.fence import FencedCluster, NotLeaderError
+from bayplan.ports import (
+    AskExtender,
+    Cluster,
+    EmitEvent,
+    ExtenderAnswer,
+    ExtenderVerb,
+    PatchPodGroupStatus,
+    PatchPodStatus,
+)
+from bayplan.serving.fence import FencedCluster, NotLeaderError, fenced_ask
 from bayplan.sim.loop import run
 from bayplan.testing import pod
 from tests.scenarios.world import World, play
@@ -94,3 +102,23 @@ def test_a_pod_whose_binding_is_refused_is_tried_again_and_bound_by_whoever_lead
         assert world.bound("p") is not None
 
     play(story)
+
+
+def test_who_does_not_lead_asks_no_extender() -> None:
+    asked: list[AskExtender] = []
+
+    async def ask(question: AskExtender) -> ExtenderAnswer:
+        asked.append(question)
+        return ExtenderAnswer()
+
+    question, leads = AskExtender(1, "far", ExtenderVerb.BIND, pod("p"), ("n1",)), [True]
+    fenced = fenced_ask(ask, lambda: leads[0])
+
+    async def story() -> None:
+        assert await fenced(question) == ExtenderAnswer()
+        leads[0] = False
+        with pytest.raises(NotLeaderError):
+            await fenced(question)
+
+    run(story(), ManualClock())
+    assert asked == [question]

@@ -5,10 +5,12 @@ pkg/scheduler/apis/config/validation/validation.go, component-base/config/valida
 """
 
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 from bayplan.api.pod_requests import is_extended
 from bayplan.api.selectors import is_label_key
 from bayplan.config.durations import duration_seconds
+from bayplan.config.extenders import verb_paths
 from bayplan.config.schema import (
     API_VERSION,
     KIND,
@@ -130,6 +132,9 @@ def _extenders(extenders: tuple[Extender, ...]) -> Iterator[Problem]:
     managed: dict[str, str] = {}
     for index, extender in enumerate(extenders):
         path = f"extenders[{index}]"
+        if verb_paths(extender) and not _is_address(extender.url_prefix):
+            wanted = "wanted http://HOST:PORT/PATH, or https"
+            yield Problem(f"{path}.urlPrefix", shown(extender.url_prefix), wanted)
         if extender.prioritize_verb and extender.weight <= 0:
             wanted = "wanted 1 or more where there is a prioritizeVerb"
             yield Problem(f"{path}.weight", str(extender.weight), wanted)
@@ -145,6 +150,14 @@ def _extenders(extenders: tuple[Extender, ...]) -> Iterator[Problem]:
             elif managed.setdefault(resource.name, at) != at:
                 first = managed[resource.name]
                 yield Problem(at, f"{shown(resource.name)} again", f"{first} is the same")
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _is_extended_resource(name: str) -> bool:

@@ -105,7 +105,7 @@ def _rejections(cycle: Cycle) -> tuple[RejectionCount, ...]:
     if cycle.outcome is None:
         return ()
     counts = Counter(cycle.outcome.reason_counts_by_plugin())
-    for status in cycle.extender_statuses.values():
+    for status in cycle.exchange.statuses.values():
         for reason in status.reasons or ("",):
             counts[(status.plugin, str(status.code), reason)] += 1
     absent_count = cycle.snapshot.node_count - len(cycle.outcome.nodes)
@@ -151,7 +151,8 @@ def _lines(table: ScoreTable, positions: Rows) -> tuple[NodeScore, ...]:
     """Column by column: at every attempt, numbers taken one by one would cost more than all."""
     names = [table.nodes.name(position) for position in positions.tolist()]
     totals = table.totals[positions].tolist()
-    plugins = _by_node(table.columns, positions)
+    others = [PluginScores(name, 1, scores, scores) for name, scores in table.others.items()]
+    plugins = _by_node([*table.columns, *others], positions)
     read = _by_node(table.read, positions)
     return tuple(
         NodeScore(name, totals[index], plugins[index], read[index])

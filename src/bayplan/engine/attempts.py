@@ -5,23 +5,23 @@ the failure handler. One that has a question for an extender is parked until the
 Upstream: schedule_one.go.
 """
 
-from collections.abc import Sequence
 from functools import partial
 from typing import final
 
 from bayplan.engine.attempt_record import CycleEnd, OnAttempt
 from bayplan.engine.cycle import Cycle, CycleRunner
 from bayplan.engine.engine_state import EngineState
-from bayplan.engine.extending import Extender, ExtenderAnswer, Question
+from bayplan.engine.extending import Answered, Question
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler
 from bayplan.engine.group_attempts import GroupAttempts
 from bayplan.engine.group_cycle import Trying
 from bayplan.engine.group_domains import domain_of_members
+from bayplan.engine.parked import ParkedCycles
 from bayplan.engine.placements import Placements
 from bayplan.framework.interface import Nomination, QueuedPodInfo
 from bayplan.framework.queued_group import QueuedPodGroupInfo
 from bayplan.framework.status import FitError, Status, is_rejected
-from bayplan.ports import AskExtender
+from bayplan.ports import ExtenderAnswer, ExtenderVerb
 from bayplan.rng import stream
 
 #: Which attempts record durations per plugin; upstream: pluginMetricsSamplePercent.
@@ -32,14 +32,9 @@ _METRICS_SAMPLE = 0.1
 class Attempts:
     """Runs attempts and what follows from them. One at a time, never waiting."""
 
-    def __init__(
-        self,
-        engine: EngineState,
-        extenders: Sequence[Extender] = (),
-        on_attempt: OnAttempt | None = None,
-    ) -> None:
+    def __init__(self, engine: EngineState, on_attempt: OnAttempt | None = None) -> None:
         self._engine = engine
-        self._runner = CycleRunner(engine.nominator, engine.seed, extenders, engine.reuse)
+        self._runner = CycleRunner(engine.nominator, engine.seed, engine.extenders, engine.reuse)
         self._observe_seconds = engine.metrics.algorithm_duration.of()
         self._metrics_sample = stream(engine.seed, "plugin-metrics")
         self._failures = FailureHandler(engine)
@@ -47,8 +42,7 @@ class Attempts:
         self.placements = Placements(engine, self._failures, self._end)
         trying = Trying(engine, self._runner, self._end)
         self._groups = GroupAttempts(trying, self._failures, self.placements)
-        self._parked: dict[int, Cycle] = {}
-        self._next_token = 1
+        self._parked = ParkedCycles()
 
     @property
     def unfinished_count(self) -> int:
@@ -74,15 +68,17 @@ class Attempts:
             self.placements.attempt(queued, now, partial(self._begin, queued, now))
 
     def resume(self, token: int, answer: ExtenderAnswer) -> None:
-        """Take a parked cycle up again; a token nobody waits for is ignored."""
-        engine, cycle = self._engine, self._parked.pop(token, None)
-        if cycle is None:
+        """Take a parked cycle up again, once all that it waits for has come; a token nobody waits
+        for is ignored."""
+        engine, complete = self._engine, self._parked.answered(token, answer)
+        if complete is None:
             return
+        cycle, answered = complete
         known = engine.known.get(cycle.pod.uid)
         if known is None or known.node_name:
             engine.queue.done(cycle.pod.uid)
             return
-        go_on = partial(self._resume, cycle, answer)
+        go_on = partial(self._resume, cycle, answered)
         self.placements.attempt(cycle.queued, cycle.started_seconds, go_on)
 
     def _begin(self, queued: QueuedPodInfo, started_seconds: float) -> None:
@@ -94,8 +90,11 @@ class Attempts:
         cycle.state.record_plugin_metrics = self._metrics_sample.random() < _METRICS_SAMPLE
         self._go_on(cycle, self._runner.run(cycle))
 
-    def _resume(self, cycle: Cycle, answer: ExtenderAnswer) -> None:
-        self._go_on(cycle, self._runner.resume(cycle, self._engine.lend(), answer))
+    def _resume(self, cycle: Cycle, answered: Answered) -> None:
+        for extender, error in answered.failures():
+            if extender.ignorable or answered.question.verb is ExtenderVerb.PRIORITIZE:
+                self._engine.note(cycle.pod.key, f"went on without {extender.name}: {error}")
+        self._go_on(cycle, self._runner.resume(cycle, self._engine.lend(), answered))
 
     def _go_on(self, cycle: Cycle, question: Question | None) -> None:
         if question is not None:
@@ -109,11 +108,7 @@ class Attempts:
             self._no_node(cycle, cycle.status)
 
     def _park(self, cycle: Cycle, question: Question) -> None:
-        token, self._next_token = self._next_token, self._next_token + 1
-        self._parked[token] = cycle
-        name = question.extender.name
-        ask = AskExtender(token, name, "filter", cycle.pod, question.node_names)
-        self._engine.effects.append(ask)
+        self._engine.effects += self._parked.park(cycle, question)
 
     # ---- no node was found ----------------------------------------------------------------
 

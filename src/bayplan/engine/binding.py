@@ -8,6 +8,7 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import TypeVar, final
 
+from bayplan.engine.extending import ExtenderBinding
 from bayplan.framework.answers import as_error, checked, code_in, failure_of
 from bayplan.framework.calls import Bind
 from bayplan.framework.interface import CycleState
@@ -34,19 +35,26 @@ class BindingCycle:
     """Callable with a port; does not raise."""
 
     def __init__(
-        self, framework: Framework, state: CycleState, pod: PodInfo, node_name: str
+        self,
+        framework: Framework,
+        state: CycleState,
+        pod: PodInfo,
+        node_name: str,
+        extender_binding: ExtenderBinding | None = None,
     ) -> None:
+        """``extender_binding``: who is asked to bind the pod before the Bind plugins are."""
         self._framework = framework
         self._calls = framework.calls(state, pod)
         self._state = state
         self._pod = pod
         self._node_name = node_name
+        self._extender_binding = extender_binding
 
     async def __call__(self, port: BindPort) -> BindingOutcome:
         uid = self._pod.uid
         status = await self._timed("PreBind", self._pre_bind(port))
         if is_success(status):
-            status = await self._timed("Bind", self._bind(port))
+            status = await self._bound(port)
         if not is_success(status):
             return BindingOutcome(uid, status)
         return BindingOutcome(uid, None, await self._timed("PostBind", self._post_bind(port)))
@@ -66,6 +74,14 @@ class BindingCycle:
                 if status is not None and not is_success(status):
                     return _named(status, "PreBind", name)
         return None
+
+    async def _bound(self, port: BindPort) -> Status | None:
+        """By an extender that wants to, else by the plugins. Upstream: extendersBinding."""
+        if self._extender_binding is not None:
+            is_taken, status = await self._extender_binding.bind(self._pod, self._node_name)
+            if is_taken:
+                return status
+        return await self._timed("Bind", self._bind(port))
 
     async def _bind(self, port: BindPort) -> Status | None:
         """The answer of the first that does not hand the pod on."""

@@ -1,22 +1,23 @@
 """One pod's scheduling cycle: an explicit record, walked through named steps.
 
 The record holds everything the steps found, so that a cycle can stop after a step with an effect
-(an extender must be asked), be parked, and be taken up again with the answer. Then PreFilter and
-Filter run anew before the answer is applied: a node nobody asked about stays out, and one that
-filled up meanwhile is not chosen. Without such a step the cycle runs straight through. Upstream:
-schedule_one.go, algorithm.go (v1.37).
+(an extender must be asked), be parked, and be taken up again with the answer. Then it is walked
+anew from the beginning, with the answers there are already: a node nobody asked about stays out,
+and one that filled up meanwhile is not chosen. Without such a step the cycle runs straight through.
+Upstream: schedule_one.go, algorithm.go (v1.37).
 
-    1 pre_filter   2 nominated node   3 filter   4 extenders' filter
-    5 pre_score and score   6 select   — then assume, reserve, permit (placements.py)
+    1 pre_filter   2 nominated node   3 filter   4 extenders' filter   5 extenders' scores
+    6 pre_score and score   7 select   — then assume, reserve, permit (placements.py)
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import final
 
 import numpy as np
 
-from bayplan.engine.extending import Answered, Extender, ExtenderAnswer, Question, applied
+from bayplan.engine.exchange import Exchange
+from bayplan.engine.extending import Answered, Extender, Extenders, Question
 from bayplan.engine.known_pods import KnownPods
 from bayplan.engine.out_of_date import OutOfDate
 from bayplan.engine.picks import Asking, Picks
@@ -45,12 +46,15 @@ from bayplan.framework.status import (
     unschedulable,
 )
 from bayplan.framework.tie_break import break_ties
-from bayplan.state.columns import NodeMask, all_true, is_any
+from bayplan.ports import ExtenderVerb
+from bayplan.state.columns import NodeMask, all_true
 from bayplan.state.nodes import LateNodeView, NodeView
 from bayplan.state.snapshot import Snapshot
 
 #: A group that is to stay together is tried in one domain at a time.
 OUTSIDE_DOMAIN = "node(s) outside of the domain that the group was tried in"
+#: Verbs that decide about nodes.
+_ABOUT_NODES = (ExtenderVerb.FILTER, ExtenderVerb.PRIORITIZE)
 _NOT_LOOKED_AT = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
 
@@ -61,10 +65,9 @@ class Cycle:
     __slots__ = (
         "_outcome",
         "_table",
-        "answers",
         "candidates",
         "choice",
-        "extender_statuses",
+        "exchange",
         "framework",
         "known",
         "narrowing",
@@ -109,10 +112,9 @@ class Cycle:
         self.choice: Choice | None = None
         #: How a cycle without a node ended: a rejection of the pod as a whole, or an Error.
         self.status: Status | None = None
-        #: What an extender is being asked, what those before answered, whom they turned away.
+        #: What extenders are being asked, and what they were.
         self.question: Question | None = None
-        self.answers: tuple[Answered, ...] = ()
-        self.extender_statuses: dict[str, Status] = {}
+        self.exchange = Exchange()
 
     @property
     def outcome(self) -> FilterOutcome | None:
@@ -140,6 +142,16 @@ class Cycle:
     @property
     def is_done(self) -> bool:
         return self.choice is not None or self.status is not None
+
+    def begin_anew(self, snapshot: Snapshot) -> None:
+        """Back to the first step: anything may have changed meanwhile: nodes, nominations, objects
+        that plugins look up. What extenders answered stays."""
+        record_plugin_metrics = self.state.record_plugin_metrics
+        self.snapshot, self.state = snapshot, CycleState()
+        self.state.record_plugin_metrics = record_plugin_metrics
+        self.step = 0
+        self.outcome = self.node_names = self.known = self.picks = None
+        self.exchange.begin_anew()
 
     @property
     def feasible_count(self) -> int:
@@ -170,7 +182,7 @@ class Cycle:
             diagnosis.unschedulable_plugins |= self.outcome.plugins()
             diagnosis.pending_plugins |= self.outcome.pending_plugins()
             diagnosis.counted = self._reason_counts(self.outcome)
-        if self.extender_statuses:
+        if self.exchange.statuses:
             diagnosis.unschedulable_plugins.add(EXTENDER_NAME)
         return FitError(self.pod.key, self.snapshot.node_count, diagnosis)
 
@@ -179,7 +191,7 @@ class Cycle:
         if self.outcome is None:
             return NodeToStatus(absent=self.absent_status)
         statuses = self.outcome.node_to_status(self.absent_status)
-        for name, status in self.extender_statuses.items():
+        for name, status in self.exchange.statuses.items():
             statuses.set(name, status)
         return statuses
 
@@ -189,7 +201,7 @@ class Cycle:
         if absent_count:
             for reason in self.absent_status.reasons:
                 counts[reason] += absent_count
-        for status in self.extender_statuses.values():
+        for status in self.exchange.statuses.values():
             counts.update(status.reasons)
         return counts
 
@@ -201,15 +213,14 @@ class CycleRunner:
         self,
         nominator: PodNominator,
         seed: int,
-        extenders: Sequence[Extender],
+        extenders: Iterable[Extender],
         reuse: Mapping[str, Reuse] | None = None,
     ) -> None:
         """``reuse``: by profile; none: every question is asked."""
         self._nominator = nominator
         self._reuse = reuse or {}
         self._seed = seed
-        # One whose failure ends the attempt is asked before those that may be passed over.
-        self._extenders = sorted(extenders, key=lambda extender: extender.ignorable)
+        self._extenders = Extenders(extenders)
         #: Where the next sampled search starts in the order of the draw, per profile.
         self._next_start: dict[str, int] = {}
         self._steps: tuple[Callable[[Cycle], Question | None], ...] = (
@@ -218,6 +229,7 @@ class CycleRunner:
             self._look_up,
             self._filter,
             self._ask_extenders,
+            self._ask_scores,
             self._score,
             self._select,
         )
@@ -232,11 +244,11 @@ class CycleRunner:
         self._learn(cycle)
         return None
 
-    def resume(self, cycle: Cycle, snapshot: Snapshot, answer: ExtenderAnswer) -> Question | None:
+    def resume(self, cycle: Cycle, snapshot: Snapshot, answered: Answered) -> Question | None:
         """Take a parked cycle up again with the answer to its question."""
-        assert cycle.question is not None, f"{cycle.pod!r} waits for no answer"
-        cycle.answers += (Answered(cycle.question, answer),)
-        self._refilter(cycle, snapshot)
+        assert answered.question is cycle.question, f"{cycle.pod!r} waits for another answer"
+        cycle.exchange.take(answered)
+        cycle.begin_anew(snapshot)
         return self.run(cycle)
 
     # ---- steps ----------------------------------------------------------------------------
@@ -256,30 +268,42 @@ class CycleRunner:
             cycle.node_names = result.merge(PreFilterResult(cycle.within)).node_names
         cycle.candidates = _candidates(nodes, cycle.node_names)
 
-    def _nominated_node(self, cycle: Cycle) -> None:
+    def _nominated_node(self, cycle: Cycle) -> Question | None:
         """A pod nominated to a node that still takes it goes there without looking further.
 
-        With an extender to ask, all nodes are looked at: the cycle would be parked twice.
+        Extenders are asked about that node alone. Upstream: evaluateNominatedNode.
         """
         name = cycle.pod.nominated_node_name
-        if not name or self._interested(cycle):
-            return
+        if not name or cycle.exchange.is_nominated_node_out:
+            return None
         assert cycle.candidates is not None
         position = cycle.candidates.position(name)
-        if position is None:
-            return
+        if position is not None:
+            question = self._try_nominated(cycle, name, position)
+            if question is not None or cycle.choice is not None:
+                return question
+        # An Error here is not the end: the node is asked about again among all others.
+        cycle.status = cycle.outcome = None
+        cycle.exchange.give_up_nominated_node()
+        return None
+
+    def _try_nominated(self, cycle: Cycle, name: str, position: int) -> Question | None:
+        assert cycle.candidates is not None
         framework = cycle.framework
         status = framework.filter_with_nominated(cycle.state, cycle.pod, cycle.snapshot, name)
-        # An Error here is not the end: the node is asked again among all others.
-        if is_success(status):
-            only = cycle.candidates.take([position])
-            cycle.outcome = FilterOutcome(only, np.ones(1, np.bool_))
+        if not is_success(status):
+            return None
+        only = cycle.candidates.take([position])
+        cycle.outcome = FilterOutcome(only, np.ones(1, np.bool_))
+        question = self._ask_extenders(cycle)
+        if question is None and cycle.status is None:
             cycle.choice = Choice(name)
+        return question
 
     def _look_up(self, cycle: Cycle) -> None:
         """What is known of the pod's like. A narrowed choice of nodes is as soon asked about."""
         reuse = self._reuse.get(cycle.framework.profile_name)
-        if reuse is None or cycle.node_names is not None:
+        if reuse is None or cycle.node_names is not None or cycle.exchange.has_answers:
             return
         clock = cycle.framework.stopwatches["Filter"].now
         start = clock()
@@ -313,19 +337,16 @@ class CycleRunner:
                 outcome.settle(position, status)
         if outcome.error is not None:
             cycle.status = outcome.error
-        elif not cycle.answers:
+        elif not cycle.exchange.has_answers:
             self._sample(cycle, outcome)
 
     def _ask_extenders(self, cycle: Cycle) -> Question | None:
-        outcome = cycle.outcome
-        assert outcome is not None
-        if not is_any(outcome.feasible):
-            cycle.status = unschedulable()
-            return None
-        unasked = self._interested(cycle)[len(cycle.answers) :]
-        if not unasked:
-            return None
-        return Question(unasked[0], tuple(outcome.nodes.take(outcome.feasible).names()))
+        assert cycle.outcome is not None
+        return _taken(cycle, cycle.exchange.filter(self._extenders, cycle.pod, cycle.outcome))
+
+    def _ask_scores(self, cycle: Cycle) -> Question | None:
+        assert cycle.outcome is not None
+        return _taken(cycle, cycle.exchange.prioritize(self._extenders, cycle.pod, cycle.outcome))
 
     def _score(self, cycle: Cycle) -> None:
         outcome, framework = cycle.outcome, cycle.framework
@@ -343,8 +364,9 @@ class CycleRunner:
         scored = framework.run_score(cycle.state, cycle.pod, nodes)
         if isinstance(scored, Status):
             cycle.status = scored
-        else:
-            cycle.table = scored
+            return
+        cycle.exchange.add_scores(scored)
+        cycle.table = scored
 
     def _select(self, cycle: Cycle) -> None:
         assert cycle.table is not None
@@ -363,7 +385,7 @@ class CycleRunner:
         """Whether all nodes are asked about, and nobody but this profile's plugins is asked."""
         return not (
             self._nominator.nominated_nodes()
-            or (self._extenders and self._interested(cycle))
+            or (self._extenders and self._extenders.interested(cycle.pod, *_ABOUT_NODES))
             or not cycle.framework.is_plain_sum
             or 0 < cycle.framework.plugins.percentage_of_nodes_to_score < 100
         )
@@ -430,9 +452,6 @@ class CycleRunner:
                 nominated.append((name, position))
         return feasible, nominated
 
-    def _interested(self, cycle: Cycle) -> list[Extender]:
-        return [e for e in self._extenders if e.is_interested(cycle.pod)]
-
     def _sample(self, cycle: Cycle, outcome: FilterOutcome) -> None:
         """percentageOfNodesToScore: keep only the first feasible nodes from a rotating start."""
         percentage = cycle.framework.plugins.percentage_of_nodes_to_score
@@ -443,22 +462,13 @@ class CycleRunner:
         outcome.feasible, looked_at = sampled(outcome, percentage, start)
         self._next_start[profile] = (start + looked_at) % cycle.snapshot.node_count
 
-    def _refilter(self, cycle: Cycle, snapshot: Snapshot) -> None:
-        """Ask the plugins anew, then apply all answers to what is left of the nodes asked about.
 
-        Anything may have changed meanwhile: nodes, nominations, objects that plugins look up.
-        """
-        state = CycleState()
-        state.record_plugin_metrics = cycle.state.record_plugin_metrics
-        cycle.snapshot, cycle.state = snapshot, state
-        cycle.outcome = cycle.node_names = None
-        cycle.extender_statuses.clear()
-        self._pre_filter(cycle)
-        if cycle.status is None:
-            self._filter(cycle)
-        for answered in cycle.answers:
-            if cycle.status is None and cycle.outcome is not None:
-                cycle.status = applied(answered, cycle.outcome, cycle.extender_statuses)
+def _taken(cycle: Cycle, found: Question | Status | None) -> Question | None:
+    """A question to stop with; a status ends the cycle."""
+    if isinstance(found, Status):
+        cycle.status = found
+        return None
+    return found
 
 
 def _feasible_nodes(cycle: Cycle, picks: Picks) -> NodeView:

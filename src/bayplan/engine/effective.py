@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
+from bayplan.config.extenders import verb_paths
 from bayplan.config.feature_gates import GATES
 from bayplan.config.loading import SchedulerConfig
 from bayplan.config.schema import LeaderElection, PluginEntry, Profile
@@ -130,7 +131,8 @@ def _general(config: SchedulerConfig) -> Iterator[str]:
             "where kube-scheduler takes a share that depends on their number"
         )
     for index, extender in enumerate(config.spec.extenders):
-        yield f"extenders[{index}]: {extender.url_prefix} is not asked yet"
+        if not verb_paths(extender):
+            yield f"extenders[{index}]: {extender.url_prefix} is never asked: it has no verb"
 
 
 def _lease(election: LeaderElection) -> Iterator[str]:

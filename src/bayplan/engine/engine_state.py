@@ -14,6 +14,7 @@ from bayplan.api.objects import PodCondition
 from bayplan.api.pod_groups import GroupKey, PodGroup
 from bayplan.clock import Clock
 from bayplan.config.feature_gates import FeatureGates, default_gates
+from bayplan.engine.extending import Extenders
 from bayplan.engine.own_writes import OwnWrites
 from bayplan.engine.reuse import Reuse
 from bayplan.engine.turns import Turns
@@ -80,6 +81,7 @@ class EngineState:
     #: The newest version of each pod the API has told of, by uid.
     known: dict[str, PodInfo] = field(default_factory=dict[str, PodInfo])
     own_writes: OwnWrites = field(default_factory=OwnWrites)
+    extenders: Extenders = field(default_factory=Extenders)
     #: Kinds that plugins look up; pods and nodes are kept in ``objects`` only where one does.
     listed: frozenset[str] = frozenset()
     effects: deque[Effect] = field(default_factory=deque[Effect])

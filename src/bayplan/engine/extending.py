@@ -1,25 +1,47 @@
-"""Filters outside the process: what they are asked, what they answer, and what follows from it.
+"""Extenders: what is asked outside the process, what comes back, and what follows from it.
 
-The engine does not wait for an answer; it parks the pod's cycle with its question. Upstream:
-schedule_one.go, findNodesThatPassExtenders.
+The engine does not wait for an answer; it parks the pod's cycle with its question. Filters are
+asked one after another, each about what the one before left; those that score are asked at once.
+Upstream: schedule_one.go, findNodesThatPassExtenders, prioritizeNodes and extendersBinding.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, final
 
 import numpy as np
 
 from bayplan.framework.filtering import FilterOutcome
+from bayplan.framework.interface import MAX_NODE_SCORE
+from bayplan.framework.score_table import ScoreTable
 from bayplan.framework.status import EXTENDER_NAME, Code, Status
+from bayplan.ports import Ask, AskExtender, ExtenderAnswer, ExtenderVerb, Victims
+from bayplan.state.columns import NodeScores
 from bayplan.state.pods import PodInfo
+
+__all__ = ["ExtenderAnswer", "ExtenderVerb"]
+
+#: What an extender gives the best node; upstream: MaxExtenderPriority.
+MAX_EXTENDER_PRIORITY = 10
+#: With scores up to here no total comes near to overflowing.
+_SCORE_MAX = 2**53
 
 
 class Extender(Protocol):
-    """A filter outside the process, as the engine knows it: whether to ask, not how."""
+    """Something outside the process, as the engine knows it: whether to ask, not how."""
 
     @property
     def name(self) -> str: ...
+    @property
+    def verbs(self) -> frozenset[ExtenderVerb]:
+        """What it may be asked for."""
+        ...
+
+    @property
+    def weight(self) -> int:
+        """Of its scores."""
+        ...
+
     @property
     def ignorable(self) -> bool:
         """Whether an attempt goes on without its answer where none comes."""
@@ -29,29 +51,34 @@ class Extender(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ExtenderAnswer:
-    """What came back: the nodes left, and why others are not. ``error``: nothing came back."""
-
-    node_names: frozenset[str] = frozenset()
-    failed: Mapping[str, str] = field(default_factory=dict[str, str])
-    failed_and_unresolvable: Mapping[str, str] = field(default_factory=dict[str, str])
-    error: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Question:
     """The effect a cycle stops with: what to ask whom about which nodes."""
 
-    extender: Extender
+    extenders: tuple[Extender, ...]
     node_names: tuple[str, ...]
+    verb: ExtenderVerb = ExtenderVerb.FILTER
+    victims: Mapping[str, Victims] = field(default_factory=dict[str, Victims])
+
+    @property
+    def extender(self) -> Extender:
+        """The only one, where one is asked at a time."""
+        return self.extenders[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A question and its answer."""
+    """A question and its answers, one for each extender."""
 
     question: Question
-    answer: ExtenderAnswer
+    answers: tuple[ExtenderAnswer, ...]
+
+    def failures(self) -> list[tuple[Extender, str]]:
+        """Who did not answer, and why."""
+        pairs = zip(self.question.extenders, self.answers, strict=True)
+        return [(extender, answer.error) for extender, answer in pairs if answer.error]
+
+
+# ---- filter --------------------------------------------------------------------------------
 
 
 def applied(
@@ -62,29 +89,34 @@ def applied(
     Nodes that were not asked about are taken out, too, for no reason of their own. Returns the
     Error that ends the attempt.
     """
-    question, answer = answered.question, answered.answer
-    left = frozenset(question.node_names)
+    question, (answer,) = answered.question, answered.answers
+    left = asked = frozenset(question.node_names)
     if not answer.error:
-        unknown = answer.node_names - left
+        unknown = answer.node_names - asked
         if unknown:
-            text = f"returned {sorted(unknown)[0]}, about which it was not asked"
-            return _failure(question.extender, text)
+            return _unknown(question.extender, min(unknown))
         left = answer.node_names
     elif not question.extender.ignorable:
-        return _failure(question.extender, answer.error)
-    kept = np.zeros(len(outcome.nodes), np.bool_)
-    kept[outcome.nodes.positions(list(left))] = True
-    asked = frozenset(question.node_names)
-    for position in np.flatnonzero(outcome.feasible & ~kept).tolist():
-        name = outcome.nodes.name(position)
+        return Status(Code.ERROR, (answer.error,))
+    left_out = kept_only(outcome, left)
+    for name in left_out:
         if name in asked:
             statuses[name] = _status(name, answer)
-    outcome.feasible = outcome.feasible & kept
     return None
 
 
-def _failure(extender: Extender, text: str) -> Status:
-    return Status(Code.ERROR, (f"extender {extender.name}: {text}",))
+def kept_only(outcome: FilterOutcome, names: Iterable[str]) -> list[str]:
+    """Take all but these nodes out of the outcome. Names of those that went."""
+    kept = np.zeros(len(outcome.nodes), np.bool_)
+    kept[outcome.nodes.positions(list(names))] = True
+    gone = np.flatnonzero(outcome.feasible & ~kept).tolist()
+    outcome.feasible = outcome.feasible & kept
+    return [outcome.nodes.name(position) for position in gone]
+
+
+def _unknown(extender: Extender, name: str) -> Status:
+    claim = f'extender "{extender.name}" claims a filtered node "{name}"'
+    return Status(Code.ERROR, (f"{claim} which is not found in the input node list",))
 
 
 def _status(name: str, answer: ExtenderAnswer) -> Status:
@@ -94,3 +126,103 @@ def _status(name: str, answer: ExtenderAnswer) -> Status:
     reason = answer.failed_and_unresolvable.get(name)
     reasons = () if reason is None else (reason,)
     return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons, EXTENDER_NAME)
+
+
+# ---- prioritize ----------------------------------------------------------------------------
+
+
+def add_scores(table: ScoreTable, answered: Answered) -> None:
+    """Add what extenders said to the totals. One that failed gives no scores, and that is all."""
+    place = {name: position for position, name in enumerate(table.nodes.names())}
+    for extender, answer in zip(answered.question.extenders, answered.answers, strict=True):
+        scores = _scores(extender, answer, place)
+        if scores is not None:
+            before = table.others.get(extender.name)
+            table.others[extender.name] = scores if before is None else before + scores
+            table.totals = table.totals + scores
+
+
+def _scores(
+    extender: Extender, answer: ExtenderAnswer, place: Mapping[str, int]
+) -> NodeScores | None:
+    """int64[nodes], weighted. Nodes that were not asked about do not matter."""
+    if answer.error:
+        return None
+    found = np.zeros(len(place), np.int64)
+    factor = extender.weight * (MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY)
+    for name, score in answer.scores:
+        weighted = score * factor
+        if abs(weighted) > _SCORE_MAX:
+            return None
+        if name in place:
+            found[place[name]] += weighted
+    return found
+
+
+# ---- bind ----------------------------------------------------------------------------------
+
+
+async def _not_connected(question: AskExtender) -> ExtenderAnswer:
+    return ExtenderAnswer(error=not_connected(question.extender))
+
+
+def not_connected(name: str) -> str:
+    return f"extender {name}: it is not connected"
+
+
+@final
+class Extenders:
+    """All there are, in the order in which they are asked."""
+
+    def __init__(self, extenders: Iterable[Extender] = ()) -> None:
+        # One whose failure ends the attempt is asked before those that may be passed over.
+        self._all = sorted(extenders, key=lambda extender: extender.ignorable)
+        #: How a binding cycle asks; the shell sets it.
+        self.ask: Ask = _not_connected
+
+    def __bool__(self) -> bool:
+        return bool(self._all)
+
+    def __iter__(self) -> Iterator[Extender]:
+        return iter(self._all)
+
+    def interested(self, pod: PodInfo, *verbs: ExtenderVerb) -> list[Extender]:
+        """Those that may be asked one of these about a pod, and want to be."""
+        wanted = frozenset(verbs)
+        return [e for e in self._all if e.verbs & wanted and e.is_interested(pod)]
+
+    def binding(self, pod: PodInfo) -> "ExtenderBinding | None":
+        """How a pod is bound in place of the Bind plugins; None: they bind it."""
+        binders = self.interested(pod, ExtenderVerb.BIND)
+        return ExtenderBinding(binders, self.ask) if binders else None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ExtenderBinding:
+    """A pod's binding, left to extenders."""
+
+    _binders: list[Extender]
+    _ask: Ask
+
+    async def bind(self, pod: PodInfo, node_name: str) -> tuple[bool, Status | None]:
+        """(whether one of them took the pod, its failure). Does not raise."""
+        for extender in self._binders:
+            question = AskExtender(0, extender.name, ExtenderVerb.BIND, pod, (node_name,))
+            error = await self._error(question)
+            if not error:
+                return True, None
+            if not extender.ignorable:
+                return True, Status(Code.ERROR, (error,))
+        return False, None
+
+    async def _error(self, question: AskExtender) -> str:
+        try:
+            return (await self._ask(question)).error
+        except Exception as problem:  # noqa: BLE001 - whatever an extender's client raises
+            return raised(question.extender, problem)
+
+
+def raised(name: str, problem: Exception) -> str:
+    """What became of a question whose asking raised."""
+    return f"extender {name}: {type(problem).__name__}: {problem}"

@@ -120,7 +120,8 @@ class Placements:
         """Hand the binding cycle out; failures from here on are errors, not rejections."""
         pod, node_name = placed.pod, placed.node_name
         self._engine.queue.done(pod.uid)
-        run = BindingCycle(placed.framework, placed.state, pod, node_name)
+        binding = self._engine.extenders.binding(pod)
+        run = BindingCycle(placed.framework, placed.state, pod, node_name, binding)
         self._engine.effects.append(BindPod(pod, node_name, run))
 
     # ---- Permit ---------------------------------------------------------------------------

@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
+from bayplan.config.extenders import ignored_resources
 from bayplan.config.loading import SchedulerConfig
 from bayplan.config.problems import ConfigError
 from bayplan.config.schema import Profile
@@ -24,6 +27,7 @@ from bayplan.engine.plugin_sets import (
 )
 from bayplan.engine.score_sources import SourceFinder, is_reader, scoring
 from bayplan.framework.interface import Plugin
+from bayplan.plugins.node_resources_fit import NodeResourcesFitArgs
 from bayplan.plugins.registry import Registry
 from bayplan.problems import Problem
 
@@ -174,6 +178,10 @@ class _Resolver:
     def _instance(self, name: str, plugin: type[Plugin], args: Any, path: str) -> Instance:
         checked, problems = checked_args(plugin, args)
         self._problems += [problem.under(path) for problem in problems]
+        ignored = ignored_resources(self._config.spec.extenders)
+        if ignored and isinstance(checked, NodeResourcesFitArgs):
+            # In place of what is written there, as upstream: buildExtenders.
+            checked = msgspec.structs.replace(checked, ignored_resources=ignored)
         return Instance(name, plugin, checked, path)
 
 

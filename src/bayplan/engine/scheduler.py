@@ -22,8 +22,9 @@ from bayplan.engine.attempt_record import OnAttempt
 from bayplan.engine.attempts import Attempts
 from bayplan.engine.binding import BindingOutcome
 from bayplan.engine.cluster_events import ClusterEvents
+from bayplan.engine.configured_extenders import configured_extenders
 from bayplan.engine.engine_state import EngineState
-from bayplan.engine.extending import Extender, ExtenderAnswer
+from bayplan.engine.extending import Extender, Extenders
 from bayplan.engine.gangs import Gangs
 from bayplan.engine.observing import QueueJournal, reuse_of, show_reuse, show_sizes
 from bayplan.engine.profiles import BuiltProfile, build_profiles
@@ -38,7 +39,7 @@ from bayplan.framework.runtime import Framework
 from bayplan.framework.timing import Watch
 from bayplan.journal import Journal
 from bayplan.plugins.registry import Registry
-from bayplan.ports import Effect, WatchEvent
+from bayplan.ports import Effect, ExtenderAnswer, WatchEvent
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.queue.settings import QueueSettings
 from bayplan.state.pods import DEFAULT_SCHEDULER
@@ -49,7 +50,7 @@ class SchedulerOptions(TypedDict, total=False):
 
     seed: int
     journal: Journal
-    #: Filters outside the process.
+    #: Extenders besides those of the configuration.
     extenders: Sequence[Extender]
     #: Called with each cycle while its snapshot is lent.
     on_attempt: OnAttempt | None
@@ -72,28 +73,29 @@ class Scheduler:
     ) -> None:
         """Starts the plugins. Raises ConfigError."""
         journal, raise_bugs = options.get("journal", Journal()), options.get("raise_bugs", False)
-        extenders = options.get("extenders", ())
         engine = EngineState(clock, options.get("seed", 0), journal, raise_bugs, config.gates)
+        found = configured_extenders(config.spec.extenders)
+        engine.extenders = Extenders((*found, *options.get("extenders", ())))
         self._engine = engine
         self.journal = engine.journal
         self.metrics = engine.metrics
         self.cache = engine.cache
-        self.queue = self._start(config, registry, bool(extenders))
+        self.queue = self._start(config, registry)
         #: Everything that happens in here, one thing at a time, to be observed.
         self.turns = engine.turns
         #: Groups of pods as they stand, to be looked at.
         self.pod_groups = engine.pod_groups
         #: Kinds of pod groups that are followed and no plugin looks up.
         self.group_kinds = sorted({*options.get("pod_group_kinds", KINDS)} - engine.listed)
-        self._attempts = Attempts(engine, extenders, options.get("on_attempt"))
+        #: Whom the shell connects.
+        self.extenders = engine.extenders
+        self._attempts = Attempts(engine, options.get("on_attempt"))
         self._events = ClusterEvents(engine, self._attempts.placements)
         show_sizes(engine)
         show_reuse(engine)
         engine.turns.begin()
 
-    def _start(
-        self, config: SchedulerConfig, registry: Registry, has_extenders: bool
-    ) -> SchedulingQueue:
+    def _start(self, config: SchedulerConfig, registry: Registry) -> SchedulingQueue:
         """Start the plugins, and the queue that needs to know them."""
         engine, services = self._engine, EngineServices(self._engine, registry)
         self._profiles = build_profiles(config, registry, services.handle_for)
@@ -119,7 +121,7 @@ class Scheduler:
             gathering=engine.gangs.gathering,
         )
         profiles = {
-            built.plugins.profile_name: queue_profile(built, has_extenders)
+            built.plugins.profile_name: queue_profile(built, bool(engine.extenders))
             for built in self._profiles
         }
         engine.queue = SchedulingQueue(

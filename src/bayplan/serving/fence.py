@@ -11,8 +11,11 @@ from typing import Any, final
 from bayplan.api.objects import ApiObject, Pod
 from bayplan.ports import (
     ApiError,
+    Ask,
+    AskExtender,
     Cluster,
     EmitEvent,
+    ExtenderAnswer,
     Listing,
     PatchPodGroupStatus,
     PatchPodStatus,
@@ -89,3 +92,14 @@ class FencedCluster:
         """Raises NotLeaderError."""
         if not self._may_act():
             raise NotLeaderError
+
+
+def fenced_ask(ask: Ask, may_act: Callable[[], bool]) -> Ask:
+    """Extenders bind pods, and reserve what they filter for: they are asked by the leader only."""
+
+    async def asked(question: AskExtender) -> ExtenderAnswer:
+        if not may_act():
+            raise NotLeaderError
+        return await ask(question)
+
+    return asked

@@ -6,12 +6,14 @@ port and the clock.
 
 import asyncio
 import platform
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, final
 
 import msgspec
 from prometheus_client import ProcessCollector
 
+from bayplan.adapters.extenders.client import open_extenders, sender_makers
 from bayplan.adapters.live.access import Right, denial, missing_rights, rights_to_follow
 from bayplan.adapters.live.client import ApiClient, ClientOptions, open_client
 from bayplan.adapters.live.cluster import ClusterOptions, LiveCluster, open_cluster
@@ -27,7 +29,7 @@ from bayplan.engine.effective import effective
 from bayplan.engine.scheduler import Scheduler
 from bayplan.journal import Journal, MemorySink
 from bayplan.plugins.registry import Registry
-from bayplan.ports import Cluster
+from bayplan.ports import Ask, Cluster
 from bayplan.rng import stable_hash, stream
 from bayplan.runner import Runner
 from bayplan.serving.absent_kinds import kinds_in_use, without_absent
@@ -38,7 +40,7 @@ from bayplan.serving.candidate import Candidate
 from bayplan.serving.certificates import self_signed_context, server_context
 from bayplan.serving.election import Election, ElectionSettings
 from bayplan.serving.endpoints import Endpoints, EndpointSources
-from bayplan.serving.fence import FencedCluster
+from bayplan.serving.fence import FencedCluster, fenced_ask
 from bayplan.serving.group_kinds import offered_kinds
 from bayplan.serving.identity import new_identity, own_namespace
 from bayplan.serving.leader_metrics import LeaderGauge
@@ -109,6 +111,7 @@ class _SchedulerServer:
         self._client = client
         self._clock = clock
         self._config = options.config
+        self._sender_makers = sender_makers(options.config.spec.extenders)
         self._memory = MemorySink(RECORDS_MAX)
         self._started = rfc3339(clock.epoch_seconds() - clock.now())
         #: Of pod groups: those that the API server offers and that we may read.
@@ -187,22 +190,40 @@ class _SchedulerServer:
             journal=Journal([self._memory, OutcomeLog()]),
             pod_group_kinds=self._group_kinds,
         )
-        declared = ClusterOptions(
-            clock=self._clock, seed=options.seed, declared=scheduler.declared_fields
+        entries = self._config.spec.extenders
+        cluster_options = ClusterOptions(
+            clock=self._clock,
+            seed=options.seed,
+            declared=scheduler.declared_fields,
+            whole_kinds=(NODE, POD) if entries else (),
         )
         try:
-            async with open_cluster(self._client, declared) as cluster:
-                await self._run(scheduler, cluster, stop)
+            async with (
+                open_cluster(self._client, cluster_options) as cluster,
+                open_extenders(entries, cluster, self._sender_makers) as asks,
+            ):
+                await self._run(scheduler, cluster, asks, stop)
                 await cluster.flush_events()
         finally:
             scheduler.close()
 
-    async def _run(self, scheduler: Scheduler, cluster: LiveCluster, stop: asyncio.Event) -> None:
+    async def _run(
+        self,
+        scheduler: Scheduler,
+        cluster: LiveCluster,
+        asks: Mapping[str, Ask],
+        stop: asyncio.Event,
+    ) -> None:
         election, candidate = self._election()
         port: Cluster = cluster
         if election is not None:
-            port = FencedCluster(cluster, lambda: election.is_leader(self._clock.now()))
-        runner = Runner(scheduler, port, on_synced=settle_memory)
+
+            def may_act() -> bool:
+                return election.is_leader(self._clock.now())
+
+            port = FencedCluster(cluster, may_act)
+            asks = {name: fenced_ask(ask, may_act) for name, ask in asks.items()}
+        runner = Runner(scheduler, port, asks, on_synced=settle_memory)
         delays = self._config.spec.delay_cache_until_active
         replica = Replica(runner, candidate, delays_cache=delays)
         endpoints = Endpoints(self._sources(scheduler, runner, replica), self._access())

@@ -5,13 +5,15 @@ the next timer. When there is no timer either, nothing can ever run again: that 
 it is an exception that names who waits for what, never a hang.
 
 There are no threads, no sockets and no signals here: what would need them is not implemented, so
-that a run is a function of its coroutine and its clock. Callbacks run in the order in which they
-became due, timers of one moment in the order in which they were set.
+that a run is a function of its coroutine and its clock. What is asked of the real world (`outside`)
+is waited for while time stands still, in the order in which it was asked. Callbacks run in the
+order in which they became due, timers of one moment in the order in which they were set.
 
 A task that fails while nobody waits for it ends the run with its exception, before time moves on.
 """
 
 import asyncio
+import concurrent.futures
 import heapq
 import math
 import sys
@@ -163,6 +165,41 @@ class _Generators:
 
 
 @final
+class _Outside:
+    """Calls to the real world, the oldest first."""
+
+    def __init__(self) -> None:
+        self._asked: deque[tuple[concurrent.futures.Future[Any], asyncio.Future[Any]]] = deque()
+
+    @property
+    def is_asked(self) -> bool:
+        return bool(self._asked)
+
+    async def answer(self, begun: "concurrent.futures.Future[T]") -> T:
+        """The result of what runs in the real world; until then no time passes here."""
+        waiter: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._asked.append((begun, waiter))
+        return await waiter
+
+    def take_answer(self) -> None:
+        """Wait, in real time, for the oldest call."""
+        begun, waiter = self._asked.popleft()
+        if waiter.done():
+            begun.cancel()
+            return
+        problem = begun.exception()
+        if problem is None:
+            waiter.set_result(begun.result())
+        else:
+            waiter.set_exception(problem)
+
+    def give_up(self) -> None:
+        """Nobody waits any more."""
+        for begun, _ in self._asked:
+            begun.cancel()
+
+
+@final
 class VirtualLoop(asyncio.AbstractEventLoop):
     """The part of asyncio's event loop that needs nothing from outside."""
 
@@ -171,6 +208,8 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self._ready: deque[Handle] = deque()
         self._timers = _Timers()
         self._idle: deque[asyncio.Future[None]] = deque()
+        #: The real world.
+        self.outside = _Outside()
         self._tasks = _Tasks()
         self._generators = _Generators()
         self._broken: BaseException | None = None
@@ -282,7 +321,9 @@ class VirtualLoop(asyncio.AbstractEventLoop):
                 self._run_ready()
                 continue
             self._raise_lost_failure(main)
-            if self._idle:
+            if self.outside.is_asked:
+                self.outside.take_answer()
+            elif self._idle:
                 waiter = self._idle.popleft()
                 if not waiter.done():
                     waiter.set_result(None)
@@ -306,6 +347,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def _end_the_rest(self) -> None:
         """Time stands still meanwhile: who still waits after that is a bug, and named."""
         self._tasks.cancel()
+        self.outside.give_up()
         while self._ready:
             self._run_ready()
         for generator in self._generators.left():

@@ -5,9 +5,10 @@ port and the clock.
 """
 
 import asyncio
+import importlib
 from collections import Counter
-from collections.abc import Callable
-from typing import final
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Protocol, final
 
 from bayplan.adapters.embedded import EmbeddedCluster
 from bayplan.adapters.object_store import Stored
@@ -19,6 +20,7 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.journal import AttemptRecord, DigestSink, Journal, Record, Sink
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.registry import Registry
+from bayplan.ports import Ask
 from bayplan.runner import Runner
 from bayplan.sim.checkers import CapacityChecker, differences
 from bayplan.sim.driver import Driver
@@ -74,6 +76,7 @@ class Simulation:
     ) -> None:
         """Raises ConfigError, also when a plugin cannot start."""
         self._workload = workload
+        self._extenders = _extenders(config)
         self._seed = seed
         self._clock = ManualClock()
         self._digest = DigestSink()
@@ -120,13 +123,16 @@ class Simulation:
         """Play the workload to its end. An invariant that breaks, or a bug of ours, raises."""
         start = wall_seconds()
         try:
-            run(self._main(), self._clock)
+            if self._extenders is None:
+                run(self._main({}), self._clock)
+            else:
+                self._extenders.run(self._main, self._clock, self.cluster)
         finally:
             self.scheduler.close()
         return self._result(wall_seconds() - start)
 
-    async def _main(self) -> None:
-        runner = Runner(self.scheduler, self.cluster)
+    async def _main(self, asks: Mapping[str, Ask]) -> None:
+        runner = Runner(self.scheduler, self.cluster, asks)
         running = asyncio.get_running_loop().create_task(runner.run(), name="scheduler")
         await self._driver.play()
         wrong = differences(self.scheduler, self.cluster)
@@ -187,6 +193,26 @@ def _respects_resources(scheduler: Scheduler, config: SchedulerConfig) -> bool:
         ):
             return False
     return True
+
+
+class _OutsideExtenders(Protocol):
+    """See bayplan.sim.outside."""
+
+    def run(
+        self,
+        main: Callable[[Mapping[str, Ask]], Coroutine[Any, Any, None]],
+        clock: ManualClock,
+        cluster: EmbeddedCluster,
+    ) -> None: ...
+
+
+def _extenders(config: SchedulerConfig) -> _OutsideExtenders | None:
+    """The real world, where there is somebody to be asked. Raises ConfigError."""
+    entries = config.spec.extenders
+    if not entries:
+        return None
+    # Nobody else should wait for a client of HTTP to load.
+    return importlib.import_module("bayplan.sim.outside").OutsideExtenders(entries)
 
 
 @final

@@ -19,6 +19,7 @@ from bayplan.adapters.live.discovery import Discovery
 from bayplan.adapters.live.errors import SERVER_ERRORS, UnreachableError, told_other_uid
 from bayplan.adapters.live.event_writer import EventWriter
 from bayplan.adapters.live.objects import LiveObjects
+from bayplan.adapters.live.originals import Originals
 from bayplan.adapters.live.rate_limit import Lane
 from bayplan.adapters.live.troubles import Troubles
 from bayplan.adapters.live.watching import SILENCE_SECONDS_MAX, Reading, ReadingOptions
@@ -51,6 +52,8 @@ class ClusterOptions:
     label_selectors: Mapping[str, str] = field(default_factory=dict[str, str])
     #: A watch that is silent for longer has stalled.
     silence_seconds_max: float = SILENCE_SECONDS_MAX
+    #: Kinds that are kept as the server wrote them, too.
+    whole_kinds: tuple[str, ...] = ()
 
 
 @final
@@ -63,6 +66,7 @@ class LiveCluster(LiveObjects):
         self._events = events
         self._random = stream(options.seed, "watches")
         self._troubles = Troubles()
+        self._originals = Originals(options.whole_kinds)
 
     # ---- which kinds there are --------------------------------------------------------------
 
@@ -108,6 +112,7 @@ class LiveCluster(LiveObjects):
             declared=options.declared.get(kind, ()),
             label_selector=options.label_selectors.get(kind, ""),
             silence_seconds_max=options.silence_seconds_max,
+            originals=self._originals if kind in options.whole_kinds else None,
         )
         return Reading(self._client, await self.resource(kind), self._random, how)
 
@@ -115,6 +120,10 @@ class LiveCluster(LiveObjects):
         path = (await self.resource(POD)).path(namespace, name)
         body = await self._client.request("GET", path, lane=Lane.BINDINGS)
         return cast(Pod, decode(POD, body, self._options.declared.get(POD, ())))
+
+    def whole(self, kind: str, namespace: str, name: str) -> bytes | None:
+        """See adapters.whole_objects: as it was last listed or watched."""
+        return self._originals.whole(kind, namespace, name)
 
     # ---- writing ----------------------------------------------------------------------------
 

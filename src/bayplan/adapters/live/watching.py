@@ -16,6 +16,7 @@ import msgspec
 from bayplan.adapters.live.client import ApiClient
 from bayplan.adapters.live.discovery import Resource
 from bayplan.adapters.live.errors import Status, of_status
+from bayplan.adapters.live.originals import Originals
 from bayplan.api.objects import POD, ApiObject, decode
 from bayplan.ports import EventType, GoneError, Listing, WatchEvent
 from bayplan.rng import Stream
@@ -60,6 +61,8 @@ class ReadingOptions:
     label_selector: str = ""
     #: A watch that is silent for longer has stalled.
     silence_seconds_max: float = SILENCE_SECONDS_MAX
+    #: Where what was read is kept as the server wrote it; None: nowhere.
+    originals: Originals | None = None
 
 
 @final
@@ -90,12 +93,18 @@ class Reading:
 
     async def _pages(self, length: int) -> Listing:
         found: list[ApiObject] = []
+        originals = self._options.originals and self._options.originals.listing(self._resource.kind)
         query = {**self._selectors, "limit": str(length)}
         while True:
             body = await self._client.request("GET", self._path(query))
             page = msgspec.json.decode(body, type=_Page)
-            found += (self._decoded(item) for item in page.items or ())
+            read = [(self._decoded(item), item) for item in page.items or ()]
+            found += (each for each, _ in read)
+            if originals is not None:
+                originals.add(read)
             if not page.metadata.continue_:
+                if originals is not None:
+                    originals.end()
                 return Listing(found, page.metadata.resource_version)
             query["continue"] = page.metadata.continue_
 
@@ -136,5 +145,7 @@ class Reading:
             status = msgspec.json.decode(told.object, type=Status)
             raise of_status(status.code or 0, status, f"watch of {kind}")
         found = self._decoded(told.object)
-        version = found.metadata.resource_version or ""
-        return WatchEvent(EventType(told.type), kind, found, version)
+        event = WatchEvent(EventType(told.type), kind, found, found.metadata.resource_version or "")
+        if self._options.originals is not None:
+            self._options.originals.note(event, told.object)
+        return event

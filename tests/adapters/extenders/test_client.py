@@ -1,0 +1,140 @@
+"""An extender of a configuration, asked over real HTTP."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from bayplan.adapters.embedded import EmbeddedCluster
+from bayplan.adapters.extenders.client import open_extenders, sender_makers
+from bayplan.adapters.stored_objects import StoredObjects
+from bayplan.api.objects import Pod
+from bayplan.clock import ManualClock
+from bayplan.config.decoding import decode
+from bayplan.config.extenders import named_extenders
+from bayplan.config.schema import Extender
+from bayplan.ports import AskExtender, ExtenderAnswer, ExtenderVerb
+from bayplan.state.pods import pod_info
+from tests.adapters import manifests
+from tests.adapters.extenders.server import CUT, closed_port, extender, never
+from tests.adapters.extenders.server import Extender as Server
+
+VERBS = {"filterVerb": "filter", "prioritizeVerb": "prioritize", "bindVerb": "bind", "weight": 2}
+
+
+def entry(url: str, **fields: Any) -> Extender:
+    given = {"urlPrefix": url, "nodeCacheCapable": True, "httpTimeout": "5s", **VERBS, **fields}
+    found, problems = decode(given, Extender, "")
+    assert found is not None, problems
+    return found
+
+
+def answer(
+    url: str, verb: ExtenderVerb = ExtenderVerb.FILTER, *, pod_is_there: bool = True, **fields: Any
+) -> ExtenderAnswer:
+    cluster = EmbeddedCluster(ManualClock())
+    cluster.create(manifests.node("n1"))
+    stored = cluster.create(manifests.pod("p"))
+    assert isinstance(stored.object, Pod)
+    pod = pod_info(stored.object)
+    if not pod_is_there:
+        cluster = EmbeddedCluster(ManualClock())
+    entries = [entry(url, **fields)]
+    (name,) = named_extenders(entries)
+
+    async def main() -> ExtenderAnswer:
+        async with open_extenders(
+            entries, StoredObjects(cluster.get), sender_makers(entries)
+        ) as asks:
+            return await asks[name](AskExtender(7, name, verb, pod, ("n1",)))
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("ending", ["", "/", "//"])
+def test_a_question_goes_to_the_verb_below_the_prefix(ending: str) -> None:
+    with extender({"filter": {"NodeNames": ["n1"]}}) as server:
+        assert answer(f"{server.url}/scheduler{ending}").node_names == {"n1"}
+        (question,) = server.asked("filter")
+        assert question["NodeNames"] == ["n1"]
+        assert question["Pod"]["metadata"]["name"] == "p"
+
+
+def test_whole_nodes_go_to_one_that_keeps_none() -> None:
+    echo: Callable[[Any], Any] = lambda question: {"Nodes": question["Nodes"]}  # noqa: E731
+    with extender({"filter": echo}) as server:
+        assert answer(server.url, nodeCacheCapable=False).node_names == {"n1"}
+
+
+def test_a_pod_is_bound() -> None:
+    with extender({"bind": {}}) as server:
+        assert answer(server.url, ExtenderVerb.BIND).error == ""
+        (question,) = server.asked("bind")
+        assert sorted(question) == ["Node", "PodName", "PodNamespace", "PodUID"]
+
+
+def status(code: int) -> Callable[[Any], web.Response]:
+    return lambda _: web.Response(status=code, text="that went wrong")
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        pytest.param(
+            status(500), "failed filter with extender at URL {}/filter, code 500", id="it fails"
+        ),
+        pytest.param(
+            status(204),
+            "failed filter with extender at URL {}/filter, code 204",
+            id="other than 200",
+        ),
+        pytest.param(CUT, 'Post "{}/filter": EOF', id="it crashes"),
+        pytest.param({"Error": "no licence"}, "no licence", id="its own words"),
+        pytest.param(
+            b"<html>",
+            'extender "{}": the answer to filter cannot be read: JSON is malformed: '
+            "invalid character (byte 0)",
+            id="nonsense",
+        ),
+        pytest.param(
+            {"NodeNames": {"n1": True}},
+            'extender "{}": the answer to filter cannot be read: NodeNames: '
+            "Expected `array | null`, got `object`",
+            id="another shape",
+        ),
+    ],
+)
+def test_what_went_wrong_is_said_in_upstreams_words(said: Any, error: str) -> None:
+    with extender({"filter": said}) as server:
+        assert answer(server.url) == ExtenderAnswer(error=error.format(server.url))
+
+
+def test_one_that_does_not_answer_is_given_up_after_its_time() -> None:
+    with extender({"filter": lambda _: never()}) as server:
+        found = answer(server.url, httpTimeout="50ms")
+    assert found.error.endswith("(Client.Timeout exceeded while awaiting headers)")
+
+
+def test_one_that_is_not_there_is_named() -> None:
+    port = closed_port()
+    assert (
+        f"127.0.0.1:{port}: connect: connection refused" in answer(f"http://127.0.0.1:{port}").error
+    )
+
+
+def test_a_pod_that_has_gone_is_not_asked_about() -> None:
+    with extender({}) as server:
+        assert answer(server.url, pod_is_there=False).error == "pod default/p is gone"
+        assert server.verbs == []
+
+
+def test_two_may_share_an_address() -> None:
+    def other(server: Server) -> list[Extender]:
+        return [entry(server.url), entry(server.url, filterVerb="other")]
+
+    with extender({"filter": {}, "other": {}}) as server:
+        names = list(named_extenders(other(server)))
+        assert names == [server.url, f"{server.url} (extenders[1])"]
+        assert list(sender_makers(other(server))) == names

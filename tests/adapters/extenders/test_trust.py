@@ -1,0 +1,119 @@
+"""Whom an extender is trusted to be."""
+
+import asyncio
+import base64
+import ssl
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayplan.adapters.extenders.sending import HttpSender, NoAnswerError, Request
+from bayplan.adapters.extenders.trust import ssl_context
+from bayplan.config import ConfigError
+from bayplan.config.decoding import decode
+from bayplan.config.schema import Extender
+from bayplan.serving import certificates
+from tests.adapters.extenders.server import extender
+
+
+@pytest.fixture(name="pem")
+def _pem(tmp_path: Path) -> Path:
+    """Key and certificate of localhost, signed by itself."""
+    now = certificates.datetime.now(certificates.UTC)
+    file = tmp_path / "both.pem"
+    file.write_bytes(certificates._self_signed("127.0.0.1", now))
+    return file
+
+
+def entry(url: str = "https://127.0.0.1:1", **fields: Any) -> Extender:
+    found, problems = decode({"urlPrefix": url, "filterVerb": "filter", **fields}, Extender, "")
+    assert found is not None, problems
+    return found
+
+
+def asked(pem: Path, *, server_name: str = "", mutual: bool = False, **fields: Any) -> str:
+    """What comes back from an extender with that certificate: its answer, or why there is none."""
+    tls = certificates.server_context(str(pem), str(pem))
+    if mutual:
+        tls.load_verify_locations(str(pem))
+        tls.verify_mode = ssl.CERT_REQUIRED
+
+    async def main(url: str) -> str:
+        sender = HttpSender(ssl_context("extenders[0]", entry(url, **fields)), server_name)
+        try:
+            _, body = await sender.send(Request(f"{url}/filter", b"{}", 5.0))
+            return body.decode()
+        except NoAnswerError as problem:
+            return str(problem)
+        finally:
+            await sender.close()
+
+    with extender({"filter": {"fine": True}}, tls) as server:
+        return asyncio.run(main(server.url))
+
+
+FINE = '{"fine":true}'
+
+
+def test_a_ca_from_a_file_is_trusted(pem: Path) -> None:
+    assert asked(pem, enableHTTPS=True, tlsConfig={"caFile": str(pem)}) == FINE
+
+
+def test_or_from_the_configuration_itself(pem: Path) -> None:
+    data = base64.b64encode(pem.read_bytes()).decode()
+    assert asked(pem, tlsConfig={"caData": data, "caFile": "nowhere"}) == FINE
+
+
+def test_without_a_ca_enable_https_trusts_anybody(pem: Path) -> None:
+    """As upstream: makeTransport."""
+    assert asked(pem, enableHTTPS=True) == FINE
+    assert asked(pem, tlsConfig={"insecure": True}) == FINE
+
+
+def test_else_the_system_decides(pem: Path) -> None:
+    said = asked(pem)
+    assert said.startswith('Post "https://127.0.0.1:')
+    assert said.endswith(
+        "tls: failed to verify certificate: x509: certificate signed by unknown authority"
+    )
+
+
+def test_the_certificate_must_name_whom_was_asked_for(pem: Path) -> None:
+    trusted: dict[str, Any] = {"tlsConfig": {"caFile": str(pem)}}
+    assert asked(pem, server_name="localhost", **trusted) == FINE
+    said = asked(pem, server_name="scheduler.example.com", **trusted)
+    assert "tls: failed to verify certificate: " in said
+    assert "scheduler.example.com" in said
+
+
+def test_a_client_certificate_is_shown(pem: Path) -> None:
+    files = {"certFile": str(pem), "keyFile": str(pem)}
+    assert asked(pem, mutual=True, tlsConfig={"caFile": str(pem), **files}) == FINE
+    data = base64.b64encode(pem.read_bytes()).decode()
+    given = {"certData": data, "keyData": data}
+    assert asked(pem, mutual=True, tlsConfig={"caFile": str(pem), **given}) == FINE
+    assert asked(pem, mutual=True, tlsConfig={"caFile": str(pem)}).startswith('Post "https')
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {"insecure": True, "caFile": "ca.crt"},
+            "found insecure and a CA; wanted one of them: what is not checked needs no CA",
+        ),
+        ({"caFile": "no/ca.crt"}, "no/ca.crt: No such file or directory"),
+        (
+            {"certFile": "tls.crt"},
+            "tls.crt: found a client certificate without its key, or a key alone; wanted both",
+        ),
+        ({"certFile": "no.crt", "keyFile": "no.key"}, "no.crt, no.key: No such file or directory"),
+        ({"caData": base64.b64encode(b"no certificate").decode()}, ""),
+    ],
+)
+def test_what_cannot_be_used_is_refused_with_its_place(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        ssl_context("extenders[1]", entry(tlsConfig=given))
+    assert str(raised.value).startswith("extenders[1].tlsConfig: ")
+    assert said in str(raised.value)

@@ -1,0 +1,199 @@
+"""What goes over the wire, letter for letter, and what is read from it."""
+
+import json
+from typing import Any
+
+import pytest
+
+from bayplan.adapters.embedded import EmbeddedCluster
+from bayplan.adapters.extenders.wire import GoneError, NonsenseError, decoded, encoded
+from bayplan.adapters.stored_objects import StoredObjects
+from bayplan.api.objects import POD, Pod
+from bayplan.clock import ManualClock
+from bayplan.ports import AskExtender, ExtenderAnswer, ExtenderVerb, NamedVictims, Victims
+from bayplan.state.pods import PodInfo, pod_info
+from bayplan.testing import pod
+from tests.adapters import manifests
+
+FILTER, PRIORITIZE = ExtenderVerb.FILTER, ExtenderVerb.PRIORITIZE
+PREEMPT, BIND = ExtenderVerb.PREEMPT, ExtenderVerb.BIND
+
+
+def cluster() -> EmbeddedCluster:
+    """Two nodes, and pods that carry more than a scheduler reads."""
+    made = EmbeddedCluster(ManualClock())
+    for name in ("n1", "n2"):
+        node = manifests.node(name)
+        node["metadata"]["managedFields"] = [{"manager": "kubelet"}]
+        node["status"]["nodeInfo"] = {"kernelVersion": "6.1"}
+        made.create(node)
+    for name in ("p", "v"):
+        waiting = manifests.pod(name)
+        waiting["spec"]["dnsPolicy"] = "Default"
+        made.create(waiting)
+    return made
+
+
+def compiled(made: EmbeddedCluster, name: str = "p") -> PodInfo:
+    found = next(each.object for each in made.objects(POD) if each.key.name == name)
+    assert isinstance(found, Pod)
+    return pod_info(found)
+
+
+def sent(verb: ExtenderVerb, *names: str, by_name: bool = True, **more: Any) -> dict[str, Any]:
+    made = cluster()
+    question = AskExtender(1, "far", verb, compiled(made), names, **more)
+    return json.loads(encoded(question, StoredObjects(made.get), by_name=by_name))
+
+
+@pytest.mark.parametrize("verb", [FILTER, PRIORITIZE])
+def test_one_that_keeps_nodes_is_told_their_names(verb: ExtenderVerb) -> None:
+    args = sent(verb, "n1", "n2")
+    assert sorted(args) == ["NodeNames", "Nodes", "Pod"]
+    assert (args["Nodes"], args["NodeNames"]) == (None, ["n1", "n2"])
+
+
+def test_the_pod_goes_out_whole() -> None:
+    found = sent(FILTER, "n1")["Pod"]
+    assert found["metadata"]["name"] == "p"
+    assert found["metadata"]["resourceVersion"]
+    assert found["spec"]["dnsPolicy"] == "Default"
+    assert "kind" not in found
+
+
+def test_one_that_keeps_no_nodes_is_sent_them_whole() -> None:
+    args = sent(PRIORITIZE, "n1", "n2", by_name=False)
+    assert args["NodeNames"] is None
+    assert args["Nodes"]["metadata"] == {}
+    first, second = args["Nodes"]["items"]
+    assert (first["metadata"]["name"], second["metadata"]["name"]) == ("n1", "n2")
+    assert first["status"]["nodeInfo"] == {"kernelVersion": "6.1"}
+    assert "managedFields" not in first["metadata"]
+
+
+def test_a_node_that_went_meanwhile_is_not_sent() -> None:
+    items = sent(FILTER, "n1", "n9", by_name=False)["Nodes"]["items"]
+    assert [item["metadata"]["name"] for item in items] == ["n1"]
+
+
+def test_a_pod_that_went_meanwhile_cannot_be_asked_about() -> None:
+    question = AskExtender(1, "far", FILTER, pod("other"), ("n1",))
+    with pytest.raises(GoneError, match="pod default/other is gone"):
+        encoded(question, StoredObjects(cluster().get), by_name=True)
+
+
+def test_a_binding_needs_no_objects() -> None:
+    question = AskExtender(0, "far", BIND, pod("gone"), ("n1",))
+    assert json.loads(encoded(question, StoredObjects(cluster().get), by_name=False)) == {
+        "PodName": "gone",
+        "PodNamespace": "default",
+        "PodUID": "uid-default/gone",
+        "Node": "n1",
+    }
+
+
+def test_victims_are_told_by_uid() -> None:
+    victim = pod("v", uid="u1")
+    args = sent(PREEMPT, victims={"n1": Victims((victim,), 2)})
+    assert args["NodeNameToVictims"] is None
+    meta = {"n1": {"Pods": [{"UID": "u1"}], "NumPDBViolations": 2}}
+    assert args["NodeNameToMetaVictims"] == meta
+
+
+def test_or_whole_to_one_that_keeps_nothing() -> None:
+    args = sent(PREEMPT, by_name=False, victims={"n1": Victims((pod("v"),))})
+    assert args["NodeNameToMetaVictims"] is None
+    found = args["NodeNameToVictims"]["n1"]
+    assert found["NumPDBViolations"] == 0
+    assert [each["spec"]["dnsPolicy"] for each in found["Pods"]] == ["Default"]
+
+
+# ---- answers -------------------------------------------------------------------------------
+
+
+def read(verb: ExtenderVerb, answer: Any, *, by_name: bool = True) -> ExtenderAnswer:
+    return decoded(verb, json.dumps(answer).encode(), by_name=by_name)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {
+            "NodeNames": ["n1"],
+            "FailedNodes": {"n2": "a"},
+            "FailedAndUnresolvableNodes": {"n3": "b"},
+        },
+        {
+            "nodenames": ["n1"],
+            "failedNodes": {"n2": "a"},
+            "failedAndUnresolvableNodes": {"n3": "b"},
+        },
+        {
+            "Nodes": {"items": [{"metadata": {"name": "n1"}, "spec": {"podCIDR": "::"}}]},
+            "NodeNames": None,
+            "FailedNodes": {"n2": "a"},
+            "FailedAndUnresolvableNodes": {"n3": "b"},
+            "Error": "",
+            "Comment": ["of its own"],
+        },
+    ],
+    ids=["as upstream writes it", "in small letters", "with nodes in place of names"],
+)
+def test_a_filter_result_is_read(answer: dict[str, Any]) -> None:
+    expected = ExtenderAnswer(
+        node_names=frozenset({"n1"}), failed={"n2": "a"}, failed_and_unresolvable={"n3": "b"}
+    )
+    assert read(FILTER, answer) == expected
+
+
+def test_names_from_one_that_was_sent_nodes_do_not_count() -> None:
+    assert read(FILTER, {"NodeNames": ["n1"]}, by_name=False).node_names == frozenset()
+
+
+@pytest.mark.parametrize("answer", [None, {}, {"Nodes": None}, {"Nodes": {"items": None}}])
+def test_without_a_list_no_node_is_left(answer: Any) -> None:
+    assert read(FILTER, answer) == ExtenderAnswer()
+
+
+def test_an_error_of_its_own_is_its_words() -> None:
+    assert read(FILTER, {"Error": "no licence", "NodeNames": ["n1"]}).error == "no licence"
+    assert read(BIND, {"Error": "no licence"}).error == "no licence"
+    assert read(BIND, {"Error": ""}).error == read(BIND, {}).error == ""
+
+
+def test_priorities_are_read() -> None:
+    answer = [{"Host": "n1", "Score": 3}, {"host": "n2", "score": 8}, {"Host": "n3"}]
+    assert read(PRIORITIZE, answer).scores == (("n1", 3), ("n2", 8), ("n3", 0))
+    assert read(PRIORITIZE, None).scores == ()
+
+
+def test_victims_are_read() -> None:
+    answer = {"NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "u"}], "NumPDBViolations": 1}}}
+    assert read(PREEMPT, answer).victims == {"n1": NamedVictims(("u",), 1)}
+    small = {"nodeNameToMetaVictims": {"n1": {"pods": [{"uid": "u"}]}, "n2": None}}
+    assert read(PREEMPT, small).victims == {"n1": NamedVictims(("u",)), "n2": NamedVictims(())}
+    assert read(PREEMPT, {}).victims == {}
+
+
+@pytest.mark.parametrize(
+    ("verb", "body", "said"),
+    [
+        (FILTER, b"", "truncated"),
+        (FILTER, b"<html>", "malformed"),
+        (FILTER, b"[1]", "Expected `object | null`"),
+        (FILTER, b'{"NodeNames": "n1"}', "NodeNames: Expected `array | null`"),
+        (FILTER, b'{"FailedNodes": {"n1": 1}}', "FailedNodes: Expected `str`"),
+        (FILTER, b'{"NodeNames": ["\xff"]}', "utf-8"),
+        (PRIORITIZE, b'{"Host": "n1"}', "Expected `array | null`"),
+        (PRIORITIZE, b'[{"Host": "n1", "Score": 1.5}]', "Expected `int`"),
+        (PRIORITIZE, b'[{"Host": "n1", "Score": "8"}]', "Expected `int`"),
+        (PREEMPT, b'{"NodeNameToMetaVictims": {"n1": {"Pods": [7]}}}', "Expected `object`"),
+        (BIND, b"fine!", "malformed"),
+        (BIND, b"[" * 100_000, "Expected `object | null`"),
+    ],
+)
+def test_nonsense_is_refused_with_what_was_found(
+    verb: ExtenderVerb, body: bytes, said: str
+) -> None:
+    with pytest.raises(NonsenseError, match=said.replace("|", r"\|")):
+        decoded(verb, body, by_name=True)
