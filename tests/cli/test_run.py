@@ -38,7 +38,7 @@ def test_the_defaults_are_kube_schedulers_but_for_the_address(
     log, options = given
     assert log == (2, "text")
     assert (options.serving.address, options.serving.port) == ("127.0.0.1", 10259)
-    assert options.serving.is_loopback
+    assert options.serving.is_open
     assert options.kubeconfig is None
     assert options.config.spec.leader_election.leader_elect
 
@@ -48,7 +48,8 @@ def test_what_it_is_told_arrives(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     config = written(tmp_path / "c.yaml", profile())
     line = (
         f"--config {config} --kubeconfig k --seed 7 --leader-elect=false --bind-address 0.0.0.0 "
-        f"--secure-port 1 --tls-cert-file c --tls-private-key-file p -v 4 --log-format json"
+        f"--secure-port 1 --tls-cert-file c --tls-private-key-file p -v 4 --log-format json "
+        f"--client-ca-file a"
     )
     assert bayplan("run", *line.split()).exit_code == 0
     log, options = given
@@ -56,8 +57,8 @@ def test_what_it_is_told_arrives(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert (options.kubeconfig, options.seed) == ("k", 7)
     assert not options.config.spec.leader_election.leader_elect
     serving = options.serving
-    assert (serving.address, serving.port, serving.is_loopback) == ("0.0.0.0", 1, False)
-    assert (serving.cert_file, serving.key_file) == ("c", "p")
+    assert (serving.address, serving.port, serving.is_open) == ("0.0.0.0", 1, False)
+    assert (serving.cert_file, serving.key_file, serving.client_ca_file) == ("c", "p", "a")
 
 
 @pytest.mark.parametrize("form", [["-v", "4"], ["-v4"], ["-v=4"], ["--v=4"], ["--v", "4"]])

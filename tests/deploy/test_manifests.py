@@ -75,7 +75,7 @@ def test_its_arguments_are_those_of_the_command(
     (options,) = given
     (port,) = container()["ports"]
     assert options.serving.port == port["containerPort"]
-    assert not options.serving.is_loopback
+    assert not options.serving.is_open
 
 
 def test_it_runs_with_the_least_a_pod_can_have() -> None:

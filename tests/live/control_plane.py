@@ -171,6 +171,11 @@ class ControlPlane:
         """What a client trusts to know this API server."""
         return self._folder / "certs" / "apiserver.crt"
 
+    @property
+    def client_authority(self) -> Path:
+        """Whose certificates say who a client is."""
+        return self._folder / "ca.crt"
+
     def client_ssl_context(self) -> ssl.SSLContext:
         """For a client that trusts this API server."""
         return ssl.create_default_context(cafile=str(self.authority))

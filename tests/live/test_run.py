@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import signal
+import ssl
 import subprocess
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import aiohttp
 import pytest
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 
 from bayplan.adapters.live.client import ApiClient, ClientOptions, open_client
 from bayplan.ports import ApiError
@@ -121,7 +123,14 @@ def play(
     asyncio.run(main())
 
 
-def scheduler(control_plane: ControlPlane, folder: Path, name: str, port: int = 0, **fields: Any):
+def scheduler(
+    control_plane: ControlPlane,
+    folder: Path,
+    name: str,
+    port: int = 0,
+    more: tuple[str, ...] = (),
+    **fields: Any,
+) -> SchedulerProcess:
     """A replica of the scheduler ``name``, by the administrator."""
     given = {
         "profiles": [{"schedulerName": name}],
@@ -135,14 +144,21 @@ def scheduler(control_plane: ControlPlane, folder: Path, name: str, port: int = 
         f"--config={config_file(folder / f'config-{number}.yaml', {**given, **fields})}",
         f"--secure-port={port}",
         "--v=4",
+        *more,
     ]
     return SchedulerProcess(f"{name}-{number}", arguments, folder / f"log-{number}")
 
 
-async def get(url: str, **headers: str) -> tuple[int, str]:
+async def get(
+    url: str, *, certificate: tuple[Path, Path] | None = None, **headers: str
+) -> tuple[int, str]:
+    tls = ssl.create_default_context()
+    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    if certificate is not None:
+        tls.load_cert_chain(*certificate)
     async with (
         aiohttp.ClientSession(headers=headers) as session,
-        session.get(url, ssl=False) as found,
+        session.get(url, ssl=tls) as found,
     ):
         return found.status, await found.text()
 
@@ -333,6 +349,44 @@ async def check_endpoints(port: int) -> None:
     status, text = await get(f"{url}/metrics", Authorization=f"Bearer {token('stranger')}")
     assert (status, text) == (403, 'Forbidden: User "stranger" cannot get path "/metrics"\n')
     assert (await get(f"{url}/metrics", Authorization=f"Bearer {token('admin')}"))[0] == 200
+
+
+def test_a_client_certificate_says_who_reads_the_endpoints(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    port = free_port()
+    authority = f"--client-ca-file={control_plane.client_authority}"
+    one = scheduler(control_plane, tmp_path, "run-certificates", port, more=(authority,))
+    names = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "run-certificates"}}
+    role = {"kind": "ClusterRole", "apiGroup": "rbac.authorization.k8s.io"}
+    user = {"kind": "User", "name": "scheduler", "apiGroup": "rbac.authorization.k8s.io"}
+    rule = {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}
+    manifests = [
+        {**names, "kind": "ClusterRole", "rules": [rule]},
+        {
+            **names,
+            "kind": "ClusterRoleBinding",
+            "roleRef": {**role, "name": "run-certificates"},
+            "subjects": [user],
+        },
+    ]
+
+    async def story(found: Cluster) -> None:
+        await apply(found.client, manifests)
+        await said(one, LEADS)
+        url = f"https://127.0.0.1:{port}/metrics"
+        assert (await get(url))[0] == 401
+        status, text = await get(url, certificate=control_plane.client_certificate("stranger"))
+        assert (status, text) == (403, 'Forbidden: User "stranger" cannot get path "/metrics"\n')
+        status, text = await get(url, certificate=control_plane.client_certificate("scheduler"))
+        assert status == 200
+        # What Prometheus' own reader takes, Prometheus takes.
+        families = {family.name for family in text_string_to_metric_families(text)}
+        assert {"scheduler_schedule_attempts", "rest_client_requests"} <= families
+        assert one.end() == 0
+
+    with replicas(one):
+        play(control_plane, "run-certificates", story)
 
 
 def test_what_its_role_lacks_ends_it_with_verb_and_resource(

@@ -11,7 +11,9 @@ from bayplan.serving.access import (
     REMEMBERED_SECONDS,
     TOKEN_REVIEWS,
     OpenAccess,
+    Owner,
     ReviewedAccess,
+    owner_of,
 )
 from bayplan.sim.loop import run
 
@@ -35,13 +37,16 @@ class Reviewer:
         return {"status": {"allowed": self.allows}}
 
 
-def denial(reviewer: Reviewer, path: str, authorization: str) -> tuple[int, str]:
-    found = run(ReviewedAccess(reviewer, ManualClock()).denial(path, authorization), ManualClock())
+def denial(
+    reviewer: Reviewer, path: str, authorization: str, owner: Owner | None = None
+) -> tuple[int, str]:
+    access = ReviewedAccess(reviewer, ManualClock())
+    found = run(access.denial(path, authorization, owner), ManualClock())
     return (200, "") if found is None else (found.status, found.text)
 
 
 def test_loopback_is_open() -> None:
-    assert run(OpenAccess().denial("/metrics", ""), ManualClock()) is None
+    assert run(OpenAccess().denial("/metrics", "", None), ManualClock()) is None
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz"])
@@ -91,7 +96,7 @@ def test_answers_are_remembered_for_a_while_for_each_token_and_path() -> None:
     access = ReviewedAccess(reviewer, clock)
 
     def ask(path: str, token: str) -> int:
-        run(access.denial(path, f"Bearer {token}"), clock)
+        run(access.denial(path, f"Bearer {token}", None), clock)
         return len(reviewer.asked)
 
     assert [ask("/metrics", "good"), ask("/metrics", "good")] == [2, 2]
@@ -99,3 +104,29 @@ def test_answers_are_remembered_for_a_while_for_each_token_and_path() -> None:
     assert ask("/metrics", "bad") == 5
     clock.advance_to(REMEMBERED_SECONDS)
     assert ask("/metrics", "good") == 7
+
+
+def test_a_certificate_says_who_asks_and_comes_before_a_token() -> None:
+    reviewer = Reviewer()
+    owner = Owner("ops", ("admins", "system:authenticated"))
+    assert denial(reviewer, "/metrics", "Bearer bad", owner) == (200, "")
+    [(path, spec)] = reviewer.asked
+    assert path == ACCESS_REVIEWS
+    assert (spec["user"], spec["groups"]) == ("ops", ["admins", "system:authenticated"])
+    reviewer.allows = False
+    text = 'Forbidden: User "ops" cannot get path "/metrics"'
+    assert denial(reviewer, "/metrics", "", owner) == (403, text)
+
+
+def test_a_certificates_owner_is_its_common_name_in_its_organizations() -> None:
+    subject = (
+        (("organizationName", "a"),),
+        (("organizationName", "b"), ("countryName", "CH")),
+        (("commonName", "ops"),),
+    )
+    assert owner_of({"subject": subject}) == Owner("ops", ("a", "b", "system:authenticated"))
+
+
+@pytest.mark.parametrize("certificate", [None, {}, {"subject": ((("commonName", ""),),)}])
+def test_without_a_name_there_is_no_owner(certificate: Any) -> None:
+    assert owner_of(certificate) is None

@@ -8,7 +8,12 @@ import pytest
 from cryptography import x509
 
 from bayplan.serving import certificates
-from bayplan.serving.certificates import CertificateError, self_signed_context, server_context
+from bayplan.serving.certificates import (
+    CertificateError,
+    self_signed_context,
+    server_context,
+    trust_clients,
+)
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NOW_SECONDS = NOW.timestamp()
@@ -40,3 +45,23 @@ def test_one_that_cannot_be_used_is_refused_with_its_files(
         file.write_bytes(content)
     with pytest.raises(CertificateError, match=r"--tls-cert-file .*tls\.crt, --tls-private-key"):
         server_context(str(file), str(file))
+
+
+def test_a_client_may_show_a_certificate_of_the_given_authorities(tmp_path: Path) -> None:
+    context = self_signed_context("localhost", NOW_SECONDS)
+    authorities = tmp_path / "ca.crt"
+    authorities.write_bytes(certificates._self_signed("ca", NOW))
+    trust_clients(context, str(authorities))
+    assert context.verify_mode is ssl.CERT_OPTIONAL
+    assert context.cert_store_stats()["x509"] == 1
+
+
+@pytest.mark.parametrize("content", [None, b"no certificate"])
+def test_authorities_that_cannot_be_read_are_refused_with_their_file(
+    tmp_path: Path, content: bytes | None
+) -> None:
+    file = tmp_path / "ca.crt"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(CertificateError, match=r"--client-ca-file .*ca\.crt: "):
+        trust_clients(self_signed_context("localhost", NOW_SECONDS), str(file))

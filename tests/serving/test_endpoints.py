@@ -10,7 +10,7 @@ import aiohttp
 
 from bayplan.journal import BindingRecord, MemorySink
 from bayplan.metrics import SchedulerMetrics
-from bayplan.serving.access import Access, Denial
+from bayplan.serving.access import Access, Denial, Owner
 from bayplan.serving.certificates import self_signed_context
 from bayplan.serving.endpoints import Endpoints, EndpointSources
 from bayplan.serving.stories import answer_about, decode
@@ -121,7 +121,7 @@ class Nobody:
     def __init__(self) -> None:
         self.asked: list[tuple[str, str]] = []
 
-    async def denial(self, path: str, authorization: str) -> Denial | None:
+    async def denial(self, path: str, authorization: str, owner: Owner | None) -> Denial | None:
         self.asked.append((path, authorization))
         return Denial(403, "Forbidden: no")
 

@@ -46,6 +46,9 @@ class _Verbosity(click.IntRange):
 @click.option("--tls-cert-file", default="", metavar="FILE", help="with --tls-private-key-file")
 @click.option("--tls-private-key-file", default="", metavar="FILE")
 @click.option(
+    "--client-ca-file", default="", metavar="FILE", help="whose client certificates say who asks"
+)
+@click.option(
     "-v",
     "--v",
     "verbosity",
@@ -59,8 +62,9 @@ def run_command(**given: Any) -> None:
     """Schedule pods whose schedulerName is one of the configuration's profiles.
 
     Runs until SIGTERM or SIGINT: then bindings under way are ended and the lease is given up. On
-    loopback the endpoints speak plain HTTP to everybody; elsewhere TLS, and the API server is asked
-    who may read them. Send SIGUSR2 to have the caches compared with the API server.
+    loopback the endpoints speak plain HTTP to everybody; elsewhere, and with --client-ca-file, TLS,
+    and the API server is asked who may read them. Send SIGUSR2 to have the caches compared with the
+    API server.
     """
     if bool(given["tls_cert_file"]) != bool(given["tls_private_key_file"]):
         fail("--tls-cert-file and --tls-private-key-file: wanted both or none")
@@ -89,6 +93,7 @@ def _options(given: dict[str, Any]) -> ServerOptions:
             port=given["secure_port"],
             cert_file=given["tls_cert_file"],
             key_file=given["tls_private_key_file"],
+            client_ca_file=given["client_ca_file"],
         ),
     )
 

@@ -1,12 +1,12 @@
 """Who may read an endpoint: asked of the API server, as kube-scheduler does.
 
-A bearer token is reviewed (TokenReview), then whoever it belongs to is asked about with the path as
-a non-resource URL and the verb get (SubjectAccessReview). Answers are remembered for ten seconds.
-Paths that probes ask for are open to all. Upstream: apiserver's DelegatingAuthenticationOptions and
-DelegatingAuthorizationOptions; client certificates are not looked at.
+A bearer token is reviewed (TokenReview); a client certificate, which TLS has checked, names its
+owner itself. Then whoever it is is asked about with the path as a non-resource URL and the verb get
+(SubjectAccessReview). Answers are remembered for ten seconds. Paths that probes ask for are open to
+all. Upstream: apiserver's DelegatingAuthenticationOptions and DelegatingAuthorizationOptions.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, final
 
@@ -33,11 +33,32 @@ class Denial:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whom a client certificate belongs to."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+
+
+def owner_of(certificate: Mapping[str, Any] | None) -> Owner | None:
+    """As ssl's getpeercert tells it: common name and organizations. None: there is none.
+
+    Upstream: apiserver's CommonNameUserConversion.
+    """
+    subject = (pair for part in (certificate or {}).get("subject", ()) for pair in part)
+    found = [(key, value) for key, value in subject if value]
+    names = [value for key, value in found if key == "commonName"]
+    groups = tuple(value for key, value in found if key == "organizationName")
+    return Owner(names[-1], (*groups, "system:authenticated")) if names else None
+
+
 class Access(Protocol):
     """Decides about requests."""
 
-    async def denial(self, path: str, authorization: str) -> Denial | None:
-        """None: it may be answered. ``authorization``: the header, "" without one."""
+    async def denial(self, path: str, authorization: str, owner: Owner | None) -> Denial | None:
+        """None: it may be answered. ``authorization``: the header, "" without one; ``owner``: of
+        the client certificate."""
         ...
 
 
@@ -45,7 +66,7 @@ class Access(Protocol):
 class OpenAccess:
     """Everybody may read everything: for loopback."""
 
-    async def denial(self, path: str, authorization: str) -> Denial | None:
+    async def denial(self, path: str, authorization: str, owner: Owner | None) -> Denial | None:
         return None
 
 
@@ -56,24 +77,27 @@ class ReviewedAccess:
     def __init__(self, review: Review, clock: Clock) -> None:
         self._review = review
         self._clock = clock
-        #: (path, token) → when it was answered, and what.
-        self._answers: dict[tuple[str, str], tuple[float, Denial | None]] = {}
+        #: (path, owner or token) → when it was answered, and what.
+        self._answers: dict[tuple[str, Owner | str], tuple[float, Denial | None]] = {}
 
-    async def denial(self, path: str, authorization: str) -> Denial | None:
+    async def denial(self, path: str, authorization: str, owner: Owner | None) -> Denial | None:
         if path in OPEN_PATHS:
             return None
+        # As upstream, a certificate comes first.
+        if owner is not None:
+            return await self._remembered(path, owner)
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
-            return Denial(401, "Unauthorized: a bearer token is wanted")
+            return Denial(401, "Unauthorized: a bearer token or a client certificate is wanted")
         return await self._remembered(path, token.strip())
 
-    async def _remembered(self, path: str, token: str) -> Denial | None:
-        now, key = self._clock.now(), (path, token)
+    async def _remembered(self, path: str, who: Owner | str) -> Denial | None:
+        now, key = self._clock.now(), (path, who)
         known = self._answers.get(key)
         if known is not None and now - known[0] < REMEMBERED_SECONDS:
             return known[1]
         try:
-            answer = await self._reviewed(path, token)
+            answer = await self._reviewed(path, who)
         except (ApiError, OutcomeUnknownError) as problem:
             return Denial(503, f"the API server cannot be asked who you are: {problem}")
         if len(self._answers) >= _REMEMBERED_MAX:
@@ -81,13 +105,18 @@ class ReviewedAccess:
         self._answers[key] = (now, answer)
         return answer
 
-    async def _reviewed(self, path: str, token: str) -> Denial | None:
+    async def _reviewed(self, path: str, who: Owner | str) -> Denial | None:
+        if isinstance(who, Owner):
+            user = {"username": who.name, "groups": list(who.groups)}
+            return await self._refused(path, user)
         kind = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview"}
-        found = await self._review(TOKEN_REVIEWS, {**kind, "spec": {"token": token}})
+        found = await self._review(TOKEN_REVIEWS, {**kind, "spec": {"token": who}})
         status: dict[str, Any] = found.get("status") or {}
         if not status.get("authenticated"):
             return Denial(401, "Unauthorized: the token is not accepted")
-        user: dict[str, Any] = status.get("user") or {}
+        return await self._refused(path, status.get("user") or {})
+
+    async def _refused(self, path: str, user: dict[str, Any]) -> Denial | None:
         name = user.get("username", "")
         if await self._may_get(path, user):
             return None

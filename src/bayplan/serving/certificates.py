@@ -41,6 +41,19 @@ def self_signed_context(host: str, epoch_seconds: float) -> ssl.SSLContext:
         return _context(path, path)
 
 
+def trust_clients(context: ssl.SSLContext, ca_file: str) -> None:
+    """Whoever shows a certificate must have it from one of these authorities; nobody has to.
+
+    Raises CertificateError.
+    """
+    try:
+        context.load_verify_locations(ca_file)
+    except (OSError, ssl.SSLError) as problem:
+        said = getattr(problem, "strerror", None) or str(problem)
+        raise CertificateError(f"--client-ca-file {ca_file}: {said}") from None
+    context.verify_mode = ssl.CERT_OPTIONAL
+
+
 def _context(cert_file: str, key_file: str) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2

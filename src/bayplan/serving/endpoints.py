@@ -20,7 +20,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
 from bayplan.serving import stories
-from bayplan.serving.access import Access, OpenAccess
+from bayplan.serving.access import Access, OpenAccess, owner_of
 from bayplan.serving.stories import StoryAnswer
 
 #: Name → whether all is well. Asked at each request.
@@ -82,7 +82,8 @@ class Endpoints:
     @web.middleware
     async def _guard(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         authorization = request.headers.get("Authorization", "")
-        denial = await self._access.denial(request.path, authorization)
+        owner = owner_of(request.get_extra_info("peercert"))
+        denial = await self._access.denial(request.path, authorization, owner)
         if denial is not None:
             return web.Response(status=denial.status, text=denial.text + "\n")
         answer = await handler(request)

@@ -37,7 +37,11 @@ from bayplan.serving.access import Access, OpenAccess, ReviewedAccess
 from bayplan.serving.api_lease_lock import ApiLeaseLock
 from bayplan.serving.cache_check import CacheCheck
 from bayplan.serving.candidate import Candidate
-from bayplan.serving.certificates import self_signed_context, server_context
+from bayplan.serving.certificates import (
+    self_signed_context,
+    server_context,
+    trust_clients,
+)
 from bayplan.serving.election import Election, ElectionSettings
 from bayplan.serving.endpoints import Endpoints, EndpointSources
 from bayplan.serving.fence import FencedCluster, fenced_ask
@@ -66,10 +70,13 @@ class ServingOptions:
     port: int = 10259
     cert_file: str = ""
     key_file: str = ""
+    #: Whose client certificates say who asks.
+    client_ca_file: str = ""
 
     @property
-    def is_loopback(self) -> bool:
-        return self.address in _LOOPBACK
+    def is_open(self) -> bool:
+        """To everybody who can open a connection: on loopback, unless it was to be asked."""
+        return self.address in _LOOPBACK and not self.client_ca_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,7 +285,7 @@ class _SchedulerServer:
         registry.register(LeaderGauge(lease, lambda: replica.is_leading))
 
     def _access(self) -> Access:
-        if self._options.serving.is_loopback:
+        if self._options.serving.is_open:
             return OpenAccess()
         return ReviewedAccess(self._review, self._clock)
 
@@ -293,8 +300,10 @@ class _SchedulerServer:
         tls = None
         if serving.cert_file or serving.key_file:
             tls = server_context(serving.cert_file, serving.key_file)
-        elif not serving.is_loopback:
+        elif not serving.is_open:
             tls = self_signed_context(serving.address, self._clock.epoch_seconds())
+        if tls is not None and serving.client_ca_file:
+            trust_clients(tls, serving.client_ca_file)
         port = await endpoints.start(serving.address, serving.port, tls)
         scheme = "http" if tls is None else "https"
         _log.info("Serving endpoints", address=f"{scheme}://{serving.address}:{port}")
