@@ -29,7 +29,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: demo test test-live check bench bench-peer parity scenarios sim manifests docs help clean static
+.PHONY: demo test test-live check bench bench-gangs bench-peer parity scenarios sim manifests docs help clean static
 
 demo: .venv/.runtime ## simulate examples/quickstart (installs what running needs, nothing more)
 	$(BIN)/bayplan simulate examples/quickstart
@@ -52,6 +52,9 @@ static: .venv/.dev
 
 bench: .venv/.dev ## measure scheduling cycles (BENCH_FLAGS=...)
 	$(BIN)/python -m benchmarks.bench_cycle $(BENCH_FLAGS)
+
+bench-gangs: .venv/.dev ## groups in one pass and one by one, in one run (BENCH_FLAGS=--divide=10)
+	$(BIN)/python -m benchmarks.bench_gangs $(BENCH_FLAGS)
 
 bench-peer: need-PEER_DIR .venv/.dev ## the same loads here and by a peer: PEER_DIR=../shared/peer OUT=rows.json
 	$(BIN)/python -m benchmarks.bench_peer --peer-dir "$(PEER_DIR)" $(if $(OUT),--out "$(OUT)") $(BENCH_FLAGS)

@@ -1,0 +1,285 @@
+"""Groups of pods: placed in one pass, and member by member, in the same run.
+
+    python -m benchmarks.bench_gangs [--only 100x100,full] [--divide 1]
+
+Two loads are placed, on nodes with room for all; the third is a full cluster in which groups wait:
+again and again a pod ends, what it leaves is too little for a group, and another pod takes it.
+Seconds are those of this process, so others on the machine do not count. ``--divide 10``: a tenth
+of the nodes, groups, members and pods that end. Exit status 1: something was placed that should
+not have been, or the other way round.
+"""
+
+import gc
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from time import process_time
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from bayplan.api.objects import NAMESPACE, NODE, POD, decode
+from bayplan.api.pod_groups import COSCHEDULING_GROUP, COSCHEDULING_LABEL
+from bayplan.clock import ManualClock
+from bayplan.config import SchedulerConfig, config_from
+from bayplan.config.schema import API_VERSION, KIND
+from bayplan.engine.scheduler import Scheduler
+from bayplan.plugins.registry import default_registry
+from bayplan.ports import BindPod, EventType, WatchEvent
+from benchmarks import shapes
+from benchmarks.engine_run import added
+
+GROUP_KIND = f"{COSCHEDULING_GROUP}/v1alpha1 PodGroup"
+IN_ONE_PASS, ONE_BY_ONE = "in one pass", "one by one"
+MODES = (IN_ONE_PASS, ONE_BY_ONE)
+#: After a pod ended: longer than the longest delay of a group of ten.
+PAUSE_SECONDS = 35.0
+#: How many members find room where a pod ended.
+GAP_MEMBERS = 4
+COLUMNS = ("nodes", "pods", "attempts", "bound", "seconds", "pods/s", "ms/attempt", "ms/failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Groups that come to a cluster."""
+
+    name: str
+    nodes: int
+    groups: int
+    members: int
+    #: Pods that end in a full cluster, each on a node of its own; 0: the cluster is empty.
+    endings: int = 0
+
+    def divided(self, by: int) -> "Load":
+        """The same with fewer of everything."""
+
+        def part(count: int, at_least: int = 1) -> int:
+            return max(at_least, count // by) if count else 0
+
+        # In a full cluster one gap is never enough for a group.
+        members = part(self.members, GAP_MEMBERS + 1)
+        nodes, endings = part(self.nodes, 2), part(self.endings)
+        return Load(self.name, nodes, part(self.groups), members, endings)
+
+    @property
+    def pods(self) -> int:
+        return self.groups * self.members
+
+
+LOADS = (
+    Load("100x100", nodes=5000, groups=100, members=100),
+    Load("10x1000", nodes=5000, groups=10, members=1000),
+    Load("full", nodes=5000, groups=200, members=10, endings=20),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one load cost in one mode."""
+
+    load: Load
+    mode: str
+    seconds: float
+    attempts: int
+    bound: int
+    #: Attempts that bound nothing, and what they took.
+    failed: int
+    failed_seconds: float
+
+    @property
+    def problem(self) -> str:
+        """ "" where as many were bound as must; one by one, members hold what they found while they
+        wait, and may gather what several pods left."""
+        expected = 0 if self.load.endings else self.load.pods
+        if self.bound == expected or (self.load.endings and self.mode == ONE_BY_ONE):
+            return ""
+        return f"{self.load.name} {self.mode}: {self.bound:,} bound, expected {expected:,}"
+
+
+def config_of(mode: str) -> SchedulerConfig:
+    profile: dict[str, Any] = {}
+    if mode == ONE_BY_ONE:
+        plugins = {
+            "queueSort": {"disabled": [{"name": "PrioritySort"}]},
+            "multiPoint": {"enabled": [{"name": "Coscheduling"}]},
+        }
+        args = [{"name": "Coscheduling", "args": {"placement": "pod"}}]
+        profile = {"plugins": plugins, "pluginConfig": args}
+    return config_from({"apiVersion": API_VERSION, "kind": KIND, "profiles": [profile]})
+
+
+# ---- the cluster ----------------------------------------------------------------------------
+
+
+def group(name: str, minimum: int) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": "sched-1"}, "spec": {"minMember": minimum}}
+
+
+def member(name: str, group_name: str, cpu: str) -> dict[str, Any]:
+    pod = shapes.make_pod("default", name, "sched-1")
+    pod["metadata"]["labels"] = {COSCHEDULING_LABEL: group_name}
+    pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu, "memory": "500Mi"}}
+    return pod
+
+
+def filler(name: str, node_index: int) -> dict[str, Any]:
+    """A pod that leaves no cpu on its node."""
+    pod = shapes.make_pod("default", name, "sched-0")
+    pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "4", "memory": "500Mi"}}
+    pod["spec"]["nodeName"] = shapes.node(node_index, ())["metadata"]["name"]
+    return pod
+
+
+def arrivals(load: Load) -> Iterator[WatchEvent]:
+    """Groups with their members."""
+    cpu = "1" if load.endings else "100m"
+    for number in range(load.groups):
+        name = f"gang-{number:04d}"
+        yield added(GROUP_KIND, group(name, load.members))
+        for index in range(load.members):
+            yield added(POD, member(f"{name}-{index:04d}", name, cpu))
+
+
+@dataclass(slots=True)
+class Bench:
+    """A scheduler that is fed and measured."""
+
+    scheduler: Scheduler
+    clock: ManualClock
+    seconds: float = 0.0
+    attempts: int = 0
+    bound: int = 0
+    failed: int = 0
+    failed_seconds: float = 0.0
+
+    @classmethod
+    def of(cls, load: Load, mode: str) -> "Bench":
+        """With the nodes, and what fills them."""
+        clock = ManualClock()
+        bench = cls(Scheduler(config_of(mode), default_registry(), clock, raise_bugs=True), clock)
+        for namespace in ("sched-0", "sched-1"):
+            bench.scheduler.handle(added(NAMESPACE, {"metadata": {"name": namespace}}))
+        for index in range(load.nodes):
+            bench.scheduler.handle(added(NODE, shapes.node(index, ())))
+            if load.endings:
+                bench.scheduler.handle(added(POD, filler(f"filler-{index:05d}", index)))
+        return bench
+
+    def measure(self, work: Callable[[], None]) -> None:
+        start = process_time()
+        work()
+        self.seconds += process_time() - start
+
+    def try_all(self) -> None:
+        """All that are ready."""
+        while True:
+            start, bound = process_time(), self.bound
+            if not self.scheduler.schedule_one():
+                break
+            effects = self.scheduler.take_effects()
+            self.bound += sum(isinstance(effect, BindPod) for effect in effects)
+            self.attempts += 1
+            if self.bound == bound:
+                self.failed += 1
+                self.failed_seconds += process_time() - start
+
+    def wait(self, seconds: float) -> None:
+        """Let the clock run from one moment at which something is due to the next."""
+        end = self.clock.now() + seconds
+        while (due := self.scheduler.next_deadline_seconds()) is not None and due <= end:
+            self.clock.advance_to(max(due, self.clock.now() + 0.001))
+            self.scheduler.run_timers()
+            self.try_all()
+        self.clock.advance_to(end)
+
+
+def place(bench: Bench, load: Load) -> None:
+    events = list(arrivals(load))
+
+    def work() -> None:
+        for event in events:
+            bench.scheduler.handle(event)
+        bench.try_all()
+
+    bench.measure(work)
+
+
+def churn(bench: Bench, load: Load) -> None:
+    """What is measured begins when every group has been tried and waits."""
+    for event in arrivals(load):
+        bench.scheduler.handle(event)
+    bench.try_all()
+    bench.wait(PAUSE_SECONDS)
+    bench.attempts = bench.failed = 0
+    bench.failed_seconds = 0.0
+    for number in range(load.endings):
+        name = f"filler-{number:05d}"
+        gone = WatchEvent(EventType.DELETED, POD, decode(POD, filler(name, number)))
+        bench.measure(lambda gone=gone: bench.scheduler.handle(gone))
+        bench.measure(bench.try_all)
+        bench.measure(lambda: bench.wait(PAUSE_SECONDS))
+        bench.scheduler.handle(added(POD, filler(f"{name}-again", number)))
+
+
+def run(load: Load, mode: str) -> Outcome:
+    bench = Bench.of(load, mode)
+    gc.collect()
+    gc.freeze()
+    try:
+        (churn if load.endings else place)(bench, load)
+    finally:
+        gc.unfreeze()
+        bench.scheduler.close()
+    return Outcome(
+        load,
+        mode,
+        bench.seconds,
+        bench.attempts,
+        bench.bound,
+        bench.failed,
+        bench.failed_seconds,
+    )
+
+
+def line(found: Outcome) -> tuple[str, ...]:
+    load = found.load
+    failed = f"{found.failed_seconds / found.failed * 1e3:,.2f}" if load.endings else ""
+    return (
+        f"{load.name} {found.mode}",
+        f"{load.nodes:,}",
+        f"{load.pods:,}",
+        f"{found.attempts:,}",
+        f"{found.bound:,}",
+        f"{found.seconds:,.2f}",
+        f"{found.bound / found.seconds:,.0f}" if found.bound else "",
+        f"{found.seconds / found.attempts * 1e3:,.2f}" if found.attempts else "",
+        failed,
+    )
+
+
+@click.command(help=__doc__)
+@click.option("--only", default="", help="loads whose name contains one of these")
+@click.option("--divide", default=1, help="measure that much smaller loads")
+def main(only: str, divide: int) -> None:
+    wanted = [part for part in only.split(",") if part] or [""]
+    table = Table("load", *COLUMNS)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    problems: list[str] = []
+    for load in LOADS:
+        if not any(part in load.name for part in wanted):
+            continue
+        for mode in MODES:
+            found = run(load.divided(divide) if divide > 1 else load, mode)
+            table.add_row(*line(found))
+            problems += [found.problem] if found.problem else []
+    Console(width=120).print(table)
+    for problem in problems:
+        click.echo(problem, err=True)
+    sys.exit(bool(problems))
+
+
+if __name__ == "__main__":
+    main()

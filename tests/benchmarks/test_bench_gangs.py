@@ -1,0 +1,35 @@
+"""Each load runs, at a size that takes no time."""
+
+import pytest
+from click.testing import CliRunner
+
+from benchmarks.bench_gangs import IN_ONE_PASS, LOADS, MODES, Load, main, run
+
+TINY = 500
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("load", LOADS, ids=lambda load: load.name)
+def test_each_load_runs_in_each_mode(load: Load, mode: str) -> None:
+    found = run(load.divided(TINY), mode)
+    assert not found.problem
+    assert found.seconds > 0
+    if load.endings:
+        assert found.failed
+    else:
+        assert found.bound == found.load.pods
+        assert found.attempts == (found.load.groups if mode == IN_ONE_PASS else found.load.pods)
+
+
+def test_what_is_not_bound_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.bench_gangs.LOADS", [Load("tight", 1, 1, 200)])
+    done = CliRunner().invoke(main, [])
+    assert done.exit_code == 1
+    assert "tight in one pass: 0 bound, expected 200" in done.output
+
+
+def test_the_table_names_load_and_mode() -> None:
+    done = CliRunner().invoke(main, ["--divide", str(TINY), "--only", "10x"])
+    assert done.exit_code == 0
+    assert "10x1000 in one pass" in done.output
+    assert "full" not in done.output
