@@ -10,6 +10,7 @@ import numpy.typing as npt
 from bayplan.api.objects import Node
 from bayplan.api.pod_requests import PODS, amounts
 from bayplan.comparison.gangs import Gangs
+from bayplan.comparison.held import Held
 from bayplan.comparison.preemptions import Preemptions
 from bayplan.comparison.run_metric import Curve, RunMetric
 from bayplan.comparison.spans import told_spans
@@ -210,5 +211,6 @@ BUILT_IN: tuple[type[RunMetric], ...] = (
     Domains,
     Waiting,
     Gangs,
+    Held,
     Preemptions,
 )
