@@ -326,9 +326,17 @@ class GangMachine(RuleBasedStateMachine):
             if isinstance(queued, QueuedPodGroupInfo):
                 self._compare(before, queued.key.name, members, bound)
             else:
-                assert before.placed(members, before.nodes) == bound
+                assert before.placed(members, self._names_for(before, members[0])) == bound
                 self._did("pods placed alone" if bound else "pods refused alone")
         return was_busy
+
+    def _names_for(self, before: NaiveCluster, alone: Member) -> list[str]:
+        """Nodes that a pod may go to that is tried alone: where its group's others are."""
+        _, topology = self.groups.get(alone.group, (0, ""))
+        if topology != REQUIRED_TOPOLOGY or not before.held(alone.group):
+            return sorted(before.nodes)
+        domains = before.domains(alone.group, is_narrow=True)
+        return domains[0] if domains else []
 
     def _members(self, queued: QueuedPodInfo) -> list[Member]:
         """In the order of the queue."""
