@@ -1,0 +1,158 @@
+"""A folder in which what a document shows can be tried: its files, and what it says of them.
+
+There is a cluster (nodes n1 to n8, in two zones and four racks), a StatefulSet `web`, several
+configurations, and the examples. Python becomes `my_policy.py`, a configuration `scheduler.yaml`,
+an experiment `experiment.yaml`, a scenario `scenario.yaml`, as the documents call them.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+
+from bayplan.cli import cli
+from bayplan.comparison import RunMetric
+from bayplan.comparison.experiment import read_experiment
+from bayplan.config import load_config
+from bayplan.engine.resolved_config import resolve
+from bayplan.framework.interface import Plugin
+from bayplan.plugins.registry import Registry
+from bayplan.sim.refusals import Complaints
+from tests.cli.command_line import answer, bayplan, written
+from tests.comparison.kit import configuration, node
+from tests.documents.reading import ROOT, Shown
+
+KIND = "KubeSchedulerConfiguration"
+_HEADER = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": KIND}
+
+#: What wants a cluster, or a program that runs in one.
+_OUTSIDE = {"run", "capture"}
+#: Stands for something that the reader has.
+_PLACEHOLDER = re.compile(r"[…$]|^(PATH|DIR|FILE|POD|NAME)$|\.csv$|^--address$")
+
+
+class Sandbox:
+    """``has_run``: commands that were run as they stand there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.has_run: list[str] = []
+        self._names: dict[str, Any] = {"__name__": "__main__"}
+        self._plugins: list[type[Plugin]] = []
+        for name in ("examples", "benchmarks"):
+            (folder / name).symlink_to(ROOT / name)
+        _write_files(folder)
+
+    def try_out(self, shown: Shown) -> None:
+        """Fails where it does not do what a reader may expect of it."""
+        getattr(self, f"_{shown.sort}")(shown)
+
+    # ---- sorts of what is shown ---------------------------------------------------------------
+
+    def _python(self, shown: Shown) -> None:
+        """It runs, its plugins are plugins, its metrics count, and its tests pass."""
+        code = shown.text.replace("0..9", "0..1")
+        before = set(self._names)
+        exec(compile(code, f"line {shown.line}", "exec"), self._names)
+        new = [self._names[name] for name in self._names.keys() - before]
+        (self.folder / "my_policy.py").write_text(shown.text)
+        for one in new:
+            if isinstance(one, type) and one.__module__ == "__main__":
+                self._take(one)
+            elif getattr(one, "__name__", "").startswith("test_"):
+                one()
+
+    def _take(self, one: type[Any]) -> None:
+        if issubclass(one, Plugin):
+            self._plugins.append(one)
+            self.registry()
+        elif issubclass(one, RunMetric):
+            result: Any = None
+            assert one().values(result).keys() == {one.name}
+
+    def registry(self) -> Registry:
+        found = Registry()
+        for plugin in self._plugins:
+            found.add(plugin)
+        return found
+
+    def _yaml(self, shown: Shown) -> None:
+        value = yaml.safe_load(shown.text)
+        kind = value.get("kind")
+        if "plugins" in value:
+            value = {"profiles": [{"schedulerName": "default-scheduler", **value}]}
+        if "profiles" in value:
+            file = written(self.folder / "scheduler.yaml", {**_HEADER, **value})
+            resolve(load_config(file.read_bytes(), str(file)), self.registry())
+        elif kind == "Experiment":
+            file = written(self.folder / "experiment.yaml", shown.text)
+            complaints = Complaints()
+            read_experiment(str(file), complaints)
+            complaints.raise_if_any()
+        elif kind == "Scenario":
+            file = written(self.folder / "scenario.yaml", shown.text)
+            answer("simulate", file)
+
+    def _command(self, shown: Shown) -> None:
+        self._mention(shown)
+        words = shown.words
+        if words[0] in _OUTSIDE or any(map(_PLACEHOLDER.search, words)):
+            return
+        if words[0] == "bench":
+            words = [*words, "--list"]
+        if words[0] == "compare" and words[1].startswith("runs/"):
+            for run in words[1:]:
+                answer("simulate", "cluster.yaml", "workload.yaml", "--out", run)
+        done = bayplan(*(word.replace("0..9", "0..1") for word in words))
+        assert done.exit_code == 0, f"line {shown.line}: {shown.text}\n{done.output}"
+        self.has_run.append(shown.text)
+
+    def _mention(self, shown: Shown) -> None:
+        """There is such a command, and it has such options."""
+        command: click.Command = cli
+        words = shown.words
+        context = click.Context(cli)
+        while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+            inner = command.get_command(context, words[0])
+            assert inner is not None, f"line {shown.line}: {shown.text}: no such command"
+            command, words = inner, words[1:]
+        known = {name for one in command.get_params(context) for name in one.opts}
+        for word in words:
+            option = word.partition("=")[0]
+            assert not option.startswith("-") or option in known, f"line {shown.line}: {option}"
+
+
+def _write_files(folder: Path) -> None:
+    nodes = [
+        node(
+            f"n{number}",
+            **{
+                "topology.kubernetes.io/zone": f"z{number % 2}",
+                "topology.example.com/rack": f"r{number % 4}",
+            },
+        )
+        for number in range(1, 9)
+    ]
+    written(folder / "cluster.yaml", *nodes)
+    written(folder / "workload.yaml", _stateful_set("web", 4))
+    for name, strategy in (("a", "LeastAllocated"), ("b", "MostAllocated")):
+        written(folder / f"{name}.yaml", configuration(strategy))
+    written(folder / "packed.yaml", configuration("MostAllocated"))
+    written(folder / "scheduler.yaml", configuration("LeastAllocated"))
+
+
+def _stateful_set(name: str, replicas: int) -> dict[str, Any]:
+    labels = {"app": name}
+    containers = [{"name": "main", "image": "x", "resources": {"requests": {"cpu": "1"}}}]
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": containers}},
+        },
+    }

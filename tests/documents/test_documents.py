@@ -1,0 +1,47 @@
+"""What the documents show works as it stands there: code blocks, configurations, commands."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.documents.reading import DOCUMENTS, ROOT, make_targets, shown_in
+from tests.documents.sandbox import Sandbox
+
+#: So many commands of a document can be run here; the others want a cluster or the reader's files.
+RUN = {
+    "README.md": 9,
+    "docs/benchmarks.md": 1,
+    "docs/comparing.md": 2,
+    "docs/operations.md": 3,
+    "docs/plugins.md": 1,
+}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS)
+def test_a_document_works_as_it_stands(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From its beginning to its end, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    # Comparisons of two small runs: processes of their own would take longer to start.
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    sandbox = Sandbox(tmp_path)
+    for shown in shown_in((ROOT / path).read_text(encoding="utf-8")):
+        sandbox.try_out(shown)
+    assert len(sandbox.has_run) == RUN.get(path, 0), sandbox.has_run
+
+
+@pytest.mark.parametrize("path", DOCUMENTS)
+def test_targets_of_make_are_in_the_makefile(path: str) -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    known = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    assert set(make_targets((ROOT / path).read_text(encoding="utf-8"))) <= known
+
+
+def test_plugins_are_shown_in_all_three_ways() -> None:
+    """Copying is none of them: by the configuration, by a source, by holding another."""
+    text = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
+    for words in ("**In the configuration**", "**In a plugin of your own**", "**In code**"):
+        assert words in text

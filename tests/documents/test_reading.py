@@ -1,0 +1,42 @@
+"""What is shown in a document is found, and nothing else."""
+
+from tests.documents.reading import shown_in
+
+TEXT = """# A
+
+Say `bayplan config graph
+FILE`, or `pip`:
+
+    bayplan simulate a.yaml --seed 7   # a remark
+    kubectl get pods
+    .venv/bin/bayplan capture -o x && bayplan why default/p \\
+        --run x
+
+```python
+x = 1
+```
+
+```
+    bayplan is not run here
+```
+"""
+
+
+def test_code_commands_and_mentions_come_in_their_order() -> None:
+    assert [(shown.sort, shown.line) for shown in shown_in(TEXT)] == [
+        ("mention", 3),
+        ("command", 6),
+        ("command", 8),
+        ("command", 8),
+        ("python", 11),
+    ]
+
+
+def test_words_of_a_command_have_no_remark_and_no_program() -> None:
+    commands = [shown.words for shown in shown_in(TEXT) if shown.sort != "python"]
+    assert commands == [
+        ["config", "graph", "FILE"],
+        ["simulate", "a.yaml", "--seed", "7"],
+        ["capture", "-o", "x"],
+        ["why", "default/p", "--run", "x"],
+    ]
