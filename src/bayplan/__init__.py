@@ -45,6 +45,7 @@ from bayplan.framework.interface import (
     SignPlugin,
 )
 from bayplan.framework.score_sources import Over, Source, Stage
+from bayplan.framework.scoring import normalize_scores
 from bayplan.framework.status import (
     SKIP,
     Code,
@@ -118,6 +119,7 @@ __all__ = [
     "Status",
     "TieBreakPlugin",
     "compare",
+    "normalize_scores",
     "unresolvable",
     "unschedulable",
 ]

@@ -125,22 +125,21 @@ class Sandbox:
 
 
 def _write_files(folder: Path) -> None:
-    nodes = [
-        node(
-            f"n{number}",
-            **{
-                "topology.kubernetes.io/zone": f"z{number % 2}",
-                "topology.example.com/rack": f"r{number % 4}",
-            },
-        )
-        for number in range(1, 9)
-    ]
-    written(folder / "cluster.yaml", *nodes)
+    written(folder / "cluster.yaml", *(_node(number) for number in range(1, 9)))
     written(folder / "workload.yaml", _stateful_set("web", 4))
     for name, strategy in (("a", "LeastAllocated"), ("b", "MostAllocated")):
         written(folder / f"{name}.yaml", configuration(strategy))
     written(folder / "packed.yaml", configuration("MostAllocated"))
     written(folder / "scheduler.yaml", configuration("LeastAllocated"))
+
+
+def _node(number: int) -> dict[str, Any]:
+    found = node(f"n{number}")
+    found["metadata"]["labels"] = {
+        "topology.kubernetes.io/zone": f"z{number % 2}",
+        "topology.example.com/rack": f"r{number % 4}",
+    }
+    return found
 
 
 def _stateful_set(name: str, replicas: int) -> dict[str, Any]:

@@ -11,7 +11,10 @@ from bayplan.engine.dry_start import dry_start
 from bayplan.engine.profiles import build_profiles
 from bayplan.framework.interface import QueuedPodInfo
 from bayplan.framework.runtime import Framework
+from bayplan.plugins.node_resources_fit import NodeResourcesFit
+from bayplan.plugins.pod_topology_spread import PodTopologySpread
 from bayplan.plugins.registry import Registry
+from bayplan.state.pods import PodInfo
 from bayplan.testing import SampleCluster, check_plugin, node, pod
 from bayplan.testing.clusters import handle_for
 from tests.examples.policies import EXAMPLES
@@ -48,13 +51,18 @@ def world() -> SampleCluster:
     return found
 
 
-def cycle_of(text: str) -> Cycle:
+ASKED = pod("p", cpu=1, memory="1Gi")
+
+
+def cycle_of(text: str, registry: Registry | None = None, asked: PodInfo = ASKED) -> Cycle:
     cluster = world()
     [built] = build_profiles(
-        config_of(text), known(), lambda profile, name, plugin: handle_for(cluster, plugin, name)
+        config_of(text),
+        registry or known(),
+        lambda profile, name, plugin: handle_for(cluster, plugin, name),
     )
     framework = Framework(built.plugins, cluster.nominator)
-    cycle = Cycle(QueuedPodInfo(pod("p", cpu=1, memory="1Gi"), 0.0), framework, cluster.lend())
+    cycle = Cycle(QueuedPodInfo(asked, 0.0), framework, cluster.lend())
     runner = CycleRunner(cluster.nominator, seed=1, extenders=())
     assert runner.run(cycle) is None
     assert cycle.choice is not None, cycle.status
@@ -95,6 +103,52 @@ def test_code_and_pipeline_come_to_the_same_totals() -> None:
         "[{name: TopologyScorer/rack}]", "[{name: TopologyScorer/rack}, {name: NodeResourcesFit}]"
     )
     assert totals(pipeline) == wanted
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, owner: Any, method: str) -> list[str]:
+    """Has its calls written down."""
+    calls: list[str] = []
+    asked = getattr(owner, method)
+
+    def noted(*given: Any) -> Any:
+        calls.append(f"{owner.name}.{method}")
+        return asked(*given)
+
+    monkeypatch.setattr(owner, method, noted)
+    return calls
+
+
+def test_code_computes_and_configures_twice_what_a_pipeline_does_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    composed, pipeline = (file.read_text(encoding="utf-8") for file in (COMPOSED, PIPELINE))
+    calls = counted(monkeypatch, NodeResourcesFit, "score")
+    cycle_of(composed)
+    assert len(calls) == 2
+    calls.clear()
+    cycle_of(pipeline)
+    assert len(calls) == 1
+    strategies = [
+        sum("scoringStrategy" in line for line in text.splitlines())
+        for text in (composed, pipeline)
+    ]
+    assert strategies == [2, 1]
+
+
+def test_the_holders_normalisation_takes_the_place_of_the_inner_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    registry = known()
+    composed: Any = registry.find("ComposedRack")
+    outer = counted(monkeypatch, composed, "normalize")
+    inner = counted(monkeypatch, PodTopologySpread, "normalize")
+    text = COMPOSED.read_text(encoding="utf-8").replace(
+        "inner: {scoringStrategy: {type: MostAllocated}}", "plugin: PodTopologySpread"
+    )
+    softly = {"maxSkew": 1, "topologyKey": "rack", "whenUnsatisfiable": "ScheduleAnyway"}
+    spread = {**softly, "labelSelector": {"matchLabels": {"app": "p"}}}
+    cycle_of(text, registry, pod("p", labels={"app": "p"}, spread=[spread]))
+    assert (outer, inner) == (["ComposedRack.normalize"], [])
 
 
 def test_the_inner_plugins_args_are_checked_under_their_full_path() -> None:

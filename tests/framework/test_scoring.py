@@ -8,8 +8,16 @@ import pytest
 from bayplan.framework.answers import WrongAnswer
 from bayplan.framework.interface import CycleState, Normalizer
 from bayplan.framework.score_table import PluginScores
-from bayplan.framework.scoring import OutOfRange, ScoreCall, normalize_of, score_of
-from bayplan.testing import node, pod
+from bayplan.framework.scoring import (
+    OutOfRange,
+    ScoreCall,
+    normalize_of,
+    normalize_scores,
+    score_of,
+)
+from bayplan.plugins.image_locality import ImageLocality
+from bayplan.plugins.taint_toleration import TaintToleration
+from bayplan.testing import node, plugin, pod
 from tests.framework.answering import answering, cluster_of, made, scores
 
 
@@ -104,3 +112,13 @@ def test_a_score_out_of_range_is_told_in_upstreams_words(wrong: int) -> None:
         f'plugin "A" returns an invalid score {wrong}, it should in the '
         "range of [0, 100] after normalizing"
     )
+
+
+def test_a_holder_gets_scores_as_they_would_count() -> None:
+    """By the name of a normaliser, by the plugin's own, and as they are where there is none."""
+    state, raw = CycleState(), np.array([0, 1, 2], np.int64)
+    tainting: Any = plugin(TaintToleration)
+    plain: Any = plugin(ImageLocality)
+    own = made(answering("Own", score=scores(0, 1, 2), normalize=scores(7, 8, 9)))
+    found = [normalize_scores(one, state, pod(), raw).tolist() for one in (tainting, plain, own)]
+    assert found == [[100, 50, 0], [0, 1, 2], [7, 8, 9]]

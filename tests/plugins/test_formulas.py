@@ -49,7 +49,8 @@ def _computes(function: ast.FunctionDef) -> bool:
 
 def _shape(function: ast.FunctionDef) -> str:
     unnamed = _Unnamed()
-    body = ast.parse(ast.unparse(_body(function))).body
+    copied = ast.Module(_body(function), type_ignores=[])
+    body = ast.parse(ast.unparse(copied)).body
     return "".join(ast.dump(unnamed.visit(statement)) for statement in body)
 
 

@@ -4,7 +4,10 @@ from typing import Any
 
 import pytest
 
+from bayplan.framework.interface import CycleState, ScalarScorePlugin
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
+from bayplan.state.nodes import NodeInfo
+from bayplan.state.pods import PodInfo
 from tests.scenarios.world import Setup, World, play
 
 #: name → (rack, zone, used cpu and Gi)
@@ -98,6 +101,61 @@ def test_node_rack_and_zone_add_up_and_the_formula_runs_once(
     assert totals == {"n1": 250, "n2": 220, "n3": 196, "n4": 196, "n5": 40}
     assert world.bound("p") == (0.0, "n1")
     assert asked == [6]
+
+
+def test_weights_of_the_source_s_resources_move_the_racks() -> None:
+    """cpu 50 and memory 10 on one node, 10 and 90 on the other: 30 and 50 in the mean, 40 and 30
+    where cpu counts three times."""
+
+    async def story(world: World) -> None:
+        for name, rack, cpu, memory in (("n1", "r1", 4, 0), ("n2", "r2", 0, 8)):
+            world.add_node(name, cpu=10, memory="10Gi", labels={"rack": rack})
+            world.add_pod(f"on-{name}", cpu=cpu, memory=f"{memory}Gi", node=name)
+        world.add_pod("p", cpu=1, memory="1Gi")
+        await world.until(0)
+
+    def chosen(**more: Any) -> str:
+        world = play(story, Setup(plugins=ONLY_RACK, args={**fit(**more), **scorer()}))
+        bound = world.bound("p")
+        assert bound is not None
+        return bound[1]
+
+    weights = [{"name": "cpu", "weight": 3}, {"name": "memory", "weight": 1}]
+    assert chosen() == "n2"
+    assert chosen(resources=weights) == "n1"
+
+
+def test_racks_that_are_equal_all_get_100() -> None:
+    async def story(world: World) -> None:
+        for name, rack in (("m1", "ra"), ("m2", "rb")):
+            world.add_node(name, cpu=10, memory="10Gi", labels={"rack": rack})
+            world.add_pod(f"on-{name}", cpu=3, memory="3Gi", node=name)
+        world.add_pod("p", cpu=1, memory="1Gi")
+        await world.until(0)
+
+    world = play(story, Setup(plugins=ONLY_RACK, args={**fit(), **scorer()}))
+    (record,) = world.attempts("p")
+    assert {line.node: line.total for line in record.scores} == {"m1": 100, "m2": 100}
+
+
+class SameScores(ScalarScorePlugin):
+    """What NodeResourcesFit says of the six nodes, from a table, node by node."""
+
+    name = "SameScores"
+    table = dict(zip(NODES, (50, 20, 30, 30, 40, 10), strict=True))
+
+    def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        return self.table[node.name]
+
+
+def test_a_source_may_be_another_class_with_the_same_scores() -> None:
+    """Only scores are passed on: a plugin of somebody's own that knows nothing of readers will do,
+    and the name of the source is all that changes."""
+    args = scorer()
+    _, wanted = played(ONLY_RACK, {**fit(), **args}, "NodeNameOrder")
+    args["TopologyScorer/rack"]["scoreFrom"] = "SameScores"
+    _, totals = played(ONLY_RACK, args, "NodeNameOrder", classes=[SameScores])
+    assert totals == wanted
 
 
 @pytest.mark.parametrize(

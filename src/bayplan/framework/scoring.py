@@ -98,6 +98,17 @@ def normalize_of(plugin: ScorePlugin | ScalarScorePlugin) -> Normalize | None:
     return partial(_by_name, plugin.normalizer)
 
 
+def normalize_scores(
+    plugin: ScorePlugin | ScalarScorePlugin, state: CycleState, pod: PodInfo, scores: NodeScores
+) -> NodeScores:
+    """A plugin's scores after its own NormalizeScore; as they are where it has none.
+
+    For a plugin that holds another one and wants its scores as they would count.
+    """
+    normalize = normalize_of(plugin)
+    return scores if normalize is None else normalize(state, pod, scores)
+
+
 def _by_plugin(
     plugin: NormalizeScorePlugin, state: CycleState, pod: PodInfo, scores: NodeScores
 ) -> NodeScores:
