@@ -43,8 +43,11 @@ def no_domain(state: GroupState, why: str) -> str:
 
 
 def short_of_resources(state: GroupState, lacking: list[str]) -> str:
-    """minResources is more than all nodes have free together."""
-    return f"group {state.key}: minResources are not free in the cluster: {', '.join(lacking)}"
+    """minResources is more than all nodes have free together, or makes no sense."""
+    said = ", ".join(lacking)
+    if not said.startswith("spec."):
+        said = f"minResources are not free in the cluster: {said}"
+    return f"group {state.key}: {said}"
 
 
 def ordinal(count: int) -> str:

@@ -7,7 +7,7 @@ in sum and fit nobody.
 from collections import Counter
 
 from bayplan.api.objects import Pod
-from bayplan.api.pod_requests import amounts
+from bayplan.api.pod_requests import CPU, amounts
 from bayplan.api.quantity import QuantityError
 from bayplan.engine.group_cycle import GroupPass
 from bayplan.state.pod_groups import GroupState
@@ -23,7 +23,7 @@ def lacking(state: GroupState, snapshot: Snapshot, found: GroupPass) -> list[str
     try:
         floor = amounts(wanted)
     except QuantityError as problem:
-        return [f"minResources cannot be read: {problem}"]
+        return [f"spec.minResources: {problem}"]
     nodes = snapshot.nodes
     held = Counter[str]()
     for pod in (*state.assigned(), *(one.pod for one in found.fitted)):
@@ -32,8 +32,16 @@ def lacking(state: GroupState, snapshot: Snapshot, found: GroupPass) -> list[str
     for name, amount in sorted(floor.items()):
         free = int((nodes.allocatable(name) - nodes.requested(name)).clip(0).sum())
         if free + held[name] < amount:
-            problems.append(f"{name} (wanted {amount}, found {free + held[name]})")
+            told = f"wanted {_written(name, amount)}, found {_written(name, free + held[name])}"
+            problems.append(f"{name} ({told})")
     return problems
+
+
+def _written(resource: str, amount: int) -> str:
+    """As in a manifest: cpu in cores, or thousandths of one."""
+    if resource != CPU:
+        return str(amount)
+    return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
 
 
 def _requests(pod: Pod | PodInfo) -> "dict[str, int]":

@@ -7,9 +7,16 @@ from bayplan.state.pod_groups import GroupState
 
 
 def group_results(scheduler: Scheduler) -> dict[str, PodGroupResult]:
-    """Of all groups that have an object, by "namespace/name"."""
-    states = sorted(scheduler.pod_groups.all(), key=lambda state: str(state.key))
-    return {str(state.key): _result(state) for state in states if state.group is not None}
+    """Of all groups that have an object, by "namespace/name"; one whose name another kind's group
+    has, too, is told with its API group: "namespace/name (scheduling.ming.io)"."""
+    states = sorted(scheduler.pod_groups.all(), key=lambda state: (str(state.key), state.key))
+    found: dict[str, PodGroupResult] = {}
+    for state in states:
+        name = str(state.key)
+        if state.group is not None:
+            known = name in found
+            found[f"{name} ({state.key.api_group})" if known else name] = _result(state)
+    return found
 
 
 def _result(state: GroupState) -> PodGroupResult:
