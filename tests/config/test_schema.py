@@ -25,7 +25,7 @@ from bayplan.config.schema import (
                 "apiVersion kind parallelism leaderElection clientConnection enableProfiling "
                 "enableContentionProfiling percentageOfNodesToScore podInitialBackoffSeconds "
                 "podMaxBackoffSeconds profiles extenders delayCacheUntilActive featureGates "
-                "reuse"
+                "reuse podGroups"
             ),
         ),
         (

@@ -1,9 +1,9 @@
 """KubeSchedulerConfiguration v1 as structs, field by field.
 
 Field names, types and defaults are those of kubescheduler.config.k8s.io/v1 of Kubernetes v1.37;
-Three fields are ours: `featureGates`, which kube-scheduler takes from the command line,
-`plugins.tieBreak`, and `reuse`. What these types cannot say is checked in `validation`. Upstream:
-kube-scheduler/config/v1, component-base/config.
+Four fields are ours: `featureGates`, which kube-scheduler takes from the command line,
+`plugins.tieBreak`, `reuse`, and `podGroups`. What these types cannot say is checked in
+`validation`. Upstream: kube-scheduler/config/v1, component-base/config.
 """
 
 from typing import Annotated, Any, TypeVar, dataclass_transform
@@ -131,6 +131,13 @@ class ReuseLimits(_Part):
     max_bytes: Positive64 = 64 * 2**20
 
 
+class PodGroupSettings(_Part):
+    """Ours: how groups of pods are treated."""
+
+    #: Seconds after its first attempt from which nodes may be kept for a group; 0: none ever are.
+    reserve_after_seconds: Natural32 = 0
+
+
 class ExtenderTLSConfig(_Part):
     insecure: bool = False
     server_name: str = ""
@@ -184,6 +191,7 @@ class KubeSchedulerConfiguration(_Part):
     delay_cache_until_active: bool = False
     feature_gates: dict[str, bool] = field(default_factory=dict[str, bool])
     reuse: ReuseLimits = ReuseLimits()
+    pod_groups: PodGroupSettings = PodGroupSettings()
 
 
 def with_defaults(spec: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:

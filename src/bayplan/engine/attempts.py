@@ -16,6 +16,7 @@ from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler
 from bayplan.engine.group_attempts import GroupAttempts
 from bayplan.engine.group_cycle import Trying
 from bayplan.engine.group_domains import domain_of_members
+from bayplan.engine.kept_off import keep_off_reserved
 from bayplan.engine.parked import ParkedCycles
 from bayplan.engine.placements import Placements
 from bayplan.framework.interface import Nomination, QueuedPodInfo
@@ -87,6 +88,7 @@ class Attempts:
         cycle = Cycle(queued, framework, snapshot, started_seconds)
         if queued.pod.group_key is not None:
             cycle.within = domain_of_members(snapshot, groups.of(queued.pod))
+        keep_off_reserved(cycle, self._engine.reservations)
         cycle.state.record_plugin_metrics = self._metrics_sample.random() < _METRICS_SAMPLE
         self._go_on(cycle, self._runner.run(cycle))
 

@@ -82,6 +82,7 @@ class Cycle:
         "status",
         "step",
         "within",
+        "within_because",
     )
 
     def __init__(
@@ -100,6 +101,8 @@ class Cycle:
         self.step = 0
         #: Names of the only nodes that this attempt looks at; None: all.
         self.within: frozenset[str] | None = None
+        #: Who is to blame that it is not all ("": nobody waits for an event), and why.
+        self.within_because = ("", OUTSIDE_DOMAIN)
         #: Nodes worth asking, and their names where PreFilter narrowed them.
         self.candidates: NodeView | None = None
         self.node_names: frozenset[str] | None = None
@@ -167,7 +170,7 @@ class Cycle:
         if self.node_names is None:
             return _NOT_LOOKED_AT
         if not self.narrowing:
-            return unresolvable(OUTSIDE_DOMAIN)
+            return unresolvable(self.within_because[1])
         listed = " ".join(sorted(self.narrowing))
         return unresolvable(f"node(s) didn't satisfy plugin(s) [{listed}]")
 
@@ -184,6 +187,8 @@ class Cycle:
             diagnosis.counted = self._reason_counts(self.outcome)
         if self.exchange.statuses:
             diagnosis.unschedulable_plugins.add(EXTENDER_NAME)
+        if self.within_because[0]:
+            diagnosis.unschedulable_plugins.add(self.within_because[0])
         return FitError(self.pod.key, self.snapshot.node_count, diagnosis)
 
     def node_to_status(self) -> NodeToStatus:

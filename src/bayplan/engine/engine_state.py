@@ -16,6 +16,7 @@ from bayplan.clock import Clock
 from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.engine.extending import Extenders
 from bayplan.engine.own_writes import OwnWrites
+from bayplan.engine.reservations import Reservations
 from bayplan.engine.reuse import Reuse
 from bayplan.engine.turns import Turns
 from bayplan.engine.waiting import WaitingPods
@@ -101,6 +102,7 @@ class EngineState:
     nominator: Nominator = field(init=False)
     pod_groups: PodGroups = field(init=False)
     gangs: GroupChanges = field(init=False)
+    reservations: Reservations = field(init=False)
     #: Made when the plugins stand.
     queue: SchedulingQueue = field(init=False)
 

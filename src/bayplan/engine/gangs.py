@@ -16,6 +16,7 @@ from bayplan.engine.failures import unschedulable_condition
 from bayplan.engine.group_sentences import waiting_for
 from bayplan.engine.group_status import GroupStatusWriter
 from bayplan.engine.group_timeouts import GroupTimeouts, timed_out_message
+from bayplan.engine.reservations import RESERVATION_OVER
 from bayplan.framework.interface import GroupPlacement
 from bayplan.framework.queued_group import Gathering
 from bayplan.framework.runtime import Framework
@@ -78,17 +79,31 @@ class Gangs:
         for state in states:
             self._changed[state.key] = state
             self._regroup(state)
+            if self._engine.reservations.concerns(state.key):
+                self._end_reservation(state)
             if wakes:
                 self._engine.queue.groups.wake(state.key)
+
+    def _gathering_of(self, state: GroupState) -> Gathering | None:
+        known = self._engine.known
+        first = next((pod for uid in self._waiting_uids(state) if (pod := known.get(uid))), None)
+        return None if first is None else self._gathering(state, first)
 
     def _regroup(self, state: GroupState) -> None:
         """A big group's members come one by one, so all are looked at only where that matters."""
         known, entries = self._engine.known, self._engine.queue.groups
-        first = next((pod for uid in self._waiting_uids(state) if (pod := known.get(uid))), None)
-        gathering = None if first is None else self._gathering(state, first)
+        gathering = self._gathering_of(state)
         if not entries.is_in_step(state.key, gathering, state.waiting_count):
             waiting = [pod for uid in self._waiting_uids(state) if (pod := known.get(uid))]
             entries.regroup(state.key, gathering, waiting)
+
+    def _end_reservation(self, state: GroupState) -> None:
+        """Unless its members wait for nodes still."""
+        gathering = self._gathering_of(state)
+        if gathering is not None and gathering.is_complete:
+            return
+        if self._engine.reservations.end(state.key):
+            self._engine.queue.move_all(RESERVATION_OVER, None, None)
 
     def changed_by(self, pods: Iterable[PodInfo]) -> None:
         """A decision of ours about these pods changed their groups."""
@@ -116,6 +131,8 @@ class Gangs:
                 state.has_timed_out = True
                 self._changed[key] = state
                 self._tell_of_timeout(state)
+        for key in self._engine.reservations.take_due():
+            self._engine.queue.groups.wake(key)
 
     def _tell_of_timeout(self, state: GroupState) -> None:
         engine, group, waiting = self._engine, state.group, state.pending()
@@ -126,7 +143,9 @@ class Gangs:
             engine.emit_about_group(profile, group, "Warning", SCHEDULE_TIMED_OUT, message)
 
     def next_deadline_seconds(self) -> float | None:
-        return self._timeouts.next_deadline_seconds()
+        own = self._timeouts.next_deadline_seconds()
+        others = self._engine.reservations.next_deadline_seconds()
+        return min((one for one in (own, others) if one is not None), default=None)
 
     # ---- telling --------------------------------------------------------------------------
 
@@ -139,7 +158,7 @@ class Gangs:
                 self._is_short(state, waiting)
             elif not waiting:
                 state.message = ""
-            self._timeouts.note(state, is_waiting=self._waits_together(state, waiting))
+            self._timeouts.note(state, is_waiting=self._gathering_of(state) is not None)
             self._writer.write(state)
 
     def _is_short(self, state: GroupState, waiting: list[str]) -> None:
@@ -148,10 +167,6 @@ class Gangs:
             state.message = sentence
             self._engine.record_group(state, "short", message=sentence)
         self._tell(state, waiting)
-
-    def _waits_together(self, state: GroupState, waiting: list[str]) -> bool:
-        pod = self._engine.known.get(waiting[0]) if waiting else None
-        return pod is not None and self._gathering(state, pod) is not None
 
     def _tell(self, state: GroupState, waiting: list[str]) -> None:
         """Each member whom nobody told yet; the others where their number is worth a word."""

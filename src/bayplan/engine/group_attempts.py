@@ -13,18 +13,26 @@ from typing import Any, final
 
 from msgspec.structs import replace
 
+from bayplan.engine.attempt_record import CycleEnd
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.failures import Failure, FailureHandler
 from bayplan.engine.group_cycle import GroupPass, Trying, Unfitted
 from bayplan.engine.group_domains import best_pass, why_nowhere
 from bayplan.engine.group_placements import GroupPlacements
-from bayplan.engine.group_sentences import no_domain, short_of_resources, too_few_fit
+from bayplan.engine.group_reserving import Leaving, reservation_for
+from bayplan.engine.group_sentences import (
+    kept_for,
+    no_domain,
+    short_of_resources,
+    too_few_fit,
+)
 from bayplan.engine.min_resources import lacking
 from bayplan.engine.placements import Placements
 from bayplan.framework.interface import QueuedPodInfo
 from bayplan.framework.queued_group import QueuedPodGroupInfo
 from bayplan.framework.status import Code, Diagnosis, Status, unschedulable
 from bayplan.state.pod_groups import GroupState
+from bayplan.state.snapshot import Trial
 
 
 @final
@@ -82,6 +90,8 @@ class GroupAttempts:
                 trial.commit()
             else:
                 found.undo()
+                if found.error is None and not short and not nowhere:
+                    self._reserve(lead, members, state, trial)
         engine.take_back()
         self._write(found, fits=fits)
         elapsed_seconds = engine.clock.now() - started_seconds
@@ -134,6 +144,37 @@ class GroupAttempts:
             if self._engine.cache.is_assumed(fitted.pod.uid):
                 found.unreserve(fitted)
                 self._engine.forget(fitted.pod)
+
+    def _reserve(
+        self,
+        lead: QueuedPodGroupInfo,
+        members: Sequence[QueuedPodInfo],
+        state: GroupState,
+        trial: Trial,
+    ) -> None:
+        """Nodes are kept for a group that has waited long enough."""
+        engine, reservations = self._engine, self._engine.reservations
+        assert engine.lent is not None
+        first_seconds = lead.initial_attempt_seconds
+        if not reservations.may_reserve(state.key, first_seconds, engine.lent):
+            return
+        needed_count = max(1, state.min_member - state.assigned_count)
+        unseen = Trying(engine, self._trying.runner, CycleEnd(engine, None))
+
+        def place() -> GroupPass | None:
+            found = best_pass(unseen, trial, members, state, needed_count)
+            if found.error is None and len(found.fitted) >= needed_count:
+                return found
+            found.undo()
+            return None
+
+        leaving = Leaving(trial, engine.cache.pods(), state.key, engine.clock)
+        priority = max(queued.pod.priority for queued in members)
+        reservations.held = reservation_for(state.key, priority, place, leaving)
+        leaving.let_go(0)
+        if reservations.held is not None:
+            told = kept_for(state, reservations.held, engine.clock.now())
+            engine.record_group(state, "reserved", message=told)
 
     # ---- too few fit ----------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from typing import final
 from bayplan.engine.attempt_record import CycleEnd
 from bayplan.engine.cycle import Cycle, CycleRunner
 from bayplan.engine.engine_state import EngineState
+from bayplan.engine.kept_off import keep_off_reserved
 from bayplan.framework.interface import QueuedPodInfo
 from bayplan.framework.status import Code, Diagnosis, Status, is_rejected, is_success
 from bayplan.journal import AttemptRecord
@@ -131,6 +132,7 @@ class GroupPass:
         framework = engine.frameworks[queued.pod.scheduler_name]
         cycle = Cycle(queued, framework, engine.lent, engine.clock.now())
         cycle.within = self._within
+        keep_off_reserved(cycle, engine.reservations)
         if self._runner.run(cycle) is not None:
             cycle.status = Status(Code.ERROR, (EXTENDERS_APART,))
         if cycle.status is not None:

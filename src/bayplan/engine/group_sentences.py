@@ -1,5 +1,8 @@
 """What is said of groups: have, need, how many would fit, and why the next does not."""
 
+from math import inf
+
+from bayplan.engine.reservations import Reservation
 from bayplan.state.pod_groups import GroupState
 
 _TEENS = range(11, 14)
@@ -48,6 +51,16 @@ def short_of_resources(state: GroupState, lacking: list[str]) -> str:
     if not said.startswith("spec."):
         said = f"minResources are not free in the cluster: {said}"
     return f"group {state.key}: {said}"
+
+
+def kept_for(state: GroupState, held: Reservation, now_seconds: float) -> str:
+    """Nodes are reserved."""
+    count = len(held.nodes)
+    nodes = f"{count} node{'s' * (count != 1)}"
+    when = "once room is free"
+    if held.start_seconds != inf:
+        when = f"in {held.start_seconds - now_seconds:g} s"
+    return f"group {state.key}: {nodes} kept for it, expected to start {when}"
 
 
 def ordinal(count: int) -> str:

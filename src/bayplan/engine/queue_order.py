@@ -10,6 +10,7 @@ from typing import Any, cast, final
 
 from bayplan.engine.group_domains import TOPOLOGY_EVENTS, TOPOLOGY_NAME
 from bayplan.engine.profiles import BuiltProfile
+from bayplan.engine.reservations import RESERVATION_EVENTS, RESERVATION_NAME
 from bayplan.framework.answers import WrongAnswer
 from bayplan.framework.events import default_events
 from bayplan.framework.interface import QueuedPodInfo, QueueSortPlugin
@@ -61,7 +62,11 @@ def queue_profile(built: BuiltProfile, has_extenders: bool) -> QueueProfile:
 
     Extenders say nothing of what may help the pods they turned away: everything may.
     """
-    events = {**built.events, TOPOLOGY_NAME: TOPOLOGY_EVENTS}
+    events = {
+        **built.events,
+        TOPOLOGY_NAME: TOPOLOGY_EVENTS,
+        RESERVATION_NAME: RESERVATION_EVENTS,
+    }
     if has_extenders:
         events[EXTENDER_NAME] = default_events()
     return QueueProfile(built.plugins.pre_enqueue, events, built.signer.part)

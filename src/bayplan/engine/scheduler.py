@@ -29,6 +29,7 @@ from bayplan.engine.gangs import Gangs
 from bayplan.engine.observing import QueueJournal, reuse_of, show_reuse, show_sizes
 from bayplan.engine.profiles import BuiltProfile, build_profiles
 from bayplan.engine.queue_order import QueueOrder, queue_profile
+from bayplan.engine.reservations import Reservations
 from bayplan.engine.reuse import Reuse
 from bayplan.engine.services import EngineServices
 from bayplan.engine.waiting import HeldPod
@@ -111,6 +112,8 @@ class Scheduler:
             engine.reuse[name] = reuse_of(engine, framework)
         plugins = _instances(self._profiles)
         engine.listed = frozenset(kind for plugin in with_parts(plugins) for kind in plugin.kinds)
+        after_seconds = config.spec.pod_groups.reserve_after_seconds
+        engine.reservations = Reservations(engine.clock, after_seconds)
         engine.gangs = Gangs(engine)
         recorder = QueueJournal(engine)
         settings = QueueSettings(

@@ -1,0 +1,156 @@
+"""Room that is kept for a group that has waited long."""
+
+from typing import Any
+
+import pytest
+
+from tests.scenarios.gangs import FIT, add_member, bound, message, put_group
+from tests.scenarios.world import World, play
+
+ON = {"podGroups": {"reserveAfterSeconds": 10}}
+GANG = ("g1", "g2")
+
+
+def lasting(seconds: float | None) -> dict[str, Any]:
+    """``metadata`` of a pod that says how long it runs."""
+    return {} if seconds is None else {"annotations": {"bayplan.dev/duration": f"{seconds:g}s"}}
+
+
+async def crowded(world: World, seconds: float | None) -> None:
+    """Two nodes with a small pod each, and a gang that wants both whole."""
+    for name, ends in (("n1", 30), ("n2", 40)):
+        world.add_node(name, cpu=4)
+        own = ends if seconds is not None else None
+        world.add_pod(f"old-{name}", lasting(own), cpu=2, node=name)
+    put_group(world, "g", 2)
+    for name in GANG:
+        add_member(world, name, "g", cpu=4)
+    await world.until(10)
+
+
+async def leave(world: World, at: dict[str, float], until: float) -> None:
+    for name, seconds in at.items():
+        await world.until(seconds)
+        world.end_pod(name)
+    await world.until(until)
+
+
+def assert_started(world: World) -> None:
+    """As soon as its delay is over: at most ten seconds by the square root of two."""
+    first, second = bound(world, *GANG)
+    assert first == second is not None
+    assert 40 <= first <= 55
+
+
+@pytest.mark.parametrize("config", [{}, {"podGroups": {"reserveAfterSeconds": 0}}], ids=str)
+def test_by_default_small_pods_take_what_the_group_waits_for(config: dict[str, Any]) -> None:
+    async def story(world: World) -> None:
+        await crowded(world, 30)
+        world.add_pod("small", cpu=1)
+        await world.until(12)
+        assert list(bound(world, "small")) == [10]
+        await leave(world, {"old-n1": 30, "old-n2": 40}, 100)
+        assert list(bound(world, *GANG)) == [None, None]
+
+    play(story, plugins=FIT, config=config)
+
+
+@pytest.mark.parametrize("seconds", [30, None], ids=["known durations", "unknown durations"])
+def test_small_pods_of_which_nothing_is_known_wait_and_the_group_starts(
+    seconds: float | None,
+) -> None:
+    async def story(world: World) -> None:
+        await crowded(world, seconds)
+        world.add_pod("small", cpu=1)
+        await world.until(39)
+        assert list(bound(world, "small", *GANG)) == [None] * 3
+        reserved = "2 node(s) kept for a group of pods that has waited long"
+        assert message(world, "small") == f"0/2 nodes are available: {reserved}."
+        await leave(world, {"old-n1": 39, "old-n2": 40}, 60)
+        assert_started(world)
+        for name in GANG:
+            world.end_pod(name)
+        await world.until(80)
+        (when,) = bound(world, "small")
+        assert when is not None
+        assert when >= 60
+
+    play(story, plugins=FIT, config=ON)
+
+
+def test_pods_that_end_in_time_are_placed_on_the_reserved_nodes() -> None:
+    async def story(world: World) -> None:
+        await crowded(world, 30)
+        world.add_pod("short", lasting(25), cpu=1)
+        world.add_pod("long", lasting(35), cpu=1)
+        await world.until(12)
+        assert list(bound(world, "short", "long")) == [10, None]
+        await leave(world, {"old-n1": 30, "short": 35, "old-n2": 40}, 60)
+        assert_started(world)
+
+    play(story, plugins=FIT, config=ON)
+
+
+def test_who_is_more_important_or_a_daemon_goes_there_all_the_same() -> None:
+    daemon = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d"}
+
+    async def story(world: World) -> None:
+        await crowded(world, None)
+        world.add_pod("important", cpu=1, priority=10)
+        world.add_pod("daemon", {"ownerReferences": [daemon]}, cpu=1)
+        await world.until(12)
+        assert list(bound(world, "important", "daemon")) == [10, 10]
+
+    play(story, plugins=FIT, config=ON)
+
+
+def test_other_nodes_are_free_for_all_and_for_other_groups() -> None:
+    async def story(world: World) -> None:
+        await crowded(world, None)
+        world.add_node("n3", cpu=3)
+        put_group(world, "other", 2)
+        for name in ("o1", "o2"):
+            add_member(world, name, "other", cpu=1)
+        await world.until(20)
+        assert {place[1] for name in ("o1", "o2") if (place := world.bound(name))} == {"n3"}
+        put_group(world, "third", 2)
+        for name in ("t1", "t2"):
+            add_member(world, name, "third", cpu=1)
+        await world.until(30)
+        assert list(bound(world, "t1", "t2")) == [None, None]
+
+    play(story, plugins=FIT, config=ON)
+
+
+def test_a_group_that_goes_away_leaves_its_nodes_to_the_others() -> None:
+    async def story(world: World) -> None:
+        await crowded(world, None)
+        world.add_pod("small", cpu=1)
+        await world.until(20)
+        assert list(bound(world, "small")) == [None]
+        world.delete_pod("g1")
+        await world.until(31)
+        (when,) = bound(world, "small")
+        assert when is not None
+        assert 20 <= when <= 31
+
+    play(story, plugins=FIT, config=ON)
+
+
+def test_a_reserved_node_that_goes_is_replaced() -> None:
+    async def story(world: World) -> None:
+        await crowded(world, None)
+        world.add_node("n3", cpu=4)
+        world.add_pod("old-n3", cpu=4, priority=10)
+        await world.until(20)
+        world.delete_node("n1")
+        world.end_pod("old-n2")
+        await world.until(80)
+        world.add_pod("small", cpu=1)
+        await world.until(90)
+        assert list(bound(world, "small")) == [None]
+        world.end_pod("old-n3")
+        await world.until(100)
+        assert list(bound(world, *GANG)) == [90, 90]
+
+    play(story, plugins=FIT, config=ON)

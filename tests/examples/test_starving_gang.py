@@ -1,0 +1,30 @@
+"""examples/starving_gang: what a reservation is worth."""
+
+import json
+from typing import Any
+
+from tests.cli.command_line import answer
+from tests.examples.policies import EXAMPLES
+
+FOLDER = EXAMPLES / "starving_gang"
+
+
+def test_a_reservation_shortens_the_gangs_wait_and_holds_nobody_up_for_long() -> None:
+    configs = [
+        text
+        for name in ("greedy", "reserving")
+        for text in ("--config", str(FOLDER / f"{name}.yaml"))
+    ]
+    metrics = ("--metric", "gangs", "--metric", "waiting", "--processes", "1", "--format", "json")
+    found: Any = json.loads(answer("compare", FOLDER, *configs, *metrics))
+    waits = {name: mean(found["policies"][name], "gang_waiting_seconds_max") for name in NAMES}
+    assert waits == {"greedy": 320, "reserving": 110}
+    others = {name: mean(found["policies"][name], "waiting_seconds_mean") for name in NAMES}
+    assert others["reserving"] < others["greedy"] + 10
+
+
+NAMES = ("greedy", "reserving")
+
+
+def mean(policy: Any, metric: str) -> float:
+    return policy[metric]["mean"]
