@@ -38,7 +38,8 @@ async def leave(world: World, at: dict[str, float], until: float) -> None:
 def assert_started(world: World) -> None:
     """As soon as its delay is over: at most ten seconds by the square root of two."""
     first, second = bound(world, *GANG)
-    assert first == second is not None
+    assert first is not None
+    assert first == second
     assert 40 <= first <= 55
 
 

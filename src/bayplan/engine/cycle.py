@@ -102,7 +102,7 @@ class Cycle:
         #: Names of the only nodes that this attempt looks at; None: all.
         self.within: frozenset[str] | None = None
         #: Who is to blame that it is not all ("": nobody waits for an event), and why.
-        self.within_because = ("", OUTSIDE_DOMAIN)
+        self.within_because: tuple[str, str] = ("", OUTSIDE_DOMAIN)
         #: Nodes worth asking, and their names where PreFilter narrowed them.
         self.candidates: NodeView | None = None
         self.node_names: frozenset[str] | None = None
