@@ -12,6 +12,7 @@ SCENARIOS_DIR ?=
 SCENARIOS_FLAGS ?=
 PEER_DIR ?=
 BENCH_FLAGS ?=
+TRACE_DIR ?=
 OUT ?=
 
 BIN := .venv/bin
@@ -50,8 +51,9 @@ static: .venv/.dev
 	$(BIN)/pyright
 	$(BIN)/lint-imports --no-logo
 
-bench: .venv/.dev ## measure scheduling cycles (BENCH_FLAGS=...)
+bench: .venv/.dev ## measure scheduling cycles (BENCH_FLAGS=...), then reuse (TRACE_DIR=../shared/data/openb)
 	$(BIN)/python -m benchmarks.bench_cycle $(BENCH_FLAGS)
+	$(BIN)/python -m benchmarks.bench_reuse $(if $(TRACE_DIR),--trace "$(TRACE_DIR)")
 
 bench-gangs: .venv/.dev ## groups in one pass and one by one, in one run (BENCH_FLAGS=--divide=10)
 	$(BIN)/python -m benchmarks.bench_gangs $(BENCH_FLAGS)

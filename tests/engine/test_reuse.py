@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from bayplan.api.objects import PERSISTENT_VOLUME, Node, Pod
+from bayplan.engine.out_of_date import TOO_MUCH_CHANGED
 from bayplan.engine.reuse import HINT_USED, OBJECT_CHANGED, OUT_OF_BYTES, Reuse
 from bayplan.framework.interface import (
     Normalizer,
@@ -151,6 +152,56 @@ def test_a_profile_can_do_without() -> None:
     engine.run()
     assert asked(engine) == 15
     assert reuse_of(engine).possible_count == 2
+
+
+def test_without_reuse_only_so_many_kinds_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bayplan.engine.reuse._SEEN_MAX", 3)
+    engine = engine_of(2, profile={"reuse": False})
+    for kind in ("a", "b", "c", "d", "a", "d"):
+        engine.add(equal(f"{kind}{len(engine.journal.records)}", kind, cpu="10m"))
+        engine.run()
+        assert len(reuse_of(engine)) <= 3
+    # The first had been forgotten when it came again.
+    assert reuse_of(engine).possible_count == 1
+
+
+def test_answers_that_are_too_many_to_number_are_kept_and_not_ranked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bayplan.engine.standing._NUMBER_MAX", 2)
+    engine = engine_of(0)
+    engine.add(small("n0"), *(node(f"x{n}", cpu=n, memory=f"{n}Mi") for n in range(3)))
+    for number in range(3):
+        engine.add(equal(f"a{number}", cpu=2))
+        engine.run()
+    assert reuse_of(engine).attempt_counts[HINT_USED] == 0
+    assert reuse_of(engine).flushed_counts[TOO_MUCH_CHANGED] == 2
+    assert asked(engine) == 4 + 2
+
+
+class Another(ScalarFilterPlugin, SignPlugin):
+    """Takes every node, looks nothing up, and counts how often it is asked."""
+
+    name = "Another"
+    asked = 0
+
+    def filter_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> Status | None:
+        self.asked += 1
+        return None
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        return ()
+
+
+def test_an_object_voids_only_what_was_answered_by_those_who_look_it_up() -> None:
+    engine = Engine(plugins=["CountingFilter", "Another"], classes=[CountingFilter, Another])
+    engine.add(*(small(f"n{number}") for number in range(5)), equal("a0"))
+    engine.run()
+    engine.put(SERVICE, {"metadata": {"name": "s", "namespace": "default"}, "spec": {}})
+    engine.add(equal("a1"))
+    engine.run()
+    assert engine.plugin("CountingFilter").asked == 5 + 5
+    assert engine.plugin("Another").asked == 5 + 1
 
 
 def test_the_oldest_likes_leave_where_the_table_is_full() -> None:
