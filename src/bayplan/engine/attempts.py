@@ -42,8 +42,8 @@ class Attempts:
         self._end = CycleEnd(engine, on_attempt)
         self.placements = Placements(engine, self._failures, self._end)
         trying = Trying(engine, self._runner, self._end)
-        self._groups = GroupAttempts(trying, self._failures, self.placements)
         self._parked = ParkedCycles()
+        self._groups = GroupAttempts(trying, self._failures, self.placements, self._parked)
 
     @property
     def unfinished_count(self) -> int:
@@ -75,6 +75,8 @@ class Attempts:
         if complete is None:
             return
         cycle, answered = complete
+        if self._groups.answered(cycle, answered):
+            return
         known = engine.known.get(cycle.pod.uid)
         if known is None or known.node_name:
             engine.queue.done(cycle.pod.uid)

@@ -9,45 +9,71 @@ rejected, or times out, gives all of them back. A member whose binding fails lat
 """
 
 from collections.abc import Sequence
-from typing import Any, final
+from dataclasses import dataclass
+from dataclasses import replace as replace_field
+from typing import final
 
 from msgspec.structs import replace
 
 from bayplan.engine.attempt_record import CycleEnd
+from bayplan.engine.cycle import Cycle
 from bayplan.engine.engine_state import EngineState
+from bayplan.engine.extending import Answered
 from bayplan.engine.failures import Failure, FailureHandler
 from bayplan.engine.group_cycle import GroupPass, Trying, Unfitted
 from bayplan.engine.group_domains import best_pass, why_nowhere
 from bayplan.engine.group_placements import GroupPlacements
+from bayplan.engine.group_questions import ROUNDS_MAX, GroupQuestions
 from bayplan.engine.group_reserving import Leaving, reservation_for
 from bayplan.engine.group_sentences import (
     kept_for,
     no_domain,
     short_of_resources,
     too_few_fit,
+    waiting_for,
 )
 from bayplan.engine.min_resources import lacking
+from bayplan.engine.parked import ParkedCycles
 from bayplan.engine.placements import Placements
 from bayplan.framework.interface import QueuedPodInfo
 from bayplan.framework.queued_group import QueuedPodGroupInfo
 from bayplan.framework.status import Code, Diagnosis, Status, unschedulable
+from bayplan.ports import ExtenderVerb
 from bayplan.state.pod_groups import GroupState
 from bayplan.state.snapshot import Trial
+
+
+@dataclass(slots=True, eq=False)
+class _Asking:
+    """A group that waits for answers of extenders."""
+
+    lead: QueuedPodGroupInfo
+    questions: GroupQuestions
+    missing_count: int
 
 
 @final
 class GroupAttempts:
     """Runs attempts at groups."""
 
-    def __init__(self, trying: Trying, failures: FailureHandler, placements: Placements) -> None:
+    def __init__(
+        self,
+        trying: Trying,
+        failures: FailureHandler,
+        placements: Placements,
+        parked: ParkedCycles,
+    ) -> None:
         self._trying = trying
+        self._parked = parked
+        #: Groups that wait for answers, by their members' cycles that brought up the questions.
+        self._asking: dict[Cycle, _Asking] = {}
         self._engine: EngineState = trying.engine
         self._failures = failures
         self._placements = placements
         self._groups = GroupPlacements(self._engine, failures, placements)
 
-    def start(self, lead: QueuedPodGroupInfo) -> None:
-        """One attempt at a group that was popped."""
+    def start(self, lead: QueuedPodGroupInfo, questions: GroupQuestions | None = None) -> None:
+        """One attempt at a group that was popped, or the rest of one that waited for answers."""
         members = [queued for queued in list(lead.members.values()) if self._is_waiting(queued)]
         state = self._engine.pod_groups.get(lead.key)
         if not members or state is None:
@@ -55,8 +81,14 @@ class GroupAttempts:
                 self._engine.queue.done(queued.pod.uid)
             return
         started_seconds = self._engine.clock.now()
+        if not state.is_complete:
+            # Members went while extenders were asked.
+            failure = Failure(unschedulable(), waiting_for(state), Diagnosis())
+            self._failures.handle_group(lead, members, started_seconds, failure)
+            self._engine.gangs.changed([state])
+            return
         try:
-            self._attempt(lead, members, state)
+            self._attempt(lead, members, state, questions or GroupQuestions())
         except Exception as problem:  # noqa: BLE001 - at the edge of an attempt: it may not lose a pod
             self._engine.take_back()
             self._engine.bug(f"group {lead.key}", problem)
@@ -69,53 +101,110 @@ class GroupAttempts:
     def _is_waiting(self, queued: QueuedPodInfo) -> bool:
         """Whether it is still to be placed; if not, it is done with here."""
         engine, pod = self._engine, queued.pod
-        is_waiting = not pod.is_terminating and engine.cache.pod(pod.uid) is None
+        is_gone = pod.is_terminating or pod.uid not in engine.known
+        is_waiting = not is_gone and engine.cache.pod(pod.uid) is None
         if not is_waiting:
             engine.queue.done(pod.uid)
         return is_waiting
 
+    def answered(self, cycle: Cycle, answered: Answered) -> bool:
+        """A question about a member has its answers. False: it is no member's."""
+        asking = self._asking.pop(cycle, None)
+        if asking is None:
+            return False
+        for extender, error in answered.failures():
+            if extender.ignorable or answered.question.verb is ExtenderVerb.PRIORITIZE:
+                self._engine.note(cycle.pod.key, f"went on without {extender.name}: {error}")
+        asking.questions.take(cycle, answered)
+        asking.missing_count -= 1
+        if not asking.missing_count:
+            self.start(asking.lead, asking.questions)
+        return True
+
+    def _ask(self, lead: QueuedPodGroupInfo, questions: GroupQuestions) -> None:
+        """All that was guessed; the group holds nothing meanwhile."""
+        open_questions = list(questions.unanswered.values())
+        asking = _Asking(lead, questions, len(open_questions))
+        for cycle, question in open_questions:
+            self._asking[cycle] = asking
+            self._engine.effects += self._parked.park(cycle, question)
+
     def _attempt(
-        self, lead: QueuedPodGroupInfo, members: Sequence[QueuedPodInfo], state: GroupState
+        self,
+        lead: QueuedPodGroupInfo,
+        members: Sequence[QueuedPodInfo],
+        state: GroupState,
+        questions: GroupQuestions,
     ) -> None:
+        questions.begin_round()
+        trying = replace_field(self._trying, questions=questions)
         engine, started_seconds = self._engine, self._engine.clock.now()
-        assigned_count = state.assigned_count
-        needed_count = max(1, state.min_member - assigned_count)
+        needed_count = max(1, state.min_member - state.assigned_count)
         snapshot = engine.lend()
         with snapshot.trial() as trial:
-            found = best_pass(self._trying, trial, members, state, needed_count)
+            found = best_pass(trying, trial, members, state, needed_count)
             short = lacking(state, snapshot, found) if found.error is None else []
             nowhere = "" if found.fitted else why_nowhere(snapshot, state)
             fits = len(found.fitted) >= needed_count and found.error is None and not short
-            if fits:
+            asks = _is_to_ask(questions, fits=fits)
+            if fits and not asks:
                 trial.commit()
             else:
                 found.undo()
-                if found.error is None and not short and not nowhere:
+                if not asks and found.error is None and not short and not nowhere:
                     self._reserve(lead, members, state, trial)
         engine.take_back()
+        if asks:
+            self._ask(lead, questions)
+            return
         self._write(found, fits=fits)
-        elapsed_seconds = engine.clock.now() - started_seconds
-        engine.metrics.algorithm_duration.observe(elapsed_seconds)
-        told: dict[str, Any] = {"attempt": lead.attempts, "assigned": assigned_count}
-        told |= {"fitting": len(found.fitted), "domain": found.domain}
+        engine.metrics.algorithm_duration.observe(engine.clock.now() - started_seconds)
         if fits:
-            engine.record_group(state, "placed", **told)
-            try:
-                self._place(lead, members, state, found)
-            except Exception:
-                self._take_back(found)
-                raise
+            self._record(lead, state, "placed", found)
+            self._place(lead, members, state, found)
         else:
             failure = self._refusal(state, found, short, nowhere)
             result = "unschedulable" if found.error is None else "error"
-            engine.record_group(state, result, **told, message=failure.message)
-            engine.gangs.explain(state.key, failure.message)
+            self._record(lead, state, result, found, failure.message)
             self._blame(members, found, is_short=bool(short))
             self._failures.handle_group(lead, members, started_seconds, failure)
+
+    def _record(
+        self,
+        lead: QueuedPodGroupInfo,
+        state: GroupState,
+        result: str,
+        found: GroupPass,
+        message: str = "",
+    ) -> None:
+        """What the attempt came to, for the journal and for whoever asks about the group."""
+        self._engine.record_group(
+            state,
+            result,
+            attempt=lead.attempts,
+            assigned=state.assigned_count,
+            fitting=len(found.fitted),
+            domain=found.domain,
+            message=message,
+        )
+        self._engine.gangs.explain(state.key, message)
 
     # ---- enough fit -----------------------------------------------------------------------
 
     def _place(
+        self,
+        lead: QueuedPodGroupInfo,
+        members: Sequence[QueuedPodInfo],
+        state: GroupState,
+        found: GroupPass,
+    ) -> None:
+        try:
+            self._place_all(lead, members, state, found)
+        except Exception:
+            self._take_back(found)
+            raise
+
+    def _place_all(
         self,
         lead: QueuedPodGroupInfo,
         members: Sequence[QueuedPodInfo],
@@ -127,7 +216,6 @@ class GroupAttempts:
         for fitted in found.fitted:
             engine.pod_groups.assume(fitted.pod)
             engine.queue.done(fitted.pod.uid)
-        engine.gangs.explain(state.key, "")
         tried = {one.queued.pod.uid: one for one in found.unfitted}
         for queued in members:
             unfitted = tried.get(queued.pod.uid)
@@ -231,3 +319,9 @@ class GroupAttempts:
         for unfitted in found.unfitted:
             if unfitted.record is not None:
                 journal.write(unfitted.record)
+
+
+def _is_to_ask(questions: GroupQuestions, *, fits: bool) -> bool:
+    """A group that does not fit though every extender took every node needs no answers."""
+    is_guessed = bool(questions.unanswered) and questions.round_count < ROUNDS_MAX
+    return is_guessed and (fits or questions.has_doubts)

@@ -7,22 +7,19 @@ commits the trial, or has everything put back. Upstream: algorithm_podgroup.go (
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import final
 
 from bayplan.engine.attempt_record import CycleEnd
 from bayplan.engine.cycle import Cycle, CycleRunner
 from bayplan.engine.engine_state import EngineState
+from bayplan.engine.group_questions import GroupQuestions
 from bayplan.engine.kept_off import keep_off_reserved
 from bayplan.framework.interface import QueuedPodInfo
-from bayplan.framework.status import Code, Diagnosis, Status, is_rejected, is_success
+from bayplan.framework.status import Diagnosis, Status, is_rejected, is_success
 from bayplan.journal import AttemptRecord
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Trial
-
-EXTENDERS_APART = (
-    "an extender is interested in this pod, and extenders cannot be asked about members of a group"
-)
 
 
 @dataclass(slots=True)
@@ -56,6 +53,7 @@ class Trying:
     engine: EngineState
     runner: CycleRunner
     end: CycleEnd
+    questions: GroupQuestions = field(default_factory=GroupQuestions)
 
 
 @final
@@ -67,6 +65,7 @@ class GroupPass:
         self._engine = trying.engine
         self._runner = trying.runner
         self._end = trying.end
+        self._questions = trying.questions
         self._trial = trial
         self._within = within
         self._shapes: set[int] = set()
@@ -133,8 +132,10 @@ class GroupPass:
         cycle = Cycle(queued, framework, engine.lent, engine.clock.now())
         cycle.within = self._within
         keep_off_reserved(cycle, engine.reservations)
-        if self._runner.run(cycle) is not None:
-            cycle.status = Status(Code.ERROR, (EXTENDERS_APART,))
+        question = self._runner.run(cycle)
+        while question is not None:
+            answered = self._questions.answered(cycle, question)
+            question = self._runner.resume(cycle, engine.lent, answered)
         if cycle.status is not None:
             self.unfitted.append(self._no_node(cycle, cycle.status))
         else:

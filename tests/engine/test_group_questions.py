@@ -1,0 +1,175 @@
+"""Extenders are asked about members of a group, and nothing is held while they think."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bayplan.engine.configured_extenders import ConfiguredExtender
+from bayplan.ports import AskExtender, ExtenderAnswer, ExtenderVerb
+from tests.scenarios.gangs import FIT, add_member, bound, group_attempts, message, put_group
+from tests.scenarios.world import World, play
+
+TRIO = ("a", "b", "c")
+Answer = Callable[[AskExtender], ExtenderAnswer]
+
+
+class Outside:
+    """An extender that thinks for a second, and notes what it was asked."""
+
+    def __init__(self, answer: Answer, *verbs: ExtenderVerb, **fields: Any) -> None:
+        kinds = frozenset(verbs or (ExtenderVerb.FILTER,))
+        self.extender = ConfiguredExtender("ext", kinds, **fields)
+        self.asked: list[AskExtender] = []
+        self._answer = answer
+        self.world: World | None = None
+
+    async def ask(self, question: AskExtender) -> ExtenderAnswer:
+        self.asked.append(question)
+        assert self.world is not None
+        # Nothing is held while it thinks.
+        assert self.world.scheduler.cache.assumed_count == 0
+        await self.world.cluster.sleep(1.0)
+        return self._answer(question)
+
+    def play(self, story: Callable[[World], Any], **options: Any) -> None:
+        async def told(world: World) -> None:
+            self.world = world
+            await story(world)
+
+        asks = {"ext": self.ask}
+        play(told, plugins=FIT, extenders=[self.extender], asks=asks, **options)
+
+
+def all_but(*names: str) -> Answer:
+    def answer(question: AskExtender) -> ExtenderAnswer:
+        left = frozenset(question.node_names) - set(names)
+        gone = {name: "licence missing" for name in question.node_names if name in names}
+        return ExtenderAnswer(node_names=left, failed=gone)
+
+    return answer
+
+
+def trio(world: World, node_count: int, cpu: int = 4) -> None:
+    for index in range(1, node_count + 1):
+        world.add_node(f"n{index}", cpu=cpu)
+    put_group(world, "g", 3)
+    for name in TRIO:
+        add_member(world, name, "g", cpu=3)
+
+
+def test_who_takes_every_node_is_asked_once_about_each_member() -> None:
+    outside = Outside(all_but())
+
+    async def story(world: World) -> None:
+        trio(world, 3)
+        await world.until(5)
+        assert list(bound(world, *TRIO)) == [1] * 3
+        assert sorted(one.pod.name for one in outside.asked) == list(TRIO)
+        assert [len(one.node_names) for one in outside.asked] == [3, 2, 1]
+        (attempt,) = group_attempts(world, "g")
+        assert attempt.attempt == 1
+
+    outside.play(story)
+
+
+def test_a_node_that_is_left_out_takes_no_member() -> None:
+    outside = Outside(all_but("n1"))
+
+    async def story(world: World) -> None:
+        trio(world, 4)
+        await world.until(10)
+        assert {place[1] for name in TRIO if (place := world.bound(name))} == {"n2", "n3", "n4"}
+        # What it said of one is guessed of others alike: a round more, not one for each.
+        assert len(outside.asked) <= 6
+
+    outside.play(story)
+
+
+def test_where_too_few_nodes_are_left_nothing_is_bound_and_the_reason_is_the_extenders() -> None:
+    outside = Outside(all_but("n1"))
+
+    async def story(world: World) -> None:
+        trio(world, 3)
+        await world.until(10)
+        assert list(bound(world, *TRIO)) == [None] * 3
+        assert world.scheduler.cache.assumed_count == 0
+        said = message(world, "a")
+        assert said.startswith("group default/g: 2 of 3 members fit; the 3rd, default/c: 0/3 nodes")
+        assert "1 licence missing" in said
+        world.add_node("n4", cpu=4)
+        await world.until(40)
+        assert None not in list(bound(world, *TRIO))
+
+    outside.play(story)
+
+
+def test_a_group_that_does_not_fit_anyway_is_not_asked_about() -> None:
+    outside = Outside(all_but())
+
+    async def story(world: World) -> None:
+        trio(world, 2)
+        await world.until(10)
+        assert list(bound(world, *TRIO)) == [None] * 3
+        assert outside.asked == []
+
+    outside.play(story)
+
+
+@pytest.mark.parametrize(("ignorable", "wanted"), [(True, [1, 1, 1]), (False, [None] * 3)])
+def test_an_extender_that_does_not_answer(ignorable: bool, wanted: list[float | None]) -> None:
+    failing = Outside(lambda _: ExtenderAnswer(error="extender ext: down"), ignorable=ignorable)
+
+    async def story(world: World) -> None:
+        trio(world, 3)
+        await world.until(1.5)
+        assert list(bound(world, *TRIO)) == wanted
+        if not ignorable:
+            assert "extender ext: down" in message(world, "a")
+            assert world.reason("a") == "SchedulerError"
+
+    failing.play(story)
+
+
+def test_its_scores_count_for_members_too() -> None:
+    def answer(question: AskExtender) -> ExtenderAnswer:
+        return ExtenderAnswer(scores=tuple((name, int(name[1:])) for name in question.node_names))
+
+    outside = Outside(answer, ExtenderVerb.PRIORITIZE, weight=10)
+
+    async def story(world: World) -> None:
+        trio(world, 5)
+        await world.until(10)
+        assert {place[1] for name in TRIO if (place := world.bound(name))} == {"n3", "n4", "n5"}
+
+    outside.play(story)
+
+
+def test_a_member_that_goes_while_it_is_asked_about_leaves_a_group_that_is_short() -> None:
+    outside = Outside(all_but())
+
+    async def story(world: World) -> None:
+        trio(world, 3)
+        await world.until(0.5)
+        world.delete_pod("b")
+        await world.until(10)
+        assert list(bound(world, "a", "c")) == [None, None]
+        assert "2 of 3 members are here" in message(world, "a")
+        add_member(world, "d", "g", cpu=3)
+        await world.until(20)
+        assert list(bound(world, "a", "c", "d")) == [11] * 3
+
+    outside.play(story)
+
+
+def test_a_node_that_fills_up_meanwhile_is_seen_when_the_answers_come() -> None:
+    outside = Outside(all_but())
+
+    async def story(world: World) -> None:
+        trio(world, 4)
+        await world.until(0.5)
+        world.add_pod("other", cpu=3, node="n2")
+        await world.until(10)
+        assert {place[1] for name in TRIO if (place := world.bound(name))} == {"n1", "n3", "n4"}
+
+    outside.play(story)
