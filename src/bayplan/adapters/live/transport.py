@@ -7,6 +7,7 @@ not aiohttp, which still carries watches, and everything where a proxy is in bet
 """
 
 import asyncio
+import contextlib
 import socket
 import ssl
 from collections import deque
@@ -18,6 +19,7 @@ import httptools
 from yarl import URL
 
 CONNECT_SECONDS = 10.0
+CLOSE_SECONDS = 1.0
 #: Below the server's own limit, so that it rarely closes a connection that is just being used.
 KEEPALIVE_SECONDS = 60.0
 
@@ -202,8 +204,11 @@ class KeptConnections:
         self._idle.clear()
         for connection in left:
             connection.abort()
-        for connection in left:
-            await connection.lost.wait()
+        # At once, as a rule; but nobody waits for ever for a transport that does not tell.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                for connection in left:
+                    await connection.lost.wait()
 
     def _latest(self) -> Connection | None:
         now = asyncio.get_running_loop().time()
