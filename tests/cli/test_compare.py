@@ -186,3 +186,9 @@ def test_one_run_alone_is_compared_with_nothing(tmp_path: Path) -> None:
     one = simulated(tmp_path, "one", "MostAllocated")
     assert refusal("compare", one) == ["found 1 runs, wanted two: their decisions are compared"]
     assert os.listdir(one)
+
+
+def test_fewer_than_no_processes_are_refused(tmp_path: Path) -> None:
+    done = bayplan("compare", tmp_path, "--config", "a.yaml", "--processes", "-3")
+    assert done.exit_code == 2
+    assert "-3 is not in the range x>=0" in done.stderr

@@ -70,7 +70,13 @@ class _Options:
 @click.option("--time", "time_mode", type=click.Choice(("arrivals", "trace")), help="see simulate")
 @click.option("--metric", "metrics", multiple=True, metavar="NAME", help="left out: all")
 @click.option("--baseline", default="", metavar="NAME", help="held against; left out: the first")
-@click.option("--processes", default=0, metavar="N", help="left out: one per processor")
+@click.option(
+    "--processes",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="left out: one per processor",
+)
 @click.option("--executor", metavar="dask://HOST:PORT", help="run on an existing Dask cluster")
 @click.option("--format", "output", type=click.Choice(("text", "json")), default="text")
 @click.option("--out", metavar="DIR", help="keep all runs here; those that are there are not rerun")
