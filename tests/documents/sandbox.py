@@ -28,7 +28,7 @@ KIND = "KubeSchedulerConfiguration"
 _HEADER = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": KIND}
 
 #: What wants a cluster, or a program that runs in one.
-_OUTSIDE = {"run", "capture"}
+_OUTSIDE = {"run", "capture", "serve-extender"}
 #: Stands for something that the reader has.
 _PLACEHOLDER = re.compile(r"[…$]|^(PATH|DIR|FILE|POD|NAME)$|\.csv$|^--address$")
 

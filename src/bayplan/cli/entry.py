@@ -17,6 +17,7 @@ EXIT_BROKEN = 1
 
 _PLACES = {
     "run": ("bayplan.cli.run", "run_command"),
+    "serve-extender": ("bayplan.cli.serve_extender", "serve_extender_command"),
     "simulate": ("bayplan.cli.simulate", "simulate_command"),
     "compare": ("bayplan.cli.compare", "compare_command"),
     "why": ("bayplan.cli.why", "why_command"),

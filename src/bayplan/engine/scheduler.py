@@ -18,6 +18,7 @@ from bayplan.api.objects import NODE, POD
 from bayplan.api.pod_groups import KINDS
 from bayplan.clock import Clock
 from bayplan.config import SchedulerConfig
+from bayplan.engine.advice import Advisor
 from bayplan.engine.attempt_record import OnAttempt
 from bayplan.engine.attempts import Attempts
 from bayplan.engine.binding import BindingOutcome
@@ -88,6 +89,8 @@ class Scheduler:
         self.pod_groups = engine.pod_groups
         #: Kinds of pod groups that are followed and no plugin looks up.
         self.group_kinds = sorted({*options.get("pod_group_kinds", KINDS)} - engine.listed)
+        #: What plugins say of nodes, for those who place pods themselves.
+        self.advisor = Advisor(engine)
         #: Whom the shell connects.
         self.extenders = engine.extenders
         self._attempts = Attempts(engine, options.get("on_attempt"))

@@ -25,13 +25,19 @@ class CertificateError(Exception):
     """A certificate that cannot be served with; the message names the files."""
 
 
-def server_context(cert_file: str, key_file: str) -> ssl.SSLContext:
-    """TLS with a certificate from files. Raises CertificateError."""
+def server_context(cert_file: str, key_file: str, client_ca_file: str = "") -> ssl.SSLContext:
+    """TLS with a certificate from files. ``client_ca_file``: only those may ask who show a
+    certificate of that authority. Raises CertificateError."""
     try:
-        return _context(cert_file, key_file)
+        context = _context(cert_file, key_file)
+        if client_ca_file:
+            context.load_verify_locations(client_ca_file)
+            context.verify_mode = ssl.CERT_REQUIRED
+        return context
     except (OSError, ssl.SSLError) as problem:
         said = getattr(problem, "strerror", None) or str(problem)
-        text = f"--tls-cert-file {cert_file}, --tls-private-key-file {key_file}: {said}"
+        text = f"--tls-cert-file {cert_file}, --tls-private-key-file {key_file}"
+        text += f", --client-ca-file {client_ca_file}: {said}" if client_ca_file else f": {said}"
         raise CertificateError(text) from None
 
 

@@ -1,0 +1,109 @@
+"""`bayplan serve-extender`: lend a profile's plugins to an unmodified kube-scheduler."""
+
+import ssl
+import sys
+from typing import Any
+
+import click
+
+from bayplan.adapters.live.credentials import CredentialsError
+from bayplan.cli.event_loop import run_event_loop
+from bayplan.cli.problems import fail, read_config, read_plugins, refusals, remark
+from bayplan.config import SchedulerConfig
+from bayplan.engine.resolved_config import resolve
+from bayplan.ports import ApiError
+from bayplan.serving.certificates import CertificateError, server_context
+from bayplan.serving.extender_server import ExtenderServerOptions, serve_extender
+from bayplan.serving.log_lines import FORMATS, TEXT, VERBOSITY_MAX, write_log
+from bayplan.sim.inputs import load_inputs
+
+#: The process ends without having been asked to: somebody should start it again.
+EXIT_FAILED = 1
+
+
+@click.command("serve-extender")
+@click.argument("paths", nargs=-1, metavar="[PATH…]")
+@click.option("--kubeconfig", metavar="FILE", help="left out: the pod's own, or the usual places")
+@click.option("--config", "config_path", metavar="FILE", help="KubeSchedulerConfiguration v1")
+@click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help="further plugins")
+@click.option("--feature-gates", default="", metavar="A=true,…", help="as kube-scheduler's")
+@click.option("--profile", metavar="NAME", help="its schedulerName; wanted where there are several")
+@click.option("--bind-address", default="127.0.0.1", show_default=True)
+@click.option("--port", type=click.IntRange(0, 65535), default=8888, show_default=True)
+@click.option("--tls-cert-file", default="", metavar="FILE", help="left out: plain HTTP")
+@click.option("--tls-private-key-file", default="", metavar="FILE")
+@click.option("--client-ca-file", default="", metavar="FILE", help="who may ask: its clients")
+@click.option(
+    "--score-max",
+    type=click.IntRange(1, 1000),
+    default=10,
+    show_default=True,
+    help="what the best node could get; more than 10 tells nodes apart more finely",
+)
+@click.option("-v", "--v", "verbosity", type=click.IntRange(0, VERBOSITY_MAX), default=2)
+@click.option("--log-format", type=click.Choice(FORMATS), default=TEXT, show_default=True)
+def serve_extender_command(**given: Any) -> None:
+    """Answer an unmodified kube-scheduler as a scheduler extender: filter and prioritize.
+
+    The cluster is watched and never written to. With PATH…, files of Kubernetes objects are the
+    cluster. docs/extenders.md has what to write into kube-scheduler's configuration.
+    """
+    try:
+        with refusals():
+            options = _options(given)
+    except CertificateError as problem:
+        fail(str(problem))
+    write_log(given["verbosity"], given["log_format"])
+    try:
+        with refusals():
+            run_event_loop(serve_extender(options))
+    except CredentialsError as problem:
+        fail(str(problem))
+    except ApiError as problem:
+        _end(str(problem))
+    except OSError as problem:
+        _end(f"--bind-address {options.address} --port {options.port}: {problem.strerror}")
+
+
+def _options(given: dict[str, Any]) -> ExtenderServerOptions:
+    """Raises ConfigError, InputError, CertificateError."""
+    registry = read_plugins(given["plugins"])
+    config = read_config(given["config_path"], given["feature_gates"])
+    resolve(config, registry)
+    return ExtenderServerOptions(
+        config=config,
+        registry=registry,
+        profile=_profile(config, given["profile"]),
+        objects=load_inputs(given["paths"]).initial if given["paths"] else None,
+        kubeconfig=given["kubeconfig"],
+        address=given["bind_address"],
+        port=given["port"],
+        tls=_tls(given),
+        score_max=given["score_max"],
+    )
+
+
+def _profile(config: SchedulerConfig, wanted: str | None) -> str:
+    names = [profile.scheduler_name or "" for profile in config.spec.profiles]
+    if wanted is None and len(names) == 1:
+        return names[0]
+    if wanted is None or wanted not in names:
+        fail(f"--profile: found {wanted or 'nothing'}, wanted one of {', '.join(names)}")
+    return wanted
+
+
+def _tls(given: dict[str, Any]) -> ssl.SSLContext | None:
+    """None: plain HTTP. Raises CertificateError."""
+    cert, key, ca = given["tls_cert_file"], given["tls_private_key_file"], given["client_ca_file"]
+    if bool(cert) != bool(key):
+        fail("--tls-cert-file and --tls-private-key-file: wanted both or none")
+    if ca and not cert:
+        fail("--client-ca-file: wanted --tls-cert-file, too: plain HTTP shows no certificates")
+    if not cert:
+        return None
+    return server_context(cert, key, ca)
+
+
+def _end(text: str) -> None:
+    remark(text)
+    sys.exit(EXIT_FAILED)

@@ -1,0 +1,122 @@
+"""What a profile's plugins say of some nodes for a pod that somebody else places.
+
+Nothing is decided, counted or remembered: PreFilter and Filter, or PreFilter, PreScore and Score,
+run once over the nodes that are asked about, as the cluster is known now.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import final
+
+from bayplan.engine.engine_state import EngineState
+from bayplan.framework.filtering import FilterOutcome
+from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, PreFilterResult
+from bayplan.framework.runtime import Framework
+from bayplan.framework.score_table import ScoreTable
+from bayplan.framework.status import Status, is_rejected, is_success, unresolvable, unschedulable
+from bayplan.state.nodes import NodeView
+from bayplan.state.pods import PodInfo
+
+#: A node that the asker knows already; it will ask again.
+NOT_KNOWN_YET = "node(s) not known to bayplan yet"
+
+
+class NoAdviceError(Exception):
+    """A plugin failed; the message names it."""
+
+
+@dataclass(slots=True)
+class FilterAdvice:
+    """Which of the nodes can take the pod, in the order in which they were named."""
+
+    fitting: list[str] = field(default_factory=list[str])
+    rejected: dict[str, Status] = field(default_factory=dict[str, Status])
+
+
+@final
+class Advisor:
+    """Asks plugins for others."""
+
+    def __init__(self, engine: EngineState) -> None:
+        self._engine = engine
+
+    def filter(self, profile: str, pod: PodInfo, names: Sequence[str]) -> FilterAdvice:
+        """Raises NoAdviceError."""
+        try:
+            return self._filter(self._engine.frameworks[profile], pod, names)
+        finally:
+            self._engine.take_back()
+
+    def prioritize(
+        self, profile: str, pod: PodInfo, names: Sequence[str], score_max: int
+    ) -> dict[str, int]:
+        """How good each node is, 0..score_max; nodes that are not known are left out. Raises
+        NoAdviceError."""
+        try:
+            return self._prioritize(self._engine.frameworks[profile], pod, names, score_max)
+        finally:
+            self._engine.take_back()
+
+    def _filter(self, framework: Framework, pod: PodInfo, names: Sequence[str]) -> FilterAdvice:
+        all_nodes, state = self._engine.lend().nodes, CycleState()
+        nodes = all_nodes.take(all_nodes.positions(names))
+        if not len(nodes):
+            return FilterAdvice(rejected=dict.fromkeys(names, unschedulable(NOT_KNOWN_YET)))
+        result, status, narrowing = framework.run_pre_filter(state, pod, all_nodes)
+        if is_rejected(status) and status is not None:
+            return FilterAdvice(rejected=dict.fromkeys(names, status))
+        _raise(status)
+        outcome = framework.run_filter(state, pod, nodes)
+        _raise(outcome.error)
+        elsewhere = f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowing))}]"
+        return _advice(names, result, outcome, unresolvable(elsewhere))
+
+    def _prioritize(
+        self, framework: Framework, pod: PodInfo, names: Sequence[str], score_max: int
+    ) -> dict[str, int]:
+        all_nodes, state = self._engine.lend().nodes, CycleState()
+        nodes = all_nodes.take(all_nodes.positions(names))
+        if not len(nodes):
+            return {}
+        _, status, _ = framework.run_pre_filter(state, pod, all_nodes)
+        if is_rejected(status):
+            return {}
+        _raise(status)
+        _raise(framework.run_pre_score(state, pod, nodes))
+        table = framework.run_score(state, pod, nodes)
+        if isinstance(table, Status):
+            raise NoAdviceError(table.message)
+        return _scaled(table, nodes, score_max)
+
+
+def _raise(status: Status | None) -> None:
+    if status is not None and not is_success(status):
+        raise NoAdviceError(status.message)
+
+
+def _advice(
+    names: Sequence[str], result: PreFilterResult, outcome: FilterOutcome, elsewhere: Status
+) -> FilterAdvice:
+    found = FilterAdvice()
+    for name in names:
+        position = outcome.nodes.position(name)
+        if position is None:
+            status: Status | None = unschedulable(NOT_KNOWN_YET)
+        elif result.node_names is not None and name not in result.node_names:
+            status = elsewhere
+        else:
+            status = outcome.status_of(position)
+        if status is None or is_success(status):
+            found.fitting.append(name)
+        else:
+            found.rejected[name] = status
+    return found
+
+
+def _scaled(table: ScoreTable, nodes: NodeView, score_max: int) -> dict[str, int]:
+    """Totals as shares of the best total there could be, rounded."""
+    best = MAX_NODE_SCORE * sum(column.weight for column in table.columns)
+    if not best:
+        return dict.fromkeys(nodes.names(), 0)
+    scores = (2 * table.totals * score_max + best) // (2 * best)
+    return dict(zip(nodes.names(), scores.tolist(), strict=True))

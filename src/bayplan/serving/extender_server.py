@@ -1,0 +1,104 @@
+"""`bayplan serve-extender`, put together: a cluster that is only read, a scheduler that never tries
+a pod, and the endpoints that ask its plugins.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bayplan.adapters.embedded import EmbeddedCluster
+from bayplan.adapters.live.client import ClientOptions, open_client
+from bayplan.adapters.live.cluster import ClusterOptions, open_cluster
+from bayplan.adapters.live.discovery import Discovery
+from bayplan.api.objects import NODE, POD
+from bayplan.clock import RealClock
+from bayplan.config import SchedulerConfig
+from bayplan.engine.scheduler import Scheduler
+from bayplan.plugins.registry import Registry
+from bayplan.ports import Cluster
+from bayplan.runner import Runner
+from bayplan.serving.absent_kinds import kinds_in_use, without_absent
+from bayplan.serving.extender_endpoints import Advice, ExtenderEndpoints
+from bayplan.serving.fence import FencedCluster
+from bayplan.serving.log_lines import Log
+from bayplan.serving.process import stop_on_signals, unless
+
+_log = Log("extender")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExtenderServerOptions:
+    """What `bayplan serve-extender` was told."""
+
+    config: SchedulerConfig
+    registry: Registry
+    profile: str
+    #: Objects of files, in place of a cluster that is watched; None: there is one.
+    objects: Sequence[Mapping[str, Any]] | None = None
+    kubeconfig: str | None = None
+    address: str = "127.0.0.1"
+    port: int = 8888
+    tls: ssl.SSLContext | None = None
+    score_max: int = 10
+
+
+async def serve_extender(options: ExtenderServerOptions) -> None:
+    """Run until SIGTERM or SIGINT.
+
+    Raises CredentialsError, ConfigError, ApiError, and OSError where nothing can be served.
+    """
+    stop, clock = stop_on_signals(), RealClock()
+    if options.objects is not None:
+        scheduler = Scheduler(options.config, options.registry, clock, pod_group_kinds=())
+        cluster = EmbeddedCluster(clock, scheduler.declared_fields)
+        for content in options.objects:
+            cluster.create(dict(content))
+        await _serve(options, scheduler, cluster, stop)
+        return
+    connection = options.config.spec.client_connection
+    rates = ClientOptions(qps=connection.qps, burst=connection.burst, clock=clock)
+    async with open_client(options.kubeconfig or connection.kubeconfig or None, rates) as client:
+        config = await _offered(options, Discovery(client))
+        scheduler = Scheduler(config, options.registry, clock, pod_group_kinds=())
+        declared = ClusterOptions(clock=clock, declared=scheduler.declared_fields)
+        async with open_cluster(client, declared) as live:
+            await _serve(options, scheduler, live, stop)
+
+
+async def _offered(options: ExtenderServerOptions, discovery: Discovery) -> SchedulerConfig:
+    """Without plugins that read what the API server does not have."""
+    kinds = kinds_in_use(options.config, options.registry)
+    await discovery.discover((NODE, POD, *kinds))
+    config, absent = without_absent(
+        options.config, options.registry, lambda kind: discovery.resource(kind) is not None
+    )
+    for found in absent:
+        _log.warning("Plugin switched off", plugin=found.plugin, reason=str(found))
+    return config
+
+
+async def _serve(
+    options: ExtenderServerOptions, scheduler: Scheduler, cluster: Cluster, stop: asyncio.Event
+) -> None:
+    """It listens and answers; nothing is ever written."""
+    runner = Runner(scheduler, FencedCluster(cluster, lambda: False))
+    runner.pause()
+    advice = Advice(
+        advisor=scheduler.advisor,
+        profile=options.profile,
+        is_ready=lambda: runner.is_synced,
+        declared=scheduler.declared_fields.get(POD, ()),
+        score_max=options.score_max,
+    )
+    endpoints = ExtenderEndpoints(advice)
+    try:
+        port = await endpoints.start(options.address, options.port, options.tls)
+        scheme = "http" if options.tls is None else "https"
+        url = f"{scheme}://{options.address}:{port}/"
+        _log.info("Serving a scheduler extender", urlPrefix=url, profile=options.profile)
+        await unless(stop, runner.run())
+    finally:
+        await endpoints.stop()
+        scheduler.close()

@@ -1,0 +1,38 @@
+"""`bayplan serve-extender`, as far as the command line goes."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.command_line import bayplan
+from tests.scenarios.world import Setup, config_dict
+
+
+def test_several_profiles_want_one_to_be_named(tmp_path: Path) -> None:
+    config = config_dict(Setup())
+    config["profiles"].append({**config["profiles"][0], "schedulerName": "other"})
+    file = tmp_path / "c.yaml"
+    file.write_text(yaml.safe_dump(config))
+    for given, found in (((), "nothing"), (("--profile", "x"), "x")):
+        done = bayplan("serve-extender", "--config", file, *given)
+        assert done.exit_code == 2
+        assert f"--profile: found {found}, wanted one of bayplan, other" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--tls-cert-file", "a"), "wanted both or none"),
+        (("--client-ca-file", "a"), "wanted --tls-cert-file, too"),
+        (("--tls-cert-file", "no.crt", "--tls-private-key-file", "no.key"), "no.crt"),
+        (("--config", "no.yaml"), "no.yaml: cannot be read"),
+        (("no.yaml",), "no.yaml"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_served(
+    options: tuple[str, ...], said: str
+) -> None:
+    done = bayplan("serve-extender", *options)
+    assert done.exit_code == 2
+    assert said in done.stderr

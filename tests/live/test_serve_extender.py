@@ -1,0 +1,113 @@
+"""`bayplan serve-extender` with a real kube-scheduler as its client."""
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.live.control_plane import ControlPlane
+from tests.live.processes import SchedulerProcess, config_file, free_port, replicas
+from tests.live.test_run import Cluster, play, pod
+
+pytestmark = pytest.mark.timeout(400)
+
+#: A policy that no plugin of kube-scheduler has: never the first, best the last.
+POLICY = """
+from bayplan import ScalarFilterPlugin, ScalarScorePlugin, Code, Status
+
+
+class LastLetter(ScalarFilterPlugin, ScalarScorePlugin):
+    name = "LastLetter"
+
+    def filter_node(self, state, pod, node):
+        return Status(Code.UNSCHEDULABLE, ("not the first",)) if node.name.endswith("-0") else None
+
+    def score_node(self, state, pod, node):
+        return 10 * int(node.name[-1])
+"""
+
+
+@pytest.fixture(name="kube_scheduler")
+def _kube_scheduler() -> Path:
+    found = Path(os.environ.get("KUBEBUILDER_ASSETS") or "") / "kube-scheduler"
+    if not os.access(found, os.X_OK):
+        pytest.skip("wants a kube-scheduler in KUBEBUILDER_ASSETS")
+    return found
+
+
+@contextlib.contextmanager
+def running(program: Path, config: str, log: Path) -> Iterator[None]:
+    """A kube-scheduler as long as the block lasts."""
+    arguments = ["--config", config, "--secure-port=0", "--leader-elect=false"]
+    with log.open("wb") as file:
+        process = subprocess.Popen([program, *arguments], stdout=file, stderr=subprocess.STDOUT)
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def profile() -> dict[str, Any]:
+    enabled = [{"name": name} for name in ("PrioritySort", "LastLetter", "DefaultBinder")]
+    plugins = {"multiPoint": {"disabled": [{"name": "*"}], "enabled": enabled}}
+    return {"profiles": [{"schedulerName": "policy", "plugins": plugins}]}
+
+
+@pytest.mark.parametrize("cache_capable", [True, False])
+def test_kube_scheduler_places_pods_by_a_policy_of_ours(
+    control_plane: ControlPlane, kube_scheduler: Path, tmp_path: Path, cache_capable: bool
+) -> None:
+    policy, port = tmp_path / "policy.py", free_port()
+    policy.write_text(POLICY)
+    kubeconfig = control_plane.kubeconfig("admin")
+    extender = {
+        "urlPrefix": f"http://127.0.0.1:{port}/",
+        "filterVerb": "filter",
+        "prioritizeVerb": "prioritize",
+        "weight": 100,
+        "nodeCacheCapable": cache_capable,
+    }
+    ours = config_file(tmp_path / "ours.json", profile())
+    theirs = config_file(
+        tmp_path / "theirs.json",
+        {
+            "clientConnection": {"kubeconfig": kubeconfig},
+            "leaderElection": {"leaderElect": False},
+            "profiles": [{"schedulerName": "upstream"}],
+            "extenders": [extender],
+        },
+    )
+    namespace = f"lent-{str(cache_capable).lower()}"
+
+    async def story(found: Cluster) -> None:
+        names = ["a", "b", "c"]
+        await found.add_pods("upstream", *names)
+        await found.until_bound(*names)
+        placed = {found.mirror.pods[namespace, name]["spec"]["nodeName"] for name in names}
+        assert placed == {f"{namespace}-9"}
+        await only_the_first(found)
+
+    async def only_the_first(found: Cluster) -> None:
+        refused = pod("d", "upstream")
+        refused["spec"]["nodeSelector"] = {"kubernetes.io/hostname": f"{namespace}-0"}
+        path = f"/api/v1/namespaces/{namespace}/pods"
+        await found.client.request("POST", path, refused)
+        await found.mirror.until(
+            lambda: "not the first" in _message(found, "d"), "the extender's reason at the pod"
+        )
+
+    def _message(found: Cluster, name: str) -> str:
+        status = found.mirror.pods.get((namespace, name), {}).get("status", {})
+        return " ".join(each.get("message", "") for each in status.get("conditions", []))
+
+    arguments = ("serve-extender", "--kubeconfig", kubeconfig, "--config", ours)
+    extra = ("--plugin", str(policy), "--port", str(port))
+    serving = SchedulerProcess("extender", (*arguments, *extra), tmp_path / "extender.log")
+    with replicas(serving), running(kube_scheduler, theirs, tmp_path / "kube-scheduler.log"):
+        serving.wait_until_said("Serving a scheduler extender")
+        play(control_plane, namespace, story)
