@@ -5,6 +5,8 @@ from tests.framework.answering import answering
 from tests.scenarios.gangs import FIT, add_member, bound, message, put_group
 from tests.scenarios.world import World, play
 
+LOST = Status(Code.ERROR, ("lost",))
+
 
 def test_another_plugins_wait_parks_the_whole_group_until_the_deadline() -> None:
     slow = answering(
@@ -41,5 +43,23 @@ def test_a_permit_that_rejects_one_member_gives_all_back() -> None:
         assert list(bound(world, "a", "b")) == [None, None]
         assert world.scheduler.cache.assumed_count == 0
         assert message(world, "a") == "group default/g: default/b: no"
+
+    play(story, plugins=[*FIT, "Refuses"], classes=[refuses])
+
+
+def test_a_member_whose_binding_fails_is_tried_at_once_but_once() -> None:
+    """Its sibling keeps its place. That the API refuses again and again is no reason to spin."""
+    refuses = answering("Refuses", pre_bind=lambda _, pod, *__: LOST if pod.name == "b" else None)
+
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=4)
+        put_group(world, "g", 2)
+        add_member(world, "a", "g")
+        add_member(world, "b", "g")
+        await world.until(0)
+        assert list(bound(world, "a", "b")) == [0, None]
+        assert world.attempt_times("b") == [0, 0]
+        await world.until(10)
+        assert len(world.attempt_times("b")) <= 5
 
     play(story, plugins=[*FIT, "Refuses"], classes=[refuses])

@@ -66,6 +66,21 @@ class GroupEntries:
         if entry.state is State.UNSCHEDULABLE:
             self._requeue(entry, Strategy.AFTER_BACKOFF, _POD_ADDED)
 
+    def rejoin(self, queued: QueuedPodInfo, gathering: Gathering) -> Entry:
+        """A member that was lost on its way to a node. Where no others wait, its entry stands
+        nowhere yet: the delay that it has earned is the group's."""
+        entry = self._open.get(gathering.key)
+        if entry is not None:
+            self.join(queued, gathering)
+            queued.consecutive_errors_count += 1
+            return entry
+        lead = QueuedPodGroupInfo(queued.pod, gathering.created_seconds, key=gathering.key)
+        lead.members[queued.pod.uid] = queued
+        lead.is_complete = gathering.is_complete
+        lead.unschedulable_count = queued.unschedulable_count
+        lead.consecutive_errors_count = queued.consecutive_errors_count
+        return self.open(lead)
+
     def open(self, lead: QueuedPodGroupInfo) -> Entry:
         """An entry of its own for a group that has none."""
         assert lead.key not in self._open, f"group {lead.key} stands in the queue twice"

@@ -195,7 +195,11 @@ class SchedulingQueue:
         if is_waiting(entry.state):
             self._in_flight.finish(queued.pod.uid)
             return
-        entry.come_back(queued, self._clock(), next(self._sequence))
+        came_back = entry.group or queued
+        entry.come_back(came_back, self._clock(), next(self._sequence))
+        # Of a member that was lost, too: it is tried again at once but once.
+        queued.unschedulable_count = came_back.unschedulable_count
+        queued.consecutive_errors_count = came_back.consecutive_errors_count
         self._count_rejectors(entry.pods, 1)
         if entry.has_rejectors and uids[0] in self._in_flight:
             missed = self._in_flight.changes_since(uids[0])
@@ -223,7 +227,7 @@ class SchedulingQueue:
             entry = self._entries[uid] = Entry(queued)
             entry.state = State.IN_FLIGHT
         if entry is None and gathering is not None:
-            self.groups.join(queued, gathering)
+            return self.groups.rejoin(queued, gathering)
         return self._entries.setdefault(uid, Entry(queued))
 
     # ---- events ---------------------------------------------------------------------------
