@@ -13,6 +13,7 @@ from bayplan.adapters.embedded import EmbeddedCluster
 from bayplan.adapters.faults import FaultOptions, FaultyCluster
 from bayplan.adapters.object_store import Stored
 from bayplan.api.objects import NAMESPACE, NODE, POD, Pod, is_terminal
+from bayplan.api.pod_groups import COSCHEDULING_GROUP, COSCHEDULING_LABEL
 from bayplan.clock import ManualClock
 from bayplan.config import SchedulerConfig
 from bayplan.engine.scheduler import Scheduler
@@ -24,6 +25,8 @@ from bayplan.runner import Runner
 from bayplan.sim.checkers import CapacityChecker, InvariantBroken, differences
 from bayplan.sim.gang_checker import GangChecker
 from bayplan.sim.loop import run, settled
+
+POD_GROUP = f"{COSCHEDULING_GROUP}/v1alpha1 PodGroup"
 
 FAULTY_SECONDS = 60.0
 #: Longer than the longest stay among the unschedulable, the longest backoff and the slowest calls.
@@ -97,6 +100,8 @@ class FaultWorld:
         verbs += [self._delete_pod] * random.randint(0, 10)
         verbs += [self._end_pod] * random.randint(0, 10)
         verbs += [self._ungate] * 4
+        verbs += [self._add_gang] * random.randint(0, 4)
+        verbs += [self._change_group] * random.randint(0, 3)
         verbs += [self._relabel_node] * random.randint(0, 4)
         verbs += [self._lose_node] * options.node_losses
         verbs += [self._add_node] * random.randint(0, options.node_losses + 1)
@@ -196,6 +201,43 @@ class FaultWorld:
         ]
         return self._random.choice(wishes)
 
+    def _add_gang(self) -> None:
+        """Members that are all alike: how many fit does not follow from who goes first. Some are
+        missing, or too many, and the group's object may come last."""
+        name, minimum = self._name("g"), self._random.randint(2, 5)
+        group: Content = {
+            "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+            "kind": "PodGroup",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"minMember": minimum},
+        }
+        cpu = self._random.choice(("500m", "1", "2"))
+        resources = {"requests": {"cpu": cpu, "memory": "100Mi"}}
+        spec = {"containers": [{"name": "c", "image": "app", "resources": resources}]}
+        meta = {"namespace": "default", "labels": {COSCHEDULING_LABEL: name}}
+        count = minimum + self._random.choice((-1, 0, 0, 0, 1))
+        members: list[Content] = [
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {**meta, "name": f"{name}-{n}"}}
+            for n in range(count)
+        ]
+        objects = [group, *({**member, "spec": spec} for member in members)]
+        if self._random.random() < 0.3:
+            objects.reverse()
+        for each in objects:
+            self.cluster.create(each)
+
+    def _change_group(self) -> None:
+        """Another minimum, or no object any more."""
+        groups = self.cluster.objects(POD_GROUP)
+        if not groups:
+            return
+        stored = self._random.choice(groups)
+        minimum = self._random.randint(0, 5)
+        if minimum:
+            self.cluster.update({**stored.content, "spec": {"minMember": minimum}})
+        else:
+            self.cluster.delete(stored.key)
+
     def _some_pod(self) -> Stored | None:
         pods = self.cluster.objects(POD)
         return self._random.choice(pods) if pods else None
@@ -231,7 +273,7 @@ class FaultWorld:
     def _check_nobody_waits_in_vain(self) -> None:
         """A scheduler that begins afresh finds no place for any pod that still waits."""
         fresh = Scheduler(SchedulerConfig(), default_registry(), ManualClock(), raise_bugs=True)
-        for kind in (NAMESPACE, NODE, POD):
+        for kind in (NAMESPACE, NODE, POD_GROUP, POD):
             for stored in self.cluster.objects(kind):
                 if not (isinstance(stored.object, Pod) and is_terminal(stored.object)):
                     fresh.handle(WatchEvent(EventType.ADDED, kind, stored.object))
