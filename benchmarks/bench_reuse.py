@@ -1,6 +1,6 @@
 """What reuse of answers is worth: the same loads with it and without, and the same decisions.
 
-    python -m benchmarks.bench_reuse [--pods 1000] [--repeat 3] [--only job,replicas]
+    python -m benchmarks.bench_reuse [--pods 2000] [--repeat 3] [--only job,replicas]
         [--trace FOLDER] [--out reuse.json] [--markdown benchmarks/RESULTS.md]
 
 Decisions per second are attempts over the processor time of this process between the queue's pop
@@ -143,8 +143,8 @@ def replicas(stage: Stage, pods: int) -> None:
 
 
 def reschedule(stage: Stage, pods: int) -> None:
-    """A tenth of the nodes fails, and the pods that were there are made anew."""
-    found = list(shapes.nodes(Shape("", max(pods, 10), "default", 0)))
+    """A tenth of the nodes fails, and the pods that were there, half as many, are made anew."""
+    found = list(shapes.nodes(Shape("", max(pods // 2, 10), "default", 0)))
     for each in found:
         stage.add(NODE, each)
     for index in range(10 * len(found)):
@@ -299,7 +299,7 @@ def line(found: Measured) -> tuple[str, ...]:
 
 
 @click.command(help=__doc__)
-@click.option("--pods", default=1000, help="of each load but the trace")
+@click.option("--pods", default=2000, help="of each load but the trace")
 @click.option("--repeat", default=3, help="rounds of each side")
 @click.option("--only", default="", help="loads whose name contains one of these")
 @click.option("--trace", "folder", type=click.Path(path_type=Path, exists=True, file_okay=False))

@@ -58,7 +58,7 @@ def test_pods_of_a_trace_come_and_go_and_wait_where_nothing_is_free(folder: Path
 
 def test_pods_of_nodes_that_fail_are_decided_anew() -> None:
     [load] = [each for each in LOADS if each.name.startswith("reschedule")]
-    stage = played(load, 30, reuse=True)
+    stage = played(load, 60, reuse=True)
     assert sum(uid.startswith("again/") for uid in stage.places) == stage.attempt_count > 20
     assert len(stage.places) == 300
 
