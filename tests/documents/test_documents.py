@@ -9,7 +9,7 @@ import pytest
 from tests.documents.reading import DOCUMENTS, ROOT, make_targets, shown_in
 from tests.documents.sandbox import Sandbox
 
-#: So many commands of a document can be run here; the others want a cluster or the reader's files.
+#: So many commands of a document, at least, can be run here; the others want a cluster or the reader's files.
 RUN = {
     "README.md": 9,
     "docs/benchmarks.md": 1,
@@ -30,7 +30,7 @@ def test_a_document_works_as_it_stands(
     sandbox = Sandbox(tmp_path)
     for shown in shown_in((ROOT / path).read_text(encoding="utf-8")):
         sandbox.try_out(shown)
-    assert len(sandbox.has_run) == RUN.get(path, 0), sandbox.has_run
+    assert len(sandbox.has_run) >= RUN.get(path, 0), sandbox.has_run
 
 
 @pytest.mark.parametrize("path", DOCUMENTS)
