@@ -9,7 +9,7 @@ import pytest
 from tests.documents.reading import DOCUMENTS, ROOT, make_targets, shown_in
 from tests.documents.sandbox import Sandbox
 
-#: So many commands of a document, at least, can be run here; the others want a cluster or the reader's files.
+#: So many commands of a document, at least, can be run here; the others want a cluster or files.
 RUN = {
     "README.md": 9,
     "docs/benchmarks.md": 1,
