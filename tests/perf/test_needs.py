@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from bayplan.config.feature_gates import default_gates, resolve_gates
 from bayplan.framework.interface import CycleState, ScalarScorePlugin
-from bayplan.perf.needs import missing_for
+from bayplan.perf.needs import features_missing, missing_for
 from bayplan.plugins.registry import Registry
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
@@ -67,3 +68,10 @@ class Gang(ScalarScorePlugin):
 def test_a_plugin_that_is_here_is_not_missing() -> None:
     grouped = pod(schedulingGroup={"podGroupName": "a"})
     assert not list(missing_for([grouped], Registry([Gang])))
+
+
+def test_features_that_no_plugin_knows_are_named() -> None:
+    gates, _ = resolve_gates(("", {"DRAListTypeAttributes": True, "DRADeviceTaints": True}))
+    found = list(features_missing(gates, Registry()))
+    assert found == ["the feature DRAListTypeAttributes is not here yet"]
+    assert not list(features_missing(default_gates(), Registry()))

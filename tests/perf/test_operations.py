@@ -23,8 +23,8 @@ STOP = op("stopCollectingMetrics")
 class Played:
     """A file's workload after it was run: its outcome, its objects, the time it took."""
 
-    def __init__(self, folder: Path, *operations: Any, **files: str) -> None:
-        path = written(folder, case(*operations), pod=SMALL_POD, **files)
+    def __init__(self, folder: Path, *operations: Any, params: Any = None, **files: str) -> None:
+        path = written(folder, case(*operations, params=params), pod=SMALL_POD, **files)
         self.clock = ManualClock()
         whole = run_of(path, self.clock)
         self.outcome: Outcome = run(whole.play(), self.clock)
@@ -243,3 +243,54 @@ def test_what_cannot_be_done_ends_the_workload(
     clock = ManualClock()
     outcome = run(run_of(path, clock).play(), clock)
     assert outcome.failure.startswith(said)
+
+
+GPU_CLASS = """
+apiVersion: resource.k8s.io/v1beta2
+kind: DeviceClass
+metadata: {name: gpu}
+spec: {}
+"""
+GPU_SLICE = """
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: "slice-{{.Index}}"}
+spec:
+  driver: gpu.test
+  allNodes: true
+  pool: {name: "pool-{{.Index}}", generation: 1, resourceSliceCount: 1}
+  devices: [{name: a}, {name: b}]
+"""
+GPU_CLAIM = """
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {generateName: claim-}
+spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu}}]}}
+"""
+
+
+DEVICE_OPERATIONS: list[Any] = [
+    op("createNodes", count=2),
+    op("createAny", templatePath="gpu.yaml"),
+    op("createAny", templatePath="slice.yaml", count=2),
+    op("createResourceClaims", templatePath="claim.yaml", namespace="ns", countParam="$n"),
+    op("allocResourceClaims", namespace="ns"),
+]
+
+
+DEVICE_FILES = {"gpu": GPU_CLASS, "slice": GPU_SLICE, "claim": GPU_CLAIM}
+
+
+def test_claims_are_made_and_given_devices_without_pods(tmp_path: Path) -> None:
+    played = Played(tmp_path, *DEVICE_OPERATIONS, params={"n": 3}, **DEVICE_FILES)
+    claims = played.contents("resource.k8s.io/v1 ResourceClaim")
+    results = [claim["status"]["allocation"]["devices"]["results"][0] for claim in claims]
+    assert len({(each["pool"], each["device"]) for each in results}) == 3
+
+
+def test_claims_for_which_there_is_nothing_end_the_workload(tmp_path: Path) -> None:
+    one = case(*DEVICE_OPERATIONS, params={"n": 5})
+    path = written(tmp_path, one, pod=SMALL_POD, **DEVICE_FILES)
+    clock = ManualClock()
+    outcome = run(run_of(path, clock).play(), clock)
+    assert "no node has devices for ResourceClaim ns/claim-" in outcome.failure

@@ -27,6 +27,7 @@ from bayplan.adapters.api_errors import (
     other_uid,
 )
 from bayplan.adapters.api_validation import identity_problems, problems, update_problems
+from bayplan.adapters.api_versions import in_stored_version
 from bayplan.adapters.json_merge import merge_patch
 from bayplan.adapters.object_names import (
     Content,
@@ -81,6 +82,7 @@ class ApiServer:
         A uid, a creationTimestamp and a deletionTimestamp that are given are kept: an object read
         from a cluster stays who it was, and may be on its way out.
         """
+        content = in_stored_version(content)
         nameless = identity_problems(content)
         if nameless:
             raise ApiError(400, "BadRequest", "; ".join(map(str, nameless)))
@@ -152,8 +154,8 @@ class ApiServer:
 
     def update(self, content: Content) -> Stored:
         """Replace an object. A resourceVersion that is given must be the newest one."""
-        old = self.get(key_of(content))
-        return self._write(old, content)
+        content = in_stored_version(content)
+        return self._write(self.get(key_of(content)), content)
 
     def patch(self, key: ObjectKey, patch: Content) -> Stored:
         """JSON merge patch. A resourceVersion or uid in it must be the object's own."""

@@ -8,9 +8,31 @@ from collections.abc import Iterable, Iterator
 
 from bayplan.adapters.object_names import Content, kind_of
 from bayplan.api.objects import NODE, POD
+from bayplan.config.feature_gates import FeatureGates
 from bayplan.plugins.registry import Registry
 
 _VOLUMES = ("VolumeBinding", "VolumeRestrictions", "NodeVolumeLimits", "VolumeZone")
+
+
+#: Alpha features without which claims would be served otherwise, or not at all.
+_FEATURES = (
+    "DRADerivedAttributes",
+    "DRADeviceCompatibilityGroups",
+    "DRAFractionalCapacityRange",
+    "DRAListTypeAttributes",
+    "DRANodeAllocatableResources",
+    "DRAOptionalNodeOperations",
+    "DRAWorkloadResourceClaims",
+)
+
+
+def features_missing(gates: FeatureGates, registry: Registry) -> Iterator[str]:
+    """What is switched on for a workload, and no plugin knows."""
+    plugins = filter(None, map(registry.find, registry.names))
+    known = {name for plugin in plugins for name in plugin.gates}
+    for name in _FEATURES:
+        if gates.enabled(name) and name not in known:
+            yield f"the feature {name} is not here yet"
 
 
 def missing_for(contents: Iterable[Content], registry: Registry) -> Iterator[str]:

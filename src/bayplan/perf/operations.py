@@ -11,7 +11,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, final
 
 from bayplan.adapters.object_names import Content, ObjectKey, key_of
+from bayplan.api.objects import ApiObject
 from bayplan.perf.background import at_pace, churn, paced
+from bayplan.perf.claim_allocation import allocations
 from bayplan.perf.data_items import Measurement, measurement
 from bayplan.perf.manifests import csi_node, in_namespace, named, prepared_node
 from bayplan.perf.parameters import seconds
@@ -19,6 +21,7 @@ from bayplan.perf.planning import Plan
 from bayplan.perf.pod_watch import SCHEDULED, BindingLog, NewlyBound
 from bayplan.perf.scenario_files import env
 from bayplan.perf.schema import (
+    AllocResourceClaims,
     Barrier,
     Churn,
     CreateAny,
@@ -26,6 +29,7 @@ from bayplan.perf.schema import (
     CreateNodes,
     CreatePodGroups,
     CreatePods,
+    CreateResourceClaims,
     DeletePods,
     Operation,
     Sleep,
@@ -35,6 +39,7 @@ from bayplan.perf.schema import (
 )
 from bayplan.perf.updates import updated
 from bayplan.perf.world import WorkloadFailed, World
+from bayplan.plugins.dynamic_resources.problems import AllocationError
 from bayplan.ports import ApiError
 
 Failed = Callable[[BaseException], None]
@@ -83,6 +88,7 @@ class Operations:
         self._failed = failed
         self._recorder = _Recorder(plan.name, world)
         self._performers: Mapping[type, Callable[[int, Any], Awaitable[None]]] = {
+            AllocResourceClaims: self._alloc_claims,
             Barrier: self._barrier,
             Churn: self._churn,
             CreateAny: self._create_any,
@@ -90,6 +96,7 @@ class Operations:
             CreateNodes: self._create_nodes,
             CreatePodGroups: self._create_any,
             CreatePods: self._create_pods,
+            CreateResourceClaims: self._create_claims,
             DeletePods: self._delete_pods,
             Sleep: self._sleep,
             StartCollectingMetrics: self._start,
@@ -156,6 +163,25 @@ class Operations:
         for number in range(number_of):
             content = file.made(env(operation.template_params, number, number_of))
             self._world.create(in_namespace(content, operation.namespace))
+
+    async def _create_claims(self, index: int, operation: CreateResourceClaims) -> None:
+        self._world.ensure_namespace(operation.namespace)
+        content = self._files.file(operation.template_path, is_template=False).made({})
+        for _ in range(operation.count):
+            self._world.create(in_namespace(content, operation.namespace))
+
+    async def _alloc_claims(self, index: int, operation: AllocResourceClaims) -> None:
+        cluster, gates = self._world.cluster, self._plan.config.gates
+        try:
+            for key, patch in allocations(self._objects, operation.namespace, gates):
+                if patch is None:
+                    raise WorkloadFailed(f"no node has devices for {key}")
+                await cluster.patch(key.kind, key.namespace, key.name, patch, "status")
+        except AllocationError as problem:
+            raise WorkloadFailed(f"cannot allocate: {problem}") from None
+
+    def _objects(self, kind: str) -> list[tuple[ObjectKey, ApiObject]]:
+        return [(each.key, each.object) for each in self._world.cluster.objects(kind)]
 
     async def _create_pods(self, index: int, operation: CreatePods) -> None:
         namespace = operation.namespace or f"namespace-{index}"

@@ -18,6 +18,7 @@ from bayplan.perf.schema import (
     CreatePodGroups,
     CreatePods,
     CreatePodSets,
+    CreateResourceClaims,
     Operation,
     Sleep,
     UpdateAny,
@@ -62,7 +63,9 @@ def _filled(operation: Operation, parameters: "_Parameters") -> Operation:
     if isinstance(operation, CreatePods):
         return _filled_pods(operation, parameters)
     changes: dict[str, Any] = {}
-    if isinstance(operation, CreateNodes | CreateNamespaces | CreatePodGroups):
+    if isinstance(
+        operation, CreateNodes | CreateNamespaces | CreatePodGroups | CreateResourceClaims
+    ):
         changes["count"] = parameters.count(operation.count_param, operation.count)
     if isinstance(operation, CreateAny | UpdateAny):
         given = 1 if operation.count is None else operation.count

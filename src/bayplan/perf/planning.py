@@ -15,7 +15,7 @@ from bayplan.config import ConfigError, SchedulerConfig, config_from, load_confi
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.engine.resolved_config import resolve
 from bayplan.perf.manifests import ManifestError, scope_fault
-from bayplan.perf.needs import missing_for
+from bayplan.perf.needs import features_missing, missing_for
 from bayplan.perf.parameters import filled_in
 from bayplan.perf.reading import ReadCase
 from bayplan.perf.scenario_files import ScenarioFiles
@@ -84,7 +84,11 @@ def _planned(case: ReadCase, index: int, setting: Setting) -> Plan | Refused:
         return Refused(name, (f"{case.source}: {path}: {problem}",))
     except ConfigError as problem:
         return Refused(name, tuple(str(problem).splitlines()))
-    reasons = [*_not_supported(operations), *missing_for(contents, setting.registry)]
+    reasons = [
+        *_not_supported(operations),
+        *missing_for(contents, setting.registry),
+        *features_missing(config.gates, setting.registry),
+    ]
     if reasons:
         return Refused(name, tuple(dict.fromkeys(reasons)))
     return Plan(

@@ -20,6 +20,7 @@ from bayplan.perf.schema import (
     CreateNodes,
     CreatePodGroups,
     CreatePods,
+    CreateResourceClaims,
     Operation,
     UpdateAny,
 )
@@ -80,6 +81,8 @@ class ScenarioFiles:
             yield from self._plain(operation.namespace_template_path)
         elif isinstance(operation, Churn):
             yield from self._plain(*operation.template_paths)
+        elif isinstance(operation, CreateResourceClaims):
+            yield from self._plain(operation.template_path)
         elif isinstance(operation, CreateAny | CreatePodGroups):
             values = env(operation.template_params, 0, operation.count or 1)
             yield operation.template_path, self.file(operation.template_path).made(values)

@@ -167,6 +167,23 @@ class CreatePodGroups(_Written, kw_only=True):
     template_params: dict[str, Any] = {}
 
 
+class CreateResourceClaims(_Written, kw_only=True):
+    """The file is a manifest, not a template."""
+
+    opcode: Literal["createResourceClaims"]
+    namespace: Name
+    template_path: Name
+    count: Count = 0
+    count_param: Parameter | None = None
+
+
+class AllocResourceClaims(_Written, kw_only=True):
+    """Give devices to all claims of a namespace, or of all, that have none yet."""
+
+    opcode: Literal["allocResourceClaims"]
+    namespace: str = ""
+
+
 class UpdateAny(_Written, kw_only=True):
     opcode: Literal["updateAny"]
     namespace: str = ""
@@ -225,7 +242,9 @@ class NotSupported(_Written, kw_only=True):
 
 
 Operation = (
-    CreateNodes
+    AllocResourceClaims
+    | CreateResourceClaims
+    | CreateNodes
     | CreateNamespaces
     | CreatePods
     | CreatePodSets
@@ -242,6 +261,7 @@ Operation = (
 )
 
 OPERATIONS: Mapping[str, type[Struct]] = {
+    "allocResourceClaims": AllocResourceClaims,
     "barrier": Barrier,
     "churn": Churn,
     "createAny": CreateAny,
@@ -250,6 +270,7 @@ OPERATIONS: Mapping[str, type[Struct]] = {
     "createPodGroups": CreatePodGroups,
     "createPodSets": CreatePodSets,
     "createPods": CreatePods,
+    "createResourceClaims": CreateResourceClaims,
     "deletePods": DeletePods,
     "sleep": Sleep,
     "startCollectingMetrics": StartCollectingMetrics,
@@ -257,11 +278,9 @@ OPERATIONS: Mapping[str, type[Struct]] = {
     "updateAny": UpdateAny,
 }
 
-#: Upstream's, and not here: they drive the allocation of devices, and Go's profiler.
+#: Upstream's, and not here: they drive Go's profiler.
 NOT_SUPPORTED = frozenset(
     (
-        "allocResourceClaims",
-        "createResourceClaims",
         "startCollectingProfile",
         "stopCollectingProfile",
     )
