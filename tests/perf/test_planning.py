@@ -48,7 +48,7 @@ def test_only_selected_workloads_are_planned(tmp_path: Path) -> None:
             {"x": SMALL_POD.replace("cpu: 1", "cpu: none")},
             "spec.containers[0].resources.requests.cpu",
         ),
-        (op("createResourceClaims"), {}, "the operation createResourceClaims is not supported"),
+        (op("stopCollectingProfile"), {}, "the operation stopCollectingProfile is not supported"),
     ],
 )
 def test_what_cannot_be_run_says_why(

@@ -71,3 +71,30 @@ def test_a_plugin_of_the_default_profile_is_switched_off_too() -> None:
     assert "PodTopologySpread" not in filters(left)
     assert "NodeResourcesFit" in filters(left)
     assert [found.kinds for found in absent] == [("apps/v1 ReplicaSet",)]
+
+
+class Lenient(ScalarFilterPlugin):
+    name = "Lenient"
+    kinds = (SLICE, CLASS)
+    optional_kinds = (CLASS,)
+
+    def filter_node(self, state: Any, pod: Any, node: Any) -> Status | None:
+        return None
+
+
+REGISTRY.add(Lenient)
+
+
+def test_a_kind_that_a_plugin_can_do_without_does_not_switch_it_off() -> None:
+    given = config("NodeName", "Lenient")
+    assert without_absent(given, REGISTRY, lambda kind: kind != CLASS) == (given, [])
+    left, absent = without_absent(given, REGISTRY, lambda kind: kind != SLICE)
+    assert filters(left) == ["NodeName"]
+    assert [found.kinds for found in absent] == [(SLICE,)]
+
+
+def test_a_server_without_devices_leaves_all_but_the_plugin_for_devices() -> None:
+    given = config_from(DEFAULT_CONFIG)
+    left, absent = without_absent(given, REGISTRY, lambda kind: "resource.k8s.io" not in kind)
+    assert [found.plugin for found in absent] == ["DynamicResources"]
+    assert {"NodeResourcesFit", "VolumeBinding"} <= set(filters(left))

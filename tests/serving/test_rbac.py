@@ -56,7 +56,7 @@ def test_the_default_profile_may_not_read_secrets_or_write_nodes() -> None:
     assert ("", "secrets") not in found
     assert found["", "nodes"] == ["list", "watch"]
     assert found["apps", "replicasets"] == ["list", "watch"]
-    # VolumeBinding writes what it decided.
+    # VolumeBinding and DynamicResources write what they decided.
     assert found["", "persistentvolumeclaims"] == ["list", "patch", "watch"]
     # DynamicResources allocates and reserves claims, and makes some for extended resources.
     claims = ["create", "delete", "get", "list", "patch", "watch"]

@@ -58,6 +58,8 @@ class SchedulerOptions(TypedDict, total=False):
     on_attempt: OnAttempt | None
     #: Kinds of pod groups that the API server offers; all that are known, if nothing is said.
     pod_group_kinds: Iterable[str]
+    #: Kinds that plugins can do without, and the API server does not offer.
+    absent_kinds: Iterable[str]
     #: An exception of ours ends the run (simulation) in place of what failed by it (live).
     raise_bugs: bool
 
@@ -79,6 +81,7 @@ class Scheduler:
         found = configured_extenders(config.spec.extenders)
         engine.extenders = Extenders((*found, *options.get("extenders", ())))
         self._engine = engine
+        self._absent_kinds = frozenset(options.get("absent_kinds", ()))
         self.journal = engine.journal
         self.metrics = engine.metrics
         self.cache = engine.cache
@@ -218,7 +221,7 @@ class Scheduler:
     @property
     def kinds(self) -> list[str]:
         """Kinds that the configured plugins look up, besides pods and nodes; sorted."""
-        return sorted(self._engine.listed - {POD, NODE})
+        return sorted(self._engine.listed - {POD, NODE} - self._absent_kinds)
 
     @property
     def declared_fields(self) -> dict[str, tuple[str, ...]]:

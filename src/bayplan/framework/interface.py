@@ -38,8 +38,7 @@ from bayplan.state.volumes import Volumes
 MIN_NODE_SCORE = 0
 MAX_NODE_SCORE = 100
 MAX_TOTAL_SCORE = 2**63 - 1
-#: A Permit plugin may hold a pod this long at most.
-MAX_PERMIT_TIMEOUT_SECONDS = 15 * 60.0
+MAX_PERMIT_TIMEOUT_SECONDS = 15 * 60.0  #: A Permit plugin may hold a pod this long at most.
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,10 +245,11 @@ class Plugin(ABC):
     #: "row": the answer for a node follows from the signed part of the pod and that node's row.
     #: "cluster": the plugin looks across nodes and is asked about all of them together.
     scope: ClassVar[str] = "row"
-    #: The parts of a row that its answers depend on.
-    facets: ClassVar[Facet] = ALL_FACETS
+    facets: ClassVar[Facet] = ALL_FACETS  #: The parts of a row that its answers depend on.
     #: Further kinds it reads through `handle.objects`, e.g. ("v1 Service",).
     kinds: ClassVar[tuple[str, ...]] = ()
+    #: Those of `kinds` that it can do without, where an API server does not offer them.
+    optional_kinds: ClassVar[tuple[str, ...]] = ()
     #: Feature gates that `setup` reads.
     gates: ClassVar[tuple[str, ...]] = ()
     #: Further fields it reads, e.g. ("Node.status.nodeInfo.kubeletVersion",): found under

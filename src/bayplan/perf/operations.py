@@ -96,7 +96,7 @@ class Operations:
             CreateNodes: self._create_nodes,
             CreatePodGroups: self._create_any,
             CreatePods: self._create_pods,
-            CreateResourceClaims: self._create_claims,
+            CreateResourceClaims: self._create_any,
             DeletePods: self._delete_pods,
             Sleep: self._sleep,
             StartCollectingMetrics: self._start,
@@ -155,33 +155,32 @@ class Operations:
                 self._world.create(content)
             self._world.ensure_namespace(f"{operation.prefix}-{number}")
 
-    async def _create_any(self, index: int, operation: CreateAny | CreatePodGroups) -> None:
+    async def _create_any(
+        self, index: int, operation: CreateAny | CreatePodGroups | CreateResourceClaims
+    ) -> None:
         if operation.namespace:
             self._world.ensure_namespace(operation.namespace)
-        file = self._files.file(operation.template_path)
+        is_template = not isinstance(operation, CreateResourceClaims)
+        file = self._files.file(operation.template_path, is_template=is_template)
+        params = {} if isinstance(operation, CreateResourceClaims) else operation.template_params
         number_of = operation.count if operation.count is not None else 1
         for number in range(number_of):
-            content = file.made(env(operation.template_params, number, number_of))
-            self._world.create(in_namespace(content, operation.namespace))
-
-    async def _create_claims(self, index: int, operation: CreateResourceClaims) -> None:
-        self._world.ensure_namespace(operation.namespace)
-        content = self._files.file(operation.template_path, is_template=False).made({})
-        for _ in range(operation.count):
+            content = file.made(env(params, number, number_of) if is_template else {})
             self._world.create(in_namespace(content, operation.namespace))
 
     async def _alloc_claims(self, index: int, operation: AllocResourceClaims) -> None:
         cluster, gates = self._world.cluster, self._plan.config.gates
+
+        def objects(kind: str) -> list[tuple[ObjectKey, ApiObject]]:
+            return [(each.key, each.object) for each in cluster.objects(kind)]
+
         try:
-            for key, patch in allocations(self._objects, operation.namespace, gates):
+            for key, patch in allocations(objects, operation.namespace, gates):
                 if patch is None:
                     raise WorkloadFailed(f"no node has devices for {key}")
                 await cluster.patch(key.kind, key.namespace, key.name, patch, "status")
         except AllocationError as problem:
             raise WorkloadFailed(f"cannot allocate: {problem}") from None
-
-    def _objects(self, kind: str) -> list[tuple[ObjectKey, ApiObject]]:
-        return [(each.key, each.object) for each in self._world.cluster.objects(kind)]
 
     async def _create_pods(self, index: int, operation: CreatePods) -> None:
         namespace = operation.namespace or f"namespace-{index}"

@@ -163,6 +163,7 @@ class NodeResourcesFit(
     signs_shape = True
     #: Devices may stand for a resource; which classes there are is a change of all rows.
     kinds = (DEVICE_CLASS,)
+    optional_kinds = kinds
 
     def setup(self) -> None:
         args: NodeResourcesFitArgs = self.args or NodeResourcesFitArgs()

@@ -13,6 +13,7 @@ from bayplan.config import SchedulerConfig
 from bayplan.config.schema import PluginEntry, Plugins, PluginSet, Profile
 from bayplan.engine.plugin_sets import plugin_name
 from bayplan.engine.resolved_config import ResolvedConfig, resolve
+from bayplan.framework.interface import Plugin
 from bayplan.plugins.registry import Registry
 
 
@@ -29,7 +30,8 @@ class AbsentKind:
 
 def kinds_in_use(config: SchedulerConfig, registry: Registry) -> list[str]:
     """Kinds that the configured plugins look up, sorted. Raises ConfigError."""
-    return sorted({kind for kinds in _kinds(resolve(config, registry)).values() for kind in kinds})
+    plugins = _plugins(resolve(config, registry))
+    return sorted({kind for plugin in plugins for kind in plugin.kinds})
 
 
 def without_absent(
@@ -39,10 +41,10 @@ def without_absent(
 
     Raises ConfigError.
     """
-    needed = _kinds(resolve(config, registry))
+    needed = _plugins(resolve(config, registry))
     missing = {
-        name: tuple(kind for kind in kinds if not is_offered(kind))
-        for name, kinds in sorted(needed.items())
+        plugin.name: tuple(kind for kind in _needed(plugin) if not is_offered(kind))
+        for plugin in sorted(needed, key=lambda plugin: plugin.name)
     }
     absent = [AbsentKind(name, kinds) for name, kinds in missing.items() if kinds]
     if not absent:
@@ -52,13 +54,15 @@ def without_absent(
     return replace(config, spec=structs.replace(config.spec, profiles=profiles)), absent
 
 
-def _kinds(resolved: ResolvedConfig) -> dict[str, tuple[str, ...]]:
-    """Plugin → the kinds it looks up, for those that are configured."""
+def _plugins(resolved: ResolvedConfig) -> set[type[Plugin]]:
+    """Those that are configured."""
     return {
-        instance.plugin.name: instance.plugin.kinds
-        for profile in resolved.profiles
-        for instance in profile.instances.values()
+        instance.plugin for profile in resolved.profiles for instance in profile.instances.values()
     }
+
+
+def _needed(plugin: type[Plugin]) -> list[str]:
+    return [kind for kind in plugin.kinds if kind not in plugin.optional_kinds]
 
 
 def _profile(profile: Profile, names: frozenset[str]) -> Profile:

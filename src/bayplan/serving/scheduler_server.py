@@ -123,6 +123,8 @@ class _SchedulerServer:
         self._started = rfc3339(clock.epoch_seconds() - clock.now())
         #: Of pod groups: those that the API server offers and that we may read.
         self._group_kinds: tuple[str, ...] = ()
+        #: What plugins look up, can do without, and must do without.
+        self._absent_kinds: tuple[str, ...] = ()
 
     async def prepare(self) -> None:
         """Wait for the API server, and find out what it has and what we may do.
@@ -136,6 +138,11 @@ class _SchedulerServer:
         )
         for found in absent:
             _log.warning("Plugin switched off", plugin=found.plugin, reason=str(found))
+        self._absent_kinds = tuple(
+            kind
+            for kind in kinds_in_use(self._config, self._options.registry)
+            if discovery.resource(kind) is None
+        )
         await self._check_rights(discovery)
 
     async def _discover(self, discovery: Discovery) -> None:
@@ -196,6 +203,7 @@ class _SchedulerServer:
             seed=options.seed,
             journal=Journal([self._memory, OutcomeLog()]),
             pod_group_kinds=self._group_kinds,
+            absent_kinds=self._absent_kinds,
         )
         entries = self._config.spec.extenders
         cluster_options = ClusterOptions(

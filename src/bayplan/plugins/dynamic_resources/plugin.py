@@ -12,7 +12,7 @@ from typing import final
 
 import numpy as np
 
-from bayplan.api.device_objects import ResourceClaim
+from bayplan.api.device_objects import DEVICE_TAINT_RULE, ResourceClaim
 from bayplan.clock import rfc3339
 from bayplan.config.durations import Duration, duration_seconds
 from bayplan.framework.arithmetic import uniform
@@ -101,6 +101,7 @@ class DynamicResources(
     name = "DynamicResources"
     args_type = DynamicResourcesArgs
     kinds = DEVICE_KINDS
+    optional_kinds = (DEVICE_TAINT_RULE,)
     signs_shape = True
     facets_unless_signed = Facet(0)
     gates = GATES
