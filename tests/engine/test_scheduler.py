@@ -117,6 +117,15 @@ def test_what_plugins_declare_to_read_is_listed() -> None:
     }
 
 
+def test_kinds_that_are_not_offered_are_not_followed() -> None:
+    one = answering("One", filter=[], kinds=("v1 Service", "v1 Secret"))
+    registry = Registry()
+    registry.add(one)
+    found = config_from(config_dict(Setup(plugins=["One"])))
+    absent = ("v1 Secret", "v1 Other")
+    assert Scheduler(found, registry, ManualClock(), absent_kinds=absent).kinds == ["v1 Service"]
+
+
 def test_events_are_registered_once_at_the_start() -> None:
     plugin = answering("A", filter_node=unschedulable("no"), events_to_register=[])
     engine = Engine(plugins=["A"], classes=[plugin])

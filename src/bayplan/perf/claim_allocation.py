@@ -12,14 +12,32 @@ from bayplan.adapters.object_names import ObjectKey
 from bayplan.api.device_objects import RESOURCE_CLAIM, AllocationResult, ResourceClaim
 from bayplan.api.objects import NODE, ApiObject, Node
 from bayplan.config.feature_gates import FeatureGates
+from bayplan.perf.world import WorkloadFailed, World
 from bayplan.plugins.dynamic_resources.allocator import Allocator, PoolsByNode
 from bayplan.plugins.dynamic_resources.features import features_of
+from bayplan.plugins.dynamic_resources.problems import AllocationError
 from bayplan.rng import stream
 from bayplan.state.devices import DEVICE_KINDS, Devices
 from bayplan.state.object_store import ObjectStore
 
 #: Key and object of all that there are of a kind.
 Objects = Callable[[str], Sequence[tuple[ObjectKey, ApiObject]]]
+
+
+async def allocate_claims(world: World, namespace: str, gates: FeatureGates) -> None:
+    """Of a namespace, or of all. Raises WorkloadFailed."""
+    cluster = world.cluster
+
+    def objects(kind: str) -> list[tuple[ObjectKey, ApiObject]]:
+        return [(each.key, each.object) for each in cluster.objects(kind)]
+
+    try:
+        for key, patch in allocations(objects, namespace, gates):
+            if patch is None:
+                raise WorkloadFailed(f"no node has devices for {key}")
+            await cluster.patch(key.kind, key.namespace, key.name, patch, "status")
+    except AllocationError as problem:
+        raise WorkloadFailed(f"cannot allocate: {problem}") from None
 
 
 def allocations(

@@ -11,9 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, final
 
 from bayplan.adapters.object_names import Content, ObjectKey, key_of
-from bayplan.api.objects import ApiObject
 from bayplan.perf.background import at_pace, churn, paced
-from bayplan.perf.claim_allocation import allocations
+from bayplan.perf.claim_allocation import allocate_claims
 from bayplan.perf.data_items import Measurement, measurement
 from bayplan.perf.manifests import csi_node, in_namespace, named, prepared_node
 from bayplan.perf.parameters import seconds
@@ -39,7 +38,6 @@ from bayplan.perf.schema import (
 )
 from bayplan.perf.updates import updated
 from bayplan.perf.world import WorkloadFailed, World
-from bayplan.plugins.dynamic_resources.problems import AllocationError
 from bayplan.ports import ApiError
 
 Failed = Callable[[BaseException], None]
@@ -88,7 +86,9 @@ class Operations:
         self._failed = failed
         self._recorder = _Recorder(plan.name, world)
         self._performers: Mapping[type, Callable[[int, Any], Awaitable[None]]] = {
-            AllocResourceClaims: self._alloc_claims,
+            AllocResourceClaims: lambda _, operation: allocate_claims(
+                world, operation.namespace, plan.config.gates
+            ),
             Barrier: self._barrier,
             Churn: self._churn,
             CreateAny: self._create_any,
@@ -167,20 +167,6 @@ class Operations:
         for number in range(number_of):
             content = file.made(env(params, number, number_of) if is_template else {})
             self._world.create(in_namespace(content, operation.namespace))
-
-    async def _alloc_claims(self, index: int, operation: AllocResourceClaims) -> None:
-        cluster, gates = self._world.cluster, self._plan.config.gates
-
-        def objects(kind: str) -> list[tuple[ObjectKey, ApiObject]]:
-            return [(each.key, each.object) for each in cluster.objects(kind)]
-
-        try:
-            for key, patch in allocations(objects, operation.namespace, gates):
-                if patch is None:
-                    raise WorkloadFailed(f"no node has devices for {key}")
-                await cluster.patch(key.kind, key.namespace, key.name, patch, "status")
-        except AllocationError as problem:
-            raise WorkloadFailed(f"cannot allocate: {problem}") from None
 
     async def _create_pods(self, index: int, operation: CreatePods) -> None:
         namespace = operation.namespace or f"namespace-{index}"
