@@ -182,7 +182,9 @@ class Reuse:
     def _like(self, known: KnownPods, state: CycleState, scored: ScoreTable | None) -> Like | None:
         """All that has something to say; None: some of it looks across nodes, or does not sign."""
         filters = [n for n in self._filters if n not in state.skip_filter_plugins]
-        scores = [n for n in self._weights if n not in state.skip_score_plugins]
+        # Fewer than two nodes are feasible: nobody was asked to score, and nobody need be.
+        scores = self._weights if scored is not None else ()
+        scores = [n for n in scores if n not in state.skip_score_plugins]
         if not all(name in known.verdicts for name in filters):
             return None
         if not all(name in known.scores and self._normalizer(name) for name in scores):
