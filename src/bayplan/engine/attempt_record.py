@@ -102,13 +102,14 @@ def attempt_record(
 
 def _rejections(cycle: Cycle) -> tuple[RejectionCount, ...]:
     """Who rejected how many nodes: Filter plugins, extenders, and PreFilters that narrowed them."""
-    if cycle.outcome is None:
+    rejected = cycle.rejected
+    if rejected is None:
         return ()
-    counts = Counter(cycle.outcome.reason_counts_by_plugin())
+    counts = Counter(rejected.reason_counts_by_plugin())
     for status in cycle.exchange.statuses.values():
         for reason in status.reasons or ("",):
             counts[(status.plugin, str(status.code), reason)] += 1
-    absent_count = cycle.snapshot.node_count - len(cycle.outcome.nodes)
+    absent_count = cycle.absent_count
     if cycle.node_names is not None and absent_count:
         absent, names = cycle.absent_status, ", ".join(sorted(cycle.narrowing))
         for reason in absent.reasons:

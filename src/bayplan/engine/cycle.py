@@ -30,6 +30,7 @@ from bayplan.framework.interface import (
     PreFilterResult,
     QueuedPodInfo,
 )
+from bayplan.framework.rejected import RejectedNodes
 from bayplan.framework.runtime import Framework
 from bayplan.framework.score_table import ScoreTable
 from bayplan.framework.status import (
@@ -131,6 +132,12 @@ class Cycle:
         self._outcome = outcome
 
     @property
+    def rejected(self) -> RejectedNodes | None:
+        """The same, counted; None: no node was asked about."""
+        picks = self.picks
+        return self._outcome if self._outcome is not None or picks is None else picks.standing
+
+    @property
     def table(self) -> ScoreTable | None:
         """The feasible nodes' scores; None where fewer than two were feasible."""
         picks = self.picks
@@ -163,9 +170,15 @@ class Cycle:
         return int(np.count_nonzero(self.outcome.feasible)) if self.outcome is not None else 0
 
     @property
+    def absent_count(self) -> int:
+        """Nodes that no Filter was asked about, though others were."""
+        asked = self._outcome
+        return self.snapshot.node_count - len(asked.nodes) if asked is not None else 0
+
+    @property
     def absent_status(self) -> Status:
         """Of the nodes that no Filter was asked about."""
-        if self.outcome is None and self.status is not None:
+        if self.rejected is None and self.status is not None:
             return self.status
         if self.node_names is None:
             return _NOT_LOOKED_AT
@@ -177,14 +190,15 @@ class Cycle:
     def fit_error(self) -> FitError:
         """Why no node was found."""
         diagnosis = Diagnosis(unschedulable_plugins=set(self.narrowing))
-        if self.outcome is None:
+        rejected = self.rejected
+        if rejected is None:
             assert self.status is not None
             diagnosis.pre_filter_msg = self.status.message
             diagnosis.add_plugin_status(self.status)
         else:
-            diagnosis.unschedulable_plugins |= self.outcome.plugins()
-            diagnosis.pending_plugins |= self.outcome.pending_plugins()
-            diagnosis.counted = self._reason_counts(self.outcome)
+            diagnosis.unschedulable_plugins |= rejected.plugins()
+            diagnosis.pending_plugins |= rejected.pending_plugins()
+            diagnosis.counted = self._reason_counts(rejected)
         if self.exchange.statuses:
             diagnosis.unschedulable_plugins.add(EXTENDER_NAME)
         if self.within_because[0]:
@@ -193,16 +207,20 @@ class Cycle:
 
     def node_to_status(self) -> NodeToStatus:
         """Every node's status by name: for PostFilter, and whoever looks closely."""
-        if self.outcome is None:
+        if self.rejected is None:
             return NodeToStatus(absent=self.absent_status)
-        statuses = self.outcome.node_to_status(self.absent_status)
+        statuses = NodeToStatus(self._statuses, self.absent_status)
         for name, status in self.exchange.statuses.items():
             statuses.set(name, status)
         return statuses
 
-    def _reason_counts(self, outcome: FilterOutcome) -> Counter[str]:
-        counts = outcome.reason_counts()
-        absent_count = self.snapshot.node_count - len(outcome.nodes)
+    def _statuses(self) -> dict[str, Status]:
+        assert self.outcome is not None
+        return self.outcome.statuses()
+
+    def _reason_counts(self, rejected: RejectedNodes) -> Counter[str]:
+        counts = rejected.reason_counts()
+        absent_count = self.absent_count
         if absent_count:
             for reason in self.absent_status.reasons:
                 counts[reason] += absent_count

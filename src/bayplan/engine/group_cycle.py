@@ -164,9 +164,9 @@ class GroupPass:
 
     def _note_rejecting(self, cycle: Cycle) -> None:
         """Once for all members alike."""
-        if id(cycle.pod.shape) not in self._shapes and cycle.outcome is not None:
+        if id(cycle.pod.shape) not in self._shapes and cycle.rejected is not None:
             self._shapes.add(id(cycle.pod.shape))
-            self.rejecting |= cycle.outcome.plugins()
+            self.rejecting |= cycle.rejected.plugins()
 
     def _no_node(self, cycle: Cycle, status: Status) -> Unfitted:
         if not is_rejected(status) or not cycle.snapshot.node_count:

@@ -138,8 +138,8 @@ class Picks:
         self._facets = int(Facet.NODE)
         for kept in (*(k for _, k in like.filters), *(share.kept for share in like.shares)):
             self._facets |= kept.facets
-        self._standing = Standing(like.filters, table.capacity)
-        self._standing.read(outcome)
+        self.standing = Standing(like.filters, table.capacity)
+        self.standing.read(outcome)
         #: Feasible rows whose totals nobody needed yet; and those of them of which only what
         #: follows from placed pods changed.
         self._unscored: set[int] = set()
@@ -170,7 +170,7 @@ class Picks:
         be thrown away."""
         if asking.state.skip_filter_plugins != self.like.skipped_filters:
             raise OutOfDate(OTHER_PLUGINS)
-        is_same_table = len(self._standing) == self._table.capacity
+        is_same_table = len(self.standing) == self._table.capacity
         if self._table.draw_order() is not self._order or not is_same_table:
             raise OutOfDate(NODES_CAME_OR_WENT)
         self._judged_count += self._table.node_count
@@ -204,7 +204,7 @@ class Picks:
     def _judge_anew(self, row: int, changed: "_Filters", asking: Asking, *, is_still: bool) -> None:
         """``changed``: who may judge a row otherwise than before. ``is_still``: nothing changed
         but what follows from placed pods."""
-        before, now = self._standing.of_row(row), NO_NODE
+        before, now = self.standing.of_row(row), NO_NODE
         if self._table.nodes[row] is not None:
             now = self._verdict(row, changed if before == FEASIBLE else self._filters, asking)
         if before == now == FEASIBLE and is_still:
@@ -212,7 +212,7 @@ class Picks:
             return
         if before == FEASIBLE:
             self._drop(row)
-        self._standing.set(row, now)
+        self.standing.set(row, now)
         if now == FEASIBLE:
             self._unscored.add(row)
 
@@ -223,7 +223,7 @@ class Picks:
             if number == UNKNOWN:
                 number = kept.learn_one(row, asking.verdict(name, row))
             if number != PASSES:
-                return self._standing.number(index, number)
+                return self.standing.number(index, number)
         return FEASIBLE
 
     def score(self, asking: Asking) -> None:
@@ -231,7 +231,7 @@ class Picks:
         like = self.like
         if asking.state.skip_score_plugins != like.skipped_scores:
             raise OutOfDate(OTHER_PLUGINS)
-        self._scored_count += self._standing.feasible_count
+        self._scored_count += self.standing.feasible_count
         for row in self._moved:
             self._rank_row(row, self._still_totals[row], asking)
         for row in self._unscored:
@@ -289,7 +289,7 @@ class Picks:
 
     @property
     def feasible_count(self) -> int:
-        return self._standing.feasible_count
+        return self.standing.feasible_count
 
     def only(self) -> Choice:
         """The one feasible node."""
@@ -310,11 +310,11 @@ class Picks:
         """None: every row of the table."""
         if self.feasible_count == self._table.row_count:
             return None
-        return self._standing.feasible_rows()
+        return self.standing.feasible_rows()
 
     def outcome(self, nodes: NodeView) -> FilterOutcome:
         """The same as arrays, over all nodes."""
-        return self._standing.outcome(nodes)
+        return self.standing.outcome(nodes)
 
     def score_table(self, nodes: NodeView) -> ScoreTable:
         """The same as arrays, over the feasible nodes."""
@@ -328,7 +328,7 @@ class Picks:
     @property
     def bytes_used(self) -> int:
         of_shares = sum(share.bytes_used for share in self.like.shares)
-        return 18 * len(self._standing) + self._ranking.bytes_used + of_shares
+        return 18 * len(self.standing) + self._ranking.bytes_used + of_shares
 
     # ---- inside ---------------------------------------------------------------------------
 

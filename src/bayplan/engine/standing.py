@@ -5,7 +5,7 @@ counted by it, which is all that a pod's message needs.
 """
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import final
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from bayplan.engine.kept_answers import KeptVerdicts
 from bayplan.engine.out_of_date import TOO_MUCH_CHANGED, OutOfDate
 from bayplan.framework.filtering import Entry, FilterOutcome
+from bayplan.framework.rejected import Rejected, RejectedNodes
 from bayplan.state.columns import Rows
 from bayplan.state.nodes import NodeView
 
@@ -27,7 +28,7 @@ Filters = Sequence[tuple[str, KeptVerdicts]]
 
 
 @final
-class Standing:
+class Standing(RejectedNodes):
     """Every row's number, and how many nodes have each."""
 
     def __init__(self, filters: Filters, capacity: int) -> None:
@@ -76,6 +77,13 @@ class Standing:
 
     def feasible_rows(self) -> Rows:
         return np.flatnonzero(self._as_array() == FEASIBLE)
+
+    def rejected(self) -> Iterator[Rejected]:
+        for (index, verdict_number), number in sorted(self._origins.items()):
+            if self._counts[number]:
+                name, kept = self._filters[index]
+                for code, reasons in kept.verdicts[verdict_number]:
+                    yield Rejected(name, code, reasons, self._counts[number])
 
     def outcome(self, nodes: NodeView) -> FilterOutcome:
         """The same as arrays, over all nodes."""

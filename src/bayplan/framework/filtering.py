@@ -4,13 +4,13 @@ The first rejecting plugin of a node wins; all of its reasons count. Nothing her
 node unless somebody asks for a node.
 """
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from bayplan.framework.answers import WrongAnswer, check_reasons
+from bayplan.framework.rejected import Rejected, RejectedNodes
 from bayplan.framework.status import (
     Code,
     NodeToStatus,
@@ -47,7 +47,7 @@ def _no_entries() -> list[Entry]:
 
 
 @dataclass(slots=True)
-class FilterOutcome:
+class FilterOutcome(RejectedNodes):
     """The result of asking all Filter plugins about the nodes of one view."""
 
     nodes: NodeView
@@ -96,34 +96,10 @@ class FilterOutcome:
         else:
             self.error = status
 
-    def plugins(self) -> set[str]:
-        """Instances that rejected some node."""
-        return {entry.plugin for entry in self.entries}
-
-    def pending_plugins(self) -> set[str]:
-        return {
-            entry.plugin
-            for entry in self.entries
-            if entry.code is Code.PENDING
-            or (entry.codes is not None and bool((entry.codes == Code.PENDING).any()))
-        }
-
-    def reason_counts(self) -> Counter[str]:
-        """How many nodes give each reason."""
-        counts: Counter[str] = Counter()
+    def rejected(self) -> Iterator[Rejected]:
         for entry in self.entries:
-            for reason in entry.reasons:
-                counts[reason] += len(entry.positions)
-        return counts
-
-    def reason_counts_by_plugin(self) -> dict[tuple[str, str, str], int]:
-        """(plugin, code, reason) → nodes; for the journal."""
-        counts: Counter[tuple[str, str, str]] = Counter()
-        for entry in self.entries:
-            for index_code, count in _code_counts(entry):
-                for reason in entry.reasons:
-                    counts[(entry.plugin, str(index_code), reason)] += count
-        return dict(sorted(counts.items()))
+            for code, count in _code_counts(entry):
+                yield Rejected(entry.plugin, code, entry.reasons, count)
 
     def status_of(self, position: int) -> Status | None:
         """The status of one node; None where it is feasible."""

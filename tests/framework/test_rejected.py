@@ -1,0 +1,42 @@
+"""Rejected nodes, counted."""
+
+from collections.abc import Iterable
+
+from bayplan.framework.rejected import Rejected, RejectedNodes
+from bayplan.framework.status import Code
+
+
+class Told(RejectedNodes):
+    def __init__(self, *found: Rejected) -> None:
+        self._found = found
+
+    def rejected(self) -> Iterable[Rejected]:
+        return self._found
+
+
+TOLD = Told(
+    Rejected("A", Code.UNSCHEDULABLE, ("cpu", "memory"), 2),
+    Rejected("A", Code.PENDING, ("cpu",), 3),
+    Rejected("B", Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("port",), 1),
+)
+
+
+def test_every_reason_of_a_node_counts() -> None:
+    assert TOLD.reason_counts() == {"cpu": 5, "memory": 2, "port": 1}
+
+
+def test_instances_are_told_apart_by_what_they_wait_for() -> None:
+    assert (TOLD.plugins(), TOLD.pending_plugins()) == ({"A", "B"}, {"A"})
+
+
+def test_the_journal_counts_by_instance_code_and_reason() -> None:
+    assert TOLD.reason_counts_by_plugin() == {
+        ("A", "Pending", "cpu"): 3,
+        ("A", "Unschedulable", "cpu"): 2,
+        ("A", "Unschedulable", "memory"): 2,
+        ("B", "UnschedulableAndUnresolvable", "port"): 1,
+    }
+
+
+def test_where_nobody_rejected_anything_nothing_is_counted() -> None:
+    assert not Told().plugins() and not Told().reason_counts()
