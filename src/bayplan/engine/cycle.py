@@ -24,12 +24,7 @@ from bayplan.engine.picks import Asking, Picks
 from bayplan.engine.reuse import Reuse
 from bayplan.engine.selection import Choice, choose, sampled
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.interface import (
-    CycleState,
-    PodNominator,
-    PreFilterResult,
-    QueuedPodInfo,
-)
+from bayplan.framework.interface import CycleState, PodNominator, PreFilterResult, QueuedPodInfo
 from bayplan.framework.rejected import RejectedNodes
 from bayplan.framework.runtime import Framework
 from bayplan.framework.score_table import ScoreTable
