@@ -114,6 +114,7 @@ class SchedulerMetrics:
         self._make_gauges()
         self._make_histograms()
         self._make_plugin_histograms()
+        self._make_preemption()
         self._attempts_child = lru_cache(maxsize=None)(self.schedule_attempts.labels)
         self._incoming_child = lru_cache(maxsize=None)(self.queue_incoming_pods.labels)
         self._unschedulable_child = lru_cache(maxsize=None)(self.unschedulable_pods.labels)
@@ -232,6 +233,56 @@ class SchedulerMetrics:
             "plugin",
             "extension_point",
             "status",
+        )
+
+    def _make_preemption(self) -> None:
+        self.preemption_attempts = self._counter(
+            "scheduler_preemption_attempts", "Attempts to make room for a pod by evicting others."
+        )
+        self.preemption_victims = self._histogram(
+            "preemption_victims",
+            "Pods chosen to be evicted for one pod.",
+            _exponential(1, 2, 7),
+        )
+        self.workload_preemption_attempts = self._counter(
+            "scheduler_workload_preemption_attempts",
+            "Times that room was made for a group of pods.",
+            "result",
+        )
+        self.workload_preemption_victims = self._histogram(
+            "workload_preemption_victims",
+            "Pods chosen to be evicted for one group.",
+            _exponential(1, 2, 11),
+        )
+        self.preemption_pdb_violations = self._counter(
+            "scheduler_preemption_pdb_violations",
+            "Victims that a disruption budget would have kept.",
+            "preemptor",
+        )
+        self.preemption_evaluation_duration = self._histogram(
+            "preemption_evaluation_duration_seconds",
+            "How long it took to find victims.",
+            _exponential(0.001, 2, 16),
+            "preemptor",
+            "result",
+        )
+        self.preemption_execution_duration = self._histogram(
+            "preemption_execution_duration_seconds",
+            "How long it took to tell victims to go.",
+            _exponential(0.001, 2, 16),
+            "preemptor",
+            "result",
+        )
+        self.preemption_goroutines_duration = self._histogram(
+            "preemption_goroutines_duration_seconds",
+            "The same, under its older name.",
+            _exponential(0.01, 2, 20),
+            "result",
+        )
+        self.preemption_goroutines_execution = self._counter(
+            "scheduler_preemption_goroutines_execution",
+            "Evictions for one pod that have ended, by result.",
+            "result",
         )
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:

@@ -118,6 +118,14 @@ class BindPort(Protocol):
         """Delete the object of this uid. Raises ApiError, OutcomeUnknownError."""
         ...
 
+    async def patch_pod_status(self, patch: "PatchPodStatus") -> None:
+        """Raises ApiError, OutcomeUnknownError."""
+        ...
+
+    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
+        """A running pod takes its grace to go. Raises ApiError, OutcomeUnknownError."""
+        ...
+
     async def sleep(self, seconds: float) -> None: ...
 
 
@@ -132,19 +140,11 @@ class Cluster(BindPort, Protocol):
         """Changes after ``resource_version``. Raises GoneError, WatchDroppedError."""
         ...
 
-    async def patch_pod_status(self, patch: "PatchPodStatus") -> None:
-        """Raises ApiError, OutcomeUnknownError."""
-        ...
-
     async def patch_group_status(self, patch: "PatchPodGroupStatus") -> None:
         """Raises ApiError, OutcomeUnknownError."""
         ...
 
     async def create_event(self, event: "EmitEvent") -> None:
-        """Raises ApiError, OutcomeUnknownError."""
-        ...
-
-    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
         """Raises ApiError, OutcomeUnknownError."""
         ...
 

@@ -65,7 +65,7 @@ def test_a_configuration_shows_its_instances(tmp_path: Path) -> None:
 def test_json_is_one_row_per_plugin() -> None:
     rows = {row["name"]: row for row in json.loads(answer("plugins", "--format", "json"))}
     assert rows["NodeName"]["extension_points"] == ["preFilter", "filter"]
-    assert rows["DefaultPreemption"]["note"] == "not here yet"
+    assert rows["TopologyPlacementGenerator"]["note"] == "not here yet"
 
 
 def test_a_bad_configuration_is_refused(tmp_path: Path) -> None:

@@ -35,10 +35,16 @@ def objects(tmp_path: Path) -> Path:
 # ---- what comes out ------------------------------------------------------------------------
 
 
+TOO_LARGE = (
+    "0/1 nodes are available: 1 Insufficient cpu. preemption: "
+    "0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+)
+
+
 def test_the_summary_is_for_a_person(objects: Path) -> None:
     lines = answer("simulate", objects).splitlines()
     assert lines[0] == "1 of 2 pods placed on 1 node"
-    assert "   1   0/1 nodes are available: 1 Insufficient cpu.   default/large" in lines
+    assert f"   1   {TOO_LARGE}   default/large" in lines
     assert lines[-1].startswith("seed 0, digest ")
 
 
@@ -53,9 +59,8 @@ def test_json_is_one_object_with_what_was_promised(objects: Path) -> None:
         "left_out": 0,
         "other_schedulers": 0,
     }
-    said = "0/1 nodes are available: 1 Insufficient cpu."
     assert found["placements"] == {"default/a": "n1"}
-    assert found["unschedulable"] == {"default/large": said}
+    assert found["unschedulable"] == {"default/large": TOO_LARGE}
     assert found["pods"]["default/large"] == {
         "node": None,
         "created_at": 0.0,
@@ -63,7 +68,7 @@ def test_json_is_one_object_with_what_was_promised(objects: Path) -> None:
         "deleted_at": None,
         "attempts": 1,
         "nominated_node": None,
-        "message": said,
+        "message": TOO_LARGE,
     }
     assert found["seed"] == 5
     assert (found["simulated_seconds"], len(found["digest"])) == (0.0, 64)

@@ -172,6 +172,12 @@ class Port:
     async def delete_object(self, kind: str, namespace: str, name: str, uid: str) -> None:
         raise AssertionError("nothing is deleted")
 
+    async def patch_pod_status(self, patch: PatchPodStatus) -> None:
+        raise AssertionError("nothing is patched")
+
+    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
+        raise AssertionError("nothing is deleted")
+
     async def sleep(self, seconds: float) -> None: ...
 
 

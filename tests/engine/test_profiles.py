@@ -66,7 +66,8 @@ def test_every_extension_point_has_its_list() -> None:
     [found] = build_profiles(SchedulerConfig(), Registry(), handles(Registry()))
     assert found.plugins.profile_name == "default-scheduler"
     assert isinstance(found.plugins, ProfilePlugins)
-    assert names(list(found.plugins.pre_enqueue)) == ["SchedulingGates", "DynamicResources"]
+    gating = ["SchedulingGates", "DynamicResources", "DefaultPreemption"]
+    assert names(list(found.plugins.pre_enqueue)) == gating
     assert names(list(found.plugins.pre_filter))[0] == "NodeName"
     assert found.plugins.post_bind == []
 

@@ -378,6 +378,11 @@ def test_without_a_post_filter_nothing_is_said() -> None:
     assert post_filtered() == (None, None)
 
 
+def test_one_that_awaits_an_answer_ends_it_without_a_word() -> None:
+    found = post_filtered((TAKE_N1, Status(Code.WAIT)), (TAKE_N1, None))
+    assert found == (None, Status(Code.WAIT, (), "A"))
+
+
 def test_the_first_success_is_taken() -> None:
     late = (None, unschedulable("too late"))
     found = post_filtered((None, unschedulable("seen")), (TAKE_N1, None), late)
@@ -409,7 +414,7 @@ def test_unresolvable_ends_it_with_its_nomination() -> None:
     ("answer", "said"),
     [
         pytest.param((TAKE_N1, ERROR), "broken", id="an Error"),
-        pytest.param((None, Status(Code.WAIT)), "answered Wait", id="a code it may not answer"),
+        pytest.param((None, Status(Code.SKIP)), "answered Skip", id="a code it may not answer"),
         pytest.param(ValueError("boom"), "ValueError: boom", id="raised"),
         pytest.param(None, "TypeError", id="no pair"),
         pytest.param((None, "no"), "expected a Status", id="no status"),

@@ -22,6 +22,8 @@ from tests.parity.filter_answers import (
     compare_pre_filter_result,
 )
 from tests.parity.missing import OWN_FIELDS
+from tests.parity.preemption_answers import FIELDS as PREEMPTION_FIELDS
+from tests.parity.preemption_answers import as_recorded, compare_preemption
 from tests.parity.question import PodQuestion
 from tests.parity.score_answers import compare_scores
 
@@ -165,7 +167,12 @@ def _compare_post_filter(question: PodQuestion, cycle: Cycle | None) -> None:
     statuses = cycle.node_to_status()
     nomination, status = framework.run_post_filter(cycle.state, question.pod, statuses)
     found = told(status, plugin=True)
-    found["nominatedNode"] = nomination.node_name if nomination is not None else None
+    drawn = nomination.node_name if nomination is not None else None
+    message = as_recorded(status.message if status is not None else "", drawn, recorded)
+    found["nominatedNode"] = drawn
+    if drawn in (recorded.get("bestCandidates") or ()):
+        found["nominatedNode"] = recorded.get("nominatedNode")
+        found["reasons"] = [message]
     if nomination is not None:
         found["nominatingMode"] = nomination.mode.value
     for name in _POST_FILTER_FIELDS:
@@ -174,9 +181,10 @@ def _compare_post_filter(question: PodQuestion, cycle: Cycle | None) -> None:
             sheet.pass_over(f"postFilter.{name}", blamed)
         else:
             sheet.compare(f"postFilter.{name}", recorded.get(name), found.get(name))
-    for name in sorted(set(recorded) - {*_POST_FILTER_FIELDS, CLAIM_UPDATES}):
+    compare_preemption(question, cycle)
+    for name in sorted(set(recorded) - {*_POST_FILTER_FIELDS, *PREEMPTION_FIELDS, CLAIM_UPDATES}):
         sheet.not_understood(f"postFilter.{name}", is_answer=True)
-    fit_error.diagnosis.post_filter_msg = status.message if status is not None else ""
+    fit_error.diagnosis.post_filter_msg = message or ""
     sheet.compare("fitErrorFinal", wanted.get("fitErrorFinal"), fit_error.message)
 
 

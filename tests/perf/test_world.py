@@ -35,7 +35,7 @@ def test_who_can_never_be_bound_is_not_waited_for(tmp_path: Path) -> None:
         "operation 1 (createPods): a pod is not bound and nothing is left to happen; "
         "for example namespace-1/pod-"
     )
-    assert failure.endswith("0/1 nodes are available: 1 Insufficient cpu.")
+    assert "0/1 nodes are available: 1 Insufficient cpu. preemption: " in failure
 
 
 def test_while_something_goes_on_a_wait_has_its_time(tmp_path: Path) -> None:

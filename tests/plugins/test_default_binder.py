@@ -9,7 +9,13 @@ from bayplan.api.objects import POD, ApiObject, Pod, decode
 from bayplan.framework.interface import CycleState
 from bayplan.framework.status import Code, Status
 from bayplan.plugins.default_binder import READ_BACK_DELAYS_SECONDS, DefaultBinder
-from bayplan.ports import ApiError, ConflictError, NotFoundError, OutcomeUnknownError
+from bayplan.ports import (
+    ApiError,
+    ConflictError,
+    NotFoundError,
+    OutcomeUnknownError,
+    PatchPodStatus,
+)
 from bayplan.state.pods import PodInfo
 from tests.plugins.row_kit import NO_HANDLE, pod
 
@@ -52,6 +58,12 @@ class Port:
         raise AssertionError("nothing is created")
 
     async def delete_object(self, kind: str, namespace: str, name: str, uid: str) -> None:
+        raise AssertionError("nothing is deleted")
+
+    async def patch_pod_status(self, patch: PatchPodStatus) -> None:
+        raise AssertionError("nothing is patched")
+
+    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
         raise AssertionError("nothing is deleted")
 
     async def sleep(self, seconds: float) -> None:

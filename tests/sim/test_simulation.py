@@ -44,7 +44,10 @@ def lasting(name: str, duration: str, **fields: Any) -> Content:
 def test_every_pod_is_placed_or_waits_and_says_why() -> None:
     result = simulate(node("n1"), asking("a", "3"), asking("b", "3"))
     assert result.placements == {"default/a": "n1"}
-    said = "0/1 nodes are available: 1 Insufficient cpu."
+    said = (
+        "0/1 nodes are available: 1 Insufficient cpu. preemption: "
+        "0/1 nodes are available: 1 No preemption victims found for incoming pod."
+    )
     assert result.unschedulable == {"default/b": said}
     assert result.pods["default/b"].message == said
     assert (result.counts.pods, result.counts.scheduled, result.counts.unschedulable) == (2, 1, 1)

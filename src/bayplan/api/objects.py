@@ -21,6 +21,7 @@ from bayplan.api.device_objects import (
     ResourceClaim,
     ResourceSlice,
 )
+from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET, PodDisruptionBudget
 from bayplan.api.object_meta import (
     Api,
     Int64,
@@ -386,6 +387,7 @@ ApiObject = (
     | ResourceSlice
     | DeviceClass
     | DeviceTaintRule
+    | PodDisruptionBudget
     | Unstructured
 )
 
@@ -410,6 +412,7 @@ _TYPES: dict[str, type[Any]] = {
     RESOURCE_SLICE: ResourceSlice,
     DEVICE_CLASS: DeviceClass,
     DEVICE_TAINT_RULE: DeviceTaintRule,
+    POD_DISRUPTION_BUDGET: PodDisruptionBudget,
 }
 
 

@@ -13,6 +13,7 @@ from bayplan.config.loading import SchedulerConfig
 from bayplan.engine.handle import PluginHandle, Write
 from bayplan.engine.profiles import build_profiles, make_plugin
 from bayplan.framework.interface import Plugin
+from bayplan.metrics import SchedulerMetrics
 from bayplan.plugins.registry import Registry
 from bayplan.queue.nominator import Nominator
 from bayplan.state.devices import Devices
@@ -58,6 +59,7 @@ class _IdleScheduler:
         self.pod_groups = PodGroups(lambda _: False)
         self.volumes = Volumes(NodeTable(), ObjectStore())
         self.devices = Devices(ObjectStore())
+        self.metrics = SchedulerMetrics()
 
     def now_seconds(self) -> float:
         return 0.0

@@ -23,6 +23,7 @@ from bayplan.engine.failures import Failure, FailureHandler
 from bayplan.engine.group_cycle import GroupPass, Trying, Unfitted
 from bayplan.engine.group_domains import best_pass, why_nowhere
 from bayplan.engine.group_placements import GroupPlacements
+from bayplan.engine.group_preemption import FOUND, PREFIX, Room, RoomForGroups
 from bayplan.engine.group_questions import ROUNDS_MAX, GroupQuestions
 from bayplan.engine.group_reserving import Leaving, reservation_for
 from bayplan.engine.group_sentences import (
@@ -70,6 +71,7 @@ class GroupAttempts:
         self._engine: EngineState = trying.engine
         self._failures = failures
         self._placements = placements
+        self._room = RoomForGroups(trying)
         self._groups = GroupPlacements(self._engine, failures, placements)
 
     def start(self, lead: QueuedPodGroupInfo, questions: GroupQuestions | None = None) -> None:
@@ -141,6 +143,7 @@ class GroupAttempts:
         engine, started_seconds = self._engine, self._engine.clock.now()
         needed_count = max(1, state.min_member - state.assigned_count)
         snapshot = engine.lend()
+        room: Room | str | None = None
         with snapshot.trial() as trial:
             found = best_pass(trying, trial, members, state, needed_count)
             short = lacking(state, snapshot, found) if found.error is None else []
@@ -153,6 +156,10 @@ class GroupAttempts:
                 found.undo()
                 if not asks and found.error is None and not short and not nowhere:
                     self._reserve(lead, members, state, trial)
+                if found.error is None and not nowhere:
+                    room = self._room.find(members, state, needed_count)
+                    if not short and not isinstance(room, Room):
+                        self._reserve(lead, members, state, trial)
         engine.take_back()
         if asks:
             self._ask(lead, questions)
@@ -163,11 +170,13 @@ class GroupAttempts:
             self._record(lead, state, "placed", found)
             self._place(lead, members, state, found)
         else:
-            failure = self._refusal(state, found, short, nowhere)
+            failure = _with_room(self._refusal(state, found, short, nowhere), room)
             result = "unschedulable" if found.error is None else "error"
             self._record(lead, state, result, found, failure.message)
             self._blame(members, found, is_short=bool(short))
             self._failures.handle_group(lead, members, started_seconds, failure)
+            if isinstance(room, Room):
+                self._room.make(members, state, room)
 
     def _record(
         self,
@@ -325,3 +334,14 @@ def _is_to_ask(questions: GroupQuestions, *, fits: bool) -> bool:
     """A group that does not fit though every extender took every node needs no answers."""
     is_guessed = bool(questions.unanswered) and questions.round_count < ROUNDS_MAX
     return is_guessed and (fits or questions.has_doubts)
+
+
+def _with_room(failure: Failure, room: Room | str | None) -> Failure:
+    """What became of the search for room ends the sentence."""
+    if room is None:
+        return failure
+    said = room
+    if isinstance(room, Room):
+        said = FOUND.format(len(room.placements), len(room.victims))
+    message = f"{failure.message}{PREFIX}{said}"
+    return Failure(failure.status, message, failure.diagnosis, failure.nomination)

@@ -5,13 +5,17 @@ from typing import Any, Protocol, final
 
 from bayplan.config.feature_gates import FeatureGates
 from bayplan.engine.waiting import HeldPod
-from bayplan.framework.interface import CycleState, FilterRunner, Plugin
+from bayplan.framework.filter_runner import FilterRunner, Verdicts
+from bayplan.framework.interface import CycleState, Plugin
+from bayplan.framework.relieved_filters import filter_relieved, only_amounts_matter
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Status
+from bayplan.metrics import SchedulerMetrics
 from bayplan.ports import BindPort
 from bayplan.queue.nominator import Nominator
+from bayplan.state.change_log import ALL_FACETS, Facet
 from bayplan.state.devices import Devices
-from bayplan.state.nodes import NodeInfo
+from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.object_store import KindStore, UndeclaredKind
 from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
@@ -50,6 +54,8 @@ class Services(Protocol):
     def framework(self, profile_name: str) -> Framework: ...
     @property
     def devices(self) -> Devices: ...
+    @property
+    def metrics(self) -> SchedulerMetrics: ...
     def objects(self, kind: str) -> KindStore: ...
     @property
     def pod_groups(self) -> PodGroups: ...
@@ -113,6 +119,10 @@ class PluginHandle:
     @property
     def devices(self) -> Devices:
         return self._services.devices
+
+    @property
+    def metrics(self) -> SchedulerMetrics:
+        return self._services.metrics
 
     def objects(self, kind: str) -> KindStore:
         if kind not in self._kinds:
@@ -180,6 +190,17 @@ class _Runner:
     ) -> Status | None:
         snapshot = self._handle.snapshot
         return self._framework.filter_with_nominated(state, pod, snapshot, node_name)
+
+    def nominated_ahead(self, pod: PodInfo, node_name: str) -> list[PodInfo]:
+        return self._framework.nominated_ahead(pod, node_name)
+
+    def only_amounts_matter(self, state: CycleState) -> bool:
+        return only_amounts_matter(self._framework, state)
+
+    def filter_relieved(
+        self, state: CycleState, pod: PodInfo, nodes: NodeView, reading: Facet = ALL_FACETS
+    ) -> Verdicts:
+        return filter_relieved(self._framework, (state, pod, nodes), reading)
 
     def add_pod(
         self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo

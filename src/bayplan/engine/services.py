@@ -14,6 +14,7 @@ from bayplan.engine.profiles import make_plugin
 from bayplan.engine.waiting import HeldPod
 from bayplan.framework.interface import Plugin
 from bayplan.framework.runtime import Framework
+from bayplan.metrics import SchedulerMetrics
 from bayplan.plugins.registry import Registry
 from bayplan.queue.nominator import Nominator
 from bayplan.state.devices import Devices
@@ -70,6 +71,10 @@ class EngineServices:
     @property
     def devices(self) -> Devices:
         return self._engine.devices
+
+    @property
+    def metrics(self) -> SchedulerMetrics:
+        return self._engine.metrics
 
     def objects(self, kind: str) -> KindStore:
         return self._engine.objects.of(kind)

@@ -13,6 +13,7 @@ from bayplan.framework.answers import WrongAnswer, check_reasons
 from bayplan.framework.rejected import Rejected, RejectedNodes
 from bayplan.framework.status import (
     Code,
+    Codes,
     NodeToStatus,
     Rejection,
     Status,
@@ -115,7 +116,21 @@ class FilterOutcome(RejectedNodes):
 
     def node_to_status(self, absent: Status | None = None) -> NodeToStatus:
         """Every rejected node by name."""
-        return NodeToStatus(self.statuses, absent)
+        absent_code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if absent is None else absent.code
+        return NodeToStatus(self.statuses, absent, lambda nodes: self.codes(nodes, absent_code))
+
+    def codes(self, nodes: NodeView, absent: Code) -> Codes:
+        """uint8[nodes]: the code of each; ``absent`` for those that were not asked about and, as
+        in `NodeToStatus`, for those that nobody rejected."""
+        own = np.zeros(len(self.nodes), np.uint8)
+        for entry in self.entries:
+            codes = np.uint8(entry.code) if entry.codes is None else entry.codes
+            own[entry.positions] = np.maximum(own[entry.positions], codes)
+        own[own == Code.SUCCESS] = absent
+        rows = nodes.rows
+        by_row = np.full(int(rows.max(initial=-1)) + 1, absent, np.uint8)
+        by_row[self.nodes.rows] = own
+        return by_row[rows]
 
     def statuses(self) -> dict[str, Status]:
         """Every rejected node by name, in the order of the view."""

@@ -23,9 +23,11 @@ from msgspec import Struct
 from bayplan.config.feature_gates import FeatureGates
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ClusterEventWithHint
+from bayplan.framework.filter_runner import FilterRunner
 from bayplan.framework.normalizer import Normalizer
 from bayplan.framework.shared_devices import SharedDRAManager
 from bayplan.framework.status import Code, NodeToStatus, Rejection, Status
+from bayplan.metrics import SchedulerMetrics
 from bayplan.ports import BindPort
 from bayplan.state.change_log import ALL_FACETS, Facet
 from bayplan.state.columns import NodeMask, NodeScores
@@ -126,6 +128,10 @@ class PodNominator(Protocol):
     def update_nominated_pod(self, old: PodInfo, new: PodInfo) -> None: ...
     def nominated_pods_for_node(self, node_name: str) -> list[PodInfo]: ...
 
+    def nominated_node(self, pod: PodInfo) -> str:
+        """Where a pod is nominated to; "" for nowhere."""
+        ...
+
     def nominated_nodes(self) -> list[str]:
         """Nodes that some pod is nominated to, sorted."""
         ...
@@ -139,24 +145,6 @@ class Objects(Protocol):
         ...
 
     def get(self, name: str, namespace: str | None = None) -> Any | None: ...
-
-
-class FilterRunner(Protocol):
-    """For plugins that try placements themselves, such as preemption."""
-
-    def filter_with_nominated(
-        self, state: CycleState, pod: PodInfo, node_name: str
-    ) -> Status | None:
-        """The verdict on one node, with and without the pods nominated to it."""
-        ...
-
-    def add_pod(
-        self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo
-    ) -> Status | None: ...
-
-    def remove_pod(
-        self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo
-    ) -> Status | None: ...
 
 
 class Handle(Protocol):
@@ -189,6 +177,10 @@ class Handle(Protocol):
     def runner(self) -> FilterRunner: ...
     @property
     def devices(self) -> SharedDRAManager: ...
+    @property
+    def metrics(self) -> SchedulerMetrics:
+        """What is counted; shared by all plugins."""
+        ...
 
     def objects(self, kind: str) -> Objects:
         """Lister of a kind the plugin declares in `kinds`, e.g. "v1 Service".

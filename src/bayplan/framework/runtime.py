@@ -37,6 +37,7 @@ from bayplan.framework.status import (
     is_rejected,
     is_skip,
     is_success,
+    is_wait,
     unresolvable,
 )
 from bayplan.framework.timing import (
@@ -219,8 +220,12 @@ class Framework:
         position: int,
     ) -> Status | None:
         what_if, node = state.clone(), snapshot.nodes.info(position)
+        # Members of a group that are tried in one pass may stand where they are nominated to.
+        placed = {other.uid for other in node.pods}
         with snapshot.trial() as trial:
             for other in added:
+                if other.uid in placed:
+                    continue
                 status = self.run_add_pod(what_if, pod, trial.assume(other, node.name), node)
                 if not is_success(status):
                     return status
@@ -238,7 +243,7 @@ class Framework:
     def run_post_filter(
         self, state: CycleState, pod: PodInfo, node_to_status: NodeToStatus
     ) -> tuple[Nomination | None, Status | None]:
-        """First Success wins; Unresolvable and Error end it; other messages are joined."""
+        """First Success wins; Unresolvable, Wait and Error end it; other messages are joined."""
         reasons: list[str] = []
         blamed = ""
         best: Nomination | None = None
@@ -252,6 +257,9 @@ class Framework:
                 return nomination, (status or Status(Code.SUCCESS)).with_plugin(name)
             if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 return nomination, status.with_plugin(name)
+            if is_wait(status):
+                # A review of candidates awaits an answer: see framework.preemption.
+                return None, status.with_plugin(name)
             if not is_rejected(status):
                 # Unlike elsewhere the text stands as it is: it ends the pod's message.
                 said = status.reasons or as_error(status, "PostFilter", name).reasons

@@ -15,8 +15,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from bayplan.state.nodes import NodeView
+
 Rows = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
+Codes = npt.NDArray[np.uint8]
 
 #: Stands for a plugin where an extender removed nodes.
 EXTENDER_NAME: Final = "Extender"
@@ -152,7 +155,7 @@ class Rejection:
     rows: Mask | Rows
     code: Code
     reasons: tuple[str, ...]
-    codes: npt.NDArray[np.uint8] | None = None
+    codes: Codes | None = None
 
 
 class NodeToStatus:
@@ -165,11 +168,14 @@ class NodeToStatus:
         self,
         explicit: Mapping[str, Status] | Callable[[], dict[str, Status]] | None = None,
         absent: Status | None = None,
+        codes: Callable[[NodeView], Codes] | None = None,
     ) -> None:
         """A function is called when somebody looks: most who are handed thousands do not.
 
         It may read what is lent for the cycle, so the first look must fall within it.
+        ``codes``: finds the codes of all nodes of a view without a status of each.
         """
+        self._codes = codes
         if callable(explicit):
             self._find = explicit
         else:
@@ -184,7 +190,14 @@ class NodeToStatus:
         return self._explicit.get(node, self._absent)
 
     def set(self, node: str, status: Status) -> None:
+        self._codes = None
         self._explicit[node] = status
+
+    def codes(self, nodes: NodeView) -> Codes:
+        """uint8[nodes]: the code of each."""
+        if self._codes is not None:
+            return self._codes(nodes)
+        return np.fromiter((self.get(name).code for name in nodes.names()), np.uint8, len(nodes))
 
     def __len__(self) -> int:
         return len(self._explicit)
@@ -194,6 +207,7 @@ class NodeToStatus:
         return self._absent
 
     def set_absent_nodes_status(self, status: Status) -> None:
+        self._codes = None
         self._absent = status
 
     def for_each_explicit_node(self) -> Iterator[tuple[str, Status]]:

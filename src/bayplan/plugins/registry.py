@@ -22,6 +22,7 @@ from bayplan.framework.profile import EXTENSION_POINTS, extension_points_of
 from bayplan.plugins.combine import Combine
 from bayplan.plugins.coscheduling import Coscheduling
 from bayplan.plugins.default_binder import DefaultBinder
+from bayplan.plugins.default_preemption import DefaultPreemption
 from bayplan.plugins.dynamic_resources import DynamicResources
 from bayplan.plugins.gang_scheduling import GangScheduling
 from bayplan.plugins.image_locality import ImageLocality
@@ -70,6 +71,7 @@ IN_TREE_PLUGINS: tuple[type[Plugin], ...] = (
     PodTopologySpread,
     InterPodAffinity,
     DynamicResources,
+    DefaultPreemption,
     NodeResourcesBalancedAllocation,
     ImageLocality,
     DefaultBinder,

@@ -30,7 +30,7 @@ _REVIEWING = (
     Right("authorization.k8s.io", "subjectaccessreviews", "create"),
 )
 
-#: What plugins write before a pod is bound.
+#: What plugins write besides bindings and statuses of pods.
 _CLAIMS = "resource.k8s.io"
 _PLUGINS_WRITE = {
     "DynamicResources": (
@@ -41,6 +41,7 @@ _PLUGINS_WRITE = {
         Right(_CLAIMS, "resourceclaims/binding", "patch"),
         Right("", "pods/finalizers", "update"),
     ),
+    "DefaultPreemption": (Right("", "pods", "delete"),),
     "VolumeBinding": (
         Right("", "persistentvolumeclaims", "patch"),
         Right("", "persistentvolumes", "patch"),

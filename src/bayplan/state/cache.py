@@ -92,7 +92,7 @@ class Cache:
         self._assumed.discard(pod.uid)
         if _counts_alike(old, pod):
             self._pods[pod.uid] = pod
-            self.table.pods[self.table.row_of[pod.node_name]][pod.uid] = pod
+            self.table.replace_pod(old, pod)
             return
         self._displace(pod.uid)
         self._place(pod)

@@ -24,6 +24,7 @@ from bayplan.state.images import ImageIndex
 from bayplan.state.labels import LabelColumn, LabelColumns
 from bayplan.state.placed_terms import PlacedTerm, PlacedTerms
 from bayplan.state.pods import PodInfo
+from bayplan.state.ranked_pods import RankedPods
 from bayplan.state.resources import Resources
 from bayplan.state.selector_counts import PodSet, SelectorCounts
 
@@ -79,6 +80,7 @@ class NodeTable:
         self.selector_counts = SelectorCounts(capacity)
         self.placed_terms = PlacedTerms(capacity)
         self.domain_tables = DomainTables()
+        self.ranked_pods = RankedPods(self.pods)
         self._row_generations = Column(capacity, np.int64)
         self.log = ChangeLog(self._row_generations)
 
@@ -210,6 +212,13 @@ class NodeTable:
             self.claim_users.remove(row, pod)
         self.log.note(row, facets)
         self._free_if_empty(row)
+
+    def replace_pod(self, old: PodInfo, pod: PodInfo) -> None:
+        """A newer version of a placed pod, which counts like the older one."""
+        row = self.row_of[pod.node_name]
+        self.pods[row][pod.uid] = pod
+        if old.status.start_time != pod.status.start_time:
+            self.ranked_pods.note_start(row)
 
     # ---- what views are made of -----------------------------------------------------------
 

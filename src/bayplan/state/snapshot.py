@@ -11,6 +11,7 @@ from bayplan.state.columns import Rows
 from bayplan.state.node_table import NodeTable
 from bayplan.state.nodes import Loan, LoanEnded, NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
+from bayplan.state.ranked_pods import RankedView
 
 
 class NodeNotFound(KeyError):
@@ -56,6 +57,12 @@ class Snapshot:
     def rows_with_required_anti_affinity(self) -> Rows:
         nodes = self.nodes
         return nodes.rows[nodes.pods_with_required_anti_affinity() > 0]
+
+    def ranked_pods(self, nodes: NodeView) -> RankedView:
+        """The pods of these nodes, the most important ones first."""
+        table = self._open()
+        table.ranked_pods.catch_up(table.log)
+        return RankedView(table.ranked_pods, nodes.rows)
 
     def is_pvc_used(self, key: str) -> bool:
         """Whether a placed pod names a claim ("namespace/name"). Upstream: StorageInfos."""

@@ -24,6 +24,7 @@ from bayplan.engine.profiles import make_plugin
 from bayplan.engine.waiting import HeldPod, WaitingPods
 from bayplan.framework.interface import Plugin
 from bayplan.framework.runtime import Framework
+from bayplan.metrics import SchedulerMetrics
 from bayplan.plugins.registry import Registry
 from bayplan.ports import EmitEvent
 from bayplan.queue.nominator import Nominator
@@ -67,6 +68,7 @@ class SampleCluster:
         self.frameworks: dict[str, Framework] = {}
         self.waiting = WaitingPods()
         self.pod_groups = PodGroups(lambda _: True)
+        self.metrics = SchedulerMetrics()
         #: What plugins asked for.
         self.activated: list[PodInfo] = []
         self.emitted: list[EmitEvent] = []

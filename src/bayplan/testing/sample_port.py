@@ -6,6 +6,7 @@ import msgspec
 
 from bayplan.adapters.json_merge import merge_patch
 from bayplan.api.objects import ApiObject, Pod, decode
+from bayplan.ports import PatchPodStatus
 from bayplan.state.object_store import ObjectStore
 from bayplan.state.pods import PodInfo
 
@@ -17,6 +18,9 @@ class SamplePort:
     def __init__(self, objects: ObjectStore) -> None:
         self._objects = objects
         self._bound: dict[tuple[str, str], Pod] = {}
+        #: What was written about pods: statuses, and the keys of those that were told to go.
+        self.patches: list[PatchPodStatus] = []
+        self.deleted: list[str] = []
 
     async def bind(self, pod: PodInfo, node_name: str) -> None:
         self._bound[(pod.namespace, pod.name)] = pod.on_node(node_name).pod
@@ -41,6 +45,12 @@ class SamplePort:
 
     async def delete_object(self, kind: str, namespace: str, name: str, uid: str) -> None:
         self._objects.of(kind).remove(await self.read(kind, namespace, name))
+
+    async def patch_pod_status(self, patch: PatchPodStatus) -> None:
+        self.patches.append(patch)
+
+    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
+        self.deleted.append(f"{namespace}/{name}")
 
     def _put(self, kind: str, content: dict[str, Any]) -> ApiObject:
         found = decode(kind, content)

@@ -1,0 +1,28 @@
+"""PodDisruptionBudget: how many of some pods may be away at a time.
+
+Upstream: k8s.io/api/policy/v1.
+"""
+
+from bayplan.api.object_meta import Api, Int64, LabelSelector, ObjectMeta, Strings
+
+POD_DISRUPTION_BUDGET = "policy/v1 PodDisruptionBudget"
+
+
+class PodDisruptionBudgetSpec(Api):
+    """Exactly one of the two bounds is given: a number of pods, or a percentage of those there."""
+
+    selector: LabelSelector | None = None
+    min_available: Int64 | str | None = None
+    max_unavailable: Int64 | str | None = None
+
+
+class PodDisruptionBudgetStatus(Api):
+    disruptions_allowed: Int64 = 0
+    #: Pods by name whose eviction the API server has accepted, and since when.
+    disrupted_pods: Strings | None = None
+
+
+class PodDisruptionBudget(Api):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
+    status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()

@@ -1,0 +1,208 @@
+"""Making room for a group: for as many members as it needs, or for none.
+
+Pods of lower priority are thought away all over the cluster, no more important ones than it takes
+for the group to fit; where its members then stand, pods come back one after another as long as all
+members of their node still fit. Who cannot come back is a victim. Nobody is evicted for a group
+that would not fit even so. Upstream: podgrouppreemption.go (v1.37), which tries the whole group
+anew for every pod that comes back.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from bayplan.engine.group_cycle import Fitted, Trying
+from bayplan.engine.group_domains import best_pass
+from bayplan.engine.min_resources import lacking
+from bayplan.framework.interface import CycleState, NominatingMode, Nomination, QueuedPodInfo
+from bayplan.framework.preemption import GroupPreemption
+from bayplan.framework.status import is_success
+from bayplan.state.pod_groups import GroupState
+from bayplan.state.pods import PodInfo
+from bayplan.state.snapshot import Snapshot, Trial
+
+PREFIX = " pod group preemption: "
+NOT_HELPFUL = "preemption is not helpful for scheduling the group"
+FOUND = "found potential placements for {} pods, preempting {} victims"
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Where members are to go, and who leaves."""
+
+    #: (member, its node).
+    placements: tuple[tuple[PodInfo, str], ...]
+    victims: tuple[PodInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    members: Sequence[QueuedPodInfo]
+    state: GroupState
+    needed_count: int
+
+    @property
+    def priority(self) -> int:
+        return min(queued.pod.priority for queued in self.members)
+
+
+@final
+class RoomForGroups:
+    """Asks the profile's plugin who may be evicted; has it do so."""
+
+    def __init__(self, trying: Trying) -> None:
+        self._trying = trying
+        self._engine = trying.engine
+
+    def find(
+        self, members: Sequence[QueuedPodInfo], state: GroupState, needed_count: int
+    ) -> Room | str | None:
+        """While the cluster is lent. A text: why there is none; None: nobody preempts here."""
+        plugin = self._plugin(members)
+        if plugin is None:
+            return None
+        why_not = plugin.why_not_for_group([queued.pod for queued in members])
+        if why_not is not None:
+            return why_not
+        snapshot = self._engine.lent
+        assert snapshot is not None
+        group = _Group(members, state, needed_count)
+        highest = self._highest_to_evict(snapshot, group)
+        room = None if highest is None else self._room(snapshot, group, highest, plugin)
+        return NOT_HELPFUL if room is None else room
+
+    def make(self, members: Sequence[QueuedPodInfo], state: GroupState, room: Room) -> None:
+        """Nominate the members, and tell the victims to go."""
+        engine, plugin = self._engine, self._plugin(members)
+        assert plugin is not None
+        for pod, node_name in room.placements:
+            known = engine.known.get(pod.uid)
+            if known is not None and not known.node_name:
+                nomination = Nomination(NominatingMode.OVERRIDE, node_name)
+                engine.nominator.add_nominated_pod(known, nomination)
+                engine.patch_status(known, None, node_name)
+        group = state.group
+        uid = (group.metadata.uid if group is not None else None) or state.key.name
+        nodes = tuple(sorted({node_name for _, node_name in room.placements}))
+        pods = [queued.pod for queued in members]
+        plugin.evict_for_group(uid, pods, nodes, room.victims)
+
+    def _plugin(self, members: Sequence[QueuedPodInfo]) -> GroupPreemption | None:
+        framework = self._engine.frameworks[members[0].pod.scheduler_name]
+        plugins = framework.plugins.post_filter
+        return next((p for p in plugins if isinstance(p, GroupPreemption)), None)
+
+    # ---- who has to be thought away ---------------------------------------------------------
+
+    def _highest_to_evict(self, snapshot: Snapshot, group: _Group) -> int | None:
+        """The lowest priority up to which pods must leave for the group to fit."""
+        priorities = np.unique(snapshot.ranked_pods(snapshot.nodes).priorities)
+        levels: list[int] = priorities[priorities < group.priority].tolist()
+        if not levels or not self._fits_without(snapshot, group, levels[-1]):
+            return None
+        low, high = 0, len(levels) - 1
+        while low < high:
+            middle = (low + high) // 2
+            if self._fits_without(snapshot, group, levels[middle]):
+                high = middle
+            else:
+                low = middle + 1
+        return levels[high]
+
+    def _fits_without(self, snapshot: Snapshot, group: _Group, highest: int) -> bool:
+        with snapshot.trial() as trial:
+            _remove(trial, snapshot, highest)
+            fitted = self._placed(trial, snapshot, group)
+            self._give_back(fitted or ())
+        return fitted is not None
+
+    def _placed(self, trial: Trial, snapshot: Snapshot, group: _Group) -> tuple[Fitted, ...] | None:
+        """The members on their nodes, which stands; None: too few fit, and nothing stands."""
+        found = best_pass(self._trying, trial, group.members, group.state, group.needed_count)
+        is_enough = found.error is None and len(found.fitted) >= group.needed_count
+        if is_enough and not lacking(group.state, snapshot, found):
+            return tuple(found.fitted)
+        found.undo()
+        return None
+
+    def _give_back(self, fitted: Sequence[Fitted]) -> None:
+        """What members have reserved; their places go with the trial."""
+        for one in reversed(fitted):
+            one.cycle.framework.run_unreserve(one.cycle.state, one.pod, one.pod.node_name)
+
+    # ---- who may come back ------------------------------------------------------------------
+
+    def _room(
+        self, snapshot: Snapshot, group: _Group, highest: int, plugin: GroupPreemption
+    ) -> Room | None:
+        with snapshot.trial() as trial:
+            away = _remove(trial, snapshot, highest)
+            fitted = self._placed(trial, snapshot, group)
+            if fitted is None:
+                return None
+            try:
+                victims = self._victims(trial, snapshot, fitted, plugin.in_order_of_return(away))
+            finally:
+                self._give_back(fitted)
+        if not victims:
+            return None
+        placements = tuple((one.cycle.pod, one.pod.node_name) for one in fitted)
+        return Room(placements, victims)
+
+    def _victims(
+        self,
+        trial: Trial,
+        snapshot: Snapshot,
+        fitted: Sequence[Fitted],
+        away: Sequence[PodInfo],
+    ) -> tuple[PodInfo, ...]:
+        """Nobody where the members' nodes alone are not enough."""
+        nodes = {one.pod.node_name for one in fitted}
+        for pod in away:
+            if pod.node_name not in nodes:
+                trial.assume(pod, pod.node_name)
+        if not all(self._still_fits(trial, snapshot, one) for one in fitted):
+            return ()
+        victims: list[PodInfo] = []
+        for pod in away:
+            if pod.node_name not in nodes:
+                continue
+            beside = [one for one in fitted if one.pod.node_name == pod.node_name]
+            trial.assume(pod, pod.node_name)
+            if not all(self._still_fits(trial, snapshot, one) for one in beside):
+                trial.remove(pod)
+                victims.append(pod)
+        return tuple(victims)
+
+    def _still_fits(self, trial: Trial, snapshot: Snapshot, one: Fitted) -> bool:
+        """Whether a member would find its node as it found it, asked anew."""
+        pod, node_name, framework = one.cycle.pod, one.pod.node_name, one.cycle.framework
+        trial.remove(one.pod)
+        state = CycleState()
+        result, status, _ = framework.run_pre_filter(state, pod, snapshot.nodes)
+        if is_success(status) and result.node_names is not None:
+            fits = node_name in result.node_names
+        else:
+            fits = is_success(status)
+        if fits:
+            verdict = framework.filter_with_nominated(state, pod, snapshot, node_name)
+            fits = is_success(verdict)
+        trial.assume(pod, node_name)
+        return fits
+
+
+def _remove(trial: Trial, snapshot: Snapshot, highest: int) -> list[PodInfo]:
+    """Think all pods up to a priority away."""
+    nodes = snapshot.nodes
+    positions = np.flatnonzero(snapshot.ranked_pods(nodes).lowest <= highest)
+    away = [
+        pod
+        for position in positions.tolist()
+        for pod in nodes.info(position).pods
+        if pod.priority <= highest
+    ]
+    for pod in away:
+        trial.remove(pod)
+    return away

@@ -1,0 +1,56 @@
+"""What plugins that try placements themselves, such as preemption, may ask of the Filters."""
+
+from collections import Counter
+from typing import Protocol
+
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.status import Status
+from bayplan.state.change_log import ALL_FACETS, Facet
+from bayplan.state.columns import NodeMask
+from bayplan.state.nodes import NodeInfo, NodeView
+from bayplan.state.pods import PodInfo
+
+
+class Verdicts(Protocol):
+    """What Filters said of the nodes of a view. Is a framework.filtering.FilterOutcome."""
+
+    nodes: NodeView
+    feasible: NodeMask
+    #: An answer that ends the attempt.
+    error: Status | None
+
+    def reason_counts(self) -> Counter[str]: ...
+    def statuses(self) -> dict[str, Status]: ...
+
+
+class FilterRunner(Protocol):
+    """For plugins that try placements themselves, such as preemption."""
+
+    def nominated_ahead(self, pod: PodInfo, node_name: str) -> list[PodInfo]:
+        """Pods nominated to a node that this pod must leave room for."""
+        ...
+
+    def only_amounts_matter(self, state: CycleState) -> bool:
+        """Whether the pods on a node change what Filters say of it by amounts of resources alone:
+        `filter_relieved` then knows what they would say without some of them."""
+        ...
+
+    def filter_relieved(
+        self, state: CycleState, pod: PodInfo, nodes: NodeView, reading: Facet = ALL_FACETS
+    ) -> Verdicts:
+        """Ask about a `RelievedNodeView`: those Filters that read any of these facets."""
+        ...
+
+    def filter_with_nominated(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> Status | None:
+        """The verdict on one node, with and without the pods nominated to it."""
+        ...
+
+    def add_pod(
+        self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo
+    ) -> Status | None: ...
+
+    def remove_pod(
+        self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo
+    ) -> Status | None: ...

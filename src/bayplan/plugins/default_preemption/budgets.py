@@ -1,0 +1,83 @@
+"""Disruption budgets: which victims one of them would rather keep.
+
+A budget says how many more of its pods may go. Victims are looked at from the most important one
+on, and each takes one from the budgets that select it; who finds a budget used up violates it.
+Budgets are asked in order of namespace and name (upstream: in any order). Upstream:
+framework/preemption/util.go, FilterVictimsWithPDBViolation.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import final
+
+from bayplan.api.disruption_objects import PodDisruptionBudget
+from bayplan.api.selectors import Selector, SelectorError, label_selector
+from bayplan.state.pods import PodInfo, PodShape
+
+
+@dataclass(frozen=True, slots=True)
+class _Budget:
+    namespace: str
+    selector: Selector
+    allowed_count: int
+    #: Their eviction has been charged already.
+    disrupted: Mapping[str, str]
+
+    def selects(self, shape: PodShape) -> bool:
+        """An empty selector selects nothing, and a pod without labels is selected by none."""
+        is_same = bool(shape.labels) and shape.namespace == self.namespace
+        return is_same and self.selector.matches(shape.labels)
+
+
+@final
+class Budgets:
+    """All budgets of the cluster at one moment."""
+
+    def __init__(self, found: Iterable[PodDisruptionBudget] = ()) -> None:
+        compiled = (_compiled(each) for each in found)
+        self._budgets = [each for each in compiled if each is not None]
+        #: By shape: which budgets select its pods.
+        self._selecting: dict[PodShape, tuple[int, ...]] = {}
+
+    def __len__(self) -> int:
+        return len(self._budgets)
+
+    def selecting(self, pod: PodInfo) -> tuple[int, ...]:
+        """Numbers of the budgets that select a pod."""
+        found = self._selecting.get(pod.shape)
+        if found is None:
+            numbers = (n for n, each in enumerate(self._budgets) if each.selects(pod.shape))
+            found = self._selecting[pod.shape] = tuple(numbers)
+        return found
+
+    def violated_by(self, victims: Sequence[PodInfo]) -> list[bool]:
+        """Of each victim, most important first, whether some budget is used up for it."""
+        left = [each.allowed_count for each in self._budgets]
+        return [self._is_violated(pod, left) for pod in victims]
+
+    def _is_violated(self, pod: PodInfo, left: list[int]) -> bool:
+        """Ends at the first budget that is used up: the others are not charged."""
+        for number in self.selecting(pod):
+            if pod.name in self._budgets[number].disrupted:
+                continue
+            left[number] -= 1
+            if left[number] < 0:
+                return True
+        return False
+
+
+def _compiled(budget: PodDisruptionBudget) -> _Budget | None:
+    """None: it selects nothing."""
+    try:
+        selector = label_selector(budget.spec.selector)
+    except SelectorError:
+        return None
+    if selector.nothing or selector.is_everything:
+        return None
+    status = budget.status
+    return _Budget(
+        budget.metadata.namespace or "",
+        selector,
+        status.disruptions_allowed,
+        status.disrupted_pods or {},
+    )

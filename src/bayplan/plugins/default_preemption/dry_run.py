@@ -1,0 +1,186 @@
+"""The dry run: which nodes would take the pod if some of their pods left, and who they are.
+
+Nodes are tried from a start that is drawn until there are enough candidates, one of them without
+violating a budget; where amounts of resources are all that matters many nodes are searched side by
+side, as if one after another. A node that pods of the same or higher priority are nominated to is
+always searched by itself. Upstream: preemption.go, DryRunPreemption (v1.37).
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.filter_runner import FilterRunner
+from bayplan.framework.preemption import Victims
+from bayplan.framework.status import Code, Status, unresolvable
+from bayplan.plugins.default_preemption.budgets import Budgets
+from bayplan.plugins.default_preemption.candidates import Batch, joined, listed
+from bayplan.plugins.default_preemption.on_many_nodes import victims_on_all
+from bayplan.plugins.default_preemption.on_one_node import NO_VICTIMS, fits_without, victims_on
+from bayplan.state.columns import Rows, is_any
+from bayplan.state.nodes import NodeView
+from bayplan.state.pods import PodInfo
+from bayplan.state.snapshot import Snapshot
+
+#: So many nodes at least are searched side by side.
+SIDE_BY_SIDE_MIN = 128
+
+_NO_VICTIMS = unresolvable(NO_VICTIMS)
+
+
+@dataclass(slots=True)
+class Findings:
+    """What a dry run found."""
+
+    batches: list[Batch] = field(default_factory=list[Batch])
+    #: Nodes that are no candidates: how many give each reason, and their statuses by name.
+    reasons: Counter[str] = field(default_factory=Counter[str])
+    told: list[Callable[[], dict[str, Status]]] = field(
+        default_factory=list[Callable[[], dict[str, Status]]]
+    )
+    errors: list[Status] = field(default_factory=list[Status])
+
+    @property
+    def candidates(self) -> Batch | None:
+        """In the order in which they were found, those without violations first."""
+        if not self.batches:
+            return None
+        found = joined(self.batches)
+        violating = found.costs.pdb_violation_counts > 0
+        order = np.argsort(violating, kind="stable")
+        return found.take(order) if is_any(violating) else found
+
+    def statuses(self) -> dict[str, Status]:
+        """Of the nodes that were tried in vain."""
+        return {name: status for tell in self.told for name, status in tell().items()}
+
+    def fail(self, name: str, status: Status) -> None:
+        self.reasons.update(status.reasons)
+        self.told.append(lambda: {name: status})
+        if status.code is Code.ERROR:
+            self.errors.append(status)
+
+
+@dataclass(slots=True)
+class DryRun:
+    """One search for one pod."""
+
+    runner: FilterRunner
+    snapshot: Snapshot
+    #: As PreFilter left it; every node that is tried by itself gets a clone.
+    state: CycleState
+    pod: PodInfo
+    budgets: Budgets
+    nodes: NodeView = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.nodes = self.snapshot.nodes
+
+    def search(self, positions: Rows, wanted: int, nominated: Iterable[str]) -> Findings:
+        """Try these positions of all nodes in this order until there are enough candidates.
+
+        ``nominated``: nodes that other pods are nominated to.
+        """
+        found = Findings()
+        with_victims = self._with_victims(positions, found)
+        alone = {name for name in nominated if self.runner.nominated_ahead(self.pod, name)}
+        if self.runner.only_amounts_matter(self.state):
+            by_themselves = self.nodes.positions(sorted(alone))
+            if self._search_many(with_victims, by_themselves, wanted, found):
+                return found
+            found.batches.clear()
+        self._search_each(with_victims, wanted, found)
+        return found
+
+    def _with_victims(self, positions: Rows, found: Findings) -> Rows:
+        """Those that have a pod of lower priority."""
+        has_victims = self.snapshot.ranked_pods(self.nodes).lowest[positions] < self.pod.priority
+        without = positions[~has_victims]
+        if len(without):
+            nodes = self.nodes
+            found.reasons[NO_VICTIMS] += len(without)
+            found.told.append(
+                lambda: {nodes.name(position): _NO_VICTIMS for position in without.tolist()}
+            )
+        return positions[has_victims]
+
+    # ---- one by one -------------------------------------------------------------------------
+
+    def _search_each(self, positions: Rows, wanted: int, found: Findings) -> None:
+        count, is_gentle = 0, False
+        for position in positions.tolist():
+            victims = self._search_one(position, found)
+            if victims is not None:
+                found.batches.append(listed([(position, victims)]))
+                count += 1
+                is_gentle = is_gentle or not victims.pdb_violation_count
+                if is_gentle and count >= wanted:
+                    return
+
+    def _search_one(self, position: int, found: Findings) -> Victims | None:
+        node = self.nodes.info(position)
+        question = (self.runner, self.state.clone(), self.pod)
+        answer = victims_on(node, question, self.snapshot, self.budgets)
+        if isinstance(answer, Victims):
+            return answer
+        found.fail(node.name, answer)
+        return None
+
+    # ---- side by side -----------------------------------------------------------------------
+
+    def _search_many(
+        self, positions: Rows, by_themselves: Rows, wanted: int, found: Findings
+    ) -> bool:
+        """False: amounts were not enough to know, and nothing was found out."""
+        state = self.state.clone()
+        done = count = 0
+        while done < len(positions):
+            size = max(wanted - count, SIDE_BY_SIDE_MIN)
+            chunk = positions[done : done + size]
+            done += len(chunk)
+            batch = self._search_chunk(chunk, by_themselves, state, found)
+            if batch is None:
+                return False
+            found.batches.append(batch)
+            if self._is_enough(found, wanted):
+                return True
+            count += len(batch)
+        found.batches = [batch for batch in found.batches if len(batch)]
+        return True
+
+    def _search_chunk(
+        self, chunk: Rows, by_themselves: Rows, state: CycleState, found: Findings
+    ) -> Batch | None:
+        """The candidates among some nodes, in their order."""
+        is_alone = np.isin(chunk, by_themselves)
+        question = (self.runner, state, self.pod)
+        side = victims_on_all(self.snapshot, chunk[~is_alone], question, self.budgets)
+        if side is None:
+            return None
+        found.reasons += side.without_all.reason_counts()
+        found.told.append(side.without_all.statuses)
+        for name in side.needless:
+            found.fail(name, fits_without(name))
+        alone = chunk[is_alone].tolist()
+        answers = [(position, self._search_one(position, found)) for position in alone]
+        singles = [(position, victims) for position, victims in answers if victims is not None]
+        if not singles:
+            return side.batch
+        both = joined([side.batch, listed(singles)])
+        place = {position: index for index, position in enumerate(chunk.tolist())}
+        order = np.argsort([place[position] for position in both.positions.tolist()])
+        return both.take(order)
+
+    def _is_enough(self, found: Findings, wanted: int) -> bool:
+        """Cuts off what would not have been tried any more, one after another."""
+        every = joined(found.batches)
+        gentle = np.cumsum(every.costs.pdb_violation_counts == 0)
+        counts = np.arange(1, len(every) + 1)
+        enough = np.flatnonzero((gentle > 0) & (counts >= wanted))
+        if not len(enough):
+            return False
+        found.batches = [every.take(np.arange(int(enough[0]) + 1))]
+        return True

@@ -1,0 +1,156 @@
+"""Victims on many nodes at once, where nothing but amounts of resources decides.
+
+The same search as on one node, node by node side by side: a matrix says which pods of each node are
+away, and the Filters that read amounts are asked once per step about all nodes as they would be.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.filter_runner import FilterRunner, Verdicts
+from bayplan.framework.preemption import Victims
+from bayplan.plugins.default_preemption.budgets import Budgets
+from bayplan.plugins.default_preemption.candidates import PRIORITY_OFFSET, Batch, Costs
+from bayplan.state.change_log import Facet
+from bayplan.state.columns import Mask, Rows
+from bayplan.state.nodes import NodeView
+from bayplan.state.pods import PodInfo
+from bayplan.state.ranked_pods import RankedView
+from bayplan.state.relieved_nodes import Relief, RelievedNodeView
+from bayplan.state.snapshot import Snapshot
+
+Places = npt.NDArray[np.bool_]  # [nodes, places]
+
+
+@dataclass(slots=True)
+class Side:
+    """What the search found of the nodes that it was asked about."""
+
+    #: Positions among all nodes, where the pod fits once all have left, and victims are needed.
+    batch: Batch
+    #: Names of nodes that the pod fits with nobody leaving.
+    needless: list[str]
+    #: What the Filters said of all nodes without their pods.
+    without_all: Verdicts
+
+
+@dataclass(slots=True)
+class _Search:
+    """Some nodes with their pods, the most important ones first."""
+
+    runner: FilterRunner
+    state: CycleState
+    pod: PodInfo
+    nodes: NodeView
+    ranked: RankedView
+    #: Who may be evicted.
+    evictable: Places
+
+    def ask(self, away: Places, reading: Facet | None = None) -> Verdicts:
+        """What the Filters say of the nodes without those who are away."""
+        relieved = RelievedNodeView(self.nodes, Relief(self.ranked, away))
+        if reading is None:
+            return self.runner.filter_relieved(self.state, self.pod, relieved)
+        return self.runner.filter_relieved(self.state, self.pod, relieved, reading)
+
+
+def victims_on_all(
+    snapshot: Snapshot,
+    positions: Rows,
+    question: tuple[FilterRunner, CycleState, PodInfo],
+    budgets: Budgets,
+) -> Side | None:
+    """Search these positions of all nodes. None: amounts were not enough to know."""
+    runner, state, pod = question
+    chosen = snapshot.nodes.take(positions)
+    ranked = snapshot.ranked_pods(chosen)
+    every = _Search(runner, state, pod, chosen, ranked, ranked.priorities < pod.priority)
+    without_all = every.ask(every.evictable)
+    if without_all.error is not None:
+        return None
+    fitting = np.flatnonzero(without_all.feasible)
+    found = chosen.take(fitting)
+    ranked = snapshot.ranked_pods(found)
+    search = _Search(runner, state, pod, found, ranked, ranked.priorities < pod.priority)
+    violating = _violating(search, budgets)
+    leaving = _reprieved(search, violating)
+    is_needed = leaving.any(axis=1)
+    needless = [found.name(index) for index in np.flatnonzero(~is_needed).tolist()]
+    needed = np.flatnonzero(is_needed)
+    costs = _costs(ranked, leaving, violating).take(needed)
+    everybody = positions[fitting]
+
+    def victims(index: int) -> Victims:
+        inner = int(needed[index])
+        return _victims(search, inner, leaving[inner], int(costs.pdb_violation_counts[index]))
+
+    return Side(Batch(everybody[needed], costs, victims), needless, without_all)
+
+
+def _reprieved(search: _Search, violating: Places | None) -> Places:
+    """Who has to leave: all who may, but for those who could come back one after another."""
+    away = search.evictable.copy()
+    order = _order_of_return(search.evictable, violating)
+    every = np.arange(len(away))
+    for place in order.T if len(away) else ():
+        back = search.evictable[every, place]
+        if not back.any():
+            continue
+        tried = away.copy()
+        tried[every, place] = False
+        feasible = search.ask(tried, Facet.REQUESTED).feasible
+        away[every[feasible], place[feasible]] = False
+    return away
+
+
+def _order_of_return(evictable: Places, violating: Places | None) -> npt.NDArray[Any]:
+    """intp[nodes, places]: in which order the pods of each node come back."""
+    if violating is None or not violating.any():
+        # In columns that hold nobody who may be evicted nobody comes back.
+        places = np.flatnonzero(evictable.any(axis=0))
+        return np.tile(places, (len(evictable), 1))
+    return np.argsort(~violating, axis=1, kind="stable")
+
+
+def _violating(search: _Search, budgets: Budgets) -> Places | None:
+    """Whom a budget would rather keep, among all who may be evicted; None: there is no budget."""
+    if not len(budgets):
+        return None
+    found = np.zeros_like(search.evictable)
+    for index, evictable in enumerate(search.evictable):
+        ranked = search.ranked.pods(index)
+        pods = [(place, ranked[place]) for place in np.flatnonzero(evictable).tolist()]
+        if any(budgets.selecting(pod) for _, pod in pods):
+            flags = budgets.violated_by([pod for _, pod in pods])
+            for (place, _), violates in zip(pods, flags, strict=True):
+                found[index, place] = violates
+    return found
+
+
+def _costs(ranked: RankedView, leaving: Places, violating: Places | None) -> Costs:
+    """Of every node; those that nobody leaves have no meaning."""
+    first = np.argmax(leaving, axis=1)
+    every = np.arange(len(leaving))
+    counts = np.count_nonzero(leaving, axis=1).astype(np.int64)
+    sums = np.where(leaving, ranked.priorities, 0).sum(axis=1) + counts * PRIORITY_OFFSET
+    none = np.zeros(len(leaving), np.int64)
+    violations = none if violating is None else np.count_nonzero(leaving & violating, axis=1)
+    return Costs(
+        violations.astype(np.int64),
+        ranked.priorities[every, first],
+        sums,
+        counts,
+        ranked.starts[every, first],
+    )
+
+
+def _victims(search: _Search, index: int, leaving: Mask, violation_count: int) -> Victims:
+    """In their newest versions."""
+    newest = {pod.uid: pod for pod in search.nodes.info(index).pods}
+    ranked = search.ranked.pods(index)
+    pods = tuple(newest[ranked[place].uid] for place in np.flatnonzero(leaving).tolist())
+    return Victims(pods, violation_count)

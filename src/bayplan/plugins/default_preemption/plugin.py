@@ -1,0 +1,315 @@
+"""DefaultPreemption: where no node takes a pod, less important pods make room for it.
+
+The pod is nominated to the node where that costs least, and its victims are told to go; it is tried
+again when they are gone, and others leave the room to it meanwhile. Upstream:
+plugins/defaultpreemption, framework/preemption (v1.37). The gate SchedulerAsyncPreemption has no
+meaning here: victims are always evicted while the scheduler goes on.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from bayplan import rng
+from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET
+from bayplan.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+)
+from bayplan.framework.interface import (
+    CycleState,
+    EnqueueExtensions,
+    NominatingMode,
+    Nomination,
+    PluginArgs,
+    PostFilterPlugin,
+    PreEnqueuePlugin,
+)
+from bayplan.framework.preemption import (
+    REVIEW,
+    CandidateReview,
+    Candidates,
+    GroupPreemption,
+    Victims,
+)
+from bayplan.framework.status import (
+    Code,
+    Codes,
+    Diagnosis,
+    FitError,
+    NodeToStatus,
+    Status,
+    unresolvable,
+    unschedulable,
+)
+from bayplan.plugins.default_preemption.budgets import Budgets
+from bayplan.plugins.default_preemption.candidates import Batch, chosen, listed
+from bayplan.plugins.default_preemption.dry_run import DryRun, Findings
+from bayplan.plugins.default_preemption.eviction import (
+    POD,
+    POD_GROUP,
+    Evictions,
+    Preemptor,
+    is_preempted,
+)
+from bayplan.state.columns import Rows
+from bayplan.state.nodes import NodeView
+from bayplan.state.pods import PodInfo, PodShape
+from bayplan.state.ranked_pods import importance
+from bayplan.state.snapshot import Snapshot
+
+# Upstream's words, letter for letter.
+PREFIX = "preemption: "
+NEVER = "not eligible due to preemptionPolicy=Never."
+VICTIMS_ARE_GOING = "not eligible due to a terminating pod on the nominated node."
+NOT_HELPFUL = "Preemption is not helpful for scheduling"
+NO_CANDIDATE_LEFT = "no candidate node for preemption"
+FOUND = "found a potential placement for pod on node {}, preempting {} victims"
+UNDER_WAY = "waiting for the preemption for this pod to be finished"
+
+_NOBODY = Nomination(NominatingMode.OVERRIDE, "")
+
+
+class DefaultPreemptionArgs(PluginArgs, frozen=True):
+    """How many candidates are enough: a share of the nodes that come into question, and a number
+    of them, whichever is more."""
+
+    min_candidate_nodes_percentage: int = 10
+    min_candidate_nodes_absolute: int = 100
+
+    def problems(self) -> Iterable[tuple[str, str]]:
+        percentage, absolute = (
+            self.min_candidate_nodes_percentage,
+            self.min_candidate_nodes_absolute,
+        )
+        if not 0 <= percentage <= 100:
+            yield "minCandidateNodesPercentage", f"{percentage}; wanted 0 to 100"
+        if absolute < 0:
+            yield "minCandidateNodesAbsolute", f"{absolute}; wanted 0 or more"
+        if not percentage and not absolute:
+            wanted = "wanted more than 0 here or in minCandidateNodesAbsolute"
+            yield "minCandidateNodesPercentage", f"0; {wanted}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Hopeless:
+    """Why nothing helped pods of one shape, and what that follows from."""
+
+    generation: int
+    codes: Codes
+    message: str
+
+
+@final
+class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, GroupPreemption, EnqueueExtensions):
+    """Makes room for pods that fit nowhere."""
+
+    name = "DefaultPreemption"
+    args_type = DefaultPreemptionArgs
+    kinds = (POD_DISRUPTION_BUDGET,)
+
+    def setup(self) -> None:
+        self._args: DefaultPreemptionArgs = self.args or DefaultPreemptionArgs()
+        self._evictions = Evictions(self.handle, self.instance_name)
+        #: Compiled from these objects.
+        self._budgets: tuple[Sequence[Any], Budgets] = ((), Budgets())
+        self._hopeless: WeakKeyDictionary[PodShape, _Hopeless] = WeakKeyDictionary()
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        """A pod that room is being made for waits until its victims were told to go."""
+        return unresolvable(UNDER_WAY) if self._evictions.is_running(pod.uid) else None
+
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, node_to_status: NodeToStatus
+    ) -> tuple[Nomination | None, Status | None]:
+        began_seconds = self.handle.now_seconds
+        nomination, status = self._preempt(state, pod, node_to_status)
+        if status.code is not Code.WAIT:
+            metrics, seconds = self.handle.metrics, self.handle.now_seconds - began_seconds
+            metrics.preemption_attempts.inc()
+            metrics.preemption_evaluation_duration.observe(seconds, POD, status.code)
+        if not status.message:
+            return nomination, status
+        return nomination, Status(status.code, (PREFIX + status.message,))
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        # A pod that is kept out of the queue is looked at for events of this plugin only.
+        event = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)
+        return [ClusterEventWithHint(event, _after_pod_gone)]
+
+    # ---- groups ---------------------------------------------------------------------------
+
+    def why_not_for_group(self, pods: Sequence[PodInfo]) -> str | None:
+        """A group preempts unless one of its members must not. Upstream: podgrouppreemption.go."""
+        if any(pod.spec.preemption_policy == "Never" for pod in pods):
+            return NEVER
+        if any(self._evictions.is_running(pod.uid) for pod in pods):
+            return VICTIMS_ARE_GOING
+        priority = min(pod.priority for pod in pods)
+        nominated = {self.handle.nominator.nominated_node(pod) for pod in pods} - {""}
+        is_waiting = any(self._awaits_victims(name, priority) for name in sorted(nominated))
+        return VICTIMS_ARE_GOING if is_waiting else None
+
+    def in_order_of_return(self, pods: Sequence[PodInfo]) -> list[PodInfo]:
+        """Those first that a budget would rather keep, then the most important ones."""
+        ranked = sorted(pods, key=importance)
+        violating = self._current_budgets().violated_by(ranked)
+        pairs = list(zip(ranked, violating, strict=True))
+        return [p for p, kept in pairs if kept] + [p for p, kept in pairs if not kept]
+
+    def evict_for_group(
+        self,
+        uid: str,
+        pods: Sequence[PodInfo],
+        node_names: Sequence[str],
+        victims: Sequence[PodInfo],
+    ) -> None:
+        metrics = self.handle.metrics
+        metrics.workload_preemption_attempts.labels(str(Code.SUCCESS)).inc()
+        metrics.workload_preemption_victims.observe(len(victims))
+        preemptor = Preemptor(POD_GROUP, uid, pods, node_names)
+        ranked = sorted(victims, key=importance)
+        violations = sum(self._current_budgets().violated_by(ranked))
+        self._evictions.start(preemptor, Victims(tuple(ranked), violations))
+
+    # ---- for whoever wants to know --------------------------------------------------------
+
+    def find(self, state: CycleState, pod: PodInfo, codes: Codes) -> Findings:
+        """The dry run alone; ``codes``: of all nodes, uint8[nodes]. Nothing is evicted."""
+        snapshot = self.handle.snapshot
+        positions = _potential(snapshot.nodes, codes)
+        count = len(positions)
+        if not count:
+            return Findings()
+        start = rng.tie_index(self.handle.seed, pod.uid, 0, count)
+        dry_run = DryRun(self.handle.runner, snapshot, state, pod, self._current_budgets())
+        nominated = self.handle.nominator.nominated_nodes()
+        return dry_run.search(np.roll(positions, -start), self._enough(count), nominated)
+
+    def why_not_eligible(self, pod: PodInfo, node_to_status: NodeToStatus) -> str | None:
+        """Upstream: PodEligibleToPreemptOthers. None: it may preempt."""
+        if pod.spec.preemption_policy == "Never":
+            return NEVER
+        nominated = pod.nominated_node_name
+        if not nominated:
+            return None
+        # Where it was nominated to is out of the question by now: it looks elsewhere.
+        if node_to_status.get(nominated).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return None
+        return VICTIMS_ARE_GOING if self._awaits_victims(nominated, pod.priority) else None
+
+    # ---- private --------------------------------------------------------------------------
+
+    def _preempt(
+        self, state: CycleState, pod: PodInfo, node_to_status: NodeToStatus
+    ) -> tuple[Nomination | None, Status]:
+        why_not = self.why_not_eligible(pod, node_to_status)
+        if why_not is not None:
+            return None, unschedulable(why_not)
+        snapshot = self.handle.snapshot
+        codes = node_to_status.codes(snapshot.nodes)
+        known = self._hopeless.get(pod.shape)
+        if known is not None and _still_holds(known, snapshot, codes):
+            return _NOBODY, unschedulable(known.message)
+        found = self.find(state, pod, codes)
+        batch = found.candidates
+        if batch is None:
+            return self._nothing_helps(state, pod, codes, found)
+        reviewed = _reviewed(state, batch, snapshot.nodes)
+        if isinstance(reviewed, Status):
+            return None, reviewed
+        if not len(reviewed):
+            return None, unschedulable(NO_CANDIDATE_LEFT)
+        index = chosen(reviewed, snapshot.nodes, self.handle.seed, pod.uid)
+        name, victims = snapshot.nodes.name(int(reviewed.positions[index])), reviewed.victims(index)
+        self.handle.metrics.preemption_victims.observe(len(victims.pods))
+        self._evictions.start(Preemptor(POD, pod.uid, [pod], [name]), victims)
+        message = FOUND.format(name, len(victims.pods))
+        return Nomination(NominatingMode.OVERRIDE, name), Status(Code.SUCCESS, (message,))
+
+    def _nothing_helps(
+        self, state: CycleState, pod: PodInfo, codes: Codes, found: Findings
+    ) -> tuple[Nomination | None, Status]:
+        if found.errors:
+            return None, Status(Code.ERROR, (_together(found.errors),))
+        snapshot = self.handle.snapshot
+        tried_count = int(np.count_nonzero(codes == Code.UNSCHEDULABLE))
+        reasons = Counter(found.reasons)
+        reasons[NOT_HELPFUL] += len(codes) - tried_count
+        diagnosis = Diagnosis(counted=+reasons)
+        message = FitError(pod.key, snapshot.node_count, diagnosis).message
+        runner, nominated = self.handle.runner, self.handle.nominator.nominated_nodes()
+        if not nominated and runner.only_amounts_matter(state):
+            self._hopeless[pod.shape] = _Hopeless(snapshot.generation, codes, message)
+        return _NOBODY, unschedulable(message)
+
+    def _awaits_victims(self, node_name: str, priority: int) -> bool:
+        """Whether pods are on their way out of a node for the sake of more important ones."""
+        nodes = self.handle.snapshot.nodes
+        position = nodes.position(node_name)
+        if position is None:
+            return False
+        pods = nodes.info(position).pods
+        return any(pod.priority < priority and is_preempted(pod) for pod in pods)
+
+    def _enough(self, node_count: int) -> int:
+        """Upstream: calculateNumCandidates."""
+        args = self._args
+        share = node_count * args.min_candidate_nodes_percentage // 100
+        return min(max(share, args.min_candidate_nodes_absolute), node_count)
+
+    def _current_budgets(self) -> Budgets:
+        objects = self.handle.objects(POD_DISRUPTION_BUDGET).list()
+        if objects is not self._budgets[0]:
+            self._budgets = (objects, Budgets(objects))
+        return self._budgets[1]
+
+
+def _potential(nodes: NodeView, codes: Codes) -> Rows:
+    """Positions of the nodes that evicting pods may help with, as ties are drawn."""
+    order = nodes.draw_order()
+    return order[codes[order] == Code.UNSCHEDULABLE]
+
+
+def _still_holds(known: _Hopeless, snapshot: Snapshot, codes: Codes) -> bool:
+    """No row has changed since, and every node is refused as it was."""
+    return known.generation == snapshot.generation and np.array_equal(known.codes, codes)
+
+
+def _reviewed(state: CycleState, batch: Batch, nodes: NodeView) -> Batch | Status:
+    """What others leave of the candidates. See framework.preemption."""
+    review: CandidateReview | None = state.get(REVIEW)
+    if review is None:
+        return batch
+    left = review(_by_name(batch, nodes))
+    if isinstance(left, Status):
+        return left
+    found: list[tuple[int, Victims]] = []
+    for name, victims in left.items():
+        position = nodes.position(name)
+        if position is not None:
+            found.append((position, victims))
+    return listed(found)
+
+
+def _by_name(batch: Batch, nodes: NodeView) -> Candidates:
+    names = (nodes.name(position) for position in batch.positions.tolist())
+    return {name: batch.victims(index) for index, name in enumerate(names)}
+
+
+def _together(errors: Sequence[Status]) -> str:
+    """Several errors in one sentence, as upstream's Aggregate has them."""
+    texts = list(dict.fromkeys(status.message for status in errors))
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+
+
+def _after_pod_gone(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+    """Whether there is room now is for those to say who found none before."""
+    return QueueingHint.QUEUE_SKIP

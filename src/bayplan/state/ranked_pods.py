@@ -1,0 +1,159 @@
+"""The pods of every node from the most to the least important, as matrices.
+
+Whoever looks for pods to evict looks at the end of a row: those below some priority are its last
+ones. Within a row pods stand in order of priority, the highest first, then of their start, the
+earliest first, then as they came to the node; the pods of one row are its first columns, and what
+is behind them has NO_PRIORITY. A pod that has not started yet counts as started later than all.
+Upstream: framework/preemption/util.go, MoreImportantVictim.
+
+Nothing is kept before somebody asks; from then on only rows that changed are looked at again.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+from math import inf
+from typing import TypeVar, final
+
+import numpy as np
+import numpy.typing as npt
+
+from bayplan.clock import epoch_of
+from bayplan.state.change_log import ChangeLog, Facet
+from bayplan.state.columns import Rows
+from bayplan.state.pods import PodInfo
+
+#: Behind the last pod of a row: above all priorities there are.
+NO_PRIORITY = 2**62
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+
+Ranked = npt.NDArray[np.int64]  # [rows, places]
+
+_PLACES_FIRST = 8
+_epoch_of = lru_cache(maxsize=4096)(epoch_of)
+
+
+def started_seconds(pod: PodInfo) -> float:
+    """When a pod was started, as seconds since 1970; infinity where it was not yet."""
+    stamp = pod.status.start_time
+    found = _epoch_of(stamp) if stamp else None
+    return inf if found is None else found
+
+
+def importance(pod: PodInfo) -> tuple[int, float]:
+    """Sorts pods, the most important first."""
+    return (-pod.priority, started_seconds(pod))
+
+
+@final
+class RankedPods:
+    """Matrices [rows, places], kept current by whoever reads them."""
+
+    def __init__(self, pods: Sequence[dict[str, PodInfo]]) -> None:
+        """``pods``: of each row of the node table by uid, which are read when needed."""
+        self._pods = pods
+        self._generation = -1
+        #: Rows where a pod was started since; what else changes stands in the table's log.
+        self._restarted: set[int] = set()
+        self.priorities: Ranked = np.full((0, _PLACES_FIRST), NO_PRIORITY, np.int64)
+        self.starts = np.full((0, _PLACES_FIRST), inf, np.float64)
+        #: The lowest priority of each row.
+        self.lowest: npt.NDArray[np.int64] = np.full(0, NO_PRIORITY, np.int64)
+        #: By resource, for those that were asked for.
+        self._amounts: dict[str, Ranked] = {}
+        self._ranked: list[tuple[PodInfo, ...]] = []
+
+    def note_start(self, row: int) -> None:
+        """A pod of this row was started."""
+        if self._generation >= 0:
+            self._restarted.add(row)
+
+    def catch_up(self, log: ChangeLog) -> None:
+        """Look at all rows that changed since the last time."""
+        if self._generation == log.generation and not self._restarted:
+            return
+        rows: list[int] = log.rows_since(self._generation, Facet.PODS).tolist()
+        if self._generation < 0:
+            rows = list(range(len(self._pods)))
+        self._grow(len(self._pods), max((len(self._pods[row]) for row in rows), default=0))
+        for row in {*rows, *self._restarted}:
+            self._rank(row)
+        self._restarted.clear()
+        self._generation = log.generation
+
+    def pods(self, row: int) -> tuple[PodInfo, ...]:
+        """The pods of a row in this order; older versions of them may stand here."""
+        return self._ranked[row]
+
+    def amounts(self, resource: str) -> Ranked:
+        """What each pod takes of a resource; 0 behind the last one."""
+        found = self._amounts.get(resource)
+        if found is None:
+            found = self._amounts[resource] = np.zeros(self.priorities.shape, np.int64)
+            for row, pods in enumerate(self._ranked):
+                if pods:
+                    found[row, : len(pods)] = [pod.requests.get(resource, 0) for pod in pods]
+        return found
+
+    def _rank(self, row: int) -> None:
+        pods = tuple(sorted(self._pods[row].values(), key=importance))
+        count = len(pods)
+        self._ranked[row] = pods
+        self.priorities[row, count:] = NO_PRIORITY
+        self.priorities[row, :count] = [pod.priority for pod in pods]
+        self.starts[row, :count] = [started_seconds(pod) for pod in pods]
+        self.lowest[row] = pods[-1].priority if pods else NO_PRIORITY
+        for resource, amounts in self._amounts.items():
+            amounts[row, count:] = 0
+            amounts[row, :count] = [pod.requests.get(resource, 0) for pod in pods]
+
+    def _grow(self, row_count: int, place_count: int) -> None:
+        rows, places = self.priorities.shape
+        self._ranked += [()] * (row_count - len(self._ranked))
+        if row_count <= rows and place_count <= places:
+            return
+        rows = rows if row_count <= rows else max(2 * rows, row_count)
+        places = places if place_count <= places else max(2 * places, place_count)
+        self.priorities = _grown(self.priorities, rows, places, NO_PRIORITY)
+        self.starts = _grown(self.starts, rows, places, inf)
+        self._amounts = {n: _grown(a, rows, places, 0) for n, a in self._amounts.items()}
+        lowest = np.full(rows, NO_PRIORITY, np.int64)
+        lowest[: len(self.lowest)] = self.lowest
+        self.lowest = lowest
+
+
+def _grown(old: npt.NDArray[_Scalar], rows: int, places: int, empty: float) -> npt.NDArray[_Scalar]:
+    grown = np.full((rows, places), empty, old.dtype)
+    grown[: old.shape[0], : old.shape[1]] = old
+    return grown
+
+
+@final
+class RankedView:
+    """The ranked pods of some nodes, [nodes, places]; good within one cycle."""
+
+    def __init__(self, ranked: RankedPods, rows: Rows) -> None:
+        self._ranked = ranked
+        self._rows = rows
+
+    @cached_property
+    def priorities(self) -> Ranked:
+        return self._ranked.priorities[self._rows]
+
+    @cached_property
+    def starts(self) -> npt.NDArray[np.float64]:
+        """Seconds since 1970; infinity for pods that were not started yet."""
+        return self._ranked.starts[self._rows]
+
+    @property
+    def lowest(self) -> npt.NDArray[np.int64]:
+        """int64[nodes]: of the least important pod; NO_PRIORITY where there is none."""
+        return self._ranked.lowest[self._rows]
+
+    def amounts(self, resource: str) -> Ranked:
+        """What each pod takes of a resource."""
+        return self._ranked.amounts(resource)[self._rows]
+
+    def pods(self, position: int) -> tuple[PodInfo, ...]:
+        """Of one node; older versions of them may stand here."""
+        return self._ranked.pods(int(self._rows[position]))

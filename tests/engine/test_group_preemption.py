@@ -1,0 +1,73 @@
+"""Making room for a group: for all it needs, or for none."""
+
+from typing import Any
+
+from bayplan.api.objects import decode
+from bayplan.ports import EventType, PatchPodStatus, WatchEvent
+from bayplan.testing import api_pod, node
+from tests.engine.kit import Engine, waiting_pod
+from tests.scenarios.world import PROFILE
+
+KIND = "scheduling.x-k8s.io/v1alpha1 PodGroup"
+LABEL = "scheduling.x-k8s.io/pod-group"
+
+
+def running(name: str, where: str, priority: int = 0, cpu: int = 4, **options: Any) -> Any:
+    return api_pod(name, node=where, cpu=cpu, priority=priority, scheduler_name=PROFILE, **options)
+
+
+def member(name: str, **options: Any) -> Any:
+    return waiting_pod(name, cpu=4, priority=10, labels={LABEL: "g"}, **options)
+
+
+def engine(*objects: Any, minimum: int = 2, nodes: int = 2) -> Engine:
+    """Some nodes of 4 cpu, what runs there, and a group that has been tried once."""
+    found = Engine(plugins=["NodeResourcesFit", "DefaultPreemption"])
+    found.add(*(node(f"m{index + 1}", cpu=4) for index in range(nodes)))
+    content = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": minimum}}
+    found.scheduler.handle(WatchEvent(EventType.ADDED, KIND, decode(KIND, content)))
+    found.add(*objects)
+    while found.scheduler.schedule_one():
+        pass
+    return found
+
+
+def nominated(found: Engine) -> dict[str, str]:
+    return {
+        effect.name: effect.nominated_node_name
+        for effect in found.scheduler.take_effects()
+        if isinstance(effect, PatchPodStatus) and effect.nominated_node_name
+    }
+
+
+def victims_of(found: Engine) -> float:
+    return found.scheduler.metrics.value("scheduler_workload_preemption_victims_sum")
+
+
+def test_members_are_nominated_where_less_important_pods_leave() -> None:
+    found = engine(running("r1", "m1"), running("r2", "m2"), member("g1"), member("g2"))
+    assert victims_of(found) == 2
+    assert sorted(nominated(found).values()) == ["m1", "m2"]
+
+
+def test_nobody_leaves_where_that_does_not_help_all() -> None:
+    found = engine(running("r1", "m1"), running("r2", "m2", 20), member("g1"), member("g2"))
+    assert victims_of(found) == 0 and nominated(found) == {}
+
+
+def test_who_may_stay_beside_the_members_stays() -> None:
+    small = running("s", "m1", cpu=0)
+    found = engine(small, running("r1", "m1"), running("r2", "m2"), member("g1"), member("g2"))
+    assert victims_of(found) == 2
+
+
+def test_the_least_important_pods_are_enough() -> None:
+    others = [running("r3", "m3", 5), running("r1", "m1"), running("r2", "m2")]
+    found = engine(*others, member("g1"), member("g2"), nodes=3)
+    assert sorted(nominated(found).values()) == ["m1", "m2"]
+
+
+def test_a_member_that_never_preempts_speaks_for_its_group() -> None:
+    never = {"preemptionPolicy": "Never"}
+    found = engine(running("r1", "m1"), running("r2", "m2"), member("g1"), member("g2", spec=never))
+    assert victims_of(found) == 0 and nominated(found) == {}

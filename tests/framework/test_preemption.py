@@ -1,0 +1,29 @@
+"""What preemption finds, and the place for those who have a say in it."""
+
+import pytest
+
+from bayplan.framework.preemption import REVIEW, Candidates, Victims
+from bayplan.framework.status import Code, Status
+from bayplan.testing import node, pod
+from tests.plugins.preemption_kit import scene
+
+
+def test_victims_are_values() -> None:
+    one = Victims((pod("a"),))
+    assert one == Victims(one.pods, 0)
+    with pytest.raises(AttributeError):
+        one.pods = ()  # type: ignore[misc]
+
+
+def test_a_review_stands_in_the_state_and_sees_candidates_in_the_order_they_were_found() -> None:
+    over = scene(node("n1", cpu=1), pod("a", cpu=1, node="n1"))
+    seen: list[Candidates] = []
+
+    def review(candidates: Candidates) -> Status:
+        seen.append(candidates)
+        return Status(Code.ERROR, ("no answer",))
+
+    found = over.attempt(pod("p", cpu=1, priority=1), review)
+    assert REVIEW in found.cycle.state
+    assert (found.code, found.message) == ("Error", "preemption: no answer")
+    assert {name: [v.name for v in each.pods] for name, each in seen[0].items()} == {"n1": ["a"]}

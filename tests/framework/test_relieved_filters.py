@@ -1,0 +1,33 @@
+"""Filters asked about nodes as they would be."""
+
+import numpy as np
+
+from bayplan.framework.relieved_filters import filter_relieved, only_amounts_matter
+from bayplan.framework.status import Code
+from bayplan.state.relieved_nodes import Relief, RelievedNodeView
+from bayplan.testing import node, pod
+from tests.plugins.preemption_kit import scene
+
+HIGH = pod("p", cpu=2, priority=9)
+
+
+def test_a_filter_that_counts_pods_or_ports_is_not_asked_about_an_overlay() -> None:
+    over = scene(node("n1", cpu=2), pod("a", cpu=2, node="n1"))
+    assert only_amounts_matter(over.framework, over.cycle(HIGH).state)
+    wants_port = pod("p", cpu=2, priority=9, host_ports=[80])
+    assert not only_amounts_matter(over.framework, over.cycle(wants_port).state)
+
+
+def test_a_filter_that_asks_for_more_than_amounts_fails_the_question_alone() -> None:
+    over = scene(node("n1", cpu=2), pod("a", cpu=2, node="n1"))
+    state, snapshot = over.cycle(HIGH).state, over.cluster.lent_snapshot
+    assert snapshot is not None
+    calls = over.framework.calls(state)
+    name, _ = calls.filter[-1]
+    calls.filter[-1] = (name, lambda state, pod, nodes, feasible: nodes.info(0))  # type: ignore[index]
+    ranked = snapshot.ranked_pods(snapshot.nodes)
+    nobody = np.zeros(ranked.priorities.shape, np.bool_)
+    view = RelievedNodeView(snapshot.nodes, Relief(ranked, nobody))
+    error = filter_relieved(over.framework, (state, HIGH, view)).error
+    assert error is not None and error.code is Code.ERROR
+    assert "not known of nodes that were relieved" in error.message

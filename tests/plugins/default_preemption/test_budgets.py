@@ -1,0 +1,57 @@
+"""Disruption budgets."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+
+from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET, PodDisruptionBudget
+from bayplan.api.objects import decode
+from bayplan.plugins.default_preemption.budgets import Budgets
+from bayplan.testing import pod
+from tests.plugins.preemption_kit import budget
+
+WEB = {"app": "web"}
+PODS = [pod(name, labels=WEB) for name in "abc"]
+
+
+def violated(*budgets: dict[str, Any], pods: Sequence[Any] = PODS) -> list[bool]:
+    found = [cast(PodDisruptionBudget, decode(POD_DISRUPTION_BUDGET, each)) for each in budgets]
+    return Budgets(found).violated_by(pods)
+
+
+def test_the_most_important_ones_use_a_budget_up() -> None:
+    assert violated(budget("b", WEB, 2)) == [False, False, True]
+
+
+def test_a_pod_that_is_being_evicted_already_is_not_charged() -> None:
+    assert violated(budget("b", WEB, 1, "a")) == [False, False, True]
+
+
+def test_a_pod_violates_where_any_budget_is_used_up_and_the_next_is_not_charged() -> None:
+    assert violated(budget("b1", WEB, 0), budget("b2", WEB, 0)) == [True, True, True]
+    assert violated(budget("b1", WEB, 3), budget("b2", WEB, 1)) == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        pytest.param(None, id="none"),
+        pytest.param({}, id="an empty one"),
+        pytest.param({"matchLabels": {"app": "db"}}, id="another"),
+        pytest.param(
+            {"matchExpressions": [{"key": "app", "operator": "Unheard"}]}, id="a broken one"
+        ),
+    ],
+)
+def test_other_selectors_protect_nobody(selector: dict[str, Any] | None) -> None:
+    found = budget("b", WEB, 0)
+    found["spec"]["selector"] = selector
+    assert violated(found) == [False, False, False]
+
+
+def test_pods_elsewhere_and_pods_without_labels_are_not_protected() -> None:
+    pods = [pod("a", labels=WEB, namespace="other"), pod("b")]
+    everybody = budget("b", WEB, 0)
+    everybody["spec"]["selector"] = {"matchExpressions": [{"key": "x", "operator": "DoesNotExist"}]}
+    assert violated(everybody, pods=pods) == [False, False]

@@ -1,0 +1,63 @@
+"""The choice among candidates."""
+
+import numpy as np
+
+from bayplan.framework.preemption import Victims
+from bayplan.plugins.default_preemption.candidates import chosen, joined, listed
+from bayplan.state.pods import PodInfo
+from bayplan.testing import node, pod
+from bayplan.testing.clusters import SampleCluster
+from tests.plugins.preemption_kit import EARLY, LATER, started
+
+
+def victims(*pods: PodInfo, violations: int = 0) -> Victims:
+    return Victims(pods, violations)
+
+
+def best(*found: Victims) -> list[int]:
+    batch = listed(list(enumerate(found)))
+    return [index for index, is_best in enumerate(batch.costs.cheapest().tolist()) if is_best]
+
+
+def test_budgets_count_before_everything_else() -> None:
+    assert best(victims(pod("a", priority=9)), victims(pod("b"), violations=1)) == [0]
+
+
+def test_then_the_most_important_victim() -> None:
+    low = [pod(f"l{index}", priority=1) for index in range(9)]
+    assert best(victims(*low), victims(pod("h", priority=2))) == [0]
+
+
+def test_then_the_sum_in_which_every_pod_counts_for_something() -> None:
+    one, other = pod("a", priority=-5), pod("b", priority=-5)
+    assert best(victims(one, other), victims(one)) == [1]
+    assert best(victims(one, pod("c", priority=-9)), victims(one, other)) == [0]
+
+
+def test_then_when_the_first_of_the_most_important_was_started() -> None:
+    early, later = (pod("a", status=started(stamp)) for stamp in (EARLY, LATER))
+    assert best(victims(early), victims(later)) == [1]
+    low = pod("l", priority=-1, status=started(EARLY))
+    assert best(victims(later, low), victims(early, low)) == [0]
+
+
+def test_equals_are_drawn_by_the_pod_wherever_they_stand() -> None:
+    nodes = SampleCluster().add(*(node(f"n{index}") for index in range(8))).lend().nodes
+    found = [(index, victims(pod("a"))) for index in range(8)]
+    drawn: set[str] = set()
+    for uid in map(str, range(40)):
+        parts = joined([listed(found[5:]), listed(found[:5])])
+        picks = {
+            nodes.name(int(batch.positions[chosen(batch, nodes, 0, uid)]))
+            for batch in (listed(found), listed(found[::-1]), parts)
+        }
+        assert len(picks) == 1
+        drawn |= picks
+    assert len(drawn) > 3
+
+
+def test_parts_keep_their_victims_when_they_are_joined_and_taken_from() -> None:
+    both = joined([listed([(4, victims(pod("a")))]), listed([(2, victims(pod("b")))])])
+    assert [both.victims(index).pods[0].name for index in range(2)] == ["a", "b"]
+    taken = both.take(np.array([1], np.intp))
+    assert (taken.positions.tolist(), taken.victims(0).pods[0].name) == ([2], "b")

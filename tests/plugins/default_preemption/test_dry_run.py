@@ -1,0 +1,148 @@
+"""The dry run: side by side is one by one, and what it finds is neither too much nor too little."""
+
+from typing import Any
+from unittest.mock import patch
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+
+from bayplan.framework.status import Code, is_success
+from bayplan.state.pods import PodInfo
+from bayplan.testing import node, pod
+from tests.plugins.preemption_kit import EARLY, LATER, Scene, budget, scene, started
+
+LABELS = ({"app": "a"}, {"app": "b"}, {})
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> tuple[Scene, PodInfo]:
+    """A few nodes that are rather full, budgets, and a pod that fits on none of them."""
+    nodes = [node(f"n{index}", cpu=draw(st.integers(2, 6)), pods=6) for index in range(4)]
+    placed: list[PodInfo] = []
+    for each in nodes:
+        for _ in range(draw(st.integers(0, 5))):
+            status = draw(st.sampled_from(({}, started(EARLY), started(LATER))))
+            options: dict[str, Any] = {
+                "cpu": draw(st.integers(0, 2)),
+                "priority": draw(st.integers(-1, 3)),
+                "labels": draw(st.sampled_from(LABELS)),
+                "status": status,
+            }
+            placed.append(pod(f"p{len(placed)}", node=each.metadata.name, **options))
+    over = scene(*nodes, *placed)
+    over.put_budgets(
+        budget("one", {"app": "a"}, draw(st.integers(0, 2))),
+        budget("two", {"app": "b"}, draw(st.integers(0, 2))),
+    )
+    if draw(st.booleans()):
+        over.nominate(pod("n", cpu=1, priority=draw(st.integers(0, 3)), nominated_node="n1"))
+    return over, pod("wants", cpu=draw(st.integers(1, 5)), priority=draw(st.integers(0, 4)))
+
+
+def found_by(over: Scene, wanted: PodInfo) -> tuple[dict[str, Any], dict[str, Any], Any]:
+    """(node → victims and violations, node → why not, the reasons counted)."""
+    findings = over.find(wanted)
+    snapshot, batch = over.cluster.lent_snapshot, findings.candidates
+    assert snapshot is not None
+    said = {name: (s.code, s.reasons) for name, s in findings.statuses().items()}
+    if batch is None:
+        return {}, said, findings.reasons
+    names = [snapshot.nodes.name(position) for position in batch.positions.tolist()]
+    victims = [batch.victims(index) for index in range(len(batch))]
+    told = [([p.name for p in each.pods], each.pdb_violation_count) for each in victims]
+    costs = [str(batch.costs.take([index])) for index in range(len(batch))]  # type: ignore[arg-type]
+    candidates = dict(zip(names, zip(told, costs, strict=True), strict=True))
+    return candidates, said, findings.reasons
+
+
+@settings(max_examples=120, deadline=None)
+@given(worlds())
+def test_side_by_side_is_one_by_one(drawn: tuple[Scene, PodInfo]) -> None:
+    over, wanted = drawn
+    if over.cycle(wanted).choice is not None:
+        return
+    together = found_by(over, wanted)
+    with patch("bayplan.engine.handle.only_amounts_matter", return_value=False):
+        assert found_by(over, wanted) == together
+
+
+@settings(max_examples=120, deadline=None)
+@given(worlds())
+def test_victims_are_less_important_enough_and_none_too_many(
+    drawn: tuple[Scene, PodInfo],
+) -> None:
+    """In a cluster that stands still the pod fits once they are gone, and not with any of them."""
+    over, wanted = drawn
+    if over.cycle(wanted).choice is not None:
+        return
+    batch, lent = over.find(wanted).candidates, over.cluster.lent_snapshot
+    if batch is None or lent is None:
+        return
+    names = [lent.nodes.name(position) for position in batch.positions.tolist()]
+    candidates = {name: batch.victims(index).pods for index, name in enumerate(names)}
+    for name, victims in candidates.items():
+        assert victims and all(victim.priority < wanted.priority for victim in victims)
+        assert _fits_without(over, wanted, name, victims)
+        for spared in victims:
+            others = [victim for victim in victims if victim is not spared]
+            assert not _fits_without(over, wanted, name, others)
+
+
+def _fits_without(over: Scene, wanted: PodInfo, name: str, gone: Any) -> bool:
+    state, snapshot = over.cycle(wanted).state, over.cluster.lent_snapshot
+    assert snapshot is not None
+    with snapshot.trial() as trial:
+        for victim in gone:
+            trial.remove(victim)
+        state.kept = None
+        verdict = over.framework.filter_with_nominated(state, wanted, snapshot, name)
+    return is_success(verdict)
+
+
+def test_nodes_that_evicting_does_not_help_are_left_out() -> None:
+    taints = [{"key": "k", "effect": "NoSchedule"}]
+    over = scene(
+        node("n1", cpu=2, taints=taints), pod("a", cpu=2, node="n1"),
+        node("n2", cpu=1), pod("b", cpu=1, node="n2"),
+        node("n3", cpu=2), pod("c", cpu=2, node="n3"),
+    )  # fmt: skip
+    assert over.candidates(pod("p", cpu=2, priority=1)) == {"n3": ["c"]}
+
+
+def test_the_search_goes_on_while_all_candidates_violate_a_budget() -> None:
+    labels = {"app": "a"}
+    nodes = [node(f"n{index}", cpu=2) for index in range(6)]
+    pods = [pod(f"kept{index}", cpu=2, node=f"n{index}", labels=labels) for index in range(5)]
+    free = pod("free", cpu=2, node="n5")
+    few: dict[str, Any] = {"min_candidate_nodes_percentage": 0, "min_candidate_nodes_absolute": 1}
+    over = scene(*nodes, *pods, free, **few)
+    over.put_budgets(budget("b", labels, 0))
+    for uid in range(12):
+        wanted = pod(f"p{uid}", cpu=2, priority=9)
+        found = over.candidates(wanted)
+        assert next(iter(found)) == "n5" and over.attempt(wanted).nominated == "n5"
+
+
+def test_room_of_pods_nominated_with_more_right_is_not_given_away() -> None:
+    over = scene(
+        node("n1", cpu=2), pod("a", cpu=2, node="n1"), node("n2", cpu=2), pod("b", cpu=2, node="n2")
+    )
+    over.nominate(pod("first", cpu=2, priority=9, nominated_node="n1"))
+    assert over.candidates(pod("p", cpu=2, priority=9)) == {"n2": ["b"]}
+    assert set(over.candidates(pod("q", cpu=2, priority=10))) == {"n1", "n2"}
+
+
+@pytest.mark.parametrize("count", [1, 300])
+def test_errors_are_told_where_there_is_no_candidate(count: int) -> None:
+    nodes = [node(f"n{index}", cpu=2) for index in range(count)]
+    pods = [pod(f"low{index}", cpu=1, node=f"n{index}") for index in range(count)]
+    over = scene(*nodes, *pods)
+    wanted = pod("p", cpu=1, priority=9)
+    cycle = over.cycle(wanted)
+    codes = cycle.node_to_status().codes(cycle.snapshot.nodes).copy()
+    codes[:] = Code.UNSCHEDULABLE
+    findings = over.plugin.find(cycle.state, wanted, codes)
+    assert findings.candidates is None
+    assert len(findings.errors) == count
+    assert findings.errors[0].message.startswith("expected at least one victim pod on node")

@@ -1,0 +1,152 @@
+"""Evictions: what is written, in which order, and when the pod is tried again."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.engine.waiting import HeldPod
+from bayplan.framework.status import Status
+from bayplan.plugins.default_preemption.eviction import is_preempted
+from bayplan.ports import ApiError, NotFoundError, OutcomeUnknownError, PatchPodStatus
+from bayplan.testing import node, pod
+from tests.plugins.preemption_kit import Scene, scene
+
+HIGH = pod("p", cpu=3, priority=9)
+
+
+class Port:
+    """Fails for some pods; notes the order of everything."""
+
+    def __init__(self, **failures: Exception) -> None:
+        self._failures = failures
+        self.calls: list[str] = []
+        self.patches: list[PatchPodStatus] = []
+        self.deleted: list[str] = []
+
+    async def patch_pod_status(self, patch: PatchPodStatus) -> None:
+        self.calls.append(f"patch {patch.name}")
+        self.patches.append(patch)
+
+    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
+        self.calls.append(f"delete {name}")
+        if name in self._failures:
+            raise self._failures[name]
+        self.deleted.append(f"{namespace}/{name}")
+
+
+def three_victims() -> Scene:
+    placed = [pod(f"v{index}", cpu=1, node="n1", priority=3 - index) for index in range(3)]
+    over = scene(node("n1", cpu=3), *placed)
+    assert over.attempt(HIGH).nominated == "n1"
+    return over
+
+
+def test_victims_are_told_why_and_go_the_last_one_last() -> None:
+    over = three_victims()
+    port = over.perform(Port())
+    assert port.calls == [f"{verb} v{index}" for index in range(3) for verb in ("patch", "delete")]
+    condition = port.patches[0].condition
+    assert condition is not None
+    assert (condition.type, condition.status) == ("DisruptionTarget", "True")
+    assert condition.reason == "PreemptionByScheduler"
+    expected = "default-scheduler: preempting to accommodate a higher priority pod"
+    assert condition.message == expected
+    assert [event.name for event in over.cluster.emitted] == ["v0", "v1", "v2"]
+    event = over.cluster.emitted[0]
+    assert (event.type, event.reason, event.action) == ("Normal", "Preempted", "Preempting")
+    assert event.note == f"Preempted by pod {HIGH.uid} on node n1"
+
+
+def test_the_last_victim_stays_in_the_queue_of_work_until_the_others_were_told() -> None:
+    over = three_victims()
+    assert [key for key, _ in over.cluster.writes] == ["default/v0", "default/v1"]
+
+
+def test_where_one_cannot_be_told_the_last_stays_and_the_pod_is_tried_again() -> None:
+    over = three_victims()
+    port = over.perform(Port(v1=ApiError(403, "Forbidden", "no")))
+    assert port.deleted == ["default/v0"]
+    assert over.cluster.activated == [HIGH]
+    assert over.plugin.pre_enqueue(HIGH) is None
+    metrics = over.cluster.metrics
+    counted = "scheduler_preemption_goroutines_execution_total"
+    assert metrics.value(counted, result="error") == 1
+
+
+@pytest.mark.parametrize("problem", [OutcomeUnknownError("?"), ApiError(500, "Error", "no")])
+def test_where_the_last_one_cannot_be_told_the_pod_is_tried_again(problem: Exception) -> None:
+    over = three_victims()
+    over.perform(Port(v2=problem))
+    assert over.cluster.activated == [HIGH] and over.plugin.pre_enqueue(HIGH) is None
+
+
+def test_a_victim_that_is_gone_already_is_no_failure() -> None:
+    over = three_victims()
+    over.perform(Port(v0=NotFoundError("gone")))
+    assert over.cluster.activated == []
+    assert [event.name for event in over.cluster.emitted] == ["v1", "v2"]
+
+
+def test_who_was_turned_away_meanwhile_is_tried_again() -> None:
+    over = three_victims()
+    assert over.plugin.pre_enqueue(HIGH) is not None
+    over.perform()
+    assert over.cluster.activated == [HIGH]
+
+
+def test_a_victim_that_waits_at_permit_goes_back_to_the_queue() -> None:
+    over = scene(node("n1", cpu=3), pod("v", cpu=3, node="n1"))
+    ended: list[Status | None] = []
+    held = HeldPod(pod("v"), "n1", 0.0, {"Other": 9.0}, lambda _, status: ended.append(status))
+    over.cluster.waiting.hold(held)
+    over.attempt(HIGH)
+    port = over.perform()
+    assert port.deleted == []
+    assert [s.message for s in ended if s is not None] == ["preempted"]
+    assert over.cluster.emitted[0].note.endswith("on node n1 (in kube-scheduler memory).")
+    assert over.cluster.activated == [HIGH]
+
+
+def test_victims_on_their_way_out_are_not_told_again() -> None:
+    going = pod("v", cpu=3, node="n1", terminating=True)
+    over = scene(node("n1", cpu=3), going)
+    assert over.attempt(HIGH).nominated == "n1"
+    assert over.cluster.writes == [] and over.plugin.pre_enqueue(HIGH) is None
+
+
+def test_pods_of_lower_priority_lose_their_nomination_to_the_node() -> None:
+    over = scene(node("n1", cpu=3), pod("v", cpu=3, node="n1"))
+    over.nominate(
+        pod("low", priority=1, cpu=1, nominated_node="n1"),
+        pod("high", priority=99, cpu=0, nominated_node="n1"),
+    )
+    over.attempt(HIGH)
+    port = over.perform()
+    cleared = [(p.name, p.nominated_node_name) for p in port.patches if p.condition is None]
+    assert cleared == [("low", "")]
+
+
+def test_what_is_said_already_is_not_said_again() -> None:
+    message = "default-scheduler: preempting to accommodate a higher priority pod"
+    said = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    status: dict[str, Any] = {"conditions": [{**said, "message": message}]}
+    over = scene(node("n1", cpu=3), pod("v", cpu=3, node="n1", status=status))
+    over.attempt(HIGH)
+    port = over.perform()
+    assert port.patches == [] and port.deleted == ["default/v"]
+
+
+@pytest.mark.parametrize(
+    ("terminating", "reason", "expected"),
+    [
+        (True, "PreemptionByScheduler", True),
+        (True, "EvictionByEvictionAPI", False),
+        (False, "PreemptionByScheduler", False),
+    ],
+)
+def test_only_pods_that_go_for_a_preemption_count(
+    terminating: bool, reason: str, expected: bool
+) -> None:
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": reason}
+    found = pod("v", terminating=terminating, status={"conditions": [condition]})
+    assert is_preempted(found) is expected

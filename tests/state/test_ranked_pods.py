@@ -1,0 +1,96 @@
+"""Pods of nodes by importance."""
+
+from math import inf
+
+import hypothesis.strategies as st
+from hypothesis import given, settings
+
+from bayplan.state.cache import Cache
+from bayplan.state.pods import PodInfo
+from bayplan.state.ranked_pods import NO_PRIORITY, importance, started_seconds
+from bayplan.testing import node, pod
+
+START = "2026-01-01T00:00:0{}Z"
+
+
+def ranked(cache: Cache, name: str = "n1") -> list[str]:
+    snapshot = cache.lend()
+    nodes = snapshot.nodes.take(snapshot.nodes.positions([name]))
+    view = snapshot.ranked_pods(nodes)
+    names = [each.name for each in view.pods(0)]
+    snapshot.end()
+    return names
+
+
+def cache_of(*names: str) -> Cache:
+    cache = Cache(capacity=1)
+    for name in names:
+        cache.add_node(node(name))
+    return cache
+
+
+def at(name: str, priority: int = 0, second: int | None = None, **options: object) -> PodInfo:
+    status = {} if second is None else {"startTime": START.format(second)}
+    return pod(name, node="n1", priority=priority, status=status, **options)  # type: ignore[arg-type]
+
+
+def test_priority_then_start_then_arrival() -> None:
+    cache = cache_of("n1")
+    for each in (at("new"), at("b", 0, 2), at("a", 0, 1), at("top", 5), at("newer")):
+        cache.add_pod(each)
+    assert ranked(cache) == ["top", "a", "b", "new", "newer"]
+
+
+def test_a_pod_that_was_started_since_is_ranked_anew() -> None:
+    cache = cache_of("n1")
+    cache.add_pod(at("a", 0, 5))
+    cache.add_pod(at("b"))
+    assert ranked(cache) == ["a", "b"]
+    cache.update_pod(at("b", 0, 1))
+    assert ranked(cache) == ["b", "a"]
+
+
+def test_who_has_not_started_counts_as_started_last() -> None:
+    assert started_seconds(pod("a")) == inf
+    assert importance(pod("a", priority=3)) == (-3, inf)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(("add", "remove", "look")),
+            st.integers(0, 7),
+            st.integers(0, 3),
+            st.sampled_from(("n1", "n2", "n3")),
+        ),
+        max_size=40,
+    )
+)
+def test_matrices_say_what_counting_anew_would(steps: list[tuple[str, int, int, str]]) -> None:
+    cache, placed = cache_of("n1", "n2", "n3"), dict[int, PodInfo]()
+    for verb, number, priority, name in [*steps, ("look", 0, 0, "n1")]:
+        if verb == "add" and number not in placed:
+            placed[number] = pod(f"p{number}", node=name, priority=priority, cpu=number)
+            cache.add_pod(placed[number])
+        elif verb == "remove" and number in placed:
+            cache.remove_pod(placed.pop(number).uid)
+        elif verb == "look":
+            _compare(cache, placed)
+
+
+def _compare(cache: Cache, placed: dict[int, PodInfo]) -> None:
+    snapshot = cache.lend()
+    nodes = snapshot.nodes
+    view = snapshot.ranked_pods(nodes)
+    cpu = view.amounts("cpu")
+    for position, name in enumerate(nodes.names()):
+        expected = sorted((p for p in placed.values() if p.node_name == name), key=importance)
+        priorities = [each.priority for each in expected]
+        count = len(priorities)
+        assert sorted(view.priorities[position, :count].tolist(), reverse=True) == priorities
+        assert (view.priorities[position, count:] == NO_PRIORITY).all()
+        assert cpu[position].sum() == sum(each.requests.get("cpu", 0) for each in expected)
+        lowest = priorities[-1] if priorities else NO_PRIORITY
+        assert view.lowest[position] == lowest
+    snapshot.end()
