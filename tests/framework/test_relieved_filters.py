@@ -22,7 +22,7 @@ def test_a_filter_that_asks_for_more_than_amounts_fails_the_question_alone() -> 
     over = scene(node("n1", cpu=2), pod("a", cpu=2, node="n1"))
     state, snapshot = over.cycle(HIGH).state, over.cluster.lent_snapshot
     assert snapshot is not None
-    calls = over.framework.calls(state)
+    calls = over.framework.calls(state, HIGH)
     name, _ = calls.filter[-1]
     calls.filter[-1] = (name, lambda state, pod, nodes, feasible: nodes.info(0))  # type: ignore[index]
     ranked = snapshot.ranked_pods(snapshot.nodes)

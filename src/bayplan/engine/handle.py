@@ -82,6 +82,7 @@ class PluginHandle:
         self.instance_name = instance_name
         self._kinds = kinds
         self.gates = services.gates
+        self.metrics = services.metrics
         #: What `make` gave, in order: see framework.composition.
         self.made: list[Plugin] = []
 
@@ -119,10 +120,6 @@ class PluginHandle:
     @property
     def devices(self) -> Devices:
         return self._services.devices
-
-    @property
-    def metrics(self) -> SchedulerMetrics:
-        return self._services.metrics
 
     def objects(self, kind: str) -> KindStore:
         if kind not in self._kinds:

@@ -14,7 +14,6 @@ from bayplan.engine.profiles import make_plugin
 from bayplan.engine.waiting import HeldPod
 from bayplan.framework.interface import Plugin
 from bayplan.framework.runtime import Framework
-from bayplan.metrics import SchedulerMetrics
 from bayplan.plugins.registry import Registry
 from bayplan.queue.nominator import Nominator
 from bayplan.state.devices import Devices
@@ -32,6 +31,7 @@ class EngineServices:
     def __init__(self, engine: EngineState, registry: Registry) -> None:
         self._engine = engine
         self._registry = registry
+        self.metrics = engine.metrics
 
     def handle_for(
         self, profile_name: str, instance_name: str, plugin: type[Plugin]
@@ -71,10 +71,6 @@ class EngineServices:
     @property
     def devices(self) -> Devices:
         return self._engine.devices
-
-    @property
-    def metrics(self) -> SchedulerMetrics:
-        return self._engine.metrics
 
     def objects(self, kind: str) -> KindStore:
         return self._engine.objects.of(kind)

@@ -39,7 +39,7 @@ def filter_relieved(
     state, pod, nodes = question
     outcome = FilterOutcome(nodes, np.ones(len(nodes), np.bool_))
     reads = {p.instance_name for p in framework.plugins.filter if p.facets & reading}
-    for name, ask in framework.calls(state).filter:
+    for name, ask in framework.calls(state, pod).filter:
         if name not in reads or name in state.skip_filter_plugins:
             continue
         try:

@@ -92,7 +92,10 @@ class Cache:
         self._assumed.discard(pod.uid)
         if _counts_alike(old, pod):
             self._pods[pod.uid] = pod
-            self.table.replace_pod(old, pod)
+            row = self.table.row_of[pod.node_name]
+            self.table.pods[row][pod.uid] = pod
+            if old.status.start_time != pod.status.start_time:
+                self.table.ranked_pods.note_start(row)
             return
         self._displace(pod.uid)
         self._place(pod)

@@ -213,13 +213,6 @@ class NodeTable:
         self.log.note(row, facets)
         self._free_if_empty(row)
 
-    def replace_pod(self, old: PodInfo, pod: PodInfo) -> None:
-        """A newer version of a placed pod, which counts like the older one."""
-        row = self.row_of[pod.node_name]
-        self.pods[row][pod.uid] = pod
-        if old.status.start_time != pod.status.start_time:
-            self.ranked_pods.note_start(row)
-
     # ---- what views are made of -----------------------------------------------------------
 
     def alive_rows(self) -> Rows | None:

@@ -64,6 +64,6 @@ def test_a_filter_that_looks_closer_is_left_to_the_search_one_by_one() -> None:
         nodes.info(0)
         return original(state, p, nodes, feasible)  # type: ignore[arg-type]
 
-    calls = over.framework.calls(over.cycle(HIGH).state)
+    calls = over.framework.calls(over.cycle(HIGH).state, HIGH)
     calls.filter[-1] = (fit.instance_name, closer)  # type: ignore[index]
     assert searched(over)[0] is None
