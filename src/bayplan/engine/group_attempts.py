@@ -154,9 +154,7 @@ class GroupAttempts:
                 trial.commit()
             else:
                 found.undo()
-                if not asks and found.error is None and not short and not nowhere:
-                    self._reserve(lead, members, state, trial)
-                if found.error is None and not nowhere:
+                if not asks and found.error is None and not nowhere:
                     room = self._room.find(members, state, needed_count)
                     if not short and not isinstance(room, Room):
                         self._reserve(lead, members, state, trial)
