@@ -109,7 +109,8 @@ def test_what_has_nothing_to_do_with_a_pod_is_asked_to_score_only() -> None:
     left = calls_for(calls, plugins, shape)
     kept = {each.name for each in fields(Calls) if getattr(left, each.name)}
     rows = {"filter_row", "score_row"}
-    assert kept - rows == {"pre_score", "score", "scoring", "bind", "tie_break", "spared"}
+    scoring = {"pre_score", "score", "scoring", "tie_break"}
+    assert kept - rows == {*scoring, "pre_filter", "post_filter", "bind", "spared"}
     assert left.spared == {"All"}
 
 

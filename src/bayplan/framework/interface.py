@@ -262,7 +262,8 @@ class Plugin(ABC):
 
     def concerns(self, shape: PodShape) -> bool:
         """Whether it has anything to do with pods of this shape; asked once, and to follow from
-        the shape and the args. Where not, it is only asked to score, and scores all nodes alike.
+        the shape and the args. Where not, it is only asked to score, and scores all nodes alike;
+        with a PostFilter also there and in PreFilter.
         """
         return True
 

@@ -68,6 +68,8 @@ POLL_SECONDS = 5.0
 
 _TIME_IS_UP = "context deadline exceeded"
 _KEY = "DynamicResources"
+#: Of pods that want no devices; nobody writes into it.
+_NO_CLAIMS = Attempt([], has_special=False)
 
 
 class DynamicResourcesArgs(PluginArgs, frozen=True):
@@ -132,9 +134,10 @@ class DynamicResources(
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView
     ) -> PreFilterResult | Status | None:
-        state[_KEY] = Attempt([], has_special=False)
         if not may_want_devices(pod.shape):
+            state[_KEY] = _NO_CLAIMS
             return SKIP
+        state[_KEY] = Attempt([], has_special=False)
         found = prepare(pod, self.handle.devices, self._pools)
         if isinstance(found, Status):
             return found
