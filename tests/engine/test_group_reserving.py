@@ -63,12 +63,11 @@ PODS = [
 @pytest.mark.parametrize(
     ("needs", "nodes", "start"),
     [
-        ({"a"}, {"n1"}, 1),
-        ({"a", "b"}, {"n1", "n2"}, 2),
-        ({"c"}, {"n3"}, 3),
-        ({"a", "d"}, {"n1", "n4"}, float("inf")),
+        pytest.param({"a"}, {"n1"}, 1, id="one"),
+        pytest.param({"a", "b"}, {"n1", "n2"}, 2, id="two"),
+        pytest.param({"c"}, {"n3"}, 3, id="the last to go"),
+        pytest.param({"a", "d"}, {"n1", "n4"}, float("inf"), id="one that nobody knows of"),
     ],
-    ids=str,
 )
 def test_it_starts_when_the_last_that_must_go_has_gone(
     needs: set[str], nodes: set[str], start: float
