@@ -67,6 +67,16 @@ def test_side_by_side_is_one_by_one(drawn: tuple[Scene, PodInfo]) -> None:
         assert found_by(over, wanted) == together
 
 
+def test_among_equals_those_that_a_budget_would_keep_are_told_first() -> None:
+    over = scene(
+        node("n1", cpu=2),
+        pod("a", cpu=1, node="n1"),
+        pod("b", cpu=1, node="n1", labels={"app": "b"}),
+    )
+    over.put_budgets(budget("one", {"app": "b"}, 0))
+    assert over.candidates(pod("p", cpu=2, priority=1)) == {"n1": ["b", "a"]}
+
+
 @settings(max_examples=120, deadline=None)
 @given(worlds())
 def test_victims_are_less_important_enough_and_none_too_many(

@@ -19,7 +19,7 @@ from bayplan.state.change_log import Facet
 from bayplan.state.columns import Mask, Rows
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
-from bayplan.state.ranked_pods import RankedView
+from bayplan.state.ranked_pods import RankedView, importance
 from bayplan.state.relieved_nodes import Relief, RelievedNodeView
 from bayplan.state.snapshot import Snapshot
 
@@ -86,7 +86,8 @@ def victims_on_all(
 
     def victims(index: int) -> Victims:
         inner = int(needed[index])
-        return _victims(search, inner, leaving[inner], int(costs.pdb_violation_counts[index]))
+        violated = violating[inner] if violating is not None else np.zeros_like(leaving[inner])
+        return _victims(search, inner, leaving[inner], violated)
 
     return Side(Batch(everybody[needed], costs, victims), needless, without_all)
 
@@ -148,9 +149,12 @@ def _costs(ranked: RankedView, leaving: Places, violating: Places | None) -> Cos
     )
 
 
-def _victims(search: _Search, index: int, leaving: Mask, violation_count: int) -> Victims:
-    """In their newest versions."""
+def _victims(search: _Search, index: int, leaving: Mask, violated: Mask) -> Victims:
+    """In their newest versions. Among equals those come first that a budget would rather keep:
+    they were the first who could not come back."""
     newest = {pod.uid: pod for pod in search.nodes.info(index).pods}
     ranked = search.ranked.pods(index)
-    pods = tuple(newest[ranked[place].uid] for place in np.flatnonzero(leaving).tolist())
-    return Victims(pods, violation_count)
+    places: list[int] = np.flatnonzero(leaving).tolist()
+    places.sort(key=lambda place: (importance(ranked[place]), not violated[place]))
+    pods = tuple(newest[ranked[place].uid] for place in places)
+    return Victims(pods, int(np.count_nonzero(leaving & violated)))
