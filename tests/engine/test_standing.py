@@ -64,6 +64,16 @@ def test_who_was_turned_down_by_whom_is_read_and_told_again() -> None:
     assert told.feasible.tolist() == stood.given.feasible.tolist()
 
 
+def test_codes_are_those_of_the_answer_and_follow_what_changes() -> None:
+    stood = Stood(A={1: FULL, 3: TAINTED}, B={1: TAINTED, 2: FULL})
+    for absent in (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING):
+        expected = stood.given.codes(stood.nodes, absent).tolist()
+        assert stood.standing.codes(stood.nodes, absent).tolist() == expected
+    stood.turn_down(0, "A", "full")
+    found = stood.standing.codes(stood.nodes, Code.PENDING).tolist()
+    assert found == [Code.UNSCHEDULABLE, *expected[1:]]
+
+
 def test_where_all_nodes_are_feasible_there_is_nothing_to_tell() -> None:
     stood = Stood()
     assert stood.told() == {}

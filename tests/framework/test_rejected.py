@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 
 from bayplan.framework.rejected import Rejected, RejectedNodes
-from bayplan.framework.status import Code
+from bayplan.framework.status import Code, Codes
+from bayplan.state.nodes import NodeView
 
 
 class Told(RejectedNodes):
@@ -12,6 +13,9 @@ class Told(RejectedNodes):
 
     def rejected(self) -> Iterable[Rejected]:
         return self._found
+
+    def codes(self, nodes: NodeView, absent: Code) -> Codes:
+        raise NotImplementedError
 
 
 TOLD = Told(

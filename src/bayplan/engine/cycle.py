@@ -202,9 +202,10 @@ class Cycle:
 
     def node_to_status(self) -> NodeToStatus:
         """Every node's status by name: for PostFilter, and whoever looks closely."""
-        if self.rejected is None:
-            return NodeToStatus(absent=self.absent_status)
-        statuses = NodeToStatus(self._statuses, self.absent_status)
+        rejected, absent = self.rejected, self.absent_status
+        if rejected is None:
+            return NodeToStatus(absent=absent)
+        statuses = NodeToStatus(self._statuses, absent, lambda n: rejected.codes(n, absent.code))
         for name, status in self.exchange.statuses.items():
             statuses.set(name, status)
         return statuses

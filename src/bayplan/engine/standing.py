@@ -15,6 +15,7 @@ from bayplan.engine.kept_answers import KeptVerdicts
 from bayplan.engine.out_of_date import TOO_MUCH_CHANGED, OutOfDate
 from bayplan.framework.filtering import Entry, FilterOutcome
 from bayplan.framework.rejected import Rejected, RejectedNodes
+from bayplan.framework.status import Code, Codes
 from bayplan.state.columns import Rows
 from bayplan.state.nodes import NodeView
 
@@ -36,6 +37,8 @@ class Standing(RejectedNodes):
         self._origins: dict[_Origin, int] = {}
         self._numbers = array("H", bytes(2 * capacity))
         self._counts = [0] * (FEASIBLE + 1)
+        #: By row, with that of those who were not rejected, until one changes.
+        self._codes: tuple[Code, Codes] | None = None
 
     def read(self, outcome: FilterOutcome) -> None:
         """Number the first rejections of all nodes. Raises OutOfDate: they are too many."""
@@ -67,6 +70,7 @@ class Standing(RejectedNodes):
         return self._numbers[row]
 
     def set(self, row: int, number: int) -> None:
+        self._codes = None
         self._counts[self._numbers[row]] -= 1
         self._counts[number] += 1
         self._numbers[row] = number
@@ -84,6 +88,16 @@ class Standing(RejectedNodes):
                 name, kept = self._filters[index]
                 for code, reasons in kept.verdicts[verdict_number]:
                     yield Rejected(name, code, reasons, self._counts[number])
+
+    def codes(self, nodes: NodeView, absent: Code) -> Codes:
+        if self._codes is None or self._codes[0] is not absent:
+            by_number = np.zeros(len(self._counts), np.uint8)
+            for (index, verdict_number), number in self._origins.items():
+                verdict = self._filters[index][1].verdicts[verdict_number]
+                by_number[number] = max(code for code, _ in verdict)
+            by_number[by_number == Code.SUCCESS] = absent
+            self._codes = absent, by_number[self._as_array()]
+        return self._codes[1][nodes.selection]
 
     def outcome(self, nodes: NodeView) -> FilterOutcome:
         """The same as arrays, over all nodes."""

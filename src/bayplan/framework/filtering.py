@@ -120,8 +120,6 @@ class FilterOutcome(RejectedNodes):
         return NodeToStatus(self.statuses, absent, lambda nodes: self.codes(nodes, absent_code))
 
     def codes(self, nodes: NodeView, absent: Code) -> Codes:
-        """uint8[nodes]: the code of each; ``absent`` for those that were not asked about and, as
-        in `NodeToStatus`, for those that nobody rejected."""
         own = np.zeros(len(self.nodes), np.uint8)
         for entry in self.entries:
             codes = np.uint8(entry.code) if entry.codes is None else entry.codes

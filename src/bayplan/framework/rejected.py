@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from bayplan.framework.status import Code
+from bayplan.framework.status import Code, Codes
+from bayplan.state.nodes import NodeView
 
 
 class Rejected(NamedTuple):
@@ -25,6 +26,11 @@ class RejectedNodes(ABC):
     @abstractmethod
     def rejected(self) -> Iterable[Rejected]:
         """Each node once, by the instance that came first."""
+
+    @abstractmethod
+    def codes(self, nodes: NodeView, absent: Code) -> Codes:
+        """uint8[nodes]: the code of each; ``absent`` for those that were not asked about and, as
+        in `NodeToStatus`, for those that nobody rejected."""
 
     def plugins(self) -> set[str]:
         """Instances that rejected some node."""
