@@ -31,7 +31,7 @@ LONG_FUNCTIONS: dict[str, int] = {}
 # "path:Class": methods
 LARGE_CLASSES: dict[str, int] = {
     "state/nodes.py:NodeView": 49,  # an accessor for each column there is, and little else
-    "state/nodes.py:NodeInfo": 22,  # upstream's names, each of them
+    "state/nodes.py:NodeInfo": 23,  # upstream's names, each of them
 }
 # "path:Class.function": parameters without self
 MANY_PARAMETERS: dict[str, int] = {}

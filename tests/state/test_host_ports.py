@@ -55,6 +55,7 @@ def test_the_index_knows_who_is_in_the_way(
     assert sorted(index.conflicting_rows(wanted)) == expected
     for row in range(4):
         assert index.on_row(row) == {port for each, port in taken if each == row}
+        assert index.is_taken(row, wanted) is (row in expected)
 
 
 def test_of_two_pods_with_one_port_the_first_to_go_leaves_it_taken() -> None:

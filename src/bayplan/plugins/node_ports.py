@@ -5,7 +5,7 @@ for. Upstream: plugins/nodeports.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import final
+from typing import Final, final
 
 import numpy as np
 
@@ -22,20 +22,23 @@ from bayplan.framework.interface import (
     FilterPlugin,
     PreFilterPlugin,
     PreFilterResult,
+    RowFilter,
     SignPlugin,
+    Verdict,
 )
 from bayplan.framework.status import SKIP, Code, Rejection, Status
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import NodeMask
 from bayplan.state.host_ports import conflicts
-from bayplan.state.nodes import NodeView
+from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo, PodShape
 
 PORT_TAKEN = "node(s) didn't have free ports for the requested pod ports"
+_TAKEN: Final = ((Code.UNSCHEDULABLE, (PORT_TAKEN,)),)
 
 
 @final
-class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
+class NodePorts(PreFilterPlugin, FilterPlugin, RowFilter, EnqueueExtensions, SignPlugin):
     """Rejects nodes on which a wanted host port is in use."""
 
     name = "NodePorts"
@@ -56,6 +59,12 @@ class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
         taken = nodes.conflicting_ports(pod.shape.host_ports)
         if np.count_nonzero(taken):
             yield Rejection(taken, Code.UNSCHEDULABLE, (PORT_TAKEN,))
+
+    def filter_row(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Verdict:
+        for port in pod.shape.host_ports:
+            if node.is_port_taken(port):
+                return _TAKEN
+        return ()
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         pod_gone = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)

@@ -70,7 +70,15 @@ class HostPortIndex:
             return []
         if port.ip == ALL_ADDRESSES:
             return list(rows)
-        return [r for r, taken in rows.items() if port.ip in taken or ALL_ADDRESSES in taken]
+        return [row for row in rows if self.is_taken(row, port)]
+
+    def is_taken(self, row: int, port: HostPort) -> bool:
+        """Whether this port is taken on a row."""
+        rows = self._users.get((port.protocol, port.port))
+        taken = rows.get(row) if rows else None
+        if not taken:
+            return False
+        return port.ip == ALL_ADDRESSES or port.ip in taken or ALL_ADDRESSES in taken
 
     def on_row(self, row: int) -> frozenset[HostPort]:
         return frozenset(

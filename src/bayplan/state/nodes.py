@@ -461,6 +461,10 @@ class NodeInfo:
     def used_ports(self) -> frozenset[HostPort]:
         return self._open().ports.on_row(self._row)
 
+    def is_port_taken(self, port: HostPort) -> bool:
+        """Whether a host port is in use here, at an address that conflicts."""
+        return self._open().ports.is_taken(self._row, port)
+
     @property
     def pvc_ref_counts(self) -> Mapping[str, int]:
         """Claim ("namespace/name") → how many volumes of the pods here name it."""
