@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from bayplan.framework.rejected import Rejected, RejectedNodes
 from bayplan.framework.status import Code, Codes
 from bayplan.state.nodes import NodeView
@@ -15,7 +17,7 @@ class Told(RejectedNodes):
         return self._found
 
     def codes(self, nodes: NodeView, absent: Code) -> Codes:
-        raise NotImplementedError
+        return np.full(len(nodes), absent, np.uint8)
 
 
 TOLD = Told(

@@ -170,15 +170,15 @@ def calls_for(calls: Calls, plugins: ProfilePlugins, shape: PodShape) -> Calls:
     spared = {p.instance_name for p in plugins.instances() if not p.concerns(shape)}
     if not spared:
         return calls
-    last_asked = {name for name, _ in calls.post_filter}
+    # Whether PreFilter came as far as a plugin is told by its PostFilter, so both are asked.
+    unasked = spared - {name for name, _ in calls.post_filter}
 
     def rest(named: Sequence[tuple[str, E]]) -> Sequence[tuple[str, E]]:
         return [(name, call) for name, call in named if name not in spared]
 
     return replace(
         calls,
-        # Whether PreFilter came as far as a plugin is told by its PostFilter, so both are asked.
-        pre_filter=[call for call in calls.pre_filter if call[0] not in spared - last_asked],
+        pre_filter=[(name, call) for name, call in calls.pre_filter if name not in unasked],
         add_pod=rest(calls.add_pod),
         remove_pod=rest(calls.remove_pod),
         filter=rest(calls.filter),
