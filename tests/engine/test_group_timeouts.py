@@ -43,13 +43,13 @@ def test_the_time_runs_from_when_members_and_group_are_there(
     for at in members_at:
         add_waiting(state, clock, f"m{at}", at)
     timeouts.note(state, is_waiting=True)
-    assert timeouts.next_deadline_seconds() == due
+    assert timeouts.deadlines.next_seconds() == due
     clock.advance_to(due - 0.5)
-    assert timeouts.take_due() == []
+    assert timeouts.deadlines.take_due() == []
     clock.advance_to(due)
-    assert timeouts.take_due() == [state.key]
-    assert timeouts.take_due() == []
-    assert timeouts.next_deadline_seconds() is None
+    assert timeouts.deadlines.take_due() == [state.key]
+    assert timeouts.deadlines.take_due() == []
+    assert timeouts.deadlines.next_seconds() is None
 
 
 @pytest.mark.parametrize("seconds", [None, 0, -5])
@@ -60,7 +60,7 @@ def test_no_time_or_nonsense_is_no_time_out(seconds: int | None) -> None:
     state = group_of(clock, **spec)
     add_waiting(state, clock, "a", 0)
     timeouts.note(state, is_waiting=True)
-    assert timeouts.next_deadline_seconds() is None
+    assert timeouts.deadlines.next_seconds() is None
 
 
 def test_one_that_waits_no_more_and_one_that_was_told_are_not_told() -> None:
@@ -70,10 +70,10 @@ def test_one_that_waits_no_more_and_one_that_was_told_are_not_told() -> None:
     add_waiting(state, clock, "a", 0)
     timeouts.note(state, is_waiting=True)
     timeouts.note(state, is_waiting=False)
-    assert timeouts.next_deadline_seconds() is None
+    assert timeouts.deadlines.next_seconds() is None
     state.has_timed_out = True
     timeouts.note(state, is_waiting=True)
-    assert timeouts.next_deadline_seconds() is None
+    assert timeouts.deadlines.next_seconds() is None
 
 
 def test_it_says_for_how_long_and_why() -> None:

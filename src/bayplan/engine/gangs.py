@@ -125,13 +125,13 @@ class Gangs:
 
     def run_timers(self) -> None:
         """Groups whose time is over are told so, once; they are tried on."""
-        for key in self._timeouts.take_due():
+        for key in self._timeouts.deadlines.take_due():
             state = self._engine.pod_groups.get(key)
             if state is not None:
                 state.has_timed_out = True
                 self._changed[key] = state
                 self._tell_of_timeout(state)
-        for key in self._engine.reservations.take_due():
+        for key in self._engine.reservations.deadlines.take_due():
             self._engine.queue.groups.wake(key)
 
     def _tell_of_timeout(self, state: GroupState) -> None:
@@ -143,8 +143,8 @@ class Gangs:
             engine.emit_about_group(profile, group, "Warning", SCHEDULE_TIMED_OUT, message)
 
     def next_deadline_seconds(self) -> float | None:
-        own = self._timeouts.next_deadline_seconds()
-        others = self._engine.reservations.next_deadline_seconds()
+        own = self._timeouts.deadlines.next_seconds()
+        others = self._engine.reservations.deadlines.next_seconds()
         return min((one for one in (own, others) if one is not None), default=None)
 
     # ---- telling --------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import final
 
 from bayplan.api.pod_groups import GroupKey
 from bayplan.clock import Clock, epoch_of
+from bayplan.engine.deadlines import Deadlines
 from bayplan.state.pod_groups import GroupState
 
 
@@ -18,8 +19,7 @@ class GroupTimeouts:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        #: On the scheduler's clock.
-        self._due_seconds: dict[GroupKey, float] = {}
+        self.deadlines = Deadlines[GroupKey](clock)
 
     def note(self, state: GroupState, *, is_waiting: bool) -> None:
         """How a group stands has changed. ``is_waiting``: members wait together."""
@@ -27,20 +27,9 @@ class GroupTimeouts:
             state.has_timed_out = False
         timeout_seconds = None if state.group is None else state.group.schedule_timeout_seconds
         if not is_waiting or state.has_timed_out or not timeout_seconds or timeout_seconds < 0:
-            self._due_seconds.pop(state.key, None)
+            self.deadlines.forget(state.key)
         else:
-            self._due_seconds[state.key] = self._since_seconds(state) + timeout_seconds
-
-    def take_due(self) -> list[GroupKey]:
-        """Groups whose time is over, each once."""
-        now = self._clock.now()
-        due = [key for key, seconds in self._due_seconds.items() if seconds <= now]
-        for key in due:
-            del self._due_seconds[key]
-        return due
-
-    def next_deadline_seconds(self) -> float | None:
-        return min(self._due_seconds.values(), default=None)
+            self.deadlines.set(state.key, self._since_seconds(state) + timeout_seconds)
 
     def _since_seconds(self, state: GroupState) -> float:
         """Since when members wait. What has no time stamp is there since the clock began."""

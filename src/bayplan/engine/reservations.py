@@ -12,6 +12,7 @@ from typing import Final, final
 
 from bayplan.api.pod_groups import GroupKey
 from bayplan.clock import Clock
+from bayplan.engine.deadlines import Deadlines
 from bayplan.engine.run_times import run_seconds
 from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithHint
 from bayplan.state.pods import PodInfo
@@ -52,8 +53,8 @@ class Reservations:
         self._clock = clock
         self._after_seconds = after_seconds
         self.held: Reservation | None = None
-        #: Groups that failed before their wait was over: when it is.
-        self._due_seconds: dict[GroupKey, float] = {}
+        #: Groups that failed before their wait was over: when it is, and they are tried once more.
+        self.deadlines = Deadlines[GroupKey](clock)
 
     def barred_for(self, pod: PodInfo) -> frozenset[str]:
         """Names of the nodes that a pod may not go to."""
@@ -71,9 +72,9 @@ class Reservations:
             return False
         now, due = self._clock.now(), first_attempt_seconds + self._after_seconds
         if now < due:
-            self._due_seconds[key] = due
+            self.deadlines.set(key, due)
             return False
-        self._due_seconds.pop(key, None)
+        self.deadlines.forget(key)
         held = self.held
         if held is None or held.key != key:
             return held is None
@@ -81,26 +82,15 @@ class Reservations:
 
     def concerns(self, key: GroupKey) -> bool:
         """Whether a group has nodes, or is to get some."""
-        return key in self._due_seconds or (self.held is not None and self.held.key == key)
+        return key in self.deadlines or (self.held is not None and self.held.key == key)
 
     def end(self, key: GroupKey) -> bool:
         """A group is placed, or waits no more. Whether nodes were kept for it."""
-        self._due_seconds.pop(key, None)
+        self.deadlines.forget(key)
         if self.held is None or self.held.key != key:
             return False
         self.held = None
         return True
-
-    def take_due(self) -> list[GroupKey]:
-        """Groups whose wait is over: they are to be tried once more."""
-        now = self._clock.now()
-        due = [key for key, seconds in self._due_seconds.items() if seconds <= now]
-        for key in due:
-            del self._due_seconds[key]
-        return due
-
-    def next_deadline_seconds(self) -> float | None:
-        return min(self._due_seconds.values(), default=None)
 
 
 def allowed_nodes(
