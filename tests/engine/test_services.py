@@ -6,7 +6,7 @@ from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithH
 from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.ports import BindPod, EmitEvent
 from bayplan.queue.transitions import State
-from bayplan.testing import node
+from bayplan.testing import node, pod
 from tests.engine.kit import Engine, uid, waiting_pod
 from tests.framework.answering import answering
 
@@ -97,6 +97,25 @@ def test_activating_the_pod_that_is_being_tried_has_it_tried_again_at_once() -> 
     engine.add(node("n1"), waiting_pod("p"))
     assert engine.bound() == {"p": "n1"}
     assert [record.attempt for record in engine.attempts()] == [1, 2]
+
+
+def test_a_pod_that_is_to_be_tried_later_is_tried_at_that_very_moment() -> None:
+    def refuses(state: Any, asked: Any, info: Any) -> Any:
+        engine.plugin("Later").handle.activate([asked, pod("made-up")], at_seconds=42.5)
+        return unschedulable("not yet") if engine.clock.now() < 42.5 else None
+
+    engine = Engine(
+        plugins=["Later"],
+        classes=[answering("Later", filter_node=refuses, events_to_register=[])],
+    )
+    engine.add(node("n1"), waiting_pod("p"))
+    engine.run()
+    assert engine.scheduler.next_deadline_seconds() == 42.5
+    engine.until(42.499)
+    assert engine.bound() == {}
+    engine.until(42.5)
+    assert engine.bound() == {"p": "n1"}
+    assert [record.at_seconds for record in engine.attempts()] == [0.0, 42.5]
 
 
 def test_activating_from_a_hint_disturbs_nobody() -> None:

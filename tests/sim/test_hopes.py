@@ -1,16 +1,19 @@
 """Which changes make a retry worth waiting for."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from bayplan.adapters.embedded import EmbeddedCluster
 from bayplan.adapters.object_names import object_key
 from bayplan.api.objects import NODE, POD
+from bayplan.framework.status import unschedulable
 from bayplan.sim.hopes import Hopes
 from bayplan.sim.simulation import Simulation
 from tests.adapters.manifests import Content, container, node, pod, pod_group
-from tests.sim.runs import simulation, workload
+from tests.framework.answering import answering
+from tests.sim.runs import create, simulation, workload
 
 WAITS = object_key(POD, "default", "waits")
 
@@ -59,6 +62,37 @@ def test_this_helps_nobody(change: Callable[[EmbeddedCluster], object]) -> None:
     run = without_nodes(pod("other"))
     change(run.cluster)
     assert not hopes_of(run).has_any(run.scheduler)
+
+
+def refusing_until(seconds: float) -> type[Any]:
+    """Whoever is tried before is to be tried then, for the first is told so."""
+    plugins: list[Any] = []
+
+    def refuse(state: Any, asked: Any, info: Any) -> Any:
+        handle = plugins[0].handle
+        if handle.now_seconds >= seconds:
+            return None
+        handle.activate([asked], at_seconds=seconds)
+        return unschedulable("not yet")
+
+    def setup(self: Any) -> None:
+        plugins.append(self)
+
+    return answering("Later", setup=setup, filter_node=refuse, events_to_register=[])
+
+
+def test_a_run_waits_for_a_pod_that_was_put_off_before_something_came() -> None:
+    late = create(50, node("n2"))
+    run = simulation(workload(node("n1"), pod("waits"), steps=[late]), refusing_until(100))
+    result = run.run()
+    assert result.pods["default/waits"].bound_at == 100.0
+
+
+def test_a_run_does_not_wait_for_one_that_was_put_off_after_all_that_came() -> None:
+    steps = [create(0, node("n1")), create(1, pod("waits"))]
+    run = simulation(workload(steps=steps), refusing_until(100))
+    assert not hopes_of(run).has_any(run.scheduler)
+    assert run.run().placements == {}
 
 
 def test_a_pod_that_waits_for_an_event_is_nobody_to_hope_for() -> None:

@@ -14,6 +14,7 @@ from bayplan.api.objects import PodCondition
 from bayplan.api.pod_groups import GroupKey, PodGroup
 from bayplan.clock import Clock
 from bayplan.config.feature_gates import FeatureGates, default_gates
+from bayplan.engine.activations import Activations
 from bayplan.engine.extending import Extenders
 from bayplan.engine.own_writes import OwnWrites
 from bayplan.engine.reservations import Reservations
@@ -100,6 +101,7 @@ class EngineState:
     turns: Turns = field(init=False)
     devices: Devices = field(init=False)
     nominator: Nominator = field(init=False)
+    activations: Activations = field(init=False)
     pod_groups: PodGroups = field(init=False)
     gangs: GroupChanges = field(init=False)
     reservations: Reservations = field(init=False)
@@ -113,6 +115,7 @@ class EngineState:
         self.devices = Devices(self.objects, has_taint_rules=has_rules)
         self.objects.of(DEVICE_CLASS).subscribe(self._classes_changed)
         self.nominator = Nominator(self.known.get)
+        self.activations = Activations(self.clock)
         self.pod_groups = PodGroups(self.frameworks.__contains__)
 
     def _classes_changed(self, old: Any, new: Any) -> None:
@@ -148,6 +151,11 @@ class EngineState:
         """An object of this kind came, changed or went: answers that follow from it are void."""
         for reuse in self.reuse.values():
             reuse.forget_kind(kind)
+
+    def activate_due(self) -> None:
+        """Have those tried whom plugins wanted tried about now, unless they are gone."""
+        due = self.activations.take_due()
+        self.queue.activate(self.known[uid] for uid in due if uid in self.known)
 
     # ---- telling --------------------------------------------------------------------------
 

@@ -92,6 +92,8 @@ class Scheduler:
         self.pod_groups = engine.pod_groups
         #: Kinds of pod groups that are followed and no plugin looks up.
         self.group_kinds = sorted({*options.get("pod_group_kinds", KINDS)} - engine.listed)
+        #: Pods that plugins want tried later.
+        self.activations = engine.activations
         #: What plugins say of nodes, for those who place pods themselves.
         self.advisor = Advisor(engine)
         #: Whom the shell connects.
@@ -167,6 +169,7 @@ class Scheduler:
         engine = self._engine
         engine.turns.take("timers", engine.queue.run_timers)
         engine.turns.take("timers", engine.gangs.run_timers)
+        engine.turns.take("timers", engine.activate_due)
         time_out = partial(engine.waiting.time_out_until, engine.clock.now())
         engine.turns.take("timers", time_out)
 
@@ -185,6 +188,7 @@ class Scheduler:
             self._engine.queue.next_deadline_seconds(),
             self._engine.waiting.next_deadline_seconds(),
             self._engine.gangs.next_deadline_seconds(),
+            self._engine.activations.deadlines.next_seconds(),
         )
         return min((d for d in deadlines if d is not None), default=None)
 

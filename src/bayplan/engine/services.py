@@ -82,8 +82,12 @@ class EngineServices:
     def perform(self, subject: str, write: Write) -> None:
         self._engine.perform(subject, write)
 
-    def activate(self, pods: Iterable[PodInfo]) -> None:
+    def activate(self, pods: Iterable[PodInfo], at_seconds: float | None = None) -> None:
         engine, chosen = self._engine, list(pods)
+        if at_seconds is not None:
+            engine.activations.ask(chosen, at_seconds)
+            engine.wake()
+            return
         engine.turns.take("activate", lambda: engine.queue.activate(chosen))
         engine.wake()
 

@@ -200,8 +200,11 @@ class Handle(Protocol):
         `STORAGE_KINDS` among their `kinds`. Outside a scheduling cycle, too."""
         ...
 
-    def activate(self, pods: Iterable[PodInfo]) -> None:
-        """Try these pods now; remembered for one that is being tried, ignored if unknown."""
+    def activate(self, pods: Iterable[PodInfo], at_seconds: float | None = None) -> None:
+        """Try these pods now; remembered for one that is being tried, ignored if unknown.
+
+        ``at_seconds``: not now, but when the scheduler's clock is there.
+        """
         ...
 
     def waiting_pods(self) -> Sequence[WaitingPod]:

@@ -2,15 +2,17 @@
 
 Timers that try pods again run for ever, so they alone do not keep a simulation going. But a pod
 that waits out a backoff is not told what happens meanwhile: if a node came since it was tried, the
-retry is worth waiting for.
+retry is worth waiting for. So is one that a plugin put off, if something came after that.
 """
 
 from itertools import count
+from math import inf
 from typing import final
 
 from bayplan.adapters.embedded import EVENT
 from bayplan.adapters.object_store import Stored
 from bayplan.api.objects import Pod
+from bayplan.clock import Clock
 from bayplan.engine.scheduler import Scheduler
 from bayplan.journal import AttemptRecord, Record
 from bayplan.sim.occupancy import placed_pod
@@ -20,15 +22,18 @@ from bayplan.sim.occupancy import placed_pod
 class Hopes:
     """An observer of the embedded API server and a journal sink, in one order."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self._moments = count(1)
         self._changed = 0
+        self._changed_seconds = -inf
         #: By uid: when it was tried last.
         self._tried: dict[str, int] = {}
 
     def observe(self, before: Stored | None, after: Stored | None) -> None:
         if _may_help(before, after):
             self._changed = next(self._moments)
+            self._changed_seconds = self._clock.now()
 
     def write(self, record: Record) -> None:
         if isinstance(record, AttemptRecord):
@@ -36,6 +41,8 @@ class Hopes:
 
     def has_any(self, scheduler: Scheduler) -> bool:
         """Whether something changed since a pod was tried that is going to be tried again."""
+        if scheduler.activations.any_asked_by(self._changed_seconds):
+            return True
         waiting = scheduler.queue.pending_pods()["backoff"]
         return any(self._tried.get(pod.uid, 0) < self._changed for pod in waiting)
 

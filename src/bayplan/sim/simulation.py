@@ -81,7 +81,7 @@ class Simulation:
         self._clock = ManualClock()
         self._digest = DigestSink()
         self._attempts = _AttemptCounter()
-        self._hopes = Hopes()
+        self._hopes = Hopes(self._clock)
         self._sinks = _Sinks([self._digest, self._attempts, self._hopes])
         self.scheduler = Scheduler(
             config,

@@ -71,6 +71,8 @@ class SampleCluster:
         self.metrics = SchedulerMetrics()
         #: What plugins asked for.
         self.activated: list[PodInfo] = []
+        #: (when, whom), of those that are to be tried later.
+        self.activated_later: list[tuple[float, PodInfo]] = []
         self.emitted: list[EmitEvent] = []
         self.writes: list[tuple[str, Write]] = []
         self.lent_snapshot: Snapshot | None = None
@@ -126,8 +128,11 @@ class SampleCluster:
     def perform(self, subject: str, write: Write) -> None:
         self.writes.append((subject, write))
 
-    def activate(self, pods: Iterable[PodInfo]) -> None:
-        self.activated += pods
+    def activate(self, pods: Iterable[PodInfo], at_seconds: float | None = None) -> None:
+        if at_seconds is None:
+            self.activated += pods
+        else:
+            self.activated_later += ((at_seconds, pod) for pod in pods)
 
     def waiting_pods(self) -> list[HeldPod]:
         return self.waiting.all()

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from bayplan.framework.interface import CycleState, QueuedPodInfo
 from bayplan.framework.status import Code, NodeToStatus, code_of
+from bayplan.journal import AttemptRecord, Record
 from bayplan.plugins.coscheduling import Coscheduling
 from bayplan.state.pods import PodInfo, pod_info
 from bayplan.testing import PodOptions, SampleCluster, check_plugin, pod
@@ -331,6 +332,68 @@ def test_a_group_that_failed_is_denied_for_a_while() -> None:
         assert at_permit(world) == []
 
     play(story, **without_post_filter(deniedPGExpirationTimeSeconds=3))
+
+
+@pytest.mark.parametrize("denied_seconds", [3, 20])
+def test_members_are_tried_again_at_the_very_moment_the_denial_ends(denied_seconds: int) -> None:
+    """A node that comes meanwhile is refused by the denial, and nothing else tells of its end."""
+
+    async def story(world: World) -> None:
+        start(world, "a", "b", "c", node_count=2, minMember=3)
+        await world.until(2)
+        world.add_node("n3", cpu=4)
+        await world.until(denied_seconds - 0.001)
+        assert [world.bound(name) for name in "abc"] == [None] * 3
+        assert f"last failed in {denied_seconds}s, deny." in world.message("a")
+        await world.until(denied_seconds)
+
+    world = play(story, **pod_by_pod(deniedPGExpirationTimeSeconds=denied_seconds))
+    bound = [world.bound(name) for name in "abc"]
+    assert [found and found[0] for found in bound] == [denied_seconds] * 3
+
+
+def test_members_that_came_during_the_denial_are_tried_when_it_ends() -> None:
+    async def story(world: World) -> None:
+        start(world, "a", "b", node_count=1, minMember=2)
+        await world.until(4)
+        world.delete_pod("b")
+        world.add_pod("small", cpu=1, labels=labels())
+        await world.until(19.999)
+        assert world.bound("small") is None
+        await world.until(20)
+
+    world = play(story, **pod_by_pod(podGroupBackoffSeconds=20))
+    found = [world.bound(name) for name in ("a", "small")]
+    assert found == [(20.0, "n1"), (20.0, "n1")]
+
+
+def test_a_shortage_of_resources_is_looked_at_again_when_the_denial_ends() -> None:
+    async def story(world: World) -> None:
+        start(world, "a", "b", node_count=2, minMember=2, minResources={"cpu": 9})
+        await world.until(1)
+        world.add_node("n3", cpu=4)
+        await world.until(2.999)
+        assert [world.bound(name) for name in "ab"] == [None, None]
+        await world.until(3)
+
+    world = play(story, **without_post_filter(deniedPGExpirationTimeSeconds=3))
+    bound = [world.bound(name) for name in "ab"]
+    assert [found and found[0] for found in bound] == [3.0, 3.0]
+
+
+def test_a_group_that_never_fits_looks_for_room_once_per_denial() -> None:
+    async def story(world: World) -> None:
+        start(world, "a", "b", "c", node_count=2, minMember=3)
+        await world.until(205)
+
+    world = play(story, **pod_by_pod(podGroupBackoffSeconds=20))
+    moments = [r.at_seconds for r in world.journal.records if is_refusal(r)]
+    assert moments == [20.0 * number for number in range(11)]
+
+
+def is_refusal(record: Record) -> bool:
+    """A member that finds no room, and with it its group."""
+    return isinstance(record, AttemptRecord) and "Insufficient cpu" in record.message
 
 
 def test_members_without_a_group_object_wait_for_it() -> None:

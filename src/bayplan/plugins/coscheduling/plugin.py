@@ -1,10 +1,11 @@
 """The extension points of Coscheduling, in the order they run."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final, final
 
-from bayplan.api.pod_groups import PodGroup
+from bayplan.api.objects import Pod
+from bayplan.api.pod_groups import GroupKey, PodGroup
 from bayplan.api.quantity import QuantityError
 from bayplan.clock import go_duration
 from bayplan.framework.events import ClusterEventWithHint
@@ -31,7 +32,7 @@ from bayplan.plugins.coscheduling.recent import Recent
 from bayplan.plugins.coscheduling.shortage import missing, told
 from bayplan.ports import BindPort
 from bayplan.state.nodes import NodeView
-from bayplan.state.pod_groups import GroupState
+from bayplan.state.pod_groups import GroupState, Standing
 from bayplan.state.pods import PodInfo, pod_info
 
 DENIED: Final = "pod with pgName: {} last failed in {}, deny."
@@ -116,6 +117,7 @@ class Coscheduling(
             return None
         now, key = self.handle.now_seconds, group.key
         if self._denied.has(key, now):
+            self.handle.activate((pod,), self._denied.until_seconds(key))
             return unresolvable(DENIED.format(key, go_duration(self._denied.seconds)))
         if not members.is_complete:
             return unresolvable(TOO_FEW.format(pod.name, members.here_count, group.min_member))
@@ -123,7 +125,7 @@ class Coscheduling(
             return None
         shortage = _shortage(group, members, nodes)
         if shortage is not None:
-            self._denied.note(key, now)
+            self._deny(key, members)
             return shortage
         self._permitted.note(key, now)
         return None
@@ -213,9 +215,16 @@ class Coscheduling(
         """One that misses members has not been tried yet."""
         self._permitted.drop(group.key)
         if members.is_complete:
-            now = self.handle.now_seconds
-            self._failed.note(group.key, now)
-            self._denied.note(group.key, now)
+            self._failed.note(group.key, self.handle.now_seconds)
+            self._deny(group.key, members)
+
+    def _deny(self, key: GroupKey, members: GroupState) -> None:
+        """Its members are tried again when that ends: no event tells them."""
+        now = self.handle.now_seconds
+        self._denied.note(key, now)
+        if self._denied.has(key, now):
+            unbound = _infos(members.members[Standing.PENDING].values())
+            self.handle.activate(unbound, self._denied.until_seconds(key))
 
     def _waiting_siblings(self, pod: PodInfo) -> list[WaitingPod]:
         return [
@@ -235,9 +244,12 @@ def _shortage(group: PodGroup, members: GroupState, nodes: NodeView) -> Status |
 
 def _activate_siblings(state: CycleState, pod: PodInfo, members: GroupState) -> None:
     """The first one waits: now each other member has a reason to be tried."""
-    for each in members.pending():
-        if each.metadata.uid == pod.uid:
-            continue
+    for each in _infos(members.pending()):
+        if each.uid != pod.uid:
+            state.pods_to_activate[each.key] = each
+
+
+def _infos(members: Iterable[Pod]) -> Iterator[PodInfo]:
+    for each in members:
         with suppress(QuantityError):  # one that makes no sense is not queued
-            sibling = pod_info(each)
-            state.pods_to_activate[sibling.key] = sibling
+            yield pod_info(each)

@@ -24,6 +24,10 @@ class Recent:
         until_seconds = self._until_seconds.get(group)
         return until_seconds is not None and now_seconds < until_seconds
 
+    def until_seconds(self, group: GroupKey) -> float:
+        """When it is forgotten; raises KeyError for one that is not remembered."""
+        return self._until_seconds[group]
+
     def drop(self, group: GroupKey) -> None:
         self._until_seconds.pop(group, None)
 
