@@ -5,30 +5,19 @@ the node that the scheduler chose, and claims of devices are written by hand.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from bayplan.adapters.live.client import MERGE_PATCH
 from bayplan.api.objects import HOSTNAME_LABEL
 from bayplan.api.storage_objects import BIND_COMPLETED, SELECTED_NODE
-from tests.cli.command_line import answer
+from tests.live.account import Account
 from tests.live.control_plane import ControlPlane
 from tests.live.kubelet import node
 from tests.live.mirror import Object
-from tests.live.processes import (
-    SchedulerProcess,
-    apply,
-    config_file,
-    kubeconfig_with,
-    replicas,
-    service_account_token,
-)
-from tests.live.world import World, play, pod
+from tests.live.world import World, play
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -37,49 +26,6 @@ POLL_SECONDS = 0.1
 STORAGE = "/apis/storage.k8s.io/v1/storageclasses"
 VOLUMES = "/api/v1/persistentvolumes"
 RESOURCE = "/apis/resource.k8s.io/v1"
-
-
-class Account:
-    """A scheduler that logs in as a ServiceAccount which may do what `config rbac` prints."""
-
-    def __init__(self, world: World, folder: Path) -> None:
-        self.world, self.name, self._folder = world, world.namespace, folder
-        self._kubeconfig = ""
-
-    async def begin(self, *, forbidden: str = "") -> None:
-        """``forbidden``: a resource that its role leaves out."""
-        client = self.world.client
-        path = f"/api/v1/namespaces/{self.name}/serviceaccounts"
-        await client.request("POST", path, {"metadata": {"name": self.name}})
-        names = ("--name", "--namespace", "--service-account")
-        options = [part for name in names for part in (name, self.name)]
-        printed = await asyncio.to_thread(answer, "config", "rbac", self._config(), *options)
-        role, binding, *_ = yaml.safe_load_all(printed)
-        role["rules"] = [rule for rule in role["rules"] if forbidden not in rule["resources"]]
-        await apply(client, [role, binding])
-        token = await service_account_token(client, self.name, self.name)
-        model = self.world.control_plane.kubeconfig("admin")
-        self._kubeconfig = kubeconfig_with(token, model, f"kubeconfig-{self.name}")
-
-    def _config(self) -> str:
-        content: Object = {
-            "profiles": [{"schedulerName": self.name}],
-            "leaderElection": {"leaderElect": False},
-        }
-        return config_file(self._folder / "config.yaml", content)
-
-    @asynccontextmanager
-    async def scheduler(self) -> AsyncGenerator[SchedulerProcess]:
-        """One at work, until the block ends."""
-        arguments = ["run", f"--kubeconfig={self._kubeconfig}", f"--config={self._config()}"]
-        log = self._folder / "log"
-        one = SchedulerProcess(self.name, [*arguments, "--secure-port=0", "--v=4"], log)
-        with replicas(one):
-            yield one
-            assert "Traceback" not in one.said, one.said[-3000:]
-
-    def pod(self, name: str, **spec: Any) -> Object:
-        return pod(name, scheduler=self.name, spec=spec)
 
 
 async def until(world: World, path: str, is_so: Callable[[Object], bool], what: str) -> Object:

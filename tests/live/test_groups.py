@@ -1,171 +1,19 @@
-"""Pod groups of each kind against a real API server, under no more rights than are computed.
-
-The scheduler is a process of its own, so that it can be killed, and logs in as a ServiceAccount
-that may do what `bayplan config rbac` prints.
-"""
+"""Pod groups of each kind against a real API server, under no more rights than are computed."""
 
 import asyncio
 import signal
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
-from bayplan.api.pod_groups import COSCHEDULING_LABEL, MING_LABEL
-from bayplan.ports import ApiError
-from tests.cli.command_line import answer
-from tests.deploy.rendering import DEPLOY
-from tests.live.conftest import UPSTREAM_GROUPS
 from tests.live.control_plane import ControlPlane
+from tests.live.gangs import VERSIONS, X_K8S, Gangs
 from tests.live.kubelet import node
-from tests.live.mirror import Object
-from tests.live.processes import (
-    SchedulerProcess,
-    apply,
-    config_file,
-    kubeconfig_with,
-    replicas,
-    service_account_token,
-)
 from tests.live.world import World, play, pod
 
 pytestmark = pytest.mark.timeout(400)
 
-X_K8S = "scheduling.x-k8s.io/v1alpha1"
-MING = "scheduling.ming.io/v1"
-LABELS = {X_K8S: COSCHEDULING_LABEL, MING: MING_LABEL}
-VERSIONS = (X_K8S, MING, UPSTREAM_GROUPS)
 every_version = pytest.mark.parametrize("version", VERSIONS)
-
-STATUS_SECONDS = 60.0
-POLL_SECONDS = 0.1
-FAST = {"qps": 5000, "burst": 5000}
-
-
-class Gangs:
-    """A world with groups of one API version, and a scheduler for them."""
-
-    def __init__(self, world: World, version: str, folder: Path) -> None:
-        self.world, self.version, self._folder = world, version, folder
-        #: Of the scheduler: this test's own.
-        self.name = world.namespace
-        self._kubeconfig = ""
-
-    async def begin(self, *, forbidden: str = "") -> None:
-        """Kinds, and a ServiceAccount with its role. ``forbidden``: a resource it leaves out."""
-        crds = sorted((DEPLOY / "crds").glob("*.yaml"))
-        await apply(self.world.client, [yaml.safe_load(crd.read_text()) for crd in crds])
-        path = f"/api/v1/namespaces/{self.name}/serviceaccounts"
-        await self.world.client.request("POST", path, {"metadata": {"name": self.name}})
-        await apply(self.world.client, await self._roles(forbidden))
-        token = await service_account_token(self.world.client, self.name, self.name)
-        model = self.world.control_plane.kubeconfig("admin")
-        self._kubeconfig = kubeconfig_with(token, model, f"kubeconfig-{self.name}")
-        await self._until_offered()
-
-    async def _roles(self, forbidden: str) -> list[Object]:
-        """As they are printed for people."""
-        config = config_file(self._folder / "config.yaml", self._config({}))
-        names = ("--name", "--namespace", "--service-account")
-        options = [part for name in names for part in (name, self.name)]
-        printed = await asyncio.to_thread(answer, "config", "rbac", config, *options)
-        role, binding, *_ = yaml.safe_load_all(printed)
-        role["rules"] = [rule for rule in role["rules"] if forbidden not in rule["resources"]]
-        return [role, binding]
-
-    async def _until_offered(self) -> None:
-        """A new kind takes a moment to be served."""
-        async with asyncio.timeout(STATUS_SECONDS):
-            for version in VERSIONS:
-                while not await self._is_offered(version):
-                    await asyncio.sleep(POLL_SECONDS)
-
-    async def _is_offered(self, version: str) -> bool:
-        with suppress(ApiError):
-            await self.world.client.get(f"/apis/{version}/podgroups")
-            return True
-        return False
-
-    def _config(self, connection: dict[str, int]) -> dict[str, Any]:
-        return {
-            "profiles": [{"schedulerName": self.name}],
-            "leaderElection": {"leaderElect": False},
-            "clientConnection": connection,
-        }
-
-    @asynccontextmanager
-    async def scheduler(self, **connection: int) -> AsyncGenerator[SchedulerProcess]:
-        """One at work, until the block ends."""
-        number = sum(1 for _ in self._folder.iterdir())
-        file = self._folder / f"config-{number}.yaml"
-        config = config_file(file, self._config(connection or FAST))
-        arguments = ["run", f"--kubeconfig={self._kubeconfig}", f"--config={config}"]
-        log = self._folder / f"log-{number}"
-        one = SchedulerProcess(self.name, [*arguments, "--secure-port=0", "--v=4"], log)
-        with replicas(one):
-            yield one
-            assert "Traceback" not in one.said, one.said[-3000:]
-
-    # ---- groups ---------------------------------------------------------------------------
-
-    async def add_group(self, name: str, minimum: int) -> None:
-        spec: Object = {"minMember": minimum}
-        if self.version not in LABELS:
-            spec = {"schedulingPolicy": {"gang": {"minCount": minimum}}}
-        content = {"metadata": {"name": name}, "spec": spec}
-        kind = {"apiVersion": self.version, "kind": "PodGroup"}
-        await self.world.client.request("POST", self._path(), {**kind, **content})
-
-    async def add_members(self, group: str, *names: str, cpu: int = 1) -> None:
-        await self.world.add_pods(*(self._member(group, name, cpu) for name in names))
-
-    def _member(self, group: str, name: str, cpu: int) -> Object:
-        options: dict[str, Any] = {"cpu": cpu, "scheduler": self.name}
-        if self.version in LABELS:
-            return pod(name, labels={LABELS[self.version]: group}, **options)
-        return pod(name, spec={"schedulingGroup": {"podGroupName": group}}, **options)
-
-    async def until_status(self, name: str, is_so: Callable[[Object], bool]) -> None:
-        """Until the group's status, as the API has it, is as wanted."""
-        status: Object = {}
-        try:
-            async with asyncio.timeout(STATUS_SECONDS):
-                while not is_so(status):
-                    await asyncio.sleep(POLL_SECONDS)
-                    found = await self.world.client.get(self._path(name))
-                    status = found.get("status", {})
-        except TimeoutError:
-            raise AssertionError(f"group {name} stands otherwise: {status}") from None
-
-    def _path(self, name: str = "") -> str:
-        path = f"/apis/{self.version}/namespaces/{self.world.namespace}/podgroups"
-        return f"{path}/{name}" if name else path
-
-    def is_running(self, count: int) -> Callable[[Object], bool]:
-        """How a group stands of which so many run."""
-        if self.version not in LABELS:
-            return lambda status: _condition(status).get("status") == "True"
-        wanted = {"phase": "Running", "scheduled": count, "running": count}
-        return lambda status: wanted.items() <= status.items() and "scheduleStartTime" in status
-
-    def is_pending(self, why: str) -> Callable[[Object], bool]:
-        if self.version not in LABELS:
-            return lambda status: (
-                _condition(status).get("status") == "False"
-                and why in _condition(status).get("message", "")
-            )
-        return lambda status: status.get("phase") == "Pending" and not status.get("scheduled")
-
-
-def _condition(status: Object) -> Object:
-    name = "PodGroupInitiallyScheduled"
-    return next((c for c in status.get("conditions", ()) if c["type"] == name), {})
-
-
-# ---- tests ---------------------------------------------------------------------------------
 
 
 @every_version

@@ -194,6 +194,12 @@ class World:
 
     # ---- waiting ----------------------------------------------------------------------------
 
+    async def until_event(self, name: str, reason: str) -> Object:
+        """The first event of this reason about a pod: events are written beside all else."""
+        while not (found := await self.events(name, reason)):
+            await asyncio.sleep(POLL_SECONDS)
+        return found[0]
+
     async def until(self, is_so: Callable[[], bool], what: str) -> None:
         await self.mirror.until(is_so, what)
 

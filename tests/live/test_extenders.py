@@ -1,0 +1,107 @@
+"""An extender that is no help, beside a real API server: pods are placed as soon as they can be."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.adapters.extenders.server import CUT, Answer, closed_port, extender, never
+from tests.live.account import Account
+from tests.live.control_plane import ControlPlane
+from tests.live.kubelet import node
+from tests.live.mirror import Object
+from tests.live.world import World, play
+
+pytestmark = pytest.mark.timeout(400)
+
+
+def silent(_: Any) -> Any:
+    """Long after anybody waits for it."""
+    return never()
+
+
+def entry(url: str, **fields: Any) -> Object:
+    verbs = {"filterVerb": "filter", "nodeCacheCapable": True, "httpTimeout": "1s"}
+    return {"urlPrefix": url, **verbs, **fields}
+
+
+#: What it answers, and what the pod's condition says then.
+FAILURES = [
+    pytest.param(silent, "Client.Timeout exceeded while awaiting headers", id="is silent"),
+    pytest.param(CUT, "EOF", id="crashes"),
+    pytest.param(b"<html>", "the answer to filter cannot be read", id="answers nonsense"),
+    pytest.param({"NodeNames": ["nowhere"]}, "nowhere", id="names a node nobody knows"),
+]
+
+
+def says(world: World, name: str, text: str) -> Callable[[], bool]:
+    return lambda: (
+        world.condition(name).get("reason") == "SchedulerError"
+        and text in world.condition(name).get("message", "")
+    )
+
+
+@pytest.mark.parametrize(("answer", "text"), FAILURES)
+def test_a_pod_waits_for_an_extender_until_it_is_well_again(
+    control_plane: ControlPlane, tmp_path: Path, answer: Answer, text: str
+) -> None:
+    async def story(world: World) -> None:
+        with extender({"filter": answer}) as server:
+            # Only pods that want what it manages wait for it.
+            managed = [{"name": "example.com/licence", "ignoredByScheduler": True}]
+            entries = [entry(server.url, managedResources=managed)]
+            account = Account(world, tmp_path, extenders=entries)
+            await account.begin()
+            room = {"example.com/licence": "1"}
+            await world.add_nodes(node("n1", room=room), node("n2", room=room))
+            async with account.scheduler():
+                waiting = account.pod("p")
+                (container,) = waiting["spec"]["containers"]
+                container["resources"]["limits"] = {"example.com/licence": "1"}
+                await world.add_pods(waiting)
+                await world.until(says(world, "p", text), f"p is told: {text}")
+                await world.add_pods(account.pod("other"))
+                await world.until_bound("other")
+                assert "p" not in world.bound()
+                server.answers["filter"] = {"NodeNames": ["n2"]}
+                await world.until_bound("p")
+                assert world.bound()["p"] == "n2"
+
+    play(control_plane, story)
+
+
+@pytest.mark.parametrize("answer", [silent, CUT, b"<html>"], ids=["silent", "crash", "nonsense"])
+def test_an_extender_that_may_be_ignored_holds_nobody_up(
+    control_plane: ControlPlane, tmp_path: Path, answer: Answer
+) -> None:
+    async def story(world: World) -> None:
+        with extender({"filter": answer}) as server:
+            account = Account(world, tmp_path, extenders=[entry(server.url, ignorable=True)])
+            await account.begin()
+            await world.add_nodes(node("n1"))
+            async with account.scheduler():
+                await world.add_pods(account.pod("p"))
+                await world.until_bound("p")
+            assert set(server.verbs) == {"filter"}
+            assert not await world.events("p", "FailedScheduling")
+
+    play(control_plane, story)
+
+
+def test_an_extender_that_is_not_there_is_named_in_the_pods_condition(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    async def story(world: World) -> None:
+        port = closed_port()
+        account = Account(world, tmp_path, extenders=[entry(f"http://127.0.0.1:{port}")])
+        await account.begin()
+        await world.add_nodes(node("n1"))
+        async with account.scheduler():
+            await world.add_pods(account.pod("p"))
+            text = f"dial tcp 127.0.0.1:{port}: connect: connection refused"
+            await world.until(says(world, "p", text), text)
+            event = await world.until_event("p", "FailedScheduling")
+            assert text in event["note"]
+
+    play(control_plane, story)

@@ -1,0 +1,223 @@
+"""Preemption against a real API server: whom a budget protects, and what becomes of victims.
+
+The controllers of a real cluster are not here: what a PodDisruptionBudget allows is written by the
+test.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayplan.adapters.live.client import MERGE_PATCH
+from bayplan.ports import ApiError
+from tests.live.conftest import UPSTREAM_GROUPS
+from tests.live.control_plane import ControlPlane
+from tests.live.gangs import X_K8S, Gangs
+from tests.live.kubelet import node
+from tests.live.mirror import Object
+from tests.live.world import World, play, pod
+
+pytestmark = pytest.mark.timeout(400)
+
+CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+SERVED_SECONDS = 30.0
+POLL_SECONDS = 0.05
+NEVER = "not eligible due to preemptionPolicy=Never."
+
+
+async def priority(world: World, value: int, policy: str = "PreemptLowerPriority") -> Object:
+    """What a pod's spec says to have this priority."""
+    name = f"{world.namespace}-{value}-{policy.lower()}"
+    content: Object = {"metadata": {"name": name}, "value": value, "preemptionPolicy": policy}
+    await world.client.request("POST", CLASSES, content)
+    spec = {"priorityClassName": name}
+    # The API server's admission hears of a new class a moment later.
+    async with asyncio.timeout(SERVED_SECONDS):
+        while not await _is_admitted(world, pod("trial", spec=spec)):
+            await asyncio.sleep(POLL_SECONDS)
+    return spec
+
+
+async def _is_admitted(world: World, content: Object) -> bool:
+    try:
+        await world.client.request("POST", f"{world.path('pods')}?dryRun=All", content)
+    except ApiError as problem:
+        if "no PriorityClass" not in str(problem):
+            raise
+        return False
+    return True
+
+
+async def add_running(world: World, node_name: str, names: str, lowest: int) -> None:
+    """Pods of 1 cpu each, each less important than the one before."""
+    for place, name in enumerate(names.split()):
+        spec = await priority(world, lowest + len(names) - place)
+        labels = {"on": node_name}
+        await world.add_pods(pod(name, cpu=1, labels=labels, spec={**spec, "nodeName": node_name}))
+
+
+async def add_budget(world: World, node_name: str, allowed_count: int) -> None:
+    """A budget of all pods of a node."""
+    path = f"/apis/policy/v1/namespaces/{world.namespace}/poddisruptionbudgets"
+    selector = {"matchLabels": {"on": node_name}}
+    content = {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": selector}}
+    await world.client.request("POST", path, content)
+    status = {
+        "disruptionsAllowed": allowed_count,
+        "expectedPods": 3,
+        "currentHealthy": 3,
+        "desiredHealthy": 3 - allowed_count,
+        "observedGeneration": 1,
+    }
+    await world.client.request(
+        "PATCH", f"{path}/b/status", {"status": status}, media_type=MERGE_PATCH
+    )
+
+
+def is_target(found: Object) -> bool:
+    """Whether a pod says of itself that it has to make room."""
+    reasons = [
+        each.get("reason")
+        for each in found["status"].get("conditions", ())
+        if each["type"] == "DisruptionTarget" and each["status"] == "True"
+    ]
+    return reasons == ["PreemptionByScheduler"]
+
+
+class History:
+    """What becomes of a world's pods, in the order in which the API server tells it."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.steps: list[tuple[str, str]] = []
+        #: Who was there when a pod came to its node.
+        self.beside: dict[str, set[str]] = {}
+
+    def note(self, found: Object) -> None:
+        name = found["metadata"]["name"]
+        if found["metadata"]["namespace"] != self._world.namespace:
+            return
+        if nominated := found["status"].get("nominatedNodeName"):
+            self._step(name, f"nominated to {nominated}")
+        if found["spec"].get("nodeName") and (name, "bound") not in self.steps:
+            self._step(name, "bound")
+            self.beside[name] = set(self._world.bound()) - {name}
+        if is_target(found):
+            self._step(name, "target")
+        if found["metadata"].get("deletionTimestamp"):
+            self._step(name, "leaving")
+
+    def _step(self, name: str, what: str) -> None:
+        if (name, what) not in self.steps:
+            self.steps.append((name, what))
+
+    def who(self, what: str) -> list[str]:
+        return [name for name, step in self.steps if step == what]
+
+    def of(self, name: str) -> list[str]:
+        return [step for who, step in self.steps if who == name]
+
+    def place(self, name: str, what: str) -> int:
+        return self.steps.index((name, what))
+
+
+@contextmanager
+def history(world: World) -> Iterator[History]:
+    found = History(world)
+    world.mirror.on_pod.append(found.note)
+    yield found
+    world.mirror.on_pod.remove(found.note)
+
+
+@pytest.mark.parametrize(
+    ("allowed_count", "chosen", "victims"), [(2, "n2", "d e f"), (3, "n1", "a b c")]
+)
+def test_a_budget_protects_pods_as_far_as_its_status_says(
+    control_plane: ControlPlane, allowed_count: int, chosen: str, victims: str
+) -> None:
+    """Those on n1 are the less important ones."""
+    names = victims.split()
+
+    async def story(world: World) -> None:
+        await world.add_nodes(node("n1", cpu=3), node("n2", cpu=3))
+        await add_running(world, "n1", "a b c", 0)
+        await add_running(world, "n2", "d e f", 100)
+        await add_budget(world, "n1", allowed_count)
+        high = await priority(world, 1000)
+        await world.until_running(6)
+        with history(world) as seen:
+            async with world.scheduler():
+                await world.add_pods(pod("p", cpu=3, spec=high))
+                await world.until_bound("p")
+                for name in names:
+                    event = await world.until_event(name, "Preempted")
+                    assert event["note"].startswith("Preempted by pod ")
+        assert world.bound()["p"] == chosen
+        assert set(world.bound()) == {*"abcdef", "p"} - {*names}
+        for name in names:
+            # It is told why before it is told to go.
+            assert seen.of(name) == ["bound", "target", "leaving"]
+        # The least important one is told when the others were.
+        *others, last = names
+        told_last = seen.place(last, "target")
+        assert all(seen.place(name, "leaving") < told_last for name in others)
+        # p is told where it will go, and goes when they are gone.
+        assert seen.of("p") == [f"nominated to {chosen}", "bound"]
+        assert not seen.beside["p"] & {*names}
+
+    play(control_plane, story)
+
+
+def test_who_must_not_preempt_evicts_nobody(control_plane: ControlPlane) -> None:
+    async def story(world: World) -> None:
+        await world.add_nodes(node("n1", cpu=3))
+        await add_running(world, "n1", "a b c", 0)
+        never = await priority(world, 1000, "Never")
+        await world.until_running(3)
+        with history(world) as seen:
+            async with world.scheduler() as running:
+                await world.add_pods(pod("p", cpu=3, spec=never))
+                await world.until(
+                    lambda: world.condition("p").get("message", "").endswith(NEVER), NEVER
+                )
+                # There is room by and by: it is tried again, and only then comes to the node.
+                for name in "abc":
+                    await world.delete_pod(name)
+                await world.until_bound("p")
+                assert await running.differences() == []
+        assert seen.who("target") == []
+        assert seen.of("p") == ["bound"]
+
+    play(control_plane, story)
+
+
+@pytest.mark.parametrize("version", [X_K8S, UPSTREAM_GROUPS])
+def test_a_group_preempts_for_all_its_members_or_for_none(
+    group_plane: ControlPlane, tmp_path: Path, version: str
+) -> None:
+    async def story(world: World) -> None:
+        gangs = Gangs(world, version, tmp_path)
+        await gangs.begin()
+        await world.add_nodes(node("n1", cpu=3), node("n2", cpu=3))
+        await add_running(world, "n1", "a b c", 0)
+        await add_running(world, "n2", "d e f", 2000)
+        high: dict[str, Any] = await priority(world, 1000)
+        await world.until_running(6)
+        with history(world) as seen:
+            async with gangs.scheduler():
+                await gangs.add_group("g", 2)
+                await gangs.add_members("g", "p", "q", cpu=3, **high)
+                await world.until_unschedulable("p", "q")
+                # Room for one of them could be made, and is not.
+                assert seen.who("target") == []
+                await world.add_nodes(node("n3", cpu=3))
+                await world.until_bound("p", "q")
+        assert sorted(seen.who("leaving")) == ["a", "b", "c"]
+        assert {world.bound()[name] for name in "pq"} == {"n1", "n3"}
+        assert set(world.bound()) == {*"defpq"}
+
+    play(group_plane, story)
