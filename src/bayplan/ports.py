@@ -217,9 +217,10 @@ class ExtenderVerb(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Victims:
-    """Pods that would have to leave one node, and how many disruption budgets that breaks."""
+    """Pods that have to leave a node, most important first."""
 
     pods: tuple[PodInfo, ...]
+    #: How many of them a disruption budget would rather keep.
     pdb_violation_count: int = 0
 
 

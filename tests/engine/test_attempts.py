@@ -8,11 +8,18 @@ import pytest
 from bayplan.framework.interface import CycleState, Nomination, PreFilterResult
 from bayplan.framework.status import Code, Status, unresolvable, unschedulable
 from bayplan.journal import AttemptRecord
-from bayplan.ports import AskExtender, BindPod, EmitEvent, ExtenderAnswer, ExtenderVerb
+from bayplan.ports import (
+    AskExtender,
+    BindPod,
+    EmitEvent,
+    ExtenderAnswer,
+    ExtenderVerb,
+    NamedVictims,
+)
 from bayplan.queue.transitions import State
 from bayplan.state.pods import PodInfo, pod_info
-from bayplan.testing import node
-from tests.engine.kit import Engine, performed, waiting_pod
+from bayplan.testing import api_pod, node
+from tests.engine.kit import Engine, performed, uid, waiting_pod
 from tests.framework.answering import answering
 from tests.scenarios.world import PROFILE
 
@@ -316,6 +323,24 @@ def test_no_answer_is_an_error_of_that_attempt() -> None:
     assert patch.condition.message == "connection refused"
     assert engine.blamed("p") == set()
     assert engine.state_of("p") is State.ERROR_BACKOFF
+
+
+def test_an_attempt_is_parked_at_post_filter_and_counts_once() -> None:
+    verbs = frozenset((ExtenderVerb.PREEMPT,))
+    engine = Engine(plugins=["NodeResourcesFit", "DefaultPreemption"], extenders=[Far(verbs=verbs)])
+    engine.add(node("n1", cpu=1), api_pod("low", cpu=1, node="n1"))
+    engine.add(waiting_pod(cpu=1, priority=9, **FAR))
+    ask = question(engine)
+    assert (ask.verb, ask.node_names) == ("preempt", ("n1",))
+    assert [found.name for found in ask.victims["n1"].pods] == ["low"]
+    assert engine.state_of("p") is State.IN_FLIGHT
+    assert engine.attempts() == [] and engine.metric("scheduler_preemption_attempts_total") == 0
+    victims = {"n1": NamedVictims((uid("low"),))}
+    engine.scheduler.extender_answered(ask.token, ExtenderAnswer(victims=victims))
+    engine.run()
+    (record,) = engine.attempts()
+    assert (record.nominated_node, record.attempt) == ("n1", 1)
+    assert engine.metric("scheduler_preemption_attempts_total") == 1
 
 
 def test_a_bug_while_a_cycle_is_taken_up_again_does_not_lose_the_pod(

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from bayplan.engine.exchange import Exchange
+from bayplan.engine.candidate_review import Reviewed
+from bayplan.engine.exchange import Exchange, ExtendersReview
 from bayplan.engine.extending import Answered, Extenders, Question
 from bayplan.framework.filtering import FilterOutcome
+from bayplan.framework.preemption import Candidates, Victims
 from bayplan.framework.status import Code, Status
-from bayplan.ports import ExtenderAnswer, ExtenderVerb
+from bayplan.ports import ExtenderAnswer, ExtenderVerb, NamedVictims
 from bayplan.state.pods import PodInfo
 from bayplan.testing import SampleCluster, node, pod
 
@@ -93,3 +95,92 @@ def test_scores_are_wanted_where_there_is_a_choice(
     if isinstance(question, Question):
         assert [each.name for each in question.extenders] == ["one", "two"]
         assert question.node_names == ("a", "b")
+
+
+# ---- candidates of a preemption --------------------------------------------------------------
+
+PREEMPTS = frozenset((ExtenderVerb.PREEMPT,))
+REVIEWERS = Extenders((Far("one", verbs=PREEMPTS), Far("filters"), Far("two", verbs=PREEMPTS)))
+SAMPLE = [*map(node, NAMES), *(pod(f"on-{name}", node=name) for name in NAMES)]
+CLUSTER = SampleCluster().add(*SAMPLE)
+
+
+def candidates(*names: str) -> dict[str, Victims]:
+    nodes = CLUSTER.lend().nodes
+    return {name: Victims(tuple(nodes.info(nodes.names().index(name)).pods)) for name in names}
+
+
+def review(exchange: Exchange, found: dict[str, Victims]) -> Reviewed | Question | Status:
+    return exchange.review(REVIEWERS, pod("p"), CLUSTER.lend().nodes, found)
+
+
+def answer_with(exchange: Exchange, found: dict[str, Victims], *names: str) -> Question:
+    """Ask, and answer that these nodes are left with the victims they have."""
+    question = review(exchange, found)
+    assert isinstance(question, Question)
+    uids = {name: tuple(p.uid for p in question.victims[name].pods) for name in names}
+    victims = {name: NamedVictims(each) for name, each in uids.items()}
+    exchange.take(Answered(question, (ExtenderAnswer(victims=victims),)))
+    return question
+
+
+def test_those_who_review_candidates_are_asked_one_after_another() -> None:
+    exchange, every = Exchange(), candidates(*NAMES)
+    first = answer_with(exchange, every, "a", "b")
+    second = answer_with(exchange, every, "b")
+    assert [each.extender.name for each in (first, second)] == ["one", "two"]
+    assert (first.node_names, second.node_names) == (NAMES, ("a", "b"))
+    found = review(exchange, every)
+    assert isinstance(found, Reviewed)
+    assert list(found.left) == ["b"]
+    assert not exchange.has_answers
+
+
+def test_where_nothing_is_left_nobody_else_is_asked() -> None:
+    exchange, every = Exchange(), candidates(*NAMES)
+    answer_with(exchange, every)
+    assert review(exchange, every) == Reviewed({})
+
+
+def test_where_all_has_changed_meanwhile_it_is_asked_anew_but_not_for_ever() -> None:
+    exchange, rounds = Exchange(), 0
+    here, there = candidates("a"), candidates("b")
+    while isinstance(review(exchange, here), Question):
+        answer_with(exchange, here, *here)
+        here, there = there, here
+        rounds += 1
+    assert rounds == 11
+
+
+def test_a_review_waits_for_answers_and_tells_what_was_passed_over() -> None:
+    exchange, every = Exchange(), candidates("a")
+    extenders = Extenders((Far("easy", verbs=PREEMPTS, ignorable=True),))
+    nodes = CLUSTER.lend().nodes
+    asks = ExtendersReview(exchange, extenders, pod("p"), nodes)
+    assert asks(every) == Status(Code.WAIT)
+    assert asks.question is not None
+    nonsense = ExtenderAnswer(victims={"nowhere": NamedVictims(("u",))})
+    exchange.take(Answered(asks.question, (nonsense,)))
+    knows = ExtendersReview(exchange, extenders, pod("p"), nodes)
+    assert knows(every) == every
+    assert knows.question is None
+    assert len(knows.passed_over) == 1
+
+
+def test_whoever_else_reviews_candidates_does_so_before_extenders_are_asked() -> None:
+    nodes, every = CLUSTER.lend().nodes, candidates(*NAMES)
+
+    def left_by(left: Candidates | Status) -> tuple[Candidates | Status, Question | None]:
+        def before(candidates: Candidates) -> Candidates | Status:
+            assert candidates == every
+            return left
+
+        found = ExtendersReview(Exchange(), REVIEWERS, pod("p"), nodes, before)
+        return found(every), found.question
+
+    _, question = left_by(candidates("c"))
+    assert question is not None
+    assert question.node_names == ("c",)
+    error = Status(Code.ERROR, ("no",))
+    assert left_by({}) == ({}, None)
+    assert left_by(error) == (error, None)

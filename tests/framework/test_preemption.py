@@ -2,6 +2,7 @@
 
 import pytest
 
+from bayplan import ports
 from bayplan.framework.preemption import REVIEW, Candidates, Victims
 from bayplan.framework.status import Code, Status
 from bayplan.testing import node, pod
@@ -10,7 +11,7 @@ from tests.plugins.preemption_kit import scene
 
 def test_victims_are_values() -> None:
     one = Victims((pod("a"),))
-    assert one == Victims(one.pods, 0)
+    assert one == Victims(one.pods, 0) == ports.Victims(one.pods)
     with pytest.raises(AttributeError):
         one.pods = ()  # type: ignore[misc]
 

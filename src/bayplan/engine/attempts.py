@@ -11,6 +11,7 @@ from typing import final
 from bayplan.engine.attempt_record import CycleEnd, OnAttempt
 from bayplan.engine.cycle import Cycle, CycleRunner
 from bayplan.engine.engine_state import EngineState
+from bayplan.engine.exchange import ExtendersReview
 from bayplan.engine.extending import Answered, Question
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler
 from bayplan.engine.group_attempts import GroupAttempts
@@ -20,6 +21,7 @@ from bayplan.engine.kept_off import keep_off_reserved
 from bayplan.engine.parked import ParkedCycles
 from bayplan.engine.placements import Placements
 from bayplan.framework.interface import Nomination, QueuedPodInfo
+from bayplan.framework.preemption import REVIEW
 from bayplan.framework.queued_group import QueuedPodGroupInfo
 from bayplan.framework.status import FitError, Status, is_rejected
 from bayplan.ports import ExtenderAnswer, ExtenderVerb
@@ -102,7 +104,6 @@ class Attempts:
 
     def _go_on(self, cycle: Cycle, question: Question | None) -> None:
         if question is not None:
-            self._engine.take_back()
             self._park(cycle, question)
         elif cycle.choice is not None:
             self._measure(cycle)
@@ -112,35 +113,58 @@ class Attempts:
             self._no_node(cycle, cycle.status)
 
     def _park(self, cycle: Cycle, question: Question) -> None:
+        self._engine.take_back()
         self._engine.effects += self._parked.park(cycle, question)
 
     # ---- no node was found ----------------------------------------------------------------
 
     def _no_node(self, cycle: Cycle, status: Status) -> None:
-        if not is_rejected(status):
-            failure = Failure(status, status.message)
-        elif not cycle.snapshot.node_count:
-            failure = Failure(status, status.message, None, CLEAR_NOMINATION)
-        else:
-            fit_error = cycle.fit_error()
-            nomination = self._post_filter(cycle, fit_error)
-            failure = Failure(status, fit_error.message, fit_error.diagnosis, nomination)
+        failure = self._failure(cycle, status)
+        if isinstance(failure, Question):
+            cycle.question = failure
+            self._park(cycle, failure)
+            return
         self._measure(cycle)
         result = "unschedulable" if is_rejected(status) else "error"
         self._end(cycle, result, status, failure.message, failure.nomination)
         self._failures.handle(cycle.queued, cycle.started_seconds, failure)
 
+    def _failure(self, cycle: Cycle, status: Status) -> Failure | Question:
+        if not is_rejected(status):
+            return Failure(status, status.message)
+        if not cycle.snapshot.node_count:
+            return Failure(status, status.message, None, CLEAR_NOMINATION)
+        fit_error = cycle.fit_error()
+        nomination = self._post_filter(cycle, fit_error)
+        if isinstance(nomination, Question):
+            return nomination
+        return Failure(status, fit_error.message, fit_error.diagnosis, nomination)
+
     def _measure(self, cycle: Cycle) -> None:
         self._observe_seconds(self._engine.clock.now() - cycle.started_seconds)
 
-    def _post_filter(self, cycle: Cycle, fit_error: FitError) -> Nomination | None:
-        """What becomes of the nomination; the plugins' words end the pod's message."""
-        framework = cycle.framework
+    def _post_filter(self, cycle: Cycle, fit_error: FitError) -> Nomination | Question | None:
+        """What becomes of the nomination; the plugins' words end the pod's message. A question:
+        they cannot know before it is answered."""
+        framework, pod = cycle.framework, cycle.pod
         if not framework.plugins.post_filter:
             return CLEAR_NOMINATION
         node_to_status = cycle.node_to_status()
         fit_error.diagnosis.node_to_status = node_to_status
-        nomination, status = framework.run_post_filter(cycle.state, cycle.pod, node_to_status)
+        review = self._review(cycle)
+        nomination, status = framework.run_post_filter(cycle.state, pod, node_to_status)
+        if review.question is not None:
+            return review.question
+        for text in review.passed_over:
+            self._engine.note(pod.key, f"went on without {text}")
         if status is not None:
             fit_error.diagnosis.post_filter_msg = status.message
         return nomination
+
+    def _review(self, cycle: Cycle) -> ExtendersReview:
+        """What extenders have to say of candidates; it is asked where one of them wants to be."""
+        extenders, state, nodes = self._engine.extenders, cycle.state, cycle.snapshot.nodes
+        review = ExtendersReview(cycle.exchange, extenders, cycle.pod, nodes, state.get(REVIEW))
+        if extenders.interested(cycle.pod, ExtenderVerb.PREEMPT):
+            state[REVIEW] = review
+        return review

@@ -155,7 +155,7 @@ class Cycle:
         self.snapshot, self.state = snapshot, CycleState()
         self.state.record_plugin_metrics = record_plugin_metrics
         self.step = 0
-        self.outcome = self.node_names = self.known = self.picks = None
+        self.outcome = self.node_names = self.known = self.picks = self.status = None
         self.exchange.begin_anew()
 
     @property

@@ -2,14 +2,15 @@
 
 A cycle is walked anew when an answer has come, and each step that asked takes the answers that are
 there already, in the order of the questions. Upstream: schedule_one.go, findNodesThatPassExtenders,
-prioritizeNodes.
+prioritizeNodes; preemption.go, callExtenders.
 """
 
 from collections.abc import Sequence
-from typing import final
+from typing import Final, final
 
 import numpy as np
 
+from bayplan.engine.candidate_review import Reviewed
 from bayplan.engine.extending import (
     Answered,
     Extender,
@@ -20,22 +21,36 @@ from bayplan.engine.extending import (
     kept_only,
 )
 from bayplan.framework.filtering import FilterOutcome
+from bayplan.framework.preemption import CandidateReview, Candidates
 from bayplan.framework.score_table import ScoreTable
-from bayplan.framework.status import Status, unschedulable
+from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.ports import ExtenderVerb
 from bayplan.state.columns import is_any
+from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
+
+#: So often candidates may have changed while they were asked about, all of them.
+_REVIEWS_MAX: Final = 10
 
 
 @final
 class Exchange:
     """What extenders were asked about one attempt."""
 
-    __slots__ = ("_filters", "_scores", "is_nominated_node_out", "statuses")
+    __slots__ = (
+        "_filters",
+        "_review_count",
+        "_reviews",
+        "_scores",
+        "is_nominated_node_out",
+        "statuses",
+    )
 
     def __init__(self) -> None:
         self._filters: tuple[Answered, ...] = ()
         self._scores: Answered | None = None
+        self._reviews: tuple[Answered, ...] = ()
+        self._review_count = 0
         #: Nodes that filters turned away.
         self.statuses: dict[str, Status] = {}
         #: Whether the node that the pod is nominated to was looked at, in vain.
@@ -50,6 +65,8 @@ class Exchange:
         """A question was answered."""
         if answered.question.verb is ExtenderVerb.PRIORITIZE:
             self._scores = answered
+        elif answered.question.verb is ExtenderVerb.PREEMPT:
+            self._reviews += (answered,)
         else:
             self._filters += (answered,)
 
@@ -96,6 +113,60 @@ class Exchange:
         """Add what was answered to what the plugins gave."""
         if self._scores is not None:
             add_scores(table, self._scores)
+
+    def review(
+        self, extenders: Extenders, pod: PodInfo, nodes: NodeView, candidates: Candidates
+    ) -> Reviewed | Question | Status:
+        """One after another, each about the candidates that those before left: what to ask next,
+        how PostFilter ends, or what is left in the end. ``nodes``: all there are."""
+        found = Reviewed(dict(candidates))
+        for answered in self._reviews:
+            status = found.take(answered, nodes)
+            if status is not None:
+                return status
+        if not found.left:
+            if not found.changed or self._review_count == _REVIEWS_MAX:
+                return found
+            # What was answered is about a cluster that is no more.
+            self._review_count += 1
+            self._reviews, found = (), Reviewed(dict(candidates))
+        unasked = extenders.interested(pod, ExtenderVerb.PREEMPT)[len(self._reviews) :]
+        return found.question(unasked[0]) if unasked else found
+
+
+@final
+class ExtendersReview:
+    """framework.preemption.CandidateReview of one cycle: what its exchange has to say."""
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        extenders: Extenders,
+        pod: PodInfo,
+        nodes: NodeView,
+        before: CandidateReview | None = None,
+    ) -> None:
+        """``before``: whoever has a say before extenders have."""
+        self._exchange = exchange
+        self._before = before
+        self._asked = (extenders, pod, nodes)
+        #: What is to be asked before PostFilter can end.
+        self.question: Question | None = None
+        #: Whose answers were passed over, and why.
+        self.passed_over: Sequence[str] = ()
+
+    def __call__(self, candidates: Candidates) -> Candidates | Status:
+        left = candidates if self._before is None else self._before(candidates)
+        if isinstance(left, Status):
+            return left
+        found = self._exchange.review(*self._asked, left)
+        if isinstance(found, Question):
+            self.question = found
+            return Status(Code.WAIT)
+        if isinstance(found, Status):
+            return found
+        self.passed_over = found.passed_over
+        return found.left
 
 
 def _question(

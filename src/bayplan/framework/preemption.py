@@ -10,21 +10,13 @@ attempt anew with the answer, as it does for an extender's filter.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 from bayplan.framework.status import Status
+from bayplan.ports import Victims
 from bayplan.state.pods import PodInfo
 
-
-@dataclass(frozen=True, slots=True)
-class Victims:
-    """Pods that have to leave a node, most important first."""
-
-    pods: tuple[PodInfo, ...]
-    #: How many of them a disruption budget would rather keep.
-    pdb_violation_count: int = 0
-
+__all__ = ["REVIEW", "CandidateReview", "Candidates", "GroupPreemption", "Victims"]
 
 #: Node name → who has to leave it, in the order in which the nodes were tried.
 Candidates = Mapping[str, Victims]

@@ -28,6 +28,13 @@ def test_then_the_most_important_victim() -> None:
     assert best(victims(*low), victims(pod("h", priority=2))) == [0]
 
 
+def test_which_is_the_first_where_somebody_else_has_put_them_in_order() -> None:
+    """Upstream: minHighestPriorityScoreFunc, Pods[0]."""
+    low, high, middle = (pod(f"p{priority}", priority=priority) for priority in (1, 9, 5))
+    assert best(victims(low, high), victims(middle)) == [0]
+    assert best(victims(high, low), victims(middle)) == [1]
+
+
 def test_then_the_sum_in_which_every_pod_counts_for_something() -> None:
     one, other = pod("a", priority=-5), pod("b", priority=-5)
     assert best(victims(one, other), victims(one)) == [1]

@@ -127,7 +127,7 @@ def test_a_review_may_take_candidates_away() -> None:
 
 def test_a_review_may_change_victims() -> None:
     def other_victims(candidates: Candidates) -> Candidates:
-        more = candidates["n1"].pods + candidates["n2"].pods
+        more = candidates["n2"].pods + candidates["n1"].pods
         return {"n2": Victims(candidates["n2"].pods), "n1": Victims(more)}
 
     assert two_nodes().attempt(HIGH, other_victims).nominated == "n2"

@@ -70,9 +70,11 @@ def listed(found: Sequence[tuple[int, Victims]]) -> Batch:
     all_victims = [victims for _, victims in found]
     pods = [victims.pods for victims in all_victims]
     tops = [max(pod.priority for pod in each) for each in pods]
+    # Whoever changes victims may order them as he likes: the first one counts, as upstream.
+    firsts = [each[0].priority for each in pods]
     costs = Costs(
         np.array([each.pdb_violation_count for each in all_victims], np.int64),
-        np.array(tops, np.int64),
+        np.array(firsts, np.int64),
         np.array([sum(p.priority + PRIORITY_OFFSET for p in each) for each in pods], np.int64),
         np.array([len(each) for each in pods], np.int64),
         np.array(

@@ -1,0 +1,324 @@
+"""S-06, part D: extenders that have a say in whom a pod evicts; row F-088.
+
+The same questions go over HTTP from a simulation, and to functions in the process.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from bayplan.config import config_from
+from bayplan.plugins.registry import Registry
+from bayplan.ports import AskExtender, ExtenderAnswer, ExtenderVerb, NamedVictims, Victims
+from bayplan.sim.result import PodResult
+from bayplan.sim.simulation import Simulation
+from bayplan.sim.workload import Workload
+from bayplan.state.pods import PodInfo
+from bayplan.testing import PodOptions, api_pod, node
+from tests.adapters.extenders.server import Answer, closed_port, extender
+from tests.adapters.extenders.server import Extender as Server
+from tests.scenarios.world import PROFILE, Setup, World, config_dict, manifest, play
+
+FIT = ["NodeResourcesFit", "DefaultPreemption"]
+REFUSED = "0/3 nodes are available: 3 Insufficient cpu. preemption: "
+#: name → (node, cpu, priority, minute of its start)
+RUNNING = {
+    "p5": ("n1", 2, 5, 1), "p10": ("n1", 2, 10, 1),
+    "w7": ("n2", 3, 7, 1), "w2000": ("n2", 1, 2000, 1),
+    "v1": ("n3", 1, 1, 1), "v2": ("n3", 1, 1, 2), "v3": ("n3", 1, 1, 3), "v4": ("n3", 1, 1, 4),
+}  # fmt: skip
+
+
+def running(name: str) -> PodOptions:
+    where, cpu, priority, minute = RUNNING[name]
+    status = {"phase": "Running", "startTime": f"2026-01-01T00:0{minute}:00Z"}
+    return {"node": where, "cpu": cpu, "memory": "1Gi", "priority": priority, "status": status}
+
+
+# ---- over HTTP, from a simulation ------------------------------------------------------------
+
+
+def objects() -> Iterator[dict[str, Any]]:
+    for name in ("n1", "n2", "n3"):
+        yield manifest("Node", node(name, cpu=4, memory="64Gi"))
+    for name in RUNNING:
+        found = manifest("Pod", api_pod(name, **running(name)))
+        found["spec"]["terminationGracePeriodSeconds"] = 0
+        yield found
+    high = api_pod("h", cpu=3, memory="1Gi", priority=1000, scheduler_name=PROFILE)
+    yield manifest("Pod", high)
+
+
+class Run:
+    """A simulation of the scenario for three seconds."""
+
+    def __init__(self, *urls: str, **fields: Any) -> None:
+        entries = [
+            {"urlPrefix": url, "preemptVerb": "preempt", "nodeCacheCapable": True, **fields}
+            for url in urls
+        ]
+        setup = Setup(plugins=FIT, config={"extenders": entries})
+        workload = Workload(initial=tuple(objects()), until_seconds=3.0)
+        config = config_from(config_dict(setup))
+        self.result = Simulation(workload, config, Registry(), seed=1).run()
+
+    @property
+    def pod(self) -> PodResult:
+        return self.result.pods["default/h"]
+
+    @property
+    def evicted(self) -> set[str]:
+        pods = self.result.pods.items()
+        return {key.partition("/")[2] for key, found in pods if found.deleted_at is not None}
+
+
+def run(answer: Answer, **fields: Any) -> tuple[Run, Server]:
+    with extender({"preempt": answer}) as server:
+        return Run(server.url, **fields), server
+
+
+def without(name: str) -> Answer:
+    def answer(question: Any) -> Any:
+        victims = question["NodeNameToMetaVictims"]
+        return {"NodeNameToMetaVictims": {n: v for n, v in victims.items() if n != name}}
+
+    return answer
+
+
+def test_one_that_drops_the_best_node_has_the_next_one_nominated() -> None:
+    found, server = run(without("n3"))
+    assert (found.pod.node, found.evicted) == ("n2", {"w7"})
+    (question,) = server.asked("preempt")
+    victims = question["NodeNameToMetaVictims"]
+    assert {name: len(each["Pods"]) for name, each in victims.items()} == {
+        "n1": 2,
+        "n2": 1,
+        "n3": 3,
+    }
+    assert question["Pod"]["metadata"]["name"] == "h"
+    assert question["NodeNameToVictims"] is None
+
+
+def test_without_it_the_best_node_is_nominated() -> None:
+    found, _ = run(lambda question: question)
+    assert (found.pod.node, found.evicted) == ("n3", {"v2", "v3", "v4"})
+
+
+@pytest.mark.parametrize("answer", [{}, {"NodeNameToMetaVictims": None}])
+def test_an_empty_answer_ends_it(answer: Any) -> None:
+    found, _ = run(answer)
+    assert (found.pod.node, found.pod.nominated_node, found.evicted) == (None, None, set())
+    assert found.pod.message == f"{REFUSED}no candidate node for preemption"
+
+
+def test_one_that_knows_no_pods_is_sent_them_whole() -> None:
+    def whole(question: Any) -> Any:
+        assert question["NodeNameToMetaVictims"] is None
+        victims = question["NodeNameToVictims"]["n1"]["Pods"]
+        pods = [{"UID": each["metadata"]["uid"]} for each in victims]
+        return {"nodenametometavictims": {"n1": {"pods": pods}}}
+
+    found, _ = run(whole, nodeCacheCapable=False)
+    assert (found.pod.node, found.evicted) == ("n1", {"p5", "p10"})
+
+
+def test_one_after_another_is_asked_about_what_is_left() -> None:
+    with extender({"preempt": without("n3")}) as one, extender({"preempt": without("n2")}) as two:
+        found = Run(one.url, two.url)
+        (question,) = two.asked("preempt")
+    assert sorted(question["NodeNameToMetaVictims"]) == ["n1", "n2"]
+    assert (found.pod.node, found.evicted) == ("n1", {"p5", "p10"})
+
+
+def test_one_that_is_down_ends_it_with_its_words() -> None:
+    """As upstream: PostFilter's error is told, and the attempt is no error for it."""
+    port = closed_port()
+    found = Run(f"http://127.0.0.1:{port}/")
+    said = f'Post "http://127.0.0.1:{port}/preempt": dial tcp 127.0.0.1:{port}: '
+    assert found.pod.message == f"{REFUSED}{said}connect: connection refused"
+    assert (found.pod.node, found.evicted) == (None, set())
+
+
+def test_one_that_is_down_may_be_passed_over() -> None:
+    found = Run(f"http://127.0.0.1:{closed_port()}/", ignorable=True)
+    assert (found.pod.node, found.evicted) == ("n3", {"v2", "v3", "v4"})
+
+
+def test_nonsense_is_told_at_the_pod() -> None:
+    found, server = run({"NodeNameToMetaVictims": {"n9": {"Pods": [{"UID": "u"}]}}})
+    said = f'extender "{server.url}" claims to preempt pods on node "n9"'
+    assert found.pod.message == f"{REFUSED}{said}, but there is no such node"
+    assert found.evicted == set()
+
+
+# ---- in the process --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Near:
+    name: str = "near"
+    ignorable: bool = False
+    verbs: frozenset[ExtenderVerb] = frozenset((ExtenderVerb.PREEMPT,))
+    weight: int = 1
+
+    def is_interested(self, pod: PodInfo) -> bool:
+        return pod.name == "h"
+
+
+class Asked:
+    """Answers after two seconds; ``uids``: by node, whom to evict. None: as it was asked."""
+
+    def __init__(self, uids: dict[str, list[str]] | None = None) -> None:
+        self.uids = uids
+        self.questions: list[AskExtender] = []
+
+    async def __call__(self, question: AskExtender) -> ExtenderAnswer:
+        self.questions.append(question)
+        await asyncio.sleep(2)
+        uids = self.uids
+        if uids is None:
+            uids = {name: _uids(victims) for name, victims in question.victims.items()}
+        return ExtenderAnswer(victims={n: NamedVictims(tuple(each)) for n, each in uids.items()})
+
+
+def _uids(victims: Victims) -> list[str]:
+    return [pod.uid for pod in victims.pods]
+
+
+def told(story: Any, ask: Asked, **options: Any) -> World:
+    async def main(world: World) -> None:
+        for name in ("n1", "n2", "n3"):
+            world.add_node(name, cpu=4, memory="64Gi")
+        for name in RUNNING:
+            world.add_pod(name, **running(name))
+        await story(world)
+
+    options = {"plugins": FIT, "extenders": [Near()], **options}
+    return play(main, asks={"near": ask}, **options)
+
+
+def add_h(world: World) -> None:
+    world.add_pod("h", cpu=3, memory="1Gi", priority=1000)
+
+
+def is_gone(world: World, name: str) -> bool:
+    return all(stored.object.metadata.name != name for stored in world.cluster.objects("v1 Pod"))
+
+
+def test_whom_it_names_leaves_and_nobody_else() -> None:
+    ask = Asked()
+
+    async def story(world: World) -> None:
+        ask.uids = {"n3": [world.uid(name) for name in ("v1", "v3", "v4")]}
+        add_h(world)
+        await world.until(1)
+        assert world.events("h", "FailedScheduling") == []
+        await world.until(5)
+
+    world = told(story, ask)
+    assert [name for name in RUNNING if is_gone(world, name)] == ["v1", "v3", "v4"]
+    bound = world.bound("h")
+    assert bound is not None
+    assert bound[1] == "n3"
+    (note,) = world.events("h", "FailedScheduling")
+    assert note == f"{REFUSED}found a potential placement for pod on node n3, preempting 3 victims"
+
+
+def test_others_are_placed_while_it_thinks() -> None:
+    async def story(world: World) -> None:
+        add_h(world)
+        await world.until(1)
+        world.add_node("n4", cpu=1)
+        world.add_pod("small", cpu=1)
+        await world.until(5)
+
+    ask = Asked()
+    world = told(story, ask)
+    assert world.bound("small") == (1.0, "n4")
+    assert world.bound("h") == (4.0, "n3")
+    assert len(ask.questions) == 1
+
+
+def test_where_room_comes_meanwhile_nobody_is_evicted() -> None:
+    async def story(world: World) -> None:
+        add_h(world)
+        await world.until(1)
+        world.add_node("n4", cpu=4, memory="64Gi")
+        await world.until(5)
+
+    world = told(story, Asked())
+    assert world.bound("h") == (2.0, "n4")
+    assert not any(is_gone(world, name) for name in RUNNING)
+
+
+def test_a_node_whose_victims_have_changed_meanwhile_is_left_out() -> None:
+    """v1 goes: two pods are enough on n3 now, and nobody was asked about these two."""
+
+    async def story(world: World) -> None:
+        add_h(world)
+        await world.until(1)
+        world.delete_pod("v1")
+        await world.until(5)
+
+    ask = Asked()
+    world = told(story, ask)
+    bound = world.bound("h")
+    assert bound is not None
+    assert bound[1] == "n2"
+    assert [name for name in RUNNING if is_gone(world, name)] == ["w7", "v1"]
+
+
+def test_where_all_has_changed_meanwhile_it_is_asked_anew() -> None:
+    async def story(world: World) -> None:
+        for name in ("n1", "n2"):
+            world.delete_node(name)
+        add_h(world)
+        await world.until(1)
+        world.delete_pod("v1")
+        await world.until(9)
+
+    ask = Asked()
+    world = told(story, ask)
+    counts = [len(question.victims["n3"].pods) for question in ask.questions]
+    assert counts == [3, 2]
+    assert world.bound("h") == (6.0, "n3")
+
+
+def test_a_pod_that_left_while_it_thought_evicts_nobody() -> None:
+    async def story(world: World) -> None:
+        add_h(world)
+        await world.until(1)
+        world.delete_pod("h")
+        await world.until(5)
+
+    world = told(story, Asked())
+    assert not any(is_gone(world, name) for name in RUNNING)
+    assert world.scheduler.only_retries_wait
+
+
+def test_what_is_passed_over_is_in_the_journal() -> None:
+    async def story(world: World) -> None:
+        add_h(world)
+        await world.until(5)
+
+    ask = Asked({"n2": []})
+    world = told(story, ask, extenders=[Near(ignorable=True)])
+    text = 'went on without near: expected at least one victim pod on node "n2"'
+    assert text in world.notes("default/h")
+    assert world.message("h") == f"{REFUSED}no candidate node for preemption"
+
+
+def test_a_pod_that_it_is_not_interested_in_is_none_of_its_business() -> None:
+    async def story(world: World) -> None:
+        world.add_pod("other", cpu=3, memory="1Gi", priority=1000)
+        await world.until(3)
+
+    ask = Asked()
+    world = told(story, ask)
+    bound = world.bound("other")
+    assert bound is not None
+    assert bound[1] == "n3"
+    assert ask.questions == []
