@@ -16,6 +16,9 @@ from bayplan.serving.scheduler_server import ServerOptions
 from tests.cli.command_line import bayplan, profile, refusal, written
 
 
+COMPOSED = Path(__file__).parents[2] / "examples" / "composed_rack"
+
+
 def served(monkeypatch: pytest.MonkeyPatch, problem: Exception | None = None) -> list[Any]:
     """What would be served, in place of serving it."""
     given: list[Any] = []
@@ -78,6 +81,30 @@ def test_a_bad_configuration_is_refused_before_anything_begins(
     assert "parallelism: 0; wanted" in " ".join(refusal("run", "--config", bad))
     assert "wanted both or none" in " ".join(refusal("run", "--tls-cert-file", "x"))
     assert given == []
+
+
+def test_wrong_args_of_a_plugin_inside_another_are_told_before_the_server_is_waited_for(
+    tmp_path: Path,
+) -> None:
+    wrong = (
+        (COMPOSED / "config.yaml")
+        .read_text()
+        .replace(
+            "inner: {scoringStrategy: {type: MostAllocated}}",
+            "inner: {scoringStrategy: {type: Mots}}",
+        )
+    )
+    nowhere = {"name": "x", "cluster": {"server": "http://127.0.0.1:1"}}
+    context = {"name": "x", "context": {"cluster": "x", "user": "x"}}
+    users = [{"name": "x", "user": {}}]
+    kubeconfig = {"clusters": [nowhere], "contexts": [context], "users": users}
+    [line] = refusal(
+        *("run", "--plugin", COMPOSED / "composed_rack.py"),
+        *("--config", written(tmp_path / "c.yaml", wrong)),
+        *("--kubeconfig", written(tmp_path / "k.yaml", {**kubeconfig, "current-context": "x"})),
+    )
+    assert "pluginConfig[1].args.inner.scoringStrategy.type" in line
+    assert '"Mots"' in line
 
 
 @pytest.mark.parametrize(

@@ -260,6 +260,24 @@ def test_events_of_a_plugin_that_only_scores_are_told() -> None:
     ]
 
 
+def test_a_plugin_that_is_not_asked_at_post_filter_where_it_has_something_to_do_is_told() -> None:
+    names = ("Coscheduling", "NodeResourcesFit", "DefaultBinder")
+    everything = {"disabled": [{"name": "*"}], "enabled": [{"name": name} for name in names]}
+    points = {"queueSort": {"enabled": [{"name": "Coscheduling"}]}, "multiPoint": everything}
+
+    def lines(**more: Any) -> list[str]:
+        found = remarks(config({"plugins": {**points, **more}}), Registry())
+        return [line for line in found if "postFilter" in line]
+
+    wanted = (
+        "profiles[0]: Coscheduling is enabled, but not at postFilter, where it has something to do"
+    )
+    assert lines(postFilter={"disabled": [{"name": "Coscheduling"}]}) == [wanted]
+    assert lines() == []
+    only_sorts = {"disabled": [{"name": "*"}], "enabled": [{"name": name} for name in names[1:]]}
+    assert lines(multiPoint=only_sorts) == []
+
+
 def test_what_is_refused_has_no_remarks() -> None:
     with pytest.raises(ConfigError):
         remarks(config(profile(), parallelism=0), KNOWN)

@@ -11,8 +11,8 @@ from bayplan.adapters.live.credentials import CredentialsError
 from bayplan.cli.event_loop import run_event_loop
 from bayplan.cli.problems import fail, read_config, read_plugins, refusals, remark
 from bayplan.config import SchedulerConfig
+from bayplan.engine.dry_start import dry_start
 from bayplan.engine.effective import remarks
-from bayplan.engine.resolved_config import resolve
 from bayplan.ports import ApiError
 from bayplan.serving.certificates import CertificateError
 from bayplan.serving.log_lines import FORMATS, TEXT, VERBOSITY_MAX, Log, write_log
@@ -82,7 +82,8 @@ def _options(given: dict[str, Any]) -> ServerOptions:
     registry = read_plugins(given["plugins"])
     config = read_config(given["config_path"], given["feature_gates"])
     config = _with_election(config, given["leader_elect"])
-    resolve(config, registry)
+    # What does not start is told now, and not when the API server has answered.
+    dry_start(config, registry)
     return ServerOptions(
         config=config,
         registry=registry,
