@@ -8,8 +8,8 @@ import pytest
 from bayplan.engine.advice import NOT_KNOWN_YET, NoAdviceError
 from bayplan.framework.interface import PreFilterResult
 from bayplan.framework.status import Code, Rejection, Status, unresolvable
-from bayplan.testing import node, pod
-from tests.engine.kit import Engine
+from bayplan.testing import api_pod, node, pod
+from tests.engine.kit import Engine, uid
 from tests.framework.answering import answering
 from tests.scenarios.world import PROFILE
 
@@ -94,3 +94,44 @@ def test_a_pod_that_pre_filter_rejects_has_no_scores() -> None:
 def test_a_score_that_fails_is_an_error() -> None:
     with pytest.raises(NoAdviceError, match="A"):
         prioritized(advised(score=lambda *_: 1 / 0), "n1", "n2")
+
+
+# ---- without victims -------------------------------------------------------------------------
+
+
+def test_nodes_are_left_that_can_take_it_when_their_victims_have_gone() -> None:
+    engine = Engine(plugins=["NodeResourcesFit"])
+    engine.add(*(node(name, cpu=2) for name in ("n1", "n2", "n3")))
+    placed = {name: api_pod(f"on-{name}", cpu=2, node=name) for name in ("n1", "n2", "n3")}
+    engine.add(*placed.values(), api_pod("more", node="n1"))
+    advisor, asked = engine.scheduler.advisor, pod("p", cpu=1)
+    victims = {
+        "n1": [uid("on-n1")],
+        "n2": ["gone since"],
+        "n3": [uid("on-n1"), uid("on-n3")],
+        "n9": [uid("on-n1")],
+    }
+    for _ in range(2):
+        assert advisor.preempt(PROFILE, asked, victims) == {"n1", "n3"}
+    assert advisor.preempt(PROFILE, pod("huge", cpu=3), victims) == set()
+    assert advisor.preempt(PROFILE, asked, {"n9": []}) == set()
+    assert advisor.filter(PROFILE, asked, ["n1"]).fitting == []
+
+
+def test_plugins_hear_of_every_victim_that_leaves() -> None:
+    engine = advised(pre_filter=None, filter=no_n1, remove_pod=None)
+    engine.add(api_pod("low", node="n2"), api_pod("stays", node="n2"))
+    victims = {"n1": [], "n2": [uid("low")]}
+    assert engine.scheduler.advisor.preempt(PROFILE, pod("p"), victims) == {"n2"}
+    assert [point for _, point in engine.plugin("A").calls].count("remove_pod") == 1
+
+
+def test_where_pre_filter_says_no_nobody_need_leave() -> None:
+    victims = {"n1": [uid("low")], "n2": [uid("low")]}
+    rejects = advised(pre_filter=unresolvable("no such claim"), filter=no_n1)
+    assert rejects.scheduler.advisor.preempt(PROFILE, pod("p"), victims) == set()
+    narrows = advised(pre_filter=PreFilterResult(frozenset({"n2"})), filter_node=None)
+    assert narrows.scheduler.advisor.preempt(PROFILE, pod("p"), victims) == {"n2"}
+    fails = advised(filter_node=Status(Code.ERROR, ("broken",)))
+    with pytest.raises(NoAdviceError, match=r'"A".*broken'):
+        fails.scheduler.advisor.preempt(PROFILE, pod("p"), victims)

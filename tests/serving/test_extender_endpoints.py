@@ -105,6 +105,32 @@ def test_scores_are_a_list_of_hosts() -> None:
     assert 8 <= coarse[0]["Score"] <= 10
 
 
+WHOLE = {
+    "Pods": [{**manifests.pod("v"), "metadata": {"name": "v", "uid": "v"}}],
+    "NumPDBViolations": 2,
+}
+NAMED = {"Pods": [{"UID": "v"}], "NumPDBViolations": 2}
+
+
+@pytest.mark.parametrize(
+    "victims",
+    [
+        {"NodeNameToVictims": None, "NodeNameToMetaVictims": {"big": NAMED, "small": NAMED}},
+        {"NodeNameToVictims": {"big": WHOLE, "small": WHOLE}, "NodeNameToMetaVictims": None},
+    ],
+)
+def test_nodes_that_would_not_do_are_spared(victims: Any) -> None:
+    assert asked("/preempt", {"Pod": POD, **victims}) == (
+        200,
+        {"NodeNameToMetaVictims": {"big": NAMED}},
+    )
+
+
+def test_without_victims_there_is_nothing_to_answer() -> None:
+    said = "found no victims in the question, wanted ExtenderPreemptionArgs"
+    assert asked("/preempt", {"Pod": POD}) == (500, f"bayplan: {said}\n")
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [
@@ -120,8 +146,9 @@ def test_scores_are_a_list_of_hosts() -> None:
 def test_what_cannot_be_answered_says_why(body: Any, said: str) -> None:
     status, answer = asked("/filter", body)
     assert (status, answer["Error"][: len(said)]) == (200, said)
-    status, text = asked("/prioritize", body)
-    assert (status, text[: len(said)]) == (500, said)
+    for path in ("/prioritize", "/preempt"):
+        status, text = asked(path, body)
+        assert (status, text[: len(said)]) == (500, said)
 
 
 def test_before_the_cluster_is_known_nothing_is_answered() -> None:

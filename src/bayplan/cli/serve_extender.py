@@ -43,7 +43,8 @@ EXIT_FAILED = 1
 @click.option("-v", "--v", "verbosity", type=click.IntRange(0, VERBOSITY_MAX), default=2)
 @click.option("--log-format", type=click.Choice(FORMATS), default=TEXT, show_default=True)
 def serve_extender_command(**given: Any) -> None:
-    """Answer an unmodified kube-scheduler as a scheduler extender: filter and prioritize.
+    """Answer an unmodified kube-scheduler as a scheduler extender: filter, prioritize and
+    preempt.
 
     The cluster is watched and never written to. With PATH…, files of Kubernetes objects are the
     cluster. docs/extenders.md has what to write into kube-scheduler's configuration.

@@ -1,10 +1,11 @@
 """What a profile's plugins say of some nodes for a pod that somebody else places.
 
 Nothing is decided, counted or remembered: PreFilter and Filter, or PreFilter, PreScore and Score,
-run once over the nodes that are asked about, as the cluster is known now.
+run once over the nodes that are asked about, as the cluster is known now; or as it would be without
+pods that somebody is about to evict.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import final
 
@@ -14,8 +15,10 @@ from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, PreFilterRes
 from bayplan.framework.runtime import Framework
 from bayplan.framework.score_table import ScoreTable
 from bayplan.framework.status import Status, is_rejected, is_success, unresolvable, unschedulable
+from bayplan.state.columns import is_any
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
+from bayplan.state.snapshot import Snapshot
 
 #: A node that the asker knows already; it will ask again.
 NOT_KNOWN_YET = "node(s) not known to bayplan yet"
@@ -57,6 +60,14 @@ class Advisor:
         finally:
             self._engine.take_back()
 
+    def preempt(self, profile: str, pod: PodInfo, victims: Mapping[str, Sequence[str]]) -> set[str]:
+        """Nodes that can take the pod when their victims (uids, by node) have left. Raises
+        NoAdviceError."""
+        try:
+            return self._preempt(self._engine.frameworks[profile], pod, victims)
+        finally:
+            self._engine.take_back()
+
     def _filter(self, framework: Framework, pod: PodInfo, names: Sequence[str]) -> FilterAdvice:
         all_nodes, state = self._engine.lend().nodes, CycleState()
         nodes = all_nodes.take(all_nodes.positions(names))
@@ -70,6 +81,22 @@ class Advisor:
         _raise(outcome.error)
         elsewhere = f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowing))}]"
         return _advice(names, result, outcome, unresolvable(elsewhere))
+
+    def _preempt(
+        self, framework: Framework, pod: PodInfo, victims: Mapping[str, Sequence[str]]
+    ) -> set[str]:
+        snapshot, state = self._engine.lend(), CycleState()
+        names = [name for name in victims if snapshot.nodes.position(name) is not None]
+        if not names:
+            return set()
+        result, status, _ = framework.run_pre_filter(state, pod, snapshot.nodes)
+        if is_rejected(status):
+            return set()
+        _raise(status)
+        if result.node_names is not None:
+            names = [name for name in names if name in result.node_names]
+        asked = (framework, state, pod)
+        return {name for name in names if _fits_without(asked, snapshot, name, victims[name])}
 
     def _prioritize(
         self, framework: Framework, pod: PodInfo, names: Sequence[str], score_max: int
@@ -92,6 +119,22 @@ class Advisor:
 def _raise(status: Status | None) -> None:
     if status is not None and not is_success(status):
         raise NoAdviceError(status.message)
+
+
+def _fits_without(
+    asked: tuple[Framework, CycleState, PodInfo], snapshot: Snapshot, name: str, uids: Sequence[str]
+) -> bool:
+    """Whether a node can take a pod without these pods, as far as they are still there."""
+    framework, state, pod = asked
+    what_if, node = state.clone(), snapshot.node(name)
+    with snapshot.trial() as trial:
+        for victim in [placed for placed in node.pods if placed.uid in uids]:
+            trial.remove(victim)
+            _raise(framework.run_remove_pod(what_if, pod, victim, node))
+        nodes = snapshot.nodes
+        outcome = framework.run_filter(what_if, pod, nodes.take(nodes.positions([name])))
+        _raise(outcome.error)
+        return is_any(outcome.feasible)
 
 
 def _advice(

@@ -2,6 +2,7 @@
 kube-scheduler.
 
     POST /filter, /prioritize   what the Filter and the Score plugins say
+    POST /preempt               which nodes would do when their victims have left
     /healthz, /livez            the process answers
     /readyz                     every kind was listed once
 """
@@ -13,7 +14,7 @@ from typing import Any, final
 
 import msgspec
 from aiohttp import web
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, field
 
 from bayplan.api.objects import POD, DecodeError, Pod, decode
 from bayplan.api.quantity import QuantityError
@@ -34,6 +35,26 @@ class _Meta(Struct, frozen=True):
 
 class _Node(Struct, frozen=True):
     metadata: _Meta = _Meta()
+
+
+class _VictimMeta(Struct, frozen=True):
+    uid: str = ""
+
+
+class _Victim(Struct, frozen=True):
+    """A whole pod, or its uid alone."""
+
+    metadata: _VictimMeta = _VictimMeta()
+    uid: str = field(name="UID", default="")
+
+
+class _Victims(Struct, frozen=True):
+    pods: list[_Victim] = field(name="Pods", default_factory=list[_Victim])
+    pdb_violation_count: int = field(name="NumPDBViolations", default=0)
+
+    @property
+    def uids(self) -> list[str]:
+        return [pod.uid or pod.metadata.uid for pod in self.pods]
 
 
 class _Nodes(Struct, frozen=True):
@@ -75,6 +96,7 @@ class ExtenderEndpoints:
         app = web.Application(client_max_size=_BODY_BYTES_MAX)
         app.router.add_post("/filter", self._filter)
         app.router.add_post("/prioritize", self._prioritize)
+        app.router.add_post("/preempt", self._preempt)
         for path in ("/healthz", "/livez"):
             app.router.add_get(path, self._healthy)
         app.router.add_get("/readyz", self._ready)
@@ -114,8 +136,33 @@ class ExtenderEndpoints:
             return web.Response(status=500, text=f"bayplan: {problem}\n")
         return _json([{"Host": name, "Score": score} for name, score in scores.items()])
 
+    async def _preempt(self, request: web.Request) -> web.Response:
+        """Nodes that would not do all the same are left out: nobody need leave them."""
+        advice = self._advice
+        try:
+            pod, parts = self._pod(await request.read())
+            victims = _victims(parts)
+            uids = {name: found.uids for name, found in victims.items()}
+            fitting = advice.advisor.preempt(advice.profile, pod, uids)
+        except (NoAdviceError, DecodeError, QuantityError, msgspec.MsgspecError) as problem:
+            _log.error("A question to preempt was not answered", err=str(problem))
+            return web.Response(status=500, text=f"bayplan: {problem}\n")
+        left = {name: victims[name] for name in victims if name in fitting}
+        return _json({"NodeNameToMetaVictims": {n: _meta(each) for n, each in left.items()}})
+
     def _question(self, body: bytes) -> _Question:
         """Raises NoAdviceError, DecodeError, QuantityError, MsgspecError."""
+        pod, parts = self._pod(body)
+        names = msgspec.json.decode(parts.get("nodenames", b"null"), type=list[str] | None)
+        nodes: dict[str, Raw] | None = None
+        if names is None:
+            whole = msgspec.json.decode(parts.get("nodes", b"null"), type=_Nodes | None)
+            nodes = {_name(item): item for item in (whole and whole.items) or ()}
+        return _Question(pod, tuple(names if names is not None else nodes or ()), nodes)
+
+    def _pod(self, body: bytes) -> tuple[PodInfo, Mapping[str, Raw]]:
+        """Whom it is about, and the other members. Raises NoAdviceError, DecodeError,
+        QuantityError, MsgspecError."""
         if not self._advice.is_ready():
             raise NoAdviceError("the cluster has not been listed yet")
         # Names of members count in any case, as in Go.
@@ -127,12 +174,7 @@ class ExtenderEndpoints:
         assert isinstance(found, Pod)
         if not found.metadata.uid:
             raise NoAdviceError("found a pod without uid, wanted one as the API server has it")
-        names = msgspec.json.decode(parts.get("nodenames", b"null"), type=list[str] | None)
-        nodes: dict[str, Raw] | None = None
-        if names is None:
-            whole = msgspec.json.decode(parts.get("nodes", b"null"), type=_Nodes | None)
-            nodes = {_name(item): item for item in (whole and whole.items) or ()}
-        return _Question(pod_info(found), tuple(names if names is not None else nodes or ()), nodes)
+        return pod_info(found), parts
 
     # ---- health ---------------------------------------------------------------------------
 
@@ -147,6 +189,23 @@ class ExtenderEndpoints:
 
 def _name(item: Raw) -> str:
     return msgspec.json.decode(item, type=_Node).metadata.name
+
+
+def _victims(parts: Mapping[str, Raw]) -> dict[str, _Victims]:
+    """By node; named by a scheduler that counts on our knowing pods, else whole."""
+    for member in ("nodenametometavictims", "nodenametovictims"):
+        found = msgspec.json.decode(
+            parts.get(member, b"null"), type=dict[str, _Victims | None] | None
+        )
+        if found is not None:
+            return {name: victims or _Victims() for name, victims in found.items()}
+    raise NoAdviceError("found no victims in the question, wanted ExtenderPreemptionArgs")
+
+
+def _meta(victims: _Victims) -> dict[str, Any]:
+    """MetaVictims."""
+    pods = [{"UID": uid} for uid in victims.uids]
+    return {"Pods": pods, "NumPDBViolations": victims.pdb_violation_count}
 
 
 def _filter_result(question: _Question, found: FilterAdvice) -> dict[str, Any]:
