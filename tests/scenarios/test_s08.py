@@ -1,0 +1,220 @@
+"""S-08, ports and volumes; and devices while their claims are still being written."""
+
+from typing import Any, cast
+
+from bayplan.adapters.object_names import object_key
+from bayplan.api.device_objects import RESOURCE_CLAIM, ResourceClaim
+from bayplan.api.objects import HOSTNAME_LABEL, ApiObject
+from bayplan.ports import Cluster
+from tests.plugins.devices_kit import claim as device_claim
+from tests.plugins.devices_kit import class_of, exactly, slice_of
+from tests.plugins.volume_kit import claim, csi, storage_class, volume
+from tests.scenarios.test_s08_devices import create
+from tests.scenarios.world import PROFILE, World, play
+
+SMALL: dict[str, Any] = {"cpu": "100m", "memory": "100Mi"}
+ADDED = "preemption: 0/{0} nodes are available: {1} No preemption victims found for incoming pod"
+
+# ---- part A: ports -------------------------------------------------------------------------
+
+PORTS = ["NodeAffinity", "NodePorts", ("NodeResourcesFit", 1), "DefaultPreemption"]
+TAKEN = "node(s) didn't have free ports for the requested pod ports"
+EVERYWHERE = f"0/3 nodes are available: 3 {TAKEN}. {ADDED.format(3, 3)}."
+
+
+def port(number: int, **fields: Any) -> dict[str, Any]:
+    return {"containerPort": 80, "hostPort": number, **fields}
+
+
+async def four_want_a_port(world: World) -> None:
+    for name in ("n1", "n2", "n3"):
+        world.add_node(name, cpu=8, memory="8Gi", labels={HOSTNAME_LABEL: name})
+    for number in range(1, 5):
+        world.add_pod(f"h{number}", host_ports=[80], **SMALL)
+    await world.until(0)
+
+
+def test_part_a_three_of_four_find_a_free_port() -> None:
+    async def story(world: World) -> None:
+        await four_want_a_port(world)
+        places = [world.bound(f"h{number}") for number in range(1, 4)]
+        assert sorted(where for _, where in filter(None, places)) == ["n1", "n2", "n3"]
+        assert world.message("h4") == EVERYWHERE
+
+    world = play(story, plugins=PORTS)
+    # Three nodes for the first, and for each further one the node that was taken before.
+    assert world.scheduler.reuse(PROFILE).row_counts()["NodePorts"].asked == 3 + 1 + 1 + 1
+
+
+async def ports_up_to_21(world: World) -> None:
+    await four_want_a_port(world)
+    await world.until(10)
+    world.add_pod("u1", host_ports=[port(80, protocol="UDP")], **SMALL)
+    await world.until(11)
+    world.add_pod("l1", host_ports=[port(80, hostIP="127.0.0.1")], **SMALL)
+    await world.until(20)
+    there: dict[str, Any] = {**SMALL, "node_selector": {HOSTNAME_LABEL: "n1"}}
+    for name, address in (("k1", "10.0.0.1"), ("k2", "10.0.0.2")):
+        world.add_pod(name, host_ports=[port(8080, hostIP=address)], **there)
+    await world.until(21)
+    world.add_pod("k3", host_ports=[8080], **there)
+    await world.until(49)
+
+
+def test_part_a_protocol_and_address_count_and_no_address_means_all() -> None:
+    async def story(world: World) -> None:
+        await ports_up_to_21(world)
+        found = world.bound("u1")
+        assert found is not None and found[0] == 10
+        assert world.message("l1") == EVERYWHERE
+        assert world.bound("k1") == world.bound("k2") == (20.0, "n1")
+        assert world.message("k3") == (
+            f"0/3 nodes are available: 1 {TAKEN}, 2 node(s) didn't match Pod's node "
+            f"affinity/selector. {ADDED.format(3, 1)}, 2 Preemption is not helpful for scheduling."
+        )
+
+    play(story, plugins=PORTS)
+
+
+def test_part_a_the_pod_that_waited_longest_gets_the_port_that_is_freed() -> None:
+    async def story(world: World) -> None:
+        await ports_up_to_21(world)
+        (holder,) = [n for n in ("h1", "h2", "h3") if (world.bound(n) or ("", ""))[1] == "n2"]
+        await world.until(50)
+        world.delete_pod(holder)
+        await world.until(60)
+        assert world.bound("h4") == (50.0, "n2")
+        assert world.bound("l1") is None
+        assert world.bound("k3") is None
+
+    play(story, plugins=PORTS)
+
+
+# ---- part B: volumes -----------------------------------------------------------------------
+
+VOLUMES = ["VolumeRestrictions", "VolumeBinding", "NodeResourcesFit", "DefaultPreemption"]
+ONCE: dict[str, Any] = {"accessModes": ["ReadWriteOncePod"]}
+
+
+def put(world: World, content: dict[str, Any]) -> None:
+    """As somebody else would write it: the API server gives it its version."""
+    del content["metadata"]["resourceVersion"]
+    world.cluster.create(content)
+
+
+def add_bound_claim(world: World, name: str) -> None:
+    """A claim for one pod at a time, with its volume, that any node reaches."""
+    bound = {"annotations": {"pv.kubernetes.io/bound-by-controller": "yes"}}
+    source: dict[str, Any] = {**csi(f"disk-{name}"), **ONCE}
+    put(world, volume(f"pv-{name}", claim=name, phase="Bound", meta=bound, **source))
+    put(world, claim(name, bound_to=f"pv-{name}", **ONCE))
+
+
+def add_user(world: World, name: str, claim_name: str) -> None:
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": claim_name}}]
+    world.add_pod(name, spec={"volumes": volumes}, **SMALL)
+
+
+def is_used(world: World, key: str) -> bool:
+    snapshot = world.scheduler.cache.lend()
+    try:
+        return snapshot.is_pvc_used(key)
+    finally:
+        snapshot.end()
+
+
+def test_part_b_one_claim_for_one_pod_and_a_claim_that_is_not_there() -> None:
+    async def story(world: World) -> None:
+        for name in ("n1", "n2"):
+            world.add_node(name, cpu=8, memory="8Gi")
+        put(world, storage_class())
+        add_bound_claim(world, "data")
+        add_user(world, "v1", "data")
+        await world.until(1)
+        assert (world.bound("v1") or (-1,))[0] == 0
+        assert is_used(world, "default/data")
+        add_user(world, "v2", "data")
+        await world.until(2)
+        assert world.message("v2") == (
+            "0/2 nodes are available: 2 node(s) unavailable due to PersistentVolumeClaim with "
+            "ReadWriteOncePod access mode already in-use by another pod. "
+            f"{ADDED.format(2, 2)}."
+        )
+        add_user(world, "v3", "nope")
+        await world.until(9)
+        assert world.message("v3") == (
+            '0/2 nodes are available: persistentvolumeclaim "nope" not found. preemption: '
+            "0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+        )
+        await world.until(10)
+        add_bound_claim(world, "nope")
+        await world.until(20)
+        assert (world.bound("v3") or (-1,))[0] == 10
+        world.delete_pod("v1")
+        await world.until(21)
+        assert (world.bound("v2") or (-1,))[0] == 20
+        world.delete_pod("v2")
+        await world.until(22)
+        assert not is_used(world, "default/data")
+
+    play(story, plugins=VOLUMES)
+
+
+# ---- part C: devices -----------------------------------------------------------------------
+
+
+class SlowClaims:
+    """A cluster that takes five seconds to write the status of a claim."""
+
+    def __init__(self, inner: Cluster) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def patch(
+        self, kind: str, namespace: str, name: str, patch: Any, subresource: str = ""
+    ) -> ApiObject:
+        if (kind, subresource) == (RESOURCE_CLAIM, "status"):
+            await self._inner.sleep(5)
+        return await self._inner.patch(kind, namespace, name, patch, subresource)
+
+
+def reserved_devices(world: World) -> list[str]:
+    """What the scheduler counts as taken."""
+    taken = world.plugin("DynamicResources").handle.devices.resource_claims.allocated.devices()
+    return sorted({each.device for each in taken})
+
+
+def written_devices(world: World) -> list[str]:
+    """What the API tells of."""
+    claims = (one.object for one in world.cluster.objects(RESOURCE_CLAIM))
+    given = [c.allocation for c in claims if isinstance(c, ResourceClaim) and c.allocation]
+    return sorted(result.device for each in given for result in each.results)
+
+
+def test_part_c_devices_are_taken_from_the_moment_on_that_they_are_chosen() -> None:
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=8, memory="8Gi")
+        create(world, "resource.k8s.io/v1 DeviceClass", class_of("gpu"))
+        create(world, "resource.k8s.io/v1 ResourceSlice", slice_of("n1", "x", "y"))
+        for number in (1, 2, 3):
+            create(world, RESOURCE_CLAIM, device_claim(f"c{number}", exactly()))
+            named = [{"name": "g", "resourceClaimName": f"c{number}"}]
+            world.add_pod(f"d{number}", spec={"resourceClaims": named}, **SMALL)
+        for moment in (0, 4):
+            await world.until(moment)
+            assert (reserved_devices(world), written_devices(world)) == (["x", "y"], [])
+        assert "cannot allocate all claims" in world.message("d3")
+        assert world.bound("d1") is None
+        await world.until(29)
+        assert (world.bound("d1"), world.bound("d2")) == ((5.0, "n1"), (5.0, "n1"))
+        assert written_devices(world) == ["x", "y"]
+        await world.until(30)
+        world.delete_pod("d1")
+        world.cluster.delete(object_key(RESOURCE_CLAIM, "default", "c1"))
+        await world.until(40)
+        assert world.bound("d3") == (35.0, "n1")
+
+    plugins = ["DynamicResources", "NodeResourcesFit"]
+    play(story, plugins=plugins, reach=lambda cluster: cast(Cluster, SlowClaims(cluster)))
