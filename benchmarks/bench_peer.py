@@ -46,10 +46,11 @@ class PeerRun:
     attempts: int
     bound: int
     nodes_used: int
+    victims: int
 
     @property
     def problem(self) -> str:
-        found = problem_of(self.shape, self.attempts, self.bound)
+        found = problem_of(self.shape, self.attempts, self.bound, self.victims)
         return found and f"kube-scheduler on {self.cores} cores: {found}"
 
 
@@ -179,6 +180,7 @@ def _told(lines: Iterable[str], shape: Shape) -> Iterator[PeerRun]:
                 attempts=last["Pods"],
                 bound=last["Bound"],
                 nodes_used=last["NodesUsed"],
+                victims=last["Victims"],
             )
 
 

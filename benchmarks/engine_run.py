@@ -1,20 +1,25 @@
-"""One measured run of the engine: from the queue's pop to the bind effect, nothing behind it."""
+"""One measured run of the engine: from the queue's pop to the bind effect, nothing behind it.
+
+Where pods preempt, each is tried, its victims are told to go and are gone, and it is tried again:
+all of that is its time.
+"""
 
 import gc
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
+import msgspec
 import numpy as np
 
-from bayplan.api.objects import NAMESPACE, NODE, POD, decode
+from bayplan.api.objects import NAMESPACE, NODE, POD, ApiObject, Pod, decode
 from bayplan.clock import ManualClock
 from bayplan.config import SchedulerConfig, config_from
 from bayplan.config.schema import API_VERSION, KIND
 from bayplan.engine.scheduler import Scheduler
 from bayplan.plugins.registry import default_registry
-from bayplan.ports import BindPod, EventType, WatchEvent
+from bayplan.ports import BindPod, BindPort, EventType, PatchPodStatus, Perform, WatchEvent
 from benchmarks import shapes
 from benchmarks.shapes import Shape
 
@@ -30,6 +35,8 @@ class Run:
     node_names: Sequence[str]
     #: What it took to hand one pod's event over, on the average.
     event_seconds: float
+    #: How many pods were told to go.
+    victims: int = 0
 
     @property
     def attempts(self) -> int:
@@ -60,15 +67,18 @@ class Run:
     @property
     def problem(self) -> str:
         """Empty where as many pods found a node as must."""
-        return problem_of(self.shape, self.attempts, self.bound)
+        return problem_of(self.shape, self.attempts, self.bound, self.victims)
 
 
-def problem_of(shape: Shape, attempts: int, bound: int) -> str:
+def problem_of(shape: Shape, attempts: int, bound: int, victims: int) -> str:
     """What is wrong with a measurement: it should be one of successes, and not of no work."""
     expected = shape.expected_bound(attempts)
     if not attempts:
         return "nothing was scheduled"
-    return "" if bound == expected else f"{bound:,} of {attempts:,} bound, expected {expected:,}"
+    if bound != expected:
+        return f"{bound:,} of {attempts:,} bound, expected {expected:,}"
+    expected = shape.expected_victims(bound)
+    return "" if victims == expected else f"{victims:,} pods evicted, expected {expected:,}"
 
 
 def config_of(shape: Shape, *, reuse: bool = True) -> SchedulerConfig:
@@ -116,6 +126,8 @@ def run(shape: Shape, limit_seconds: float, *, reuse: bool = True) -> Run:
     gc.collect()
     gc.freeze()
     try:
+        if shape.preempts:
+            return _preempting(shape, scheduler, events, limit_seconds)
         return _measured(shape, scheduler, events, limit_seconds)
     finally:
         gc.unfreeze()
@@ -136,3 +148,72 @@ def _measured(
         end = perf_counter() - start
         ends.append(end)
     return Run(shape, ends, node_names, event_seconds)
+
+
+class _Evicting:
+    """An API server that lets everybody go at once, and keeps their keys."""
+
+    def __init__(self) -> None:
+        self.gone: list[str] = []
+
+    async def patch_pod_status(self, patch: PatchPodStatus) -> None:
+        """That a pod is told why is part of the work; nobody reads it here."""
+
+    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
+        self.gone.append(f"{namespace}/{name}")
+
+
+def _preempting(
+    shape: Shape, scheduler: Scheduler, events: Sequence[WatchEvent], limit_seconds: float
+) -> Run:
+    """One pod after another: who waits for room stands in nobody's way."""
+    placed = {f"{pod.namespace}/{pod.name}": pod for pod in scheduler.cache.pods()}
+    ends: list[float] = []
+    node_names: list[str] = []
+    event_seconds, end, victim_count = 0.0, 0.0, 0
+    for event in events:
+        start = perf_counter()
+        scheduler.handle(event)
+        begin = perf_counter()
+        event_seconds += begin - start
+        victims = _victims(scheduler, event)
+        for key in victims:
+            scheduler.handle(WatchEvent(EventType.DELETED, POD, placed[key].pod))
+        scheduler.schedule_one()
+        node_names += [e.node_name for e in scheduler.take_effects() if isinstance(e, BindPod)]
+        victim_count += len(victims)
+        end += perf_counter() - begin
+        ends.append(end)
+        if end > limit_seconds:
+            break
+    return Run(shape, ends, node_names, event_seconds / len(ends), victim_count)
+
+
+def _victims(scheduler: Scheduler, event: WatchEvent) -> list[str]:
+    """Try a pod for the first time, and do what follows; the keys of those that had to go."""
+    scheduler.schedule_one()
+    port = _Evicting()
+    while effects := scheduler.take_effects():
+        for effect in effects:
+            if isinstance(effect, Perform):
+                _perform(effect, port)
+            elif isinstance(effect, PatchPodStatus) and effect.nominated_node_name:
+                scheduler.handle(_nominated(event.object, effect.nominated_node_name))
+    return port.gone
+
+
+def _perform(effect: Perform, port: _Evicting) -> None:
+    """Nothing of it waits for anything."""
+    writing = effect.run(cast(BindPort, port))
+    try:
+        writing.send(None)
+    except StopIteration:
+        return
+    raise AssertionError("a write waits")
+
+
+def _nominated(pod: ApiObject, node_name: str) -> WatchEvent:
+    """As the API tells it once that is written."""
+    assert isinstance(pod, Pod)
+    status = msgspec.structs.replace(pod.status, nominated_node_name=node_name)
+    return WatchEvent(EventType.MODIFIED, POD, msgspec.structs.replace(pod, status=status))

@@ -13,6 +13,10 @@ HOST = "kubernetes.io/hostname"
 MOON = ("moon-1", "moon-2", "moon-3")
 #: Asks for more cpu than any node has.
 TOO_LARGE = "large-cpu"
+#: Takes the place of less important pods.
+PREEMPTING = "high-priority"
+#: So many of those are on each node, and so many have to go for one.
+LESS_IMPORTANT, VICTIMS_PER_POD = 4, 3
 _WITHOUT_LIMITS = (TOO_LARGE, "hostport", "saturation")
 
 Object = dict[str, Any]
@@ -36,6 +40,15 @@ class Shape:
     #: Without the constraints that pods of a Service or a workload are spread by otherwise.
     no_spread: bool = False
 
+    @property
+    def preempts(self) -> bool:
+        """Whether each pod has to make room for itself."""
+        return self.template == PREEMPTING
+
+    def expected_victims(self, bound: int) -> int:
+        """How many pods must have made room for the first that found a node."""
+        return bound * VICTIMS_PER_POD if self.preempts else 0
+
     def expected_bound(self, attempts: int) -> int:
         """How many of the first attempts must have found a node, if nothing is wrong."""
         if self.template == TOO_LARGE:
@@ -51,6 +64,13 @@ def _affinity(template: str, pods: int, init_pods: int, zones: tuple[str, ...] =
     return Shape(template, 5000, template, pods, zones, init_pods, init_template=template)
 
 
+def _preemption(nodes: int) -> Shape:
+    """As many pods as nodes, which are full of less important ones."""
+    init_pods = nodes * LESS_IMPORTANT
+    name = f"preemption-{nodes}"
+    return Shape(name, nodes, PREEMPTING, nodes, (), init_pods, "low-priority")
+
+
 SHAPES: tuple[Shape, ...] = (
     Shape("basic-500", 500, "default", 2000),
     Shape("basic-5000", 5000, "default", 10_000),
@@ -64,6 +84,8 @@ SHAPES: tuple[Shape, ...] = (
     _affinity("node-affinity", 10_000, 5000, ("zone1",)),
     Shape("unschedulable-mixed-1in10", 5000, "default", 5000, unschedulable_every=10),
     Shape("unschedulable-only", 5000, TOO_LARGE, 1000),
+    _preemption(1000),
+    _preemption(5000),
     Shape("daemonset", 15_000, "daemonset", 30_000, big_node=True),
     # The peer's own reuse of answers is on here, which it cannot be with spread defaults.
     Shape("nospread-batching=true-basic-5000", 5000, "default", 10_000, no_spread=True),
@@ -152,6 +174,11 @@ def _template(name: str) -> tuple[dict[str, str], Object]:
         return {}, {"requests": {"cpu": "100m", "memory": "100Mi"}, "container": {"ports": [port]}}
     if name == "saturation":
         return {}, {"requests": {"cpu": "3", "memory": "1Gi"}, "container": {"ports": []}}
+    if name == "low-priority":
+        requests = {"cpu": "900m", "memory": "500Mi"}
+        return {}, {"requests": requests, "terminationGracePeriodSeconds": 0}
+    if name == PREEMPTING:
+        return {}, {"requests": {"cpu": "3", "memory": "500Mi"}, "priority": 10}
     if name.endswith("topology-spreading"):
         when = "ScheduleAnyway" if name.startswith("preferred") else "DoNotSchedule"
         return {"color": "blue"}, {"topologySpreadConstraints": [_spread("blue", when)]}

@@ -43,7 +43,7 @@ SHAPE = Shape("basic-5000", 5000, "default", 10)
 
 
 def test_the_comparison_with_the_peer_is_a_table(tmp_path: Path) -> None:
-    peer = [PeerRun(SHAPE, cores, 50.0 * cores, 2, 2, 2) for cores in (1, 2)]
+    peer = [PeerRun(SHAPE, cores, 50.0 * cores, 2, 2, 2, 0) for cores in (1, 2)]
     ours = Run(SHAPE, (0.001, 0.002), ("a", "b"), event_seconds=0.001)
     path = document(tmp_path, "peer")
     write_markdown(path, [Comparison(SHAPE, 5, peer, [ours])], "python -m somewhere")

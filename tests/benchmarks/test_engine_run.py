@@ -1,0 +1,35 @@
+"""Runs of the engine are runs of the work that is measured."""
+
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.engine_run import problem_of, run
+from benchmarks.shapes import SHAPES, Shape
+
+
+def small(name: str, nodes: int) -> Shape:
+    found = next(shape for shape in SHAPES if shape.name == name)
+    per_node = found.init_pods // found.nodes
+    return replace(found, nodes=nodes, pods=nodes, init_pods=nodes * per_node)
+
+
+def test_each_pod_that_preempts_has_three_pods_evicted_and_takes_their_node() -> None:
+    found = run(small("preemption-1000", 12), 60.0)
+    assert (found.attempts, found.bound, found.victims, found.problem) == (12, 12, 36, "")
+    assert found.nodes_used(12) == 12
+
+
+@pytest.mark.parametrize(
+    ("name", "bound", "victims", "problem"),
+    [
+        ("preemption-1000", 9, 27, "9 of 10 bound, expected 10"),
+        ("preemption-1000", 10, 31, "31 pods evicted, expected 30"),
+        ("basic-500", 10, 1, "1 pods evicted, expected 0"),
+        ("basic-500", 10, 0, ""),
+    ],
+)
+def test_what_makes_a_measurement_worthless_is_said(
+    name: str, bound: int, victims: int, problem: str
+) -> None:
+    assert problem_of(small(name, 10), 10, bound, victims) == problem
