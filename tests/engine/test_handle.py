@@ -74,6 +74,15 @@ def test_a_plugin_may_use_its_handle_while_it_starts() -> None:
     assert engine.bound() == {"p": "n1"}
 
 
+def test_a_plugin_knows_the_extenders_in_the_order_in_which_they_are_asked() -> None:
+    entries = [{"urlPrefix": "http://easy", "ignorable": True}, {"urlPrefix": "http://strict"}]
+    seen: list[PluginHandle] = []
+    verb = {"filterVerb": "filter"}
+    config = {"extenders": [{**entry, **verb} for entry in entries]}
+    Engine(plugins=["Keeps"], classes=[keeping(seen, filter=[])], config=config)
+    assert [each.name for each in seen[0].extenders] == ["http://strict", "http://easy"]
+
+
 def test_activating_a_made_up_pod_changes_nothing() -> None:
     engine = Engine(plugins=["Eager"], classes=[Eager])
     before = engine.scheduler.queue.counts()

@@ -1,10 +1,15 @@
-"""S-08, devices: one after the other, claims from templates, one claim for several pods."""
+"""S-08, devices: one after the other, claims from templates, one claim for several pods, claims that
+the API is slow to write or to tell of; rows F-091 and F-092."""
 
+import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from bayplan.api.device_objects import RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, ResourceClaim
+from bayplan.framework.shared_devices import SharedDRAManager
+from bayplan.ports import ApiError, WatchEvent
 from tests.plugins.devices_kit import claim, class_of, exactly, slice_of
 from tests.scenarios.world import World, play
 
@@ -73,3 +78,103 @@ def test_pods_that_share_a_claim_go_to_one_node_and_it_is_free_after_them() -> N
         assert [each.allocation for each in claims(world)] == [None]
 
     play(story, plugins=PLUGINS)
+
+
+# ---- in flight -------------------------------------------------------------------------------
+
+
+class Slow:
+    """A cluster in which claims take five seconds to be written, or to be told of."""
+
+    def __init__(self, cluster: Any, *, writes: float = 0.0, tells: float = 0.0) -> None:
+        self._cluster, self._writes, self._tells = cluster, writes, tells
+        #: Names of claims that cannot be written.
+        self.refused: set[str] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    async def patch(self, kind: str, namespace: str, name: str, patch: Any, part: str = "") -> Any:
+        if kind == RESOURCE_CLAIM and part == "status":
+            await asyncio.sleep(self._writes)
+            if name in self.refused:
+                raise ApiError(500, "InternalError", "the disk is full")
+        return await self._cluster.patch(kind, namespace, name, patch, part)
+
+    async def watch(self, kind: str, resource_version: str) -> AsyncIterator[WatchEvent]:
+        async for event in self._cluster.watch(kind, resource_version):
+            if kind == RESOURCE_CLAIM:
+                await asyncio.sleep(self._tells)
+            yield event
+
+
+def named(number: int) -> Any:
+    return {"resourceClaims": [{"name": "g", "resourceClaimName": f"c{number}"}]}
+
+
+def with_three_claims(world: World) -> None:
+    world.add_node("n1", cpu=8, memory="8Gi")
+    create(world, "resource.k8s.io/v1 DeviceClass", class_of("gpu"))
+    create(world, "resource.k8s.io/v1 ResourceSlice", slice_of("n1", "x", "y"))
+    for number in (1, 2, 3):
+        create(world, RESOURCE_CLAIM, claim(f"c{number}", exactly()))
+
+
+def add_pods(world: World) -> None:
+    for number in (1, 2, 3):
+        world.add_pod(f"d{number}", spec=named(number))
+
+
+def manager(world: World) -> SharedDRAManager:
+    return world.plugin("DynamicResources").handle.devices
+
+
+def taken(world: World) -> set[str]:
+    return {each.device for each in manager(world).resource_claims.allocated.devices()}
+
+
+def in_the_api(world: World) -> set[str]:
+    found = {one.metadata.name: one.allocation for one in claims(world)}
+    return {name for name, allocation in found.items() if allocation is not None}
+
+
+def test_a_device_that_was_not_given_after_all_is_a_change_that_others_wait_for() -> None:
+    async def story(world: World) -> None:
+        with_three_claims(world)
+        add_pods(world)
+        slow[0].refused.add("c1")
+        await world.until(4)
+        assert world.attempt_times("d3") == [0.0]
+        await world.until(5)
+        world.delete_pod("d1")
+        await world.until(12)
+        assert world.incoming("resource.k8s.io/ResourceClaimUpdate") == {"active": 1.0}
+
+    slow: list[Slow] = []
+
+    def reach(cluster: Any) -> Any:
+        slow.append(Slow(cluster, writes=5.0))
+        return slow[-1]
+
+    world = play(story, plugins=PLUGINS, reach=reach)
+    bound = world.bound("d3")
+    assert bound is not None
+    assert bound[1] == "n1"
+
+
+def test_what_was_written_counts_before_the_watch_tells_of_it() -> None:
+    async def story(world: World) -> None:
+        with_three_claims(world)
+        await world.until(20)
+        add_pods(world)
+        await world.until(21)
+        tracker = manager(world).resource_claims
+        known = {each.metadata.name for each in tracker.list() if each.allocation is not None}
+        assert known == in_the_api(world) == {"c1", "c2"}
+        store = world.plugin("DynamicResources").handle.objects(RESOURCE_CLAIM)
+        assert [each.allocation for each in store.list()] == [None, None, None]
+        assert taken(world) == {"x", "y"}
+        await world.until(60)
+        assert [each.allocation is not None for each in store.list()] == [True, True, False]
+
+    play(story, plugins=PLUGINS, reach=lambda cluster: Slow(cluster, tells=5.0))

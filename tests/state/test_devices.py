@@ -9,6 +9,7 @@ from bayplan.api.device_objects import (
     RESOURCE_SLICE,
     AllocationResult,
     DeviceTaintRule,
+    ResourceClaim,
 )
 from bayplan.api.objects import decode
 from bayplan.state.allocated_devices import DeviceId
@@ -66,7 +67,7 @@ def test_a_claim_in_flight_takes_its_devices_and_gives_them_back() -> None:
     store, devices = world()
     claims, given = devices.resource_claims, allocation()
     store.of(RESOURCE_CLAIM).put(WANTS)
-    claims.put_in_flight(WANTS.uid, given)
+    claims.put_in_flight(WANTS, given)
     assert claims.allocated.is_whole_taken(X)
     assert claims.pending_allocation(WANTS.uid) is given
     assert claims.remove_in_flight(WANTS.uid, given)
@@ -77,7 +78,7 @@ def test_a_claim_in_flight_takes_its_devices_and_gives_them_back() -> None:
 def test_when_the_api_tells_of_it_a_claim_is_in_flight_no_longer() -> None:
     store, devices = world()
     claims, given = devices.resource_claims, allocation()
-    claims.put_in_flight(WANTS.uid, given)
+    claims.put_in_flight(WANTS, given)
     store.of(RESOURCE_CLAIM).put(HAS_X)
     assert claims.pending_allocation(WANTS.uid) is None
     assert not claims.remove_in_flight(WANTS.uid, given)
@@ -89,16 +90,16 @@ def test_when_the_api_tells_of_it_a_claim_is_in_flight_no_longer() -> None:
 def test_an_update_that_tells_of_no_allocation_leaves_the_claim_in_flight() -> None:
     store, devices = world()
     claims = devices.resource_claims
-    claims.put_in_flight(WANTS.uid, allocation())
+    claims.put_in_flight(WANTS, allocation())
     store.of(RESOURCE_CLAIM).put(WANTS)
-    assert claims.in_flight_count == 1
+    assert list(claims.in_flight) == [WANTS.uid]
     assert claims.allocated.is_whole_taken(X)
 
 
 def test_nobody_gives_back_what_another_put_in_flight() -> None:
     _, devices = world()
     claims = devices.resource_claims
-    claims.put_in_flight(WANTS.uid, allocation())
+    claims.put_in_flight(WANTS, allocation())
     assert not claims.remove_in_flight(WANTS.uid, msgspec.structs.replace(allocation()))
     assert claims.allocated.is_whole_taken(X)
 
@@ -109,6 +110,76 @@ def test_another_claim_of_the_same_name_takes_nothing_over() -> None:
     meta = msgspec.structs.replace(WANTS.metadata, uid="another")
     store.of(RESOURCE_CLAIM).put(msgspec.structs.replace(WANTS, metadata=meta))
     assert not devices.resource_claims.allocated.is_taken(X)
+
+
+# ---- claims whose writes the watch does not tell of yet ---------------------------------------
+
+
+def version(number: int | str, found: ResourceClaim) -> ResourceClaim:
+    meta = msgspec.structs.replace(found.metadata, resource_version=str(number))
+    return msgspec.structs.replace(found, metadata=meta)
+
+
+def test_an_assumed_version_is_read_until_the_watch_has_caught_up() -> None:
+    store, devices = world()
+    claims, told = devices.resource_claims, store.of(RESOURCE_CLAIM)
+    told.put(version(9, WANTS))
+    claims.put_in_flight(WANTS, allocation())
+    assert claims.assume(version(11, HAS_X))
+    assert claims.pending_allocation(WANTS.uid) is None
+    for behind in (9, 10):
+        told.put(version(behind, WANTS))
+        assert claims.get("default", "c") == version(11, HAS_X)
+        assert list(claims.list()) == list(claims.list("default")) == [version(11, HAS_X)]
+        assert claims.allocated.is_whole_taken(X)
+    told.put(version(11, HAS_X))
+    told.put(version(12, WANTS))
+    assert claims.get("default", "c") == version(12, WANTS)
+    assert not claims.allocated.is_taken(X)
+
+
+def test_what_turns_out_not_to_hold_is_restored_to_what_the_watch_tells() -> None:
+    store, devices = world()
+    claims = devices.resource_claims
+    store.of(RESOURCE_CLAIM).put(version(9, WANTS))
+    assert claims.assume(version(10, HAS_X))
+    for _ in range(2):
+        claims.restore("default", "c")
+        assert claims.get("default", "c") == version(9, WANTS)
+        assert not claims.allocated.is_taken(X)
+    claims.restore("default", "nobody")
+
+
+def test_only_a_newer_version_of_a_claim_that_is_known_is_assumed() -> None:
+    store, devices = world()
+    claims, told = devices.resource_claims, store.of(RESOURCE_CLAIM)
+    assert not claims.assume(version(9, HAS_X))
+    told.put(version(9, WANTS))
+    assert not claims.assume(version(8, HAS_X))
+    meta = msgspec.structs.replace(HAS_X.metadata, uid="another", resource_version="10")
+    assert not claims.assume(msgspec.structs.replace(HAS_X, metadata=meta))
+    assert not claims.allocated.is_taken(X)
+
+
+def test_a_claim_that_goes_takes_what_was_assumed_of_it_along() -> None:
+    store, devices = world()
+    claims, told = devices.resource_claims, store.of(RESOURCE_CLAIM)
+    told.put(version(9, WANTS))
+    claims.assume(version(10, HAS_X))
+    told.remove(WANTS)
+    assert claims.get("default", "c") is None
+    assert not claims.allocated.is_taken(X)
+    told.put(version(11, WANTS))
+    assert claims.get("default", "c") == version(11, WANTS)
+
+
+def test_of_versions_that_are_no_numbers_the_one_that_is_told_last_counts() -> None:
+    store, devices = world()
+    claims, told = devices.resource_claims, store.of(RESOURCE_CLAIM)
+    told.put(version("b", WANTS))
+    assert claims.assume(version("c", HAS_X))
+    told.put(version("a", WANTS))
+    assert claims.get("default", "c") == version("a", WANTS)
 
 
 # ---- slices --------------------------------------------------------------------------------

@@ -51,6 +51,7 @@ class _IdleScheduler:
 
     seed = 0
     lent_snapshot = None
+    extenders = ()
 
     def __init__(self, registry: Registry, gates: FeatureGates) -> None:
         self._registry = registry

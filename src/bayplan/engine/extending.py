@@ -7,10 +7,11 @@ Upstream: schedule_one.go, findNodesThatPassExtenders, prioritizeNodes and exten
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, final
+from typing import final
 
 import numpy as np
 
+from bayplan.framework.extender import Extender
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.interface import MAX_NODE_SCORE
 from bayplan.framework.score_table import ScoreTable
@@ -25,29 +26,6 @@ __all__ = ["ExtenderAnswer", "ExtenderVerb"]
 MAX_EXTENDER_PRIORITY = 10
 #: With scores up to here no total comes near to overflowing.
 _SCORE_MAX = 2**53
-
-
-class Extender(Protocol):
-    """Something outside the process, as the engine knows it: whether to ask, not how."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def verbs(self) -> frozenset[ExtenderVerb]:
-        """What it may be asked for."""
-        ...
-
-    @property
-    def weight(self) -> int:
-        """Of its scores."""
-        ...
-
-    @property
-    def ignorable(self) -> bool:
-        """Whether an attempt goes on without its answer where none comes."""
-        ...
-
-    def is_interested(self, pod: PodInfo) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)

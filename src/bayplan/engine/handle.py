@@ -1,10 +1,11 @@
 """The Handle each plugin instance gets: small, and the same in every world."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Protocol, final
 
 from bayplan.config.feature_gates import FeatureGates
 from bayplan.engine.waiting import HeldPod
+from bayplan.framework.extender import Extender
 from bayplan.framework.filter_runner import FilterRunner, Verdicts
 from bayplan.framework.interface import CycleState, Plugin
 from bayplan.framework.relieved_filters import filter_relieved, only_amounts_matter
@@ -46,6 +47,8 @@ class Services(Protocol):
     @property
     def nominator(self) -> Nominator: ...
     @property
+    def extenders(self) -> Sequence[Extender]: ...
+    @property
     def lent_snapshot(self) -> Snapshot | None: ...
     @property
     def volumes(self) -> Volumes: ...
@@ -83,6 +86,7 @@ class PluginHandle:
         self._kinds = kinds
         self.gates = services.gates
         self.metrics = services.metrics
+        self.extenders = services.extenders
         #: What `make` gave, in order: see framework.composition.
         self.made: list[Plugin] = []
 

@@ -5,18 +5,26 @@ whatever goes wrong gives everything back: Unreserve, forget, requeue. Upstream:
 prepareForBindingCycle, bindingCycle and handleBindingCycleError.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import final
 
+import msgspec
+
+from bayplan.api.device_objects import ResourceClaim
 from bayplan.engine.attempt_record import CycleEnd
 from bayplan.engine.binding import BindingCycle, BindingOutcome
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler
 from bayplan.engine.waiting import HeldPod
-from bayplan.framework.events import EVENT_ASSIGNED_POD_DELETE
+from bayplan.framework.events import (
+    EVENT_ASSIGNED_POD_DELETE,
+    UPDATE,
+    ClusterEvent,
+    EventResource,
+)
 from bayplan.framework.interface import CycleState, QueuedPodInfo
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import (
@@ -33,6 +41,8 @@ from bayplan.framework.status import (
 from bayplan.journal import BindingRecord
 from bayplan.ports import BindPod
 from bayplan.state.pods import PodInfo
+
+_CLAIM_UPDATE = ClusterEvent(EventResource.RESOURCE_CLAIM, UPDATE)
 
 
 @dataclass(slots=True)
@@ -185,16 +195,19 @@ class Placements:
 
     def _binding_failed(self, placed: Placed, status: Status) -> None:
         """Upstream: handleBindingCycleError."""
-        pod, queue = placed.pod, self._engine.queue
+        pod, claims = placed.pod, self._engine.devices.resource_claims
         self._record(placed, "failed", status.message)
+        before = claims.in_flight
         self.give_back(placed)
+        after = claims.in_flight
+        free = [claim for uid, claim in before.items() if uid not in after]
         rejected = is_rejected(status)
         if not rejected:
-            queue.move_all(EVENT_ASSIGNED_POD_DELETE, pod, None)
+            _tell_of_room(self._engine, pod, free)
         self._fail(placed, status)
         if rejected:
             # The pod itself is not helped by its own leaving.
-            queue.move_all(EVENT_ASSIGNED_POD_DELETE, pod, None, _other_than(pod.uid))
+            _tell_of_room(self._engine, pod, free, _other_than(pod.uid))
 
     # ---- giving back ----------------------------------------------------------------------
 
@@ -280,3 +293,18 @@ def _result_of(status: Status) -> str:
 
 def _other_than(uid: str) -> Callable[[PodInfo], bool]:
     return lambda pod: pod.uid != uid
+
+
+def _tell_of_room(
+    engine: EngineState,
+    pod: PodInfo,
+    claims: Iterable[ResourceClaim],
+    pre_check: Callable[[PodInfo], bool] | None = None,
+) -> None:
+    """A pod has left its node, and these claims are not given the devices that they were to have:
+    the API never told of that, so nobody will tell that they are free."""
+    engine.queue.move_all(EVENT_ASSIGNED_POD_DELETE, pod, None, pre_check)
+    for claim in claims:
+        status = msgspec.structs.replace(claim.status, allocation=None)
+        without = msgspec.structs.replace(claim, status=status)
+        engine.queue.move_all(_CLAIM_UPDATE, claim, without, pre_check)

@@ -32,6 +32,8 @@ class EngineServices:
         self._engine = engine
         self._registry = registry
         self.metrics = engine.metrics
+        #: In the order in which they are asked.
+        self.extenders = tuple(engine.extenders)
 
     def handle_for(
         self, profile_name: str, instance_name: str, plugin: type[Plugin]

@@ -23,6 +23,7 @@ from msgspec import Struct
 from bayplan.config.feature_gates import FeatureGates
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ClusterEventWithHint
+from bayplan.framework.extender import Extender
 from bayplan.framework.filter_runner import FilterRunner
 from bayplan.framework.normalizer import Normalizer
 from bayplan.framework.shared_devices import SharedDRAManager
@@ -149,6 +150,8 @@ class Objects(Protocol):
 
 class Handle(Protocol):
     """What a plugin may use besides its arguments."""
+
+    extenders: Sequence[Extender]  #: In the order in which they are asked.
 
     @property
     def profile_name(self) -> str: ...

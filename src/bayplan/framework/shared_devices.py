@@ -16,7 +16,10 @@ class ResourceClaimTracker(Protocol):
 
     @property
     def allocated(self) -> AllocatedDevices:
-        """Devices that are taken, those of claims in flight included; kept current."""
+        """Devices that are taken, those of claims in flight included; kept current.
+
+        Upstream: ListAllAllocatedDevices, GatherAllocatedState.
+        """
         ...
 
     def get(self, namespace: str, name: str) -> ResourceClaim | None: ...
@@ -26,18 +29,31 @@ class ResourceClaimTracker(Protocol):
         ...
 
     def pending_allocation(self, uid: str) -> AllocationResult | None:
-        """What the claim of this uid is about to be given; None: it is not in flight."""
+        """What the claim of this uid is about to be given; None: it is not in flight. `get` does
+        not tell of it."""
         ...
 
-    def put_in_flight(self, uid: str, allocation: AllocationResult) -> None:
+    def put_in_flight(self, claim: ResourceClaim, allocation: AllocationResult) -> None:
         """Take these devices for a claim that the API does not know as allocated yet.
 
         They are given back by `remove_in_flight`, or become the claim's own when the API tells.
+        Upstream: SignalClaimPendingAllocation.
         """
         ...
 
     def remove_in_flight(self, uid: str, allocation: AllocationResult) -> bool:
         """Give back what was taken. False: that is not in flight any more."""
+        ...
+
+    def assume(self, claim: ResourceClaim) -> bool:
+        """What a write has returned: `get` and `list` give it until the watch has caught up.
+
+        False: the claim is another one or newer by now. Upstream: AssumeClaimAfterAPICall.
+        """
+        ...
+
+    def restore(self, namespace: str, name: str) -> None:
+        """What was assumed turned out not to hold. Upstream: AssumedClaimRestore."""
         ...
 
 

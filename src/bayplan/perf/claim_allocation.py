@@ -61,7 +61,7 @@ def allocations(
             draws.shuffle(nodes)
             given = _given(allocator, claim, nodes)
             if given is not None:
-                claims.put_in_flight(claim.uid, given)
+                claims.put_in_flight(claim, given)
             yield key, None if given is None else _patch(given)
 
 

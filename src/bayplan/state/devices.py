@@ -1,7 +1,8 @@
 """Devices as the scheduler sees them: what the API tells, and claims in flight.
 
-Between Reserve and the moment the API tells of the allocation a claim is *in flight*: its devices
-are taken, and nobody else may use or allocate it. Taken devices are counted as claims come, change
+Between Reserve and the moment the allocation is written a claim is *in flight*: its devices are
+taken, and nobody else may use or allocate it. From then on, until the watch tells of it, what was
+written is *assumed*. Taken devices are counted as claims come, change
 and go, so that a cycle finds them ready. Upstream: dynamicresources/dra_manager.go,
 resourceslice/tracker, deviceclass/extendedresourcecache.
 """
@@ -37,36 +38,44 @@ class Claims:
 
     def __init__(self, store: KindStore) -> None:
         self._store = store
-        #: By uid: allocations that the API does not tell of yet.
-        self._in_flight: dict[str, AllocationResult] = {}
+        #: By uid: claims with the allocation that the API does not tell of yet.
+        self._in_flight: dict[str, ResourceClaim] = {}
+        #: By key: versions that the API has, and has not told of yet.
+        self._assumed: dict[str, ResourceClaim] = {}
         #: By uid: what is counted as taken, of claims in flight, too.
         self._counted: dict[str, AllocationResult] = {}
         self.allocated = AllocatedDevices()
         for claim in store.list():
             self._changed(None, claim)
-        store.subscribe(self._changed)
+        store.subscribe(self._told)
 
     def get(self, namespace: str, name: str) -> ResourceClaim | None:
-        return self._store.get(name, namespace)
+        told: ResourceClaim | None = self._store.get(name, namespace)
+        return self._assumed.get(told.key, told) if told is not None else None
 
     def list(self, namespace: str | None = None) -> Sequence[ResourceClaim]:
         """All, or those of one namespace, in order of their keys."""
-        return self._store.list(namespace)
+        found: Sequence[ResourceClaim] = self._store.list(namespace)
+        return [self._assumed.get(each.key, each) for each in found] if self._assumed else found
+
+    # ---- in flight ------------------------------------------------------------------------
 
     def pending_allocation(self, uid: str) -> AllocationResult | None:
         """What a claim in flight is about to be given."""
-        return self._in_flight.get(uid)
+        claim = self._in_flight.get(uid)
+        return None if claim is None else claim.allocation
 
-    def put_in_flight(self, uid: str, allocation: AllocationResult) -> None:
+    def put_in_flight(self, claim: ResourceClaim, allocation: AllocationResult) -> None:
         """A claim is being allocated: its devices are taken from now on."""
+        uid = claim.uid
         assert uid not in self._in_flight, f"claim {uid} is in flight already"
-        self._in_flight[uid] = allocation
+        self._in_flight[uid] = _with_allocation(claim, allocation)
         if uid not in self._counted:
             self._count(uid, allocation)
 
     def remove_in_flight(self, uid: str, allocation: AllocationResult) -> bool:
         """It is not being given this any longer. False: it was not."""
-        if self._in_flight.get(uid) is not allocation:
+        if self.pending_allocation(uid) is not allocation:
             return False
         del self._in_flight[uid]
         if self._counted.get(uid) is allocation:
@@ -74,18 +83,52 @@ class Claims:
         return True
 
     @property
-    def in_flight_count(self) -> int:
-        return len(self._in_flight)
+    def in_flight(self) -> Mapping[str, ResourceClaim]:
+        """Those in flight by uid, with what they are about to be given."""
+        return dict(self._in_flight)
+
+    # ---- assumed --------------------------------------------------------------------------
+
+    def assume(self, claim: ResourceClaim) -> bool:
+        """The API took this version in, and will tell of it. False: it tells of another claim, or
+        of a newer version."""
+        known = self.get(claim.metadata.namespace or "", claim.metadata.name)
+        if known is None or known.uid != claim.uid or _is_behind(claim, known):
+            return False
+        self._assumed[claim.key] = claim
+        self._changed(known, claim)
+        return True
+
+    def restore(self, namespace: str, name: str) -> None:
+        """What was assumed of a claim does not hold: back to what the API tells."""
+        told = self._store.get(name, namespace)
+        assumed = None if told is None else self._assumed.pop(told.key, None)
+        if assumed is not None:
+            self._changed(assumed, told)
+
+    # ---- inside ---------------------------------------------------------------------------
+
+    def _told(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        """A watch that is behind what was assumed tells nothing new."""
+        about = old if new is None else new
+        assert about is not None
+        assumed = self._assumed.get(about.key)
+        if assumed is not None:
+            if new is not None and new.uid == assumed.uid and _is_behind(new, assumed):
+                return
+            del self._assumed[about.key]
+            old = assumed
+        self._changed(old, new)
 
     def _changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         if old is not None and (new is None or new.uid != old.uid):
-            self._count(old.uid, self._in_flight.get(old.uid))
+            self._count(old.uid, self.pending_allocation(old.uid))
         if new is None:
             return
         if new.allocation is not None:
             # The API tells of what we allocated, or of what somebody else did.
             self._in_flight.pop(new.uid, None)
-        self._count(new.uid, new.allocation or self._in_flight.get(new.uid))
+        self._count(new.uid, new.allocation or self.pending_allocation(new.uid))
 
     def _count(self, uid: str, allocation: AllocationResult | None) -> None:
         counted = self._counted.pop(uid, None)
@@ -94,6 +137,20 @@ class Claims:
         if allocation is not None:
             self._counted[uid] = allocation
             self.allocated.add(allocation)
+
+
+def _with_allocation(claim: ResourceClaim, allocation: AllocationResult) -> ResourceClaim:
+    status = msgspec.structs.replace(claim.status, allocation=allocation)
+    return msgspec.structs.replace(claim, status=status)
+
+
+def _is_behind(one: ResourceClaim, other: ResourceClaim) -> bool:
+    """Whether a version is older than another. Versions are numbers (KEP-5504); of others nothing
+    is known."""
+    versions = [each.metadata.resource_version or "" for each in (one, other)]
+    if not all(version.isdecimal() for version in versions):
+        return False
+    return int(versions[0]) < int(versions[1])
 
 
 @final

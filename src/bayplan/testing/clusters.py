@@ -22,6 +22,7 @@ from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.engine.handle import PluginHandle, Write
 from bayplan.engine.profiles import make_plugin
 from bayplan.engine.waiting import HeldPod, WaitingPods
+from bayplan.framework.extender import Extender
 from bayplan.framework.interface import Plugin
 from bayplan.framework.runtime import Framework
 from bayplan.metrics import SchedulerMetrics
@@ -61,6 +62,7 @@ class SampleCluster:
         self.cache = Cache()
         self.clock = ManualClock()
         self.nominator = Nominator()
+        self.extenders: Sequence[Extender] = ()
         self.store = ObjectStore()
         self.volumes = Volumes(self.cache.table, self.store)
         self.devices = Devices(self.store)

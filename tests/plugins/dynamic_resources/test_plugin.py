@@ -113,7 +113,7 @@ def test_from_filter_to_binding_a_claim_is_given_the_devices_of_the_chosen_node(
     assert bound.is_reserved_for(placed.uid)
     assert bound.allocation is not None
     assert bound.allocation.allocation_timestamp == "2026-01-01T00:00:00Z"
-    assert story.cluster.devices.resource_claims.in_flight_count == 0
+    assert story.cluster.devices.resource_claims.in_flight == {}
     assert story.taken == {"n1/x"}
 
 
@@ -231,7 +231,7 @@ def test_a_pod_that_requests_an_extended_resource_gets_a_device_and_a_claim() ->
     bound = story.claim("created")
     assert bound.is_reserved_for(placed.uid)
     assert story.taken == {"n1/x"}
-    assert story.cluster.devices.resource_claims.in_flight_count == 0
+    assert story.cluster.devices.resource_claims.in_flight == {}
     told = cast(Pod, story.cluster.objects(POD).get("p", "default")).status
     assert told.extended_resource_claim_status is not None
     assert told.extended_resource_claim_status.resource_claim_name == "created"

@@ -57,9 +57,9 @@ def test_what_a_claim_asks_for_must_be_something_that_exists(
 
 def test_a_claim_that_another_pod_is_about_to_get_is_waited_for() -> None:
     cluster = sample(claim("c", exactly()))
-    given = as_claim(claim("c", exactly(), status=allocated(("n1", "x")))).allocation
-    assert given is not None
-    cluster.devices.resource_claims.put_in_flight("uid-c", given)
+    found = as_claim(claim("c", exactly(), status=allocated(("n1", "x"))))
+    assert found.allocation is not None
+    cluster.devices.resource_claims.put_in_flight(found, found.allocation)
     answer = prepared(cluster)
     assert isinstance(answer, Status)
     assert answer.message == "resource claim default/c is in the process of being allocated"

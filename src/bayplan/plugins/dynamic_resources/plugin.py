@@ -190,9 +190,9 @@ class DynamicResources(
             needs = any(not attempt.is_special(index) for index, _ in attempt.unallocated())
             return Status(Code.ERROR, (NO_ALLOCATION,)) if needs else None
         for index, allocation in found.results.items():
-            uid = attempt.claims[index].uid
-            self.handle.devices.resource_claims.put_in_flight(uid, allocation)
-            attempt.in_flight[uid] = allocation
+            claim = attempt.claims[index]
+            self.handle.devices.resource_claims.put_in_flight(claim, allocation)
+            attempt.in_flight[claim.uid] = allocation
             attempt.reserved[index] = allocation
         return None
 
@@ -260,6 +260,7 @@ class DynamicResources(
         stamp = self._stamp if self._features.binding_conditions else None
         bound = await binding.bind_claim(port, claim, pod, allocation, stamp)
         attempt.claims[index] = bound
+        self.handle.devices.resource_claims.assume(bound)
         if attempt.is_special(index):
             special = attempt.by_node[node_name].special
             assert special is not None, f"{pod.key} has no claim for extended resources"
@@ -273,7 +274,7 @@ class DynamicResources(
         attempt.claims[-1] = created
         allocation, claims = attempt.in_flight.pop(old.uid), self.handle.devices.resource_claims
         claims.remove_in_flight(old.uid, allocation)
-        claims.put_in_flight(created.uid, allocation)
+        claims.put_in_flight(created, allocation)
         attempt.in_flight[created.uid] = allocation
 
     async def _ready(self, attempt: Attempt, port: BindPort) -> Status | None:
