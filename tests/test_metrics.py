@@ -16,8 +16,8 @@ BOUNDS = [0.1, 0.2, 0.4]
 
 def test_counts_are_read_back_under_upstreams_names() -> None:
     metrics = SchedulerMetrics()
-    metrics.incoming("active", "BackoffComplete")
-    metrics.incoming("active", "BackoffComplete")
+    metrics.incoming("active", "BackoffComplete", 1, "pod")
+    metrics.incoming("active", "BackoffComplete", 1, "pod")
     name = "scheduler_queue_incoming_pods_total"
     assert metrics.value(name, queue="active", event="BackoffComplete") == 2
     assert metrics.value(name, queue="backoff", event="BackoffComplete") == 0
@@ -26,7 +26,7 @@ def test_counts_are_read_back_under_upstreams_names() -> None:
 def test_the_gauge_of_unschedulable_pods_goes_up_and_down() -> None:
     metrics = SchedulerMetrics()
     for delta in (1, 1, -1):
-        metrics.unschedulable_delta("NodePorts", "default-scheduler", delta)
+        metrics.unschedulable_pods.add("NodePorts", "default-scheduler", count=delta)
     name = "scheduler_unschedulable_pods"
     assert metrics.value(name, plugin="NodePorts", profile="default-scheduler") == 1
 
@@ -56,6 +56,30 @@ def test_two_schedulers_count_apart() -> None:
     labels = {"result": "scheduled", "profile": "a"}
     assert one.value("scheduler_schedule_attempts_total", **labels) == 1
     assert other.value("scheduler_schedule_attempts_total", **labels) == 0
+
+
+# ---- counts ---------------------------------------------------------------------------------
+
+
+def test_a_count_without_labels_is_there_before_anything_happened() -> None:
+    metrics = SchedulerMetrics()
+    text = generate_latest(metrics.registry).decode()
+    assert "\nbayplan_bugs_total 0.0\n" in text
+    assert "\n# TYPE scheduler_unschedulable_pods gauge\n" in text
+
+
+def test_a_counts_labels_are_as_many_as_were_declared() -> None:
+    with pytest.raises(AssertionError, match="bayplan_bugs has labels"):
+        SchedulerMetrics().bugs.add("one too many")
+
+
+def test_a_group_counts_as_one_entity_and_as_many_pods_as_it_has() -> None:
+    metrics = SchedulerMetrics()
+    metrics.incoming("active", "NodeAdd", 5, "podgroup")
+    labels = {"queue": "active", "event": "NodeAdd"}
+    assert metrics.value("scheduler_queue_incoming_pods_total", **labels) == 5
+    entities = "scheduler_queue_incoming_entities_total"
+    assert metrics.value(entities, **labels, type="podgroup") == 1
 
 
 # ---- histograms -----------------------------------------------------------------------------
@@ -123,15 +147,38 @@ UPSTREAM: dict[str, tuple[str, tuple[float, float, int] | None]] = {
         (0.00001, 1.5, 20),
     ),
     "scheduler_queue_incoming_pods_total": ("queue event", None),
+    "scheduler_queue_incoming_entities_total": ("queue event type", None),
+    "scheduler_event_handling_duration_seconds": ("event", (0.0001, 2, 12)),
+    "scheduler_queueing_hint_execution_duration_seconds": (
+        "plugin event hint",
+        (0.00001, 1.5, 20),
+    ),
     "scheduler_permit_wait_duration_seconds": ("result", (0.001, 2, 15)),
     "scheduler_cache_size": ("type", None),
     "scheduler_unschedulable_pods": ("plugin profile", None),
+    "scheduler_goroutines": ("operation", None),
+    "scheduler_get_node_hint_duration_seconds": ("hinted profile", (0.00001, 2, 12)),
+    "scheduler_podgroup_schedule_attempts_total": ("result profile", None),
+    "scheduler_podgroup_scheduling_attempt_duration_seconds": ("result profile", (0.001, 2, 15)),
+    "scheduler_podgroup_scheduling_algorithm_duration_seconds": ("", (0.001, 2, 15)),
+    "scheduler_generated_placements_total": ("profile", None),
+    "scheduler_placement_evaluations_total": ("result profile", None),
+    "scheduler_placement_evaluation_duration_seconds": ("result profile", (0.001, 2, 15)),
+    "scheduler_preemption_attempts_total": ("", None),
+    "scheduler_preemption_victims": ("", (1, 2, 7)),
+    "scheduler_preemption_goroutines_duration_seconds": ("result", (0.01, 2, 20)),
+    "scheduler_preemption_goroutines_execution_total": ("result", None),
+    "scheduler_preemption_evaluation_duration_seconds": ("preemptor result", (0.001, 2, 16)),
+    "scheduler_preemption_execution_duration_seconds": ("preemptor result", (0.001, 2, 16)),
+    "scheduler_preemption_pdb_violations_total": ("preemptor", None),
+    "scheduler_workload_preemption_attempts_total": ("result", None),
+    "scheduler_workload_preemption_victims": ("", (1, 2, 11)),
 }
 
 
 def parts_of(metrics: SchedulerMetrics, name: str) -> tuple[Any, list[str], list[float]]:
     """One metric with its label names and its buckets."""
-    [found] = [m for m in vars(metrics).values() if getattr(m, "_name", "").startswith(name)]
+    [found] = [m for m in vars(metrics).values() if getattr(m, "_name", "") == name]
     labels = getattr(found, "_labels", None) or getattr(found, "_labelnames", ())
     return found, list(labels), getattr(found, "_bounds", [])
 

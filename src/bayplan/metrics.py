@@ -1,17 +1,17 @@
 """The scheduler's metrics, under upstream's names, labels and buckets.
 
 One registry per scheduler, so that several may live in one process. What is counted at every
-attempt is bound once: looking a child up by its labels costs more than the rest.
+attempt is counted in plain numbers, which are read when somebody asks.
 """
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Generator, Hashable, Iterable
 from contextlib import contextmanager
-from functools import lru_cache
 from itertools import accumulate
-from typing import final
+from typing import Generic, TypeVar, final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -23,6 +23,10 @@ from prometheus_client.utils import floatToGoString
 
 #: From here on the number of attempts is one label.
 _ATTEMPTS_TOLD_MAX = 15
+
+
+C = TypeVar("C", bound=Collector)
+Family = type[CounterMetricFamily] | type[GaugeMetricFamily]
 
 
 def _exponential(start: float, factor: float, count: int) -> list[float]:
@@ -80,6 +84,30 @@ class Histogram(Collector):
         yield family
 
 
+@final
+class Tally(Collector):
+    """A count that is cheap to add to. Labels are any values; their text is what is exposed."""
+
+    def __init__(self, family: Family, name: str, text: str, labels: tuple[str, ...]) -> None:
+        self._family = family
+        self._name = name
+        self._text = text
+        self._labels = labels
+        self._counts: defaultdict[tuple[Hashable, ...], int] = defaultdict(int)
+        if not labels:
+            self._counts[()] = 0
+
+    def add(self, *labels: Hashable, count: int = 1) -> None:
+        assert len(labels) == len(self._labels), f"{self._name} has labels {self._labels}"
+        self._counts[labels] += count
+
+    def collect(self) -> Iterable[Metric]:
+        family = self._family(self._name, self._text, labels=self._labels)
+        for labels, count in list(self._counts.items()):
+            family.add_metric([*map(str, labels)], count)
+        yield family
+
+
 #: (labels, value) of each sample.
 Read = Callable[[], Iterable[tuple[tuple[str, ...], float]]]
 
@@ -88,10 +116,10 @@ Read = Callable[[], Iterable[tuple[tuple[str, ...], float]]]
 class Reading(Collector):
     """A family whose samples are counted elsewhere, and read when somebody looks."""
 
-    def __init__(self, name: str, text: str, labels: tuple[str, ...], read: Read) -> None:
-        """A counter; one whose name ends in _entries or _bytes is a gauge."""
-        is_gauge = name.endswith(("_entries", "_bytes"))
-        self._family = GaugeMetricFamily if is_gauge else CounterMetricFamily
+    def __init__(
+        self, family: Family, name: str, text: str, labels: tuple[str, ...], read: Read
+    ) -> None:
+        self._family = family
         self._name = name
         self._text = text
         self._labels = labels
@@ -104,214 +132,303 @@ class Reading(Collector):
         yield family
 
 
+# ---- declarations --------------------------------------------------------------------------
+
+
+@final
+class Declared(Generic[C]):
+    """A metric that every `SchedulerMetrics` has one of."""
+
+    def __init__(self, make: Callable[[], C]) -> None:
+        self._make = make
+        self._name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, metrics: "SchedulerMetrics", owner: type) -> C:
+        """Called once for each: from then on the metric is an attribute like any other."""
+        made = metrics.__dict__[self._name] = self._make()
+        metrics.registry.register(made)
+        return made
+
+
+def _counter(name: str, labels: str, text: str) -> Declared[Tally]:
+    return Declared(lambda: Tally(CounterMetricFamily, name, text, tuple(labels.split())))
+
+
+def _level(name: str, labels: str, text: str) -> Declared[Tally]:
+    """A gauge that is added to, and taken from."""
+    return Declared(lambda: Tally(GaugeMetricFamily, name, text, tuple(labels.split())))
+
+
+def _gauge(name: str, labels: str, text: str) -> Declared[Gauge]:
+    return Declared(lambda: Gauge(name, text, labels.split(), registry=None))
+
+
+def _histogram(
+    name: str, labels: str, exponential: tuple[float, float, int], text: str
+) -> Declared[Histogram]:
+    """``exponential``: the first bound, what each is times the one before, and how many."""
+    bounds = _exponential(*exponential)
+    return Declared(lambda: Histogram(name, text, bounds, tuple(labels.split())))
+
+
+#: Buckets of several of upstream's.
+_MS_TO_16_S = (0.001, 2, 15)
+_10_US_TO_20_MS = (0.00001, 2, 12)
+_10_US_TO_22_MS = (0.00001, 1.5, 20)
+
+
 @final
 class SchedulerMetrics:
-    """What kube-scheduler counts, as far as these parts exist here."""
+    """What kube-scheduler counts, as far as these parts exist here, and some of our own.
+
+    Each line: name without a counter's ``_total``, labels, buckets, text.
+    """
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._make_counters()
-        self._make_gauges()
-        self._make_histograms()
-        self._make_plugin_histograms()
-        self._make_preemption()
-        self._attempts_child = lru_cache(maxsize=None)(self.schedule_attempts.labels)
-        self._incoming_child = lru_cache(maxsize=None)(self.queue_incoming_pods.labels)
-        self._unschedulable_child = lru_cache(maxsize=None)(self.unschedulable_pods.labels)
+        for name, declared in vars(SchedulerMetrics).items():
+            if isinstance(declared, Declared):
+                getattr(self, name)
 
-    # ---- what there is --------------------------------------------------------------------
+    # ---- attempts -------------------------------------------------------------------------
 
-    def _make_counters(self) -> None:
-        self.schedule_attempts = self._counter(
-            "scheduler_schedule_attempts",
-            "Attempts to schedule pods, by result.",
-            "result",
-            "profile",
-        )
-        self.pod_scheduled_after_flush = self._counter(
-            "scheduler_pod_scheduled_after_flush",
-            "Pods bound after they had waited in vain for an event and were tried again anyway.",
-        )
-        self.queue_incoming_pods = self._counter(
-            "scheduler_queue_incoming_pods",
-            "Pods added to a queue, by event and queue.",
-            "queue",
-            "event",
-        )
-        self.group_members_retried = self._counter(
-            "bayplan_group_members_retried",
-            "Members of groups whose binding failed while their group runs, tried again at once.",
-        )
-        self.pods_rejected_by_kubelet = self._counter(
-            "bayplan_pods_rejected_by_kubelet",
-            "Pods that failed on their node because the kubelet did not admit them, by its reason.",
-            "reason",
-        )
-        self.plugin_failures = self._counter(
-            "bayplan_plugin_failures",
-            "Times a plugin raised, or answered what it may not.",
-            "plugin",
-        )
-        self.hint_failures = self._counter(
-            "bayplan_queueing_hint_failures",
-            "Queueing hints that raised and counted as Queue.",
-            "plugin",
-        )
-        self.bugs = self._counter(
-            "bayplan_bugs",
-            "Failures of the scheduler itself: what failed was given up, or tried again.",
-        )
+    schedule_attempts = _counter(
+        "scheduler_schedule_attempts",
+        "result profile",
+        "Attempts to schedule pods, by result.",
+    )
+    attempt_duration = _histogram(
+        "scheduler_scheduling_attempt_duration_seconds",
+        "result profile",
+        _MS_TO_16_S,
+        "Scheduling attempt latency: algorithm and binding.",
+    )
+    algorithm_duration = _histogram(
+        "scheduler_scheduling_algorithm_duration_seconds",
+        "",
+        _MS_TO_16_S,
+        "Scheduling algorithm latency: from the pop to a node, or to none.",
+    )
+    pod_scheduling_attempts = _histogram(
+        "scheduler_pod_scheduling_attempts", "", (1, 2, 5), "Attempts until a pod was scheduled."
+    )
+    pod_scheduling_sli_duration = _histogram(
+        "scheduler_pod_scheduling_sli_duration_seconds",
+        "attempts",
+        (0.01, 2, 20),
+        "From first entering the queue to being bound.",
+    )
+    pod_scheduled_after_flush = _counter(
+        "scheduler_pod_scheduled_after_flush",
+        "",
+        "Pods bound after they had waited in vain for an event and were tried again anyway.",
+    )
+    node_hint_duration = _histogram(
+        "scheduler_get_node_hint_duration_seconds",
+        "hinted profile",
+        _10_US_TO_20_MS,
+        "How long it took to find a pod's node from what is known of its like.",
+    )
+    permit_wait_duration = _histogram(
+        "scheduler_permit_wait_duration_seconds",
+        "result",
+        _MS_TO_16_S,
+        "How long pods waited at Permit.",
+    )
+    goroutines = _gauge(
+        "scheduler_goroutines",
+        "operation",
+        "Work under way besides the main loop, by operation.",
+    )
 
-    def _make_gauges(self) -> None:
-        self.pending_pods = self._gauge("pending_pods", "Pending pods, by queue.", "queue")
-        self.unschedulable_pods = self._gauge(
-            "unschedulable_pods", "Unschedulable pods, by plugin.", "plugin", "profile"
-        )
-        self.cache_size = self._gauge("cache_size", "Nodes, pods and assumed pods known.", "type")
-        self.goroutines = self._gauge(
-            "goroutines", "Work under way besides the main loop, by operation.", "operation"
-        )
+    # ---- groups ---------------------------------------------------------------------------
 
-    def _make_histograms(self) -> None:
-        self.attempt_duration = self._histogram(
-            "scheduling_attempt_duration_seconds",
-            "Scheduling attempt latency: algorithm and binding.",
-            _exponential(0.001, 2, 15),
-            "result",
-            "profile",
-        )
-        self.algorithm_duration = self._histogram(
-            "scheduling_algorithm_duration_seconds",
-            "Scheduling algorithm latency: from the pop to a node, or to none.",
-            _exponential(0.001, 2, 15),
-        )
-        self.pod_scheduling_attempts = self._histogram(
-            "pod_scheduling_attempts",
-            "Attempts until a pod was scheduled.",
-            _exponential(1, 2, 5),
-        )
-        self.pod_scheduling_sli_duration = self._histogram(
-            "pod_scheduling_sli_duration_seconds",
-            "From first entering the queue to being bound.",
-            _exponential(0.01, 2, 20),
-            "attempts",
-        )
-        self.node_hint_duration = self._histogram(
-            "get_node_hint_duration_seconds",
-            "How long it took to find a pod's node from what is known of its like.",
-            _exponential(0.00001, 2, 12),
-            "hinted",
-            "profile",
-        )
-        self.permit_wait_duration = self._histogram(
-            "permit_wait_duration_seconds",
-            "How long pods waited at Permit.",
-            _exponential(0.001, 2, 15),
-            "result",
-        )
+    group_attempts = _counter(
+        "scheduler_podgroup_schedule_attempts",
+        "result profile",
+        "Attempts to schedule groups of pods, by result.",
+    )
+    group_attempt_duration = _histogram(
+        "scheduler_podgroup_scheduling_attempt_duration_seconds",
+        "result profile",
+        _MS_TO_16_S,
+        "Latency of attempts at groups of pods.",
+    )
+    group_algorithm_duration = _histogram(
+        "scheduler_podgroup_scheduling_algorithm_duration_seconds",
+        "",
+        _MS_TO_16_S,
+        "How long it took to find nodes for a group of pods, or that there are none.",
+    )
+    generated_placements = _counter(
+        "scheduler_generated_placements",
+        "profile",
+        "Domains that came into question for groups of pods.",
+    )
+    placement_evaluations = _counter(
+        "scheduler_placement_evaluations",
+        "result profile",
+        "Domains that groups of pods were tried in, by whether they fitted.",
+    )
+    placement_evaluation_duration = _histogram(
+        "scheduler_placement_evaluation_duration_seconds",
+        "result profile",
+        _MS_TO_16_S,
+        "How long one domain took.",
+    )
+    group_members_retried = _counter(
+        "bayplan_group_members_retried",
+        "",
+        "Members of groups whose binding failed while their group runs, tried again at once.",
+    )
 
-    def _make_plugin_histograms(self) -> None:
-        self.extender_duration = Histogram(
-            "bayplan_extender_duration_seconds",
-            "How long extenders took to answer, or not to.",
-            _exponential(0.001, 2, 15),
-            ("extender", "verb", "result"),
-        )
-        self.registry.register(self.extender_duration)
-        self.extension_point_duration = self._histogram(
-            "framework_extension_point_duration_seconds",
-            "Duration of all plugins of one extension point.",
-            _exponential(0.0001, 2, 12),
-            "extension_point",
-            "status",
-            "profile",
-        )
-        self.plugin_execution_duration = self._histogram(
-            "plugin_execution_duration_seconds",
-            "Duration of one plugin at one extension point, in a sample of attempts.",
-            _exponential(0.00001, 1.5, 20),
-            "plugin",
-            "extension_point",
-            "status",
-        )
+    # ---- queue and cache ------------------------------------------------------------------
 
-    def _make_preemption(self) -> None:
-        self.preemption_attempts = self._counter(
-            "scheduler_preemption_attempts", "Attempts to make room for a pod by evicting others."
-        )
-        self.preemption_victims = self._histogram(
-            "preemption_victims",
-            "Pods chosen to be evicted for one pod.",
-            _exponential(1, 2, 7),
-        )
-        self.workload_preemption_attempts = self._counter(
-            "scheduler_workload_preemption_attempts",
-            "Times that room was made for a group of pods.",
-            "result",
-        )
-        self.workload_preemption_victims = self._histogram(
-            "workload_preemption_victims",
-            "Pods chosen to be evicted for one group.",
-            _exponential(1, 2, 11),
-        )
-        self.preemption_pdb_violations = self._counter(
-            "scheduler_preemption_pdb_violations",
-            "Victims that a disruption budget would have kept.",
-            "preemptor",
-        )
-        self.preemption_evaluation_duration = self._histogram(
-            "preemption_evaluation_duration_seconds",
-            "How long it took to find victims.",
-            _exponential(0.001, 2, 16),
-            "preemptor",
-            "result",
-        )
-        self.preemption_execution_duration = self._histogram(
-            "preemption_execution_duration_seconds",
-            "How long it took to tell victims to go.",
-            _exponential(0.001, 2, 16),
-            "preemptor",
-            "result",
-        )
-        self.preemption_goroutines_duration = self._histogram(
-            "preemption_goroutines_duration_seconds",
-            "The same, under its older name.",
-            _exponential(0.01, 2, 20),
-            "result",
-        )
-        self.preemption_goroutines_execution = self._counter(
-            "scheduler_preemption_goroutines_execution",
-            "Evictions for one pod that have ended, by result.",
-            "result",
-        )
+    pending_pods = _gauge("scheduler_pending_pods", "queue", "Pending pods, by queue.")
+    queue_incoming_pods = _counter(
+        "scheduler_queue_incoming_pods", "queue event", "Pods added to a queue, by event and queue."
+    )
+    queue_incoming_entities = _counter(
+        "scheduler_queue_incoming_entities",
+        "queue event type",
+        "Pods without a group and groups added to a queue, by event and queue.",
+    )
+    unschedulable_pods = _level(
+        "scheduler_unschedulable_pods", "plugin profile", "Unschedulable pods, by plugin."
+    )
+    event_handling_duration = _histogram(
+        "scheduler_event_handling_duration_seconds",
+        "event",
+        (0.0001, 2, 12),
+        "How long it took to take in what the API told.",
+    )
+    hint_duration = _histogram(
+        "scheduler_queueing_hint_execution_duration_seconds",
+        "plugin event hint",
+        _10_US_TO_22_MS,
+        "How long a plugin took to say whether an event may help.",
+    )
+    hint_failures = _counter(
+        "bayplan_queueing_hint_failures",
+        "plugin",
+        "Queueing hints that raised and counted as Queue.",
+    )
+    cache_size = _gauge("scheduler_cache_size", "type", "Nodes, pods and assumed pods known.")
 
-    def _counter(self, name: str, text: str, *labels: str) -> Counter:
-        return Counter(name, text, labels, registry=self.registry)
+    # ---- plugins and extenders ------------------------------------------------------------
 
-    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
-        return Gauge(f"scheduler_{name}", text, labels, registry=self.registry)
+    extension_point_duration = _histogram(
+        "scheduler_framework_extension_point_duration_seconds",
+        "extension_point status profile",
+        (0.0001, 2, 12),
+        "Duration of all plugins of one extension point.",
+    )
+    plugin_execution_duration = _histogram(
+        "scheduler_plugin_execution_duration_seconds",
+        "plugin extension_point status",
+        _10_US_TO_22_MS,
+        "Duration of one plugin at one extension point, in a sample of attempts.",
+    )
+    plugin_failures = _counter(
+        "bayplan_plugin_failures", "plugin", "Times a plugin raised, or answered what it may not."
+    )
+    extender_duration = _histogram(
+        "bayplan_extender_duration_seconds",
+        "extender verb result",
+        _MS_TO_16_S,
+        "How long extenders took to answer, or not to.",
+    )
 
-    def _histogram(self, name: str, text: str, bounds: list[float], *labels: str) -> Histogram:
-        found = Histogram(f"scheduler_{name}", text, bounds, labels)
-        self.registry.register(found)
-        return found
+    # ---- preemption -----------------------------------------------------------------------
 
-    def show(self, name: str, text: str, labels: tuple[str, ...], read: Read) -> None:
-        """Expose what is counted elsewhere."""
-        self.registry.register(Reading(name, text, labels, read))
+    preemption_attempts = _counter(
+        "scheduler_preemption_attempts",
+        "",
+        "Attempts to make room for a pod by evicting others.",
+    )
+    preemption_victims = _histogram(
+        "scheduler_preemption_victims", "", (1, 2, 7), "Pods chosen to be evicted for one pod."
+    )
+    workload_preemption_attempts = _counter(
+        "scheduler_workload_preemption_attempts",
+        "result",
+        "Times that room was made for a group of pods.",
+    )
+    workload_preemption_victims = _histogram(
+        "scheduler_workload_preemption_victims",
+        "",
+        (1, 2, 11),
+        "Pods chosen to be evicted for one group.",
+    )
+    preemption_pdb_violations = _counter(
+        "scheduler_preemption_pdb_violations",
+        "preemptor",
+        "Victims that a disruption budget would have kept.",
+    )
+    preemption_evaluation_duration = _histogram(
+        "scheduler_preemption_evaluation_duration_seconds",
+        "preemptor result",
+        (0.001, 2, 16),
+        "How long it took to find victims.",
+    )
+    preemption_execution_duration = _histogram(
+        "scheduler_preemption_execution_duration_seconds",
+        "preemptor result",
+        (0.001, 2, 16),
+        "How long it took to tell victims to go.",
+    )
+    preemption_goroutines_duration = _histogram(
+        "scheduler_preemption_goroutines_duration_seconds",
+        "result",
+        (0.01, 2, 20),
+        "The same, under its older name.",
+    )
+    preemption_goroutines_execution = _counter(
+        "scheduler_preemption_goroutines_execution",
+        "result",
+        "Evictions for one pod that have ended, by result.",
+    )
+
+    # ---- what should not happen -----------------------------------------------------------
+
+    pods_rejected_by_kubelet = _counter(
+        "bayplan_pods_rejected_by_kubelet",
+        "reason",
+        "Pods that failed on their node because the kubelet did not admit them, by its reason.",
+    )
+    bugs = _counter(
+        "bayplan_bugs",
+        "",
+        "Failures of the scheduler itself: what failed was given up, or tried again.",
+    )
+
+    # ---- what is counted elsewhere --------------------------------------------------------
+
+    def show_counter(self, name: str, text: str, labels: tuple[str, ...], read: Read) -> None:
+        self.registry.register(Reading(CounterMetricFamily, name, text, labels, read))
+
+    def show_gauge(self, name: str, text: str, labels: tuple[str, ...], read: Read) -> None:
+        self.registry.register(Reading(GaugeMetricFamily, name, text, labels, read))
 
     # ---- what happens ---------------------------------------------------------------------
 
     def attempt(self, result: str, profile: str, seconds: float) -> None:
         """An attempt ended: scheduled, unschedulable, error."""
-        self._attempts_child(result, profile).inc()
+        self.schedule_attempts.add(result, profile)
         self.attempt_duration.observe(seconds, result, profile)
 
-    def incoming(self, queue: str, event: str) -> None:
-        self._incoming_child(queue, event).inc()
+    def group_attempt(self, result: str, profile: str, seconds: float) -> None:
+        """An attempt at a group ended: scheduled, unschedulable, waiting_on_preemption, error."""
+        self.group_attempts.add(result, profile)
+        self.group_attempt_duration.observe(seconds, result, profile)
 
-    def unschedulable_delta(self, plugin: str, profile: str, delta: int) -> None:
-        self._unschedulable_child(plugin, profile).inc(delta)
+    def incoming(self, queue: str, event: str, pod_count: int, kind: str) -> None:
+        """A pod entered a queue, or a group with so many members."""
+        self.queue_incoming_pods.add(queue, event, count=pod_count)
+        self.queue_incoming_entities.add(queue, event, kind)
 
     def scheduled(self, attempts: int, waited_seconds: float) -> None:
         """A pod was bound after so many attempts and so long."""

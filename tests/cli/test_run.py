@@ -15,7 +15,6 @@ from bayplan.serving.replica import LeaseLostError
 from bayplan.serving.scheduler_server import ServerOptions
 from tests.cli.command_line import bayplan, profile, refusal, written
 
-
 COMPOSED = Path(__file__).parents[2] / "examples" / "composed_rack"
 
 

@@ -370,3 +370,57 @@ def test_a_deletion_that_only_a_listing_showed_is_one_all_the_same() -> None:
     told = Unstructured(metadata=placed.metadata)
     engine.scheduler.handle(WatchEvent(EventType.DELETED, POD, told))
     assert engine.placed_on("gone") == ""
+
+
+# ---- how long it took ----------------------------------------------------------------------
+
+
+def handled(engine: Engine) -> dict[str, float]:
+    """By event: how often it was handled."""
+    name = "scheduler_event_handling_duration_seconds"
+    (family,) = (f for f in engine.scheduler.metrics.registry.collect() if f.name == name)
+    return {s.labels["event"]: s.value for s in family.samples if s.name.endswith("_count")}
+
+
+def test_each_event_is_counted_under_upstreams_name() -> None:
+    engine = Engine()
+    bound = api_pod("q", node="n1")
+    engine.add(node("n1"), waiting_pod("p"), bound)
+    engine.update(node("n1", labels={"a": "b"}), node("n1", labels={"a": "b"}))
+    engine.update(api_pod("q", node="n1", labels={"a": "b"}), waiting_pod("p", labels={"a": "b"}))
+    engine.put(STORAGE_CLASS, {"metadata": {"name": "c"}})
+    engine.put(STORAGE_CLASS, {"metadata": {"name": "c"}})
+    engine.delete(bound, waiting_pod("p"), node("n1"))
+    engine.delete(node("n1"))
+    engine.add(waiting_pod("theirs", scheduler_name="another"))
+    assert handled(engine) == {
+        "NodeAdd": 1,
+        "UnscheduledPodAdd": 1,
+        "AssignedPodAdd": 1,
+        "NodeUpdateNodeLabel": 1,
+        "AssignedPodUpdate": 1,
+        "AssignedPodUpdatePodLabel": 1,
+        "UnscheduledPodUpdate": 1,
+        "storage.k8s.io/StorageClassAdd": 1,
+        "storage.k8s.io/StorageClassUpdate": 1,
+        "AssignedPodDelete": 1,
+        "UnscheduledPodDelete": 1,
+        "NodeDelete": 1,
+    }
+
+
+def test_an_event_takes_as_long_as_what_follows_from_it_at_once() -> None:
+    def hint(*_: Any) -> QueueingHint:
+        engine.clock.advance_to(engine.clock.now() + 2.5)
+        return QueueingHint.QUEUE_SKIP
+
+    event = ClusterEventWithHint(ClusterEvent(EventResource.NODE, ActionType.ADD), hint)
+    refuses = answering("A", filter_node=unschedulable("no"), events_to_register=[event])
+    engine = Engine(plugins=["A"], classes=[refuses])
+    engine.add(node("n1"), waiting_pod("p"))
+    engine.run()
+    engine.add(node("n2"))
+    event_took = "scheduler_event_handling_duration_seconds_sum"
+    assert engine.metric(event_took, event="NodeAdd") == 2.5
+    hint_took = "scheduler_queueing_hint_execution_duration_seconds_sum"
+    assert engine.metric(hint_took, plugin="A", event="NodeAdd", hint="QueueSkip") == 2.5

@@ -16,7 +16,7 @@ from tests.scenarios.gangs import (
     message,
     put_group,
 )
-from tests.scenarios.world import World, play
+from tests.scenarios.world import PROFILE, World, play
 
 TRIO = ("a", "b", "c")
 
@@ -235,3 +235,44 @@ def test_members_are_told_at_most_twice_before_their_group_is_tried(count: int) 
         assert sum(told) <= count * 33
 
     play(story, plugins=FIT)
+
+
+# ---- metrics -------------------------------------------------------------------------------
+
+
+def test_attempts_at_groups_are_counted_and_timed() -> None:
+    def attempts(world: World, result: str) -> float:
+        labels = {"result": result, "profile": PROFILE}
+        name = "scheduler_podgroup_scheduling_attempt_duration_seconds_count"
+        count = world.metric("scheduler_podgroup_schedule_attempts_total", **labels)
+        assert world.metric(name, **labels) == count
+        return count
+
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=2)
+        trio(world, cpu=1)
+        await world.until(0)
+        assert (attempts(world, "unschedulable"), attempts(world, "scheduled")) == (1, 0)
+        await world.until(60)
+        tried_count = attempts(world, "unschedulable")
+        world.add_node("n2", cpu=2)
+        await world.until(90)
+        assert (attempts(world, "unschedulable"), attempts(world, "scheduled")) == (tried_count, 1)
+        algorithm = "scheduler_podgroup_scheduling_algorithm_duration_seconds_count"
+        assert world.metric(algorithm) == tried_count + 1
+
+    play(story, plugins=FIT)
+
+
+def test_an_attempt_at_a_group_that_fails_is_counted_as_an_error() -> None:
+    def broken(state: Any, pod: Any, node: Any) -> Status | None:
+        return Status(Code.ERROR, ("out of order",))
+
+    async def story(world: World) -> None:
+        world.add_node("n1")
+        trio(world)
+        await world.until(0)
+        labels = {"result": "error", "profile": PROFILE}
+        assert world.metric("scheduler_podgroup_schedule_attempts_total", **labels) == 1
+
+    play(story, plugins=["Broken"], classes=[answering("Broken", filter_node=broken)])

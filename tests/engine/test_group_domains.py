@@ -16,7 +16,7 @@ from tests.scenarios.gangs import (
     message,
     put_group,
 )
-from tests.scenarios.world import World, play
+from tests.scenarios.world import PROFILE, World, play
 
 UPSTREAM = "scheduling.k8s.io/v1beta1 PodGroup"
 REQUIRED = {"bayplan.dev/required-topology": "rack"}
@@ -213,3 +213,33 @@ def test_nothing_is_held_by_domains_that_were_tried() -> None:
         assert calls.count("reserve") - calls.count("unreserve") == 2
 
     play(story, plugins=[*FIT, "Keeper"], classes=[keeper])
+
+
+def test_domains_that_are_tried_are_counted_by_whether_the_group_fits() -> None:
+    def tried(world: World, result: str) -> float:
+        labels = {"result": result, "profile": PROFILE}
+        name = "scheduler_placement_evaluation_duration_seconds_count"
+        count = world.metric("scheduler_placement_evaluations_total", **labels)
+        assert world.metric(name, **labels) == count
+        return count
+
+    async def story(world: World) -> None:
+        racks(world, r1=(2, 3), r2=(3, 3), r3=(3,))
+        put_group(world, "g", 2, annotations=PREFERRED)
+        members(world, "a", "b")
+        await world.until(1)
+        assert world.metric("scheduler_generated_placements_total", profile=PROFILE) == 3
+        assert (tried(world, "feasible"), tried(world, "infeasible")) == (1, 2)
+
+    play(story, plugins=FIT)
+
+
+def test_a_group_that_may_be_anywhere_tries_no_domains() -> None:
+    async def story(world: World) -> None:
+        racks(world, r1=(3, 3))
+        put_group(world, "g", 2)
+        members(world, "a", "b")
+        await world.until(1)
+        assert world.metric("scheduler_generated_placements_total", profile=PROFILE) == 0
+
+    play(story, plugins=FIT)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
-from bayplan.framework.status import unresolvable, unschedulable
+from bayplan.framework.status import Code, Status, unresolvable, unschedulable
 from bayplan.journal import GateRecord
 from bayplan.testing import api_pod, node
 from tests.engine.kit import Engine, waiting_pod
@@ -29,6 +29,57 @@ def test_pending_pods_are_counted_when_they_are_looked_at() -> None:
     assert pending(engine) == {"active": 3, "backoff": 0, "unschedulable": 0, "gated": 1}
     engine.run()
     assert pending(engine) == {"active": 0, "backoff": 1, "unschedulable": 1, "gated": 1}
+
+
+def test_groups_that_wait_are_entities_of_their_own() -> None:
+    never = answering("Never", filter_node=unschedulable("no"), events_to_register=[])
+    engine = Engine(plugins=["Never"], classes=[never])
+    engine.add(node("n1"))
+    spec = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": 2}}
+    engine.put("scheduling.x-k8s.io/v1alpha1 PodGroup", spec)
+    for name in "ab":
+        engine.add(waiting_pod(name, labels={"scheduling.x-k8s.io/pod-group": "g"}))
+    engine.add(waiting_pod("alone"))
+
+    def waiting(entity: str) -> dict[str, float]:
+        queued = "scheduler_queued_entities"
+        queues = ("active", "unschedulable")
+        return {q: engine.metric(queued, queue=q, type=entity) for q in queues}
+
+    def came(queue: str, event: str, entity: str) -> float:
+        name = "scheduler_queue_incoming_entities_total"
+        return engine.metric(name, queue=queue, event=event, type=entity)
+
+    assert (waiting("podgroup"), waiting("pod")) == (
+        {"active": 1, "unschedulable": 0},
+        {"active": 1, "unschedulable": 0},
+    )
+    assert engine.metric("scheduler_pending_pods", queue="active") == 3
+    assert came("active", "UnscheduledPodAdd", "pod") == 1
+    engine.run()
+    assert waiting("podgroup") == {"active": 0, "unschedulable": 1}
+    assert came("unschedulable", "ScheduleAttemptFailure", "podgroup") == 1
+    pods = "scheduler_queue_incoming_pods_total"
+    assert engine.metric(pods, queue="unschedulable", event="ScheduleAttemptFailure") == 3
+
+
+def test_pods_in_flight_and_events_kept_for_them_are_counted_when_they_are_looked_at() -> None:
+    engine = Engine(plugins=["Holds"], classes=[holding()])
+    engine.add(node("n1"), waiting_pod("p"))
+    engine.run()
+
+    def kept(event: str) -> float:
+        return engine.metric("scheduler_inflight_events", event=event)
+
+    assert (kept("PodPopped"), kept("NodeAdd")) == (1, 0)
+    engine.add(node("n2"))
+    assert (kept("PodPopped"), kept("NodeAdd")) == (1, 1)
+
+
+def holding() -> type[Any]:
+    wait = (Status(Code.WAIT), 60.0)
+    event = ClusterEventWithHint(NODE_ADDED)
+    return answering("Holds", permit=lambda state, asked, where: wait, events_to_register=[event])
 
 
 def test_the_cache_is_counted_when_it_is_looked_at() -> None:

@@ -285,6 +285,18 @@ def test_every_choice_of_values_renders(values: str) -> None:
     assert documents(rendered("--set", values))
 
 
+def test_whose_client_certificates_count_comes_from_a_config_map() -> None:
+    manifests = documents(rendered("--set", "clientCA.configMap=authorities,clientCA.key=a.crt"))
+    (deployment,) = (each for each in manifests if each["kind"] == "Deployment")
+    pod = deployment["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert "--client-ca-file=/etc/bayplan/client-ca/a.crt" in container["args"]
+    (mount,) = (each for each in container["volumeMounts"] if each["name"] == "client-ca")
+    assert mount["mountPath"] == "/etc/bayplan/client-ca"
+    (volume,) = (each for each in pod["volumes"] if each["name"] == "client-ca")
+    assert volume["configMap"] == {"name": "authorities"}
+
+
 def test_a_value_that_does_not_exist_is_refused() -> None:
     with pytest.raises(subprocess.CalledProcessError) as refused:
         rendered("--set", "replicaCount=3")

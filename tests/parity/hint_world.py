@@ -154,8 +154,8 @@ class HintWorld:
         self.world = world
         self.built: BuiltProfile = world.built[pod.scheduler_name]
         remarks = Remarks()
-        self.tap = Tap(pod, Hints(self.built.events, remarks), remarks)
         cluster = world.cluster
+        self.tap = Tap(pod, Hints(self.built.events, remarks, cluster.clock.now), remarks)
         engine = EngineState(
             clock=cluster.clock,
             seed=0,

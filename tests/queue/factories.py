@@ -107,12 +107,19 @@ def on(event: ClusterEvent, hint: Any = None) -> ClusterEventWithHint:
 class Recorder:
     def __init__(self) -> None:
         self.incoming_counts: Counter[tuple[str, str]] = Counter()
+        self.incoming_entities: Counter[tuple[str, str, str]] = Counter()
+        #: (plugin, event, answer, seconds)
+        self.hints: list[tuple[str, str, str, float]] = []
         self.unschedulable: Counter[str] = Counter()
         self.gates: list[tuple[str, str, str]] = []
         self.failures: list[tuple[str, str, str]] = []
 
-    def incoming(self, queue: str, event: str) -> None:
-        self.incoming_counts[queue, event] += 1
+    def incoming(self, queue: str, event: str, pod_count: int, kind: str) -> None:
+        self.incoming_counts[queue, event] += pod_count
+        self.incoming_entities[queue, event, kind] += 1
+
+    def hint_took(self, plugin: str, event: str, answer: str, seconds: float) -> None:
+        self.hints.append((plugin, event, answer, seconds))
 
     def unschedulable_delta(self, plugin: str, profile: str, delta: int) -> None:
         self.unschedulable[plugin] += delta

@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
+from bayplan.clock import ManualClock
 from bayplan.framework.events import (
     EVENT_ASSIGNED_POD_DELETE,
     EVENT_FORCE_ACTIVATE,
     EVENT_UNSCHEDULABLE_TIMEOUT,
     QueueingHint,
+    QueueingHintFn,
 )
 from bayplan.queue.hints import Change, Hints, Strategy, strategy_of
 from tests.queue.factories import (
@@ -28,7 +30,7 @@ ADDED = Change(NODE_ADD, None, "node")
 
 
 def hints(events: Events, recorder: Recorder | None = None) -> Hints:
-    return Hints(events, recorder or Recorder())
+    return Hints(events, recorder or Recorder(), ManualClock().now)
 
 
 def test_only_plugins_that_registered_for_an_event_are_interested() -> None:
@@ -116,6 +118,32 @@ def test_a_hint_that_answers_something_else_counts_as_queue_and_is_reported(answ
     table = hints({"Fit": [on(NODE_ADD, Hint(answer))]}, recorder)
     assert table.helps("Fit", ADDED, pod())
     assert f"returned {answer!r}" in recorder.failures[0][2]
+
+
+def test_how_long_a_hint_took_is_told_with_its_answer() -> None:
+    clock, recorder = ManualClock(), Recorder()
+
+    def slow(answer: Any, seconds: float) -> QueueingHintFn:
+        def hint(*_: Any) -> Any:
+            clock.advance_to(clock.now() + seconds)
+            return answer
+
+        return hint
+
+    events = {
+        "Skips": [on(NODE_ADD, slow(SKIP, 0.5))],
+        "Queues": [on(NODE_ADD, slow(QUEUE, 1.0))],
+        "Fails": [on(NODE_ADD, slow("nonsense", 2.0))],
+        "Without": [on(NODE_ADD)],
+    }
+    table = Hints(events, recorder, clock.now)
+    for plugin in events:
+        table.helps(plugin, ADDED, pod())
+    assert recorder.hints == [
+        ("Skips", "NodeAdd", "QueueSkip", 0.5),
+        ("Queues", "NodeAdd", "Queue", 1.0),
+        ("Fails", "NodeAdd", "Error", 2.0),
+    ]
 
 
 def test_a_hint_is_given_the_pod_and_both_objects() -> None:

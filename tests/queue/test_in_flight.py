@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from bayplan.queue.hints import Change
 from bayplan.queue.in_flight import InFlight
-from tests.queue.factories import NODE_ADD
+from tests.queue.factories import NODE_ADD, OWN_LABEL, pod
 
 
 def change(number: int) -> Change:
@@ -25,6 +25,19 @@ def test_a_pod_sees_what_came_after_it_was_popped() -> None:
     in_flight.record(change(2))
     assert seen(in_flight, "a") == [1, 2]
     assert seen(in_flight, "b") == [2]
+
+
+def test_pods_in_flight_and_what_is_kept_for_them_are_counted() -> None:
+    found = InFlight()
+    assert found.counts() == {"PodPopped": 0}
+    found.start("a")
+    found.start("b")
+    for _ in range(2):
+        found.record(change(1))
+    found.record_for("a", Change(OWN_LABEL, None, pod("a")))
+    assert found.counts() == {"PodPopped": 2, "NodeAdd": 2, "TargetPodUpdatePodLabel": 1}
+    found.finish_all("ab")
+    assert found.counts() == {"PodPopped": 0}
 
 
 def test_what_happens_while_nobody_is_in_flight_is_not_kept() -> None:

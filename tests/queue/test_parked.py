@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bayplan.clock import ManualClock
 from bayplan.framework.events import (
     EVENT_ASSIGNED_POD_DELETE,
     EVENT_UNSCHEDULABLE_TIMEOUT,
@@ -47,7 +48,7 @@ class Park:
 
     def __post_init__(self) -> None:
         profiles = {PROFILE: QueueProfile((), self.events, self.sign)}
-        self.hints = Hints(self.events, self.recorder)
+        self.hints = Hints(self.events, self.recorder, ManualClock().now)
         settings = QueueSettings(by_priority)
         self.parked = Parked(profiles, {PROFILE: self.hints}, settings, self.recorder)
 

@@ -138,7 +138,12 @@ def test_a_refused_move_ends_among_the_gated() -> None:
     setting = Setting(gate())
     entry = setting.put("a", State.ACTIVE)
     assert entry.state is State.GATED
-    assert setting.places.counts() == {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 1}
+    assert setting.places.sizes.pods() == {
+        "active": 0,
+        "backoff": 0,
+        "unschedulable": 0,
+        "gated": 1,
+    }
     assert setting.recorder.incoming_counts == {("unschedulable", "test"): 1}
 
 
@@ -192,8 +197,13 @@ def test_counts_and_listing_agree() -> None:
     setting: Any = Setting()
     kept = [State.ACTIVE, State.BACKOFF, State.ERROR_BACKOFF, State.UNSCHEDULABLE]
     entries = [setting.put(f"p{number}", state) for number, state in enumerate(kept)]
-    assert setting.places.counts() == {"active": 1, "backoff": 2, "unschedulable": 1, "gated": 0}
+    assert setting.places.sizes.pods() == {
+        "active": 1,
+        "backoff": 2,
+        "unschedulable": 1,
+        "gated": 0,
+    }
     assert list(setting.places) == entries
     for entry in entries:
         setting.places.move(entry, Cause.DELETED, "")
-    assert not any(setting.places.counts().values())
+    assert not any(setting.places.sizes.pods().values())

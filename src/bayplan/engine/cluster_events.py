@@ -4,6 +4,7 @@ Upstream: eventhandlers.go. The cache is changed before the queue is told, so th
 sees what woke it. Terminal pods count as gone, as upstream's informer leaves them out.
 """
 
+from collections.abc import Iterable
 from typing import Any, final
 
 from bayplan.api.device_objects import DEVICE_TAINT_RULE
@@ -16,6 +17,10 @@ from bayplan.engine.placements import Placements
 from bayplan.framework.events import (
     EVENT_ASSIGNED_POD_ADD,
     EVENT_ASSIGNED_POD_DELETE,
+    EVENT_ASSIGNED_POD_UPDATE,
+    EVENT_UNSCHEDULED_POD_ADD,
+    EVENT_UNSCHEDULED_POD_DELETE,
+    EVENT_UNSCHEDULED_POD_UPDATE,
     UPDATE,
     ActionType,
     ClusterEvent,
@@ -51,6 +56,17 @@ _NODE_ADD = ClusterEvent(EventResource.NODE, ActionType.ADD)
 _SLICE_UPDATE = ClusterEvent(EventResource.RESOURCE_SLICE, UPDATE)
 _NODE_DELETE = ClusterEvent(EventResource.NODE, ActionType.DELETE)
 
+#: What a watch event was to the scheduler: labels of scheduler_event_handling_duration_seconds.
+Labels = Iterable[str]
+_NODE_ADDED, _NODE_DELETED = (_NODE_ADD.label,), (_NODE_DELETE.label,)
+_POD_ADDED = (EVENT_UNSCHEDULED_POD_ADD.label,)
+_POD_UPDATED = (EVENT_UNSCHEDULED_POD_UPDATE.label,)
+_POD_DELETED = (EVENT_UNSCHEDULED_POD_DELETE.label,)
+_POD_ASSIGNED = (EVENT_ASSIGNED_POD_ADD.label,)
+_ASSIGNED_UPDATED = (EVENT_ASSIGNED_POD_UPDATE.label,)
+_ASSIGNED_DELETED = (EVENT_ASSIGNED_POD_DELETE.label,)
+_SLICE_UPDATED = (_SLICE_UPDATE.label,)
+
 
 @final
 class ClusterEvents:
@@ -61,36 +77,44 @@ class ClusterEvents:
         self._placements = placements
 
     def apply(self, event: WatchEvent) -> None:
+        now = self._engine.clock.now
+        start = now()
         if event.kind == POD:
-            self._pod(event.type, event.object)
+            handled = self._pod(event.type, event.object)
         elif event.kind == NODE:
-            self._node(event.type, event.object)
+            handled = self._node(event.type, event.object)
         elif event.kind in KINDS:
-            self._group(event)
+            handled = self._group(event)
         else:
-            self._other(event)
+            handled = self._other(event)
+        took = now() - start
+        for label in handled:
+            self._engine.metrics.event_handling_duration.observe(took, label)
 
     # ---- nodes ----------------------------------------------------------------------------
 
-    def _node(self, kind: EventType, node: Node) -> None:
+    def _node(self, kind: EventType, node: Node) -> Labels:
         cache, queue = self._engine.cache, self._engine.queue
         old = cache.node(node.metadata.name)
         if kind is EventType.DELETED:
-            if old is not None:
-                cache.remove_node(node.metadata.name)
-                self._list(NODE, old, None)
-                queue.move_all(_NODE_DELETE, old, None)
-            return
+            if old is None:
+                return ()
+            cache.remove_node(node.metadata.name)
+            self._list(NODE, old, None)
+            queue.move_all(_NODE_DELETE, old, None)
+            return _NODE_DELETED
         if not self._makes_sense(old, node):
-            return
+            return ()
         self._list(NODE, old, node)
         if old is None:
             cache.add_node(node)
             queue.move_all(_NODE_ADD, None, node)
-            return
+            return _NODE_ADDED
         cache.update_node(node)
-        for event in node_events(old, node):
+        events = node_events(old, node)
+        for event in events:
             queue.move_all(event, old, node)
+        return [event.label for event in events]
 
     def _makes_sense(self, old: Node | None, node: Node) -> bool:
         """Found out before the cache is touched: half a node would be worse than none."""
@@ -105,33 +129,34 @@ class ClusterEvents:
 
     # ---- pods -----------------------------------------------------------------------------
 
-    def _pod(self, kind: EventType, pod: Pod) -> None:
+    def _pod(self, kind: EventType, pod: Pod) -> Labels:
         engine, uid = self._engine, pod.metadata.uid or ""
         old = engine.known.get(uid)
         groups = _groups_of(engine.pod_groups, kind, pod)
-        self._pod_itself(kind, pod, old)
+        handled = self._pod_itself(kind, pod, old)
         engine.gangs.changed(groups)
+        return handled
 
-    def _pod_itself(self, kind: EventType, pod: Pod, old: PodInfo | None) -> None:
+    def _pod_itself(self, kind: EventType, pod: Pod, old: PodInfo | None) -> Labels:
         engine, uid = self._engine, pod.metadata.uid or ""
         if kind is EventType.DELETED or is_terminal(pod):
-            if old is not None:
-                if kind is not EventType.DELETED:
-                    self._count_rejection(pod)
-                del engine.known[uid]
-                self._list(POD, old, None)
-                self._removed(old)
-                engine.own_writes.forget(uid)
-            return
+            if old is None:
+                return ()
+            if kind is not EventType.DELETED:
+                self._count_rejection(pod)
+            del engine.known[uid]
+            self._list(POD, old, None)
+            handled = self._removed(old)
+            engine.own_writes.forget(uid)
+            return handled
         new = self._compiled(pod)
         if new is None:
-            return
+            return ()
         engine.known[uid] = new
         self._list(POD, old, new)
         if old is None:
-            self._added(new)
-        elif _is_newer(old, new):
-            self._updated(old, new)
+            return self._added(new)
+        return self._updated(old, new) if _is_newer(old, new) else ()
 
     def _count_rejection(self, pod: Pod) -> None:
         """A pod of ours failed on its node: whether we sent it where it could not stay."""
@@ -139,7 +164,7 @@ class ClusterEvents:
         name = pod.spec.scheduler_name or DEFAULT_SCHEDULER
         refused = reason in _KUBELET_REASONS or reason.startswith(_KUBELET_SHORTAGE)
         if refused and name in self._engine.frameworks:
-            self._engine.metrics.pods_rejected_by_kubelet.labels(reason).inc()
+            self._engine.metrics.pods_rejected_by_kubelet.add(reason)
             text = f"{pod.spec.node_name} did not admit it: {reason}"
             self._engine.note(f"{pod.metadata.namespace}/{pod.metadata.name}", text)
 
@@ -158,13 +183,15 @@ class ClusterEvents:
     def _is_ours(self, pod: PodInfo) -> bool:
         return pod.scheduler_name in self._engine.frameworks
 
-    def _added(self, pod: PodInfo) -> None:
+    def _added(self, pod: PodInfo) -> Labels:
         if pod.node_name:
-            self._assigned(pod)
-        elif self._is_ours(pod):
-            self._engine.queue.add(pod)
+            return self._assigned(pod)
+        if not self._is_ours(pod):
+            return ()
+        self._engine.queue.add(pod)
+        return _POD_ADDED
 
-    def _assigned(self, pod: PodInfo) -> None:
+    def _assigned(self, pod: PodInfo) -> Labels:
         """A pod is on a node now, by whomever."""
         engine = self._engine
         engine.cache.add_pod(pod)
@@ -172,37 +199,41 @@ class ClusterEvents:
         engine.gangs.forget(pod.uid)
         engine.nominator.delete_nominated_pod_if_exists(pod)
         engine.queue.move_all(EVENT_ASSIGNED_POD_ADD, None, pod)
+        return _POD_ASSIGNED
 
-    def _updated(self, old: PodInfo, new: PodInfo) -> None:
+    def _updated(self, old: PodInfo, new: PodInfo) -> Labels:
         engine = self._engine
         is_echo = engine.own_writes.is_echo(old, new)
         if old.node_name:
             engine.cache.update_pod(new)
-            for event in pod_events(old, new):
+            events = pod_events(old, new)
+            for event in events:
                 engine.queue.move_all(event, old, new)
-        elif new.node_name:
+            return dict.fromkeys((*_ASSIGNED_UPDATED, *(event.label for event in events)))
+        if new.node_name:
             if self._is_ours(old):
                 engine.queue.delete(old)
-            self._assigned(new)
+            handled = self._assigned(new)
             self._placements.give_up(new, "the pod was bound by another")
-        elif self._is_ours(new):
-            self._updated_pending(old, new, is_echo)
+            return handled
+        return self._updated_pending(old, new, is_echo) if self._is_ours(new) else ()
 
-    def _updated_pending(self, old: PodInfo, new: PodInfo, is_echo: bool) -> None:
+    def _updated_pending(self, old: PodInfo, new: PodInfo, is_echo: bool) -> Labels:
         """``is_echo``: it is what we wrote ourselves, which is no news to the pod."""
         engine = self._engine
         if engine.cache.is_assumed(new.uid):
             # Its cycle is over and its binding under way; only its end still matters.
             if new.is_terminating and not old.is_terminating:
                 self._assumed_goes(new)
-            return
+            return _POD_UPDATED
         events = pod_events(old, new)
         own = [e for e in events if e.resource == EventResource.TARGET_POD and not is_echo]
         engine.queue.update(old, new, own)
         if EVENT_ASSIGNED_POD_DELETE in events:
             self._room_freed_by(old, also_itself=not is_echo)
+        return _POD_UPDATED
 
-    def _removed(self, pod: PodInfo) -> None:
+    def _removed(self, pod: PodInfo) -> Labels:
         engine = self._engine
         if pod.node_name:
             engine.cache.remove_pod(pod.uid)
@@ -215,6 +246,9 @@ class ClusterEvents:
                 self._room_freed_by(pod)
         engine.nominator.delete_nominated_pod_if_exists(pod)
         engine.gangs.forget(pod.uid)
+        if pod.node_name:
+            return _ASSIGNED_DELETED
+        return _POD_DELETED if self._is_ours(pod) else ()
 
     def _assumed_goes(self, pod: PodInfo) -> None:
         """A pod leaves between its cycle and the end of its binding: its room is free at once.
@@ -249,37 +283,40 @@ class ClusterEvents:
             elif old is not None:
                 store.remove(old)
 
-    def _group(self, event: WatchEvent) -> None:
+    def _group(self, event: WatchEvent) -> Labels:
         """A group's object, which is kept like any other besides."""
         groups = self._engine.pod_groups
         if event.type is EventType.DELETED:
             state = groups.remove(key_of(event.kind, event.object.metadata))
         else:
             state = groups.put(compiled(event.kind, event.object))
-        self._other(event)
+        handled = self._other(event)
         if state is not None:
             self._engine.gangs.changed([state], wakes=True)
+        return handled
 
-    def _other(self, event: WatchEvent) -> None:
+    def _other(self, event: WatchEvent) -> Labels:
         if event.kind == DEVICE_TAINT_RULE:
-            self._taint_rule(event)
-            return
+            return self._taint_rule(event)
         store = self._engine.objects.of(event.kind)
         resource = resource_of_kind(event.kind)
         found: Any = event.object
         if event.type is EventType.DELETED:
             old = store.remove(found)
-            if old is not None:
-                self._engine.forget_kind(event.kind)
-                delete = ClusterEvent(resource, ActionType.DELETE)
-                self._engine.queue.move_all(delete, old, None)
-            return
+            if old is None:
+                return ()
+            self._engine.forget_kind(event.kind)
+            deleted = ClusterEvent(resource, ActionType.DELETE)
+            self._engine.queue.move_all(deleted, old, None)
+            return (deleted.label,)
         old = store.put(found)
         self._engine.forget_kind(event.kind)
         action = ActionType.ADD if old is None else UPDATE
-        self._engine.queue.move_all(ClusterEvent(resource, action), old, found)
+        changed = ClusterEvent(resource, action)
+        self._engine.queue.move_all(changed, old, found)
+        return (changed.label,)
 
-    def _taint_rule(self, event: WatchEvent) -> None:
+    def _taint_rule(self, event: WatchEvent) -> Labels:
         """It is told as a change of the slices whose devices it taints, as upstream tells it."""
         slices = self._engine.devices.resource_slices
         before = slices.list_with_device_taint_rules()
@@ -291,6 +328,7 @@ class ClusterEvents:
         for old, new in zip(before, slices.list_with_device_taint_rules(), strict=True):
             if old is not new and old.spec.devices != new.spec.devices:
                 self._engine.queue.move_all(_SLICE_UPDATE, old, new)
+        return _SLICE_UPDATED
 
 
 def _is_newer(old: PodInfo, new: PodInfo) -> bool:

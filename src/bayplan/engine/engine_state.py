@@ -166,14 +166,14 @@ class EngineState:
 
     def plugin_failed(self, subject: str, plugin: str, text: str) -> None:
         """A plugin raised or answered what it may not, and nothing else follows from it."""
-        self.metrics.plugin_failures.labels(plugin).inc()
+        self.metrics.plugin_failures.add(plugin)
         self.note(subject, text)
 
     def bug(self, subject: str, problem: Exception) -> None:
         """Something of ours failed. Raises it again where that ends the run."""
         if self.raise_bugs:
             raise problem
-        self.metrics.bugs.inc()
+        self.metrics.bugs.add()
         self.note(subject, "bug in the scheduler: " + "".join(format_exception(problem)))
 
     def patch_status(

@@ -54,7 +54,7 @@ class FailureHandler:
         seconds = engine.clock.now() - started_seconds
         engine.metrics.attempt(result, queued.pod.scheduler_name, seconds)
         if status.code is Code.ERROR and status.plugin:
-            engine.metrics.plugin_failures.labels(status.plugin).inc()
+            engine.metrics.plugin_failures.add(status.plugin)
         known = self._requeue(queued, failure)
         if known is None:
             return

@@ -99,6 +99,7 @@ class GroupAttempts:
             text = f"bug in the scheduler: {type(problem).__name__}: {problem}"
             failure = Failure(Status(Code.ERROR, (text,)), text)
             self._failures.handle_group(lead, members, started_seconds, failure)
+            self._count(lead, "error", started_seconds)
 
     def _is_waiting(self, queued: QueuedPodInfo) -> bool:
         """Whether it is still to be placed; if not, it is done with here."""
@@ -163,10 +164,11 @@ class GroupAttempts:
             self._ask(lead, questions)
             return
         self._write(found, fits=fits)
-        engine.metrics.algorithm_duration.observe(engine.clock.now() - started_seconds)
+        engine.metrics.group_algorithm_duration.observe(engine.clock.now() - started_seconds)
         if fits:
             self._record(lead, state, "placed", found)
             self._place(lead, members, state, found)
+            self._count(lead, "scheduled", started_seconds)
         else:
             failure = _with_room(self._refusal(state, found, short, nowhere), room)
             result = "unschedulable" if found.error is None else "error"
@@ -175,6 +177,13 @@ class GroupAttempts:
             self._failures.handle_group(lead, members, started_seconds, failure)
             if isinstance(room, Room):
                 self._room.make(members, state, room)
+                result = "waiting_on_preemption"
+            self._count(lead, result, started_seconds)
+
+    def _count(self, lead: QueuedPodGroupInfo, result: str, started_seconds: float) -> None:
+        engine = self._engine
+        took = engine.clock.now() - started_seconds
+        engine.metrics.group_attempt(result, lead.pod.scheduler_name, took)
 
     def _record(
         self,

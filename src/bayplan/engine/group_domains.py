@@ -10,9 +10,10 @@ KEP-5732, TopologyPlacementGenerator.
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, final
 
 from bayplan.api.objects import Pod
+from bayplan.engine.engine_state import EngineState
 from bayplan.engine.group_cycle import GroupPass, Trying
 from bayplan.framework.events import (
     ActionType,
@@ -47,6 +48,31 @@ class Domain:
         return Domain(self.name, self.nodes & other.nodes)
 
 
+@final
+class Watch:
+    """Counts and times domains as they are tried, one after another."""
+
+    def __init__(self, engine: EngineState, profile_name: str) -> None:
+        self._metrics = engine.metrics
+        self._now = engine.clock.now
+        self._profile_name = profile_name
+        self._since_seconds = 0.0
+
+    def generated(self, count: int) -> None:
+        """So many are tried now."""
+        if count:
+            self._metrics.generated_placements.add(self._profile_name, count=count)
+        self._since_seconds = self._now()
+
+    def evaluated(self, *, suffices: bool) -> None:
+        """One was tried."""
+        result = "feasible" if suffices else "infeasible"
+        metrics, began, self._since_seconds = self._metrics, self._since_seconds, self._now()
+        metrics.placement_evaluations.add(result, self._profile_name)
+        took = self._since_seconds - began
+        metrics.placement_evaluation_duration.observe(took, result, self._profile_name)
+
+
 EVERYWHERE: Final = Domain()
 _NOWHERE: Final = Domain("", frozenset())
 _Run = Callable[[Domain], GroupPass]
@@ -70,9 +96,10 @@ def best_pass(
         rejecting.update(found.blamed())
         return found
 
-    found = _best(run, narrow, needed_count)
+    watch = Watch(trying.engine, members[0].pod.scheduler_name)
+    found = _best(run, narrow, needed_count, watch)
     if found is None and len(wide) > 1:
-        found = _best(run, wide, needed_count)
+        found = _best(run, wide, needed_count, watch)
     if found is None:
         found = run(wide[0])
         if narrow or wide != [EVERYWHERE]:
@@ -114,15 +141,20 @@ def _choices(snapshot: Snapshot, state: GroupState) -> tuple[list[Domain], list[
     return [domain for domain in narrow if domain.nodes], wide
 
 
-def _best(run: _Run, domains: Sequence[Domain], needed_count: int) -> GroupPass | None:
+def _best(
+    run: _Run, domains: Sequence[Domain], needed_count: int, watch: Watch
+) -> GroupPass | None:
     """The best domain's pass, made once more; None: none suffices, and nothing stands."""
     best: tuple[int, int] | None = None
     best_domain = EVERYWHERE
+    watch.generated(len(domains))
     for domain in domains:
         found = run(domain)
         found.undo()
         worth = (len(found.fitted), found.total_score)
-        if found.error is None and worth[0] >= needed_count and (best is None or worth > best):
+        suffices = found.error is None and worth[0] >= needed_count
+        watch.evaluated(suffices=suffices)
+        if suffices and (best is None or worth > best):
             best, best_domain = worth, domain
     return None if best is None else run(best_domain)
 

@@ -22,11 +22,14 @@ class QueueJournal:
     def __init__(self, engine: EngineState) -> None:
         self._engine = engine
 
-    def incoming(self, queue: str, event: str) -> None:
-        self._engine.metrics.incoming(queue, event)
+    def incoming(self, queue: str, event: str, pod_count: int, kind: str) -> None:
+        self._engine.metrics.incoming(queue, event, pod_count, kind)
+
+    def hint_took(self, plugin: str, event: str, answer: str, seconds: float) -> None:
+        self._engine.metrics.hint_duration.observe(seconds, plugin, event, answer)
 
     def hint_failed(self, plugin: str, event: str, error: BaseException) -> None:
-        self._engine.metrics.hint_failures.labels(plugin).inc()
+        self._engine.metrics.hint_failures.add(plugin)
         status = failure_of(plugin, f"QueueingHint of {event} of", error)
         self._engine.note(plugin, status.message)
 
@@ -36,7 +39,7 @@ class QueueJournal:
         self._engine.plugin_failed(queued.pod.key, plugin, status.message)
 
     def unschedulable_delta(self, plugin: str, profile: str, delta: int) -> None:
-        self._engine.metrics.unschedulable_delta(plugin, profile, delta)
+        self._engine.metrics.unschedulable_pods.add(plugin, profile, count=delta)
 
     def gated(self, pod: PodInfo, plugin: str, message: str) -> None:
         engine = self._engine
@@ -54,6 +57,12 @@ class QueueJournal:
 def show_sizes(engine: EngineState) -> None:
     """Gauges that ask when they are looked at."""
     metrics, cache = engine.metrics, engine.cache
+    waits = "Pods without a group and groups that wait, by queue."
+    entities = partial(_entities, engine.queue)
+    metrics.show_gauge("scheduler_queued_entities", waits, ("queue", "type"), entities)
+    in_flight = "Pods being tried, and events kept for when they come back."
+    events = partial(_in_flight, engine.queue)
+    metrics.show_gauge("scheduler_inflight_events", in_flight, ("event",), events)
     for queue in PENDING_QUEUES:
         metrics.pending_pods.labels(queue).set_function(partial(_pending, engine.queue, queue))
     metrics.cache_size.labels("nodes").set_function(lambda: cache.table.node_count)
@@ -63,6 +72,14 @@ def show_sizes(engine: EngineState) -> None:
 
 def _pending(queue: SchedulingQueue, name: str) -> int:
     return queue.counts()[name]
+
+
+def _entities(queue: SchedulingQueue) -> Iterator[tuple[tuple[str, str], float]]:
+    yield from queue.sizes.entities().items()
+
+
+def _in_flight(queue: SchedulingQueue) -> Iterator[tuple[tuple[str], float]]:
+    yield from (((label,), count) for label, count in queue.in_flight.counts().items())
 
 
 # ---- reuse ---------------------------------------------------------------------------------
@@ -78,17 +95,16 @@ def reuse_of(engine: EngineState, framework: Framework) -> Reuse:
 
 def show_reuse(engine: EngineState) -> None:
     """What reuse is worth, and what ended it; upstream's names where it has them (KEP-5598)."""
-    show, reuse = engine.metrics.show, engine.reuse
-    by_profile: dict[str, tuple[str, Callable[[Reuse], float]]] = {
+    metrics, reuse = engine.metrics, engine.reuse
+    gauges: dict[str, tuple[str, Callable[[Reuse], float]]] = {
         "bayplan_reuse_entries": ("Kinds of pods that something is known about.", len),
         "bayplan_reuse_bytes": ("What that takes.", lambda r: r.bytes_used),
-        "bayplan_reuse_possible": (
-            "Attempts at pods whose like was tried before, whether or not that was of use.",
-            lambda r: r.possible_count,
-        ),
     }
-    for name, (text, value) in by_profile.items():
-        show(name, text, ("profile",), partial(_by_profile, reuse, value))
+    for name, (text, value) in gauges.items():
+        metrics.show_gauge(name, text, ("profile",), partial(_by_profile, reuse, value))
+    possible = "Attempts at pods whose like was tried before, whether or not that was of use."
+    count = partial(_by_profile, reuse, lambda r: r.possible_count)
+    metrics.show_counter("bayplan_reuse_possible", possible, ("profile",), count)
     by_label: dict[str, tuple[str, str, Callable[[Reuse], Mapping[str, float]]]] = {
         "scheduler_batch_attempts": (
             "Attempts by how they profited from what was known.",
@@ -122,7 +138,8 @@ def show_reuse(engine: EngineState) -> None:
         ),
     }
     for name, (text, label, values) in by_label.items():
-        show(name, text, ("profile", label), partial(_by_label, reuse, values))
+        read = partial(_by_label, reuse, values)
+        metrics.show_counter(name, text, ("profile", label), read)
 
 
 def _by_profile(

@@ -187,7 +187,7 @@ class Placements:
         engine.metrics.attempt("scheduled", pod.scheduler_name, now - placed.started_seconds)
         engine.metrics.scheduled(queued.attempts, now - (now if since is None else since))
         if queued.was_flushed:
-            engine.metrics.pod_scheduled_after_flush.inc()
+            engine.metrics.pod_scheduled_after_flush.add()
         note = f"Successfully assigned {pod.key} to {placed.node_name}"
         engine.emit(pod.scheduler_name, pod, "Normal", "Scheduled", "Binding", note)
         self._record(placed, "bound", "")
@@ -224,7 +224,7 @@ class Placements:
         # A gang whose member is lost on the way is not left waiting for it.
         at_once = placed.pod.group_key is not None and not placed.queued.consecutive_errors_count
         if at_once and not is_rejected(status):
-            self._engine.metrics.group_members_retried.inc()
+            self._engine.metrics.group_members_retried.add()
         failure = Failure(status, status.message, None, CLEAR_NOMINATION, at_once)
         if is_rejected(status):
             diagnosis = Diagnosis(NodeToStatus({placed.node_name: status}))

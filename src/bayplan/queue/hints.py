@@ -5,7 +5,7 @@ not say Skip. What a plugin does wrong here costs an attempt, never a pod that w
 hint that raises, or answers something else, counts as Queue. Upstream: isPodWorthRequeuing.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final, final
@@ -45,6 +45,9 @@ class Change:
         return about.uid if isinstance(about, PodInfo) else ""
 
 
+#: What is said of a hint that failed, in place of its answer. Upstream: queueingHintToLabel.
+HINT_ERROR: Final = "Error"
+
 _ANSWERS: Final = tuple(QueueingHint)
 
 #: Plugin instance → its hints for one event, None where it registered without one.
@@ -56,10 +59,14 @@ class Hints:
     """The registered events of one profile."""
 
     def __init__(
-        self, events: Mapping[str, Sequence[ClusterEventWithHint]], recorder: QueueRecorder
+        self,
+        events: Mapping[str, Sequence[ClusterEventWithHint]],
+        recorder: QueueRecorder,
+        clock: Callable[[], float],
     ) -> None:
         self._events: Final = events
         self._recorder = recorder
+        self._clock = clock
         # Few events differ: a resource and one action each.
         self._interested: dict[ClusterEvent, Interested] = {}
 
@@ -101,13 +108,18 @@ class Hints:
     ) -> bool:
         if hint is None:
             return True
+        start, told = self._clock(), HINT_ERROR
         try:
             answer = hint(pod, change.old, change.new)
             if answer not in _ANSWERS:
                 raise TypeError(f"a hint returned {answer!r}, expected a QueueingHint")
+            told = str(answer)
         except Exception as problem:  # noqa: BLE001 - a plugin's failure costs one attempt
             self._recorder.hint_failed(plugin, change.event.label, problem)
             return True
+        finally:
+            took = self._clock() - start
+            self._recorder.hint_took(plugin, change.event.label, told, took)
         return answer is QueueingHint.QUEUE
 
 

@@ -5,10 +5,14 @@ when it was popped, so what came later concerns it. Changes before the earliest 
 nobody and are dropped. Upstream: inFlightPods and inFlightEvents of active_queue.go.
 """
 
+from collections import Counter
 from collections.abc import Iterable
-from typing import final
+from typing import Final, final
 
 from bayplan.queue.hints import Change
+
+#: Upstream: metrics.PodPoppedInFlightEvent, the mark that a pod leaves in the list.
+POD_POPPED: Final = "PodPopped"
 
 #: So many changes nobody needs are kept before the list is cut.
 _DROPPABLE_ALLOWED = 64
@@ -36,6 +40,12 @@ class InFlight:
     def kept_count(self) -> int:
         """Changes that are kept; bounded by what came since the longest attempt began."""
         return len(self._changes)
+
+    def counts(self) -> dict[str, int]:
+        """How many pods are in flight, and how many changes of which event are kept."""
+        found = Counter(change.event.label for _, change in self._changes)
+        found[POD_POPPED] = len(self._marks)
+        return dict(found)
 
     def start(self, uid: str) -> None:
         assert uid not in self._marks, f"the pod with uid {uid} is being tried twice at once"

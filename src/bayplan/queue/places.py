@@ -4,7 +4,6 @@ A move looks up the table of transitions, asks PreEnqueue on the way to activeQ,
 of one place and puts it into the next. Nothing else puts an entry anywhere.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol, final
 
@@ -15,11 +14,10 @@ from bayplan.queue.entry import Entry
 from bayplan.queue.ordered import OrderedEntries
 from bayplan.queue.parked import Parked
 from bayplan.queue.settings import QueueRecorder, QueueSettings
+from bayplan.queue.sizes import Sizes, entity_of
 from bayplan.queue.transitions import (
-    PENDING_QUEUES,
     Cause,
     State,
-    counted_as,
     entered_as,
     is_waiting,
     next_state,
@@ -63,7 +61,7 @@ class Places:
             State.UNSCHEDULABLE: parked,
             State.GATED: parked,
         }
-        self._pod_counts: Counter[str] = Counter(dict.fromkeys(PENDING_QUEUES, 0))
+        self.sizes = Sizes()
 
     # ---- moves ----------------------------------------------------------------------------
 
@@ -86,14 +84,14 @@ class Places:
         elif target is State.GATED:
             entry.queued.was_flushed = False
         place.enter(entry)
-        self._pod_counts[counted_as(target)] += len(entry.pods)
+        self.sizes.came(entry)
         if anew or entered_as(target) != entered_as(source):
             self._count_incoming(entry, entered_as(target), event)
 
     def resize(self, entry: Entry, delta: int) -> None:
         """So many members of a waiting group's came (its last), or went."""
         if is_waiting(entry.state):
-            self._pod_counts[counted_as(entry.state)] += delta
+            self.sizes.grew(entry.state, delta)
             if delta <= 0:
                 self.refresh(entry)
 
@@ -108,7 +106,7 @@ class Places:
             if entry is not None:
                 if place is self._backing_off:
                     self._count_incoming(entry, entered_as(State.ACTIVE), POP_FROM_BACKOFF_Q)
-                self._pod_counts[counted_as(entry.state)] -= len(entry.pods)
+                self.sizes.went(entry)
                 entry.state = next_state(entry.state, Cause.POPPED)
                 return entry
         return None
@@ -117,11 +115,10 @@ class Places:
         place = self._of_state.get(entry.state)
         if place is not None:
             place.leave(entry)
-            self._pod_counts[counted_as(entry.state)] -= len(entry.pods)
+            self.sizes.went(entry)
 
     def _count_incoming(self, entry: Entry, queue: str, event: str) -> None:
-        for _ in entry.pods:
-            self._recorder.incoming(queue, event)
+        self._recorder.incoming(queue, event, len(entry.pods), entity_of(entry))
 
     # ---- time -----------------------------------------------------------------------------
 
@@ -151,10 +148,6 @@ class Places:
     @property
     def has_rejected_backing_off(self) -> bool:
         return len(self._backing_off) > 0
-
-    def counts(self) -> dict[str, int]:
-        """Pods in each queue, by the labels of scheduler_pending_pods."""
-        return dict(self._pod_counts)
 
     def __iter__(self) -> Iterator[Entry]:
         for place in dict.fromkeys(self._of_state.values()):

@@ -67,11 +67,15 @@ class SchedulingQueue:
         self.nominator = nominator or Nominator()
         self._clock = clock
         self._recorder = recorder
-        self._hints = {name: Hints(profile.events, recorder) for name, profile in profiles.items()}
+        self._hints = {
+            name: Hints(profile.events, recorder, clock) for name, profile in profiles.items()
+        }
         self._parked = Parked(profiles, self._hints, settings, recorder)
         admission = Admission(profiles, recorder, pop_from_backoff_q=settings.pop_from_backoff_q)
         self._places = Places(settings, clock, recorder, admission, self._parked)
-        self._in_flight = InFlight()
+        #: To be looked at: what waits where, and what is kept for pods in flight.
+        self.sizes = self._places.sizes
+        self.in_flight = InFlight()
         #: All that wait or are in flight, by uid.
         self._entries: dict[str, Entry] = {}
         self._sequence = count(1)
@@ -115,7 +119,7 @@ class SchedulingQueue:
         changes = [Change(event, old, new) for event in events]
         if entry.state is State.IN_FLIGHT:
             for change in changes:
-                self._in_flight.record_for(new.uid, change)
+                self.in_flight.record_for(new.uid, change)
             return
         entry.take(new)
         self.nominator.update_nominated_pod(old, new)
@@ -154,7 +158,7 @@ class SchedulingQueue:
             if is_possible(entry.state, Cause.ACTIVATED):
                 self._places.move(entry, Cause.ACTIVATED, _FORCE_ACTIVATE)
             elif entry.state is State.IN_FLIGHT:
-                self._in_flight.record_for(pod.uid, Change(EVENT_FORCE_ACTIVATE, None, pod))
+                self.in_flight.record_for(pod.uid, Change(EVENT_FORCE_ACTIVATE, None, pod))
 
     # ---- attempts -------------------------------------------------------------------------
 
@@ -166,14 +170,14 @@ class SchedulingQueue:
         self._count_rejectors(entry.pods, -1)
         for queued in entry.pods:
             queued.attempts += 1
-            self._in_flight.start(queued.pod.uid)
+            self.in_flight.start(queued.pod.uid)
         if entry.group is not None:
             entry.begin()
         return entry.queued
 
     def done(self, uid: str) -> None:
         """The pod is no longer being tried and does not come back. Harmless if repeated."""
-        self._in_flight.finish(uid)
+        self.in_flight.finish(uid)
         entry = self._entries.get(uid)
         if entry is None or entry.state is not State.IN_FLIGHT:
             return
@@ -193,7 +197,7 @@ class SchedulingQueue:
         entry = self._returning(queued)
         uids = [each.pod.uid for each in entry.pods]
         if is_waiting(entry.state):
-            self._in_flight.finish(queued.pod.uid)
+            self.in_flight.finish(queued.pod.uid)
             return
         came_back = entry.group or queued
         entry.come_back(came_back, self._clock(), next(self._sequence))
@@ -201,16 +205,16 @@ class SchedulingQueue:
         queued.unschedulable_count = came_back.unschedulable_count
         queued.consecutive_errors_count = came_back.consecutive_errors_count
         self._count_rejectors(entry.pods, 1)
-        if entry.has_rejectors and uids[0] in self._in_flight:
-            missed = self._in_flight.changes_since(uids[0])
+        if entry.has_rejectors and uids[0] in self.in_flight:
+            missed = self.in_flight.changes_since(uids[0])
             strategy = strategy_of(self._hints, entry.pods, missed)
-            self._in_flight.finish_all(uids)
+            self.in_flight.finish_all(uids)
             self._requeue(entry, strategy, SCHEDULE_ATTEMPT_FAILURE)
             return
         # What came after an attempt was reported as done (a binding failed) is not known, and
         # nothing may have come: it is a retry, which waits for its end. Upstream pops it early, and
         # a PreBind plugin that refuses is asked again as fast as the API answers.
-        self._in_flight.finish_all(uids)
+        self.in_flight.finish_all(uids)
         is_due = at_once or not self._places.backoff.is_running(entry)
         cause = Cause.WOKEN if is_due else Cause.ERRED
         self._places.move(entry, cause, SCHEDULE_ATTEMPT_FAILURE)
@@ -248,7 +252,7 @@ class SchedulingQueue:
             return
         for entry, strategy in woken:
             self._requeue(entry, strategy, event.label, anew=True)
-        self._in_flight.record(change)
+        self.in_flight.record(change)
 
     def _requeue(self, entry: Entry, strategy: Strategy, event: str, *, anew: bool = False) -> None:
         if strategy is Strategy.SKIP:
@@ -275,7 +279,7 @@ class SchedulingQueue:
             entry.queued.was_flushed = True
             entry.queued.flushed_at_seconds = now
             self._requeue(entry, Strategy.AFTER_BACKOFF, _TIMEOUT.event.label, anew=True)
-        self._in_flight.record(_TIMEOUT)
+        self.in_flight.record(_TIMEOUT)
 
     def next_deadline_seconds(self) -> float | None:
         """When `run_timers` has something to do next, on the clock's scale; None: never."""
@@ -298,7 +302,7 @@ class SchedulingQueue:
 
     def counts(self) -> dict[str, int]:
         """Pods waiting, by the labels of scheduler_pending_pods."""
-        return self._places.counts()
+        return self._places.sizes.pods()
 
     def find(self, uid: str) -> QueuedPodInfo | None:
         """A pod that waits or is in flight."""

@@ -53,8 +53,8 @@ class QueueSettings:
 class QueueRecorder(Protocol):
     """Told what metrics and journal keep."""
 
-    def incoming(self, queue: str, event: str) -> None:
-        """A pod entered a queue: scheduler_queue_incoming_pods_total."""
+    def incoming(self, queue: str, event: str, pod_count: int, kind: str) -> None:
+        """A pod entered a queue, or a group with so many: scheduler_queue_incoming_pods_total."""
         ...
 
     def unschedulable_delta(self, plugin: str, profile: str, delta: int) -> None:
@@ -63,6 +63,10 @@ class QueueRecorder(Protocol):
 
     def gated(self, pod: PodInfo, plugin: str, message: str) -> None:
         """A PreEnqueue plugin begins to hold a pod back."""
+        ...
+
+    def hint_took(self, plugin: str, event: str, answer: str, seconds: float) -> None:
+        """A hint was asked: scheduler_queueing_hint_execution_duration_seconds."""
         ...
 
     def hint_failed(self, plugin: str, event: str, error: BaseException) -> None:

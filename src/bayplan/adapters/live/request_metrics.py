@@ -11,6 +11,7 @@ from typing import final
 from urllib.parse import urlsplit
 
 from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily
 
 from bayplan.metrics import Histogram, Reading
 
@@ -59,7 +60,8 @@ class RequestMetrics:
                 self._retries,
             ),
         ):
-            registry.register(Reading(name, text, labels, partial(_sorted, counts, self._host)))
+            read = partial(_sorted, counts, self._host)
+            registry.register(Reading(CounterMetricFamily, name, text, labels, read))
 
     def waited(self, method: str, seconds: float) -> None:
         """For its turn, in its lane."""

@@ -67,7 +67,7 @@ class Evictions:
         """Begin to make room."""
         if victims.pdb_violation_count:
             violations = self._handle.metrics.preemption_pdb_violations
-            violations.labels(preemptor.kind).inc(victims.pdb_violation_count)
+            violations.add(preemptor.kind, count=victims.pdb_violation_count)
         going = [pod for pod in victims.pods if not pod.is_terminating]
         if not going:
             return
@@ -158,7 +158,7 @@ class _Eviction:
         self.ended()
         result = "error" if self._has_failed else "success"
         metrics = self._handle.metrics
-        metrics.preemption_goroutines_execution.labels(result).inc()
+        metrics.preemption_goroutines_execution.add(result)
         seconds = self._handle.now_seconds - self._began_seconds
         metrics.preemption_goroutines_duration.observe(seconds, result)
         metrics.preemption_execution_duration.observe(seconds, self._preemptor.kind, result)

@@ -133,7 +133,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, GroupPreemption, Enq
         nomination, status = self._preempt(state, pod, node_to_status)
         if status.code is not Code.WAIT:
             metrics, seconds = self.handle.metrics, self.handle.now_seconds - began_seconds
-            metrics.preemption_attempts.inc()
+            metrics.preemption_attempts.add()
             metrics.preemption_evaluation_duration.observe(seconds, POD, status.code)
         if not status.message:
             return nomination, status
@@ -172,7 +172,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, GroupPreemption, Enq
         victims: Sequence[PodInfo],
     ) -> None:
         metrics = self.handle.metrics
-        metrics.workload_preemption_attempts.labels(str(Code.SUCCESS)).inc()
+        metrics.workload_preemption_attempts.add(Code.SUCCESS)
         metrics.workload_preemption_victims.observe(len(victims))
         preemptor = Preemptor(POD_GROUP, uid, pods, node_names)
         ranked = sorted(victims, key=importance)
