@@ -25,6 +25,7 @@ from bayplan.plugins.node_ports import NodePorts
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.priority_sort import PrioritySort
 from bayplan.plugins.taint_toleration import TaintToleration
+from bayplan.ports import PatchPodStatus
 from bayplan.state.pods import PodInfo
 from bayplan.testing.clusters import PROFILE, SampleCluster, handle_for
 from bayplan.testing.sample_port import SamplePort
@@ -47,6 +48,26 @@ def budget(name: str, labels: dict[str, str], allowed: int, *disrupted: str) -> 
     }
 
 
+class Port:
+    """Fails for some pods; notes the order of everything."""
+
+    def __init__(self, **failures: Exception) -> None:
+        self._failures = failures
+        self.calls: list[str] = []
+        self.patches: list[PatchPodStatus] = []
+        self.deleted: list[str] = []
+
+    async def patch_pod_status(self, patch: PatchPodStatus) -> None:
+        self.calls.append(f"patch {patch.name}")
+        self.patches.append(patch)
+
+    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
+        self.calls.append(f"delete {name}")
+        if name in self._failures:
+            raise self._failures[name]
+        self.deleted.append(f"{namespace}/{name}")
+
+
 @dataclass(frozen=True, slots=True)
 class Attempted:
     """How an attempt ended."""
@@ -63,8 +84,8 @@ class Scene:
     """A cluster with one profile."""
 
     def __init__(self, *args: Node | PodInfo, **options: Any) -> None:
-        """``options``: DefaultPreemption's args."""
-        self.cluster = SampleCluster().add(*args)
+        """``options``: DefaultPreemption's args, and ``gates``."""
+        self.cluster = SampleCluster(gates=options.pop("gates", None)).add(*args)
         plugins = ProfilePlugins(PROFILE, PrioritySort(None, self._handle(PrioritySort)))
         fit = NodeResourcesFit(None, self._handle(NodeResourcesFit))
         ports = NodePorts(None, self._handle(NodePorts))

@@ -1,5 +1,5 @@
-"""S-08, devices: one after the other, claims from templates, one claim for several pods, claims that
-the API is slow to write or to tell of; rows F-091 and F-092."""
+"""S-08, devices: one after the other, claims from templates, one claim for several pods, claims
+that the API is slow to write or to tell of; rows F-091 and F-092."""
 
 import asyncio
 from collections.abc import AsyncIterator

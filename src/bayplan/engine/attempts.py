@@ -5,12 +5,14 @@ the failure handler. One that has a question for an extender is parked until the
 Upstream: schedule_one.go.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import final
 
 from bayplan.engine.attempt_record import CycleEnd, OnAttempt
 from bayplan.engine.cycle import Cycle, CycleRunner
 from bayplan.engine.engine_state import EngineState
+from bayplan.engine.evicting import EvictingAttempts
 from bayplan.engine.exchange import ExtendersReview
 from bayplan.engine.extending import Answered, Question
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler
@@ -21,7 +23,7 @@ from bayplan.engine.kept_off import keep_off_reserved
 from bayplan.engine.parked import ParkedCycles
 from bayplan.engine.placements import Placements
 from bayplan.framework.interface import Nomination, QueuedPodInfo
-from bayplan.framework.preemption import REVIEW
+from bayplan.framework.preemption import EVICTING, REVIEW, Evicting
 from bayplan.framework.queued_group import QueuedPodGroupInfo
 from bayplan.framework.status import FitError, Status, is_rejected
 from bayplan.ports import ExtenderAnswer, ExtenderVerb
@@ -45,12 +47,13 @@ class Attempts:
         self.placements = Placements(engine, self._failures, self._end)
         trying = Trying(engine, self._runner, self._end)
         self._parked = ParkedCycles()
+        self._evicting = EvictingAttempts(engine, self._failures, self._end, self._step)
         self._groups = GroupAttempts(trying, self._failures, self.placements, self._parked)
 
     @property
     def unfinished_count(self) -> int:
         """Pods at Permit, at an extender or in a binding cycle."""
-        return len(self.placements) + len(self._parked)
+        return len(self.placements) + len(self._parked) + len(self._evicting)
 
     # ---- the cycle ------------------------------------------------------------------------
 
@@ -124,10 +127,19 @@ class Attempts:
             cycle.question = failure
             self._park(cycle, failure)
             return
+        evicting: Evicting | None = cycle.state.get(EVICTING)
+        if evicting is not None:
+            self._evicting.hold(cycle, status, failure, evicting)
+            return
         self._measure(cycle)
         result = "unschedulable" if is_rejected(status) else "error"
         self._end(cycle, result, status, failure.message, failure.nomination)
         self._failures.handle(cycle.queued, cycle.started_seconds, failure)
+
+    def _step(self, cycle: Cycle, step: Callable[[], None]) -> None:
+        """The end of an attempt that was held up."""
+        self._measure(cycle)
+        self.placements.attempt(cycle.queued, cycle.started_seconds, step)
 
     def _failure(self, cycle: Cycle, status: Status) -> Failure | Question:
         if not is_rejected(status):

@@ -9,14 +9,22 @@ attempt anew with the answer, as it does for an extender's filter.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 from bayplan.framework.status import Status
 from bayplan.ports import Victims
 from bayplan.state.pods import PodInfo
 
-__all__ = ["REVIEW", "CandidateReview", "Candidates", "GroupPreemption", "Victims"]
+__all__ = [
+    "EVICTING",
+    "REVIEW",
+    "CandidateReview",
+    "Candidates",
+    "Evicting",
+    "GroupPreemption",
+    "Victims",
+]
 
 #: Node name → who has to leave it, in the order in which the nodes were tried.
 Candidates = Mapping[str, Victims]
@@ -32,6 +40,19 @@ class CandidateReview(Protocol):
 
 #: Under this key a CycleState holds a CandidateReview, where there is one.
 REVIEW: Final = "bayplan.preemption.review"
+
+
+class Evicting(Protocol):
+    """Victims that are to be told to go before the attempt ends."""
+
+    def start(self, ended: Callable[[str], None]) -> None:
+        """Begin. ``ended`` is called once, with what PostFilter's error would have been; ""
+        for none."""
+        ...
+
+
+#: Under this key a PostFilter that succeeds leaves an Evicting, where the attempt waits for it.
+EVICTING: Final = "bayplan.preemption.evicting"
 
 
 class GroupPreemption(ABC):

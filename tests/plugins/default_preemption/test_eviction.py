@@ -1,37 +1,14 @@
 """Evictions: what is written, in which order, and when the pod is tried again."""
 
-from typing import Any
-
 import pytest
 
 from bayplan.engine.waiting import HeldPod
 from bayplan.framework.status import Status
-from bayplan.plugins.default_preemption.eviction import is_preempted
-from bayplan.ports import ApiError, NotFoundError, OutcomeUnknownError, PatchPodStatus
+from bayplan.ports import ApiError, NotFoundError, OutcomeUnknownError
 from bayplan.testing import node, pod
-from tests.plugins.preemption_kit import Scene, scene
+from tests.plugins.preemption_kit import Port, Scene, scene
 
 HIGH = pod("p", cpu=3, priority=9)
-
-
-class Port:
-    """Fails for some pods; notes the order of everything."""
-
-    def __init__(self, **failures: Exception) -> None:
-        self._failures = failures
-        self.calls: list[str] = []
-        self.patches: list[PatchPodStatus] = []
-        self.deleted: list[str] = []
-
-    async def patch_pod_status(self, patch: PatchPodStatus) -> None:
-        self.calls.append(f"patch {patch.name}")
-        self.patches.append(patch)
-
-    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
-        self.calls.append(f"delete {name}")
-        if name in self._failures:
-            raise self._failures[name]
-        self.deleted.append(f"{namespace}/{name}")
 
 
 def three_victims() -> Scene:
@@ -124,29 +101,3 @@ def test_pods_of_lower_priority_lose_their_nomination_to_the_node() -> None:
     port = over.perform()
     cleared = [(p.name, p.nominated_node_name) for p in port.patches if p.condition is None]
     assert cleared == [("low", "")]
-
-
-def test_what_is_said_already_is_not_said_again() -> None:
-    message = "default-scheduler: preempting to accommodate a higher priority pod"
-    said = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
-    status: dict[str, Any] = {"conditions": [{**said, "message": message}]}
-    over = scene(node("n1", cpu=3), pod("v", cpu=3, node="n1", status=status))
-    over.attempt(HIGH)
-    port = over.perform()
-    assert port.patches == [] and port.deleted == ["default/v"]
-
-
-@pytest.mark.parametrize(
-    ("terminating", "reason", "expected"),
-    [
-        (True, "PreemptionByScheduler", True),
-        (True, "EvictionByEvictionAPI", False),
-        (False, "PreemptionByScheduler", False),
-    ],
-)
-def test_only_pods_that_go_for_a_preemption_count(
-    terminating: bool, reason: str, expected: bool
-) -> None:
-    condition = {"type": "DisruptionTarget", "status": "True", "reason": reason}
-    found = pod("v", terminating=terminating, status={"conditions": [condition]})
-    assert is_preempted(found) is expected

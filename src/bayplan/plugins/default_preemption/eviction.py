@@ -3,45 +3,19 @@
 Nothing of it is done in the cycle that decided on it. The pods that were nominated to the node with
 less right to it lose their nomination; then all victims but the last are told to go, side by side;
 then the last one. Until that is done the pod that preempts is kept out of the queue: an earlier
-attempt would look for victims once more. A victim that waits at Permit goes back to the queue, and
-nothing of it is deleted. Upstream: framework/preemption/executor.go (v1.37).
+attempt would look for victims once more. Upstream: framework/preemption/executor.go (v1.37),
+prepareCandidateAsync.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import final
 
-from bayplan.api.objects import PodCondition
-from bayplan.clock import rfc3339
 from bayplan.framework.interface import Handle
 from bayplan.framework.preemption import Victims
-from bayplan.ports import ApiError, BindPort, NotFoundError, OutcomeUnknownError, PatchPodStatus
+from bayplan.plugins.default_preemption.awaited import AwaitedEviction
+from bayplan.plugins.default_preemption.telling import Preemptor, Telling, clear_nomination
+from bayplan.ports import ApiError, BindPort, OutcomeUnknownError
 from bayplan.state.pods import PodInfo
-
-DISRUPTION_TARGET = "DisruptionTarget"
-PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
-POD, POD_GROUP = "pod", "podgroup"
-
-_NORMAL, _PREEMPTED, _PREEMPTING = "Normal", "Preempted", "Preempting"
-
-
-@dataclass(frozen=True, slots=True)
-class Preemptor:
-    """Whom room is made for: a pod, or the members of a group."""
-
-    kind: str
-    uid: str
-    pods: Sequence[PodInfo]
-    #: Where they are to go.
-    node_names: Sequence[str]
-
-    @property
-    def priority(self) -> int:
-        return min(pod.priority for pod in self.pods)
-
-    @property
-    def scheduler_name(self) -> str:
-        return self.pods[0].scheduler_name
 
 
 @final
@@ -65,10 +39,7 @@ class Evictions:
 
     def start(self, preemptor: Preemptor, victims: Victims) -> None:
         """Begin to make room."""
-        if victims.pdb_violation_count:
-            violations = self._handle.metrics.preemption_pdb_violations
-            violations.add(preemptor.kind, count=victims.pdb_violation_count)
-        going = [pod for pod in victims.pods if not pod.is_terminating]
+        going = self._going(preemptor, victims)
         if not going:
             return
         eviction = _Eviction(self._handle, self._instance_name, preemptor, going)
@@ -76,6 +47,18 @@ class Evictions:
             self._running[pod.uid] = eviction
         eviction.ended = lambda: self._end(preemptor)
         eviction.start()
+
+    def awaited(self, preemptor: Preemptor, victims: Victims) -> AwaitedEviction:
+        """Making room, to be begun by whoever waits for it."""
+        going = self._going(preemptor, victims)
+        return AwaitedEviction(self._handle, self._instance_name, preemptor, going)
+
+    def _going(self, preemptor: Preemptor, victims: Victims) -> list[PodInfo]:
+        """Those that are to be told."""
+        if victims.pdb_violation_count:
+            violations = self._handle.metrics.preemption_pdb_violations
+            violations.add(preemptor.kind, count=victims.pdb_violation_count)
+        return [pod for pod in victims.pods if not pod.is_terminating]
 
     def _end(self, preemptor: Preemptor) -> None:
         for pod in preemptor.pods:
@@ -94,8 +77,8 @@ class _Eviction:
         victims: Sequence[PodInfo],
     ) -> None:
         self._handle = handle
-        self._instance_name = instance_name
         self._preemptor = preemptor
+        self._telling = Telling(handle, instance_name, preemptor)
         self._last = victims[-1]
         #: Those before the last one that were not told to go yet.
         self._others = {pod.uid: pod for pod in victims[:-1]}
@@ -109,26 +92,16 @@ class _Eviction:
 
     def start(self) -> None:
         others = list(self._others.values())
-        for pod in self._outranked():
-            self._handle.perform(pod.key, lambda port, pod=pod: _clear_nomination(port, pod))
+        for pod in self._telling.outranked():
+            self._handle.perform(pod.key, lambda port, pod=pod: clear_nomination(port, pod))
         for pod in others:
             self._handle.perform(pod.key, lambda port, pod=pod: self._evict_other(port, pod))
         if not others:
             self._handle.perform(self._last.key, self._evict_last)
 
-    def _outranked(self) -> list[PodInfo]:
-        """Pods of lower priority that expect room there, and whose status says so."""
-        nominator, priority = self._handle.nominator, self._preemptor.priority
-        return [
-            pod
-            for name in self._preemptor.node_names
-            for pod in nominator.nominated_pods_for_node(name)
-            if pod.priority < priority and pod.nominated_node_name
-        ]
-
     async def _evict_other(self, port: BindPort, victim: PodInfo) -> None:
         try:
-            await self._evict(port, victim)
+            await self._telling.evict(port, victim)
         except (ApiError, OutcomeUnknownError):
             self._has_failed = True
             raise
@@ -147,7 +120,7 @@ class _Eviction:
     async def _evict_last(self, port: BindPort) -> None:
         activate = True
         try:
-            activate = await self._evict(port, self._last)
+            activate = await self._telling.evict(port, self._last)
         except (ApiError, OutcomeUnknownError):
             self._has_failed = True
             raise
@@ -164,60 +137,3 @@ class _Eviction:
         metrics.preemption_execution_duration.observe(seconds, self._preemptor.kind, result)
         if activate or self.was_awaited:
             self._handle.activate(self._preemptor.pods)
-
-    async def _evict(self, port: BindPort, victim: PodInfo) -> bool:
-        """Tell a pod to go. True: it was only waiting, and no deletion will be heard of."""
-        preemptor, where = self._preemptor, ", ".join(self._preemptor.node_names)
-        note = f"Preempted by {preemptor.kind} {preemptor.uid} on node {where}"
-        waiting = self._handle.waiting_pod(victim.uid)
-        if waiting is not None:
-            waiting.reject(self._instance_name, "preempted")
-            note += " (in kube-scheduler memory)."
-        else:
-            try:
-                await self._delete(port, victim)
-            except NotFoundError:
-                return False
-        self._handle.emit(victim, _NORMAL, _PREEMPTED, _PREEMPTING, note)
-        return waiting is not None
-
-    async def _delete(self, port: BindPort, victim: PodInfo) -> None:
-        """Say why first. Raises ApiError, OutcomeUnknownError."""
-        condition = self._condition(victim)
-        if condition is not None:
-            patch = PatchPodStatus(victim.namespace, victim.name, victim.uid, condition)
-            await port.patch_pod_status(patch)
-        await port.delete_pod(victim.namespace, victim.name, victim.uid)
-
-    def _condition(self, victim: PodInfo) -> PodCondition | None:
-        """None: it says so already."""
-        scheduler, kind = self._preemptor.scheduler_name, self._preemptor.kind
-        message = f"{scheduler}: preempting to accommodate a higher priority {kind}"
-        found = (c for c in victim.status.conditions or () if c.type == DISRUPTION_TARGET)
-        old = next(found, PodCondition())
-        if (old.status, old.reason, old.message) == ("True", PREEMPTION_BY_SCHEDULER, message):
-            return None
-        since = None if old.status == "True" else rfc3339(self._handle.epoch_seconds)
-        return PodCondition(
-            type=DISRUPTION_TARGET,
-            status="True",
-            reason=PREEMPTION_BY_SCHEDULER,
-            message=message,
-            last_transition_time=since,
-            observed_generation=victim.metadata.generation,
-        )
-
-
-async def _clear_nomination(port: BindPort, pod: PodInfo) -> None:
-    """It looks for another place, sooner than when the victims are gone."""
-    await port.patch_pod_status(PatchPodStatus(pod.namespace, pod.name, pod.uid, None, ""))
-
-
-def is_preempted(pod: PodInfo) -> bool:
-    """Whether a pod is on its way out because of a preemption."""
-    if not pod.is_terminating:
-        return False
-    for condition in pod.status.conditions or ():
-        if condition.type == DISRUPTION_TARGET:
-            return condition.status == "True" and condition.reason == PREEMPTION_BY_SCHEDULER
-    return False

@@ -2,8 +2,7 @@
 
 The pod is nominated to the node where that costs least, and its victims are told to go; it is tried
 again when they are gone, and others leave the room to it meanwhile. Upstream:
-plugins/defaultpreemption, framework/preemption (v1.37). The gate SchedulerAsyncPreemption has no
-meaning here: victims are always evicted while the scheduler goes on.
+plugins/defaultpreemption, framework/preemption (v1.37).
 """
 
 from collections import Counter
@@ -33,6 +32,7 @@ from bayplan.framework.interface import (
     PreEnqueuePlugin,
 )
 from bayplan.framework.preemption import (
+    EVICTING,
     REVIEW,
     CandidateReview,
     Candidates,
@@ -52,10 +52,11 @@ from bayplan.framework.status import (
 from bayplan.plugins.default_preemption.budgets import Budgets
 from bayplan.plugins.default_preemption.candidates import Batch, chosen, listed
 from bayplan.plugins.default_preemption.dry_run import DryRun, Findings
-from bayplan.plugins.default_preemption.eviction import (
+from bayplan.plugins.default_preemption.eviction import Evictions
+from bayplan.plugins.default_preemption.telling import (
     POD,
     POD_GROUP,
-    Evictions,
+    PREFIX,
     Preemptor,
     is_preempted,
 )
@@ -66,7 +67,6 @@ from bayplan.state.ranked_pods import importance
 from bayplan.state.snapshot import Snapshot
 
 # Upstream's words, letter for letter.
-PREFIX = "preemption: "
 NEVER = "not eligible due to preemptionPolicy=Never."
 VICTIMS_ARE_GOING = "not eligible due to a terminating pod on the nominated node."
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
@@ -114,10 +114,13 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, GroupPreemption, Enq
     name = "DefaultPreemption"
     args_type = DefaultPreemptionArgs
     kinds = (POD_DISRUPTION_BUDGET,)
+    gates = ("SchedulerAsyncPreemption",)
 
     def setup(self) -> None:
         self._args: DefaultPreemptionArgs = self.args or DefaultPreemptionArgs()
         self._evictions = Evictions(self.handle, self.instance_name)
+        #: Whether attempts end before their victims are told to go. Those of groups always do.
+        self._is_async = self.handle.gates.enabled("SchedulerAsyncPreemption")
         #: Compiled from these objects.
         self._budgets: tuple[Sequence[Any], Budgets] = ((), Budgets())
         self._hopeless: WeakKeyDictionary[PodShape, _Hopeless] = WeakKeyDictionary()
@@ -230,7 +233,11 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, GroupPreemption, Enq
         index = chosen(reviewed, snapshot.nodes, self.handle.seed, pod.uid)
         name, victims = snapshot.nodes.name(int(reviewed.positions[index])), reviewed.victims(index)
         self.handle.metrics.preemption_victims.observe(len(victims.pods))
-        self._evictions.start(Preemptor(POD, pod.uid, [pod], [name]), victims)
+        preemptor = Preemptor(POD, pod.uid, [pod], [name])
+        if self._is_async:
+            self._evictions.start(preemptor, victims)
+        else:
+            state[EVICTING] = self._evictions.awaited(preemptor, victims)
         message = FOUND.format(name, len(victims.pods))
         return Nomination(NominatingMode.OVERRIDE, name), Status(Code.SUCCESS, (message,))
 

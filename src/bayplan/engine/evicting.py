@@ -1,0 +1,81 @@
+"""Attempts that end when their victims were told to go: gate SchedulerAsyncPreemption off.
+
+PostFilter has decided, and what is left of the attempt waits for the API. Other pods are placed
+meanwhile, which upstream's are not; so the room is kept from the decision on. If a victim could not
+be told to go, the nomination is what it was before. Upstream: actuatePodPreemption.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import final
+
+import msgspec
+
+from bayplan.engine.attempt_record import CycleEnd
+from bayplan.engine.cycle import Cycle
+from bayplan.engine.engine_state import EngineState
+from bayplan.engine.failures import Failure, FailureHandler
+from bayplan.framework.preemption import Evicting
+from bayplan.framework.status import Status
+from bayplan.journal import AttemptRecord
+
+#: Does a step of an attempt; see Placements.attempt.
+Step = Callable[[Cycle, Callable[[], None]], None]
+
+
+@final
+class EvictingAttempts:
+    """Attempts between PostFilter and their end."""
+
+    def __init__(
+        self, engine: EngineState, failures: FailureHandler, end: CycleEnd, step: Step
+    ) -> None:
+        self._engine = engine
+        self._failures = failures
+        self._end = end
+        self._step = step
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def hold(self, cycle: Cycle, status: Status, failure: Failure, evicting: Evicting) -> None:
+        """``failure``: how it ends if all victims can be told to go."""
+        engine, nomination = self._engine, failure.nomination
+        said = failure.message
+        record = self._end.observe(cycle, "unschedulable", status, said, nomination)
+        engine.take_back()
+        engine.nominator.add_nominated_pod(cycle.pod, nomination)
+        self._count += 1
+
+        def ended(problem: str) -> None:
+            done = partial(self._done, cycle, failure, record, problem)
+            engine.turns.take(cycle.pod.key, lambda: self._step(cycle, done))
+            engine.wake()
+
+        evicting.start(ended)
+
+    def _done(
+        self, cycle: Cycle, failure: Failure, record: AttemptRecord | None, problem: str
+    ) -> None:
+        engine = self._engine
+        self._count -= 1
+        if problem:
+            failure = _failed(failure, problem)
+        if record is not None:
+            nominated = failure.nomination.node_name if failure.nomination is not None else ""
+            at_seconds, said = engine.clock.now(), failure.message
+            engine.journal.write(
+                msgspec.structs.replace(
+                    record, at_seconds=at_seconds, message=said, nominated_node=nominated
+                )
+            )
+        self._failures.handle(cycle.queued, cycle.started_seconds, failure)
+
+
+def _failed(failure: Failure, problem: str) -> Failure:
+    """No room was made: the problem ends the pod's message, and the nomination stays."""
+    assert failure.diagnosis is not None
+    before = failure.message.removesuffix(failure.diagnosis.post_filter_msg)
+    return replace(failure, message=f"{before}{problem}", nomination=None)

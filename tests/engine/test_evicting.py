@@ -1,0 +1,117 @@
+"""Attempts that end when their victims were told to go."""
+
+import asyncio
+from typing import Any
+
+from bayplan.ports import (
+    ApiError,
+    AskExtender,
+    BindPod,
+    ExtenderAnswer,
+    ExtenderVerb,
+    NamedVictims,
+    Perform,
+)
+from bayplan.queue.transitions import State
+from bayplan.testing import api_pod, node
+from tests.engine.kit import Engine, uid, waiting_pod
+from tests.engine.test_attempts import FAR, Far
+from tests.plugins.preemption_kit import Port
+
+REFUSED = "0/1 nodes are available: 1 Insufficient cpu. preemption: "
+FOUND = f"{REFUSED}found a potential placement for pod on node n1, preempting 1 victims"
+
+
+def preempting(**options: Any) -> Engine:
+    """A full node; one attempt at a pod that is more important has been made."""
+    gates = {"SchedulerAsyncPreemption": False}
+    plugins = ["NodeResourcesFit", "DefaultPreemption"]
+    engine = Engine(plugins=plugins, gates=gates, **options)
+    engine.add(node("n1", cpu=1), api_pod("low", cpu=1, node="n1"))
+    engine.add(waiting_pod(cpu=1, priority=9, **FAR))
+    return engine
+
+
+def perform(engine: Engine, effects: list[Perform], problem: Exception | None = None) -> Port:
+    port = Port(low=problem) if problem is not None else Port()
+    for effect in effects:
+        asyncio.run(effect.run(port))  # type: ignore[arg-type]
+    return port
+
+
+def test_the_attempt_ends_when_all_is_written() -> None:
+    engine = preempting()
+    effects = engine.run()
+    assert [type(effect) for effect in effects] == [Perform]
+    assert engine.state_of("p") is State.IN_FLIGHT
+    assert not engine.scheduler.only_retries_wait
+    assert engine.attempts() == []
+    engine.clock.advance_to(2.0)
+    port = perform(engine, [each for each in effects if isinstance(each, Perform)])
+    assert port.deleted == ["default/low"]
+    (record,) = engine.attempts()
+    assert (record.at_seconds, record.message, record.nominated_node) == (2.0, FOUND, "n1")
+    (patch,) = engine.patches()
+    assert patch.condition is not None
+    assert (patch.condition.message, patch.nominated_node_name) == (FOUND, "n1")
+    assert engine.state_of("p") is State.UNSCHEDULABLE
+
+
+def test_where_a_victim_cannot_be_told_the_message_says_so_and_the_nomination_stays() -> None:
+    engine = preempting()
+    effects = engine.run_for(Perform)
+    perform(engine, effects, ApiError(403, "Forbidden", "it is protected"))
+    (record,) = engine.attempts()
+    assert (record.message, record.nominated_node) == (f"{REFUSED}it is protected", "")
+    (patch,) = engine.patches()
+    assert patch.condition is not None
+    assert (patch.condition.reason, patch.nominated_node_name) == ("Unschedulable", None)
+    assert patch.condition.message == f"{REFUSED}it is protected"
+    assert engine.nominated_on("n1") == []
+
+
+def test_the_room_is_kept_from_the_decision_on() -> None:
+    engine = preempting()
+    effects = engine.run_for(Perform)
+    assert engine.nominated_on("n1") == ["p"]
+    engine.delete(api_pod("low", cpu=1, node="n1"))
+    engine.add(waiting_pod("other", cpu=1))
+    assert engine.run_for(BindPod) == []
+    perform(engine, effects)
+    engine.until(5)
+    assert engine.bound() == {"p": "n1"}
+
+
+def test_a_pod_that_went_meanwhile_is_told_nothing() -> None:
+    engine = preempting()
+    effects = engine.run_for(Perform)
+    engine.delete(waiting_pod(cpu=1, priority=9, **FAR))
+    perform(engine, effects)
+    assert engine.patches() == []
+    assert engine.state_of("p") is State.ABSENT
+    assert engine.nominated_on("n1") == []
+    assert engine.scheduler.only_retries_wait
+
+
+def test_where_nobody_need_be_told_the_attempt_ends_at_once() -> None:
+    engine = Engine(
+        plugins=["NodeResourcesFit", "DefaultPreemption"],
+        gates={"SchedulerAsyncPreemption": False},
+    )
+    engine.add(node("n1", cpu=1), api_pod("low", cpu=1, node="n1", terminating=True))
+    engine.add(waiting_pod(cpu=1, priority=9))
+    assert engine.run_for(Perform) == []
+    (record,) = engine.attempts()
+    assert (record.message, record.nominated_node) == (FOUND, "n1")
+
+
+def test_extenders_have_their_say_first() -> None:
+    engine = preempting(extenders=[Far(verbs=frozenset((ExtenderVerb.PREEMPT,)))])
+    (ask,) = engine.run_for(AskExtender)
+    victims = {"n1": NamedVictims((uid("low"),))}
+    engine.scheduler.extender_answered(ask.token, ExtenderAnswer(victims=victims))
+    effects = engine.run_for(Perform)
+    assert engine.attempts() == []
+    assert perform(engine, effects).deleted == ["default/low"]
+    (record,) = engine.attempts()
+    assert record.nominated_node == "n1"

@@ -1,0 +1,100 @@
+"""Evictions that the attempt waits for: what is written, in which order, and what is told of it."""
+
+import pytest
+
+from bayplan.framework.preemption import EVICTING, Evicting
+from bayplan.plugins.default_preemption.awaited import AwaitedEviction
+from bayplan.ports import ApiError, NotFoundError, OutcomeUnknownError, PatchPodStatus
+from bayplan.testing import node, pod
+from tests.plugins.preemption_kit import Port, Scene, scene
+
+HIGH = pod("p", cpu=3, priority=9)
+
+
+def three_victims(*going: bool) -> Scene:
+    """``going``: whether each is on its way out already."""
+    flags = going or (False,) * 3
+    placed = [
+        pod(f"v{index}", cpu=1, node="n1", priority=3 - index, terminating=flag)
+        for index, flag in enumerate(flags)
+    ]
+    return scene(node("n1", cpu=3), *placed, gates={"SchedulerAsyncPreemption": False})
+
+
+def begun(over: Scene) -> list[str]:
+    """What is told when it has ended; it has begun when this returns."""
+    found = over.attempt(HIGH)
+    expected = "preemption: found a potential placement for pod on node n1, preempting 3 victims"
+    assert (found.nominated, found.message) == ("n1", expected)
+    assert over.cluster.writes == []
+    told: list[str] = []
+    evicting: Evicting = found.cycle.state[EVICTING]
+    assert isinstance(evicting, AwaitedEviction)
+    evicting.start(told.append)
+    return told
+
+
+def test_all_victims_are_told_side_by_side() -> None:
+    over = three_victims()
+    told = begun(over)
+    assert [key for key, _ in over.cluster.writes] == ["default/v0", "default/v1", "default/v2"]
+    assert over.plugin.pre_enqueue(HIGH) is None
+    port = over.perform(Port())
+    assert (port.deleted, told) == (["default/v0", "default/v1", "default/v2"], [""])
+    assert [event.name for event in over.cluster.emitted] == ["v0", "v1", "v2"]
+    metrics = over.cluster.metrics
+    duration = "scheduler_preemption_execution_duration_seconds_count"
+    assert metrics.value(duration, preemptor="pod", result="success") == 1
+    counted = "scheduler_preemption_goroutines_execution_total"
+    assert metrics.value(counted, result="success") == 0
+
+
+@pytest.mark.parametrize("problem", [None, ApiError(409, "Conflict", "no")])
+def test_then_others_lose_their_nomination_and_nobody_minds_if_that_fails(
+    problem: Exception | None,
+) -> None:
+    over, seen = three_victims(), list[tuple[str, list[str]]]()
+
+    class Watching(Port):
+        async def patch_pod_status(self, patch: PatchPodStatus) -> None:
+            if patch.condition is None:
+                seen.append((patch.name, list(told)))
+                if problem is not None:
+                    raise problem
+            await super().patch_pod_status(patch)
+
+    over.nominate(
+        pod("low", priority=1, cpu=1, nominated_node="n1"),
+        pod("high", priority=99, cpu=0, nominated_node="n1"),
+    )
+    told = begun(over)
+    port = over.perform(Watching())
+    assert len(port.deleted) == 3
+    assert (seen, told) == ([("low", [])], [""])
+
+
+@pytest.mark.parametrize("problem", [OutcomeUnknownError("no"), ApiError(500, "Error", "no")])
+def test_a_victim_that_cannot_be_told_is_the_end_and_nobody_loses_a_nomination(
+    problem: Exception,
+) -> None:
+    over = three_victims()
+    over.nominate(pod("low", priority=1, cpu=1, nominated_node="n1"))
+    told = begun(over)
+    port = over.perform(Port(v1=problem))
+    assert told == ["preemption: no"]
+    assert port.deleted == ["default/v0", "default/v2"]
+    assert [patch.name for patch in port.patches if patch.condition is None] == []
+    assert over.cluster.activated == []
+
+
+def test_a_victim_that_is_gone_already_is_no_failure() -> None:
+    over = three_victims()
+    told = begun(over)
+    over.perform(Port(v0=NotFoundError("gone")))
+    assert told == [""]
+
+
+def test_where_all_are_on_their_way_there_is_nothing_to_wait_for() -> None:
+    over = three_victims(True, True, True)
+    assert begun(over) == [""]
+    assert over.cluster.writes == []
