@@ -172,6 +172,7 @@ UPSTREAM: dict[str, tuple[str, tuple[float, float, int] | None]] = {
     "scheduler_preemption_execution_duration_seconds": ("preemptor result", (0.001, 2, 16)),
     "scheduler_preemption_pdb_violations_total": ("preemptor", None),
     "scheduler_workload_preemption_attempts_total": ("result", None),
+    "scheduler_preemption_workload_disruptions": ("preemptor", (1, 2, 11)),
     "scheduler_workload_preemption_victims": ("", (1, 2, 11)),
 }
 

@@ -363,6 +363,12 @@ class SchedulerMetrics:
         (1, 2, 11),
         "Pods chosen to be evicted for one group.",
     )
+    preemption_workload_disruptions = _histogram(
+        "scheduler_preemption_workload_disruptions",
+        "preemptor",
+        (1, 2, 11),
+        "Groups, and single members of others, that lost pods to one group.",
+    )
     preemption_pdb_violations = _counter(
         "scheduler_preemption_pdb_violations",
         "preemptor",

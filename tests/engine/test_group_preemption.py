@@ -17,7 +17,7 @@ def running(name: str, where: str, priority: int = 0, cpu: int = 4, **options: A
 
 
 def member(name: str, **options: Any) -> Any:
-    return waiting_pod(name, cpu=4, priority=10, labels={LABEL: "g"}, **options)
+    return waiting_pod(name, priority=10, labels={LABEL: "g"}, **{"cpu": 4, **options})
 
 
 def engine(*objects: Any, minimum: int = 2, nodes: int = 2) -> Engine:
@@ -71,3 +71,61 @@ def test_a_member_that_never_preempts_speaks_for_its_group() -> None:
     never = {"preemptionPolicy": "Never"}
     found = engine(running("r1", "m1"), running("r2", "m2"), member("g1"), member("g2", spec=never))
     assert victims_of(found) == 0 and nominated(found) == {}
+
+
+# ---- victims that leave as one ----------------------------------------------------------------
+
+UPSTREAM = "scheduling.k8s.io/v1beta1 PodGroup"
+
+
+def put_upstream(found: Engine, name: str, **spec: Any) -> None:
+    content = {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
+    found.scheduler.handle(WatchEvent(EventType.ADDED, UPSTREAM, decode(UPSTREAM, content)))
+
+
+def crew(name: str, where: str, **options: Any) -> Any:
+    group = {"schedulingGroup": {"podGroupName": "crew"}}
+    return running(name, where, spec=group, **options)
+
+
+def tried(mode: dict[str, Any], *objects: Any, minimum: int = 1) -> Engine:
+    """Three nodes, on two of them a crew, and a group for whose members one node each is needed."""
+    found = Engine(plugins=["NodeResourcesFit", "DefaultPreemption"])
+    found.add(*(node(f"m{index + 1}", cpu=4) for index in range(3)))
+    content = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": minimum}}
+    found.scheduler.handle(WatchEvent(EventType.ADDED, KIND, decode(KIND, content)))
+    put_upstream(found, "crew", **mode)
+    found.add(*objects)
+    while found.scheduler.schedule_one():
+        pass
+    return found
+
+
+def disruptions(found: Engine) -> float:
+    name = "scheduler_preemption_workload_disruptions_sum"
+    return found.scheduler.metrics.value(name, preemptor="podgroup")
+
+
+def test_victims_of_a_group_leave_pod_by_pod_or_as_one() -> None:
+    there = [crew("c1", "m1"), crew("c2", "m2"), running("r", "m3", priority=30)]
+    for mode, victim_count in (({}, 1), ({"disruptionMode": {"all": {}}}, 2)):
+        found = tried(mode, *there, member("g1"))
+        assert victims_of(found) == victim_count
+        assert disruptions(found) == 1
+        assert len(nominated(found)) == 1
+
+
+def test_a_crew_that_is_as_important_as_the_group_stays() -> None:
+    there = [crew("c1", "m1"), crew("c2", "m2"), running("r", "m3", priority=30)]
+    found = tried({"disruptionMode": {"all": {}}, "priority": 10}, *there, member("g1"))
+    assert victims_of(found) == 0
+    assert nominated(found) == {}
+
+
+def test_a_crew_stays_where_a_lone_pod_is_enough() -> None:
+    there = [crew("c1", "m1", cpu=2), running("r", "m1", cpu=2), crew("c2", "m3", cpu=0)]
+    blocking = [running(f"b{number}", f"m{number}", priority=30) for number in (2, 3)]
+    found = tried({"disruptionMode": {"all": {}}}, *there, *blocking, member("g1", cpu=2))
+    assert victims_of(found) == 1
+    assert list(nominated(found).values()) == ["m1"]
+    assert disruptions(found) == 0

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET
-from bayplan.api.objects import Node
+from bayplan.api.objects import Node, decode
+from bayplan.api.pod_groups import compiled
 from bayplan.engine.cycle import Cycle, CycleRunner
 from bayplan.framework.interface import NodeToStatus, QueuedPodInfo
 from bayplan.framework.preemption import REVIEW, CandidateReview
@@ -105,6 +106,14 @@ class Scene:
 
     def put_budgets(self, *budgets: dict[str, Any]) -> None:
         self.cluster.put(POD_DISRUPTION_BUDGET, *budgets)
+
+    def put_group(self, name: str, **spec: Any) -> None:
+        """A group of `scheduling.k8s.io`; its members are those that are placed by now."""
+        kind = "scheduling.k8s.io/v1beta1 PodGroup"
+        content = {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
+        self.cluster.pod_groups.put(compiled(kind, decode(kind, content)))
+        for each in self.cluster.cache.pods():
+            self.cluster.pod_groups.put_pod(each.pod)
 
     def nominate(self, *pods: PodInfo) -> None:
         for each in pods:

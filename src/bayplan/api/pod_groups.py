@@ -81,10 +81,21 @@ class PodGroupConstraints(Api):
     topology: tuple[TopologyConstraint, ...] | None = None
 
 
+class AllDisruptionMode(Api):
+    pass
+
+
+class DisruptionMode(Api):
+    """Of ``single`` and ``all`` one is there; single where nothing is said."""
+
+    all: AllDisruptionMode | None = None
+
+
 class UpstreamPodGroupSpec(Api):
     scheduling_policy: PodGroupPolicy | None = None
     scheduling_constraints: PodGroupConstraints | None = None
     priority: Int64 | None = None
+    disruption_mode: DisruptionMode | None = None
 
 
 class UpstreamPodGroup(Api):
@@ -128,6 +139,8 @@ class PodGroup:
     preferred_topology: str
     #: None: that of its members.
     priority: int | None
+    #: Whether its members are evicted all together, if at all.
+    leaves_whole: bool
     status: PodGroupStatus
 
     @property
@@ -155,6 +168,7 @@ def _from_coscheduling(kind: str, found: CoschedulingPodGroup) -> PodGroup:
         required_topology=_annotation(found.metadata, REQUIRED_TOPOLOGY),
         preferred_topology=_annotation(found.metadata, PREFERRED_TOPOLOGY),
         priority=None,
+        leaves_whole=False,
         status=found.status,
     )
 
@@ -164,6 +178,7 @@ def _from_upstream(kind: str, found: UpstreamPodGroup) -> PodGroup:
     gang = None if policy is None else policy.gang
     constraints = found.spec.scheduling_constraints
     topology = () if constraints is None else constraints.topology or ()
+    mode = found.spec.disruption_mode
     return PodGroup(
         key=key_of(kind, found.metadata),
         kind=kind,
@@ -175,6 +190,7 @@ def _from_upstream(kind: str, found: UpstreamPodGroup) -> PodGroup:
         required_topology=topology[0].key if topology else "",
         preferred_topology=_annotation(found.metadata, PREFERRED_TOPOLOGY),
         priority=found.spec.priority,
+        leaves_whole=mode is not None and mode.all is not None,
         status=found.status,
     )
 

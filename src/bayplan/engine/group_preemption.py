@@ -19,6 +19,7 @@ from bayplan.engine.min_resources import lacking
 from bayplan.framework.interface import CycleState, NominatingMode, Nomination, QueuedPodInfo
 from bayplan.framework.preemption import GroupPreemption
 from bayplan.framework.status import is_success
+from bayplan.state.disruption_units import Unit, Units
 from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot, Trial
@@ -94,12 +95,17 @@ class RoomForGroups:
         plugins = framework.plugins.post_filter
         return next((p for p in plugins if isinstance(p, GroupPreemption)), None)
 
+    def _units(self, snapshot: Snapshot) -> Units:
+        return Units(self._engine.pod_groups, snapshot.nodes)
+
     # ---- who has to be thought away ---------------------------------------------------------
 
     def _highest_to_evict(self, snapshot: Snapshot, group: _Group) -> int | None:
         """The lowest priority up to which pods must leave for the group to fit."""
+        units = self._units(snapshot)
         priorities = np.unique(snapshot.ranked_pods(snapshot.nodes).priorities)
-        levels: list[int] = priorities[priorities < group.priority].tolist()
+        known = {*priorities.tolist(), *(unit.priority for unit in units.all_groups())}
+        levels = sorted(priority for priority in known if priority < group.priority)
         if not levels or not self._fits_without(snapshot, group, levels[-1]):
             return None
         low, high = 0, len(levels) - 1
@@ -113,7 +119,7 @@ class RoomForGroups:
 
     def _fits_without(self, snapshot: Snapshot, group: _Group, highest: int) -> bool:
         with snapshot.trial() as trial:
-            _remove(trial, snapshot, highest)
+            _remove(trial, snapshot, self._units(snapshot), highest)
             fitted = self._placed(trial, snapshot, group)
             self._give_back(fitted or ())
         return fitted is not None
@@ -138,7 +144,7 @@ class RoomForGroups:
         self, snapshot: Snapshot, group: _Group, highest: int, plugin: GroupPreemption
     ) -> Room | None:
         with snapshot.trial() as trial:
-            away = _remove(trial, snapshot, highest)
+            away = _remove(trial, snapshot, self._units(snapshot), highest)
             fitted = self._placed(trial, snapshot, group)
             if fitted is None:
                 return None
@@ -156,24 +162,27 @@ class RoomForGroups:
         trial: Trial,
         snapshot: Snapshot,
         fitted: Sequence[Fitted],
-        away: Sequence[PodInfo],
+        away: Sequence[Unit],
     ) -> tuple[PodInfo, ...]:
         """Nobody where the members' nodes alone are not enough."""
         nodes = {one.pod.node_name for one in fitted}
-        for pod in away:
-            if pod.node_name not in nodes:
-                trial.assume(pod, pod.node_name)
+        beside: list[Unit] = []
+        for unit in away:
+            if any(pod.node_name in nodes for pod in unit.pods):
+                beside.append(unit)
+            else:
+                _put_back(trial, unit)
         if not all(self._still_fits(trial, snapshot, one) for one in fitted):
             return ()
         victims: list[PodInfo] = []
-        for pod in away:
-            if pod.node_name not in nodes:
-                continue
-            beside = [one for one in fitted if one.pod.node_name == pod.node_name]
-            trial.assume(pod, pod.node_name)
-            if not all(self._still_fits(trial, snapshot, one) for one in beside):
-                trial.remove(pod)
-                victims.append(pod)
+        for unit in beside:
+            _put_back(trial, unit)
+            own = {pod.node_name for pod in unit.pods}
+            there = [one for one in fitted if one.pod.node_name in own]
+            if not all(self._still_fits(trial, snapshot, one) for one in there):
+                for pod in unit.pods:
+                    trial.remove(pod)
+                victims += unit.pods
         return tuple(victims)
 
     def _still_fits(self, trial: Trial, snapshot: Snapshot, one: Fitted) -> bool:
@@ -193,16 +202,22 @@ class RoomForGroups:
         return fits
 
 
-def _remove(trial: Trial, snapshot: Snapshot, highest: int) -> list[PodInfo]:
-    """Think all pods up to a priority away."""
+def _remove(trial: Trial, snapshot: Snapshot, units: Units, highest: int) -> list[Unit]:
+    """Think all up to a priority away."""
     nodes = snapshot.nodes
-    positions = np.flatnonzero(snapshot.ranked_pods(nodes).lowest <= highest)
-    away = [
-        pod
-        for position in positions.tolist()
-        for pod in nodes.info(position).pods
-        if pod.priority <= highest
-    ]
-    for pod in away:
-        trial.remove(pod)
+    is_concerned = snapshot.ranked_pods(nodes).lowest <= highest
+    is_concerned[nodes.positions(sorted(units.node_names()))] = True
+    positions: list[int] = np.flatnonzero(is_concerned).tolist()
+    there = (pod for position in positions for pod in nodes.info(position).pods)
+    if units.are_single:
+        there = (pod for pod in there if pod.priority <= highest)
+    away = [unit for unit in units.of(there) if unit.priority <= highest]
+    for unit in away:
+        for pod in unit.pods:
+            trial.remove(pod)
     return away
+
+
+def _put_back(trial: Trial, unit: Unit) -> None:
+    for pod in unit.pods:
+        trial.assume(pod, pod.node_name)

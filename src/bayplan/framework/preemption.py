@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from bayplan.framework.status import Status
 from bayplan.ports import Victims
+from bayplan.state.disruption_units import Unit
 from bayplan.state.pods import PodInfo
 
 __all__ = [
@@ -67,8 +68,8 @@ class GroupPreemption(ABC):
         """Why nobody is to be evicted for these members; None: somebody may be."""
 
     @abstractmethod
-    def in_order_of_return(self, pods: Sequence[PodInfo]) -> list[PodInfo]:
-        """Pods that were thought away, those first that should come back before others."""
+    def in_order_of_return(self, units: Sequence[Unit]) -> list[Unit]:
+        """Units that were thought away, those first that should come back before others."""
 
     @abstractmethod
     def evict_for_group(

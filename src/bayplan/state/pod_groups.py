@@ -138,6 +138,12 @@ class GroupState:
         on_node = [pod for standing in _ON_NODE for pod in self.members[standing].values()]
         return [*on_node, *self.assumed.values()]
 
+    def node_names(self) -> set[str]:
+        """Where pods of the group are, also those that do not count as members."""
+        placed = (*_ON_NODE, Standing.OUTSIDE)
+        on_node = (pod.spec.node_name for one in placed for pod in self.members[one].values())
+        return {name for name in on_node if name} | {p.node_name for p in self.assumed.values()}
+
     def pending(self) -> list[Pod]:
         """Members that hold no node."""
         waiting = self.members[Standing.PENDING].items()

@@ -156,3 +156,88 @@ def test_errors_are_told_where_there_is_no_candidate(count: int) -> None:
     assert findings.candidates is None
     assert len(findings.errors) == count
     assert findings.errors[0].message.startswith("expected at least one victim pod on node")
+
+
+# ---- groups that leave as one -----------------------------------------------------------------
+
+WHOLE: dict[str, Any] = {"disruptionMode": {"all": {}}}
+
+
+def member(name: str, where: str, group: str = "g", **options: Any) -> PodInfo:
+    spec = {"schedulingGroup": {"podGroupName": group}}
+    given: dict[str, Any] = {"cpu": 2, "spec": spec, **options}
+    return pod(name, node=where, **given)
+
+
+def gang_on_two_nodes(mode: dict[str, Any], *more: PodInfo) -> Scene:
+    nodes = [node(name, cpu=2) for name in ("n1", "n2")]
+    over = scene(*nodes, member("a", "n1"), member("b", "n2"), *more)
+    over.put_group("g", **mode)
+    return over
+
+
+@pytest.mark.parametrize("ask_many", [True, False])
+def test_a_group_that_leaves_as_one_leaves_all_its_nodes(
+    ask_many: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over = gang_on_two_nodes(WHOLE)
+    if not ask_many:
+        monkeypatch.setattr(type(over.plugin.handle.runner), "only_amounts_matter", never)
+    wanted = pod("p", cpu=2, priority=9)
+    assert over.candidates(wanted) == {"n1": ["a", "b"], "n2": ["a", "b"]}
+
+
+def never(*_: Any) -> bool:
+    return False
+
+
+def test_a_group_that_does_not_say_so_leaves_pod_by_pod() -> None:
+    for mode in ({}, {"disruptionMode": {"single": {}}}):
+        over = gang_on_two_nodes(mode)
+        assert over.candidates(pod("p", cpu=2, priority=9)) == {"n1": ["a"], "n2": ["b"]}
+
+
+def test_other_nodes_are_cheaper_than_a_whole_group() -> None:
+    nodes = [node(name, cpu=2) for name in ("n1", "n2", "n3")]
+    lone = pod("lone", node="n3", cpu=2)
+    over = scene(*nodes, member("a", "n1"), member("b", "n2"), lone)
+    over.put_group("g", **WHOLE)
+    attempted = over.attempt(pod("p", cpu=2, priority=9))
+    assert attempted.nominated == "n3"
+
+
+def test_a_group_comes_back_as_one_before_less_important_pods() -> None:
+    """The lone pod is enough, and the group is more important than it."""
+    over = scene(
+        node("n1", cpu=4),
+        node("n2", cpu=2),
+        member("a", "n1"),
+        member("b", "n2"),
+        pod("lone", node="n1", cpu=2),
+    )
+    over.put_group("g", **WHOLE)
+    assert over.candidates(pod("p", cpu=2, priority=9))["n1"] == ["lone"]
+
+
+def test_no_member_leaves_where_the_group_is_as_important_as_the_pod() -> None:
+    over = gang_on_two_nodes({**WHOLE, "priority": 9})
+    assert over.candidates(pod("p", cpu=2, priority=9)) == {}
+
+
+def test_a_group_may_be_less_important_than_its_pods() -> None:
+    nodes = [node(name, cpu=2) for name in ("n1", "n2")]
+    over = scene(*nodes, member("a", "n1", priority=20), member("b", "n2", priority=20))
+    over.put_group("g", priority=1, **WHOLE)
+    assert set(over.candidates(pod("p", cpu=2, priority=9))) == {"n1", "n2"}
+
+
+def test_each_violation_of_a_budget_by_a_whole_group_counts() -> None:
+    labels = {"app": "a"}
+    nodes = [node(name, cpu=2) for name in ("n1", "n2")]
+    over = scene(*nodes, *(member(n, w, labels=labels) for n, w in (("a", "n1"), ("b", "n2"))))
+    over.put_group("g", **WHOLE)
+    for allowed, wanted in ((2, 0), (1, 1), (0, 2)):
+        over.put_budgets(budget("keeps", labels, allowed))
+        batch = over.find(pod("p", cpu=2, priority=9)).candidates
+        assert batch is not None
+        assert batch.costs.pdb_violation_counts.tolist() == [wanted, wanted]

@@ -6,6 +6,7 @@ from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET
 from bayplan.framework.preemption import Victims
 from bayplan.plugins.default_preemption.budgets import Budgets
 from bayplan.plugins.default_preemption.on_one_node import victims_on
+from bayplan.state.disruption_units import Units
 from bayplan.state.pods import PodInfo
 from bayplan.testing import node, pod
 from tests.plugins.preemption_kit import EARLY, LATER, budget, scene, started
@@ -17,7 +18,8 @@ def on_node(over: Any, wanted: PodInfo, name: str = "n1") -> Any:
     snapshot = over.cluster.lent_snapshot
     budgets = Budgets(over.cluster.objects(POD_DISRUPTION_BUDGET).list())
     question = (over.plugin.handle.runner, state.clone(), wanted)
-    found = victims_on(snapshot.node(name), question, snapshot, budgets)
+    units = Units(over.cluster.pod_groups, snapshot.nodes)
+    found = victims_on(snapshot.node(name), question, snapshot, budgets, units)
     if isinstance(found, Victims):
         return [each.name for each in found.pods], found.pdb_violation_count
     return str(found.code), found.message

@@ -3,7 +3,8 @@
 Nodes are tried from a start that is drawn until there are enough candidates, one of them without
 violating a budget; where amounts of resources are all that matters many nodes are searched side by
 side, as if one after another. A node that pods of the same or higher priority are nominated to is
-always searched by itself. Upstream: preemption.go, DryRunPreemption (v1.37).
+always searched by itself, and so is one with a member of a group that leaves as one. Upstream:
+preemption.go, DryRunPreemption (v1.37).
 """
 
 from collections import Counter
@@ -21,6 +22,7 @@ from bayplan.plugins.default_preemption.candidates import Batch, joined, listed
 from bayplan.plugins.default_preemption.on_many_nodes import victims_on_all
 from bayplan.plugins.default_preemption.on_one_node import NO_VICTIMS, fits_without, victims_on
 from bayplan.state.columns import Rows, is_any
+from bayplan.state.disruption_units import Units
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
@@ -74,6 +76,7 @@ class DryRun:
     state: CycleState
     pod: PodInfo
     budgets: Budgets
+    units: Units
     nodes: NodeView = field(init=False)
 
     def __post_init__(self) -> None:
@@ -87,6 +90,7 @@ class DryRun:
         found = Findings()
         with_victims = self._with_victims(positions, found)
         alone = {name for name in nominated if self.runner.nominated_ahead(self.pod, name)}
+        alone |= self.units.node_names()
         if self.runner.only_amounts_matter(self.state):
             by_themselves = self.nodes.positions(sorted(alone))
             if self._search_many(with_victims, by_themselves, wanted, found):
@@ -98,6 +102,10 @@ class DryRun:
     def _with_victims(self, positions: Rows, found: Findings) -> Rows:
         """Those that have a pod of lower priority."""
         has_victims = self.snapshot.ranked_pods(self.nodes).lowest[positions] < self.pod.priority
+        if not self.units.are_single:
+            # A group may be less important than each of its pods.
+            members = self.nodes.positions(sorted(self.units.node_names()))
+            has_victims |= np.isin(positions, members)
         without = positions[~has_victims]
         if len(without):
             nodes = self.nodes
@@ -123,7 +131,7 @@ class DryRun:
     def _search_one(self, position: int, found: Findings) -> Victims | None:
         node = self.nodes.info(position)
         question = (self.runner, self.state.clone(), self.pod)
-        answer = victims_on(node, question, self.snapshot, self.budgets)
+        answer = victims_on(node, question, self.snapshot, self.budgets, self.units)
         if isinstance(answer, Victims):
             return answer
         found.fail(node.name, answer)

@@ -2,8 +2,9 @@
 
 All pods that may be evicted leave the node at once; if the pod fits then, they come back one by
 one, the most important first and those before all others that a disruption budget would rather
-keep. Whoever does not fit any more beside the pod is a victim. Upstream: default_preemption.go,
-SelectVictimsOnNode (v1.37).
+keep. A group that leaves as one is one of them, with its members on other nodes. Whoever does not
+fit any more beside the pod is a victim. Upstream: default_preemption.go, SelectVictimsOnNode
+(v1.37).
 """
 
 from collections.abc import Sequence
@@ -14,9 +15,9 @@ from bayplan.framework.filter_runner import FilterRunner
 from bayplan.framework.preemption import Victims
 from bayplan.framework.status import Code, Status, is_success, unresolvable
 from bayplan.plugins.default_preemption.budgets import Budgets
+from bayplan.state.disruption_units import Unit, Units
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
-from bayplan.state.ranked_pods import importance
 from bayplan.state.snapshot import Snapshot, Trial
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
@@ -37,13 +38,31 @@ class _Node:
     node: NodeInfo
     trial: Trial
 
-    def remove(self, victim: PodInfo) -> Status | None:
-        self.trial.remove(victim)
-        return self.runner.remove_pod(self.state, self.pod, victim, self.node)
+    snapshot: Snapshot
 
-    def put_back(self, victim: PodInfo) -> Status | None:
-        placed = self.trial.assume(victim, self.node.name)
-        return self.runner.add_pod(self.state, self.pod, placed, self.node)
+    def remove(self, unit: Unit) -> Status | None:
+        for victim in unit.pods:
+            node = self._node_of(victim)
+            self.trial.remove(victim)
+            status = self.runner.remove_pod(self.state, self.pod, victim, node)
+            if status is not None and not is_success(status):
+                return status
+        return None
+
+    def put_back(self, unit: Unit) -> Status | None:
+        for victim in unit.pods:
+            node = self._node_of(victim)
+            placed = self.trial.assume(victim, node.name)
+            status = self.runner.add_pod(self.state, self.pod, placed, node)
+            if status is not None and not is_success(status):
+                return status
+        return None
+
+    def _node_of(self, victim: PodInfo) -> NodeInfo:
+        """Of a group that leaves as one, members may be elsewhere."""
+        if victim.node_name == self.node.name:
+            return self.node
+        return self.snapshot.node(victim.node_name)
 
     def verdict(self) -> Status | None:
         return self.runner.filter_with_nominated(self.state, self.pod, self.node.name)
@@ -54,48 +73,56 @@ def victims_on(
     question: tuple[FilterRunner, CycleState, PodInfo],
     snapshot: Snapshot,
     budgets: Budgets,
+    units: Units,
 ) -> Victims | Status:
     """Who has to leave a node for the pod, or why that is of no use. The state is the caller's own
     clone: it is changed."""
     runner, state, pod = question
-    possible = sorted((p for p in node.pods if p.priority < pod.priority), key=importance)
+    evictable = (unit for unit in units.of(node.pods) if unit.priority < pod.priority)
+    possible = sorted(evictable, key=lambda unit: unit.importance)
     if not possible:
         return unresolvable(NO_VICTIMS)
     with snapshot.trial() as trial:
-        tried = _Node(runner, state, pod, node, trial)
-        for victim in possible:
-            status = tried.remove(victim)
-            if status is not None and not is_success(status):
+        tried = _Node(runner, state, pod, node, trial, snapshot)
+        for unit in possible:
+            status = tried.remove(unit)
+            if status is not None:
                 return status
         status = tried.verdict()
         if status is not None and not is_success(status):
             return status
-        found = _reprieved(tried, possible, budgets.violated_by(possible))
+        found = _reprieved(tried, possible, violations(possible, budgets))
     if isinstance(found, Victims) and not found.pods:
         return fits_without(node.name)
     return found
 
 
+def violations(units: Sequence[Unit], budgets: Budgets) -> list[int]:
+    """Of each unit, the most important first: how many of its pods a budget would rather keep."""
+    violating = iter(budgets.violated_by([pod for unit in units for pod in unit.pods]))
+    return [sum(next(violating) for _ in unit.pods) for unit in units]
+
+
 def _reprieved(
-    tried: _Node, possible: Sequence[PodInfo], violating: Sequence[bool]
+    tried: _Node, possible: Sequence[Unit], violations: Sequence[int]
 ) -> Victims | Status:
     """Those who could not come back."""
-    leaving: list[PodInfo] = []
+    leaving: list[Unit] = []
     violation_count = 0
     for turn in (True, False):
-        for victim, violates in zip(possible, violating, strict=True):
-            if violates is not turn:
+        for unit, count in zip(possible, violations, strict=True):
+            if bool(count) is not turn:
                 continue
-            status = tried.put_back(victim)
-            if status is not None and not is_success(status):
+            status = tried.put_back(unit)
+            if status is not None:
                 return status
             if is_success(tried.verdict()):
                 continue
-            status = tried.remove(victim)
-            if status is not None and not is_success(status):
+            status = tried.remove(unit)
+            if status is not None:
                 return status
-            leaving.append(victim)
-            violation_count += violates
-    if len(set(violating)) > 1:
-        leaving.sort(key=importance)
-    return Victims(tuple(leaving), violation_count)
+            leaving.append(unit)
+            violation_count += count
+    if len(set(map(bool, violations))) > 1:
+        leaving.sort(key=lambda unit: unit.importance)
+    return Victims(tuple(pod for unit in leaving for pod in unit.pods), violation_count)

@@ -60,8 +60,11 @@ from bayplan.plugins.default_preemption.telling import (
     Preemptor,
     is_preempted,
 )
+from bayplan.plugins.default_preemption.on_one_node import violations
 from bayplan.state.columns import Rows
+from bayplan.state.disruption_units import Unit, Units
 from bayplan.state.nodes import NodeView
+from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo, PodShape
 from bayplan.state.ranked_pods import importance
 from bayplan.state.snapshot import Snapshot
@@ -160,12 +163,12 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, GroupPreemption, Enq
         is_waiting = any(self._awaits_victims(name, priority) for name in sorted(nominated))
         return VICTIMS_ARE_GOING if is_waiting else None
 
-    def in_order_of_return(self, pods: Sequence[PodInfo]) -> list[PodInfo]:
+    def in_order_of_return(self, units: Sequence[Unit]) -> list[Unit]:
         """Those first that a budget would rather keep, then the most important ones."""
-        ranked = sorted(pods, key=importance)
-        violating = self._current_budgets().violated_by(ranked)
-        pairs = list(zip(ranked, violating, strict=True))
-        return [p for p, kept in pairs if kept] + [p for p, kept in pairs if not kept]
+        ranked = sorted(units, key=lambda unit: unit.importance)
+        counts = violations(ranked, self._current_budgets())
+        pairs = list(zip(ranked, counts, strict=True))
+        return [u for u, kept in pairs if kept] + [u for u, kept in pairs if not kept]
 
     def evict_for_group(
         self,
@@ -177,10 +180,13 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, GroupPreemption, Enq
         metrics = self.handle.metrics
         metrics.workload_preemption_attempts.add(Code.SUCCESS)
         metrics.workload_preemption_victims.observe(len(victims))
+        disrupted_count = _disrupted_count(self.handle.pod_groups, victims)
+        if disrupted_count:
+            metrics.preemption_workload_disruptions.observe(disrupted_count, POD_GROUP)
         preemptor = Preemptor(POD_GROUP, uid, pods, node_names)
         ranked = sorted(victims, key=importance)
-        violations = sum(self._current_budgets().violated_by(ranked))
-        self._evictions.start(preemptor, Victims(tuple(ranked), violations))
+        violation_count = sum(self._current_budgets().violated_by(ranked))
+        self._evictions.start(preemptor, Victims(tuple(ranked), violation_count))
 
     # ---- for whoever wants to know --------------------------------------------------------
 
@@ -192,7 +198,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, GroupPreemption, Enq
         if not count:
             return Findings()
         start = rng.tie_index(self.handle.seed, pod.uid, 0, count)
-        dry_run = DryRun(self.handle.runner, snapshot, state, pod, self._current_budgets())
+        units = Units(self.handle.pod_groups, snapshot.nodes)
+        dry_run = DryRun(self.handle.runner, snapshot, state, pod, self._current_budgets(), units)
         nominated = self.handle.nominator.nominated_nodes()
         return dry_run.search(np.roll(positions, -start), self._enough(count), nominated)
 
@@ -253,7 +260,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, GroupPreemption, Enq
         diagnosis = Diagnosis(counted=+reasons)
         message = FitError(pod.key, snapshot.node_count, diagnosis).message
         runner, nominated = self.handle.runner, self.handle.nominator.nominated_nodes()
-        if not nominated and runner.only_amounts_matter(state):
+        are_single = Units(self.handle.pod_groups, snapshot.nodes).are_single
+        if not nominated and are_single and runner.only_amounts_matter(state):
             self._hopeless[pod.shape] = _Hopeless(snapshot.generation, codes, message)
         return _NOBODY, unschedulable(message)
 
@@ -277,6 +285,13 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, GroupPreemption, Enq
         if objects is not self._budgets[0]:
             self._budgets = (objects, Budgets(objects))
         return self._budgets[1]
+
+
+def _disrupted_count(groups: PodGroups, victims: Sequence[PodInfo]) -> int:
+    """Units of victims that belong to groups. Upstream: NumPodGroupDisruptions."""
+    states = [state for pod in victims if (state := groups.of(pod)) and state.group is not None]
+    wholes = {state.key for state in states if state.group and state.group.leaves_whole}
+    return len(wholes) + sum(state.key not in wholes for state in states)
 
 
 def _potential(nodes: NodeView, codes: Codes) -> Rows:

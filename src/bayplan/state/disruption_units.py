@@ -1,0 +1,91 @@
+"""Units of disruption: which pods leave together, if they leave at all.
+
+A pod is a unit by itself, unless its group says `disruptionMode: {all: {}}`: then all members that
+hold a node are one. A unit is as important as its group says; where that says nothing, as its most
+important pod. Upstream: framework/preemption/types.go, Victim (KEP-5710).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import final
+
+from bayplan.api.pod_groups import GroupKey
+from bayplan.state.nodes import NodeView
+from bayplan.state.pod_groups import GroupState, PodGroups
+from bayplan.state.pods import PodInfo
+from bayplan.state.ranked_pods import started_seconds
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Pods that leave together, the most important first."""
+
+    pods: tuple[PodInfo, ...]
+    priority: int
+    is_group: bool = False
+
+    @property
+    def importance(self) -> tuple[int, bool, int, float]:
+        """Sorts units, the most important first. Upstream: MoreImportantVictim."""
+        started = min(map(started_seconds, self.pods))
+        return (-self.priority, not self.is_group, -len(self.pods), started)
+
+
+@final
+class Units:
+    """Who leaves with whom, at one moment."""
+
+    def __init__(self, groups: PodGroups, nodes: NodeView) -> None:
+        self._nodes = nodes
+        self._groups = {state.key: state for state in groups.all() if _leaves_whole(state)}
+        self._found: dict[GroupKey, Unit] = {}
+
+    @property
+    def are_single(self) -> bool:
+        """Whether every pod is a unit by itself."""
+        return not self._groups
+
+    def node_names(self) -> set[str]:
+        """Where members are of groups that leave as one."""
+        return {name for state in self._groups.values() for name in state.node_names()}
+
+    def of(self, pods: Iterable[PodInfo]) -> list[Unit]:
+        """The units that these pods on nodes belong to, in the order in which they come up."""
+        if not self._groups:
+            return [Unit((pod,), pod.priority) for pod in pods]
+        found: list[Unit] = []
+        taken = set[GroupKey]()
+        for pod in pods:
+            key = pod.group_key
+            state = None if key is None else self._groups.get(key)
+            if state is None:
+                found.append(Unit((pod,), pod.priority))
+            elif state.key not in taken:
+                taken.add(state.key)
+                found.append(self._of_group(state))
+        return found
+
+    def all_groups(self) -> list[Unit]:
+        """Groups that leave as one, if at all."""
+        return [self._of_group(state) for state in self._groups.values()]
+
+    def _of_group(self, state: GroupState) -> Unit:
+        found = self._found.get(state.key)
+        if found is None:
+            pods = self._members(state)
+            own = None if state.group is None else state.group.priority
+            priority = max(pod.priority for pod in pods) if own is None else own
+            found = self._found[state.key] = Unit(pods, priority, is_group=True)
+        return found
+
+    def _members(self, state: GroupState) -> tuple[PodInfo, ...]:
+        positions: Sequence[int] = self._nodes.positions(sorted(state.node_names())).tolist()
+        found = (pod for at in positions for pod in self._nodes.info(at).pods)
+        members = [pod for pod in found if pod.group_key == state.key]
+        return tuple(sorted(members, key=lambda pod: (-pod.priority, started_seconds(pod))))
+
+
+def _leaves_whole(state: GroupState) -> bool:
+    is_whole = state.group is not None and state.group.leaves_whole
+    return is_whole and bool(state.node_names())

@@ -1,0 +1,86 @@
+"""Who leaves with whom."""
+
+from typing import Any
+
+from bayplan.api.objects import decode
+from bayplan.api.pod_groups import compiled
+from bayplan.state.disruption_units import Unit, Units
+from bayplan.testing import SampleCluster, api_pod, node, pod
+
+KIND = "scheduling.k8s.io/v1beta1 PodGroup"
+WHOLE = {"disruptionMode": {"all": {}}}
+
+
+def member(name: str, group: str = "g", **options: Any) -> Any:
+    return pod(name, spec={"schedulingGroup": {"podGroupName": group}}, **options)
+
+
+def cluster(*placed: Any, **groups: dict[str, Any]) -> SampleCluster:
+    """Nodes n1 to n3, pods on them, and groups by name with their specs."""
+    found = SampleCluster().add(*(node(f"n{number}") for number in (1, 2, 3)), *placed)
+    for name, spec in groups.items():
+        content = {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
+        found.pod_groups.put(compiled(KIND, decode(KIND, content)))
+    for each in placed:
+        found.pod_groups.put_pod(each.pod)
+    return found
+
+
+def units(found: SampleCluster) -> Units:
+    return Units(found.pod_groups, found.lend().nodes)
+
+
+def names(found: list[Unit]) -> list[list[str]]:
+    return [[each.name for each in unit.pods] for unit in found]
+
+
+def test_pods_leave_one_by_one_unless_their_group_says_otherwise() -> None:
+    placed = [member("a", node="n1"), member("b", node="n2"), pod("x", node="n1")]
+    for spec in ({}, {"disruptionMode": {"single": {}}}):
+        found = units(cluster(*placed, g=spec))
+        assert found.are_single
+        assert names(found.of(placed)) == [["a"], ["b"], ["x"]]
+
+
+def test_members_of_a_whole_group_are_one_unit_wherever_they_are() -> None:
+    placed = [pod("x", node="n1"), member("a", node="n1"), member("b", node="n2")]
+    found = units(cluster(*placed, g=WHOLE))
+    assert not found.are_single
+    assert found.node_names() == {"n1", "n2"}
+    assert names(found.of(placed[:2])) == [["x"], ["a", "b"]]
+    assert names(found.all_groups()) == [["a", "b"]]
+
+
+def test_a_whole_group_that_is_nowhere_concerns_nobody() -> None:
+    found = cluster(pod("x", node="n1"), g=WHOLE)
+    found.pod_groups.put_pod(api_pod("waits", spec={"schedulingGroup": {"podGroupName": "g"}}))
+    assert units(found).are_single
+
+
+def test_a_unit_is_as_important_as_its_group_says_or_else_as_its_most_important_pod() -> None:
+    placed = [member("a", node="n1", priority=3), member("b", node="n2", priority=7)]
+    for spec, wanted in (({**WHOLE, "priority": 5}, 5), (WHOLE, 7)):
+        [unit] = units(cluster(*placed, g=spec)).of(placed)
+        assert (unit.priority, unit.is_group) == (wanted, True)
+
+
+def test_the_most_important_units_come_first() -> None:
+    """Priority, a group before a pod, the bigger group, who runs for longest."""
+
+    def at(second: int) -> dict[str, Any]:
+        return {"status": {"startTime": f"2026-01-01T00:00:0{second}Z"}}
+
+    def unit(name: str, count: int = 1, second: int = 5, **options: Any) -> Unit:
+        pods = tuple(pod(f"{name}{n}", **at(second)) for n in range(count))
+        return Unit(pods, **{"priority": 0, **options})
+
+    ordered = [
+        unit("urgent", priority=1),
+        unit("big", 3, is_group=True),
+        unit("old", 2, 1, is_group=True),
+        unit("young", 2, 2, is_group=True),
+        unit("early", second=1),
+        unit("late", second=2),
+    ]
+    mixed = [ordered[at] for at in (3, 0, 5, 2, 4, 1)]
+    assert sorted(mixed, key=lambda each: each.importance) == ordered
