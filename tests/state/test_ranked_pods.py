@@ -50,6 +50,25 @@ def test_a_pod_that_was_started_since_is_ranked_anew() -> None:
     assert ranked(cache) == ["b", "a"]
 
 
+def test_it_is_known_which_nodes_pods_came_to_went_from_or_were_started_on() -> None:
+    cache = cache_of("n1", "n2", "n3")
+    cache.add_pod(at("a"))
+    cache.add_pod(pod("b", node="n2"))
+
+    def seen(turn: int) -> tuple[int, list[bool]]:
+        snapshot = cache.lend()
+        view = snapshot.ranked_pods(snapshot.nodes)
+        snapshot.end()
+        return view.turn, view.changed_since(turn).tolist()
+
+    turn, changed = seen(0)
+    assert changed == [True, True, True]
+    assert seen(turn) == (turn, [False, False, False])
+    cache.update_pod(at("a", 0, 1))
+    cache.remove_pod(pod("b").uid)
+    assert seen(turn)[1] == [True, True, False]
+
+
 def test_who_has_not_started_counts_as_started_last() -> None:
     assert started_seconds(pod("a")) == inf
     assert importance(pod("a", priority=3)) == (-3, inf)

@@ -3,6 +3,7 @@
 import pytest
 
 from bayplan.state.cache import Cache
+from bayplan.state.change_log import Facet
 from bayplan.state.nodes import LoanEnded
 from bayplan.state.snapshot import NodeNotFound, Snapshot
 from tests.state.making import REQUIRED, node, pod, term
@@ -169,3 +170,17 @@ def test_what_is_committed_stays() -> None:
         trial.commit()
         trial.assume(pod("two"), "a")
     assert pods_on(snapshot, "a") == ["one"]
+
+
+def test_a_snapshot_tells_which_rows_changed_since_another_one() -> None:
+    cache = Cache()
+    for name in ("n1", "n2"):
+        cache.add_node(node(name))
+    before = cache.lend()
+    generation = before.generation
+    before.end()
+    cache.add_pod(pod("p", "n2"))
+    snapshot = cache.lend()
+    assert snapshot.rows_since(generation, Facet.PODS).tolist() == [cache.table.row_of["n2"]]
+    assert snapshot.rows_since(generation, Facet.TAINTS).tolist() == []
+    snapshot.end()

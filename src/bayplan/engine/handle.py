@@ -6,9 +6,9 @@ from typing import Any, Protocol, final
 from bayplan.config.feature_gates import FeatureGates
 from bayplan.engine.waiting import HeldPod
 from bayplan.framework.extender import Extender
-from bayplan.framework.filter_runner import FilterRunner, Verdicts
+from bayplan.framework.filter_runner import FilterRunner, Likeness, Verdicts
 from bayplan.framework.interface import CycleState, Plugin
-from bayplan.framework.relieved_filters import filter_relieved, only_amounts_matter
+from bayplan.framework.relieved_filters import filter_relieved, likeness, only_amounts_matter
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Status
 from bayplan.metrics import SchedulerMetrics
@@ -197,6 +197,10 @@ class _Runner:
 
     def only_amounts_matter(self, state: CycleState) -> bool:
         return only_amounts_matter(self._framework, state)
+
+    def likeness(self, state: CycleState, pod: PodInfo) -> Likeness | None:
+        objects = self._services.objects
+        return likeness(self._framework, state, pod, lambda kind: objects(kind).list())
 
     def filter_relieved(
         self, state: CycleState, pod: PodInfo, nodes: NodeView, reading: Facet = ALL_FACETS

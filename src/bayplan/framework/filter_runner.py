@@ -1,7 +1,9 @@
 """What plugins that try placements themselves, such as preemption, may ask of the Filters."""
 
 from collections import Counter
-from typing import Protocol
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.status import Status
@@ -23,6 +25,17 @@ class Verdicts(Protocol):
     def statuses(self) -> dict[str, Status]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """Of pods of equal likenesses all Filters that are asked say the same, row by row."""
+
+    key: Hashable
+    #: What of a row that follows from.
+    facets: Facet = field(compare=False)
+    #: And which objects: per kind the list of all, another one after a change.
+    objects: Sequence[Sequence[Any]] = field(compare=False)
+
+
 class FilterRunner(Protocol):
     """For plugins that try placements themselves, such as preemption."""
 
@@ -33,6 +46,10 @@ class FilterRunner(Protocol):
     def only_amounts_matter(self, state: CycleState) -> bool:
         """Whether the pods on a node change what Filters say of it by amounts of resources alone:
         `filter_relieved` then knows what they would say without some of them."""
+        ...
+
+    def likeness(self, state: CycleState, pod: PodInfo) -> Likeness | None:
+        """None: not all of them say what their answers follow from, or nothing is to be kept."""
         ...
 
     def filter_relieved(

@@ -4,13 +4,18 @@ See state.relieved_nodes: the overlay knows amounts of resources only, so it wil
 else that Filters read of a node follows from its pods.
 """
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 
 from bayplan.framework.answers import failure_of
 from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.filter_runner import Likeness
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.interface import FilterPlugin
 from bayplan.framework.runtime import Framework
+from bayplan.framework.signing import facets_read, follows_from_objects
 from bayplan.state.change_log import ALL_FACETS, Facet
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
@@ -27,6 +32,30 @@ def only_amounts_matter(framework: Framework, state: CycleState) -> bool:
         for plugin in framework.plugins.filter
         if plugin.instance_name not in state.skip_filter_plugins
     )
+
+
+def likeness(
+    framework: Framework,
+    state: CycleState,
+    pod: PodInfo,
+    objects: Callable[[str], Sequence[Any]],
+) -> Likeness | None:
+    """See framework.filter_runner; ``objects``: all of a kind."""
+    if not framework.plugins.reuse_bytes_max:
+        return None
+    signature, skipped = framework.sign_pod(pod), state.skip_filter_plugins
+    facets, kinds = Facet(0), set[str]()
+    for plugin in framework.plugins.filter:
+        if plugin.instance_name in skipped:
+            continue
+        part = signature.parts.get(plugin.instance_name)
+        if part is None:
+            return None
+        facets |= facets_read(plugin, part)
+        if follows_from_objects(plugin, part):
+            kinds.update(plugin.kinds)
+    lists = tuple(objects(kind) for kind in sorted(kinds))
+    return Likeness((signature, frozenset(skipped)), facets, lists)
 
 
 def filter_relieved(

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from bayplan.clock import epoch_of
 from bayplan.state.change_log import ChangeLog, Facet
-from bayplan.state.columns import Rows
+from bayplan.state.columns import Mask, Rows
 from bayplan.state.pods import PodInfo
 
 #: Behind the last pod of a row: above all priorities there are.
@@ -57,6 +57,9 @@ class RankedPods:
         self._restarted: set[int] = set()
         self.priorities: Ranked = np.full((0, _PLACES_FIRST), NO_PRIORITY, np.int64)
         self.starts = np.full((0, _PLACES_FIRST), inf, np.float64)
+        #: How many rows were looked at, again and again; and at which of these turns each was last.
+        self.turn: int = 0
+        self.turns: npt.NDArray[np.int64] = np.zeros(0, np.int64)
         #: The lowest priority of each row.
         self.lowest: npt.NDArray[np.int64] = np.full(0, NO_PRIORITY, np.int64)
         #: By resource, for those that were asked for.
@@ -99,6 +102,8 @@ class RankedPods:
         pods = tuple(sorted(self._pods[row].values(), key=importance))
         count = len(pods)
         self._ranked[row] = pods
+        self.turn += 1
+        self.turns[row] = self.turn
         self.priorities[row, count:] = NO_PRIORITY
         self.priorities[row, :count] = [pod.priority for pod in pods]
         self.starts[row, :count] = [started_seconds(pod) for pod in pods]
@@ -120,6 +125,7 @@ class RankedPods:
         lowest = np.full(rows, NO_PRIORITY, np.int64)
         lowest[: len(self.lowest)] = self.lowest
         self.lowest = lowest
+        self.turns = np.pad(self.turns, (0, rows - len(self.turns)))
 
 
 def _grown(old: npt.NDArray[_Scalar], rows: int, places: int, empty: float) -> npt.NDArray[_Scalar]:
@@ -149,6 +155,15 @@ class RankedView:
     def lowest(self) -> npt.NDArray[np.int64]:
         """int64[nodes]: of the least important pod; NO_PRIORITY where there is none."""
         return self._ranked.lowest[self._rows]
+
+    @property
+    def turn(self) -> int:
+        """Goes up whenever the pods of any node came, went or were started."""
+        return self._ranked.turn
+
+    def changed_since(self, turn: int) -> Mask:
+        """bool[nodes]: those of which that is so since."""
+        return self._ranked.turns[self._rows] > turn
 
     def amounts(self, resource: str) -> Ranked:
         """What each pod takes of a resource."""

@@ -58,6 +58,11 @@ class Snapshot:
         nodes = self.nodes
         return nodes.rows[nodes.pods_with_required_anti_affinity() > 0]
 
+    def rows_since(self, generation: int, facets: int) -> Rows:
+        """Rows changed after a generation of the log in one of these facets; others may be among
+        them."""
+        return self._open().log.rows_since(generation, facets)
+
     def ranked_pods(self, nodes: NodeView) -> RankedView:
         """The pods of these nodes, the most important ones first."""
         table = self._open()

@@ -19,16 +19,18 @@ from bayplan.framework.preemption import Victims
 from bayplan.framework.status import Code, Status, unresolvable
 from bayplan.plugins.default_preemption.budgets import Budgets
 from bayplan.plugins.default_preemption.candidates import Batch, joined, listed
-from bayplan.plugins.default_preemption.on_many_nodes import victims_on_all
+from bayplan.plugins.default_preemption.kept_searches import KeptSearches
+from bayplan.plugins.default_preemption.on_many_nodes import (
+    SIDE_BY_SIDE_MIN,
+    Side,
+    victims_on_all,
+)
 from bayplan.plugins.default_preemption.on_one_node import NO_VICTIMS, fits_without, victims_on
 from bayplan.state.columns import Rows, is_any
 from bayplan.state.disruption_units import Units
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
-
-#: So many nodes at least are searched side by side.
-SIDE_BY_SIDE_MIN = 128
 
 _NO_VICTIMS = unresolvable(NO_VICTIMS)
 
@@ -77,6 +79,8 @@ class DryRun:
     pod: PodInfo
     budgets: Budgets
     units: Units
+    #: What earlier searches found; this one adds to it.
+    kept: KeptSearches
     nodes: NodeView = field(init=False)
 
     def __post_init__(self) -> None:
@@ -87,12 +91,24 @@ class DryRun:
 
         ``nominated``: nodes that other pods are nominated to.
         """
-        found = Findings()
-        with_victims = self._with_victims(positions, found)
         alone = {name for name in nominated if self.runner.nominated_ahead(self.pod, name)}
         alone |= self.units.node_names()
-        if self.runner.only_amounts_matter(self.state):
-            by_themselves = self.nodes.positions(sorted(alone))
+        if not self.runner.only_amounts_matter(self.state):
+            return self._search_anew(positions, wanted, None)
+        by_themselves = self.nodes.positions(sorted(alone))
+        batch = None if alone else self._search_kept(positions, wanted)
+        if batch is None:
+            return self._search_anew(positions, wanted, by_themselves)
+        # Why others are no candidates is not kept: nobody asks, as a rule, where there are some.
+        found = Findings([batch])
+        found.told.append(lambda: self._search_anew(positions, wanted, by_themselves).statuses())
+        return found
+
+    def _search_anew(self, positions: Rows, wanted: int, by_themselves: Rows | None) -> Findings:
+        """``by_themselves``: nodes to be tried alone, beside others; None: all of them are."""
+        found = Findings()
+        with_victims = self._with_victims(positions, found)
+        if by_themselves is not None:
             if self._search_many(with_victims, by_themselves, wanted, found):
                 return found
             found.batches.clear()
@@ -114,6 +130,25 @@ class DryRun:
                 lambda: {nodes.name(position): _NO_VICTIMS for position in without.tolist()}
             )
         return positions[has_victims]
+
+    # ---- with what is known ------------------------------------------------------------------
+
+    def _search_kept(self, positions: Rows, wanted: int) -> Batch | None:
+        """None: nothing is kept for such pods; or there is no candidate, and what is kept does not
+        say why."""
+        likeness = self.runner.likeness(self.state, self.pod)
+        if likeness is None:
+            return None
+        kept = self.kept.of(likeness, self.pod.priority, self.budgets)
+        kept.catch_up(self.snapshot)
+        batch = kept.search(self.snapshot, positions, wanted, self._side)
+        return batch if batch is not None and len(batch) else None
+
+    def _side(self, positions: Rows) -> Side | None:
+        lowest = self.snapshot.ranked_pods(self.nodes).lowest[positions]
+        with_victims = positions[lowest < self.pod.priority]
+        question = (self.runner, self.state.clone(), self.pod)
+        return victims_on_all(self.snapshot, with_victims, question, self.budgets)
 
     # ---- one by one -------------------------------------------------------------------------
 

@@ -23,6 +23,9 @@ from bayplan.state.ranked_pods import RankedView, importance
 from bayplan.state.relieved_nodes import Relief, RelievedNodeView
 from bayplan.state.snapshot import Snapshot
 
+#: So many nodes at least are searched at once.
+SIDE_BY_SIDE_MIN = 128
+
 Places = npt.NDArray[np.bool_]  # [nodes, places]
 
 
@@ -32,6 +35,9 @@ class Side:
 
     #: Positions among all nodes, where the pod fits once all have left, and victims are needed.
     batch: Batch
+    #: Who has to leave each of these, and whom of all a budget would rather keep; None: nobody.
+    leaving: Places
+    violating: Places | None
     #: Names of nodes that the pod fits with nobody leaving.
     needless: list[str]
     #: What the Filters said of all nodes without their pods.
@@ -83,13 +89,13 @@ def victims_on_all(
     needed = np.flatnonzero(is_needed)
     costs = _costs(ranked, leaving, violating).take(needed)
     everybody = positions[fitting]
+    leaving, violating = leaving[needed], None if violating is None else violating[needed]
 
     def victims(index: int) -> Victims:
-        inner = int(needed[index])
-        violated = violating[inner] if violating is not None else np.zeros_like(leaving[inner])
-        return _victims(search, inner, leaving[inner], violated)
+        violated = None if violating is None else violating[index]
+        return victims_at(found, ranked, int(needed[index]), leaving[index], violated)
 
-    return Side(Batch(everybody[needed], costs, victims), needless, without_all)
+    return Side(Batch(everybody[needed], costs, victims), leaving, violating, needless, without_all)
 
 
 def _reprieved(search: _Search, violating: Places | None) -> Places:
@@ -149,12 +155,16 @@ def _costs(ranked: RankedView, leaving: Places, violating: Places | None) -> Cos
     )
 
 
-def _victims(search: _Search, index: int, leaving: Mask, violated: Mask) -> Victims:
+def victims_at(
+    nodes: NodeView, ranked: RankedView, position: int, leaving: Mask, violated: Mask | None
+) -> Victims:
     """In their newest versions. Among equals those come first that a budget would rather keep:
     they were the first who could not come back."""
-    newest = {pod.uid: pod for pod in search.nodes.info(index).pods}
-    ranked = search.ranked.pods(index)
+    newest = {pod.uid: pod for pod in nodes.info(position).pods}
+    there = ranked.pods(position)
     places: list[int] = np.flatnonzero(leaving).tolist()
-    places.sort(key=lambda place: (importance(ranked[place]), not violated[place]))
-    pods = tuple(newest[ranked[place].uid] for place in places)
-    return Victims(pods, int(np.count_nonzero(leaving & violated)))
+    count = 0
+    if violated is not None:
+        places.sort(key=lambda place: (importance(there[place]), not violated[place]))
+        count = int(np.count_nonzero(leaving & violated))
+    return Victims(tuple(newest[there[place].uid] for place in places), count)

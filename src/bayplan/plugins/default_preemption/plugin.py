@@ -53,6 +53,8 @@ from bayplan.plugins.default_preemption.budgets import Budgets
 from bayplan.plugins.default_preemption.candidates import Batch, chosen, listed
 from bayplan.plugins.default_preemption.dry_run import DryRun, Findings
 from bayplan.plugins.default_preemption.eviction import Evictions
+from bayplan.plugins.default_preemption.kept_searches import KeptSearches
+from bayplan.plugins.default_preemption.on_one_node import violations
 from bayplan.plugins.default_preemption.telling import (
     POD,
     POD_GROUP,
@@ -60,7 +62,6 @@ from bayplan.plugins.default_preemption.telling import (
     Preemptor,
     is_preempted,
 )
-from bayplan.plugins.default_preemption.on_one_node import violations
 from bayplan.state.columns import Rows
 from bayplan.state.disruption_units import Unit, Units
 from bayplan.state.nodes import NodeView
@@ -126,6 +127,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, GroupPreemption, Enq
         self._is_async = self.handle.gates.enabled("SchedulerAsyncPreemption")
         #: Compiled from these objects.
         self._budgets: tuple[Sequence[Any], Budgets] = ((), Budgets())
+        self._kept = KeptSearches()
         self._hopeless: WeakKeyDictionary[PodShape, _Hopeless] = WeakKeyDictionary()
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
@@ -199,7 +201,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, GroupPreemption, Enq
             return Findings()
         start = rng.tie_index(self.handle.seed, pod.uid, 0, count)
         units = Units(self.handle.pod_groups, snapshot.nodes)
-        dry_run = DryRun(self.handle.runner, snapshot, state, pod, self._current_budgets(), units)
+        question = (self.handle.runner, snapshot, state, pod)
+        dry_run = DryRun(*question, self._current_budgets(), units, self._kept)
         nominated = self.handle.nominator.nominated_nodes()
         return dry_run.search(np.roll(positions, -start), self._enough(count), nominated)
 
