@@ -30,9 +30,10 @@ Change = Callable[[Json], Any]
 
 #: What has no answer of its own in a cycle or a hint.
 #: The scores of those in the second line are made of others', and kube-scheduler has none of them.
-#: Of GangScheduling only what it registers is recorded.
+#: Of GangScheduling and DeferredPodScheduling only what they register is recorded.
 WITHOUT_ANSWERS = {
     *("PrioritySort", "DefaultBinder", "NodeNameOrder", "Coscheduling", "GangScheduling"),
+    "DeferredPodScheduling",
     *("TopologyScorer", "Invert", "Normalize", "Scale", "Steps", "Combine"),
 }
 

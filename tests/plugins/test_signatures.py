@@ -50,8 +50,9 @@ def signs_answers(plugin: type[Plugin]) -> bool:
     )
 
 
-#: What these answer follows from objects, or features of nodes, that no cluster is drawn with here.
-NOT_DRAWN = {"DynamicResources", "NodeDeclaredFeatures"}
+#: What these answer follows from objects, features of nodes or a gate that no cluster is drawn with
+#: here.
+NOT_DRAWN = {"DeferredPodScheduling", "DynamicResources", "NodeDeclaredFeatures"}
 
 SIGNING = [each for each in VARIANTS if signs_answers(each.values[0])]  # type: ignore[arg-type]
 CHANGING = [each for each in SIGNING if each.values[0].name not in NOT_DRAWN]  # type: ignore[union-attr]

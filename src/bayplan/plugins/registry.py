@@ -23,6 +23,7 @@ from bayplan.plugins.combine import Combine
 from bayplan.plugins.coscheduling import Coscheduling
 from bayplan.plugins.default_binder import DefaultBinder
 from bayplan.plugins.default_preemption import DefaultPreemption
+from bayplan.plugins.deferred_pod_scheduling import DeferredPodScheduling
 from bayplan.plugins.dynamic_resources import DynamicResources
 from bayplan.plugins.gang_scheduling import GangScheduling
 from bayplan.plugins.image_locality import ImageLocality
@@ -63,6 +64,7 @@ IN_TREE_PLUGINS: tuple[type[Plugin], ...] = (
     TaintToleration,
     NodeAffinity,
     NodePorts,
+    DeferredPodScheduling,
     NodeResourcesFit,
     VolumeRestrictions,
     NodeVolumeLimits,

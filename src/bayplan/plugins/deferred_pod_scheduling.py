@@ -1,0 +1,107 @@
+"""DeferredPodScheduling: whether a pod that runs could be resized where it is (KEP-1287).
+
+The kubelet defers a resize that finds no room on the node. The scheduler may make room by
+preemption, on that node and no other, unless the node says that it must not; and the pod is never
+bound: the kubelet resizes it. Upstream: plugins/deferredpodscheduling (v1.37), gate
+InPlacePodVerticalScalingSchedulerPreemption.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, final
+
+from bayplan.api.objects import Node
+from bayplan.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+)
+from bayplan.framework.interface import (
+    CycleState,
+    EnqueueExtensions,
+    PermitPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    ScalarFilterPlugin,
+    SignPlugin,
+)
+from bayplan.framework.status import SKIP, Status, unresolvable
+from bayplan.state.change_log import Facet
+from bayplan.state.nodes import NodeInfo, NodeView
+from bayplan.state.pods import PodInfo
+
+PREEMPTION_DISABLED = "node had resize preemption disabled"
+ELSEWHERE = "pod assigned to different node"
+FITS = "pod resize fits, waiting for Kubelet actuation"
+
+_PATH = "spec.podPreemptionPolicy"
+_RESIZE_PENDING, _DEFERRED = "PodResizePending", "Deferred"
+
+
+@final
+class DeferredPodScheduling(
+    PreFilterPlugin, ScalarFilterPlugin, PermitPlugin, EnqueueExtensions, SignPlugin
+):
+    """Keeps pods whose resize is deferred to their node, and from being bound."""
+
+    name = "DeferredPodScheduling"
+    facets = Facet.DECLARED
+    facets_unless_signed = Facet(0)
+    fields = (f"Node.{_PATH}",)
+    gates = ("InPlacePodVerticalScalingSchedulerPreemption",)
+
+    def setup(self) -> None:
+        self._is_on = self.handle.gates.enabled("InPlacePodVerticalScalingSchedulerPreemption")
+
+    def pre_filter(
+        self, state: CycleState, pod: PodInfo, nodes: NodeView
+    ) -> PreFilterResult | Status | None:
+        return None if self._concerns(pod) else SKIP
+
+    def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        if not self._concerns(pod):
+            return None
+        if pod.node_name and pod.node_name != node.name:
+            return unresolvable(ELSEWHERE)
+        policy: Mapping[str, Any] = node.node.declared.get(_PATH) or {}
+        return unresolvable(PREEMPTION_DISABLED) if policy.get("disableResizePreemption") else None
+
+    def permit(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> tuple[Status | None, float]:
+        return (unresolvable(FITS) if self._concerns(pod) else None), 0.0
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        policy = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_PREEMPTION_POLICY)
+        added = ClusterEvent(EventResource.NODE, ActionType.ADD)
+        return [
+            ClusterEventWithHint(policy, self._after_policy),
+            ClusterEventWithHint(added, self._after_policy),
+        ]
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        return (pod.node_name,) if self._concerns(pod) else ()
+
+    def _concerns(self, pod: PodInfo) -> bool:
+        return self._is_on and is_resize_deferred(pod)
+
+    def _after_policy(self, pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
+        """Its node came, or allows preemption again."""
+        is_own = self._concerns(pod) and pod.node_name == new.metadata.name
+        was_closed = old is None or _is_closed(old)
+        is_news = is_own and was_closed and not _is_closed(new)
+        return QueueingHint.QUEUE if is_news else QueueingHint.QUEUE_SKIP
+
+
+def is_resize_deferred(pod: PodInfo) -> bool:
+    """Whether the kubelet has put a resize off. Upstream: IsPodResizeDeferred."""
+    for condition in pod.status.conditions or ():
+        if condition.type == _RESIZE_PENDING:
+            return condition.reason == _DEFERRED
+    return False
+
+
+def _is_closed(node: Node) -> bool:
+    policy = node.spec.pod_preemption_policy
+    return policy is not None and bool(policy.disable_resize_preemption)

@@ -1,0 +1,106 @@
+"""DeferredPodScheduling: pods that run, and whose resize is deferred."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from bayplan.api.objects import NODE, Node, decode
+from bayplan.framework.events import QueueingHint
+from bayplan.framework.interface import CycleState
+from bayplan.framework.status import SKIP, Status, unresolvable
+from bayplan.plugins.deferred_pod_scheduling import DeferredPodScheduling
+from bayplan.testing import SampleCluster, check_plugin, handle, node, pod
+
+ON = {"InPlacePodVerticalScalingSchedulerPreemption": True}
+CLOSED: Any = {"podPreemptionPolicy": {"disableResizePreemption": ["All"]}}
+EMPTY: Any = {"podPreemptionPolicy": {"disableResizePreemption": []}}
+DEFERRED: Any = {"conditions": [{"type": "PodResizePending", "reason": "Deferred"}]}
+INFEASIBLE: Any = {"conditions": [{"type": "PodResizePending", "reason": "Infeasible"}]}
+RUNNING = pod("p", node="n1", status=DEFERRED)
+STATE = CycleState()
+
+
+def made(gates: dict[str, bool], *nodes: Node) -> tuple[DeferredPodScheduling, SampleCluster]:
+    cluster = SampleCluster(gates=gates).add(*nodes)
+    return DeferredPodScheduling(None, handle(cluster)), cluster
+
+
+def with_policy(name: str, spec: Any) -> Node:
+    """As it is decoded for a plugin that declares the field."""
+    policy = spec.get("podPreemptionPolicy")
+    found = node(name, declared={"spec.podPreemptionPolicy": policy})
+    decoded = decode(NODE, {"metadata": {"name": name}, "spec": spec})
+    assert isinstance(decoded, Node)
+    return msgspec.structs.replace(found, spec=decoded.spec)
+
+
+def verdict(where: str) -> Status | None:
+    nodes = [with_policy("n1", {}), with_policy("n2", {}), with_policy("closed", CLOSED)]
+    plugin, cluster = made(ON, *nodes, with_policy("empty", EMPTY))
+    who = RUNNING if where in ("n1", "n2") else pod("p", node=where, status=DEFERRED)
+    return plugin.filter_node(STATE, who, cluster.lend().node(where))
+
+
+def test_a_deferred_pod_is_tried_on_its_own_node_alone() -> None:
+    assert verdict("n1") is None
+    assert verdict("n2") == unresolvable("pod assigned to different node")
+
+
+def test_not_where_the_node_says_that_nobody_is_to_leave_for_a_resize() -> None:
+    assert verdict("closed") == unresolvable("node had resize preemption disabled")
+    assert verdict("empty") is None
+
+
+def test_if_it_fits_it_waits_for_the_kubelet() -> None:
+    plugin, _ = made(ON)
+    expected = unresolvable("pod resize fits, waiting for Kubelet actuation")
+    assert plugin.permit(STATE, RUNNING, "n1") == (expected, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("gates", "status"),
+    [
+        pytest.param({}, DEFERRED, id="the gate is off"),
+        pytest.param(ON, {}, id="nothing is pending"),
+        pytest.param(ON, INFEASIBLE, id="it will never fit"),
+    ],
+)
+def test_other_pods_are_none_of_its_business(gates: dict[str, bool], status: Any) -> None:
+    plugin, cluster = made(gates, node("n1"), with_policy("n2", CLOSED))
+    who, snapshot = pod("p", node="n1", status=status), cluster.lend()
+    assert plugin.pre_filter(STATE, who, snapshot.nodes) is SKIP
+    assert plugin.filter_node(STATE, who, snapshot.node("n2")) is None
+    assert plugin.permit(STATE, who, "n1") == (None, 0.0)
+    assert plugin.sign_pod(who) == ()
+    for event in plugin.events_to_register():
+        assert event.hint is not None
+        assert event.hint(who, None, node("n1")) is QueueingHint.QUEUE_SKIP
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_worth_it"),
+    [
+        pytest.param(with_policy("n1", CLOSED), with_policy("n1", EMPTY), True, id="it opens"),
+        pytest.param(node("n1"), with_policy("n1", CLOSED), False, id="it closes"),
+        pytest.param(node("n1"), node("n1"), False, id="it was open"),
+        pytest.param(with_policy("n2", CLOSED), node("n2"), False, id="another node"),
+        pytest.param(None, node("n1"), True, id="it came"),
+        pytest.param(None, with_policy("n1", CLOSED), False, id="it came closed"),
+        pytest.param(None, node("n2"), False, id="another came"),
+    ],
+)
+def test_it_is_tried_again_when_its_node_allows_it(
+    old: Node | None, new: Node, is_worth_it: bool
+) -> None:
+    plugin, _ = made(ON)
+    assert plugin.pre_filter(STATE, RUNNING, SampleCluster().lend().nodes) is None
+    changed, added = plugin.events_to_register()
+    hint = added.hint if old is None else changed.hint
+    assert hint is not None
+    wanted = QueueingHint.QUEUE if is_worth_it else QueueingHint.QUEUE_SKIP
+    assert hint(RUNNING, old, new) is wanted
+
+
+def test_it_keeps_to_the_contract() -> None:
+    check_plugin(DeferredPodScheduling)
