@@ -14,6 +14,8 @@ PEER_DIR ?=
 BENCH_FLAGS ?=
 TRACE_DIR ?=
 OUT ?=
+IMAGE ?=
+PLATFORMS ?= linux/amd64,linux/arm64
 
 BIN := .venv/bin
 LOCK := requirements-dev.lock
@@ -30,7 +32,8 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: demo test test-live check bench bench-gangs bench-peer parity scenarios sim manifests docs help clean static
+.PHONY: demo test test-live check bench bench-gangs bench-peer parity scenarios sim manifests image docs help clean \
+	static
 
 demo: .venv/.runtime ## simulate examples/quickstart (installs what running needs, nothing more)
 	$(BIN)/bayplan simulate examples/quickstart
@@ -76,6 +79,10 @@ endif
 
 manifests: .venv/.dev ## write deploy/manifests and the chart's rules anew (needs Helm or Go)
 	$(BIN)/python -m tests.deploy.rendering
+
+image: ## build the image for both architectures and push it: IMAGE=registry.example/bayplan:1.2 (needs Docker's buildx)
+	@[ -n "$(IMAGE)" ] || { echo "IMAGE is not given. For example: make image IMAGE=registry.example/bayplan:1.2" >&2; exit 2; }
+	docker buildx build --platform "$(PLATFORMS)" --file deploy/Dockerfile --tag "$(IMAGE)" --push .
 
 docs: .venv/.dev ## check that the links in the documents lead somewhere
 	@$(BIN)/python -m pytest -q tests/test_architecture.py -k documents

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,36 @@ def test_the_image_runs_as_nobody_and_starts_the_scheduler() -> None:
         if line.startswith("COPY ") and "--from" not in line:
             *sources, _ = shlex.split(line)[1:]
             assert all((root / source).exists() for source in sources), line
+
+
+def made(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """What `make image` would do, or what it says."""
+    command = ["make", "--no-print-directory", "--dry-run", "image", *arguments]
+    return subprocess.run(command, cwd=DEPLOY.parent, capture_output=True, text=True, check=False)
+
+
+def test_one_command_builds_the_image_for_both_architectures() -> None:
+    done = made("IMAGE=registry.example/bayplan:1")
+    words = shlex.split(done.stdout.splitlines()[-1])
+    assert words[:3] == ["docker", "buildx", "build"]
+    assert words[words.index("--platform") + 1].split(",") == ["linux/amd64", "linux/arm64"]
+    assert words[words.index("--tag") + 1] == "registry.example/bayplan:1"
+    assert (DEPLOY.parent / words[words.index("--file") + 1]).is_file()
+
+
+def test_nothing_in_the_image_is_of_one_architecture() -> None:
+    text = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    instructions = [line for line in text.splitlines() if not line.startswith("#")]
+    assert not re.search(r"amd64|arm64|x86_64|aarch64|--platform", "\n".join(instructions))
+
+
+def test_two_replicas_stand_for_election_and_use_the_pods_own_account() -> None:
+    assert found("Deployment")["spec"]["replicas"] == 2
+    assert load_config(config_text(), "ConfigMap").spec.leader_election.leader_elect
+    pod = found("Deployment")["spec"]["template"]["spec"]
+    assert pod["serviceAccountName"] == found("ServiceAccount")["metadata"]["name"]
+    assert not any("kubeconfig" in argument for argument in container()["args"])
+    assert "clientConnection" not in config_text()
 
 
 def test_what_the_image_is_built_from_is_what_git_knows() -> None:

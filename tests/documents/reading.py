@@ -18,9 +18,10 @@ _PROGRAM = re.compile(r"(\.venv/bin/)?bayplan ")
 
 @dataclass(frozen=True)
 class Shown:
-    """``line``: where it stands. A command is one of ours, as a shell would be given it."""
+    """``line``: where it stands. A command is one of ours, as a shell would be given it; a console
+    shows some, each after ``$``, with all that they print."""
 
-    sort: Literal["python", "yaml", "command", "mention"]
+    sort: Literal["python", "yaml", "console", "command", "mention"]
     text: str
     line: int
 
@@ -45,7 +46,7 @@ def make_targets(text: str) -> list[str]:
 def _fenced(text: str) -> Iterator[Shown]:
     for found in _FENCED.finditer(text):
         language, code = found.groups()
-        if language == "python" or language == "yaml":
+        if language == "python" or language == "yaml" or language == "console":
             yield Shown(language, code, _line(text, found.start()))
 
 

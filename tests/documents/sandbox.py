@@ -6,6 +6,7 @@ an experiment `experiment.yaml`, a scenario `scenario.yaml`, as the documents ca
 """
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ class Sandbox:
         self.has_run: list[str] = []
         self._names: dict[str, Any] = {"__name__": "__main__"}
         self._plugins: list[type[Plugin]] = []
-        for name in ("examples", "benchmarks"):
+        for name in ("examples", "benchmarks", "deploy"):
             (folder / name).symlink_to(ROOT / name)
         _write_files(folder)
 
@@ -109,6 +110,15 @@ class Sandbox:
         assert done.exit_code == 0, f"line {shown.line}: {shown.text}\n{done.output}"
         self.has_run.append(shown.text)
 
+    def _console(self, shown: Shown) -> None:
+        """Each command prints what stands below it, but for how long that took."""
+        for part in re.split(r"^\$ ", shown.text, flags=re.MULTILINE)[1:]:
+            command, _, wanted = part.partition("\n")
+            self._mention(Shown("command", command, shown.line))
+            printed = answer(*shlex.split(command)[1:])
+            assert steady(printed) == steady(wanted), f"line {shown.line}: prints\n{printed}"
+            self.has_run.append(command)
+
     def _mention(self, shown: Shown) -> None:
         """There is such a command, and it has such options."""
         command: click.Command = cli
@@ -122,6 +132,13 @@ class Sandbox:
         for word in words:
             option = word.partition("=")[0]
             assert not option.startswith("-") or option in known, f"line {shown.line}: {option}"
+
+
+def steady(printed: str) -> str:
+    """Without what differs from one run to the next, and blanks at the end of lines."""
+    timeless = re.sub(r" in [\d.]+ s: (.*), [\d,]+ per second", r": \1", printed)
+    timeless = re.sub(r"digest [0-9a-f]+", "digest", timeless)
+    return "\n".join(line.rstrip() for line in timeless.strip().splitlines())
 
 
 def _write_files(folder: Path) -> None:

@@ -14,6 +14,7 @@ RUN = {
     "README.md": 9,
     "docs/benchmarks.md": 1,
     "docs/comparing.md": 2,
+    "docs/gangs.md": 1,
     "docs/operations.md": 3,
     "docs/plugins.md": 1,
 }

@@ -32,6 +32,15 @@ def test_code_commands_and_mentions_come_in_their_order() -> None:
     ]
 
 
+def test_a_console_is_shown_as_it_is() -> None:
+    (shown,) = shown_in("Look:\n\n```console\n$ bayplan plugins\nNodeName\n```\n")
+    assert (shown.sort, shown.text, shown.line) == (
+        "console",
+        "$ bayplan plugins\nNodeName\n",
+        3,
+    )
+
+
 def test_words_of_a_command_have_no_remark_and_no_program() -> None:
     commands = [shown.words for shown in shown_in(TEXT) if shown.sort != "python"]
     assert commands == [

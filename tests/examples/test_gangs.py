@@ -40,6 +40,20 @@ def test_pod_by_pod_each_holds_what_the_other_one_lacks() -> None:
     assert messages == {f"0/1 nodes are available: 1 {wanted}."}
 
 
+def test_the_example_to_be_applied_to_a_cluster_is_placed_as_one() -> None:
+    """One of `deploy/examples`: a PodGroup, and a ReplicaSet whose pods name it."""
+    folder = EXAMPLES.parent / "deploy" / "examples"
+    group, replicas = yaml.safe_load_all((folder / "gang.yaml").read_text(encoding="utf-8"))
+    template = replicas["spec"]["template"]
+    assert template["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] == "nginx"
+    (container,) = template["spec"]["containers"]
+    assert container["resources"]["requests"] == {"cpu": "100m", "memory": "200Mi"}
+    assert (group["metadata"]["name"], group["spec"]["minMember"]) == ("nginx", 3)
+    found = simulated(folder)
+    assert sorted(found["placements"].values()) == ["n1", "n2", "n3"]
+    assert found["podgroups"]["default/nginx"]["phase"] == "Running"
+
+
 # ---- the generator --------------------------------------------------------------------------
 
 

@@ -82,6 +82,9 @@ def test_a_pod_that_waits_keeps_its_place_until_the_last_plugin_times_out() -> N
 
     world = play(story, **PERMITS)
     assert world.bound("p") is None
+    first = world.attempts("p")[0]
+    assert (first.at_seconds, first.result) == (0.0, "waiting")
+    assert first.message == "waits at Permit for A, B"
     assert "rejected due to timeout after waiting 8s at plugin B" in world.message("p")
     assert world.bound("q") == (8.0, "n1")
     assert world.incoming("AssignedPodDelete") == {"active": 1}

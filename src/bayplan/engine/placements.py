@@ -89,7 +89,8 @@ class Placements:
         if is_success(status):
             status, waits = framework.run_permit(cycle.state, pod, node_name)
         if status is None or waits:
-            self._end(cycle, "waiting" if waits else "scheduled")
+            who = f"waits at Permit for {', '.join(sorted(waits))}" if waits else ""
+            self._end(cycle, "waiting" if waits else "scheduled", message=who)
             self._activate(placed)
             self._begin_binding(placed, waits)
         else:

@@ -5,7 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from bayplan.config import ConfigError, config_from
+from bayplan.config.loading import DEFAULT_CONFIG
+from bayplan.engine.resolved_config import resolve
 from bayplan.plugins.coscheduling import CoschedulingArgs
+from bayplan.plugins.registry import Registry
 from tests.plugins.coscheduling_kit import coscheduling, nodes
 
 
@@ -51,6 +55,16 @@ def test_no_waiting_time_is_the_default_one() -> None:
 def test_what_is_out_of_range_is_told(path: str, value: int) -> None:
     found = msgspec.convert({path: value}, CoschedulingArgs)
     assert [told for told, _ in found.problems()] == [path]
+
+
+def test_an_unknown_one_is_refused_with_the_nearest_name() -> None:
+    enabled = {"queueSort": {"enabled": [{"name": "Coscheduling"}]}}
+    args = [{"name": "Coscheduling", "args": {"permitWaitingTimeSecond": 5}}]
+    given = {"schedulerName": "bayplan", "plugins": enabled, "pluginConfig": args}
+    with pytest.raises(ConfigError) as caught:
+        resolve(config_from({**DEFAULT_CONFIG, "profiles": [given]}), Registry())
+    wanted = 'permitWaitingTimeSecond: unknown field; did you mean "permitWaitingTimeSeconds"?'
+    assert wanted in str(caught.value)
 
 
 def test_the_bounds_are_in_range() -> None:
