@@ -38,7 +38,7 @@ class Stood:
 
     def told(self) -> dict[str, tuple[str, tuple[str, ...]]]:
         """Node → (plugin, reasons)."""
-        statuses = self.standing.outcome(self.nodes).statuses()
+        statuses = self.standing.statuses_among(self.nodes)
         return {name: (status.plugin, status.reasons) for name, status in statuses.items()}
 
     def turn_down(self, row: int, by: str, *reasons: str) -> int:

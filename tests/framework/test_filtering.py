@@ -59,14 +59,14 @@ def test_the_strongest_code_of_a_row_wins() -> None:
     )
     codes = [found.status_of(position) for position in (0, 1)]
     assert [status.code for status in codes if status is not None] == [U, UUU]
-    statuses = found.node_to_status()
+    statuses = found.node_to_status(found.nodes)
     assert (statuses.get("a").code, statuses.get("b").code) == (U, UUU)
 
 
 def test_codes_may_differ_row_by_row() -> None:
     codes = np.array([U, UUU, PENDING, U], np.uint8)
     found = outcome(("A", [Rejection(positions(0, 1, 2), U, ("x",), codes)]))
-    statuses = found.node_to_status()
+    statuses = found.node_to_status(found.nodes)
     assert [statuses.get(name).code for name in "abc"] == [U, UUU, PENDING]
     assert found.pending_plugins() == {"A"}
     assert found.reason_counts_by_plugin() == {
@@ -85,7 +85,7 @@ def test_a_pending_plugin_is_told_apart() -> None:
 
 def test_absent_nodes_have_the_status_that_is_given() -> None:
     found = outcome(("A", [Rejection(positions(0), U, ("no",))]))
-    statuses = found.node_to_status(unresolvable("left out"))
+    statuses = found.node_to_status(found.nodes, unresolvable("left out"))
     assert statuses.get("a") == unschedulable("no").with_plugin("A")
     assert statuses.get("elsewhere") == unresolvable("left out")
     assert len(statuses) == 1
@@ -179,7 +179,7 @@ def test_the_arrays_say_what_asking_node_by_node_says(
     for position in range(4):
         assert found.status_of(position) == node_by_node(plugins, position)
         assert bool(found.feasible[position]) is (node_by_node(plugins, position) is None)
-    statuses = dict(found.node_to_status().for_each_explicit_node())
+    statuses = dict(found.node_to_status(found.nodes).for_each_explicit_node())
     assert statuses == {
         name: status
         for position, name in enumerate(NAMES)

@@ -58,5 +58,5 @@ def merged_answer(
 
 def rejections(outcome: FilterOutcome, *, plugin: bool) -> Mapping[str, Json]:
     """{node: {plugin, code, reasons}} of all rejected nodes."""
-    statuses = outcome.node_to_status().for_each_explicit_node()
+    statuses = outcome.node_to_status(outcome.nodes).for_each_explicit_node()
     return {name: told(status, plugin=plugin) for name, status in statuses}

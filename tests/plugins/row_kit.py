@@ -70,7 +70,7 @@ def rejected(
     outcome = FilterOutcome(nodes, np.ones(len(nodes), np.bool_))
     outcome.add(plugin.name, plugin.filter(CycleState(), pod, nodes, outcome.feasible))
     assert outcome.error is None
-    statuses = outcome.node_to_status().for_each_explicit_node()
+    statuses = outcome.node_to_status(outcome.nodes).for_each_explicit_node()
     return {name: (status.code, status.reasons) for name, status in statuses}
 
 

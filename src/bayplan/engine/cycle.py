@@ -205,14 +205,10 @@ class Cycle:
         rejected, absent = self.rejected, self.absent_status
         if rejected is None:
             return NodeToStatus(absent=absent)
-        statuses = NodeToStatus(self._statuses, absent, lambda n: rejected.codes(n, absent.code))
+        statuses = rejected.node_to_status(self.snapshot.nodes, absent)
         for name, status in self.exchange.statuses.items():
             statuses.set(name, status)
         return statuses
-
-    def _statuses(self) -> dict[str, Status]:
-        assert self.outcome is not None
-        return self.outcome.statuses()
 
     def _reason_counts(self, rejected: RejectedNodes) -> Counter[str]:
         counts = rejected.reason_counts()

@@ -15,7 +15,7 @@ from bayplan.engine.kept_answers import KeptVerdicts
 from bayplan.engine.out_of_date import TOO_MUCH_CHANGED, OutOfDate
 from bayplan.framework.filtering import Entry, FilterOutcome
 from bayplan.framework.rejected import Rejected, RejectedNodes
-from bayplan.framework.status import Code, Codes
+from bayplan.framework.status import Code, Codes, Status
 from bayplan.state.columns import Rows
 from bayplan.state.nodes import NodeView
 
@@ -98,6 +98,9 @@ class Standing(RejectedNodes):
             by_number[by_number == Code.SUCCESS] = absent
             self._codes = absent, by_number[self._as_array()]
         return self._codes[1][nodes.selection]
+
+    def statuses_among(self, nodes: NodeView) -> dict[str, Status]:
+        return self.outcome(nodes).statuses()
 
     def outcome(self, nodes: NodeView) -> FilterOutcome:
         """The same as arrays, over all nodes."""

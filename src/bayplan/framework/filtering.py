@@ -14,7 +14,6 @@ from bayplan.framework.rejected import Rejected, RejectedNodes
 from bayplan.framework.status import (
     Code,
     Codes,
-    NodeToStatus,
     Rejection,
     Status,
     is_rejected,
@@ -114,11 +113,6 @@ class FilterOutcome(RejectedNodes):
                 plugin, reasons = entry.plugin, (*reasons, *entry.reasons)
         return None if code is None else Status(code, reasons, plugin)
 
-    def node_to_status(self, absent: Status | None = None) -> NodeToStatus:
-        """Every rejected node by name."""
-        absent_code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if absent is None else absent.code
-        return NodeToStatus(self.statuses, absent, lambda nodes: self.codes(nodes, absent_code))
-
     def codes(self, nodes: NodeView, absent: Code) -> Codes:
         own = np.zeros(len(self.nodes), np.uint8)
         for entry in self.entries:
@@ -129,6 +123,9 @@ class FilterOutcome(RejectedNodes):
         by_row = np.full(int(rows.max(initial=-1)) + 1, absent, np.uint8)
         by_row[self.nodes.rows] = own
         return by_row[rows]
+
+    def statuses_among(self, nodes: NodeView) -> dict[str, Status]:
+        return self.statuses()
 
     def statuses(self) -> dict[str, Status]:
         """Every rejected node by name, in the order of the view."""

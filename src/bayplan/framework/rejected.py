@@ -1,11 +1,14 @@
-"""Who rejected how many nodes, and why: all that a pod's message, and its diagnosis, need."""
+"""Who rejected how many nodes, and why: all that a pod's message, and its diagnosis, need.
+
+The status of each node is found where somebody looks, which most who are handed thousands do not.
+"""
 
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from bayplan.framework.status import Code, Codes
+from bayplan.framework.status import Code, Codes, NodeToStatus, Status
 from bayplan.state.nodes import NodeView
 
 
@@ -19,7 +22,7 @@ class Rejected(NamedTuple):
 
 
 class RejectedNodes(ABC):
-    """What is counted of rejected nodes, however they are known."""
+    """What is told of rejected nodes, however they are known."""
 
     __slots__ = ()
 
@@ -31,6 +34,18 @@ class RejectedNodes(ABC):
     def codes(self, nodes: NodeView, absent: Code) -> Codes:
         """uint8[nodes]: the code of each; ``absent`` for those that were not asked about and, as
         in `NodeToStatus`, for those that nobody rejected."""
+
+    @abstractmethod
+    def statuses_among(self, nodes: NodeView) -> dict[str, Status]:
+        """Of each that somebody rejected, by name. ``nodes``: all that were asked about, maybe
+        more."""
+
+    def node_to_status(self, nodes: NodeView, absent: Status | None = None) -> NodeToStatus:
+        """The same, for whoever looks closely; ``absent``: of the others."""
+        code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if absent is None else absent.code
+        return NodeToStatus(
+            lambda: self.statuses_among(nodes), absent, lambda some: self.codes(some, code)
+        )
 
     def plugins(self) -> set[str]:
         """Instances that rejected some node."""

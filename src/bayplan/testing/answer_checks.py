@@ -223,13 +223,12 @@ def _compare_what_if(
         else:
             trial.remove(other)
         run(what_if, each, other, snapshot.node(other.node_name))
-        follows = framework.run_filter(what_if, each, snapshot.nodes).node_to_status()
+        one = framework.run_filter(what_if, each, snapshot.nodes).statuses()
         fresh = CycleState()
         _, status, _ = framework.run_pre_filter(fresh, each, snapshot.nodes)
         if not is_success(status) or fresh.skip_filter_plugins:
             return
-        anew = framework.run_filter(fresh, each, snapshot.nodes).node_to_status()
-    one, two = (dict(statuses.for_each_explicit_node()) for statuses in (follows, anew))
+        two = framework.run_filter(fresh, each, snapshot.nodes).statuses()
     if one != two:
         node_name = min(n for n in {*one, *two} if one.get(n) != two.get(n))
         raise subject.failed(_what_if_message(scene.plugin, node_name, is_added=is_added))

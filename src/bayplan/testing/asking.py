@@ -157,7 +157,7 @@ def _filtered(
     if outcome.error is not None:
         _accept(plugin, outcome.error, lambda: _filter(plugin, state, pod, nodes))
         return {name: _text(outcome.error) for name in nodes.names()}, nodes.take([])
-    statuses = outcome.node_to_status().for_each_explicit_node()
+    statuses = outcome.node_to_status(outcome.nodes).for_each_explicit_node()
     rejections = {name: _text(status) for name, status in statuses}
     # As in a cycle: the view itself where every node is left, and with it the columns uncopied.
     return rejections, nodes if outcome.feasible.all() else nodes.take(outcome.feasible)

@@ -50,7 +50,7 @@ def verdicts(spread: HardSpread, waiting: PodInfo, nodes: NodeView) -> dict[str,
     """Rejected node → (code, reason)."""
     outcome = FilterOutcome(nodes, np.ones(len(nodes), np.bool_))
     outcome.add("spread", spread.rejections(waiting, nodes))
-    statuses = outcome.node_to_status().for_each_explicit_node()
+    statuses = outcome.node_to_status(outcome.nodes).for_each_explicit_node()
     return {name: (str(status.code), status.message) for name, status in statuses}
 
 

@@ -34,7 +34,7 @@ def rejected(plugin: PodTopologySpread, state: CycleState, waiting: PodInfo, on:
     nodes = on.nodes
     outcome = FilterOutcome(nodes, np.ones(len(nodes), np.bool_))
     outcome.add(plugin.name, plugin.filter(state, waiting, nodes, outcome.feasible))
-    return [name for name, _ in outcome.node_to_status().for_each_explicit_node()]
+    return [name for name, _ in outcome.node_to_status(outcome.nodes).for_each_explicit_node()]
 
 
 # ---- when it has nothing to say --------------------------------------------------------------
