@@ -11,6 +11,7 @@ from tests.live.account import Account
 from tests.live.control_plane import ControlPlane
 from tests.live.kubelet import node
 from tests.live.mirror import Object
+from tests.live.test_preemption import add_running, priority
 from tests.live.world import World, play
 
 pytestmark = pytest.mark.timeout(400)
@@ -103,5 +104,39 @@ def test_an_extender_that_is_not_there_is_named_in_the_pods_condition(
             await world.until(says(world, "p", text), text)
             event = await world.until_event("p", "FailedScheduling")
             assert text in event["note"]
+
+    play(control_plane, story)
+
+
+# ---- preempt ---------------------------------------------------------------------------------
+
+
+def without_n1(question: Any) -> Any:
+    victims = question["NodeNameToMetaVictims"]
+    return {"NodeNameToMetaVictims": {n: v for n, v in victims.items() if n != "n1"}}
+
+
+def test_an_extender_spares_the_node_that_would_have_been_chosen(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    async def story(world: World) -> None:
+        with extender({"preempt": without_n1}) as server:
+            verb = {"preemptVerb": "preempt", "filterVerb": ""}
+            account = Account(world, tmp_path, extenders=[entry(server.url, **verb)])
+            await account.begin()
+            await world.add_nodes(node("n1", cpu=1), node("n2", cpu=1))
+            await add_running(world, "n1", "a", 0)
+            await add_running(world, "n2", "b", 100)
+            high = await priority(world, 1000)
+            await world.until_running(2)
+            async with account.scheduler():
+                waiting = account.pod("p", **high)
+                waiting["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "1"
+                await world.add_pods(waiting)
+                await world.until_bound("p")
+            assert world.bound() == {"a": "n1", "p": "n2"}
+            (question,) = server.asked("preempt")
+            victims = question["NodeNameToMetaVictims"]
+            assert {name: len(each["Pods"]) for name, each in victims.items()} == {"n1": 1, "n2": 1}
 
     play(control_plane, story)

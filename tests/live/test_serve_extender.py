@@ -10,8 +10,13 @@ from typing import Any
 import pytest
 
 from tests.live.control_plane import ControlPlane
+from tests.live.kubelet import node
 from tests.live.processes import SchedulerProcess, config_file, free_port, replicas
+from tests.live.test_preemption import add_running, priority
 from tests.live.test_run import Cluster, play, pod
+from tests.live.world import World
+from tests.live.world import play as play_in_a_world
+from tests.live.world import pod as world_pod
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -111,3 +116,46 @@ def test_kube_scheduler_places_pods_by_a_policy_of_ours(
     with replicas(serving), running(kube_scheduler, theirs, tmp_path / "kube-scheduler.log"):
         serving.wait_until_said("Serving a scheduler extender")
         play(control_plane, namespace, story)
+
+
+@pytest.mark.parametrize("cache_capable", [True, False])
+def test_kube_scheduler_evicts_nobody_where_a_policy_of_ours_would_refuse_the_pod(
+    control_plane: ControlPlane, kube_scheduler: Path, tmp_path: Path, cache_capable: bool
+) -> None:
+    """Those on the first node are the less important ones: without us they would have to go."""
+    policy, port = tmp_path / "policy.py", free_port()
+    policy.write_text(POLICY)
+    kubeconfig = control_plane.kubeconfig("admin")
+    extender = {
+        "urlPrefix": f"http://127.0.0.1:{port}/",
+        "filterVerb": "filter",
+        "preemptVerb": "preempt",
+        "nodeCacheCapable": cache_capable,
+    }
+    ours = config_file(tmp_path / "ours.json", profile())
+    theirs = config_file(
+        tmp_path / "theirs.json",
+        {
+            "clientConnection": {"kubeconfig": kubeconfig},
+            "leaderElection": {"leaderElect": False},
+            "profiles": [{"schedulerName": "upstream"}],
+            "extenders": [extender],
+        },
+    )
+
+    async def story(world: World) -> None:
+        await world.add_nodes(node("n-0", cpu=1), node("n-1", cpu=1))
+        await add_running(world, "n-0", "a", 0)
+        await add_running(world, "n-1", "b", 100)
+        high = await priority(world, 1000)
+        await world.until_running(2)
+        await world.add_pods(world_pod("p", cpu=1, scheduler="upstream", spec=high))
+        await world.until_bound("p")
+        assert world.bound() == {"a": "n-0", "p": "n-1"}
+
+    arguments = ("serve-extender", "--kubeconfig", kubeconfig, "--config", ours)
+    extra = ("--plugin", str(policy), "--port", str(port))
+    serving = SchedulerProcess("extender", (*arguments, *extra), tmp_path / "extender.log")
+    with replicas(serving), running(kube_scheduler, theirs, tmp_path / "kube-scheduler.log"):
+        serving.wait_until_said("Serving a scheduler extender")
+        play_in_a_world(control_plane, story)
