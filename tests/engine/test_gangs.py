@@ -1,9 +1,17 @@
 """What changes in a group is known to the queue and its members."""
 
+from itertools import count
+
+import pytest
+
 from bayplan.adapters.object_names import object_key
+from bayplan.clock import ManualClock
 from bayplan.queue.transitions import State
+from bayplan.testing import node
+from tests.engine.kit import Engine, waiting_pod
 from tests.scenarios.gangs import (
     FIT,
+    LABELS,
     X_K8S,
     add_member,
     bound,
@@ -65,3 +73,19 @@ def test_a_group_that_lost_a_member_is_not_woken_before_it_is_complete_again() -
         assert list(bound(world, "a", "c")) == [2.0, 2.0]
 
     play(story, plugins=FIT)
+
+
+def test_groups_of_one_second_go_by_name_however_the_clocks_drift_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reads = count()
+    monkeypatch.setattr(ManualClock, "epoch_seconds", lambda clock: clock.now() + next(reads))
+    engine = Engine(plugins=["NodeResourcesFit"])
+    for name in ("x", "y"):
+        meta = {"name": name, "creationTimestamp": "1970-01-01T00:00:00Z"}
+        engine.put(X_K8S, {"metadata": {**meta, "namespace": "default"}, "spec": {"minMember": 2}})
+    for name in ("x1", "x2", "y1", "y2"):
+        labels = {LABELS[X_K8S]: name[0]}
+        engine.add(waiting_pod(name, cpu=1, labels=labels))
+    engine.add(node("n1", cpu=2))
+    assert sorted(engine.bound()) == ["x1", "x2"]

@@ -4,7 +4,6 @@ The controllers of a real cluster are not here: what a PodDisruptionBudget allow
 test.
 """
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,43 +12,18 @@ from typing import Any
 import pytest
 
 from bayplan.adapters.live.client import MERGE_PATCH
-from bayplan.ports import ApiError
 from tests.live.conftest import UPSTREAM_GROUPS
 from tests.live.control_plane import ControlPlane
 from tests.live.gangs import X_K8S, Gangs
 from tests.live.kubelet import node
 from tests.live.mirror import Object
+from tests.live.priorities import priority
 from tests.live.world import World, play, pod
 
 pytestmark = pytest.mark.timeout(400)
 
-CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
-SERVED_SECONDS = 30.0
 POLL_SECONDS = 0.05
 NEVER = "not eligible due to preemptionPolicy=Never."
-
-
-async def priority(world: World, value: int, policy: str = "PreemptLowerPriority") -> Object:
-    """What a pod's spec says to have this priority."""
-    name = f"{world.namespace}-{value}-{policy.lower()}"
-    content: Object = {"metadata": {"name": name}, "value": value, "preemptionPolicy": policy}
-    await world.client.request("POST", CLASSES, content)
-    spec = {"priorityClassName": name}
-    # The API server's admission hears of a new class a moment later.
-    async with asyncio.timeout(SERVED_SECONDS):
-        while not await _is_admitted(world, pod("trial", spec=spec)):
-            await asyncio.sleep(POLL_SECONDS)
-    return spec
-
-
-async def _is_admitted(world: World, content: Object) -> bool:
-    try:
-        await world.client.request("POST", f"{world.path('pods')}?dryRun=All", content)
-    except ApiError as problem:
-        if "no PriorityClass" not in str(problem):
-            raise
-        return False
-    return True
 
 
 async def add_running(world: World, node_name: str, names: str, lowest: int) -> None:

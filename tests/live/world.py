@@ -33,6 +33,7 @@ from tests.live.control_plane import ControlPlane
 from tests.live.invariants import broken
 from tests.live.kubelet import Kubelet
 from tests.live.mirror import Mirror, Object
+from tests.scenarios.world import Setup, config_dict
 
 #: A whole test, beyond which something hangs.
 STORY_SECONDS = 200.0
@@ -106,6 +107,27 @@ class SchedulerOptions:
     client: ClientOptions = UNLIMITED
     #: Of the LiveCluster.
     silence_seconds_max: float = 150.0
+    #: In place of the default profile: a scenario's plugins.
+    setup: Setup | None = None
+
+    def new_scheduler(self, journal: MemorySink) -> Scheduler:
+        registry = Registry()
+        if self.setup is None:
+            profiles = [{"schedulerName": name} for name in self.names]
+            config = {**DEFAULT_CONFIG, "profiles": profiles}
+        else:
+            config = config_dict(self.setup)
+            for each in self.setup.classes:
+                registry.add(each)
+        return Scheduler(
+            config_from(config),
+            registry,
+            self.clock,
+            seed=self.seed if self.setup is None else self.setup.seed,
+            journal=Journal([journal]),
+            # This API server has no kind of pod groups.
+            pod_group_kinds=(),
+        )
 
 
 class World:
@@ -229,16 +251,7 @@ class World:
         """A scheduler that works while the block lasts. Bugs of its own end the test."""
         options = options or SchedulerOptions()
         journal = MemorySink()
-        profiles = [{"schedulerName": name} for name in options.names]
-        scheduler = Scheduler(
-            config_from({**DEFAULT_CONFIG, "profiles": profiles}),
-            Registry(),
-            options.clock,
-            seed=options.seed,
-            journal=Journal([journal]),
-            # This API server has no kind of pod groups.
-            pod_group_kinds=(),
-        )
+        scheduler = options.new_scheduler(journal)
         kubeconfig = self.control_plane.kubeconfig("scheduler", options.server)
         cluster_options = ClusterOptions(
             clock=options.clock,

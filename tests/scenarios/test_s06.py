@@ -72,6 +72,13 @@ def add_h(world: World, **options: Any) -> None:
     world.add_pod("h", cpu=3, memory="1Gi", priority=1000, **options)
 
 
+async def h_preempts(world: World) -> None:
+    """Part A, without looking."""
+    three_nodes(world)
+    add_h(world)
+    await world.until(2)
+
+
 def place(world: World) -> str:
     """Where h went."""
     found = world.bound("h")

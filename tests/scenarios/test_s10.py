@@ -30,20 +30,24 @@ def scorer(key: str = "rack", aggregate: str = "sum", over: str = "feasible") ->
     return {f"TopologyScorer/{key}": {**args, "aggregate": aggregate, "over": over}}
 
 
+async def a_pod_among_racks(world: World, **more: tuple[str, str, int]) -> None:
+    """``more``: further nodes."""
+    for name, (rack, zone, used) in {**NODES, **more}.items():
+        labels = {"rack": rack, "zone": zone} if rack else {}
+        world.add_node(name, cpu=10, memory="10Gi", labels=labels)
+        if used:
+            world.add_pod(f"on-{name}", cpu=used, memory=f"{used}Gi", node=name)
+    world.add_pod("p", cpu=1, memory="1Gi")
+    await world.until(0)
+
+
 def played(
     plugins: Any, args: Any, *keys: str, full: str = "", **options: Any
 ) -> tuple[World, dict[str, int]]:
     """The world, and each scored node's total. ``full``: a node of r2 that is."""
 
     async def story(world: World) -> None:
-        nodes = {**NODES, **({full: ("r2", "z1", 10)} if full else {})}
-        for name, (rack, zone, used) in nodes.items():
-            labels = {"rack": rack, "zone": zone} if rack else {}
-            world.add_node(name, cpu=10, memory="10Gi", labels=labels)
-            if used:
-                world.add_pod(f"on-{name}", cpu=used, memory=f"{used}Gi", node=name)
-        world.add_pod("p", cpu=1, memory="1Gi")
-        await world.until(0)
+        await a_pod_among_racks(world, **({full: ("r2", "z1", 10)} if full else {}))
 
     setup = Setup(plugins=plugins, args=args, **options)
     if keys:

@@ -36,6 +36,8 @@ class Gangs:
         self._engine = engine
         self._writer = GroupStatusWriter(engine)
         self._timeouts = GroupTimeouts(engine.clock)
+        # Read once: groups of one second are of one age, however often the clocks are read.
+        self._epoch_at_zero = engine.clock.epoch_seconds() - engine.clock.now()
         #: By profile: whether its members are placed one by one.
         self._by_pod: dict[str, bool] = {}
         self._changed: dict[GroupKey, GroupState] = {}
@@ -66,11 +68,11 @@ class Gangs:
 
     def _created_seconds(self, state: GroupState) -> float:
         """On the scheduler's clock. A group without an object comes after all others."""
-        clock, group = self._engine.clock, state.group
+        group = state.group
         if group is None:
             return inf
         created = epoch_of(group.metadata.creation_timestamp or "")
-        return 0.0 if created is None else created - (clock.epoch_seconds() - clock.now())
+        return 0.0 if created is None else created - self._epoch_at_zero
 
     # ---- changes --------------------------------------------------------------------------
 

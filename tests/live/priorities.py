@@ -1,0 +1,38 @@
+"""Priorities of pods: a real API server has them from PriorityClasses only."""
+
+import asyncio
+
+from bayplan.ports import ApiError
+from tests.live.mirror import Object
+from tests.live.world import World, pod
+
+CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+SERVED_SECONDS = 30.0
+POLL_SECONDS = 0.05
+
+
+async def priority(world: World, value: int, policy: str = "PreemptLowerPriority") -> Object:
+    """What a pod's spec says to have this priority."""
+    name = f"{world.namespace}-{value}-{policy.lower()}"
+    content: Object = {"metadata": {"name": name}, "value": value, "preemptionPolicy": policy}
+    try:
+        await world.client.request("POST", CLASSES, content)
+    except ApiError as problem:
+        if problem.reason != "AlreadyExists":
+            raise
+    spec = {"priorityClassName": name}
+    # The API server's admission hears of a new class a moment later.
+    async with asyncio.timeout(SERVED_SECONDS):
+        while not await _is_admitted(world, pod("trial", spec=spec)):
+            await asyncio.sleep(POLL_SECONDS)
+    return spec
+
+
+async def _is_admitted(world: World, content: Object) -> bool:
+    try:
+        await world.client.request("POST", f"{world.path('pods')}?dryRun=All", content)
+    except ApiError as problem:
+        if "no PriorityClass" not in str(problem):
+            raise
+        return False
+    return True

@@ -1,0 +1,116 @@
+"""S-17, part C: on a real API server a scenario's pods go where they go on the embedded cluster."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.live.control_plane import ControlPlane
+from tests.live.gangs import X_K8S, Gangs
+from tests.live.kubelet import node
+from tests.live.replays import Story, embedded, replay
+from tests.live.world import World, play, pod
+from tests.scenarios import test_s01, test_s06, test_s07, test_s10
+from tests.scenarios.world import PROFILE, Setup
+
+pytestmark = pytest.mark.timeout(400)
+
+FIT = "NodeResourcesFit"
+
+
+def strategy(name: str) -> Setup:
+    return Setup(plugins=[(FIT, 1)], args={FIT: {"scoringStrategy": {"type": name}}})
+
+
+def racks(aggregate: str, *keys: str) -> Setup:
+    args = {**test_s10.fit(), **test_s10.scorer(aggregate=aggregate)}
+    return Setup(plugins=test_s10.ONLY_RACK, args=args, tie_break=keys)
+
+
+@pytest.mark.parametrize(
+    ("story", "setup", "wanted"),
+    [
+        pytest.param(test_s01.story, strategy("LeastAllocated"), "c", id="S-01 A"),
+        pytest.param(test_s01.story, strategy("MostAllocated"), "b", id="S-01 B"),
+        pytest.param(test_s10.a_pod_among_racks, racks("sum", FIT), "n1", id="S-10 A"),
+        pytest.param(test_s10.a_pod_among_racks, racks("mean"), "n5", id="S-10 B"),
+    ],
+)
+def test_a_pod_goes_where_it_goes_on_the_embedded_cluster(
+    control_plane: ControlPlane, story: Story, setup: Setup, wanted: str
+) -> None:
+    recorded = embedded(story, setup)
+    assert recorded.places == {"p": wanted}
+
+    async def live(world: World) -> None:
+        await replay(world, recorded, setup)
+        assert world.bound()["p"] == wanted
+
+    play(control_plane, live)
+
+
+def test_the_same_pods_make_room(control_plane: ControlPlane) -> None:
+    """S-06 A."""
+    setup = Setup(plugins=test_s06.PLUGINS)
+    recorded = embedded(test_s06.h_preempts, setup)
+    assert (recorded.places, recorded.gone) == ({"h": "n3"}, {"v2", "v3", "v4"})
+
+    async def live(world: World) -> None:
+        await replay(world, recorded, setup)
+        assert world.bound()["h"] == "n3"
+        names = {content["metadata"]["name"] for content in recorded.running}
+        assert names - world.bound().keys() == recorded.gone
+
+    play(control_plane, live)
+
+
+def test_as_many_rows_are_asked_and_every_pod_has_a_node_of_its_own(
+    control_plane: ControlPlane,
+) -> None:
+    """S-07 A."""
+    setup = test_s07.setup()
+    recorded = embedded(test_s07.part_a(50), setup)
+    assert len(set(recorded.places.values())) == len(recorded.places) == 20
+
+    async def live(world: World) -> None:
+        running = await replay(world, recorded, setup)
+        taken = {name: world.bound()[name] for name in recorded.places}
+        assert len(set(taken.values())) == 20
+        plugins = running.scheduler.framework(PROFILE).plugins.instances()
+        counting = [each for each in plugins if isinstance(each, test_s07.CountingFilter)]
+        assert [each.rows_asked for each in counting] == [50 + 19]
+
+    play(control_plane, live)
+
+
+def test_the_same_groups_are_placed_and_nothing_is_held(
+    group_plane: ControlPlane, tmp_path: Path
+) -> None:
+    """S-13 A."""
+    group_x, group_y = ("x1", "x2", "x3"), ("y1", "y2", "y3")
+
+    async def live(world: World) -> None:
+        gangs = Gangs(world, X_K8S, tmp_path)
+        await gangs.begin()
+        await world.add_nodes(*(node(f"n{number}", cpu=4) for number in range(1, 5)))
+        for name in ("x", "y"):
+            await gangs.add_group(name, 3)
+        for pair in zip(group_x, group_y, strict=True):
+            for name in pair:
+                await gangs.add_members(name[0], name, cpu=3)
+        async with gangs.scheduler():
+            await world.until_bound(*group_x)
+            text = f"group {world.namespace}/y: 1 of 3 members fit"
+            await world.until(lambda: text in world.condition("y1").get("message", ""), text)
+            assert set(world.bound()) == set(group_x)
+            assert len(set(world.bound().values())) == 3
+            await world.add_pods(pod("z", cpu=3, scheduler=gangs.name))
+            await world.until_bound("z")
+            assert set(world.bound()) == {*group_x, "z"}
+            for name in group_x:
+                await world.delete_pod(name)
+            await world.until_bound(*group_y)
+            for name in group_y:
+                told = [event["note"] for event in await world.events(name, "FailedScheduling")]
+                assert not any("last failed" in note for note in told)
+
+    play(group_plane, live)
