@@ -1,0 +1,124 @@
+"""S-17, parts B and D: what is decided follows from the seed alone, and pages are where they are
+looked for. Part A is in tests/live/test_run.py, part C in tests/live/test_replays.py."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from bayplan.journal import AttemptRecord
+from benchmarks.bench_reuse import LOADS
+from benchmarks.ranges import ranges
+from tests.documents.reading import ROOT
+from tests.scenarios import test_s06, test_s07
+from tests.scenarios.world import Setup, World, play
+
+# ---- part B ---------------------------------------------------------------------------------
+
+_SCRIPT = """
+from tests.scenarios.test_s17 import SCENARIOS
+for name, played in SCENARIOS.items():
+    print(name, played(1).digest)
+"""
+
+
+def s06_part_a(seed: int) -> World:
+    return play(test_s06.h_preempts, Setup(plugins=test_s06.PLUGINS, seed=seed))
+
+
+def s07_part_b(seed: int) -> World:
+    return play(test_s07.part_b, replace(test_s07.setup(), seed=seed))
+
+
+SCENARIOS: dict[str, Callable[[int], World]] = {"S-06 A": s06_part_a, "S-07 B": s07_part_b}
+
+
+def digests(hash_seed: int) -> list[str]:
+    """Of the journals, found in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", _SCRIPT],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_two_processes_with_other_hashes_write_one_journal() -> None:
+    first, other = digests(0), digests(1)
+    assert len(first) == len(SCENARIOS)
+    assert first == other
+    assert first == [f"{name} {played(1).digest}" for name, played in SCENARIOS.items()]
+
+
+def attempts(world: World) -> list[AttemptRecord]:
+    return [each for each in world.journal.records if isinstance(each, AttemptRecord)]
+
+
+def but_for_the_draw(record: AttemptRecord) -> AttemptRecord:
+    """What an attempt comes to, whichever of equal nodes is drawn: these are told by their scores
+    alone, for the best five of many equals are others, too."""
+    scores = tuple(msgspec.structs.replace(line, node="") for line in record.scores)
+    tied = {"node": "", "tied_index": 0} if record.tied_count > 1 else {}
+    return msgspec.structs.replace(record, uid="", scores=scores, **tied)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_seeds_differ_only_in_choices_that_the_journal_marks_as_ties(name: str) -> None:
+    one, two = (attempts(SCENARIOS[name](seed)) for seed in (1, 2))
+    assert one
+    assert list(map(but_for_the_draw, one)) == list(map(but_for_the_draw, two))
+
+
+def test_seeds_do_differ_where_nodes_are_equal() -> None:
+    one, two = (attempts(s07_part_b(seed)) for seed in (1, 2))
+    assert [record.node for record in one] != [record.node for record in two]
+    assert all(record.tied_count > 1 for record in one)
+
+
+# ---- part D ---------------------------------------------------------------------------------
+
+#: What a page is looked for with → what it has to speak of. That its commands run is shown in
+#: tests/documents.
+PAGES = {
+    "batching.md": ("bayplan_reuse_rows_asked_total", "OpportunisticBatching", "reuse: false"),
+    "plugins.md": ("scoreFrom", "handle.make", "**In code**"),
+    "gangs.md": ("PodGroup", "minMember", "bayplan why podgroup"),
+    "operations.md": ("schedulerName: bayplan", "helm install bayplan", "To go back"),
+    "benchmarks.md": ("make bench", "kube-scheduler"),
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_speaks_of_what_it_is_looked_for(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    missing = [words for words in PAGES[page] if words not in text]
+    assert missing == []
+
+
+def test_why_answers_are_kept_is_recorded_with_the_test_that_shows_it() -> None:
+    """Rows B-065 and B-081."""
+    (record,) = (ROOT / "docs" / "decisions").glob("*answers-are-kept-row-by-row.md")
+    assert "tests/engine/test_reuse_machine.py" in record.read_text(encoding="utf-8")
+
+
+def test_the_loads_that_reuse_is_for_are_measured_against_kept_ranges() -> None:
+    """Rows B-002, B-005 and B-012: `make bench` runs all of them."""
+    wanted = {
+        "large job",
+        "reschedule after nodes fail",
+        "replicas in a row",
+        "one host port a node",
+        "one pod fills a node",
+    }
+    assert {load.name for load in LOADS} == wanted
+    assert ranges().reuse_at_least["large job"] >= 3
+    assert "benchmarks.bench_reuse" in (ROOT / "Makefile").read_text(encoding="utf-8")
