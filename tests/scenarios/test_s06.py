@@ -139,6 +139,25 @@ def test_part_b_a_budget_that_would_be_violated_sends_it_elsewhere() -> None:
     play(story, plugins=PLUGINS)
 
 
+def test_a_budget_that_evictions_have_used_up_protects_those_who_are_left() -> None:
+    """Three may go, the most important ones first; then v4 must not, of the lowest priority."""
+
+    async def story(world: World) -> None:
+        seen = three_nodes(world)
+        unwritten = {name: part for name, part in budget(0).items() if name != "status"}
+        unwritten["spec"]["minAvailable"] = 1
+        world.cluster.create(unwritten)
+        add_h(world)
+        await world.until(5)
+        assert set(seen.deleted) == {"v1", "v2", "v3"}
+        world.add_pod("next", cpu=1, memory="1Gi", priority=900)
+        await world.until(10)
+        assert (world.bound("next") or ("", ""))[1] == "n1"
+        assert set(seen.deleted) == {"v1", "v2", "v3", "p5"}
+
+    play(story, plugins=PLUGINS)
+
+
 def test_part_c_who_must_not_preempt_evicts_nobody() -> None:
     async def story(world: World) -> None:
         seen = three_nodes(world)

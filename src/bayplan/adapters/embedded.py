@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any, cast, final
 
 from bayplan.adapters.api_server import ApiServer
+from bayplan.adapters.budget_controller import BudgetController
 from bayplan.adapters.claim_controller import ClaimController
 from bayplan.adapters.object_names import Content, ObjectKey, object_key, stable_suffix
 from bayplan.adapters.object_port import ObjectPort
@@ -44,6 +45,7 @@ class EmbeddedCluster(ObjectPort):
         self._store = ObjectStore(declared, history_length)
         super().__init__(ApiServer(clock, self._store, _after))
         ClaimController(self._server, self._store, _soon)
+        self._budgets = BudgetController(self._server, self._store, _soon)
         self._event_count = 0
 
     # ---- the port ---------------------------------------------------------------------------
@@ -86,7 +88,10 @@ class EmbeddedCluster(ObjectPort):
 
     def create(self, content: Content) -> Stored:
         """Create an object as a user or a controller would. Raises ApiError."""
-        return self._server.create(content)
+        created = self._server.create(content)
+        # Before a run begins there is no moment after this one.
+        self._budgets.work()
+        return created
 
     def update(self, content: Content) -> Stored:
         """Replace an object; a resourceVersion in it must be the newest. Raises ApiError."""
