@@ -1,41 +1,71 @@
-"""One pass over a group."""
+"""One pass over a group. What whole groups come to stands in tests/scenarios and
+test_group_attempts."""
 
-from collections.abc import Hashable
+from typing import Any
 
-from bayplan.framework.interface import CycleState, NodeInfo, ScalarFilterPlugin, SignPlugin
-from bayplan.framework.status import Status
-from bayplan.state.pods import PodInfo
+from bayplan.framework.status import Status, unschedulable
+from tests.framework.answering import answering
 from tests.scenarios.gangs import FIT, add_member, bound, put_group
-from tests.scenarios.world import PROFILE, World, play
+from tests.scenarios.world import World, play
 
 
-class Counting(ScalarFilterPlugin, SignPlugin):
-    """Takes every node, and counts the rows it is asked about."""
+class Log:
+    """A plugin that reserves, and notes what for."""
 
-    name = "Counting"
-    rows_asked = 0
+    def __init__(self, *refused: str) -> None:
+        self.said: list[str] = []
+        self._refused = refused
+        self.plugin = answering("Log", reserve=self._reserve, unreserve=self._unreserve)
 
-    def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        self.rows_asked += 1
-        return None
+    def _reserve(self, state: Any, pod: Any, node_name: str) -> Status | None:
+        self.said.append(f"+{pod.name}")
+        return unschedulable("taken") if pod.name in self._refused else None
 
-    def sign_pod(self, pod: PodInfo) -> Hashable | None:
-        return ()
+    def _unreserve(self, state: Any, pod: Any, node_name: str) -> None:
+        self.said.append(f"-{pod.name}")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"plugins": [*FIT, "Log"], "classes": [self.plugin]}
 
 
-def test_s13_part_d_equal_members_reuse_each_others_answers() -> None:
+def test_nobody_is_tried_once_too_few_are_left() -> None:
     async def story(world: World) -> None:
-        for index in range(50):
-            world.add_node(f"n{index}", cpu=4, memory="8Gi")
-        put_group(world, "g", 20)
-        names = [f"m{index}" for index in range(20)]
-        for name in names:
-            add_member(world, name, "g", cpu="500m", memory="1Gi")
-        await world.until(0.5)
-        assert list(bound(world, *names)) == [0] * 20
-        assert len({world.bound(name)[1] for name in names}) == 20  # type: ignore[index]
-        plugins = world.scheduler.framework(PROFILE).plugins
-        counting = next(p for p in plugins.filter if isinstance(p, Counting))
-        assert counting.rows_asked == 50 + 19
+        world.add_node("n1", cpu=4)
+        put_group(world, "g", 3)
+        for name, cpu in (("a", 1), ("b", 9), ("c", 1)):
+            add_member(world, name, "g", cpu=cpu)
+        await world.until(0)
+        assert [len(world.attempts(name)) for name in "abc"] == [1, 1, 0]
 
-    play(story, plugins=["Counting", *FIT], classes=[Counting])
+    play(story, plugins=FIT)
+
+
+def test_what_members_have_reserved_is_given_back_the_last_one_first() -> None:
+    log = Log()
+
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=4)
+        put_group(world, "g", 3)
+        for name, cpu in (("a", 1), ("b", 1), ("c", 9)):
+            add_member(world, name, "g", cpu=cpu)
+        await world.until(0)
+        assert log.said == ["+a", "+b", "-b", "-a"]
+        assert world.requested("n1") == 0
+
+    play(story, **log.options)
+
+
+def test_a_place_that_cannot_be_reserved_is_the_next_members() -> None:
+    log = Log("a")
+
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=1)
+        put_group(world, "g", 1)
+        for name in "ab":
+            add_member(world, name, "g", cpu=1)
+        await world.until(0)
+        assert log.said[:3] == ["+a", "-a", "+b"]
+        assert list(bound(world, "a", "b")) == [None, 0]
+
+    play(story, **log.options)

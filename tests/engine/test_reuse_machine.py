@@ -1,16 +1,13 @@
 """Reuse on and off decide alike, whatever happens; and the machine that says so finds faults.
 
-Each seed is so many sequences of events. `make sim SEEDS=80` tries that many seeds, `make sim
-SEED=7` one; where the two schedulers differ, the shortest sequence that shows it is printed.
+Each seed is so many sequences of events; where the two schedulers differ, the shortest one that
+shows it is printed.
 """
 
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import pytest
-from hypothesis import HealthCheck, Phase, seed, settings
-from hypothesis.stateful import run_state_machine_as_test
 
 from bayplan.engine.out_of_date import (
     EXTREME_MOVED,
@@ -25,18 +22,12 @@ from tests.engine.reuse_faults import FAULTS, Plant, a_domain_count_is_stale
 from tests.engine.reuse_kinds import CHANGES, KINDS
 from tests.engine.reuse_machine import ReuseMachine
 from tests.engine.reuse_pair import INITIAL_CAPACITY, Fault, no_fault
+from tests.seeded import Play, replayable, seeds, table_of
 
 #: Seeds in one test: together at least STEPS_MIN steps, of which the events are counted.
 SEEDS_PER_TEST = 4
 STEPS_MIN = 20_000
 COUNT_MIN = 200
-#: Sequences of events are long and slow to draw, and most need something that others made.
-UNCHECKED = (
-    HealthCheck.too_slow,
-    HealthCheck.data_too_large,
-    HealthCheck.filter_too_much,
-    HealthCheck.large_base_example,
-)
 #: Why rankings and answers are dropped, but for what only a plugin that signs wrongly brings about,
 #: and for a full table, which single tests are about.
 REASONS = (
@@ -47,8 +38,7 @@ REASONS = (
     PLUGIN_FAILED,
     OBJECT_CHANGED,
 )
-SEQUENCES_PER_SEED = 95
-STEPS_PER_SEQUENCE = 50
+PLAY = Play(ReuseMachine, sequences=95, steps_per_sequence=50)
 
 
 #: Faults that only some kinds of pods can meet.
@@ -87,12 +77,8 @@ EVENTS = (
 
 def blocks() -> list[list[int]]:
     """The seeds that are tried, in tests."""
-    one = os.environ.get("BAYPLAN_SIM_SEED")
-    if one is not None:
-        return [[int(one)]]
-    wanted = int(os.environ.get("BAYPLAN_SIM_SEEDS", SEEDS_PER_TEST))
-    starts = range(0, wanted, SEEDS_PER_TEST)
-    return [list(range(start, start + SEEDS_PER_TEST)) for start in starts]
+    found = seeds(SEEDS_PER_TEST)
+    return [found[at : at + SEEDS_PER_TEST] for at in range(0, len(found), SEEDS_PER_TEST)]
 
 
 @pytest.fixture(autouse=True)
@@ -111,21 +97,7 @@ def play(
 ) -> None:
     """One seed. Raises AssertionError where the two schedulers differ."""
     members = {"tally": tally, "fault": staticmethod(fault), "pool": pool}
-    machine = type("Machine", (ReuseMachine,), members)
-    seed(number)(machine)
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=SEQUENCES_PER_SEED,
-            stateful_step_count=STEPS_PER_SEQUENCE,
-            database=None,
-            deadline=None,
-            derandomize=False,
-            report_multiple_bugs=False,
-            phases=(Phase.generate, Phase.shrink) if is_shrunk else (Phase.generate,),
-            suppress_health_check=UNCHECKED,
-        ),
-    )
+    PLAY.run(number, members, is_shrunk=is_shrunk)
 
 
 @pytest.mark.timeout(1800)
@@ -133,21 +105,14 @@ def play(
 def test_reuse_changes_no_decision(numbers: list[int], capsys: pytest.CaptureFixture[str]) -> None:
     tally = Counter[str]()
     for number in numbers:
-        try:
+        with replayable(number):
             play(number, tally)
-        except BaseException as problem:
-            problem.add_note(f"replay it with: make sim SEED={number}")
-            raise
     with capsys.disabled():
         print("\n" + table_of(tally))
     if len(numbers) == SEEDS_PER_TEST:
         assert tally["steps"] >= STEPS_MIN
         rare = {event: tally[event] for event in EVENTS if tally[event] < COUNT_MIN}
         assert not rare, "the machine says little about what hardly ever occurs"
-
-
-def table_of(tally: Counter[str]) -> str:
-    return "\n".join(f"{count:8d} {event}" for event, count in sorted(tally.items()))
 
 
 @pytest.mark.timeout(600)

@@ -1,22 +1,14 @@
 """Nothing is lost and nothing bound twice, whatever goes wrong. `make sim SEED=7` replays one."""
 
-import os
-
 import pytest
 
+from tests.seeded import seeds
 from tests.sim.fault_world import FaultWorld
 
 SEEDS_BY_DEFAULT = 200
 
 
-def seeds() -> list[int]:
-    one = os.environ.get("BAYPLAN_SIM_SEED")
-    if one is not None:
-        return [int(one)]
-    return list(range(int(os.environ.get("BAYPLAN_SIM_SEEDS", SEEDS_BY_DEFAULT))))
-
-
-@pytest.mark.parametrize("seed", seeds())
+@pytest.mark.parametrize("seed", seeds(SEEDS_BY_DEFAULT))
 def test_after_any_faults_every_pod_is_where_it_can_be_and_the_cache_agrees(seed: int):
     world = FaultWorld(seed)
     try:
