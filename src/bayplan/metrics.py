@@ -5,7 +5,6 @@ attempt is counted in plain numbers, which are read when somebody asks.
 """
 
 from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Callable, Generator, Hashable, Iterable
 from contextlib import contextmanager
 from itertools import accumulate
@@ -93,13 +92,16 @@ class Tally(Collector):
         self._name = name
         self._text = text
         self._labels = labels
-        self._counts: defaultdict[tuple[Hashable, ...], int] = defaultdict(int)
+        self._counts: dict[tuple[Hashable, ...], int] = {}
         if not labels:
             self._counts[()] = 0
 
     def add(self, *labels: Hashable, count: int = 1) -> None:
-        assert len(labels) == len(self._labels), f"{self._name} has labels {self._labels}"
-        self._counts[labels] += count
+        try:
+            self._counts[labels] += count
+        except KeyError:
+            assert len(labels) == len(self._labels), f"{self._name} has labels {self._labels}"
+            self._counts[labels] = count
 
     def collect(self) -> Iterable[Metric]:
         family = self._family(self._name, self._text, labels=self._labels)

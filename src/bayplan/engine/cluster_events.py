@@ -4,7 +4,7 @@ Upstream: eventhandlers.go. The cache is changed before the queue is told, so th
 sees what woke it. Terminal pods count as gone, as upstream's informer leaves them out.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, final
 
 from bayplan.api.device_objects import DEVICE_TAINT_RULE
@@ -75,6 +75,8 @@ class ClusterEvents:
     def __init__(self, engine: EngineState, placements: Placements) -> None:
         self._engine = engine
         self._placements = placements
+        #: By label: who is told how long an event of its kind took.
+        self._took: dict[str, Callable[[float], None]] = {}
 
     def apply(self, event: WatchEvent) -> None:
         now = self._engine.clock.now
@@ -87,9 +89,12 @@ class ClusterEvents:
             handled = self._group(event)
         else:
             handled = self._other(event)
-        took = now() - start
+        seconds, took = now() - start, self._took
         for label in handled:
-            self._engine.metrics.event_handling_duration.observe(took, label)
+            observe = took.get(label)
+            if observe is None:
+                observe = took[label] = self._engine.metrics.event_handling_duration.of(label)
+            observe(seconds)
 
     # ---- nodes ----------------------------------------------------------------------------
 
