@@ -67,5 +67,21 @@ def test_its_status_is_written_apart_and_listed(file: Any) -> None:
 
 
 @every_file
+def test_its_columns_show_how_a_group_stands(file: Any) -> None:
+    """As `kubectl get podgroups` prints a group of three that runs."""
+    status = {"phase": "Running", "running": 3, "succeeded": 0, "failed": 0}
+    group: Any = {"spec": {"minMember": 3}, "status": status}
+    group["metadata"] = {"creationTimestamp": "2026-01-01T00:00:00Z"}
+    (version,) = definition(file)["spec"]["versions"]
+    row: list[Any] = []
+    for column in version["additionalPrinterColumns"]:
+        found = group
+        for part in column["jsonPath"].strip(".").split("."):
+            found = found[part]
+        row.append(found)
+    assert row == ["Running", 3, 3, 0, 0, "2026-01-01T00:00:00Z"]
+
+
+@every_file
 def test_a_negative_minimum_is_refused(file: Any) -> None:
     assert schema(file)["spec"]["properties"]["minMember"]["minimum"] >= 0
