@@ -9,6 +9,8 @@ from bayplan.sim.refusals import Complaints, InputError
 from tests.adapters.manifests import container, pod, pod_group, priority_class
 from tests.sim.manifests import controller, template
 
+NAMED = {"name": "c", "namespace": "default"}
+
 
 def lines(value: Any, *classes: str) -> list[str]:
     """What is wrong with a value, at place "here"."""
@@ -34,6 +36,26 @@ def test_a_bad_object_is_named_with_its_place() -> None:
         "here (Pod default/web): spec.containers[0].resources.requests.cpu: "
         'found "1x", wanted a quantity such as 500m, 2 or 1Gi'
     )
+
+
+def test_claims_of_volumes_and_devices_are_looked_at_too() -> None:
+    volumes = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": {"volumeMode": "X"}}
+    devices = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "spec": {"devices": {"requests": [{"name": "r"}]}},
+    }
+    found = [line for each in (volumes, devices) for line in lines({**each, "metadata": NAMED})]
+    assert found == [
+        (
+            "here (PersistentVolumeClaim default/c): "
+            'spec.volumeMode: found "X", wanted one of Filesystem, Block'
+        ),
+        (
+            "here (ResourceClaim default/c): "
+            "spec.devices.requests[0]: found nothing, wanted one of exactly and firstAvailable"
+        ),
+    ]
 
 
 def test_what_is_no_object_is_told_without_a_name() -> None:

@@ -8,7 +8,9 @@ decoder, and then nothing else of that object is looked at.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
+from bayplan.adapters import device_validation as devices
 from bayplan.adapters import selector_validation as selectors
+from bayplan.adapters import storage_validation as storage
 from bayplan.adapters.decoding_problems import of_decoding
 from bayplan.adapters.object_names import Content, is_namespaced, kind_of
 from bayplan.adapters.pod_validation import choice, effect, pod_spec
@@ -21,11 +23,15 @@ from bayplan.adapters.selector_validation import (
     is_dns_label,
     is_dns_subdomain,
 )
+from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 from bayplan.api.objects import (
     NAMESPACE,
     NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
     POD,
     PRIORITY_CLASS,
+    STORAGE_CLASS,
     DecodeError,
     Node,
     ObjectMeta,
@@ -81,6 +87,8 @@ def problems(content: Content, before: Content | None = None) -> list[Problem]:
         return [of_decoding(failure, content)]
     checks = None if _is_checked_pod(kind, content, before) else _CHECKS.get(kind)
     wrong_meta = list(_metadata(kind, found.metadata))
+    if kind == RESOURCE_CLAIM_TEMPLATE:
+        return [*wrong_meta, *devices.claim_template(content)]
     return wrong_meta if checks is None else [*wrong_meta, *checks(found)]
 
 
@@ -177,4 +185,9 @@ _CHECKS: Mapping[str, Callable[[Any], Iterator[Problem]]] = {
     NODE: _node,
     NAMESPACE: _namespace,
     PRIORITY_CLASS: _priority_class,
+    PERSISTENT_VOLUME: storage.volume,
+    PERSISTENT_VOLUME_CLAIM: storage.volume_claim,
+    STORAGE_CLASS: storage.storage_class,
+    RESOURCE_CLAIM: devices.claim,
+    DEVICE_CLASS: devices.device_class,
 }
