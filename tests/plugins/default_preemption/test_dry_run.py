@@ -99,6 +99,44 @@ def test_victims_are_less_important_enough_and_none_too_many(
             assert not _fits_without(over, wanted, name, others)
 
 
+@settings(max_examples=80, deadline=None)
+@given(worlds())
+def test_nobody_is_evicted_from_a_node_that_has_room(drawn: tuple[Scene, PodInfo]) -> None:
+    """Even where somebody says of all nodes that they have none."""
+    over, wanted = drawn
+    cycle = over.cycle(wanted)
+    codes = cycle.node_to_status().codes(cycle.snapshot.nodes).copy()
+    codes[:] = Code.UNSCHEDULABLE
+    nodes = cycle.snapshot.nodes
+    fitting = {name for name in nodes.names() if _fits_without(over, wanted, name, ())}
+    cycle = over.cycle(wanted)
+    batch = over.plugin.find(cycle.state, wanted, codes).candidates
+    found = [] if batch is None else batch.positions.tolist()
+    assert not fitting & {cycle.snapshot.nodes.name(position) for position in found}
+
+
+@settings(max_examples=80, deadline=None)
+@given(worlds())
+def test_a_pod_fits_its_nominated_node_once_those_who_were_told_to_go_are_gone(
+    drawn: tuple[Scene, PodInfo],
+) -> None:
+    """In a cluster that stands still: nobody was told to go in vain."""
+    over, wanted = drawn
+    if over.cycle(wanted).choice is not None:
+        return
+    nominated = over.attempt(wanted).nominated
+    gone = over.perform().deleted
+    assert bool(gone) == bool(nominated)
+    over.cluster.take_back()
+    for key in gone:
+        name = key.partition("/")[2]
+        evicted = over.cluster.cache.remove_pod(pod(name).uid)
+        assert evicted is not None and evicted.priority < wanted.priority
+        assert evicted.node_name == nominated
+    if nominated:
+        assert _fits_without(over, wanted, nominated, ())
+
+
 def _fits_without(over: Scene, wanted: PodInfo, name: str, gone: Any) -> bool:
     state, snapshot = over.cycle(wanted).state, over.cluster.lent_snapshot
     assert snapshot is not None
