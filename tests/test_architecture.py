@@ -278,12 +278,17 @@ def test_every_plugin_is_final(path: str) -> None:
 REUSE = {
     f"engine/{name}.py"
     for name in (
+        "asking",
         "kept_answers",
         "known_pods",
+        "known_rest",
+        "likes",
         "out_of_date",
         "picks",
         "ranking",
         "reuse",
+        "reusing",
+        "row_totals",
         "shadow",
         "shares",
         "standing",

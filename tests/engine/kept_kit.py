@@ -12,9 +12,11 @@ from typing import Any
 
 from msgspec import structs
 
-from bayplan.engine.cycle import Cycle, CycleRunner
+from bayplan.engine.asking import Asking
+from bayplan.engine.cycle import Cycle
+from bayplan.engine.cycle_runner import CycleRunner
 from bayplan.engine.known_pods import KnownPods
-from bayplan.engine.picks import Asking, Picks
+from bayplan.engine.picks import Picks
 from bayplan.engine.reuse import Reuse
 from bayplan.framework.interface import (
     CycleState,
@@ -178,11 +180,13 @@ class Attempts:
         while self.known.picks is None:
             assert self.attempt_count < 5, "no ranking is made of such answers"
             self.attempt()
+        assert isinstance(self.known.picks, Picks)
         return self.known.picks
 
     def asking(self) -> Asking:
         """To ask about single rows as an attempt does."""
         state, nodes, asked = CycleState(), self.cluster.lend().nodes, self.pod
+        state.kept = self.known
         self.framework.run_pre_filter(state, asked, nodes)
         calls = self.framework.calls(state, asked)
         return Asking(calls, state, asked, nodes, self.reuse.row_counts())

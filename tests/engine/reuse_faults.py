@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayplan.engine.cycle import CycleRunner
+from bayplan.engine.cycle_runner import CycleRunner
+from bayplan.engine.row_totals import RowTotals
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.shares import Share
 from bayplan.state.change_log import Facet
@@ -137,6 +138,18 @@ def a_plugin_signs_too_little(patch: pytest.MonkeyPatch) -> Fault:
     return no_fault
 
 
+def a_total_stays_as_it_was(patch: pytest.MonkeyPatch) -> Fault:
+    """A node that took a pod keeps its total, where plugins are asked besides."""
+    move = RowTotals._move
+
+    def still(totals: RowTotals, row: int) -> None:
+        if totals.like.is_whole:
+            move(totals, row)
+
+    patch.setattr(RowTotals, "_move", still)
+    return no_fault
+
+
 FAULTS: tuple[Plant, ...] = (
     an_entry_of_the_log_is_dropped,
     a_generation_is_not_advanced,
@@ -146,4 +159,5 @@ FAULTS: tuple[Plant, ...] = (
     ties_are_drawn_by_row,
     an_extreme_does_not_move,
     a_plugin_signs_too_little,
+    a_total_stays_as_it_was,
 )

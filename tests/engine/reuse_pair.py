@@ -109,6 +109,7 @@ class Side:
         if self.is_on:
             self._tally["attempts"] += 1
             self._tally["picks used"] += cycle.picks is not None
+            self._tally["totals used"] += cycle.row_totals is not None
         self.attempts.append(seen(cycle))
 
     def wait(self, seconds: float) -> None:

@@ -13,7 +13,9 @@ from bayplan.engine.out_of_date import (
     TOO_MUCH_CHANGED,
     OutOfDate,
 )
-from bayplan.engine.picks import CHANGES_MAX, Picks
+from bayplan.engine.picks import Picks
+from bayplan.engine.row_totals import CHANGES_MAX, ROWS_MAX
+from bayplan.engine.selection import Choice
 from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.state.change_log import Facet
 from bayplan.state.nodes import NodeInfo
@@ -155,7 +157,7 @@ def test_why_no_node_is_left_is_told_as_the_plugins_told_it() -> None:
     known.label("n2", worse="broken")
     known.label("n3", bad="burning", worse="broken")
     assert current(known, picks).feasible_count == 0
-    told = picks.outcome(known.cluster.lend().nodes)
+    told = picks.standing.outcome(known.cluster.lend().nodes)
     assert told.reason_counts_by_plugin() == {
         ("Bad", "Unschedulable", "broken"): 1,
         ("Bad", "Unschedulable", "burning"): 1,
@@ -225,6 +227,12 @@ def test_it_takes_more_bytes_for_more_nodes() -> None:
     assert few.bytes_used < many.bytes_used < 3000 * 40
 
 
+def answered_by(known: Attempts, picks: Picks) -> Choice | None:
+    cycle = known.attempt()
+    assert cycle.picks is picks
+    return cycle.choice
+
+
 # ---- what it cannot follow ------------------------------------------------------------------
 
 
@@ -244,12 +252,29 @@ def test_a_node_that_comes_or_goes_renumbers_the_draw() -> None:
     assert refused(known, picks) == NODES_CAME_OR_WENT
 
 
-def test_many_changes_are_not_followed_one_by_one() -> None:
-    nodes = {f"n{number}": {"rank": "5"} for number in range(CHANGES_MAX + 1)}
+@pytest.mark.parametrize("count", [CHANGES_MAX + 1, ROWS_MAX])
+def test_many_changed_nodes_move_together(count: int) -> None:
+    known, picks = ranked(nodes={f"n{number}": {"rank": "5"} for number in range(count)})
+    for number in range(count):
+        known.label(f"n{number}", rank=str(number % 9))
+    assert answered_by(known, picks) == known.fresh().choice
+    for number in range(count):
+        labels = {"bad": "broken"} if number % 9 == 8 else {"rank": str(number % 9)}
+        known.label(f"n{number}", **labels)
+    assert answered_by(known, picks) == known.fresh().choice
+
+
+def test_where_too_many_changed_all_are_asked() -> None:
+    nodes = {f"n{number}": {"rank": "5"} for number in range(ROWS_MAX + 1)}
     known, picks = ranked(nodes=nodes)
-    for name in list(nodes)[:-1]:
-        known.label(name, rank="6")
-    current(known, picks)
+    for name in nodes:
+        known.label(name, rank="7")
+    assert refused(known, picks) == TOO_MUCH_CHANGED
+
+
+def test_extremes_are_not_followed_through_many_changes() -> None:
+    nodes = {f"n{number}": {"rank": str(number % 5)} for number in range(CHANGES_MAX + 1)}
+    known, picks = ranked(Bad, MaxRank, nodes=nodes)
     for name in nodes:
         known.label(name, rank="7")
     assert refused(known, picks) == TOO_MUCH_CHANGED

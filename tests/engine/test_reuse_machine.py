@@ -71,6 +71,7 @@ EVENTS = (
     "partial refreshes",
     "nothing asked",
     "picks used",
+    "totals used",
     *(f"dropped: {reason}" for reason in REASONS),
 )
 

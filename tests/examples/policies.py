@@ -5,7 +5,8 @@ from pathlib import Path
 
 from bayplan import Node, Plugin, PodInfo
 from bayplan.config import load_config
-from bayplan.engine.cycle import Cycle, CycleRunner
+from bayplan.engine.cycle import Cycle
+from bayplan.engine.cycle_runner import CycleRunner
 from bayplan.engine.profiles import build_profiles
 from bayplan.framework.interface import QueuedPodInfo
 from bayplan.framework.runtime import Framework

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from bayplan.config import ConfigError, SchedulerConfig, load_config
-from bayplan.engine.cycle import Cycle, CycleRunner
+from bayplan.engine.cycle import Cycle
+from bayplan.engine.cycle_runner import CycleRunner
 from bayplan.engine.dry_start import dry_start
 from bayplan.engine.profiles import build_profiles
 from bayplan.framework.interface import QueuedPodInfo

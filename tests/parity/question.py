@@ -6,7 +6,8 @@ from typing import Any, final
 
 import msgspec
 
-from bayplan.engine.cycle import Cycle, CycleRunner
+from bayplan.engine.cycle import Cycle
+from bayplan.engine.cycle_runner import CycleRunner
 from bayplan.engine.reuse import Reuse
 from bayplan.framework.interface import PodNominator, QueuedPodInfo
 from bayplan.framework.profile import ProfilePlugins

@@ -12,7 +12,8 @@ from typing import Any, final
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET
 from bayplan.api.objects import Node, decode
 from bayplan.api.pod_groups import compiled
-from bayplan.engine.cycle import Cycle, CycleRunner
+from bayplan.engine.cycle import Cycle
+from bayplan.engine.cycle_runner import CycleRunner
 from bayplan.framework.interface import NodeToStatus, QueuedPodInfo
 from bayplan.framework.preemption import REVIEW, CandidateReview
 from bayplan.framework.profile import ProfilePlugins

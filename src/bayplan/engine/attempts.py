@@ -10,7 +10,8 @@ from functools import partial
 from typing import final
 
 from bayplan.engine.attempt_record import CycleEnd, OnAttempt
-from bayplan.engine.cycle import Cycle, CycleRunner
+from bayplan.engine.cycle import Cycle
+from bayplan.engine.cycle_runner import CycleRunner
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.evicting import EvictingAttempts
 from bayplan.engine.exchange import ExtendersReview

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import final
 
 from bayplan.engine.attempt_record import CycleEnd
-from bayplan.engine.cycle import Cycle, CycleRunner
+from bayplan.engine.cycle import Cycle
+from bayplan.engine.cycle_runner import CycleRunner
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.group_questions import GroupQuestions
 from bayplan.engine.kept_off import keep_off_reserved

@@ -12,7 +12,7 @@ from typing import Any, final
 import numpy as np
 
 from bayplan.engine.kept_answers import UNKNOWN, KeptScores, KeptVerdicts, RowCounts
-from bayplan.engine.picks import Picks
+from bayplan.engine.row_totals import RowTotals
 from bayplan.framework.cycle_state import AskFilter, AskScore, FilterQuestion, ScoreQuestion
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.status import Rejection
@@ -51,7 +51,7 @@ class KnownPods:
         self._counts = counts
         #: Of the last attempt with these answers; -1: there was none.
         self.generation = -1
-        self.picks: Picks | None = None
+        self.picks: RowTotals | None = None
         self.bytes_counted = 0
 
     def catch_up(self) -> None:

@@ -15,15 +15,14 @@ from typing import TypeVar, final
 
 from bayplan.engine.kept_answers import KeptScores, KeptVerdicts, RowCounts
 from bayplan.engine.known_pods import KnownPods
+from bayplan.engine.likes import Like, Likes
 from bayplan.engine.out_of_date import OutOfDate
-from bayplan.engine.picks import CHANGES_MAX, Like, Picks
+from bayplan.engine.picks import Picks
+from bayplan.engine.row_totals import ROWS_MAX, RowTotals
 from bayplan.engine.shadow import Asked, mismatches
-from bayplan.engine.shares import Share
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.interface import (
     CycleState,
-    Normalizer,
-    NormalizeScorePlugin,
     Plugin,
     ScalarScorePlugin,
     ScorePlugin,
@@ -87,11 +86,11 @@ class Reuse:
             for p in plugins.instances()
             if isinstance(p, ScorePlugin | ScalarScorePlugin)
         }
-        self._weights = {p.instance_name: weight for p, weight in plugins.score}
         #: By kind of object: instances for which no change of a row stands for one of such.
         self._looking: dict[str, frozenset[str]] = {}
         self.bytes_used = 0
         self._row_counts = {name: RowCounts() for name in (*self._filters, *self._scorers)}
+        self._likes = Likes(plugins, self._row_counts)
         #: Attempts at pods whose like was tried before.
         self.possible_count = 0
         #: By upstream's words for how an attempt profited.
@@ -167,45 +166,21 @@ class Reuse:
     def learn(
         self, known: KnownPods, state: CycleState, outcome: FilterOutcome, scored: ScoreTable | None
     ) -> None:
-        """A complete answer was found: rank it, if such pods come one soon after another."""
+        """A complete answer was found: rank it, or what is kept of it, if such pods come one soon
+        after another."""
         generation = self._table.log.generation
-        is_soon = known.generation >= 0 and generation - known.generation <= CHANGES_MAX
+        is_soon = known.generation >= 0 and generation - known.generation <= ROWS_MAX
         known.generation = generation
-        like = self._like(known, state, scored) if is_soon else None
+        like: Like | None = None
+        if is_soon:
+            like = self._likes.of(known.verdicts, known.scores, state, scored)
         if like is not None:
             try:
-                known.picks = Picks(self._table, like, outcome, scored)
+                kind = Picks if like.is_whole else RowTotals
+                known.picks = kind(self._table, like, outcome, scored)
             except OutOfDate as problem:
                 self.flushed_counts[problem.reason] += 1
         self._count_bytes(known)
-
-    def _like(self, known: KnownPods, state: CycleState, scored: ScoreTable | None) -> Like | None:
-        """All that has something to say; None: some of it looks across nodes, or does not sign."""
-        filters = [n for n in self._filters if n not in state.skip_filter_plugins]
-        # Fewer than two nodes are feasible: nobody was asked to score, and nobody need be.
-        scores = self._weights if scored is not None else ()
-        scores = [n for n in scores if n not in state.skip_score_plugins]
-        if not all(name in known.verdicts for name in filters):
-            return None
-        if not all(name in known.scores and self._normalizer(name) for name in scores):
-            return None
-        return Like(
-            filters=[(name, known.verdicts[name]) for name in filters],
-            shares=[self._share(name, known) for name in scores],
-            skipped_filters=set(state.skip_filter_plugins),
-            skipped_scores=set(state.skip_score_plugins) if scored is not None else None,
-            counts=self._row_counts,
-        )
-
-    def _share(self, name: str, known: KnownPods) -> Share:
-        normalizer = self._normalizer(name)
-        assert normalizer is not None
-        return Share(name, self._weights[name], normalizer, known.scores[name])
-
-    def _normalizer(self, name: str) -> Normalizer | None:
-        """None: a function of the plugin's own, which may look across nodes."""
-        plugin = self._scorers[name]
-        return None if isinstance(plugin, NormalizeScorePlugin) else plugin.normalizer
 
     def count(self, known: KnownPods, is_hinted: bool, seconds: float) -> None:
         """An attempt looked here, and found its node by a ranking or not."""

@@ -86,8 +86,19 @@ class Share:
 
     def check(self) -> None:
         """Raises OutOfDate where no row has one of the extremes any more."""
-        if self._raw is not None and not all(self._counts):
+        if self.normalizer is Normalizer.NONE:
+            return
+        if self._raw is not None:
+            is_current = all(self._counts)
+        else:
+            is_current = self._same is not None and self.kept.same is not None
+        if not is_current:
             raise OutOfDate(EXTREME_MOVED)
+
+    @property
+    def needs_no_extremes(self) -> bool:
+        """Whether a score counts the same whichever nodes are feasible."""
+        return self.normalizer is Normalizer.NONE or self.kept.same is not None
 
     @property
     def has_extremes(self) -> bool:

@@ -41,10 +41,11 @@ class Standing(RejectedNodes):
         self._codes: tuple[Code, Codes] | None = None
 
     def read(self, outcome: FilterOutcome) -> None:
-        """Number the first rejections of all nodes. Raises OutOfDate: they are too many."""
+        """Number the first rejections of all nodes. What others than these filters reject is
+        feasible here. Raises OutOfDate: they are too many."""
         numbers, rows = self._as_array(), outcome.nodes.rows
-        numbers[rows[outcome.feasible]] = FEASIBLE
-        self._counts[FEASIBLE] = int(np.count_nonzero(outcome.feasible))
+        numbers[rows] = FEASIBLE
+        self._counts[FEASIBLE] = len(rows)
         for index, (name, kept) in enumerate(self._filters):
             rejected = [e.positions for e in outcome.entries if e.plugin == name]
             if not rejected:
@@ -55,6 +56,7 @@ class Standing(RejectedNodes):
                 same = some[kept.ids[some] == verdict_number]
                 numbers[same] = number
                 self._counts[number] = len(same)
+                self._counts[FEASIBLE] -= len(same)
 
     def number(self, index: int, verdict_number: int) -> int:
         """Of a rejection by the filter at ``index``. Raises OutOfDate: there are too many."""

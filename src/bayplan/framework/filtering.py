@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bayplan.framework.answers import WrongAnswer, check_reasons
+from bayplan.framework.answers import WrongAnswer, check_reasons, failure_of
+from bayplan.framework.cycle_state import AskFilter, CycleState
 from bayplan.framework.rejected import Rejected, RejectedNodes
 from bayplan.framework.status import (
     Code,
@@ -21,6 +22,7 @@ from bayplan.framework.status import (
 )
 from bayplan.state.columns import NodeMask, Rows, places_of
 from bayplan.state.nodes import NodeView
+from bayplan.state.pods import PodInfo
 
 #: What Filter may answer; upstream: IsRejected.
 FILTER_CODES = frozenset((Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING))
@@ -84,6 +86,13 @@ class FilterOutcome(RejectedNodes):
             after[positions] = False
         if after is not None:
             self.feasible = after
+
+    def ask(self, plugin: str, ask: AskFilter, state: CycleState, pod: PodInfo) -> None:
+        """Ask one plugin's Filter, and take its answer in."""
+        try:
+            self.add(plugin, ask(state, pod, self.nodes, self.feasible))
+        except Exception as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
+            self.error = failure_of(plugin, "Filter", problem)
 
     def settle(self, position: int, status: Status | None) -> None:
         """The verdict on one node that was asked about by itself, and not among the others."""

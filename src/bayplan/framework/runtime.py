@@ -16,7 +16,6 @@ from bayplan.framework.calls import (
     ChangePod,
 )
 from bayplan.framework.chosen_node import permit, pre_flights, reserve
-from bayplan.framework.cycle_state import AskFilter
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.interface import (
     CycleState,
@@ -169,7 +168,7 @@ class Framework:
         skipped = state.skip_filter_plugins
         for name, ask in self.calls(state, pod).filter:
             if name not in skipped:
-                _ask(name, ask, state, pod, outcome)
+                outcome.ask(name, ask, state, pod)
                 if outcome.is_settled:
                     break
         return outcome
@@ -182,7 +181,7 @@ class Framework:
         for name, ask in self.calls(state, pod).filter:
             if name not in state.skip_filter_plugins:
                 outcome = FilterOutcome(nodes, np.ones(len(nodes), np.bool_))
-                _ask(name, ask, state, pod, outcome)
+                outcome.ask(name, ask, state, pod)
                 answers.append((name, outcome))
         return answers
 
@@ -354,16 +353,6 @@ class Framework:
 
 
 # ---- asking, and what comes back -----------------------------------------------------------
-
-
-def _ask(
-    name: str, ask: AskFilter, state: CycleState, pod: PodInfo, outcome: FilterOutcome
-) -> None:
-    """One Filter plugin's answer, taken into the outcome."""
-    try:
-        outcome.add(name, ask(state, pod, outcome.nodes, outcome.feasible))
-    except Exception as problem:  # noqa: BLE001
-        outcome.error = failure_of(name, "Filter", problem)
 
 
 def _tell(

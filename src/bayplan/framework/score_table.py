@@ -56,7 +56,7 @@ class ScoreTable:
     """All score plugins over the feasible nodes. ``totals``: int64[nodes]."""
 
     nodes: NodeView
-    columns: list[PluginScores]
+    columns: Sequence[PluginScores]
     totals: Int64s
     #: Named contributions that no plugin made (extenders), already weighted.
     others: dict[str, NodeScores] = field(default_factory=_no_others)

@@ -1,0 +1,159 @@
+"""Reusing: what a cycle takes from its pod's like, and leaves to the next of it.
+
+A ranking answers the cycle by itself; totals of row-wise plugins are the known part of an answer
+whose other part is asked: of plugins that look across nodes, or do not sign.
+"""
+
+from collections.abc import Mapping
+from typing import final
+
+from bayplan.engine.asking import Asking
+from bayplan.engine.cycle import Cycle
+from bayplan.engine.extending import Extenders
+from bayplan.engine.known_rest import table_of
+from bayplan.engine.out_of_date import OutOfDate
+from bayplan.engine.picks import Picks
+from bayplan.engine.reuse import Reuse
+from bayplan.engine.row_totals import RowTotals
+from bayplan.framework.filtering import FilterOutcome
+from bayplan.framework.interface import PodNominator
+from bayplan.framework.rest import filter_rest, score_rest
+from bayplan.framework.score_table import ScoreTable
+from bayplan.framework.status import Status, is_rejected, is_success, unschedulable
+from bayplan.ports import ExtenderVerb
+from bayplan.state.nodes import NodeView
+
+#: Verbs that decide about nodes.
+_ABOUT_NODES = (ExtenderVerb.FILTER, ExtenderVerb.PRIORITIZE)
+
+
+@final
+class Reusing:
+    """The steps of a cycle that have to do with reuse."""
+
+    def __init__(
+        self,
+        nominator: PodNominator,
+        seed: int,
+        extenders: Extenders,
+        reuse: Mapping[str, Reuse],
+    ) -> None:
+        """``reuse``: by profile; none: nothing is known of any pod."""
+        self._nominator = nominator
+        self._seed = seed
+        self._extenders = extenders
+        self._reuse = reuse
+
+    def look_up(self, cycle: Cycle) -> None:
+        """What is known of the pod's like. A narrowed choice of nodes is as soon asked about."""
+        reuse = self._reuse.get(cycle.framework.profile_name)
+        if reuse is None or cycle.node_names is not None or cycle.exchange.has_answers:
+            return
+        clock = cycle.framework.stopwatches["Filter"].now
+        start = clock()
+        known = reuse.known(cycle.pod)
+        if not reuse.is_on:
+            return
+        cycle.known = known
+        if reuse.is_shadow_turn:
+            return
+        cycle.state.kept = known
+        if known.picks is not None and self._is_plain(cycle):
+            self._answer(cycle, reuse, known.picks)
+        if cycle.picks is None and cycle.row_totals is None:
+            known.catch_up()
+        reuse.count(known, cycle.picks is not None, clock() - start)
+
+    def filter(self, cycle: Cycle, nodes: NodeView) -> FilterOutcome | None:
+        """Who is not kept is asked about the nodes that the others leave. None: nothing is known,
+        and all must be asked."""
+        known = cycle.row_totals
+        if known is None:
+            return None
+        outcome, names = known.standing.outcome(nodes), known.like.asked_filters
+        framework, state, pod = cycle.framework, cycle.state, cycle.pod
+        calls = [each for each in framework.calls(state, pod).filter if each[0] in names]
+        return filter_rest(framework, calls, state, pod, outcome)
+
+    def score(self, cycle: Cycle, nodes: NodeView) -> ScoreTable | Status | None:
+        """The same for the scores of the feasible nodes, at least two."""
+        known = cycle.row_totals
+        if known is None:
+            return None
+        try:
+            known.score(_asking(cycle, known))
+        except OutOfDate as problem:
+            assert cycle.known is not None
+            cycle.row_totals = None
+            self._reuse[cycle.framework.profile_name].drop_picks(cycle.known, problem.reason)
+            return None
+        framework, state, pod = cycle.framework, cycle.state, cycle.pod
+        names = known.like.asked_scores
+        calls = [call for call in framework.calls(state, pod).score if call.name in names]
+        asked = score_rest(framework, calls, state, pod, nodes)
+        return asked if isinstance(asked, Status) else table_of(known, asked, framework, nodes)
+
+    def learn(self, cycle: Cycle) -> None:
+        """Let the next of the pod's like profit."""
+        known = cycle.known
+        if known is None:
+            return
+        current = cycle.picks or cycle.row_totals
+        if current is not None:
+            known.generation = current.generation
+            return
+        outcome, is_complete = cycle.outcome, cycle.status is None or is_rejected(cycle.status)
+        if outcome is None or not is_complete or not self._is_plain(cycle):
+            return
+        reuse = self._reuse[cycle.framework.profile_name]
+        if cycle.state.kept is None:
+            reuse.compare(known, (cycle.state, cycle.pod, outcome.nodes))
+        else:
+            reuse.learn(known, cycle.state, outcome, cycle.table)
+
+    # ---- inside ---------------------------------------------------------------------------
+
+    def _is_plain(self, cycle: Cycle) -> bool:
+        """Whether all nodes are asked about, and nobody but this profile's plugins is asked."""
+        return not (
+            self._nominator.nominated_nodes()
+            or (self._extenders and self._extenders.interested(cycle.pod, *_ABOUT_NODES))
+            or not cycle.framework.is_plain_sum
+            or 0 < cycle.framework.plugins.percentage_of_nodes_to_score < 100
+        )
+
+    def _answer(self, cycle: Cycle, reuse: Reuse, known: RowTotals) -> None:
+        """End the cycle from the ranking of the pod's like, or begin it with what is known of
+        that; unless it cannot be corrected."""
+        assert cycle.known is not None
+        try:
+            asking = _asking(cycle, known)
+            known.refresh(asking)
+            if not isinstance(known, Picks):
+                cycle.row_totals = known
+                return
+            cycle.picks = picks = known
+            if picks.feasible_count > 1:
+                self._best_pick(cycle, picks, asking)
+            elif picks.feasible_count:
+                cycle.choice = picks.only()
+            else:
+                cycle.status = unschedulable()
+        except OutOfDate as problem:
+            cycle.picks = None
+            reuse.drop_picks(cycle.known, problem.reason)
+
+    def _best_pick(self, cycle: Cycle, picks: Picks, asking: Asking) -> None:
+        framework, state, pod = cycle.framework, cycle.state, cycle.pod
+        status = framework.run_pre_score(state, pod, cycle.feasible_nodes(picks))
+        if not is_success(status):
+            cycle.status = status
+            return
+        picks.score(asking)
+        cycle.choice = picks.choose(self._seed, pod.uid, cycle.queued.attempts)
+
+
+def _asking(cycle: Cycle, known: RowTotals) -> Asking:
+    nodes, calls = cycle.candidates, cycle.framework.calls(cycle.state, cycle.pod)
+    assert nodes is not None
+    return Asking(calls, cycle.state, cycle.pod, nodes, known.like.counts)

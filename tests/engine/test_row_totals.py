@@ -1,0 +1,226 @@
+"""What row-wise plugins say is kept where others must be asked: the answer is as of asking all."""
+
+from collections.abc import Iterable
+from typing import Any, final
+
+import numpy as np
+import pytest
+
+from bayplan.engine.cycle import Cycle
+from bayplan.engine.out_of_date import EXTREME_MOVED, TOO_MUCH_CHANGED
+from bayplan.engine.picks import Picks
+from bayplan.engine.row_totals import CHANGES_MAX, ROWS_MAX
+from bayplan.framework.interface import FilterPlugin, ScalarScorePlugin, ScorePlugin
+from bayplan.framework.status import Code, Rejection
+from bayplan.state.columns import NodeMask, NodeScores
+from bayplan.state.nodes import NodeInfo, NodeView
+from bayplan.state.pods import PodInfo
+from tests.engine.kept_kit import Attempts, Bad, MaxRank, Rank, Worse, message
+
+MANY = CHANGES_MAX + 4
+
+
+@final
+class NotTheFirst(FilterPlugin):
+    """Looks across nodes: turns down the first of them that is not labelled first=no."""
+
+    name = "NotTheFirst"
+    scope = "cluster"
+
+    def filter(
+        self, state: Any, pod: PodInfo, nodes: NodeView, feasible: NodeMask
+    ) -> Iterable[Rejection]:
+        names = sorted(info.name for info in nodes.infos() if info.labels.get("first") != "no")
+        if names:
+            mask = np.array([name == names[0] for name in nodes.names()])
+            yield Rejection(mask, Code.UNSCHEDULABLE, ("comes first",))
+
+
+@final
+class Company(ScorePlugin):
+    """Looks across nodes: the more share a node's color, the better."""
+
+    name = "Company"
+    scope = "cluster"
+
+    def score(self, state: Any, pod: PodInfo, nodes: NodeView) -> NodeScores:
+        ids = nodes.label_ids("color")
+        return np.array([int((ids == each).sum()) for each in ids], np.int64)
+
+
+@final
+class Unsigned(ScalarScorePlugin):
+    """Row-wise, but nobody knows what of the pod it reads."""
+
+    name = "Unsigned"
+
+    def setup(self) -> None:
+        self.asked_count = 0
+
+    def score_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> int:
+        self.asked_count += 1
+        return len(node.labels)
+
+
+def labelled(count: int) -> dict[str, dict[str, str]]:
+    """Nodes of two colors, ranked 0 to 6."""
+    return {
+        f"n{n:03}": {"rank": str(n % 7), "color": ("red", "blue")[n % 3 == 0]} for n in range(count)
+    }
+
+
+def told(cycle: Cycle) -> dict[str, Any]:
+    table, outcome = cycle.table, cycle.outcome
+    assert outcome is not None
+    return {
+        "choice": cycle.choice,
+        "feasible": outcome.feasible.tolist(),
+        "rejected": outcome.reason_counts_by_plugin(),
+        "columns": [] if table is None else [
+            (each.name, each.raw.tolist(), each.normalized.tolist()) for each in table.columns
+        ],
+        "totals": [] if table is None else table.totals.tolist(),
+    }  # fmt: skip
+
+
+def settled(*plugins: Any, count: int = 12) -> Attempts:
+    """With totals, and nobody noted as asked so far."""
+    known = Attempts(*plugins, nodes=labelled(count))
+    for _ in range(3):
+        known.attempt()
+    for plugin in known.framework.plugins.instances():
+        if isinstance(plugin, Bad | Rank):
+            known.asked(plugin.instance_name)
+    return known
+
+
+def uses_totals(known: Attempts) -> Cycle:
+    """One more attempt, which must be answered with what is kept, and as by asking all."""
+    cycle = known.attempt()
+    assert cycle.row_totals is not None
+    assert cycle.picks is None
+    assert told(cycle) == told(known.fresh())
+    return cycle
+
+
+# ---- who is asked ---------------------------------------------------------------------------
+
+
+def test_only_those_who_look_across_nodes_are_asked() -> None:
+    known = settled(Bad, NotTheFirst, Rank, Company)
+    cycle = known.attempt()
+    assert cycle.row_totals is not None
+    assert known.asked("Bad") == known.asked("Rank") == []
+    assert told(cycle) == told(known.fresh())
+
+
+def test_a_plugin_that_does_not_sign_is_asked_in_full_and_all_others_are_reused() -> None:
+    known = settled(Bad, Rank, Unsigned)
+    unsigned = known.plugin("Unsigned")
+    unsigned.asked_count = 0
+    known.attempt()
+    assert unsigned.asked_count == 12
+    assert known.asked("Bad") == known.asked("Rank") == []
+    uses_totals(known)
+
+
+def test_a_changed_node_alone_is_judged_anew() -> None:
+    known = settled(Bad, NotTheFirst, Rank, Company)
+    known.label("n005", rank="9")
+    known.attempt()
+    assert known.asked("Bad") == known.asked("Rank") == ["n005"]
+    uses_totals(known)
+    known.label("n005", rank="9", bad="broken")
+    assert uses_totals(known).feasible_count == 10
+
+
+@pytest.mark.parametrize("count", [MANY, ROWS_MAX])
+def test_many_changed_nodes_are_judged_together(count: int) -> None:
+    known = settled(Bad, Worse, NotTheFirst, Rank, Company, count=count + 3)
+    for number in range(count):
+        labels = {"rank": str(number % 5), "first": "no"}
+        if number % 4 == 0:
+            labels["bad" if number % 8 else "worse"] = f"broken {number % 3}"
+        known.label(f"n{number:03}", **labels)
+    known.attempt()
+    assert len(known.asked("Bad")) == count
+    uses_totals(known)
+    for number in range(count):
+        known.label(f"n{number:03}", rank="3")
+    uses_totals(known)
+
+
+def test_nodes_that_only_another_plugin_turned_down_are_scored_once_they_are_feasible() -> None:
+    known = settled(Bad, NotTheFirst, Rank, Company)
+    known.label("n000", rank="100", first="no")
+    cycle = uses_totals(known)
+    assert cycle.choice is not None
+    assert cycle.choice.node_name == "n000"
+
+
+def test_why_no_node_is_left_is_told_as_all_plugins_told_it() -> None:
+    known = settled(Bad, NotTheFirst, Rank, Company, count=3)
+    for name in ("n001", "n002"):
+        known.label(name, bad="broken", first="no")
+    cycle = known.attempt()
+    assert cycle.row_totals is not None
+    said = message(cycle)
+    assert said == "0/3 nodes are available: 1 comes first, 2 broken."
+    assert message(known.fresh()) == said
+
+
+# ---- what is kept ---------------------------------------------------------------------------
+
+
+def test_who_filters_after_one_that_is_asked_is_asked_too() -> None:
+    known = settled(NotTheFirst, Bad, Rank, Company)
+    cycle = known.attempt()
+    assert cycle.row_totals is None
+    assert told(cycle) == told(known.fresh())
+
+
+def test_scores_that_follow_from_the_extremes_of_the_feasible_nodes_are_normalised_anew() -> None:
+    known = settled(Bad, NotTheFirst, Rank, MaxRank, Company)
+    cycle = uses_totals(known)
+    assert cycle.row_totals is not None
+    assert set(cycle.row_totals.like.asked_scores) == {"MaxRank", "Company"}
+
+
+def test_one_that_all_nodes_share_is_kept_until_they_differ() -> None:
+    known = Attempts(Bad, NotTheFirst, MaxRank, nodes={f"n{n}": {"rank": "2"} for n in range(5)})
+    for _ in range(3):
+        known.attempt()
+    cycle = uses_totals(known)
+    assert cycle.row_totals is not None
+    assert cycle.row_totals.like.asked_scores == []
+    known.label("n4", rank="1")
+    cycle = known.attempt()
+    assert cycle.row_totals is None
+    assert known.reuse.flushed_counts[EXTREME_MOVED] == 1
+    assert told(cycle) == told(known.fresh())
+    uses_totals(known)
+
+
+def test_where_too_much_changed_all_are_asked() -> None:
+    known = settled(Bad, NotTheFirst, Rank, Company, count=ROWS_MAX + 2)
+    for number in range(ROWS_MAX + 1):
+        known.label(f"n{number:03}", rank="1")
+    cycle = known.attempt()
+    assert cycle.row_totals is None
+    assert known.reuse.flushed_counts[TOO_MUCH_CHANGED] == 1
+    assert told(cycle) == told(known.fresh())
+
+
+def test_where_nobody_need_be_asked_it_is_ranked() -> None:
+    known = settled(Bad, Rank)
+    assert isinstance(known.known.picks, Picks)
+
+
+def test_a_plugin_that_fails_ends_the_attempt_in_its_name() -> None:
+    known = settled(Bad, NotTheFirst, Rank, Company)
+    known.plugin("Rank").failure = OSError("disk")
+    known.label("n003", rank="1")
+    cycle = known.attempt()
+    assert cycle.status is not None
+    assert cycle.status.code is Code.ERROR
+    assert cycle.status == known.fresh().status
