@@ -287,7 +287,8 @@ class RowTotals:
 
     def totals(self, nodes: NodeView) -> Int64s:
         """int64[nodes]: what the kept scores of these feasible nodes add up to."""
-        return _as_array(self._totals)[nodes.rows]
+        # Of some rows, or of the first so many, which would not be a copy.
+        return _as_array(self._totals)[nodes.selection] + 0
 
     def columns(self, nodes: NodeView) -> list[PluginScores]:
         """What the kept scores of some nodes come to, instance by instance."""

@@ -239,9 +239,11 @@ class NodeTable:
     def label_column(self, key: str) -> LabelColumn:
         return self.label_columns.of(key, self.labels, self.capacity)
 
-    def pods_by_domain(self, pods: PodSet | PlacedTerm, key: str) -> Floats | None:
-        """Pods of all nodes by the value of a label; see DomainTables."""
-        if isinstance(pods, PlacedTerm):
+    def pods_by_domain(self, pods: PodSet | PlacedTerm | None, key: str) -> Floats | None:
+        """Pods of all nodes by the value of a label; None: the nodes. See DomainTables."""
+        if pods is None:
+            column = self.alive
+        elif isinstance(pods, PlacedTerm):
             column = self.placed_terms.pods(pods)
         else:
             column = self.selector_counts.counter(pods).column

@@ -275,8 +275,9 @@ class NodeView:
         """int32[nodes]: how many placed pods hold this term."""
         return self._lend(self._open().placed_terms.pods(placed))
 
-    def pods_by_domain(self, pods: PodSet | PlacedTerm, key: str) -> Floats | None:
-        """float64[values + 1]: pods of the set, or with the term, by the value of a label.
+    def pods_by_domain(self, pods: PodSet | PlacedTerm | None, key: str) -> Floats | None:
+        """float64[values + 1]: pods of the set, or with the term, by the value of a label; None:
+        the nodes themselves.
 
         By label id, over all nodes of the cluster whatever this view selects, to be written; the
         last place is for nodes without the label, and 0. None: no domain has any.

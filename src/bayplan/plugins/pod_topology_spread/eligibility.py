@@ -19,6 +19,7 @@ from bayplan.plugins.pod_topology_spread.constraints import Constraint
 from bayplan.state.columns import Floats, Int32s, Mask
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo, PodShape
+from bayplan.state.selector_counts import PodSet
 
 #: intp[nodes]: 0 where the label is absent, else 1 + the id of its value.
 Slots = npt.NDArray[np.intp]
@@ -47,6 +48,32 @@ class Topology:
 
     def slot_count(self, key: str) -> int:
         return len(self.nodes.label_values(key)) + 1
+
+    @property
+    def are_all(self) -> bool:
+        """Whether these are all nodes of the cluster, whose domains the table keeps counted."""
+        return len(self.nodes) == self.nodes.cluster_node_count
+
+    def node_counts(self, key: str) -> Floats:
+        """float64[slots]: all nodes of the cluster by slot."""
+        counts = np.zeros(self.slot_count(key))
+        by_value = self.nodes.pods_by_domain(None, key)
+        if by_value is not None:
+            counts[1:] = by_value[:-1]
+        counts[ABSENT_SLOT] = len(self.nodes) - counts.sum()
+        return counts
+
+    def has_absent(self, key: str) -> bool:
+        """Whether some node of the cluster has no such label."""
+        return self.node_counts(key)[ABSENT_SLOT] > 0
+
+    def pod_counts(self, key: str, pods: PodSet) -> Floats:
+        """float64[slots]: pods of the set on all nodes of the cluster; the absent slot has 0."""
+        counts = np.zeros(self.slot_count(key))
+        by_value = self.nodes.pods_by_domain(pods, key)
+        if by_value is not None:
+            counts[1:] = by_value[:-1]
+        return counts
 
     def complete(self, constraints: Iterable[Constraint]) -> Mask | None:
         """bool[nodes]: who has the label of every constraint; None: all do."""

@@ -135,9 +135,10 @@ def hard_spread(constraints: Sequence[Constraint], pod: PodInfo, nodes: NodeView
 
 def _counted(topology: Topology, constraint: Constraint, complete: Mask | None) -> _Domains:
     """Nodes that do not count are put into the slot that nobody reads."""
-    slots = topology.slots(constraint.topology_key)
-    slot_count = topology.slot_count(constraint.topology_key)
-    eligible = both(complete, topology.included(constraint))
+    key, eligible = constraint.topology_key, both(complete, topology.included(constraint))
+    if eligible is None and topology.are_all:
+        return _kept_counted(topology, constraint)
+    slots, slot_count = topology.slots(key), topology.slot_count(key)
     if eligible is not None:
         slots = slots * eligible
     present = np.bincount(slots, minlength=slot_count).astype(np.bool_)
@@ -146,6 +147,16 @@ def _counted(topology: Topology, constraint: Constraint, complete: Mask | None) 
         return _Domains(None, np.zeros(slot_count), present)
     counts = summed(slots, topology.nodes.matching_pods(constraint.pods), slot_count)
     return _Domains(None, counts, present)
+
+
+def _kept_counted(topology: Topology, constraint: Constraint) -> _Domains:
+    """The same where every node counts: no pass over the nodes."""
+    key = constraint.topology_key
+    present = topology.node_counts(key) > 0
+    present[ABSENT_SLOT] = False
+    if constraint.pods is None:
+        return _Domains(None, np.zeros(len(present)), present)
+    return _Domains(None, topology.pod_counts(key, constraint.pods), present)
 
 
 def _missing(topology: Topology, constraint: Constraint) -> Mask | None:

@@ -28,6 +28,9 @@ from bayplan.state.pods import PodInfo
 
 _SIZES_REMEMBERED = 4096
 
+#: So many scores are computed each once, and looked up by node.
+_FEW_SCORES = 1024
+
 
 @dataclass(frozen=True, slots=True)
 class _Part:
@@ -52,6 +55,10 @@ class SoftSpread:
     def scores(self, pod: PodInfo, nodes: NodeView) -> NodeScores:
         """int64[nodes]: the lower the better."""
         topology = Topology(pod, nodes)
+        if len(self.parts) == 1 and (by_slot := self.parts[0].by_slot) is not None:
+            # Rounded once per domain; nodes without the label have 0 as it is.
+            key = self.parts[0].constraint.topology_key
+            return round_half_away(by_slot).take(topology.slots(key))
         total: Floats = np.zeros(len(nodes))
         for part in self.parts:
             total += _added(part, topology)
@@ -67,10 +74,15 @@ class SoftSpread:
         if not len(counted):
             return np.zeros(len(scores), np.int64)
         lowest, highest = int(counted.min()), max(int(counted.max()), 0)
-        if highest:
-            found = divide(MAX_NODE_SCORE * (highest + lowest - scores), highest)
-        else:
+        if not highest:
             found = np.full(len(scores), MAX_NODE_SCORE, np.int64)
+        elif self.ignored is None and lowest >= 0 and highest - lowest < _FEW_SCORES:
+            every = np.arange(lowest, highest + 1)
+            found = divide(MAX_NODE_SCORE * (highest + lowest - every), highest).take(
+                scores - lowest
+            )
+        else:
+            found = divide(MAX_NODE_SCORE * (highest + lowest - scores), highest)
         return found if self.ignored is None else found * ~self.ignored
 
 
@@ -120,6 +132,8 @@ def _scored(counts: Floats, constraint: Constraint, weight: float) -> Floats:
 
 def _tracked(topology: Topology, constraint: Constraint, complete: Mask | None) -> Mask:
     """bool[slots]: the domains of feasible nodes that are not left out."""
+    if complete is None and topology.are_all:
+        return topology.node_counts(constraint.topology_key) > 0
     slots = topology.slots(constraint.topology_key)
     if complete is not None:
         slots = slots[complete]
@@ -132,8 +146,10 @@ def _counts(topology: Topology, constraint: Constraint, complete: Mask | None) -
     slot_count = topology.slot_count(constraint.topology_key)
     if constraint.pods is None:
         return np.zeros(slot_count)
-    pods = topology.nodes.matching_pods(constraint.pods)
     eligible = both(complete, topology.included(constraint))
+    if eligible is None and not topology.has_absent(constraint.topology_key):
+        return topology.pod_counts(constraint.topology_key, constraint.pods)
+    pods = topology.nodes.matching_pods(constraint.pods)
     if eligible is not None:
         pods = pods * eligible
     return summed(topology.slots(constraint.topology_key), pods, slot_count)
