@@ -20,7 +20,9 @@ TABLES_MAX = 128
 #: More changed rows than this are counted faster all together.
 _FEW_ROWS = 64
 
-_FACETS = int(Facet.PODS | Facet.LABELS | Facet.NODE)
+#: What pods by domain follow from, and what nodes by domain do.
+PODS_BY_DOMAIN = int(Facet.PODS | Facet.LABELS | Facet.NODE)
+NODES_BY_DOMAIN = int(Facet.LABELS | Facet.NODE)
 
 
 @final
@@ -39,12 +41,12 @@ class _DomainTable:
         #: Pods that are in any domain.
         self.total = 0
 
-    def refresh(self, log: ChangeLog, pods: Column, labels: LabelColumn) -> None:
+    def refresh(self, log: ChangeLog, facets: int, pods: Column, labels: LabelColumn) -> None:
         """Follow what changed since the last time."""
         if len(self.by_id) != len(labels.values) + 1 or len(self._row_ids) != len(pods.values):
             self._count_all(pods, labels)
         elif self._generation < log.generation:
-            rows = log.rows_since(self._generation, _FACETS)
+            rows = log.rows_since(self._generation, facets)
             if len(rows) > _FEW_ROWS:
                 self._count_all(pods, labels)
             else:
@@ -81,11 +83,17 @@ class DomainTables:
         return len(self._tables)
 
     def of(
-        self, what: Hashable, log: ChangeLog, pods: Column, labels: LabelColumn
+        self,
+        what: Hashable,
+        log: ChangeLog,
+        pods: Column,
+        labels: LabelColumn,
+        facets: int = PODS_BY_DOMAIN,
     ) -> Floats | None:
         """float64[values + 1], the caller's: pods by label id; None: no domain has any.
 
-        ``what`` tells the pods and the label from all others. The last place is for nodes without
+        ``what`` tells the pods and the label from all others, ``facets`` what they follow from. The
+        last place is for nodes without
         the label, and 0.
         """
         table = self._tables.get(what)
@@ -95,5 +103,5 @@ class DomainTables:
                 self._tables.popitem(last=False)
         else:
             self._tables.move_to_end(what)
-        table.refresh(log, pods, labels)
+        table.refresh(log, facets, pods, labels)
         return table.by_id.copy() if table.total else None

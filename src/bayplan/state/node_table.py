@@ -17,7 +17,7 @@ from bayplan.api.pod_requests import amounts
 from bayplan.state.change_log import ALL_FACETS, ALL_ROWS, ChangeLog, Facet
 from bayplan.state.claim_users import ClaimUsers
 from bayplan.state.columns import INITIAL_CAPACITY, Column, Floats, Mask, Rows, Vocabulary
-from bayplan.state.domain_counts import DomainTables
+from bayplan.state.domain_counts import NODES_BY_DOMAIN, DomainTables
 from bayplan.state.draw_order import DrawOrder
 from bayplan.state.host_ports import HostPortIndex
 from bayplan.state.images import ImageIndex
@@ -241,13 +241,15 @@ class NodeTable:
 
     def pods_by_domain(self, pods: PodSet | PlacedTerm | None, key: str) -> Floats | None:
         """Pods of all nodes by the value of a label; None: the nodes. See DomainTables."""
+        labels = self.label_column(key)
         if pods is None:
-            column = self.alive
-        elif isinstance(pods, PlacedTerm):
+            facets = NODES_BY_DOMAIN
+            return self.domain_tables.of((pods, key), self.log, self.alive, labels, facets)
+        if isinstance(pods, PlacedTerm):
             column = self.placed_terms.pods(pods)
         else:
             column = self.selector_counts.counter(pods).column
-        return self.domain_tables.of((pods, key), self.log, column, self.label_column(key))
+        return self.domain_tables.of((pods, key), self.log, column, labels)
 
     def derived(
         self,

@@ -36,6 +36,7 @@ class Topology:
         self.nodes: Final = nodes
         self._shape = pod.shape
         self._slots: dict[str, Slots] = {}
+        self._node_counts: dict[str, Floats] = {}
         self._masks: dict[bool, Mask | None] = {}
 
     def slots(self, key: str) -> Slots:
@@ -56,19 +57,21 @@ class Topology:
 
     def node_counts(self, key: str) -> Floats:
         """float64[slots]: all nodes of the cluster by slot."""
-        counts = np.zeros(self.slot_count(key))
-        by_value = self.nodes.pods_by_domain(None, key)
-        if by_value is not None:
-            counts[1:] = by_value[:-1]
-        counts[ABSENT_SLOT] = len(self.nodes) - counts.sum()
-        return counts
+        found = self._node_counts.get(key)
+        if found is None:
+            found = self._node_counts[key] = self.pod_counts(key, None)
+            found[ABSENT_SLOT] = self.nodes.cluster_node_count - found.sum()
+        return found
 
     def has_absent(self, key: str) -> bool:
-        """Whether some node of the cluster has no such label."""
-        return self.node_counts(key)[ABSENT_SLOT] > 0
+        """Whether some node has no such label."""
+        if self.are_all:
+            return self.node_counts(key).item(ABSENT_SLOT) > 0
+        return not self.slots(key).all()
 
-    def pod_counts(self, key: str, pods: PodSet) -> Floats:
-        """float64[slots]: pods of the set on all nodes of the cluster; the absent slot has 0."""
+    def pod_counts(self, key: str, pods: PodSet | None) -> Floats:
+        """float64[slots]: pods of the set (None: nodes) of all the cluster; of those without the
+        label 0."""
         counts = np.zeros(self.slot_count(key))
         by_value = self.nodes.pods_by_domain(pods, key)
         if by_value is not None:
@@ -79,9 +82,8 @@ class Topology:
         """bool[nodes]: who has the label of every constraint; None: all do."""
         complete: Mask | None = None
         for key in dict.fromkeys(constraint.topology_key for constraint in constraints):
-            slots = self.slots(key)
-            if not slots.all():
-                complete = both(complete, slots != ABSENT_SLOT)
+            if self.has_absent(key):
+                complete = both(complete, self.slots(key) != ABSENT_SLOT)
         return complete
 
     def included(self, constraint: Constraint) -> Mask | None:

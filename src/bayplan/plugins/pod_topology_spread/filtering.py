@@ -161,18 +161,17 @@ def _kept_counted(topology: Topology, constraint: Constraint) -> _Domains:
 
 def _missing(topology: Topology, constraint: Constraint) -> Mask | None:
     """bool[nodes]: without the label; None: nobody."""
-    slots = topology.slots(constraint.topology_key)
-    return None if slots.all() else slots == ABSENT_SLOT
+    key = constraint.topology_key
+    return topology.slots(key) == ABSENT_SLOT if topology.has_absent(key) else None
 
 
 def _crowded(topology: Topology, constraint: Constraint, domains: _Domains) -> Mask | None:
     """bool[nodes]: in a domain that is too full; None: nobody. Says nothing without the label."""
     limit = constraint.max_skew - constraint.self_match_count
     limit += domains.lowest(constraint.min_domains)
-    slots = topology.slots(constraint.topology_key)
     too_full = domains.counts > limit
     # Domains that PreFilter did not see hold no pod that counts.
     missing_count = topology.slot_count(constraint.topology_key) - len(too_full)
     if missing_count > 0:
         too_full = np.append(too_full, np.full(missing_count, limit < 0))
-    return too_full.take(slots) if too_full.any() else None
+    return too_full.take(topology.slots(constraint.topology_key)) if too_full.any() else None
