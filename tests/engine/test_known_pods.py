@@ -6,13 +6,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bayplan.engine.out_of_date import OTHER_PLUGINS
 from bayplan.engine.picks import Picks
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.interface import CycleState
-from bayplan.framework.status import Code, Rejection
+from bayplan.framework.interface import (
+    CycleState,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ScalarFilterPlugin,
+    ScalarScorePlugin,
+)
+from bayplan.framework.status import SKIP, Code, Rejection, Status, unschedulable
 from bayplan.state.columns import NodeMask, NodeScores
-from bayplan.state.nodes import NodeView
-from tests.engine.kept_kit import Attempts, Bad, Rank, chosen
+from bayplan.state.nodes import NodeInfo, NodeView
+from tests.engine.kept_kit import Attempts, Bad, Rank, Worse, chosen
 
 FOUR: dict[str, dict[str, str]] = {"n1": {}, "n2": {}, "n3": {}, "n4": {}}
 
@@ -198,3 +205,56 @@ def test_before_the_first_attempt_there_is_nothing_to_forget() -> None:
     attempts = Attempts(Bad, Rank, nodes=FOUR)
     attempts.known.catch_up()
     assert known_rows(attempts) == {"Bad": [False] * 4, "Rank": [False] * 4}
+
+
+# ---- totals for several ways to be skipped --------------------------------------------------
+
+
+class Sometimes(PreFilterPlugin, PreScorePlugin, ScalarFilterPlugin, ScalarScorePlugin):
+    """Looks across nodes, and has something to say where the test has it so."""
+
+    name = "Sometimes"
+    scope = "cluster"
+
+    def setup(self) -> None:
+        self.filters = self.scores = True
+
+    def pre_filter(self, state: Any, pod: Any, nodes: NodeView) -> Status | None:
+        return None if self.filters else SKIP
+
+    def pre_score(self, state: Any, pod: Any, nodes: NodeView) -> Status | None:
+        return None if self.scores else SKIP
+
+    def filter_node(self, state: Any, pod: Any, node: NodeInfo) -> Status | None:
+        return unschedulable("number two") if node.name == "n2" else None
+
+    def score_node(self, state: Any, pod: Any, node: NodeInfo) -> int:
+        return 100 if node.name == "n3" else 0
+
+
+def test_pods_that_are_none_of_a_plugins_business_have_totals_of_their_own() -> None:
+    attempts = Attempts(Sometimes, Bad, Rank, nodes=FOUR)
+    sometimes = attempts.plugin("Sometimes")
+    ways = [(filters, scores) for filters in (True, False) for scores in (True, False)]
+    for number in range(24):
+        sometimes.filters, sometimes.scores = ways[number % 4]
+        cycle = attempts.attempt()
+        fresh = attempts.fresh()
+        assert cycle.choice == fresh.choice
+        assert cycle.feasible_count == fresh.feasible_count
+    assert len(attempts.known.all_totals()) == 4
+    assert not attempts.reuse.flushed_counts
+    assert attempts.reuse.row_counts()["Bad"].asked == 4
+
+
+def test_so_many_are_kept_and_the_oldest_leaves() -> None:
+    attempts = Attempts(Sometimes, Worse, Bad, Rank, nodes=FOUR)
+    attempts.attempt()
+    attempts.attempt()
+    known, first = attempts.known, attempts.known.picks
+    assert first is not None
+    known.set_aside += [first, first, first]
+    attempts.plugin("Sometimes").filters = False
+    attempts.attempt()
+    assert len(known.all_totals()) == 4
+    assert attempts.reuse.flushed_counts[OTHER_PLUGINS] == 1

@@ -12,7 +12,6 @@ import pytest
 from bayplan.engine.out_of_date import (
     EXTREME_MOVED,
     NODES_CAME_OR_WENT,
-    OTHER_PLUGINS,
     PLUGIN_FAILED,
     TOO_MUCH_CHANGED,
 )
@@ -33,7 +32,6 @@ COUNT_MIN = 200
 REASONS = (
     NODES_CAME_OR_WENT,
     TOO_MUCH_CHANGED,
-    OTHER_PLUGINS,
     EXTREME_MOVED,
     PLUGIN_FAILED,
     OBJECT_CHANGED,

@@ -359,8 +359,8 @@ def test_a_pods_own_claim_for_a_device_is_looked_at_and_all_else_is_reused() -> 
 
     _, engine = told(story, "DynamicResources", (FIT, 1))
     assert asked(engine) == 50 + 19
-    # Nobody asks about a node that has no device left.
-    assert asked(engine, FIT) == 2 * 50
+    # Verdict and score of each node, and again of each that took a pod.
+    assert asked(engine, FIT) == 2 * 50 + 2 * 19
     assert asked(engine, "DynamicResources") == TWENTY * 50
 
 

@@ -172,11 +172,30 @@ def test_why_no_node_is_left_is_told_as_all_plugins_told_it() -> None:
 # ---- what is kept ---------------------------------------------------------------------------
 
 
-def test_who_filters_after_one_that_is_asked_is_asked_too() -> None:
+@pytest.mark.parametrize("broken", ["n000", "n001", "n005"])
+def test_who_is_asked_may_filter_before_those_who_are_kept_and_is_blamed_first(broken: str) -> None:
     known = settled(NotTheFirst, Bad, Rank, Company)
+    assert known.asked("Bad") == []
+    known.label(broken, bad="broken")
+    uses_totals(known)
+    known.label("n000", first="no", bad="burning")
+    uses_totals(known)
+    known.label("n001", first="no")
+    uses_totals(known)
+
+
+def test_one_that_is_asked_between_two_who_are_kept_is_blamed_between_them() -> None:
+    known = settled(Bad, NotTheFirst, Worse, Rank, Company, count=5)
+    known.label("n000", worse="worn")
+    known.label("n001", worse="worn")
+    known.label("n002", bad="broken", worse="worn")
+    cycle = uses_totals(known)
+    known.label("n003", bad="broken")
+    known.label("n004", bad="broken")
     cycle = known.attempt()
-    assert cycle.row_totals is None
-    assert told(cycle) == told(known.fresh())
+    said = message(cycle)
+    assert said == "0/5 nodes are available: 1 comes first, 1 worn, 3 broken."
+    assert message(known.fresh()) == said
 
 
 def test_scores_that_follow_from_the_extremes_of_the_feasible_nodes_are_normalised_anew() -> None:

@@ -31,6 +31,14 @@ def framework(*plugins: Any) -> Framework:
     return Framework(plugins_of(*plugins), Nominator())
 
 
+def steps(asked: Framework) -> list[Any]:
+    state = CycleState()
+    return [
+        lambda outcome, name=name, ask=ask: outcome.ask(name, ask, state, POD)
+        for name, ask in asked.calls(state, POD).filter
+    ]
+
+
 def outcome_without(name: str) -> FilterOutcome:
     """What others said already."""
     nodes = SampleCluster().add(*(node(n) for n in ("n1", "n2", "n3"))).lend().nodes
@@ -42,17 +50,16 @@ def outcome_without(name: str) -> FilterOutcome:
 
 def test_the_rest_filters_what_others_left() -> None:
     asked = framework(answering("A", filter=no_to("n1")), answering("B", filter=no_to("n2")))
-    state, outcome = CycleState(), outcome_without("n1")
-    calls = asked.calls(state, POD).filter
-    assert filter_rest(asked, calls, state, POD, outcome) is outcome
+    outcome = outcome_without("n1")
+    assert filter_rest(asked, steps(asked), outcome) is outcome
     assert outcome.feasible.tolist() == [False, False, True]
     assert outcome.reason_counts() == {"full": 1, "not n2": 1}
 
 
 def test_after_an_error_or_the_last_node_nobody_is_asked() -> None:
     asked = framework(answering("A", filter=raising), answering("B", filter=no_to("n2")))
-    state, outcome = CycleState(), outcome_without("n1")
-    filter_rest(asked, asked.calls(state, POD).filter, state, POD, outcome)
+    outcome = outcome_without("n1")
+    filter_rest(asked, steps(asked), outcome)
     assert outcome.error is not None
     assert (outcome.error.code, outcome.error.plugin) == (Code.ERROR, "A")
     assert "not n2" not in outcome.reason_counts()

@@ -13,7 +13,13 @@ import numpy as np
 
 from bayplan.engine.kept_answers import UNKNOWN, KeptScores, KeptVerdicts, RowCounts
 from bayplan.engine.row_totals import RowTotals
-from bayplan.framework.cycle_state import AskFilter, AskScore, FilterQuestion, ScoreQuestion
+from bayplan.framework.cycle_state import (
+    AskFilter,
+    AskScore,
+    CycleState,
+    FilterQuestion,
+    ScoreQuestion,
+)
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.status import Rejection
 from bayplan.state.change_log import ChangeLog
@@ -33,6 +39,7 @@ class KnownPods:
         "parts",
         "picks",
         "scores",
+        "set_aside",
         "verdicts",
     )
 
@@ -51,8 +58,32 @@ class KnownPods:
         self._counts = counts
         #: Of the last attempt with these answers; -1: there was none.
         self.generation = -1
+        #: The totals, or ranking, that the last attempt was answered from.
         self.picks: RowTotals | None = None
+        #: Others: pods that are alike to all who sign may be none of others' business, or not.
+        self.set_aside: list[RowTotals] = []
         self.bytes_counted = 0
+
+    def all_totals(self) -> Sequence[RowTotals]:
+        return self.set_aside if self.picks is None else [*self.set_aside, self.picks]
+
+    def take(self, state: CycleState, *, scored: bool) -> RowTotals | None:
+        """The totals for this attempt: of the plugins that it does not skip. ``scored``: PreScore
+        has said, too, who is skipped."""
+        picks = self.picks
+        if picks is None or not picks.like.suits(state, scored=scored):
+            picks = next((p for p in self.set_aside if p.like.suits(state, scored=scored)), None)
+            if picks is not None:
+                self.set_aside.remove(picks)
+                self.put_aside()
+                self.picks = picks
+        return picks
+
+    def put_aside(self) -> None:
+        """The next attempt may be one that these totals are for, but this is not."""
+        if self.picks is not None:
+            self.set_aside.append(self.picks)
+            self.picks = None
 
     def catch_up(self) -> None:
         """Forget what is not true any more. The log is read once, and again only for those whose

@@ -21,9 +21,17 @@ class Like:
     #: None: PreScore was not asked, for fewer than two nodes were feasible.
     skipped_scores: Set[str] | None
     counts: Mapping[str, RowCounts]
-    #: Instances that look across nodes or do not sign, in order; they filter after all others.
-    asked_filters: Sequence[str] = ()
+    #: Instances that look across nodes or do not sign, in order; (how many of ``filters`` come
+    #: before it, instance).
+    asked_filters: Sequence[tuple[int, str]] = ()
     asked_scores: Sequence[str] = ()
+
+    def suits(self, state: CycleState, *, scored: bool) -> bool:
+        """Whether an attempt asks these plugins. ``scored``: PreScore has said, too, who is
+        skipped."""
+        return state.skip_filter_plugins == self.skipped_filters and (
+            not scored or state.skip_score_plugins == self.skipped_scores
+        )
 
     @property
     def is_whole(self) -> bool:
@@ -54,7 +62,7 @@ class Likes:
         state: CycleState,
         scored: ScoreTable | None,
     ) -> Like | None:
-        """From a complete answer. None: those who are kept do not come first, or nobody is."""
+        """From a complete answer. None: nobody's answers are kept."""
         filters = [n for n in self._filters if n not in state.skip_filter_plugins]
         kept_filters = [name for name in filters if name in verdicts]
         # Fewer than two nodes are feasible: nobody was asked to score, and nobody need be.
@@ -64,7 +72,7 @@ class Likes:
         if (len(kept_filters), len(shares)) != (len(filters), len(scores)):
             # Whoever filters besides moves the extremes from one pod to the next.
             shares = [share for share in shares if share.needs_no_extremes]
-        if kept_filters != filters[: len(kept_filters)] or not (kept_filters or shares):
+        if not (kept_filters or shares):
             return None
         shared = {share.name for share in shares}
         return Like(
@@ -73,7 +81,7 @@ class Likes:
             skipped_filters=set(state.skip_filter_plugins),
             skipped_scores=set(state.skip_score_plugins) if scored is not None else None,
             counts=self._counts,
-            asked_filters=filters[len(kept_filters) :],
+            asked_filters=_asked(filters, kept_filters),
             asked_scores=[name for name in scores if name not in shared],
         )
 
@@ -82,3 +90,14 @@ class Likes:
         if kept is None or normalizer is None:
             return None
         return Share(name, self._weights[name], normalizer, kept)
+
+
+def _asked(filters: Sequence[str], kept: Sequence[str]) -> Sequence[tuple[int, str]]:
+    found: list[tuple[int, str]] = []
+    before_count = 0
+    for name in filters:
+        if name in kept:
+            before_count += 1
+        else:
+            found.append((before_count, name))
+    return found

@@ -16,7 +16,7 @@ from typing import TypeVar, final
 from bayplan.engine.kept_answers import KeptScores, KeptVerdicts, RowCounts
 from bayplan.engine.known_pods import KnownPods
 from bayplan.engine.likes import Like, Likes
-from bayplan.engine.out_of_date import OutOfDate
+from bayplan.engine.out_of_date import OTHER_PLUGINS, OutOfDate
 from bayplan.engine.picks import Picks
 from bayplan.engine.row_totals import ROWS_MAX, RowTotals
 from bayplan.engine.shadow import Asked, mismatches
@@ -50,6 +50,9 @@ HINT_NOT_USED = "hint_not_used"
 
 #: One attempt in so many asks all plugins, and compares.
 SHADOW_PERIOD = 1000
+
+#: Totals that one signature has besides those in use; see KnownPods.set_aside.
+_ASIDE_MAX = 3
 
 #: Signatures that are remembered where nothing is kept, to count what could have been.
 _SEEN_MAX = 4096
@@ -111,8 +114,8 @@ class Reuse:
     def row_counts(self) -> Mapping[str, RowCounts]:
         """By instance, up to now."""
         for known in self._known.values():
-            if known.picks is not None:
-                known.picks.count_rows()
+            for totals in known.all_totals():
+                totals.count_rows()
         return self._row_counts
 
     # ---- create ---------------------------------------------------------------------------
@@ -177,7 +180,9 @@ class Reuse:
         if like is not None:
             try:
                 kind = Picks if like.is_whole else RowTotals
+                known.put_aside()
                 known.picks = kind(self._table, like, outcome, scored)
+                self._drop_aside(known)
             except OutOfDate as problem:
                 self.flushed_counts[problem.reason] += 1
         self._count_bytes(known)
@@ -211,12 +216,21 @@ class Reuse:
     def drop_picks(self, known: KnownPods, reason: str) -> None:
         """The ranking cannot be corrected; the answers it was made from stay."""
         self.flushed_counts[reason] += 1
-        self._close(known)
-
-    def _close(self, known: KnownPods) -> None:
         if known.picks is not None:
             known.picks.count_rows()
             known.picks = None
+
+    def _close(self, known: KnownPods) -> None:
+        for totals in known.all_totals():
+            totals.count_rows()
+        known.picks = None
+        known.set_aside.clear()
+
+    def _drop_aside(self, known: KnownPods) -> None:
+        """There are as many ways to be skipped as pods; the oldest leaves."""
+        if len(known.set_aside) > _ASIDE_MAX:
+            known.set_aside.pop(0).count_rows()
+            self.flushed_counts[OTHER_PLUGINS] += 1
 
     def forget_kind(self, kind: str) -> None:
         """An object of this kind changed: whoever looks such objects up is asked anew."""
@@ -257,7 +271,7 @@ class Reuse:
         for part in known.parts:
             self.bytes_used += part.bytes_used - part.bytes_counted
             part.bytes_counted = part.bytes_used
-        of_picks = 0 if known.picks is None else known.picks.bytes_used
+        of_picks = sum(totals.bytes_used for totals in known.all_totals())
         self.bytes_used += of_picks - known.bytes_counted
         known.bytes_counted = of_picks
         while self.bytes_used > self._bytes_max and len(self._known) > 1:

@@ -4,7 +4,8 @@ A ranking answers the cycle by itself; totals of row-wise plugins are the known 
 whose other part is asked: of plugins that look across nodes, or do not sign.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import final
 
 from bayplan.engine.asking import Asking
@@ -21,6 +22,7 @@ from bayplan.framework.rest import filter_rest, score_rest
 from bayplan.framework.score_table import ScoreTable
 from bayplan.framework.status import Status, is_rejected, is_success, unschedulable
 from bayplan.ports import ExtenderVerb
+from bayplan.state.columns import all_true
 from bayplan.state.nodes import NodeView
 
 #: Verbs that decide about nodes.
@@ -58,8 +60,9 @@ class Reusing:
         if reuse.is_shadow_turn:
             return
         cycle.state.kept = known
-        if known.picks is not None and self._is_plain(cycle):
-            self._answer(cycle, reuse, known.picks)
+        totals = known.take(cycle.state, scored=False)
+        if totals is not None and self._is_plain(cycle):
+            self._answer(cycle, totals)
         if cycle.picks is None and cycle.row_totals is None:
             known.catch_up()
         reuse.count(known, cycle.picks is not None, clock() - start)
@@ -70,10 +73,8 @@ class Reusing:
         known = cycle.row_totals
         if known is None:
             return None
-        outcome, names = known.standing.outcome(nodes), known.like.asked_filters
-        framework, state, pod = cycle.framework, cycle.state, cycle.pod
-        calls = [each for each in framework.calls(state, pod).filter if each[0] in names]
-        return filter_rest(framework, calls, state, pod, outcome)
+        outcome = FilterOutcome(nodes, all_true(len(nodes)))
+        return filter_rest(cycle.framework, _filter_steps(cycle, known), outcome)
 
     def score(self, cycle: Cycle, nodes: NodeView) -> ScoreTable | Status | None:
         """The same for the scores of the feasible nodes, at least two."""
@@ -81,11 +82,11 @@ class Reusing:
         if known is None:
             return None
         try:
-            known.score(_asking(cycle, known))
+            cycle.row_totals = known = self._scored(cycle, known, _asking(cycle, known))
         except OutOfDate as problem:
-            assert cycle.known is not None
-            cycle.row_totals = None
-            self._reuse[cycle.framework.profile_name].drop_picks(cycle.known, problem.reason)
+            self._drop(cycle, problem.reason)
+            return None
+        if known is None:
             return None
         framework, state, pod = cycle.framework, cycle.state, cycle.pod
         names = known.like.asked_scores
@@ -122,10 +123,27 @@ class Reusing:
             or 0 < cycle.framework.plugins.percentage_of_nodes_to_score < 100
         )
 
-    def _answer(self, cycle: Cycle, reuse: Reuse, known: RowTotals) -> None:
-        """End the cycle from the ranking of the pod's like, or begin it with what is known of
-        that; unless it cannot be corrected."""
+    def _scored(self, cycle: Cycle, totals: RowTotals, asking: Asking) -> RowTotals | None:
+        """After PreScore: those, or others that are for such an attempt; None: there are none.
+        Raises OutOfDate."""
+        if not totals.like.suits(cycle.state, scored=True):
+            assert cycle.known is not None
+            found = cycle.known.take(cycle.state, scored=True)
+            if found is None:
+                return None
+            found.refresh(asking)
+            totals = found
+        totals.score(asking)
+        return totals
+
+    def _drop(self, cycle: Cycle, reason: str) -> None:
         assert cycle.known is not None
+        cycle.picks = cycle.row_totals = None
+        self._reuse[cycle.framework.profile_name].drop_picks(cycle.known, reason)
+
+    def _answer(self, cycle: Cycle, known: RowTotals) -> None:
+        """End the cycle from the ranking of the pod's like, or begin it with their totals; unless
+        these cannot be corrected."""
         try:
             asking = _asking(cycle, known)
             known.refresh(asking)
@@ -140,8 +158,7 @@ class Reusing:
             else:
                 cycle.status = unschedulable()
         except OutOfDate as problem:
-            cycle.picks = None
-            reuse.drop_picks(cycle.known, problem.reason)
+            self._drop(cycle, problem.reason)
 
     def _best_pick(self, cycle: Cycle, picks: Picks, asking: Asking) -> None:
         framework, state, pod = cycle.framework, cycle.state, cycle.pod
@@ -149,8 +166,24 @@ class Reusing:
         if not is_success(status):
             cycle.status = status
             return
-        picks.score(asking)
-        cycle.choice = picks.choose(self._seed, pod.uid, cycle.queued.attempts)
+        found = self._scored(cycle, picks, asking)
+        if isinstance(found, Picks):
+            cycle.picks = found
+            cycle.choice = found.choose(self._seed, pod.uid, cycle.queued.attempts)
+        else:
+            cycle.picks, cycle.row_totals = None, found
+
+
+def _filter_steps(cycle: Cycle, known: RowTotals) -> Iterator[Callable[[FilterOutcome], None]]:
+    """What is known and who is asked, in the order of the profile."""
+    state, pod, start = cycle.state, cycle.pod, 0
+    calls = cycle.framework.calls(state, pod).filter
+    for end, name in known.like.asked_filters:
+        ask = next(call for each, call in calls if each == name)
+        yield partial(known.standing.reject, start=start, end=end)
+        yield partial(FilterOutcome.ask, plugin=name, ask=ask, state=state, pod=pod)
+        start = end
+    yield partial(known.standing.reject, start=start, end=len(known.like.filters))
 
 
 def _asking(cycle: Cycle, known: RowTotals) -> Asking:

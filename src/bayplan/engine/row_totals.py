@@ -15,7 +15,6 @@ from bayplan.engine.kept_answers import PASSES, UNKNOWN, KeptScores, KeptVerdict
 from bayplan.engine.likes import Like
 from bayplan.engine.out_of_date import (
     NODES_CAME_OR_WENT,
-    OTHER_PLUGINS,
     TOO_MUCH_CHANGED,
     OutOfDate,
 )
@@ -90,6 +89,7 @@ class RowTotals:
         #: Nodes that were judged, and scored, without asking or by asking about one of them.
         self._judged_count = self._scored_count = 0
         self._begin(outcome, scored)
+        self._unjudged = _rows_not_judged(like, outcome)
         #: Those whose extremes may move.
         self._with_extremes = [share for share in like.shares if share.has_extremes]
         self.generation = table.log.generation
@@ -119,12 +119,13 @@ class RowTotals:
     def refresh(self, asking: Asking) -> None:
         """Judge the rows that changed since the last time. Raises OutOfDate: this is then to be
         thrown away."""
-        if asking.state.skip_filter_plugins != self.like.skipped_filters:
-            raise OutOfDate(OTHER_PLUGINS)
         is_same_table = len(self.standing) == self._table.capacity
         if self._table.draw_order() is not self._order or not is_same_table:
             raise OutOfDate(NODES_CAME_OR_WENT)
         self._judged_count += self._table.node_count
+        if self._unjudged is not None:
+            self._judge_many(self._unjudged, asking)
+            self._unjudged = None
         log = self._table.log
         if log.generation == self.generation:
             return
@@ -132,7 +133,10 @@ class RowTotals:
         if changes is not None:
             self._judge_few(changes, asking)
         else:
-            self._judge_many(log.rows_since(self.generation, self._facets), asking)
+            rows = log.rows_since(self.generation, self._facets)
+            if len(rows) > ROWS_MAX:
+                raise OutOfDate(TOO_MUCH_CHANGED)
+            self._judge_many(rows, asking)
         self.generation = log.generation
 
     def _judge_few(self, changes: Sequence[tuple[int, int]], asking: Asking) -> None:
@@ -166,7 +170,7 @@ class RowTotals:
 
     def _judge_many(self, rows: Rows, asking: Asking) -> None:
         """The same as arrays: so many rows changed that this is faster."""
-        if self._with_extremes or len(rows) > ROWS_MAX:
+        if self._with_extremes:
             raise OutOfDate(TOO_MUCH_CHANGED)
         for share in self.like.shares:
             share.kept.catch_up()
@@ -197,9 +201,6 @@ class RowTotals:
 
     def score(self, asking: Asking) -> None:
         """Have totals of all feasible nodes, at least two. Raises as `refresh`."""
-        like = self.like
-        if asking.state.skip_score_plugins != like.skipped_scores:
-            raise OutOfDate(OTHER_PLUGINS)
         self._scored_count += self.standing.feasible_count
         if len(self._unscored) > CHANGES_MAX and not self._with_extremes:
             self._score_many(asking)
@@ -303,6 +304,13 @@ class RowTotals:
     def bytes_used(self) -> int:
         of_shares = sum(share.bytes_used for share in self.like.shares)
         return 18 * len(self.standing) + of_shares
+
+
+def _rows_not_judged(like: Like, outcome: FilterOutcome) -> Rows | None:
+    """Rows that some filters here were not asked about, for one that is not kept came first."""
+    early = {name for before, name in like.asked_filters if before < len(like.filters)}
+    rejected = [entry.positions for entry in outcome.entries if entry.plugin in early]
+    return outcome.nodes.rows[np.unique(np.concatenate(rejected))] if rejected else None
 
 
 def _readers_of(like: Like, bits: int) -> _Readers:

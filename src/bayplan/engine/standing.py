@@ -116,6 +116,18 @@ class Standing(RejectedNodes):
                     found.entries.append(Entry(name, code, reasons, positions))
         return found
 
+    def reject(self, outcome: FilterOutcome, start: int, end: int) -> None:
+        """Take the rejections by the filters from ``start`` to before ``end`` into an outcome over
+        all nodes, of those that are still feasible there."""
+        numbers = self._as_array()[outcome.nodes.selection]
+        for (index, verdict_number), number in sorted(self._origins.items()):
+            if start <= index < end and self._counts[number]:
+                name, kept = self._filters[index]
+                positions = np.flatnonzero((numbers == number) & outcome.feasible)
+                for code, reasons in kept.verdicts[verdict_number] if len(positions) else ():
+                    outcome.entries.append(Entry(name, code, reasons, positions))
+                outcome.feasible[positions] = False
+
     def __len__(self) -> int:
         return len(self._numbers)
 

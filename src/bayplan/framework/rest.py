@@ -1,10 +1,9 @@
 """Filter and Score of some plugins, where what the others say is known."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from bayplan.framework.answers import failure_of
-from bayplan.framework.calls import NamedCalls
-from bayplan.framework.cycle_state import AskFilter, CycleState
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.score_table import PluginScores
 from bayplan.framework.scoring import ScoreCall
@@ -16,17 +15,14 @@ from bayplan.state.pods import PodInfo
 
 @timed_point("Filter")
 def filter_rest(
-    watched: Watched,
-    calls: NamedCalls[AskFilter],
-    state: CycleState,
-    pod: PodInfo,
-    outcome: FilterOutcome,
+    watched: Watched, steps: Iterable[Callable[[FilterOutcome], None]], outcome: FilterOutcome
 ) -> FilterOutcome:
-    """Ask these, too, about the nodes that are left; returns the outcome it was given."""
-    for name, ask in calls:
+    """Take in what is known, and ask the others, in the order of the profile, as long as nodes are
+    left; returns the outcome it was given."""
+    for step in steps:
         if outcome.is_settled:
             break
-        outcome.ask(name, ask, state, pod)
+        step(outcome)
     return outcome
 
 
