@@ -189,7 +189,7 @@ class Attempts:
         state.kept = self.known
         self.framework.run_pre_filter(state, asked, nodes)
         calls = self.framework.calls(state, asked)
-        return Asking(calls, state, asked, nodes, self.reuse.row_counts())
+        return Asking(calls, state, asked, nodes, self.known.counts)
 
     def plugin(self, name: str) -> Any:
         instances = self.framework.plugins.instances()

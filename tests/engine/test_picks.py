@@ -214,7 +214,7 @@ def test_equals_are_drawn_as_in_a_full_cycle() -> None:
 
 def test_what_was_not_asked_is_counted_when_somebody_wants_to_know() -> None:
     known, picks = ranked()
-    counts = known.reuse.row_counts()["Bad"]
+    counts = known.known.counts["Bad"]
     asked, kept = counts.asked, counts.kept
     known.label("n1", rank="4")
     current(known, picks)

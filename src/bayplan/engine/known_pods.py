@@ -6,6 +6,7 @@ rows that are known the plugin is not asked. Plugins that look across nodes, or 
 asked as ever.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, final
 
@@ -32,12 +33,15 @@ class KnownPods:
     """framework.interface.KeptAnswers of one signature."""
 
     __slots__ = (
-        "_counts",
         "_log",
         "bytes_counted",
+        "counts",
+        "cycle_count",
+        "example",
         "generation",
         "parts",
         "picks",
+        "pod_count",
         "scores",
         "set_aside",
         "verdicts",
@@ -48,14 +52,18 @@ class KnownPods:
         log: ChangeLog,
         verdicts: Mapping[str, KeptVerdicts],
         scores: Mapping[str, KeptScores],
-        counts: Mapping[str, RowCounts],
+        example: str,
     ) -> None:
-        """By instance; ``counts`` are all pods'."""
+        """By instance. ``example``: one of the pods, "namespace/name"."""
         self._log = log
         self.verdicts = verdicts
         self.scores = scores
         self.parts: Sequence[KeptVerdicts | KeptScores] = [*verdicts.values(), *scores.values()]
-        self._counts = counts
+        self.example = example
+        #: Pods of this kind that were tried, and attempts at them.
+        self.pod_count = self.cycle_count = 0
+        #: Rows that instances were, and were not, asked about; see `count_rows`.
+        self.counts: dict[str, RowCounts] = defaultdict(RowCounts)
         #: Of the last attempt with these answers; -1: there was none.
         self.generation = -1
         #: The totals, or ranking, that the last attempt was answered from.
@@ -66,6 +74,11 @@ class KnownPods:
 
     def all_totals(self) -> Sequence[RowTotals]:
         return self.set_aside if self.picks is None else [*self.set_aside, self.picks]
+
+    def count_rows(self) -> None:
+        """Have `counts` up to now."""
+        for totals in self.all_totals():
+            totals.count_rows()
 
     def take(self, state: CycleState, *, scored: bool) -> RowTotals | None:
         """The totals for this attempt: of the plugins that it does not skip. ``scored``: PreScore
@@ -99,7 +112,7 @@ class KnownPods:
 
     def filter(self, name: str, ask: AskFilter, asked: FilterQuestion) -> Iterable[Rejection]:
         state, pod, nodes, feasible = asked
-        kept, counts = self.verdicts.get(name), self._counts[name]
+        kept, counts = self.verdicts.get(name), self.counts[name]
         if kept is None:
             counts.asked += len(nodes)
             return ask(state, pod, nodes, feasible)
@@ -121,7 +134,7 @@ class KnownPods:
 
     def score(self, name: str, ask: AskScore, asked: ScoreQuestion) -> NodeScores:
         state, pod, nodes = asked
-        kept, counts = self.scores.get(name), self._counts[name]
+        kept, counts = self.scores.get(name), self.counts[name]
         if kept is None:
             counts.asked += len(nodes)
             return ask(state, pod, nodes)

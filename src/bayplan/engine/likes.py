@@ -43,7 +43,7 @@ class Like:
 class Likes:
     """Sorts out one profile's plugins."""
 
-    def __init__(self, plugins: ProfilePlugins, counts: Mapping[str, RowCounts]) -> None:
+    def __init__(self, plugins: ProfilePlugins) -> None:
         self._filters = [plugin.instance_name for plugin in plugins.filter]
         self._weights = {plugin.instance_name: weight for plugin, weight in plugins.score}
         #: None: a function of the plugin's own, which may look across nodes.
@@ -53,7 +53,6 @@ class Likes:
             )
             for plugin, _ in plugins.score
         }
-        self._counts = counts
 
     def of(
         self,
@@ -61,6 +60,7 @@ class Likes:
         kept_scores: Mapping[str, KeptScores],
         state: CycleState,
         scored: ScoreTable | None,
+        counts: Mapping[str, RowCounts],
     ) -> Like | None:
         """From a complete answer. None: nobody's answers are kept."""
         filters = [n for n in self._filters if n not in state.skip_filter_plugins]
@@ -80,7 +80,7 @@ class Likes:
             shares=shares,
             skipped_filters=set(state.skip_filter_plugins),
             skipped_scores=set(state.skip_score_plugins) if scored is not None else None,
-            counts=self._counts,
+            counts=counts,
             asked_filters=_asked(filters, kept_filters),
             asked_scores=[name for name in scores if name not in shared],
         )

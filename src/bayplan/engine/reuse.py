@@ -10,7 +10,8 @@ The least recently used entries leave where the table would outgrow its bytes.
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
+from dataclasses import replace
 from typing import TypeVar, final
 
 from bayplan.engine.kept_answers import KeptScores, KeptVerdicts, RowCounts
@@ -92,8 +93,9 @@ class Reuse:
         #: By kind of object: instances for which no change of a row stands for one of such.
         self._looking: dict[str, frozenset[str]] = {}
         self.bytes_used = 0
-        self._row_counts = {name: RowCounts() for name in (*self._filters, *self._scorers)}
-        self._likes = Likes(plugins, self._row_counts)
+        #: By instance, of entries that left.
+        self._gone_counts = {name: RowCounts() for name in (*self._filters, *self._scorers)}
+        self._likes = Likes(plugins)
         #: Attempts at pods whose like was tried before.
         self.possible_count = 0
         #: By upstream's words for how an attempt profited.
@@ -113,10 +115,15 @@ class Reuse:
 
     def row_counts(self) -> Mapping[str, RowCounts]:
         """By instance, up to now."""
-        for known in self._known.values():
-            for totals in known.all_totals():
-                totals.count_rows()
-        return self._row_counts
+        total = {name: replace(counts) for name, counts in self._gone_counts.items()}
+        for known in self.kinds():
+            known.count_rows()
+            _add_up(total, known.counts)
+        return total
+
+    def kinds(self) -> Iterable[KnownPods]:
+        """All that are known."""
+        return self._known.values()
 
     # ---- create ---------------------------------------------------------------------------
 
@@ -125,7 +132,7 @@ class Reuse:
         signature = self.framework.sign_pod(pod)
         found = self._known.get(signature)
         if found is None:
-            found = self._known[signature] = self._opened(signature)
+            found = self._known[signature] = self._opened(signature, pod.key)
             if not self.is_on and len(self._known) > _SEEN_MAX:
                 self._known.popitem(last=False)
         else:
@@ -133,7 +140,7 @@ class Reuse:
             self._known.move_to_end(signature)
         return found
 
-    def _opened(self, signature: PodSignature) -> KnownPods:
+    def _opened(self, signature: PodSignature, example: str) -> KnownPods:
         verdicts: dict[str, KeptVerdicts] = {}
         scores: dict[str, KeptScores] = {}
         if self.is_on:
@@ -149,7 +156,7 @@ class Reuse:
                     found = KeptScores(self._table, facets_read(plugin, part))
                     self._scores[(name, part)] = found
                 scores[name] = found
-        known = KnownPods(self._table.log, verdicts, scores, self._row_counts)
+        known = KnownPods(self._table.log, verdicts, scores, example)
         for part in known.parts:
             part.like_count += 1
         return known
@@ -176,7 +183,7 @@ class Reuse:
         known.generation = generation
         like: Like | None = None
         if is_soon:
-            like = self._likes.of(known.verdicts, known.scores, state, scored)
+            like = self._likes.of(known.verdicts, known.scores, state, scored, known.counts)
         if like is not None:
             try:
                 kind = Picks if like.is_whole else RowTotals
@@ -221,8 +228,7 @@ class Reuse:
             known.picks = None
 
     def _close(self, known: KnownPods) -> None:
-        for totals in known.all_totals():
-            totals.count_rows()
+        known.count_rows()
         known.picks = None
         known.set_aside.clear()
 
@@ -287,6 +293,7 @@ class Reuse:
     def _let_go(self, signature: PodSignature, known: KnownPods) -> None:
         self.dropped_counts[OUT_OF_BYTES] += 1
         self._close(known)
+        _add_up(self._gone_counts, known.counts)
         self.bytes_used -= known.bytes_counted
         for part in known.parts:
             part.like_count -= 1
@@ -295,6 +302,12 @@ class Reuse:
             _drop_unused(self._verdicts, (name, signature.parts[name]))
         for name in known.scores:
             _drop_unused(self._scores, (name, signature.parts[name]))
+
+
+def _add_up(total: Mapping[str, RowCounts], counts: Mapping[str, RowCounts]) -> None:
+    for name, count in counts.items():
+        total[name].asked += count.asked
+        total[name].kept += count.kept
 
 
 def _drop_unused(

@@ -57,6 +57,8 @@ class Reusing:
         if not reuse.is_on:
             return
         cycle.known = known
+        known.cycle_count += 1
+        known.pod_count += cycle.queued.attempts <= 1
         if reuse.is_shadow_turn:
             return
         cycle.state.kept = known

@@ -86,6 +86,8 @@ class Scheduler:
         self.metrics = engine.metrics
         self.cache = engine.cache
         self.queue = self._start(config, registry)
+        #: In the order of the configuration.
+        self.profile_names = tuple(engine.frameworks)
         #: Everything that happens in here, one thing at a time, to be observed.
         self.turns = engine.turns
         #: Groups of pods as they stand, to be looked at.

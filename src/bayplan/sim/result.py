@@ -34,6 +34,19 @@ class PodGroupResult(Struct, frozen=True, kw_only=True):
     message: str | None = None
 
 
+class PodKindResult(Struct, frozen=True, kw_only=True):
+    """Pods that no plugin tells apart by what it signs, and what reuse of answers spared them."""
+
+    profile: str
+    #: One of them, "namespace/name".
+    example: str
+    pods: int
+    cycles: int
+    #: Nodes that plugins were asked about, and nodes that they were not, for that was known.
+    rows_asked: int
+    rows_kept: int
+
+
 class Counts(Struct, frozen=True, kw_only=True):
     """How many pods there were of which sort."""
 
@@ -80,5 +93,7 @@ class SimulationResult(Struct, frozen=True, kw_only=True):
     usage: tuple[Usage, ...] = ()
     #: "namespace/name" → how a group of pods stood.
     podgroups: dict[str, PodGroupResult] = field(default_factory=dict[str, PodGroupResult])
+    #: Kinds of pods, those with the most cycles first.
+    pod_kinds: tuple[PodKindResult, ...] = ()
     #: What was left out or made up, for the reader.
     notes: tuple[str, ...] = field(default=())

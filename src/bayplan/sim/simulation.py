@@ -29,6 +29,7 @@ from bayplan.sim.group_results import group_results
 from bayplan.sim.hopes import Hopes
 from bayplan.sim.loop import run, settled
 from bayplan.sim.occupancy import Occupancy
+from bayplan.sim.pod_kinds import pod_kinds
 from bayplan.sim.pod_log import PodLog
 from bayplan.sim.result import Counts, SimulationResult
 from bayplan.sim.workload import Workload
@@ -173,6 +174,7 @@ class Simulation:
             attempts=self._attempts.by_uid.total(),
             usage=self._occupancy.usage(),
             podgroups=group_results(self.scheduler),
+            pod_kinds=pod_kinds(self.scheduler),
             notes=(*self._workload.notes, *self._driver.refused),
         )
 
