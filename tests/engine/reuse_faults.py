@@ -14,8 +14,10 @@ from bayplan.engine.cycle_runner import CycleRunner
 from bayplan.engine.row_totals import RowTotals
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.shares import Share
+from bayplan.plugins.default_preemption.kept_searches import KeptSearch
 from bayplan.state.change_log import Facet
 from bayplan.state.node_table import NodeTable
+from bayplan.state.snapshot import Snapshot
 from tests.engine.reuse_pair import Fault, no_fault
 from tests.engine.reuse_plugins import Most
 
@@ -150,6 +152,18 @@ def a_total_stays_as_it_was(patch: pytest.MonkeyPatch) -> Fault:
     return no_fault
 
 
+def whom_to_evict_is_not_searched_anew(patch: pytest.MonkeyPatch) -> Fault:
+    """What was found out about a node holds whatever becomes of its pods."""
+    catch_up = KeptSearch.catch_up
+
+    def once(search: KeptSearch, snapshot: Snapshot) -> None:
+        if search._generation < 0:
+            catch_up(search, snapshot)
+
+    patch.setattr(KeptSearch, "catch_up", once)
+    return no_fault
+
+
 FAULTS: tuple[Plant, ...] = (
     an_entry_of_the_log_is_dropped,
     a_generation_is_not_advanced,
@@ -160,4 +174,5 @@ FAULTS: tuple[Plant, ...] = (
     an_extreme_does_not_move,
     a_plugin_signs_too_little,
     a_total_stays_as_it_was,
+    whom_to_evict_is_not_searched_anew,
 )

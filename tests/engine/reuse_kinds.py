@@ -111,6 +111,8 @@ KINDS: Final[Mapping[str, PodOptions]] = {
     "reserve": _tries("reserve"),
     "permit": _tries("permit"),
     "waits": _tries("wait.max"),
+    "evictable": {"cpu": 1, "memory": "300Mi", "labels": _WEB},
+    "makes room": {"cpu": 2, "memory": "500Mi"},
     "claim": _claims("c0"),
     "claims": _claims("c0", "c1"),
     "claim of one pod": _claims("c2"),

@@ -204,8 +204,9 @@ class ReuseMachine(RuleBasedStateMachine):
     def a_wait_ends(self, place: int, is_allowed: bool, count: int, attempts: int) -> None:
         assert self.pair is not None
         self._row_of("waits", count)
-        if self.pair.end_wait(place, is_allowed=is_allowed):
-            self._did("a wait at Permit ended")
+        for _ in range(count):
+            if self.pair.end_wait(place, is_allowed=is_allowed):
+                self._did("a wait at Permit ended")
         self._after(attempts)
 
     @rule(kind=st.sampled_from(("reserve", "permit")), attempts=then)
@@ -213,6 +214,47 @@ class ReuseMachine(RuleBasedStateMachine):
         """By Reserve or Permit, when its node was chosen."""
         self._row_of(kind, 1)
         self._after(attempts)
+
+    # ---- evictions ------------------------------------------------------------------------
+
+    @rule(
+        place=some,
+        rank=st.integers(1, 4),
+        profile=st.sampled_from((FIRST, SECOND)),
+        count=st.sampled_from((1, 2)),
+        are_evicted=st.booleans(),
+    )
+    def pods_preempt(
+        self, place: int, rank: int, profile: str, count: int, are_evicted: bool
+    ) -> None:
+        """Pods alike come to nodes that are full of less important ones."""
+        names = sorted(self.nodes)
+        for further in range(4):
+            where = names[(place + further) % len(names)]
+            self._new_pod({**KINDS["evictable"], "node": where, "priority": further % rank})
+        wanted = {**KINDS["makes room"], "priority": _FIRST_OF_ALL * rank}
+        for _ in range(count):
+            self._new_pod({**wanted, "scheduler_name": profile})
+            self._after(1)
+            if are_evicted:
+                self._evict()
+        self._after(1)
+
+    @precondition(lambda self: self.pair is not None and self.pair.writes)
+    @rule(attempts=then)
+    def victims_go(self, attempts: int) -> None:
+        self._evict()
+        self._after(attempts)
+
+    def _evict(self) -> None:
+        """Write what is to be written; who is told to go is gone."""
+        assert self.pair is not None
+        for name in self.pair.perform():
+            if name in self.pods:
+                self._tell_pod(EventType.DELETED, name)
+                del self.pods[name]
+                self.binding.pop(name, None)
+                self._did("a pod was evicted")
 
     # ---- what breaks into a row of pods alike ---------------------------------------------
 

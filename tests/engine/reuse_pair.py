@@ -6,7 +6,9 @@ node, the journal, the effects, the queues, the cluster as they see it, and the 
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, final
+from typing import Any, cast, final
+
+import pytest
 
 from bayplan.api.objects import NODE, POD, Pod
 from bayplan.clock import ManualClock
@@ -17,7 +19,15 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.status import Status
 from bayplan.journal import AttemptRecord, Journal, MemorySink, NoteRecord, Record
 from bayplan.plugins.registry import Registry
-from bayplan.ports import BindPod, Effect, EventType, Perform, WatchEvent
+from bayplan.ports import (
+    BindPod,
+    BindPort,
+    Effect,
+    EventType,
+    PatchPodStatus,
+    Perform,
+    WatchEvent,
+)
 from tests.engine.reuse_plugins import ALL, FILTERING, KEYS, SCORING
 
 #: A table's, to begin with: it is to grow.
@@ -40,7 +50,8 @@ def config_of(is_on: bool, *, is_plain: bool, has_keys: bool, bytes_max: int) ->
     enabled += [{"name": "Refuses"}]
     keys = {"tieBreak": {"enabled": [{"name": each.name} for each in KEYS]}}
     first = {"multiPoint": {"enabled": enabled}, **(keys if has_keys else {})}
-    names = ("PrioritySort", "NodeResourcesFit", "TaintToleration", "Most", "DefaultBinder")
+    names = ("PrioritySort", "NodeResourcesFit", "TaintToleration", "Most", "DefaultPreemption")
+    names = (*names, "DefaultBinder")
     second = {
         "multiPoint": {"disabled": [{"name": "*"}], "enabled": [{"name": name} for name in names]},
     }
@@ -186,12 +197,32 @@ class Side:
 
 
 @final
+class Told:
+    """A port that notes what it is told about pods; it waits for nothing."""
+
+    def __init__(self) -> None:
+        self.all: list[tuple[str, str]] = []
+
+    def carry_out(self, write: Perform) -> None:
+        with pytest.raises(StopIteration):
+            write.run(cast(BindPort, self)).send(None)
+
+    async def patch_pod_status(self, patch: PatchPodStatus) -> None:
+        self.all.append((str(patch.condition or patch.nominated_node_name), patch.name))
+
+    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
+        self.all.append(("go", name))
+
+
+@final
 class Pair:
     """The two of them."""
 
     def __init__(self, tally: Counter[str], fault: Fault = no_fault, **options: Any) -> None:
         """``options``: those of `config_of`."""
         self._tally = tally
+        #: What both want written beside all cycles, and has not been.
+        self.writes: list[tuple[Perform, Perform]] = []
         self._sides = (
             Side(config_of(True, **options), tally, fault),
             Side(config_of(False, **options), tally, no_fault),
@@ -247,12 +278,31 @@ class Pair:
             assert not wrong, f"{other['pod']} with reuse and without: {wrong}"
         assert on.told() == off.told()
         assert on.state(uids) == off.state(uids)
-        effects = [side.scheduler.take_effects() for side in self._sides]
-        assert [comparable(e) for e in effects[0]] == [comparable(e) for e in effects[1]]
+        effects = self._effects()
         for side in self._sides:
             side.attempts.clear()
             side.journal.records.clear()
+        return effects
+
+    def _effects(self) -> list[Effect]:
+        effects = [side.scheduler.take_effects() for side in self._sides]
+        assert [comparable(e) for e in effects[0]] == [comparable(e) for e in effects[1]]
+        self.writes += [
+            (one, other)
+            for one, other in zip(*effects, strict=True)
+            if isinstance(one, Perform) and isinstance(other, Perform)
+        ]
         return effects[0]
+
+    def perform(self) -> list[str]:
+        """Write what is to be written, and what follows from that; names of pods told to go."""
+        ports = Told(), Told()
+        while self.writes:
+            for write, port in zip(self.writes.pop(0), ports, strict=True):
+                port.carry_out(write)
+            self._effects()
+        assert ports[0].all == ports[1].all
+        return [name for what, name in ports[0].all if what == "go"]
 
     def close(self) -> None:
         grown = self._sides[0].scheduler.cache.table.capacity // INITIAL_CAPACITY

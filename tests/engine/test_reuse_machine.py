@@ -52,6 +52,7 @@ EVENTS = (
     "a pod went",
     "a pod was nominated",
     "a pod changed",
+    "a pod was evicted",
     "a binding was confirmed by the watch",
     "a binding failed",
     "a wait at Permit ended",
@@ -118,6 +119,13 @@ def test_reuse_changes_no_decision(numbers: list[int], capsys: pytest.CaptureFix
 @pytest.mark.parametrize("plant", FAULTS, ids=lambda plant: plant.__name__)
 def test_a_planted_fault_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     fault = plant(monkeypatch)
+    pool = POOLS.get(plant, tuple(sorted(KINDS)))
     # A fault may as well run into something that cannot be.
     with pytest.raises((AssertionError, IndexError)):
-        play(0, Counter[str](), fault, POOLS.get(plant, tuple(sorted(KINDS))), is_shrunk=False)
+        look_for(fault, pool)
+
+
+def look_for(fault: Fault, pool: Sequence[str]) -> None:
+    """Seed after seed: none has to meet every fault."""
+    for number in range(SEEDS_PER_TEST):
+        play(number, Counter[str](), fault, pool, is_shrunk=False)
