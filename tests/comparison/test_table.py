@@ -3,6 +3,7 @@
 from typing import Any
 
 import pandas
+import polars
 
 from bayplan.comparison.table import SPEED, Comparison
 from tests.comparison.kit import run
@@ -31,6 +32,13 @@ def test_pandas_reads_it() -> None:
     placed = frame.groupby("configuration")["placed"].mean()
     assert placed.index.to_list() == ["a", "b"]
     assert placed.to_list() == [3.0, 5.0]
+
+
+def test_polars_reads_it() -> None:
+    frame = polars.DataFrame(Comparison(RUNS, "a"))
+    assert frame.columns == ["input", "configuration", "seed", "placed", "waiting", REASON]
+    placed = frame.group_by("configuration", maintain_order=True).agg(polars.col("placed").mean())
+    assert placed.rows() == [("a", 3.0), ("b", 5.0)]
 
 
 def test_a_configuration_is_summed_up_over_its_seeds() -> None:
