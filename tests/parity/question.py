@@ -76,12 +76,12 @@ class PodQuestion:
 
     def kept_cycle(self) -> tuple[Cycle, Counter[str]]:
         """The same with answers kept, and what came of that."""
-        counts = self.profile.reuse.row_counts().values()
-        before = [(each.asked, each.kept) for each in counts]
+        before = self.profile.reuse.row_counts()
         cycle = self._run(self._not_nominated, self.profile.keeping)
-        self.profile.reuse.row_counts()
-        new = [(c.asked - a, c.kept - k) for c, (a, k) in zip(counts, before, strict=True)]
+        now = self.profile.reuse.row_counts()
+        new = [(now[n].asked - old.asked, now[n].kept - old.kept) for n, old in before.items()]
         told = Counter({"questions": 1, "by a ranking": int(cycle.picks is not None)})
+        told["with totals"] = int(cycle.row_totals is not None)
         told["in part by asking"] = int(any(a > 0 and k > 0 for a, k in new))
         return cycle, told
 

@@ -45,6 +45,7 @@ def test_the_object_has_its_keys_in_their_order() -> None:
         "attempts",
         "usage",
         "podgroups",
+        "pod_kinds",
         "notes",
     ]
 
