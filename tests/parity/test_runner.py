@@ -54,7 +54,7 @@ def test_answers_are_kept_of_every_kind_of_question() -> None:
     tally = compare_files([CASES / "default-profile-mixed.jsonl", CASES / "noderesources.jsonl"])
     assert tally.kept["questions"] >= 100
     assert tally.kept["by a ranking"] >= 20
-    assert tally.kept["with totals"] >= 20
+    assert tally.kept["with totals"] >= 10
     assert tally.kept["in part by asking"] >= 50
     again = {name for suite, name in tally.fields if suite == "noderesources, answers kept"}
     scores = {"scores.raw", "scores.normalized", "scores.weighted", "total"}
