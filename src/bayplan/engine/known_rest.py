@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import final, overload
 
 from bayplan.engine.row_totals import RowTotals
-from bayplan.framework.arithmetic import uniform_score
 from bayplan.framework.runtime import Framework
-from bayplan.framework.score_table import PluginScores, ScoreTable
+from bayplan.framework.score_table import PluginScores, ScoreTable, total_scores
 from bayplan.state.nodes import NodeView
 
 
@@ -17,10 +16,7 @@ def table_of(
     known: RowTotals, asked: Sequence[PluginScores], framework: Framework, nodes: NodeView
 ) -> ScoreTable:
     """``nodes``: the feasible ones; ``asked``: the columns of those whose scores are not kept."""
-    totals = known.totals(nodes)
-    for column in asked:
-        same = uniform_score(column.normalized)
-        totals += column.weighted if same is None else same * column.weight
+    totals = known.totals(nodes) + total_scores(asked, len(nodes))
     order = [plugin.instance_name for plugin, _ in framework.plugins.score]
     return ScoreTable(nodes, _Columns(known, asked, order, nodes), totals)
 

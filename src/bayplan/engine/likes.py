@@ -33,6 +33,9 @@ class Like:
             not scored or state.skip_score_plugins == self.skipped_scores
         )
 
+    def all_kept(self) -> Sequence[KeptVerdicts | KeptScores]:
+        return [*(kept for _, kept in self.filters), *(share.kept for share in self.shares)]
+
     @property
     def is_whole(self) -> bool:
         """Whether nobody need be asked."""

@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 
 from bayplan.engine.ranking import Ranking
-from bayplan.engine.row_totals import Like, RowTotals
+from bayplan.engine.row_totals import Like, RowTotals, as_array
 from bayplan.engine.selection import Choice
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.score_table import ScoreTable, total_scores
@@ -37,7 +37,7 @@ class Picks(RowTotals):
             return Ranking(np.zeros(0, np.int64), np.zeros(0, np.intp))
         rows = scored.nodes.rows
         by_place = self._order[np.isin(self._order, rows, assume_unique=True)]
-        totals: Int64s = np.frombuffer(self._totals, np.int64)[by_place]
+        totals: Int64s = as_array(self._totals)[by_place]
         return Ranking(totals, self._places[by_place])
 
     def only(self) -> Choice:

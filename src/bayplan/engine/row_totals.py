@@ -66,7 +66,7 @@ class RowTotals:
         #: Who is best: of those that know all about a node.
         self._ranking: Ranking | None = None
         self._facets = int(Facet.NODE)
-        for kept in (*(k for _, k in like.filters), *(share.kept for share in like.shares)):
+        for kept in like.all_kept():
             self._facets |= kept.facets
         self.standing = Standing(like.filters, table.capacity)
         self.standing.read(outcome)
@@ -111,8 +111,8 @@ class RowTotals:
         by_name = {column.name: column for column in scored.columns}
         still = total_scores([by_name[share.name] for share in self._still], len(rows))
         moving = total_scores([by_name[share.name] for share in self._moving], len(rows))
-        _as_array(self._still_totals)[rows] = still
-        _as_array(self._totals)[rows] = still + moving
+        as_array(self._still_totals)[rows] = still
+        as_array(self._totals)[rows] = still + moving
 
     # ---- current --------------------------------------------------------------------------
 
@@ -147,7 +147,7 @@ class RowTotals:
             rows.add(row)
         readers = self._readers.get(bits)
         if readers is None:
-            readers = self._readers[bits] = _readers_of(self.like, bits)
+            readers = self._readers[bits] = _readers_of(self.like, self._filters, bits)
         for kept in readers.kept:
             kept.keep_up(self.generation, changes)
         is_still = not bits & self._still_facets
@@ -239,8 +239,8 @@ class RowTotals:
         for share in self.like.shares:
             share.check()
         totals = still + total_scores(moving, len(rows))
-        _as_array(self._still_totals)[rows] = still
-        _as_array(self._totals)[rows] = totals
+        as_array(self._still_totals)[rows] = still
+        as_array(self._totals)[rows] = totals
         if self._ranking is not None:
             for row, total in zip(rows.tolist(), totals.tolist(), strict=True):
                 self._ranking.add(self._places.item(row), total)
@@ -287,9 +287,9 @@ class RowTotals:
         return self.standing.feasible_rows()
 
     def totals(self, nodes: NodeView) -> Int64s:
-        """int64[nodes]: what the kept scores of these feasible nodes add up to."""
-        # Of some rows, or of the first so many, which would not be a copy.
-        return _as_array(self._totals)[nodes.selection] + 0
+        """int64[nodes], not to be written: what the kept scores of these feasible nodes add up
+        to."""
+        return as_array(self._totals)[nodes.selection]
 
     def columns(self, nodes: NodeView) -> list[PluginScores]:
         """What the kept scores of some nodes come to, instance by instance."""
@@ -313,15 +313,13 @@ def _rows_not_judged(like: Like, outcome: FilterOutcome) -> Rows | None:
     return outcome.nodes.rows[np.unique(np.concatenate(rejected))] if rejected else None
 
 
-def _readers_of(like: Like, bits: int) -> _Readers:
-    all_kept = (*(k for _, k in like.filters), *(share.kept for share in like.shares))
-    numbered = ((index, name, kept) for index, (name, kept) in enumerate(like.filters))
+def _readers_of(like: Like, filters: _Filters, bits: int) -> _Readers:
     return _Readers(
-        kept=[kept for kept in all_kept if kept.facets & bits],
-        filters=[each for each in numbered if each[2].facets & bits],
+        kept=[kept for kept in like.all_kept() if kept.facets & bits],
+        filters=[each for each in filters if each[2].facets & bits],
     )
 
 
-def _as_array(totals: "array[int]") -> Int64s:
+def as_array(totals: "array[int]") -> Int64s:
     """The same memory."""
     return np.frombuffer(totals, np.int64)

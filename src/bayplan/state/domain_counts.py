@@ -92,9 +92,8 @@ class DomainTables:
     ) -> Floats | None:
         """float64[values + 1], the caller's: pods by label id; None: no domain has any.
 
-        ``what`` tells the pods and the label from all others, ``facets`` what they follow from. The
-        last place is for nodes without
-        the label, and 0.
+        ``what`` tells the pods and the label from all others, ``facets`` what they follow from.
+        The last place is for nodes without the label, and 0.
         """
         table = self._tables.get(what)
         if table is None:
