@@ -63,23 +63,19 @@ def profile() -> dict[str, Any]:
     return {"profiles": [{"schedulerName": "policy", "plugins": plugins}]}
 
 
-@pytest.mark.parametrize("cache_capable", [True, False])
-def test_kube_scheduler_places_pods_by_a_policy_of_ours(
-    control_plane: ControlPlane, kube_scheduler: Path, tmp_path: Path, cache_capable: bool
-) -> None:
-    policy, port = tmp_path / "policy.py", free_port()
+@contextlib.contextmanager
+def lending(
+    control_plane: ControlPlane, kube_scheduler: Path, folder: Path, verbs: dict[str, Any]
+) -> Iterator[None]:
+    """A kube-scheduler that asks our policy to filter and what ``verbs`` say, as long as the block
+    lasts."""
+    policy, port = folder / "policy.py", free_port()
     policy.write_text(POLICY)
     kubeconfig = control_plane.kubeconfig("admin")
-    extender = {
-        "urlPrefix": f"http://127.0.0.1:{port}/",
-        "filterVerb": "filter",
-        "prioritizeVerb": "prioritize",
-        "weight": 100,
-        "nodeCacheCapable": cache_capable,
-    }
-    ours = config_file(tmp_path / "ours.json", profile())
+    extender = {"urlPrefix": f"http://127.0.0.1:{port}/", "filterVerb": "filter", **verbs}
+    ours = config_file(folder / "ours.json", profile())
     theirs = config_file(
-        tmp_path / "theirs.json",
+        folder / "theirs.json",
         {
             "clientConnection": {"kubeconfig": kubeconfig},
             "leaderElection": {"leaderElect": False},
@@ -87,6 +83,18 @@ def test_kube_scheduler_places_pods_by_a_policy_of_ours(
             "extenders": [extender],
         },
     )
+    arguments = ("serve-extender", "--kubeconfig", kubeconfig, "--config", ours)
+    extra = ("--plugin", str(policy), "--port", str(port))
+    serving = SchedulerProcess("extender", (*arguments, *extra), folder / "extender.log")
+    with replicas(serving), running(kube_scheduler, theirs, folder / "kube-scheduler.log"):
+        serving.wait_until_said("Serving a scheduler extender")
+        yield
+
+
+@pytest.mark.parametrize("cache_capable", [True, False])
+def test_kube_scheduler_places_pods_by_a_policy_of_ours(
+    control_plane: ControlPlane, kube_scheduler: Path, tmp_path: Path, cache_capable: bool
+) -> None:
     namespace = f"lent-{str(cache_capable).lower()}"
 
     async def story(found: Cluster) -> None:
@@ -110,11 +118,8 @@ def test_kube_scheduler_places_pods_by_a_policy_of_ours(
         status = found.mirror.pods.get((namespace, name), {}).get("status", {})
         return " ".join(each.get("message", "") for each in status.get("conditions", []))
 
-    arguments = ("serve-extender", "--kubeconfig", kubeconfig, "--config", ours)
-    extra = ("--plugin", str(policy), "--port", str(port))
-    serving = SchedulerProcess("extender", (*arguments, *extra), tmp_path / "extender.log")
-    with replicas(serving), running(kube_scheduler, theirs, tmp_path / "kube-scheduler.log"):
-        serving.wait_until_said("Serving a scheduler extender")
+    verbs = {"prioritizeVerb": "prioritize", "weight": 100, "nodeCacheCapable": cache_capable}
+    with lending(control_plane, kube_scheduler, tmp_path, verbs):
         play(control_plane, namespace, story)
 
 
@@ -123,25 +128,6 @@ def test_kube_scheduler_evicts_nobody_where_a_policy_of_ours_would_refuse_the_po
     control_plane: ControlPlane, kube_scheduler: Path, tmp_path: Path, cache_capable: bool
 ) -> None:
     """Those on the first node are the less important ones: without us they would have to go."""
-    policy, port = tmp_path / "policy.py", free_port()
-    policy.write_text(POLICY)
-    kubeconfig = control_plane.kubeconfig("admin")
-    extender = {
-        "urlPrefix": f"http://127.0.0.1:{port}/",
-        "filterVerb": "filter",
-        "preemptVerb": "preempt",
-        "nodeCacheCapable": cache_capable,
-    }
-    ours = config_file(tmp_path / "ours.json", profile())
-    theirs = config_file(
-        tmp_path / "theirs.json",
-        {
-            "clientConnection": {"kubeconfig": kubeconfig},
-            "leaderElection": {"leaderElect": False},
-            "profiles": [{"schedulerName": "upstream"}],
-            "extenders": [extender],
-        },
-    )
 
     async def story(world: World) -> None:
         await world.add_nodes(node("n-0", cpu=1), node("n-1", cpu=1))
@@ -153,9 +139,6 @@ def test_kube_scheduler_evicts_nobody_where_a_policy_of_ours_would_refuse_the_po
         await world.until_bound("p")
         assert world.bound() == {"a": "n-0", "p": "n-1"}
 
-    arguments = ("serve-extender", "--kubeconfig", kubeconfig, "--config", ours)
-    extra = ("--plugin", str(policy), "--port", str(port))
-    serving = SchedulerProcess("extender", (*arguments, *extra), tmp_path / "extender.log")
-    with replicas(serving), running(kube_scheduler, theirs, tmp_path / "kube-scheduler.log"):
-        serving.wait_until_said("Serving a scheduler extender")
+    verbs = {"preemptVerb": "preempt", "nodeCacheCapable": cache_capable}
+    with lending(control_plane, kube_scheduler, tmp_path, verbs):
         play_in_a_world(control_plane, story)
