@@ -1,11 +1,15 @@
 """Making room for a group: for all it needs, or for none."""
 
+import asyncio
 from typing import Any
 
 from bayplan.api.objects import decode
-from bayplan.ports import EventType, PatchPodStatus, WatchEvent
+from bayplan.journal import GroupRecord
+from bayplan.ports import ApiError, EventType, PatchPodStatus, Perform, WatchEvent
+from bayplan.queue.transitions import State
 from bayplan.testing import api_pod, node
 from tests.engine.kit import Engine, waiting_pod
+from tests.plugins.preemption_kit import Port
 from tests.scenarios.world import PROFILE
 
 KIND = "scheduling.x-k8s.io/v1alpha1 PodGroup"
@@ -20,9 +24,9 @@ def member(name: str, **options: Any) -> Any:
     return waiting_pod(name, priority=10, labels={LABEL: "g"}, **{"cpu": 4, **options})
 
 
-def engine(*objects: Any, minimum: int = 2, nodes: int = 2) -> Engine:
+def engine(*objects: Any, minimum: int = 2, nodes: int = 2, **options: Any) -> Engine:
     """Some nodes of 4 cpu, what runs there, and a group that has been tried once."""
-    found = Engine(plugins=["NodeResourcesFit", "DefaultPreemption"])
+    found = Engine(plugins=["NodeResourcesFit", "DefaultPreemption"], **options)
     found.add(*(node(f"m{index + 1}", cpu=4) for index in range(nodes)))
     content = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": minimum}}
     found.scheduler.handle(WatchEvent(EventType.ADDED, KIND, decode(KIND, content)))
@@ -71,6 +75,91 @@ def test_a_member_that_never_preempts_speaks_for_its_group() -> None:
     never = {"preemptionPolicy": "Never"}
     found = engine(running("r1", "m1"), running("r2", "m2"), member("g1"), member("g2", spec=never))
     assert victims_of(found) == 0 and nominated(found) == {}
+
+
+# ---- attempts that wait until their victims were told -----------------------------------------
+
+TOLD = "pod group preemption: found potential placements for 2 pods, preempting 2 victims"
+NOT_TOLD = (
+    'error in "DefaultPreemption" PodGroupPostFilter plugins: pod group preemption: it is protected'
+)
+
+
+def waiting() -> Engine:
+    """Two members whose victims are about to be told to go."""
+    there = [running("r1", "m1"), running("r2", "m2")]
+    gates = {"SchedulerAsyncPreemption": False}
+    return engine(*there, member("g1"), member("g2"), gates=gates)
+
+
+def perform(found: Engine, **problems: Exception) -> Port:
+    port = Port(**problems)
+    for effect in found.run_for(Perform):
+        asyncio.run(effect.run(port))  # type: ignore[arg-type]
+    return port
+
+
+def told_of(found: Engine) -> list[tuple[str, str]]:
+    """What became of the group, attempt by attempt."""
+    records = (record for record in found.journal.records if isinstance(record, GroupRecord))
+    return [(record.result, record.message) for record in records]
+
+
+def counted(found: Engine) -> dict[str, float]:
+    names = ("waiting_on_preemption", "unschedulable", "error")
+    metric = "scheduler_podgroup_schedule_attempts_total"
+    return {name: found.metric(metric, result=name, profile=PROFILE) for name in names}
+
+
+def test_an_attempt_ends_when_all_victims_were_told() -> None:
+    found = waiting()
+    assert not found.scheduler.only_retries_wait
+    assert told_of(found) == []
+    assert len(found.nominated_on("m1")) == len(found.nominated_on("m2")) == 1
+    assert sorted(perform(found).deleted) == ["default/r1", "default/r2"]
+    patches = found.patches()
+    ((result, message),) = told_of(found)
+    assert result == "unschedulable" and message.endswith(TOLD)
+    assert sorted(patch.nominated_node_name or "" for patch in patches) == ["", "", "m1", "m2"]
+    assert counted(found) == {"waiting_on_preemption": 1, "unschedulable": 0, "error": 0}
+    assert found.state_of("g1") is State.UNSCHEDULABLE
+    assert found.scheduler.only_retries_wait
+
+
+def test_the_members_go_where_their_victims_were() -> None:
+    found = waiting()
+    perform(found)
+    found.run()
+    found.delete(running("r1", "m1"), running("r2", "m2"))
+    found.until(10)
+    assert sorted(found.bound().values()) == ["m1", "m2"]
+
+
+def test_where_a_victim_cannot_be_told_the_attempt_is_an_error_and_nobody_is_nominated() -> None:
+    found = waiting()
+    perform(found, r2=ApiError(403, "Forbidden", "it is protected"))
+    patches = found.patches()
+    assert told_of(found) == [("error", NOT_TOLD)]
+    assert found.nominated_on("m1") == found.nominated_on("m2") == []
+    told = [patch.condition for patch in patches if patch.condition is not None]
+    assert [(each.reason, each.message) for each in told] == [("SchedulerError", NOT_TOLD)] * 2
+    assert not any(patch.nominated_node_name for patch in patches)
+    assert counted(found) == {"waiting_on_preemption": 0, "unschedulable": 0, "error": 1}
+    metric = "scheduler_workload_preemption_attempts_total"
+    assert found.metric(metric, result="Error") == 1
+    assert found.metric(metric, result="Success") == 0
+    assert found.state_of("g1") is State.ERROR_BACKOFF
+
+
+def test_members_that_went_meanwhile_are_told_nothing() -> None:
+    found = waiting()
+    effects = found.run_for(Perform)
+    found.delete(member("g1"), member("g2"))
+    for effect in effects:
+        asyncio.run(effect.run(Port()))  # type: ignore[arg-type]
+    assert found.patches() == []
+    assert found.state_of("g1") is State.ABSENT
+    assert found.scheduler.only_retries_wait
 
 
 # ---- victims that leave as one ----------------------------------------------------------------

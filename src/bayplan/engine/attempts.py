@@ -49,7 +49,9 @@ class Attempts:
         trying = Trying(engine, self._runner, self._end)
         self._parked = ParkedCycles()
         self._evicting = EvictingAttempts(engine, self._failures, self._end, self._step)
-        self._groups = GroupAttempts(trying, self._failures, self.placements, self._parked)
+        self._groups = GroupAttempts(
+            trying, self._failures, self.placements, self._parked, self._evicting
+        )
 
     @property
     def unfinished_count(self) -> int:

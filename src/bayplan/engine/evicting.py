@@ -2,7 +2,8 @@
 
 PostFilter has decided, and what is left of the attempt waits for the API. Other pods are placed
 meanwhile, which upstream's are not; so the room is kept from the decision on. If a victim could not
-be told to go, the nomination is what it was before. Upstream: actuatePodPreemption.
+be told to go, a pod's nomination is what it was before. Groups wait here as well; who was not told
+ends their attempt with an error. Upstream: actuatePodPreemption, actuatePodGroupPreemption.
 """
 
 from collections.abc import Callable
@@ -40,6 +41,21 @@ class EvictingAttempts:
     def __len__(self) -> int:
         return self._count
 
+    def wait(self, subject: str, evicting: Evicting, then: Callable[[str], None]) -> None:
+        """Begin; ``then`` has a turn of its own, and is told what went wrong, "" for nothing."""
+        engine = self._engine
+        self._count += 1
+
+        def done(problem: str) -> None:
+            self._count -= 1
+            then(problem)
+
+        def ended(problem: str) -> None:
+            engine.turns.take(subject, lambda: done(problem))
+            engine.wake()
+
+        evicting.start(ended)
+
     def hold(self, cycle: Cycle, status: Status, failure: Failure, evicting: Evicting) -> None:
         """``failure``: how it ends if all victims can be told to go."""
         engine, nomination = self._engine, failure.nomination
@@ -47,20 +63,16 @@ class EvictingAttempts:
         record = self._end.observe(cycle, "unschedulable", status, said, nomination)
         engine.take_back()
         engine.nominator.add_nominated_pod(cycle.pod, nomination)
-        self._count += 1
 
-        def ended(problem: str) -> None:
-            done = partial(self._done, cycle, failure, record, problem)
-            engine.turns.take(cycle.pod.key, lambda: self._step(cycle, done))
-            engine.wake()
+        def then(problem: str) -> None:
+            self._step(cycle, partial(self._done, cycle, failure, record, problem))
 
-        evicting.start(ended)
+        self.wait(cycle.pod.key, evicting, then)
 
     def _done(
         self, cycle: Cycle, failure: Failure, record: AttemptRecord | None, problem: str
     ) -> None:
         engine = self._engine
-        self._count -= 1
         if problem:
             failure = _failed(failure, problem)
         if record is not None:

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from bayplan.engine.attempt_record import CycleEnd
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.engine_state import EngineState
+from bayplan.engine.evicting import EvictingAttempts
 from bayplan.engine.extending import Answered
 from bayplan.engine.failures import Failure, FailureHandler
 from bayplan.engine.group_cycle import GroupPass, Trying, Unfitted
@@ -38,7 +39,7 @@ from bayplan.engine.parked import ParkedCycles
 from bayplan.engine.placements import Placements
 from bayplan.framework.interface import QueuedPodInfo
 from bayplan.framework.queued_group import QueuedPodGroupInfo
-from bayplan.framework.status import Code, Diagnosis, Status, unschedulable
+from bayplan.framework.status import Code, Diagnosis, Status, is_rejected, unschedulable
 from bayplan.ports import ExtenderVerb
 from bayplan.state.pod_groups import GroupState
 from bayplan.state.snapshot import Trial
@@ -53,6 +54,17 @@ class _Asking:
     missing_count: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """An attempt that places nobody, before its end."""
+
+    lead: QueuedPodGroupInfo
+    members: Sequence[QueuedPodInfo]
+    state: GroupState
+    found: GroupPass
+    started_seconds: float
+
+
 @final
 class GroupAttempts:
     """Runs attempts at groups."""
@@ -63,9 +75,11 @@ class GroupAttempts:
         failures: FailureHandler,
         placements: Placements,
         parked: ParkedCycles,
+        evicting: EvictingAttempts,
     ) -> None:
         self._trying = trying
         self._parked = parked
+        self._evicting = evicting
         #: Groups that wait for answers, by their members' cycles that brought up the questions.
         self._asking: dict[Cycle, _Asking] = {}
         self._engine: EngineState = trying.engine
@@ -92,14 +106,24 @@ class GroupAttempts:
         try:
             self._attempt(lead, members, state, questions or GroupQuestions())
         except Exception as problem:  # noqa: BLE001 - at the edge of an attempt: it may not lose a pod
-            self._engine.take_back()
-            self._engine.bug(f"group {lead.key}", problem)
-            for queued in members:
-                self._placements.drop(queued.pod)
-            text = f"bug in the scheduler: {type(problem).__name__}: {problem}"
-            failure = Failure(Status(Code.ERROR, (text,)), text)
-            self._failures.handle_group(lead, members, started_seconds, failure)
-            self._count(lead, "error", started_seconds)
+            self._broken(lead, members, started_seconds, problem)
+
+    def _broken(
+        self,
+        lead: QueuedPodGroupInfo,
+        members: Sequence[QueuedPodInfo],
+        started_seconds: float,
+        problem: Exception,
+    ) -> None:
+        """A bug of ours, or a plugin's, ended an attempt."""
+        self._engine.take_back()
+        self._engine.bug(f"group {lead.key}", problem)
+        for queued in members:
+            self._placements.drop(queued.pod)
+        text = f"bug in the scheduler: {type(problem).__name__}: {problem}"
+        failure = Failure(Status(Code.ERROR, (text,)), text)
+        self._failures.handle_group(lead, members, started_seconds, failure)
+        self._count(lead, "error", started_seconds)
 
     def _is_waiting(self, queued: QueuedPodInfo) -> bool:
         """Whether it is still to be placed; if not, it is done with here."""
@@ -171,14 +195,12 @@ class GroupAttempts:
             self._count(lead, "scheduled", started_seconds)
         else:
             failure = _with_room(self._refusal(state, found, short, nowhere), room)
-            result = "unschedulable" if found.error is None else "error"
-            self._record(lead, state, result, found, failure.message)
             self._blame(members, found, is_short=bool(short))
-            self._failures.handle_group(lead, members, started_seconds, failure)
+            refused = _Refused(lead, members, state, found, started_seconds)
             if isinstance(room, Room):
-                self._room.make(members, state, room)
-                result = "waiting_on_preemption"
-            self._count(lead, result, started_seconds)
+                self._make_room(refused, failure, room)
+            else:
+                self._refuse(refused, failure)
 
     def _count(self, lead: QueuedPodGroupInfo, result: str, started_seconds: float) -> None:
         engine = self._engine
@@ -281,6 +303,37 @@ class GroupAttempts:
             engine.record_group(state, "reserved", message=told)
 
     # ---- too few fit ----------------------------------------------------------------------
+
+    def _refuse(self, refused: _Refused, failure: Failure, counted: str = "") -> None:
+        """The group returns to the queue. ``counted``: as what, if not as its result."""
+        lead, began_seconds = refused.lead, refused.started_seconds
+        result = "unschedulable" if is_rejected(failure.status) else "error"
+        self._record(lead, refused.state, result, refused.found, failure.message)
+        self._failures.handle_group(lead, refused.members, began_seconds, failure)
+        self._count(lead, counted or result, began_seconds)
+
+    def _make_room(self, refused: _Refused, failure: Failure, room: Room) -> None:
+        """Whether the attempt waits for the evictions is for the plugin to say."""
+        evicting = self._room.make(refused.members, refused.state, room)
+        if evicting is None:
+            self._await_victims(refused, failure, room)
+            return
+
+        def ended(problem: str) -> None:
+            try:
+                if problem:
+                    text = self._room.give_up(refused.members, problem)
+                    self._refuse(refused, Failure(Status(Code.ERROR, (text,)), text))
+                else:
+                    self._await_victims(refused, failure, room)
+            except Exception as bug:  # noqa: BLE001 - at the edge of an attempt: it may not lose a pod
+                self._broken(refused.lead, refused.members, refused.started_seconds, bug)
+
+        self._evicting.wait(f"group {refused.lead.key}", evicting, ended)
+
+    def _await_victims(self, refused: _Refused, failure: Failure, room: Room) -> None:
+        self._refuse(refused, failure, "waiting_on_preemption")
+        self._room.tell(room)
 
     def _refusal(
         self, state: GroupState, found: GroupPass, short: list[str], nowhere: str

@@ -7,17 +7,18 @@ that would not fit even so. Upstream: podgrouppreemption.go (v1.37), which tries
 anew for every pod that comes back.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
+from bayplan.engine.failures import CLEAR_NOMINATION
 from bayplan.engine.group_cycle import Fitted, Trying
 from bayplan.engine.group_domains import best_pass
 from bayplan.engine.min_resources import lacking
 from bayplan.framework.interface import CycleState, NominatingMode, Nomination, QueuedPodInfo
-from bayplan.framework.preemption import GroupPreemption
+from bayplan.framework.preemption import Evicting, GroupPreemption
 from bayplan.framework.status import is_success
 from bayplan.state.disruption_units import Unit, Units
 from bayplan.state.pod_groups import GroupState
@@ -74,21 +75,44 @@ class RoomForGroups:
         room = None if highest is None else self._room(snapshot, group, highest, plugin)
         return NOT_HELPFUL if room is None else room
 
-    def make(self, members: Sequence[QueuedPodInfo], state: GroupState, room: Room) -> None:
-        """Nominate the members, and tell the victims to go."""
-        engine, plugin = self._engine, self._plugin(members)
+    def make(
+        self, members: Sequence[QueuedPodInfo], state: GroupState, room: Room
+    ) -> Evicting | None:
+        """Keep the room for the members, and tell the victims to go. Evicting: that is to be
+        begun, and the attempt waits for it."""
+        plugin = self._plugin(members)
         assert plugin is not None
-        for pod, node_name in room.placements:
-            known = engine.known.get(pod.uid)
-            if known is not None and not known.node_name:
-                nomination = Nomination(NominatingMode.OVERRIDE, node_name)
-                engine.nominator.add_nominated_pod(known, nomination)
-                engine.patch_status(known, None, node_name)
+        for known, nomination in self._nominations(room):
+            self._engine.nominator.add_nominated_pod(known, nomination)
         group = state.group
         uid = (group.metadata.uid if group is not None else None) or state.key.name
         nodes = tuple(sorted({node_name for _, node_name in room.placements}))
         pods = [queued.pod for queued in members]
-        plugin.evict_for_group(uid, pods, nodes, room.victims)
+        return plugin.evict_for_group(uid, pods, nodes, room.victims)
+
+    def tell(self, room: Room) -> None:
+        """The API learns where the members are nominated to."""
+        for known, nomination in self._nominations(room):
+            self._engine.patch_status(known, None, nomination.node_name)
+
+    def give_up(self, members: Sequence[QueuedPodInfo], problem: str) -> str:
+        """No room was made: nobody is nominated. What is said of it; upstream's words."""
+        engine = self._engine
+        for queued in members:
+            known = engine.known.get(queued.pod.uid)
+            if known is not None and not known.node_name:
+                engine.nominator.add_nominated_pod(known, CLEAR_NOMINATION)
+                engine.patch_status(known, None, "")
+        plugins = engine.frameworks[members[0].pod.scheduler_name].plugins.post_filter
+        names = (p.instance_name for p in plugins if isinstance(p, GroupPreemption))
+        return f'error in "{next(names)}" PodGroupPostFilter plugins: {problem}'
+
+    def _nominations(self, room: Room) -> Iterable[tuple[PodInfo, Nomination]]:
+        """Of those members that still wait for a node."""
+        for pod, node_name in room.placements:
+            known = self._engine.known.get(pod.uid)
+            if known is not None and not known.node_name:
+                yield known, Nomination(NominatingMode.OVERRIDE, node_name)
 
     def _plugin(self, members: Sequence[QueuedPodInfo]) -> GroupPreemption | None:
         framework = self._engine.frameworks[members[0].pod.scheduler_name]

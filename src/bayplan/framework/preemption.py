@@ -78,5 +78,6 @@ class GroupPreemption(ABC):
         pods: Sequence[PodInfo],
         node_names: Sequence[str],
         victims: Sequence[PodInfo],
-    ) -> None:
-        """Tell the victims to go, for members that are nominated to these nodes."""
+    ) -> Evicting | None:
+        """Tell the victims to go, for members that are nominated to these nodes. Evicting: the
+        attempt is to begin it, and to wait for it; None: it goes on meanwhile."""

@@ -94,6 +94,25 @@ def test_a_victim_that_is_gone_already_is_no_failure() -> None:
     assert told == [""]
 
 
+def test_a_group_waits_as_well_and_its_attempt_is_counted_when_it_ends() -> None:
+    for problems, result, said in (
+        (Port(), "Success", ""),
+        (Port(v1=ApiError(403, "Forbidden", "no")), "Error", "pod group preemption: no"),
+    ):
+        over, told = three_victims(), list[str]()
+        victims = list(over.cluster.cache.pods())
+        evicting = over.plugin.evict_for_group("uid-g", [HIGH], ["n1"], victims)
+        assert evicting is not None and over.cluster.writes == []
+        evicting.start(told.append)
+        assert told == []
+        over.perform(problems)
+        assert told == [said]
+        name = "scheduler_workload_preemption_attempts_total"
+        assert over.cluster.metrics.value(name, result=result) == 1
+        name = "scheduler_preemption_execution_duration_seconds_count"
+        assert over.cluster.metrics.value(name, preemptor="podgroup", result=result.lower()) == 1
+
+
 def test_where_all_are_on_their_way_there_is_nothing_to_wait_for() -> None:
     over = three_victims(True, True, True)
     assert begun(over) == [""]

@@ -10,7 +10,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import final
 
 from bayplan.framework.interface import Handle
+from bayplan.framework.status import Code
 from bayplan.plugins.default_preemption.telling import (
+    GROUP_PREFIX,
+    POD_GROUP,
     PREFIX,
     Preemptor,
     Telling,
@@ -54,7 +57,12 @@ class AwaitedEviction:
         seconds = self._handle.now_seconds - self._began_seconds
         duration = self._handle.metrics.preemption_execution_duration
         duration.observe(seconds, self._preemptor.kind, result)
-        self._ended(f"{PREFIX}{self._problems[0]}" if self._problems else "")
+        prefix = PREFIX
+        if self._preemptor.kind == POD_GROUP:
+            prefix = GROUP_PREFIX
+            attempts = self._handle.metrics.workload_preemption_attempts
+            attempts.add(Code.ERROR if self._problems else Code.SUCCESS)
+        self._ended(f"{prefix}{self._problems[0]}" if self._problems else "")
 
     def _write(
         self,

@@ -36,6 +36,7 @@ from bayplan.framework.preemption import (
     REVIEW,
     CandidateReview,
     Candidates,
+    Evicting,
     GroupPreemption,
     Victims,
 )
@@ -123,7 +124,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, GroupPreemption, Enq
     def setup(self) -> None:
         self._args: DefaultPreemptionArgs = self.args or DefaultPreemptionArgs()
         self._evictions = Evictions(self.handle, self.instance_name)
-        #: Whether attempts end before their victims are told to go. Those of groups always do.
+        #: Whether attempts end before their victims are told to go.
         self._is_async = self.handle.gates.enabled("SchedulerAsyncPreemption")
         #: Compiled from these objects.
         self._budgets: tuple[Sequence[Any], Budgets] = ((), Budgets())
@@ -178,9 +179,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, GroupPreemption, Enq
         pods: Sequence[PodInfo],
         node_names: Sequence[str],
         victims: Sequence[PodInfo],
-    ) -> None:
+    ) -> Evicting | None:
         metrics = self.handle.metrics
-        metrics.workload_preemption_attempts.add(Code.SUCCESS)
         metrics.workload_preemption_victims.observe(len(victims))
         disrupted_count = _disrupted_count(self.handle.pod_groups, victims)
         if disrupted_count:
@@ -188,7 +188,12 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, GroupPreemption, Enq
         preemptor = Preemptor(POD_GROUP, uid, pods, node_names)
         ranked = sorted(victims, key=importance)
         violation_count = sum(self._current_budgets().violated_by(ranked))
-        self._evictions.start(preemptor, Victims(tuple(ranked), violation_count))
+        going = Victims(tuple(ranked), violation_count)
+        if not self._is_async:
+            return self._evictions.awaited(preemptor, going)
+        metrics.workload_preemption_attempts.add(Code.SUCCESS)
+        self._evictions.start(preemptor, going)
+        return None
 
     # ---- for whoever wants to know --------------------------------------------------------
 

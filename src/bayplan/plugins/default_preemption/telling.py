@@ -17,8 +17,8 @@ from bayplan.state.pods import PodInfo
 DISRUPTION_TARGET = "DisruptionTarget"
 PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
 POD, POD_GROUP = "pod", "podgroup"
-#: Begins what is said at the pod; upstream's words.
-PREFIX = "preemption: "
+#: Begins what is said at the pod, or at members of a group; upstream's words.
+PREFIX, GROUP_PREFIX = "preemption: ", "pod group preemption: "
 
 _NORMAL, _PREEMPTED, _PREEMPTING = "Normal", "Preempted", "Preempting"
 
