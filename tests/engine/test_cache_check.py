@@ -1,10 +1,12 @@
 """The scheduler's picture held against the API's objects: what is planted is found."""
 
+from typing import Any
+
 from msgspec.structs import replace
 
 from bayplan.api.objects import Node, Pod
 from bayplan.engine.cache_check import differences
-from bayplan.state.pods import PodInfo
+from bayplan.state.pods import PodInfo, pod_info
 from bayplan.testing import api_pod, node
 from tests.engine.kit import Engine, uid, waiting_pod
 
@@ -54,6 +56,24 @@ def test_a_pod_that_nobody_told_the_scheduler_of_is_lost() -> None:
     over = Over()
     over.pods.append(waiting_pod("untold"))
     assert over.found() == ["pod default/untold is pending and lost"]
+
+
+def test_a_pod_that_runs_belongs_in_the_queue_where_it_is_tried_for_a_resize() -> None:
+    pending: Any = {"conditions": [{"type": "PodResizePending", "reason": "Deferred"}]}
+    grows = waiting_pod("grows", node="n1", status=pending)
+    for is_on in (True, False):
+        gates = {"InPlacePodVerticalScalingSchedulerPreemption": is_on}
+        engine = Engine(plugins=["NodeResourcesFit"], gates=gates)
+        engine.add(node("n1"), grows)
+        queue = engine.scheduler.queue
+        assert differences(engine.scheduler, [node("n1")], [grows]) == []
+        if is_on:
+            queue.delete(pod_info(grows))
+            told = "pod default/grows is pending and lost"
+        else:
+            queue.add(pod_info(grows))
+            told = "pod default/grows is queued and not pending"
+        assert differences(engine.scheduler, [node("n1")], [grows]) == [told]
 
 
 def test_a_pod_of_another_scheduler_is_not_missed() -> None:

@@ -166,15 +166,6 @@ def test_what_has_an_effect_or_is_as_always_is_not_told(fields: dict[str, Any]) 
     assert remark(profile(), **fields) == []
 
 
-def test_a_gate_that_does_not_do_all_that_it_does_elsewhere_says_what_is_missing() -> None:
-    gate = "InPlacePodVerticalScalingSchedulerPreemption"
-    written = {"schedulerName": "bayplan"}
-    told = remarks(config(written, featureGates={gate: True}), Registry())
-    said = "DeferredPodScheduling is enabled, but running pods are not tried for a "
-    always = remarks(config(written, featureGates={gate: False}), Registry())
-    assert set(told) - set(always) == {f"featureGates: {gate}: {said}deferred resize yet"}
-
-
 def test_a_gate_whose_plugin_is_here_has_an_effect() -> None:
     class Gang(Both):  # type: ignore[misc] # pyright: ignore[reportGeneralTypeIssues]
         name = "GangScheduling"

@@ -114,6 +114,23 @@ def test_what_has_nothing_to_do_with_a_pod_is_asked_to_score_only() -> None:
     assert left.spared == {"All"}
 
 
+def test_what_ignores_resizes_is_not_asked_where_a_pod_that_runs_is_to_be_resized() -> None:
+    given = {"pre_filter": None, "filter": [], "post_filter": (None, None)}
+    ignoring, other = answering("Ignoring", **given), answering("Other", **given)
+    ignoring.ignores_resizes = True
+    plugins = plugins_of(ignoring, other)
+    calls = calls_of(plugins, Bare())
+    pending: Any = {"conditions": [{"type": "PodResizePending", "reason": "Deferred"}]}
+    shape = pod(node="n1", status=pending).shape
+    assert calls_for(calls, plugins, shape) is calls
+    plugins.tries_resizes = True
+    assert calls_for(calls, plugins, pod().shape) is calls
+    left = calls_for(calls, plugins, shape)
+    for named in (left.pre_filter, left.filter, left.post_filter):
+        assert [name for name, _ in named] == ["Other"]
+    assert left.spared == {"Ignoring"}
+
+
 def test_a_plugin_written_node_by_node_is_called_for_many() -> None:
     plugins = plugins_of(
         answering("A", filter_node=unschedulable("no")),

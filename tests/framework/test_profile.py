@@ -1,11 +1,14 @@
 """The plugins of one profile by extension point."""
 
+from typing import Any
+
 from bayplan.framework.profile import (
     EXTENSION_POINTS,
     extension_points_of,
     may_be_enabled_at,
 )
 from bayplan.plugins.priority_sort import PrioritySort
+from bayplan.testing import pod
 from tests.framework.answering import answering, made, plugins_of
 
 
@@ -19,6 +22,18 @@ def test_the_two_forms_of_filter_and_score_are_one_point() -> None:
     assert extension_points_of(answering("A", filter=None)) == ["filter"]
     assert extension_points_of(answering("A", filter_node=None)) == ["filter"]
     assert extension_points_of(answering("A", score_node=None)) == ["score"]
+
+
+def test_who_has_no_say_about_resizes_where_they_are_tried() -> None:
+    ignoring = answering("Ignoring", filter=None)
+    ignoring.ignores_resizes = True
+    plugins = plugins_of(ignoring, answering("Other", filter=None))
+    pending: Any = {"conditions": [{"type": "PodResizePending", "reason": "Deferred"}]}
+    shape = pod(node="n1", status=pending).shape
+    assert plugins.ignoring(shape) == set()
+    plugins.tries_resizes = True
+    assert plugins.ignoring(shape) == {"Ignoring"}
+    assert plugins.ignoring(pod().shape) == set()
 
 
 def test_all_of_upstreams_points_are_there_and_one_of_ours() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from bayplan.api.objects import NODE, Node, decode
 from bayplan.framework.events import QueueingHint
-from bayplan.framework.interface import CycleState
+from bayplan.framework.interface import CycleState, PreFilterResult
 from bayplan.framework.status import SKIP, Status, unresolvable
 from bayplan.plugins.deferred_pod_scheduling import DeferredPodScheduling
 from bayplan.testing import SampleCluster, check_plugin, handle, node, pod
@@ -45,6 +45,12 @@ def verdict(where: str) -> Status | None:
 def test_a_deferred_pod_is_tried_on_its_own_node_alone() -> None:
     assert verdict("n1") is None
     assert verdict("n2") == unresolvable("pod assigned to different node")
+
+
+def test_no_other_node_need_be_asked() -> None:
+    plugin, cluster = made(ON, node("n1"), node("n2"))
+    result = plugin.pre_filter(STATE, RUNNING, cluster.lend().nodes)
+    assert result == PreFilterResult(frozenset(("n1",)))
 
 
 def test_not_where_the_node_says_that_nobody_is_to_leave_for_a_resize() -> None:
@@ -94,7 +100,6 @@ def test_it_is_tried_again_when_its_node_allows_it(
     old: Node | None, new: Node, is_worth_it: bool
 ) -> None:
     plugin, _ = made(ON)
-    assert plugin.pre_filter(STATE, RUNNING, SampleCluster().lend().nodes) is None
     changed, added = plugin.events_to_register()
     hint = added.hint if old is None else changed.hint
     assert hint is not None

@@ -94,6 +94,26 @@ def test_the_table_follows_upstreams_order() -> None:
     assert names == [name for name in UPSTREAM_PLUGINS if name in names]
 
 
+def test_those_have_no_say_about_resizes_that_have_none_upstream() -> None:
+    """Upstream: schedule_one_test.go, TestScheduler_DeferredResizePluginSkipping."""
+    ignoring = {plugin.name for plugin in IN_TREE_PLUGINS if plugin.ignores_resizes}
+    assert ignoring & set(UPSTREAM_PLUGINS) == {
+        "DynamicResources",
+        "InterPodAffinity",
+        "NodeAffinity",
+        "NodeDeclaredFeatures",
+        "NodePorts",
+        "NodeUnschedulable",
+        "NodeVolumeLimits",
+        "PodTopologySpread",
+        "TaintToleration",
+        "VolumeBinding",
+        "VolumeRestrictions",
+        "VolumeZone",
+    }
+    assert ignoring - set(UPSTREAM_PLUGINS) == {"Coscheduling"}
+
+
 def test_every_plugin_of_the_tree_does_something() -> None:
     assert all(extension_points_of(plugin) for plugin in IN_TREE_PLUGINS)
 

@@ -163,6 +163,35 @@ def test_an_infeasible_resize_counts_as_what_was_given() -> None:
     assert (waiting.requests, refused.requests) == ({"cpu": 3000}, {"cpu": 2000})
 
 
+def test_a_pod_whose_resize_is_deferred_has_a_shape_of_its_own() -> None:
+    asked = containers(cpu="3")
+    plain = compiled("a", containers=asked, nodeName="n1")
+    for status in ({}, given(cpu="3")):
+        pending = [{"type": "PodResizePending", "reason": "Deferred"}]
+        status = status | {"conditions": pending}
+        deferred = compiled("b", containers=asked, status=status, nodeName="n1")
+        assert deferred.has_deferred_resize and not plain.has_deferred_resize
+        assert deferred.shape is not plain.shape
+        assert deferred.requests == plain.requests
+        again = compiled("c", containers=asked, status=status, nodeName="n2")
+        assert again.shape is deferred.shape
+        nowhere = compiled("d", containers=asked, status=status)
+        assert not nowhere.has_deferred_resize
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        [{"type": "PodResizePending", "reason": "Infeasible"}],
+        [{"type": "PodResizeInProgress", "reason": "Deferred"}],
+        [{"type": "PodResizePending"}, {"type": "PodResizePending", "reason": "Deferred"}],
+    ],
+)
+def test_the_first_condition_of_its_kind_says_whether_it_is(conditions: list[Any]) -> None:
+    found = compiled("a", status={"conditions": conditions}, nodeName="n1")
+    assert not found.has_deferred_resize
+
+
 # ---- what a shape remembers ----------------------------------------------------------------
 
 

@@ -1,11 +1,13 @@
 """Attempts: from a popped pod to an effect.
 
 A cycle that chose a node hands it to the placements. One that did not goes through PostFilter to
-the failure handler. One that has a question for an extender is parked until the answer comes.
+the failure handler. One that has a question for an extender is parked until the answer comes. A pod
+that has a node is tried for a resize, and is left where it is.
 Upstream: schedule_one.go.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import final
 
@@ -23,6 +25,7 @@ from bayplan.engine.group_domains import domain_of_members
 from bayplan.engine.kept_off import keep_off_reserved
 from bayplan.engine.parked import ParkedCycles
 from bayplan.engine.placements import Placements
+from bayplan.engine.resizes import is_awaited, waiting_for_kubelet
 from bayplan.framework.interface import Nomination, QueuedPodInfo
 from bayplan.framework.preemption import EVICTING, REVIEW, Evicting
 from bayplan.framework.queued_group import QueuedPodGroupInfo
@@ -70,7 +73,7 @@ class Attempts:
             note = f"skip schedule deleting pod: {pod.key}"
             engine.emit(pod.scheduler_name, pod, "Warning", "FailedScheduling", "Scheduling", note)
             engine.queue.done(pod.uid)
-        elif engine.cache.pod(pod.uid) is not None:
+        elif engine.cache.pod(pod.uid) is not None and not pod.node_name:
             engine.queue.done(pod.uid)
         else:
             now = engine.clock.now()
@@ -86,19 +89,19 @@ class Attempts:
         if self._groups.answered(cycle, answered):
             return
         known = engine.known.get(cycle.pod.uid)
-        if known is None or known.node_name:
+        if known is None or not is_awaited(engine, known):
             engine.queue.done(cycle.pod.uid)
             return
         go_on = partial(self._resume, cycle, answered)
         self.placements.attempt(cycle.queued, cycle.started_seconds, go_on)
 
     def _begin(self, queued: QueuedPodInfo, started_seconds: float) -> None:
-        framework = self._engine.frameworks[queued.pod.scheduler_name]
-        snapshot, groups = self._engine.lend(), self._engine.pod_groups
-        cycle = Cycle(queued, framework, snapshot, started_seconds)
-        if queued.pod.group_key is not None:
-            cycle.within = domain_of_members(snapshot, groups.of(queued.pod))
-        keep_off_reserved(cycle, self._engine.reservations)
+        engine, pod = self._engine, queued.pod
+        cycle = Cycle(queued, engine.frameworks[pod.scheduler_name], engine.lend(), started_seconds)
+        if not pod.node_name:
+            if pod.group_key is not None:
+                cycle.within = domain_of_members(cycle.snapshot, engine.pod_groups.of(pod))
+            keep_off_reserved(cycle, engine.reservations)
         cycle.state.record_plugin_metrics = self._metrics_sample.random() < _METRICS_SAMPLE
         self._go_on(cycle, self._runner.run(cycle))
 
@@ -113,7 +116,11 @@ class Attempts:
             self._park(cycle, question)
         elif cycle.choice is not None:
             self._measure(cycle)
-            self.placements.place(cycle, cycle.choice.node_name)
+            if cycle.pod.node_name:
+                status = waiting_for_kubelet(cycle.pod)
+                self._end_failed(cycle, Failure(status, status.message))
+            else:
+                self.placements.place(cycle, cycle.choice.node_name)
         else:
             assert cycle.status is not None, "a cycle ends with a node or a status"
             self._no_node(cycle, cycle.status)
@@ -130,11 +137,18 @@ class Attempts:
             cycle.question = failure
             self._park(cycle, failure)
             return
+        if cycle.pod.node_name:
+            # It is where room is made; nobody else may take it from a pod that counts there.
+            failure = replace(failure, nomination=None)
         evicting: Evicting | None = cycle.state.get(EVICTING)
         if evicting is not None:
             self._evicting.hold(cycle, status, failure, evicting)
             return
         self._measure(cycle)
+        self._end_failed(cycle, failure)
+
+    def _end_failed(self, cycle: Cycle, failure: Failure) -> None:
+        status = failure.status
         result = "unschedulable" if is_rejected(status) else "error"
         self._end(cycle, result, status, failure.message, failure.nomination)
         self._failures.handle(cycle.queued, cycle.started_seconds, failure)

@@ -2,8 +2,8 @@
 
 Computed from the API's objects alone, by other means than the scheduler does: a bug in its columns
 is seen here. Nodes, placed pods and their nodes, what the columns count; every pending pod of ours
-is in the queue or on its way, and nothing else is. What has happened and was not told yet shows as
-a difference: ask when all is quiet, or ask twice.
+is in the queue or on its way, so is every one that is tried for a resize, and nothing else is. What
+has happened and was not told yet shows as a difference: ask when all is quiet, or ask twice.
 """
 
 from collections import Counter, defaultdict
@@ -88,13 +88,21 @@ class _Comparison:
                 yield f"pod {_key(there[uid])} is pending and lost"
 
     def _is_ours_to_place(self, pod: Pod) -> bool:
-        is_ours = self._scheduler.is_responsible_for(pod.spec.scheduler_name)
-        return is_ours and not pod.spec.node_name
+        """One that runs, too, where it is tried for a resize."""
+        scheduler = self._scheduler
+        is_tried = scheduler.tries_resizes and _has_deferred_resize(pod)
+        is_awaited = is_tried or not pod.spec.node_name
+        return is_awaited and scheduler.is_responsible_for(pod.spec.scheduler_name)
 
 
 def _node_of(pods: Mapping[str, Pod], uid: str) -> str:
     found = pods.get(uid)
     return (found.spec.node_name or "") if found is not None else ""
+
+
+def _has_deferred_resize(pod: Pod) -> bool:
+    found = ((each.type, each.reason) for each in pod.status.conditions or ())
+    return ("PodResizePending", "Deferred") in found
 
 
 def _key(pod: Pod) -> str:

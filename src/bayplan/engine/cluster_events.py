@@ -14,6 +14,7 @@ from bayplan.api.pod_requests import amounts
 from bayplan.api.quantity import QuantityError
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.placements import Placements
+from bayplan.engine.resizes import follow
 from bayplan.framework.events import (
     EVENT_ASSIGNED_POD_ADD,
     EVENT_ASSIGNED_POD_DELETE,
@@ -190,7 +191,9 @@ class ClusterEvents:
 
     def _added(self, pod: PodInfo) -> Labels:
         if pod.node_name:
-            return self._assigned(pod)
+            handled = self._assigned(pod)
+            follow(self._engine, None, pod)
+            return handled
         if not self._is_ours(pod):
             return ()
         self._engine.queue.add(pod)
@@ -212,6 +215,7 @@ class ClusterEvents:
         if old.node_name:
             engine.cache.update_pod(new)
             events = pod_events(old, new)
+            follow(engine, old, new, events)
             for event in events:
                 engine.queue.move_all(event, old, new)
             return dict.fromkeys((*_ASSIGNED_UPDATED, *(event.label for event in events)))
@@ -242,6 +246,7 @@ class ClusterEvents:
         engine = self._engine
         if pod.node_name:
             engine.cache.remove_pod(pod.uid)
+            follow(engine, pod, None)
             engine.queue.move_all(EVENT_ASSIGNED_POD_DELETE, pod, None)
         elif self._is_ours(pod):
             engine.queue.delete(pod)

@@ -30,13 +30,6 @@ _IS_TYPE = frozenset(("apiVersion", "kind"))
 #: Gates that are asked for somewhere; the others are known, and change nothing.
 READ_GATES = frozenset(("DRADeviceTaintRules", "OpportunisticBatching", "SchedulerPopFromBackoffQ"))
 
-#: Gates that do not do all that they do in kube-scheduler → what is missing.
-_IN_PART = {
-    "InPlacePodVerticalScalingSchedulerPreemption": (
-        "DeferredPodScheduling is enabled, but running pods are not tried for a deferred resize yet"
-    ),
-}
-
 #: Keys that are there for kube-scheduler's sake → why they have no effect.
 _WITHOUT_EFFECT = {
     "parallelism": "all nodes are looked at together",
@@ -165,8 +158,6 @@ def _gates(config: SchedulerConfig, registry: Registry) -> Iterator[str]:
         is_news = name not in GATES or config.gates.values[name] is not GATES[name].default
         if is_news and name not in read and not brings:
             yield f"featureGates: {name} has no effect"
-        elif is_news and name in _IN_PART:
-            yield f"featureGates: {name}: {_IN_PART[name]}"
 
 
 def _absent_defaults(

@@ -96,6 +96,8 @@ class EngineState:
     wake: Callable[[], None] = _nobody_to_wake
     #: Writes under way that no cycle waits for.
     writes_count: int = 0
+    #: Whether pods that run are tried for resizes that were deferred: see engine.resizes.
+    tries_resizes: bool = field(init=False)
     #: What of ``objects`` is storage, with what is assumed of it.
     volumes: Volumes = field(init=False)
     turns: Turns = field(init=False)
@@ -111,6 +113,7 @@ class EngineState:
     def __post_init__(self) -> None:
         self.volumes = Volumes(self.cache.table, self.objects)
         self.turns = Turns(self.bug)
+        self.tries_resizes = self.gates.enabled("InPlacePodVerticalScalingSchedulerPreemption")
         has_rules = self.gates.enabled("DRADeviceTaintRules")
         self.devices = Devices(self.objects, has_taint_rules=has_rules)
         self.objects.of(DEVICE_CLASS).subscribe(self._classes_changed)

@@ -3,7 +3,8 @@
 Requeue first, then tell: the queue gets the pod back with the plugins to blame, the nominator what
 PostFilter decided, the API an event and the condition PodScheduled=False with the whole sentence.
 A pod that is bound after all is told nothing: it does run, whatever this attempt came to (upstream
-marks it as unscheduled). Upstream: schedule_one.go, handleSchedulingFailure.
+marks it as unscheduled). Nor is one that was tried for a resize, but that one comes back. Upstream:
+schedule_one.go, handleSchedulingFailure.
 """
 
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from bayplan.api.objects import PodCondition
 from bayplan.clock import rfc3339
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.own_writes import POD_SCHEDULED
+from bayplan.engine.resizes import is_awaited
 from bayplan.framework.interface import NominatingMode, Nomination, QueuedPodInfo
 from bayplan.framework.queued_group import QueuedPodGroupInfo
 from bayplan.framework.status import Code, Diagnosis, Status, is_rejected
@@ -56,7 +58,7 @@ class FailureHandler:
         if status.code is Code.ERROR and status.plugin:
             engine.metrics.plugin_failures.add(status.plugin)
         known = self._requeue(queued, failure)
-        if known is None:
+        if known is None or known.node_name:
             return
         profile = known.scheduler_name
         engine.emit(profile, known, "Warning", "FailedScheduling", "Scheduling", failure.message)
@@ -100,17 +102,18 @@ class FailureHandler:
             self._engine.emit(profile, pod, "Warning", "FailedScheduling", "Scheduling", note)
 
     def _requeue(self, queued: QueuedPodInfo, failure: Failure) -> PodInfo | None:
-        """The pod as the API knows it now; None where it is gone, or on a node."""
+        """The pod as the API knows it now; None where it is gone, or runs and is done with."""
         engine, uid, diagnosis = self._engine, queued.pod.uid, failure.diagnosis
         queued.unschedulable_plugins = set(diagnosis.unschedulable_plugins) if diagnosis else set()
         queued.pending_plugins = set(diagnosis.pending_plugins) if diagnosis else set()
         known = engine.known.get(uid)
-        if known is None or known.node_name:
+        if known is None or not is_awaited(engine, known):
             engine.queue.done(uid)
             return None
         queued.pod = known
         engine.queue.add_unschedulable(queued, at_once=failure.at_once)
-        engine.nominator.add_nominated_pod(known, failure.nomination)
+        if not known.node_name:
+            engine.nominator.add_nominated_pod(known, failure.nomination)
         return known
 
     def _patch_status(self, pod: PodInfo, reason: str, failure: Failure) -> None:

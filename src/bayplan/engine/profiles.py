@@ -184,6 +184,7 @@ def _built(
         profile_name=profile.name,
         percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
         reuse_bytes_max=profile.reuse_bytes_max,
+        tries_resizes=profile.tries_resizes,
         **lists,
     )
     return BuiltProfile(plugins, events, Signer(plugins))

@@ -43,6 +43,8 @@ class ResolvedProfile:
     instances: Mapping[str, Instance]
     #: Bytes that answers may be kept in for reuse; 0: none are.
     reuse_bytes_max: int = 0
+    #: Whether pods that run are tried for a resize that was deferred.
+    tries_resizes: bool = False
     #: Instances that others read and that do not score by themselves.
     sources: tuple[str, ...] = ()
 
@@ -117,6 +119,7 @@ class _Resolver:
             lists,
             {**instances, **{n: i for n, i in sources.items() if n not in instances}},
             reuse_bytes_max=self._config.spec.reuse.max_bytes if reuses else 0,
+            tries_resizes=self._config.gate("InPlacePodVerticalScalingSchedulerPreemption"),
             sources=tuple(name for name in sources if name not in scoring(lists)),
         )
 

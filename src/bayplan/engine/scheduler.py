@@ -90,6 +90,8 @@ class Scheduler:
         self.profile_names = tuple(engine.frameworks)
         #: Everything that happens in here, one thing at a time, to be observed.
         self.turns = engine.turns
+        #: Whether pods that run are tried for resizes that were deferred.
+        self.tries_resizes = engine.tries_resizes
         #: Groups of pods as they stand, to be looked at.
         self.pod_groups = engine.pod_groups
         #: Kinds of pod groups that are followed and no plugin looks up.

@@ -167,11 +167,13 @@ def calls_of(plugins: ProfilePlugins, wrap: Wrap) -> Calls:
 
 def calls_for(calls: Calls, plugins: ProfilePlugins, shape: PodShape) -> Calls:
     """What is left of them for pods of this shape: see Plugin.concerns."""
-    spared = {p.instance_name for p in plugins.instances() if not p.concerns(shape)}
+    ignoring = plugins.ignoring(shape)
+    spared = ignoring | {p.instance_name for p in plugins.instances() if not p.concerns(shape)}
     if not spared:
         return calls
+    post_filter = [(name, call) for name, call in calls.post_filter if name not in ignoring]
     # Whether PreFilter came as far as a plugin is told by its PostFilter, so both are asked.
-    unasked = spared - {name for name, _ in calls.post_filter}
+    unasked = spared - {name for name, _ in post_filter}
 
     def rest(named: Sequence[tuple[str, E]]) -> Sequence[tuple[str, E]]:
         return [(name, call) for name, call in named if name not in spared]
@@ -182,6 +184,7 @@ def calls_for(calls: Calls, plugins: ProfilePlugins, shape: PodShape) -> Calls:
         add_pod=rest(calls.add_pod),
         remove_pod=rest(calls.remove_pod),
         filter=rest(calls.filter),
+        post_filter=post_filter,
         reserve=rest(calls.reserve),
         unreserve=rest(calls.unreserve),
         permit=rest(calls.permit),

@@ -250,6 +250,9 @@ class Plugin(ABC):
     optional_kinds: ClassVar[tuple[str, ...]] = ()
     #: Feature gates that `setup` reads.
     gates: ClassVar[tuple[str, ...]] = ()
+    #: Whether it is not asked about a pod that runs and whose resize is tried: it has to do with
+    #: how pods get to a node, or stay out of each other's way. Upstream skips the same ones.
+    ignores_resizes: ClassVar[bool] = False
     #: Further fields it reads, e.g. ("Node.status.nodeInfo.kubeletVersion",): found under
     #: `node.declared["status.nodeInfo.kubeletVersion"]`.
     fields: ClassVar[tuple[str, ...]] = ()

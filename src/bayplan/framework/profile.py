@@ -21,6 +21,7 @@ from bayplan.framework.interface import (
     ScorePlugin,
 )
 from bayplan.framework.tie_break import TieBreakPlugin
+from bayplan.state.pods import PodShape
 
 #: Extension point as configured → the bases that implement it.
 EXTENSION_POINTS: dict[str, tuple[type[Plugin], ...]] = {
@@ -67,6 +68,8 @@ class ProfilePlugins:
     percentage_of_nodes_to_score: int = 0
     #: Bytes that answers may be kept in for reuse; 0: none are.
     reuse_bytes_max: int = 0
+    #: Whether pods that run are tried for a resize that was deferred.
+    tries_resizes: bool = False
     pre_enqueue: list[PreEnqueuePlugin] = field(default_factory=list[PreEnqueuePlugin])
     pre_filter: list[PreFilterPlugin] = field(default_factory=list[PreFilterPlugin])
     filter: list[FilterPlugin | ScalarFilterPlugin] = field(
@@ -109,6 +112,12 @@ class ProfilePlugins:
             if isinstance(plugin, PreScorePlugin) and plugin.instance_name not in names
         }
         return [*self.pre_score, *others.values()]
+
+    def ignoring(self, shape: PodShape) -> set[str]:
+        """Instances that have no say, for pods of this shape run and are to be resized."""
+        if not (self.tries_resizes and shape.has_deferred_resize):
+            return set()
+        return {plugin.instance_name for plugin in self.instances() if plugin.ignores_resizes}
 
     def instances(self) -> list[Plugin]:
         """Every instance once, in order of first appearance."""

@@ -36,7 +36,6 @@ ELSEWHERE = "pod assigned to different node"
 FITS = "pod resize fits, waiting for Kubelet actuation"
 
 _PATH = "spec.podPreemptionPolicy"
-_RESIZE_PENDING, _DEFERRED = "PodResizePending", "Deferred"
 
 
 @final
@@ -57,12 +56,13 @@ class DeferredPodScheduling(
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView
     ) -> PreFilterResult | Status | None:
-        return None if self._concerns(pod) else SKIP
+        # Upstream asks about all nodes, to the same end.
+        return PreFilterResult(frozenset((pod.node_name,))) if self._concerns(pod) else SKIP
 
     def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         if not self._concerns(pod):
             return None
-        if pod.node_name and pod.node_name != node.name:
+        if pod.node_name != node.name:
             return unresolvable(ELSEWHERE)
         policy: Mapping[str, Any] = node.node.declared.get(_PATH) or {}
         return unresolvable(PREEMPTION_DISABLED) if policy.get("disableResizePreemption") else None
@@ -84,7 +84,7 @@ class DeferredPodScheduling(
         return (pod.node_name,) if self._concerns(pod) else ()
 
     def _concerns(self, pod: PodInfo) -> bool:
-        return self._is_on and is_resize_deferred(pod)
+        return self._is_on and pod.has_deferred_resize
 
     def _after_policy(self, pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
         """Its node came, or allows preemption again."""
@@ -92,14 +92,6 @@ class DeferredPodScheduling(
         was_closed = old is None or _is_closed(old)
         is_news = is_own and was_closed and not _is_closed(new)
         return QueueingHint.QUEUE if is_news else QueueingHint.QUEUE_SKIP
-
-
-def is_resize_deferred(pod: PodInfo) -> bool:
-    """Whether the kubelet has put a resize off. Upstream: IsPodResizeDeferred."""
-    for condition in pod.status.conditions or ():
-        if condition.type == _RESIZE_PENDING:
-            return condition.reason == _DEFERRED
-    return False
 
 
 def _is_closed(node: Node) -> bool:

@@ -134,6 +134,7 @@ class NodeAffinity(
     args_type = NodeAffinityArgs
     facets = Facet.LABELS
     signs_shape = True
+    ignores_resizes = True
     normalizer = Normalizer.MAX
 
     def setup(self) -> None:

@@ -55,6 +55,7 @@ from bayplan.framework.interface import (
     SignPlugin,
     Verdict,
 )
+from bayplan.framework.resizes import with_resizes
 from bayplan.framework.resource_scorers import (
     DEFAULT_RESOURCES,
     Demands,
@@ -161,6 +162,7 @@ class NodeResourcesFit(
     args_type = NodeResourcesFitArgs
     facets = Facet.REQUESTED | Facet.ALLOCATABLE
     signs_shape = True
+    gates = ("InPlacePodVerticalScalingSchedulerPreemption",)
     #: Devices may stand for a resource; which classes there are is a change of all rows.
     kinds = (DEVICE_CLASS,)
     optional_kinds = kinds
@@ -172,7 +174,10 @@ class NodeResourcesFit(
         self._resources = args.scoring_strategy.resources
         self._scorer = _scorer(args.scoring_strategy)
         said = (sorted(self._ignored), sorted(self._ignored_groups), self._resources)
-        self._wants_key = f"NodeResourcesFit.wants {said!r}"
+        self._tries_resizes = self.handle.gates.enabled(
+            "InPlacePodVerticalScalingSchedulerPreemption"
+        )
+        self._wants_key = f"NodeResourcesFit.wants {said!r} {self._tries_resizes}"
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView
@@ -188,7 +193,7 @@ class NodeResourcesFit(
         if full is not None:
             yield Rejection(full, Code.UNSCHEDULABLE, (TOO_MANY_PODS,))
         for need in self._wants(pod).needs:
-            short = nodes.short(need.resource, need.amount)
+            short = nodes.short(need.resource, need.more)
             if short is None:
                 continue
             allocatable = nodes.allocatable(need.resource)
@@ -209,9 +214,9 @@ class NodeResourcesFit(
         found: list[tuple[Code, tuple[str, ...]]] = []
         if node.amounts(PODS).free < 1:
             found.append(_FULL)
-        for resource, amount, reasons in self._wants(pod).needs:
+        for resource, amount, more, reasons in self._wants(pod).needs:
             has = node.amounts(resource)
-            if has.free < amount and not (has.allocatable <= 0 and self._are_devices(resource)):
+            if has.free < more and not (has.allocatable <= 0 and self._are_devices(resource)):
                 found.append((_HOPELESS if has.allocatable < amount else _FOR_NOW, reasons))
         return tuple(found)
 
@@ -226,17 +231,20 @@ class NodeResourcesFit(
         scale_down = ActionType.UPDATE_POD_SCALE_DOWN
         other_shrunk = ClusterEvent(EventResource.ASSIGNED_POD, scale_down)
         itself_shrunk = ClusterEvent(EventResource.TARGET_POD, scale_down)
-        return [
+        events = [
             ClusterEventWithHint(pod_gone, _after_pod_gone),
             ClusterEventWithHint(node_changed, self._after_node),
             ClusterEventWithHint(other_shrunk, _after_other_shrunk),
             ClusterEventWithHint(itself_shrunk, _after_itself_shrunk),
             ClusterEventWithHint(class_changed, _after_class),
         ]
+        return with_resizes(events) if self._tries_resizes else events
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
         """What is compared and what is scored; the two count differently."""
         wants = self._wants(pod)
+        if self._tries_resizes and pod.has_deferred_resize:
+            return wants.needs, wants.demands.each, pod.node_name
         return wants.needs, wants.demands.each
 
     def _after_node(self, pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
@@ -281,10 +289,11 @@ class NodeResourcesFit(
 
     def _compiled(self, shape: PodShape) -> "_Wants":
         compared = _compared(shape)
+        is_resize = self._tries_resizes and shape.has_deferred_resize
         needs = tuple(
-            _Need(resource, amount, (insufficient(resource),))
+            _Need(resource, amount, 0 if is_resize else amount, (insufficient(resource),))
             for resource, amount in compared.items()
-            if not self._is_ignored(resource)
+            if not self._is_ignored(resource) and not (is_resize and resource not in NAMED_FIRST)
         )
         scored = requested(Pod(spec=shape.spec), defaults=NON_ZERO_DEFAULTS, pod_level=False)
         return _Wants(needs, demands(self._resources, scored), tuple(compared))
@@ -300,6 +309,10 @@ class _Need(NamedTuple):
 
     resource: str
     amount: int
+    #: What of it the node must have left. Nothing for a pod that runs there and is to be resized:
+    #: it counts there with what it wants, and fits unless that is too much. Upstream looks at no
+    #: other resources of such a pod than those of `NAMED_FIRST`.
+    more: int
     reasons: tuple[str, ...]
 
 

@@ -79,6 +79,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
     facets = Facet.VOLUMES | Facet.STORAGE
     kinds = STORAGE_KINDS
     signs_shape = True
+    ignores_resizes = True
     facets_unless_signed = Facet(0)
     gates = ("VolumeLimitScaling",)
 

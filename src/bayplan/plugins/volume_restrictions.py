@@ -71,6 +71,7 @@ class VolumeRestrictions(
     facets = Facet.VOLUMES | Facet.STORAGE
     kinds = STORAGE_KINDS
     signs_shape = True
+    ignores_resizes = True
 
     def concerns(self, shape: PodShape) -> bool:
         return shape.volumes.has_any

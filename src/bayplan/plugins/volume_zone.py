@@ -74,6 +74,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
     facets = Facet.LABELS | Facet.STORAGE
     kinds = STORAGE_KINDS
     signs_shape = True
+    ignores_resizes = True
     facets_unless_signed = Facet(0)
 
     def concerns(self, shape: PodShape) -> bool:

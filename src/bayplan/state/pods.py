@@ -46,7 +46,7 @@ NOTHING_DECLARED: Mapping[str, Any] = MappingProxyType({})
 class PodShape:
     """What follows from a pod's namespace, labels and spec (without its node).
 
-    Under in-place resize, also from what the kubelet says it gave the pod.
+    Under in-place resize, also from what the kubelet says it gave the pod, or has put off.
     """
 
     namespace: str
@@ -63,6 +63,8 @@ class PodShape:
     anti_affinity: AffinityTerms
     #: The parts that do not parse, each with its path.
     errors: tuple[str, ...]
+    #: Whether it runs, and its kubelet has put a resize off: it may be tried for that.
+    has_deferred_resize: bool = False
     _memo: dict[Hashable, Any] = field(default_factory=dict[Hashable, Any])
 
     @property
@@ -156,6 +158,11 @@ class PodInfo:
         return self.shape.once(_group_key, _group_key)
 
     @property
+    def has_deferred_resize(self) -> bool:
+        """Whether it runs, and its kubelet has put a resize off for want of room."""
+        return self.shape.has_deferred_resize
+
+    @property
     def is_terminating(self) -> bool:
         return self.metadata.deletion_timestamp is not None
 
@@ -212,18 +219,21 @@ def pod_info(pod: Pod) -> PodInfo:
         spec = msgspec.structs.replace(pod.spec, node_name=None)
         pod = msgspec.structs.replace(pod, spec=spec)
     declared = pod.declared or NOTHING_DECLARED
-    return PodInfo(pod.metadata, pod.status, _shape_of(pod), node_name, declared)
+    is_deferred = bool(node_name) and _is_resize_deferred(pod.status)
+    shape = _shape_of(pod, is_deferred=is_deferred)
+    return PodInfo(pod.metadata, pod.status, shape, node_name, declared)
 
 
-def _shape_of(pod: Pod) -> PodShape:
+def _shape_of(pod: Pod, *, is_deferred: bool) -> PodShape:
     meta, status_part = pod.metadata, _status_part(pod.status)
-    key = _encoder.encode((meta.namespace, meta.labels, pod.spec, status_part))
+    key = _encoder.encode((meta.namespace, meta.labels, pod.spec, status_part, is_deferred))
     found = _shapes.get(key)
     if found is None:
-        found = _compiled(pod)
-        if status_part is not None:
+        found = _compiled(pod, is_deferred=is_deferred)
+        if status_part is not None and not is_deferred:
             # Every running pod says what it was given: mostly what its template asks for.
-            template = _shape_of(msgspec.structs.replace(pod, status=PodStatus()))
+            plain = msgspec.structs.replace(pod, status=PodStatus())
+            template = _shape_of(plain, is_deferred=False)
             found = template if _asks_alike(found, template) else found
         _shapes[key] = found
     return found
@@ -241,6 +251,14 @@ def _status_part(status: PodStatus) -> object:
     return of_pod, statuses, pending[:1]
 
 
+def _is_resize_deferred(status: PodStatus) -> bool:
+    """Upstream: IsPodResizeDeferred; the first such condition counts."""
+    for condition in status.conditions or ():
+        if condition.type == "PodResizePending":
+            return condition.reason == "Deferred"
+    return False
+
+
 def _asks_alike(one: PodShape, other: PodShape) -> bool:
     return (
         one.requests == other.requests
@@ -249,7 +267,7 @@ def _asks_alike(one: PodShape, other: PodShape) -> bool:
     )
 
 
-def _compiled(pod: Pod) -> PodShape:
+def _compiled(pod: Pod, *, is_deferred: bool) -> PodShape:
     namespace = pod.metadata.namespace or DEFAULT_NAMESPACE
     affinity = pod.spec.affinity
     errors: list[str] = []
@@ -270,4 +288,5 @@ def _compiled(pod: Pod) -> PodShape:
         affinity=compile_terms(terms, namespace, f"{path}.podAffinity", errors),
         anti_affinity=compile_terms(anti_terms, namespace, f"{path}.podAntiAffinity", errors),
         errors=tuple(errors),
+        has_deferred_resize=is_deferred,
     )

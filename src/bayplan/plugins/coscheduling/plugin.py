@@ -72,6 +72,7 @@ class Coscheduling(
     name = "Coscheduling"
     args_type = CoschedulingArgs
     scope = "cluster"
+    ignores_resizes = True
 
     def setup(self) -> None:
         args: CoschedulingArgs = self.args or CoschedulingArgs()

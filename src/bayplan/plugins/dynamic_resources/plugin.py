@@ -105,6 +105,7 @@ class DynamicResources(
     kinds = DEVICE_KINDS
     optional_kinds = (DEVICE_TAINT_RULE,)
     signs_shape = True
+    ignores_resizes = True
     facets_unless_signed = Facet(0)
     gates = GATES
     normalizer = Normalizer.MAX

@@ -102,6 +102,7 @@ class VolumeBinding(
     facets = Facet.LABELS | Facet.STORAGE
     kinds = STORAGE_KINDS
     signs_shape = True
+    ignores_resizes = True
     facets_unless_signed = Facet(0)
     gates = ("StorageCapacityScoring",)
 

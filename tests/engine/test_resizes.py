@@ -1,0 +1,285 @@
+"""Pods that run, tried for a resize that their kubelet has put off."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from bayplan.api.objects import NODE, Node, Pod, decode
+from bayplan.ports import AskExtender, EmitEvent, ExtenderAnswer, PatchPodStatus, Perform
+from bayplan.queue.transitions import State
+from bayplan.testing import api_pod, node
+from tests.engine.kit import Engine, uid, waiting_pod
+from tests.engine.test_attempts import FAR, Far
+from tests.plugins.preemption_kit import Port
+
+GATE = "InPlacePodVerticalScalingSchedulerPreemption"
+KIND = "scheduling.x-k8s.io/v1alpha1 PodGroup"
+IN_CACHE = "pod uid-default/p(default/p) is in the cache, so can't be assumed"
+MADE = "preemption: found a potential placement for pod on node n1, preempting 1 victims"
+
+
+def resizing(name: str = "p", *, reason: str = "Deferred", **options: Any) -> Pod:
+    """Runs on n1, and wants 3 cpu by now."""
+    pending = [{"type": "PodResizePending", "status": "True", "reason": reason}]
+    there: Any = {"node": "n1", "cpu": 3, "priority": 9, "status": {"conditions": pending}}
+    return waiting_pod(name, **(there | options))
+
+
+def running(name: str = "low", **options: Any) -> Pod:
+    there: Any = {"node": "n1", "cpu": 2}
+    return api_pod(name, **(there | options))
+
+
+def closed(name: str) -> Node:
+    """Its pods are not to leave for a resize."""
+    policy: Any = {"disableResizePreemption": ["somebody"]}
+    found = node(name, cpu=4, declared={"spec.podPreemptionPolicy": policy})
+    decoded = decode(NODE, {"metadata": {"name": name}, "spec": {"podPreemptionPolicy": policy}})
+    assert isinstance(decoded, Node)
+    return msgspec.structs.replace(found, spec=decoded.spec)
+
+
+def engine(*objects: Any, gates: dict[str, bool] | None = None, **options: Any) -> Engine:
+    """Two nodes of 4 cpu, and what is on them."""
+    named = options.pop("plugins", ["DeferredPodScheduling", "NodeResourcesFit"])
+    plugins = [*named, "DefaultPreemption"]
+    found = Engine(plugins=plugins, gates={GATE: True, **(gates or {})}, **options)
+    found.add(node("n1", cpu=4), node("n2", cpu=4), *objects)
+    return found
+
+
+def perform(effects: list[Any]) -> list[str]:
+    """Whom it has deleted."""
+    port = Port()
+    for effect in effects:
+        if isinstance(effect, Perform):
+            asyncio.run(effect.run(port))  # type: ignore[arg-type]
+    return port.deleted
+
+
+def evicted(found: Engine) -> list[str]:
+    return perform(found.run())
+
+
+# ---- who is tried -----------------------------------------------------------------------------
+
+
+def test_less_important_pods_of_its_node_leave_for_it() -> None:
+    found = engine(running(), resizing())
+    assert evicted(found) == ["default/low"]
+    (attempt,) = found.attempts()
+    assert (attempt.result, attempt.nominated_node) == ("unschedulable", "")
+    assert attempt.message.startswith("0/2 nodes are available: 1 Insufficient cpu")
+    assert attempt.message.endswith(MADE)
+    assert found.state_of("p") is State.UNSCHEDULABLE
+    assert found.blamed("p") == {"NodeResourcesFit", "DeferredPodScheduling"}
+
+
+def test_nothing_is_written_about_it() -> None:
+    found = engine(running(), resizing())
+    effects = found.run()
+    assert not [effect for effect in effects if isinstance(effect, PatchPodStatus | EmitEvent)]
+    assert found.nominated_on("n1") == []
+    assert found.placed_on("p") == "n1"
+
+
+@pytest.mark.parametrize(
+    ("pod", "gates"),
+    [
+        pytest.param(resizing(), {GATE: False}, id="the gate is off"),
+        pytest.param(resizing(reason="Infeasible"), {}, id="it will never fit"),
+        pytest.param(resizing(scheduler_name="theirs"), {}, id="another scheduler's"),
+        pytest.param(resizing(status={}), {}, id="nothing is pending"),
+    ],
+)
+def test_other_pods_that_run_are_left_alone(pod: Pod, gates: dict[str, bool]) -> None:
+    found = engine(running(), pod, gates=gates)
+    assert evicted(found) == []
+    assert found.state_of("p") is State.ABSENT
+    assert found.attempts() == []
+
+
+def test_it_is_tried_from_when_the_kubelet_says_so_until_it_says_no_more() -> None:
+    found = engine(running(priority=9), resizing(status={}))
+    assert found.run() == [] and found.state_of("p") is State.ABSENT
+    found.update(resizing())
+    assert len(evicted(found)) == 0 and len(found.attempts()) == 1
+    assert found.state_of("p") is State.UNSCHEDULABLE
+    found.update(resizing(status={}))
+    assert found.state_of("p") is State.ABSENT
+
+
+def test_one_that_goes_is_no_longer_tried() -> None:
+    for go in (
+        lambda found: found.delete(resizing()),
+        lambda found: found.update(resizing(status={"phase": "Succeeded"})),
+    ):
+        found = engine(running(priority=9), resizing())
+        found.run()
+        go(found)
+        assert found.state_of("p") is State.ABSENT
+        assert found.placed_on("p") == ""
+
+
+def test_one_that_is_being_deleted_is_skipped() -> None:
+    found = engine(running(), resizing(terminating=True))
+    assert found.notes() == ["skip schedule deleting pod: default/p"]
+    assert found.state_of("p") is State.ABSENT
+
+
+def test_a_member_of_a_group_is_tried_by_itself() -> None:
+    group: Any = {"labels": {"scheduling.x-k8s.io/pod-group": "g"}}
+    found = engine()
+    content = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": 3}}
+    found.put(KIND, content)
+    found.add(waiting_pod("q", **group), running(), resizing(**group))
+    assert evicted(found) == ["default/low"]
+    assert found.state_of("q") is not State.UNSCHEDULABLE
+    assert found.state_of("p") is State.UNSCHEDULABLE
+
+
+# ---- what it is asked ---------------------------------------------------------------------------
+
+
+def test_where_others_would_not_let_it_get_to_is_no_matter() -> None:
+    plugins = ["NodeUnschedulable", "NodeAffinity", "TaintToleration", "NodePorts"]
+    plugins += ["DeferredPodScheduling", "NodeResourcesFit", "InterPodAffinity"]
+    found = engine(plugins=plugins)
+    hostile = [{"key": "k", "value": "v", "effect": "NoExecute"}]
+    found.update(node("n1", cpu=4, taints=hostile, unschedulable=True))
+    found.add(running(), resizing(node_selector={"on": "the moon"}, host_ports=[80]))
+    assert evicted(found) == ["default/low"]
+
+
+def test_what_it_holds_counts_once() -> None:
+    """3 of 4 cpu are its own already."""
+    found = engine(running(cpu=1), resizing())
+    assert evicted(found) == []
+    (attempt,) = found.attempts()
+    assert (attempt.result, attempt.message, attempt.node) == ("error", IN_CACHE, "n1")
+
+
+def test_a_node_too_small_for_it_is_left_alone() -> None:
+    found = engine(running(), resizing(cpu=5))
+    assert evicted(found) == []
+    assert found.state_of("p") is State.UNSCHEDULABLE
+
+
+def test_a_place_among_the_pods_it_needs_once_more() -> None:
+    """As upstream counts: it is one of them, and counted again."""
+    found = engine()
+    found.update(node("n1", cpu=4, pods=2))
+    found.add(running(cpu=1), resizing(cpu=1))
+    assert evicted(found) == ["default/low"]
+    assert "Too many pods" in found.attempts()[0].message
+
+
+@pytest.mark.parametrize(
+    ("who", "wants"),
+    [
+        pytest.param(running(priority=9), {}, id="nobody is less important"),
+        pytest.param(running(), {"spec": {"preemptionPolicy": "Never"}}, id="it preempts nobody"),
+        pytest.param(running(node="n2", cpu=4), {"cpu": 5}, id="they are elsewhere"),
+    ],
+)
+def test_nobody_leaves(who: Pod, wants: dict[str, Any]) -> None:
+    found = engine(who, resizing(**wants))
+    assert evicted(found) == []
+    assert found.state_of("p") is State.UNSCHEDULABLE
+
+
+def test_where_the_node_keeps_its_pods_nobody_leaves_until_it_says_otherwise() -> None:
+    found = engine()
+    found.update(closed("n1"))
+    found.add(running(), resizing())
+    assert evicted(found) == []
+    found.update(node("n1", cpu=4))
+    found.until(20)
+    assert evicted(found) == ["default/low"]
+
+
+def test_on_a_node_that_is_not_there_it_waits_for_that() -> None:
+    found = engine(running(node="n3"), resizing(node="n3"))
+    assert evicted(found) == []
+    found.add(node("n4", cpu=4))
+    assert len(found.attempts()) == 1 and found.run() == []
+    found.add(node("n3", cpu=4))
+    found.until(20)
+    assert evicted(found) == ["default/low"]
+
+
+# ---- how it goes on -----------------------------------------------------------------------------
+
+
+def test_when_there_is_room_it_waits_for_the_kubelet() -> None:
+    found = engine(running(), resizing())
+    evicted(found)
+    found.run()
+    found.delete(running())
+    found.until(20)
+    assert found.run() == []
+    assert [attempt.result for attempt in found.attempts()] == ["unschedulable", "error"]
+    assert found.state_of("p") is State.ERROR_BACKOFF
+    assert found.scheduler.only_retries_wait
+    found.update(resizing(status={}))
+    assert found.state_of("p") is State.ABSENT
+    found.until(100)
+    assert found.run() == []
+
+
+def test_if_the_room_is_taken_before_the_kubelet_took_it_it_is_made_anew() -> None:
+    found = engine(resizing())
+    assert evicted(found) == []
+    found.add(running())
+    found.until(20)
+    assert evicted(found) == ["default/low"]
+
+
+def test_one_that_wants_still_more_is_tried_again() -> None:
+    found = engine(running(cpu=2, priority=9), running("lower", cpu=1), resizing(cpu=2))
+    assert evicted(found) == ["default/lower"]
+    found.delete(running("lower", cpu=1))
+    found.until(20)
+    found.run()
+    found.update(resizing(cpu=3))
+    found.until(40)
+    found.run()
+    assert [attempt.result for attempt in found.attempts()][-1] == "unschedulable"
+
+
+def test_what_happens_on_other_nodes_is_no_news_to_it() -> None:
+    found = engine(running(priority=9), running("far", node="n2"), resizing())
+    found.run()
+    found.delete(running("far", node="n2"))
+    found.update(node("n2", cpu=8))
+    found.until(20)
+    assert len(found.attempts()) == 1 and found.run() == []
+    found.delete(running(priority=9))
+    found.until(40)
+    found.run()
+    assert len(found.attempts()) == 2
+
+
+def test_an_attempt_waits_until_its_victims_were_told_where_the_gate_says_so() -> None:
+    found = engine(running(), resizing(), gates={"SchedulerAsyncPreemption": False})
+    effects = found.run()
+    assert found.state_of("p") is State.IN_FLIGHT
+    assert found.nominated_on("n1") == []
+    assert perform(effects) == ["default/low"]
+    assert found.patches() == []
+    assert found.state_of("p") is State.UNSCHEDULABLE
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+def test_extenders_are_asked_and_it_may_be_over_when_they_answer(is_over: bool) -> None:
+    found = engine(resizing(**FAR), running(), extenders=[Far()])
+    found.update(node("n1", cpu=8))
+    (ask,) = found.run_for(AskExtender)
+    if is_over:
+        found.update(resizing(status={}, **FAR))
+    found.scheduler.extender_answered(ask.token, ExtenderAnswer(node_names=frozenset(("n1",))))
+    assert found.run() == []
+    assert found.state_of("p") is (State.ABSENT if is_over else State.ERROR_BACKOFF)
+    assert found.scheduler.cache.pod(uid("p")) is not None

@@ -1,0 +1,77 @@
+"""A pod that runs wants more than its node has left: others make room, and it stays."""
+
+from typing import Any
+
+from bayplan.adapters.object_names import object_key
+from bayplan.api.objects import POD
+from bayplan.config import SchedulerConfig, config_from
+from bayplan.journal import AttemptRecord, MemorySink
+from bayplan.sim.result import SimulationResult
+from bayplan.sim.workload import Step, Verb
+from tests.adapters.manifests import Content, container, node, pod
+from tests.sim.runs import create, simulation, workload
+
+GATE = "InPlacePodVerticalScalingSchedulerPreemption"
+
+
+def config(*, gate: bool) -> SchedulerConfig:
+    return config_from(
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "featureGates": {GATE: gate},
+            "profiles": [{"schedulerName": "default-scheduler"}],
+        }
+    )
+
+
+def running(name: str, cpu: str, priority: int) -> Content:
+    return pod(name, nodeName="n1", containers=[container(cpu)], priority=priority)
+
+
+def patch(at: float, content: Content) -> Step:
+    key = object_key(POD, "default", "p")
+    return Step(at_seconds=at, verb=Verb.PATCH, key=key, content=content)
+
+
+def resized(at: float) -> Step:
+    """To three cpu, of which the kubelet has one to give."""
+    pending = {"type": "PodResizePending", "status": "True", "reason": "Deferred"}
+    one: Content = {"requests": {"cpu": "1"}}
+    given = {"name": "c", "allocatedResources": one["requests"], "resources": one}
+    status = {"conditions": [pending], "containerStatuses": [given]}
+    return patch(at, {"spec": {"containers": [container("3")]}, "status": status})
+
+
+def run(*steps: Step, gate: bool = True) -> tuple[SimulationResult, list[tuple[float, str]]]:
+    """Two nodes of four cpu; (seconds, result) of each attempt at the pod."""
+    there = [node("n1"), node("n2"), running("p", "1", 9), running("low", "2", 0)]
+    sink = MemorySink()
+    feed = workload(*there, steps=steps)
+    result = simulation(feed, config=config(gate=gate), sinks=[sink]).run()
+    records: list[Any] = [r for r in sink.records if isinstance(r, AttemptRecord)]
+    attempts = [(r.at_seconds, r.result) for r in records if r.pod == "default/p"]
+    return result, attempts
+
+
+def test_room_is_made_on_its_node_and_the_kubelet_has_the_last_word() -> None:
+    done = patch(7.5, {"status": {"conditions": []}})
+    late = create(8, pod("late", containers=[container("2")]))
+    result, attempts = run(resized(5), done, late)
+    assert result.pods["default/low"].deleted_at == 5.0
+    assert result.pods["default/p"].node == "n1"
+    assert result.pods["default/p"].deleted_at is None
+    assert (result.placements, result.unschedulable) == ({"default/late": "n2"}, {})
+    assert attempts == [(5.0, "unschedulable"), (5.0, "error"), (7.0, "error")]
+
+
+def test_until_then_it_is_tried_again_and_the_run_ends_all_the_same() -> None:
+    result, attempts = run(resized(5))
+    assert result.pods["default/low"].deleted_at == 5.0
+    assert [result for _, result in attempts] == ["unschedulable", "error"]
+
+
+def test_nobody_leaves_where_the_gate_is_off() -> None:
+    result, attempts = run(resized(5), gate=False)
+    assert result.pods["default/low"].deleted_at is None
+    assert attempts == []
