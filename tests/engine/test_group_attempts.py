@@ -15,6 +15,7 @@ from tests.scenarios.gangs import (
     group_attempts,
     message,
     put_group,
+    timed_count,
 )
 from tests.scenarios.world import PROFILE, World, play
 
@@ -242,11 +243,8 @@ def test_members_are_told_at_most_twice_before_their_group_is_tried(count: int) 
 
 def test_attempts_at_groups_are_counted_and_timed() -> None:
     def attempts(world: World, result: str) -> float:
-        labels = {"result": result, "profile": PROFILE}
-        name = "scheduler_podgroup_scheduling_attempt_duration_seconds_count"
-        count = world.metric("scheduler_podgroup_schedule_attempts_total", **labels)
-        assert world.metric(name, **labels) == count
-        return count
+        counter, duration = "podgroup_schedule_attempts", "podgroup_scheduling_attempt_duration"
+        return timed_count(world, counter, duration, result)
 
     async def story(world: World) -> None:
         world.add_node("n1", cpu=2)

@@ -15,6 +15,7 @@ from tests.scenarios.gangs import (
     group_attempts,
     message,
     put_group,
+    timed_count,
 )
 from tests.scenarios.world import PROFILE, World, play
 
@@ -217,11 +218,8 @@ def test_nothing_is_held_by_domains_that_were_tried() -> None:
 
 def test_domains_that_are_tried_are_counted_by_whether_the_group_fits() -> None:
     def tried(world: World, result: str) -> float:
-        labels = {"result": result, "profile": PROFILE}
-        name = "scheduler_placement_evaluation_duration_seconds_count"
-        count = world.metric("scheduler_placement_evaluations_total", **labels)
-        assert world.metric(name, **labels) == count
-        return count
+        counter, duration = "placement_evaluations", "placement_evaluation_duration"
+        return timed_count(world, counter, duration, result)
 
     async def story(world: World) -> None:
         racks(world, r1=(2, 3), r2=(3, 3), r3=(3,))

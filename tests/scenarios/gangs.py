@@ -6,7 +6,7 @@ from typing import Any
 from bayplan.adapters.object_names import object_key
 from bayplan.api.pod_groups import COSCHEDULING_LABEL, MING_LABEL
 from bayplan.journal import GroupRecord
-from tests.scenarios.world import World
+from tests.scenarios.world import PROFILE, World
 
 X_K8S = "scheduling.x-k8s.io/v1alpha1 PodGroup"
 MING = "scheduling.ming.io/v1 PodGroup"
@@ -50,6 +50,14 @@ def add_member(
         options["spec"] = {"schedulingGroup": {"podGroupName": group}}
     asks: dict[str, Any] = {"cpu": "100m", "memory": "200Mi", **options}
     world.add_pod(name, metadata, **asks)
+
+
+def timed_count(world: World, counter: str, duration: str, result: str) -> float:
+    """How many had a result, by a counter; by a histogram as many took their time."""
+    labels = {"result": result, "profile": PROFILE}
+    count = world.metric(f"scheduler_{counter}_total", **labels)
+    assert world.metric(f"scheduler_{duration}_seconds_count", **labels) == count
+    return count
 
 
 def owned_by(name: str) -> dict[str, Any]:

@@ -204,6 +204,12 @@ def add_h(world: World) -> None:
     world.add_pod("h", cpu=3, memory="1Gi", priority=1000)
 
 
+async def h_comes(world: World) -> None:
+    """And a second later it is still being thought about."""
+    add_h(world)
+    await world.until(1)
+
+
 def is_gone(world: World, name: str) -> bool:
     return all(stored.object.metadata.name != name for stored in world.cluster.objects("v1 Pod"))
 
@@ -213,8 +219,7 @@ def test_whom_it_names_leaves_and_nobody_else() -> None:
 
     async def story(world: World) -> None:
         ask.uids = {"n3": [world.uid(name) for name in ("v1", "v3", "v4")]}
-        add_h(world)
-        await world.until(1)
+        await h_comes(world)
         assert world.events("h", "FailedScheduling") == []
         await world.until(5)
 
@@ -229,8 +234,7 @@ def test_whom_it_names_leaves_and_nobody_else() -> None:
 
 def test_others_are_placed_while_it_thinks() -> None:
     async def story(world: World) -> None:
-        add_h(world)
-        await world.until(1)
+        await h_comes(world)
         world.add_node("n4", cpu=1)
         world.add_pod("small", cpu=1)
         await world.until(5)
@@ -244,8 +248,7 @@ def test_others_are_placed_while_it_thinks() -> None:
 
 def test_where_room_comes_meanwhile_nobody_is_evicted() -> None:
     async def story(world: World) -> None:
-        add_h(world)
-        await world.until(1)
+        await h_comes(world)
         world.add_node("n4", cpu=4, memory="64Gi")
         await world.until(5)
 
@@ -258,8 +261,7 @@ def test_a_node_whose_victims_have_changed_meanwhile_is_left_out() -> None:
     """v1 goes: two pods are enough on n3 now, and nobody was asked about these two."""
 
     async def story(world: World) -> None:
-        add_h(world)
-        await world.until(1)
+        await h_comes(world)
         world.delete_pod("v1")
         await world.until(5)
 
@@ -275,8 +277,7 @@ def test_where_all_has_changed_meanwhile_it_is_asked_anew() -> None:
     async def story(world: World) -> None:
         for name in ("n1", "n2"):
             world.delete_node(name)
-        add_h(world)
-        await world.until(1)
+        await h_comes(world)
         world.delete_pod("v1")
         await world.until(9)
 
@@ -289,8 +290,7 @@ def test_where_all_has_changed_meanwhile_it_is_asked_anew() -> None:
 
 def test_a_pod_that_left_while_it_thought_evicts_nobody() -> None:
     async def story(world: World) -> None:
-        add_h(world)
-        await world.until(1)
+        await h_comes(world)
         world.delete_pod("h")
         await world.until(5)
 
