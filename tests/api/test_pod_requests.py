@@ -18,6 +18,7 @@ from bayplan.api.pod_requests import (
     is_extended,
     is_pod_level,
     is_scalar,
+    may_be_devices,
     requested,
 )
 from bayplan.api.quantity import INT64_MAX, QuantityError
@@ -237,6 +238,19 @@ def test_what_kind_of_resource_a_name_means(
 ) -> None:
     found = (is_counted(name), is_scalar(name), is_extended(name), is_pod_level(name))
     assert found == (counted, scalar, extended, pod_level)
+
+
+@pytest.mark.parametrize(
+    ("name", "may"),
+    [
+        ("example.com/gpu", True),
+        ("deviceclass.resource.kubernetes.io/gpu", True),
+        ("cpu", False),
+        ("kubernetes.io/other", False),
+    ],
+)
+def test_only_extended_resources_may_be_devices(name: str, may: bool) -> None:
+    assert may_be_devices(name) is may
 
 
 def test_cpu_is_counted_in_thousandths_all_else_in_units() -> None:

@@ -41,8 +41,16 @@ Fault = Callable[[Scheduler], None]
 def no_fault(scheduler: Scheduler) -> None: ...
 
 
-def config_of(is_on: bool, *, is_plain: bool, has_keys: bool, bytes_max: int) -> SchedulerConfig:
-    """``is_plain``: the first profile is upstream's default one, without plugins of the tests."""
+def config_of(
+    is_on: bool,
+    *,
+    is_plain: bool,
+    has_keys: bool,
+    bytes_max: int,
+    args: Sequence[Mapping[str, Any]] = (),
+) -> SchedulerConfig:
+    """``is_plain``: the first profile is upstream's default one, without plugins of the tests.
+    ``args``: its pluginConfig."""
     enabled: list[dict[str, Any]] = []
     if not is_plain:
         enabled += [{"name": each.name} for each in FILTERING]
@@ -62,7 +70,7 @@ def config_of(is_on: bool, *, is_plain: bool, has_keys: bool, bytes_max: int) ->
             "featureGates": {"OpportunisticBatching": is_on},
             "reuse": {"maxBytes": bytes_max},
             "profiles": [
-                {"schedulerName": FIRST, "plugins": first},
+                {"schedulerName": FIRST, "plugins": first, "pluginConfig": list(args)},
                 {"schedulerName": SECOND, "plugins": second},
             ],
         }

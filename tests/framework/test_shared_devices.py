@@ -20,3 +20,6 @@ def test_a_handle_shows_claims_slices_and_classes() -> None:
     assert [each.metadata.name for each in classes.list()] == ["gpu"]
     assert claims.list() == ()
     assert slices.list_with_device_taint_rules() == ()
+    assert devices.counts("example.com/gpu") is None
+    counts = devices.counts("deviceclass.resource.kubernetes.io/gpu")
+    assert counts is not None and not counts["devices"].any()

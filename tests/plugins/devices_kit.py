@@ -13,6 +13,7 @@ from bayplan.api.device_objects import (
 from bayplan.api.objects import Node, decode
 from bayplan.plugins.dynamic_resources.allocator import Allocator, PoolsByNode
 from bayplan.state.devices import Devices
+from bayplan.state.node_table import NodeTable
 from bayplan.state.object_store import ObjectStore
 from bayplan.testing import SampleCluster, node
 
@@ -133,7 +134,7 @@ def found_on(
     """Per claim "request pool/device" of each device; None: the node has not enough."""
     store = ObjectStore()
     put(store, class_of(), *contents)
-    devices = Devices(store)
+    devices = Devices(NodeTable(), store)
     where = node(node_name) if isinstance(node_name, str) else node_name
     allocator = Allocator(
         PoolsByNode(devices.resource_slices),

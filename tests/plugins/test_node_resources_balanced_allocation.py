@@ -15,6 +15,9 @@ from bayplan.plugins.node_resources_balanced_allocation import (
     NodeResourcesBalancedAllocationArgs,
 )
 from bayplan.state.cache import Cache
+from bayplan.testing import plugin as made
+from tests.plugins import scored_devices
+from tests.plugins.devices_kit import allocated, claim, put
 from tests.plugins.resource_kit import (
     GPU,
     HUGE,
@@ -33,6 +36,7 @@ from tests.plugins.resource_kit import (
     total,
 )
 from tests.plugins.row_kit import NO_HANDLE, scored, scores_alike_by_rows
+from tests.plugins.scored_devices import BIG_IF_KNOWN, BY_CLASS, asking, scores
 
 PLUGIN = NodeResourcesBalancedAllocation(None, NO_HANDLE)
 
@@ -190,3 +194,56 @@ def test_args_that_make_no_sense_are_named(resources: list[Any], path: str) -> N
 def test_no_resources_means_cpu_and_memory() -> None:
     asking = pod(containers=[{"memory": 1}])
     assert balanced().sign_pod(asking) == PLUGIN.sign_pod(asking)
+
+
+# ---- devices that stand for a resource -----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("resources", "amount", "recorded"),
+    [
+        (("cpu", "memory", GPU), 1, {"a": 70, "b": 70, "c": 70, "d": 68, "e": 68, "f": 52}),
+        (("cpu", "memory", GPU), 2, {"a": 64, "b": 64, "c": 64, "d": 60, "e": 60}),
+        (("cpu", GPU), 1, {"a": 70, "b": 70, "c": 70, "d": 68, "e": 68, "f": 51}),
+        (("cpu", GPU), 2, {"a": 64, "b": 64, "c": 64, "d": 60, "e": 59}),
+        (("cpu", BY_CLASS), 1, {"a": 70, "b": 70, "d": 68, "e": 68, "f": 51}),
+    ],
+)
+def test_devices_are_balanced_as_kube_scheduler_balances_them(
+    resources: tuple[str, ...], amount: int, recorded: dict[str, int]
+) -> None:
+    found = scored_devices.cluster()
+    args = {"resources": [{"name": name} for name in resources]}
+    balances = made(NodeResourcesBalancedAllocation, args, cluster=found)
+    answers = scores(balances, found, asking(amount=amount, resource=resources[-1]))
+    assert {name: answers[name] for name in recorded} == recorded
+
+
+def test_devices_are_balanced_alike_among_few_nodes_and_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = scored_devices.cluster()
+    args = {"resources": [{"name": name} for name in ("cpu", GPU)]}
+    balances = made(NodeResourcesBalancedAllocation, args, cluster=found)
+    among_few = scores(balances, found, asking())
+    monkeypatch.setattr(module, "FEW_NODES", 0)
+    assert scores(balances, found, asking()) == among_few
+    # All are taken: full beside 0 of 8 cpu becomes full beside half a cpu.
+    put(found.store, claim("more", status=allocated(*(("a", f"g{n}") for n in (1, 2, 3)))))
+    assert scores(balances, found, asking())["a"] == math.floor(75 + (53 - 50) / 2)
+
+
+def test_selectors_of_the_class_are_asked() -> None:
+    """Where kube-scheduler v1.37.0 fails: it has nothing to compile them with there."""
+    found = scored_devices.cluster(BIG_IF_KNOWN)
+    args = {"resources": [{"name": name} for name in ("cpu", GPU)]}
+    balances = made(NodeResourcesBalancedAllocation, args, cluster=found)
+    # Of two big devices on e, instead of three, one is half.
+    assert scores(balances, found, asking())["e"] == math.floor(75 - (50 - 6.25) / 4)
+
+
+def test_a_pod_that_asks_for_none_of_the_resources_is_skipped_with_devices_too() -> None:
+    found = scored_devices.cluster()
+    args = {"resources": [{"name": GPU}]}
+    balances = made(NodeResourcesBalancedAllocation, args, cluster=found)
+    assert scored(balances, asking(amount=0), found.lend().nodes) is None

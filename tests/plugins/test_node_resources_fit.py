@@ -15,6 +15,9 @@ from bayplan.framework.events import ActionType, QueueingHint
 from bayplan.framework.status import Code
 from bayplan.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
 from bayplan.state.pods import PodInfo, pod_info
+from bayplan.testing import plugin as made
+from tests.plugins import scored_devices
+from tests.plugins.devices_kit import allocated, claim, class_of, put
 from tests.plugins.resource_kit import (
     GPU,
     HUGE,
@@ -46,8 +49,10 @@ from tests.plugins.row_kit import (
     scores_alike_by_rows,
 )
 from tests.plugins.row_kit import pod as pod_as_written
+from tests.plugins.scored_devices import BIG, BIG_IF_KNOWN, BY_CLASS, asking, scores
 
-STRATEGIES = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
+MOST, BY_RATIO = "MostAllocated", "RequestedToCapacityRatio"
+STRATEGIES = ("LeastAllocated", MOST, BY_RATIO)
 
 
 def fit(**args: Any) -> NodeResourcesFit:
@@ -484,3 +489,70 @@ def test_no_resources_means_cpu_and_memory_and_no_weight_means_1() -> None:
 
 
 PLUGIN_RESOURCES = NodeResourcesFitArgs().scoring_strategy.resources
+
+
+# ---- Score: devices that stand for a resource ----------------------------------------------
+
+SHAPE = [(0, 0), (60, 10), (100, 2)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "amount", "expressions", "recorded"),
+    [
+        ("LeastAllocated", 1, (), {"a": 60, "b": 59, "c": 59, "d": 48, "e": 72, "f": 23}),
+        ("LeastAllocated", 2, (), {"a": 42, "b": 40, "c": 40, "d": 23, "e": 48}),
+        ("MostAllocated", 1, (), {"a": 39, "b": 40, "c": 40, "d": 51, "e": 26, "f": 76}),
+        ("MostAllocated", 2, (), {"a": 57, "b": 59, "c": 59, "d": 76, "e": 51}),
+        (BY_RATIO, 1, (), {"a": 65, "b": 67, "c": 67, "d": 69, "e": 44, "f": 18}),
+        (BY_RATIO, 2, (), {"a": 55, "b": 58, "c": 58, "d": 18, "e": 69}),
+        # On e a selector fails for one device: nothing counts there but cpu.
+        ("LeastAllocated", 1, (BIG,), {"a": 60, "b": 46, "c": 59, "d": 48, "e": 93}),
+        ("MostAllocated", 1, (BIG,), {"a": 39, "b": 52, "c": 40, "d": 51, "e": 6}),
+        (BY_RATIO, 1, (BIG,), {"a": 65, "b": 71, "c": 67, "d": 69, "e": 10}),
+        ("LeastAllocated", 1, (BIG_IF_KNOWN,), {"a": 60, "b": 46, "c": 59, "d": 48, "e": 60}),
+        ("LeastAllocated", 2, (BIG_IF_KNOWN,), {"a": 42, "b": 21, "c": 40, "d": 23, "e": 23}),
+        ("MostAllocated", 2, (BIG_IF_KNOWN,), {"a": 57, "b": 78, "c": 59, "d": 76, "e": 76}),
+        (BY_RATIO, 2, (BIG_IF_KNOWN,), {"a": 55, "b": 20, "c": 58, "d": 18, "e": 18}),
+    ],
+)
+def test_devices_are_scored_as_kube_scheduler_scores_them(
+    kind: str, amount: int, expressions: tuple[str, ...], recorded: dict[str, int]
+) -> None:
+    found = scored_devices.cluster(*expressions)
+    args = scorer(kind, {"cpu": 1, GPU: 3}, SHAPE if kind == BY_RATIO else ())
+    answers = scores(made(NodeResourcesFit, args, cluster=found), found, asking(amount=amount))
+    assert {name: answers[name] for name in recorded} == recorded
+
+
+def test_a_class_may_be_asked_for_by_its_own_name() -> None:
+    found = scored_devices.cluster()
+    fits = made(NodeResourcesFit, scorer(MOST, {"cpu": 1, BY_CLASS: 3}), cluster=found)
+    answers = scores(fits, found, asking(resource=BY_CLASS))
+    # On c there is no device: what it offers itself is another resource.
+    assert answers == {"a": 39, "b": 40, "c": 12, "d": 51, "e": 26, "f": 76}
+
+
+def test_devices_matter_to_nobody_who_does_not_ask_for_them() -> None:
+    found = scored_devices.cluster()
+    fits = made(NodeResourcesFit, scorer(MOST, {"cpu": 1, GPU: 3}), cluster=found)
+    answers = scores(fits, found, pod_as_written(containers=[container({"cpu": 500})]))
+    assert answers == {"a": 6, "b": 12, "c": 12, "d": 6, "e": 6, "f": 6}
+
+
+def test_without_a_class_a_resource_that_no_node_offers_is_not_scored() -> None:
+    found = scored_devices.cluster()
+    put(found.store, class_of("gpu"))
+    fits = made(NodeResourcesFit, scorer(MOST, {"cpu": 1, GPU: 3}), cluster=found)
+    answers = scores(fits, found, asking())
+    assert answers == {"a": 6, "b": 12, "c": 40, "d": 6, "e": 6, "f": 6}
+
+
+def test_devices_are_scored_as_they_are_taken_and_given_back() -> None:
+    found = scored_devices.cluster()
+    fits = made(NodeResourcesFit, scorer(MOST, {GPU: 1}), cluster=found)
+    assert scores(fits, found, asking())["f"] == 100
+    assert scores(fits, found, asking())["a"] == 50
+    put(found.store, claim("more", status=allocated(("a", "g2"), ("a", "g3"))))
+    assert scores(fits, found, asking())["a"] == 100
+    put(found.store, claim("more"))
+    assert scores(fits, found, asking())["a"] == 50

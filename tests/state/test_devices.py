@@ -14,6 +14,7 @@ from bayplan.api.device_objects import (
 from bayplan.api.objects import decode
 from bayplan.state.allocated_devices import DeviceId
 from bayplan.state.devices import Devices
+from bayplan.state.node_table import NodeTable
 from bayplan.state.object_store import ObjectStore
 from tests.plugins.devices_kit import (
     DRIVER,
@@ -39,7 +40,7 @@ def allocation() -> AllocationResult:
 
 def world() -> tuple[ObjectStore, Devices]:
     store = ObjectStore()
-    return store, Devices(store)
+    return store, Devices(NodeTable(), store)
 
 
 # ---- claims --------------------------------------------------------------------------------
@@ -60,7 +61,7 @@ def test_devices_are_taken_while_the_api_says_so() -> None:
 def test_claims_that_were_there_before_count() -> None:
     store = ObjectStore()
     store.of(RESOURCE_CLAIM).put(HAS_X)
-    assert Devices(store).resource_claims.allocated.is_whole_taken(X)
+    assert Devices(NodeTable(), store).resource_claims.allocated.is_whole_taken(X)
 
 
 def test_a_claim_in_flight_takes_its_devices_and_gives_them_back() -> None:

@@ -9,6 +9,7 @@ spec asks, what the kubelet allocated and what it actuated. Until the end all am
 
 from collections.abc import Callable, Iterable, Mapping
 
+from bayplan.api.device_objects import DEVICE_CLASS_RESOURCE_PREFIX
 from bayplan.api.objects import Container, ContainerStatus, Pod, PodSpec, Quantities
 from bayplan.api.quantity import (
     NANOS,
@@ -59,6 +60,11 @@ def is_native(resource: str) -> bool:
 def is_extended(resource: str) -> bool:
     """A resource of some other domain, such as nvidia.com/gpu."""
     return not is_native(resource) and not resource.startswith("requests.")
+
+
+def may_be_devices(resource: str) -> bool:
+    """Whether a resource is one that a DeviceClass can stand for."""
+    return is_extended(resource) or resource.startswith(DEVICE_CLASS_RESOURCE_PREFIX)
 
 
 def is_scalar(resource: str) -> bool:

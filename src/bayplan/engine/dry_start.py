@@ -59,7 +59,7 @@ class _IdleScheduler:
         self.nominator = Nominator()
         self.pod_groups = PodGroups(lambda _: False)
         self.volumes = Volumes(NodeTable(), ObjectStore())
-        self.devices = Devices(ObjectStore())
+        self.devices = Devices(NodeTable(), ObjectStore())
         self.metrics = SchedulerMetrics()
 
     def now_seconds(self) -> float:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from traceback import format_exception
 from typing import Any, Protocol
 
-from bayplan.api.device_objects import DEVICE_CLASS
 from bayplan.api.objects import PodCondition
 from bayplan.api.pod_groups import GroupKey, PodGroup
 from bayplan.clock import Clock
@@ -37,7 +36,6 @@ from bayplan.ports import (
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.state.cache import Cache
-from bayplan.state.change_log import ALL_ROWS, Facet
 from bayplan.state.devices import Devices
 from bayplan.state.object_store import ObjectStore
 from bayplan.state.pod_groups import GroupState, PodGroups
@@ -115,15 +113,10 @@ class EngineState:
         self.turns = Turns(self.bug)
         self.tries_resizes = self.gates.enabled("InPlacePodVerticalScalingSchedulerPreemption")
         has_rules = self.gates.enabled("DRADeviceTaintRules")
-        self.devices = Devices(self.objects, has_taint_rules=has_rules)
-        self.objects.of(DEVICE_CLASS).subscribe(self._classes_changed)
+        self.devices = Devices(self.cache.table, self.objects, has_taint_rules=has_rules)
         self.nominator = Nominator(self.known.get)
         self.activations = Activations(self.clock)
         self.pod_groups = PodGroups(self.frameworks.__contains__)
-
-    def _classes_changed(self, old: Any, new: Any) -> None:
-        """Which resources devices stand for decides about every node's room."""
-        self.cache.table.log.note(ALL_ROWS, Facet.ALLOCATABLE)
 
     # ---- the loan -------------------------------------------------------------------------
 

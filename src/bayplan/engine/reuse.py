@@ -30,7 +30,12 @@ from bayplan.framework.interface import (
 )
 from bayplan.framework.runtime import Framework
 from bayplan.framework.score_table import ScoreTable
-from bayplan.framework.signing import PodSignature, facets_read, follows_from_objects
+from bayplan.framework.signing import (
+    PodSignature,
+    facets_read,
+    followed_kinds,
+    follows_from_objects,
+)
 from bayplan.framework.timing import Observe
 from bayplan.state.node_table import NodeTable
 from bayplan.state.pods import PodInfo
@@ -245,7 +250,8 @@ class Reuse:
             looking = self._looking[kind] = frozenset(
                 name
                 for name, plugin in (*self._filters.items(), *self._scorers.items())
-                if kind in plugin.kinds and not plugin.facets & STORAGE_FACETS.get(kind, 0)
+                if kind in followed_kinds(plugin)
+                and not plugin.facets & STORAGE_FACETS.get(kind, 0)
             )
         if looking:
             self._forget(looking, OBJECT_CHANGED, follows_from_objects)

@@ -248,6 +248,8 @@ class Plugin(ABC):
     kinds: ClassVar[tuple[str, ...]] = ()
     #: Those of `kinds` that it can do without, where an API server does not offer them.
     optional_kinds: ClassVar[tuple[str, ...]] = ()
+    #: Those of `kinds` whose changes are changes of rows: no answer is void besides.
+    row_kinds: ClassVar[tuple[str, ...]] = ()
     #: Feature gates that `setup` reads.
     gates: ClassVar[tuple[str, ...]] = ()
     #: Whether it is not asked about a pod that runs and whose resize is tried: it has to do with

@@ -15,7 +15,7 @@ from bayplan.framework.filter_runner import Likeness
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.interface import FilterPlugin
 from bayplan.framework.runtime import Framework
-from bayplan.framework.signing import facets_read, follows_from_objects
+from bayplan.framework.signing import facets_read, followed_kinds, follows_from_objects
 from bayplan.state.change_log import ALL_FACETS, Facet
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
@@ -53,7 +53,7 @@ def likeness(
             return None
         facets |= facets_read(plugin, part)
         if follows_from_objects(plugin, part):
-            kinds.update(plugin.kinds)
+            kinds.update(followed_kinds(plugin))
     lists = tuple(objects(kind) for kind in sorted(kinds))
     return Likeness((signature, frozenset(skipped)), facets, lists)
 

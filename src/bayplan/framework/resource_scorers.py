@@ -13,11 +13,11 @@ from typing import Annotated, NamedTuple, final
 import msgspec
 import numpy as np
 
-from bayplan.api.pod_requests import CPU, MEMORY, is_counted, is_scalar
+from bayplan.api.pod_requests import CPU, MEMORY, is_counted, is_scalar, may_be_devices
 from bayplan.framework.arithmetic import divide, mean, percent
+from bayplan.framework.device_amounts import AmountsOfNode, AmountsOfNodes
 from bayplan.framework.utilization_shape import broken_line
 from bayplan.state.columns import Int64s, NodeScores
-from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.resources import EXACT_BELOW, AmountArray, Bundle
 
 
@@ -49,11 +49,13 @@ class Demand(NamedTuple):
 class Demands:
     """All that one pod demands of the scored resources, made ready for many nodes."""
 
-    __slots__ = ("bundle", "each", "weight_sum", "weights")
+    __slots__ = ("bundle", "devices", "each", "weight_sum", "weights")
 
     def __init__(self, each: Iterable[Demand]) -> None:
         self.each = tuple(each)
         self.bundle = Bundle([d.resource for d in self.each], [d.amount for d in self.each])
+        #: Resources among them that a DeviceClass may stand for.
+        self.devices = tuple(d.resource for d in self.each if may_be_devices(d.resource))
         #: int64 [resources, 1]; None: they are all 1.
         self.weights: Int64s | None = None
         if any(demand.weight != 1 for demand in self.each):
@@ -65,11 +67,11 @@ class Demands:
 class Scorer:
     """A strategy: of many nodes at once, and of one, which is the same in plain numbers."""
 
-    of_nodes: Callable[[Demands, NodeView], NodeScores]
+    of_nodes: Callable[[Demands, AmountsOfNodes], NodeScores]
     #: None: the amounts are too large for plain numbers to round as int64 does.
-    of_one: Callable[[Demands, NodeInfo], int | None]
+    of_one: Callable[[Demands, AmountsOfNode], int | None]
 
-    def of_node(self, demanded: Demands, node: NodeInfo) -> int:
+    def of_node(self, demanded: Demands, node: AmountsOfNode) -> int:
         score = self.of_one(demanded, node)
         return self.of_nodes(demanded, node.view).item(0) if score is None else score
 
@@ -111,7 +113,7 @@ def requested_to_capacity_ratio(points: Sequence[tuple[int, int]]) -> Scorer:
     on_line = broken_line(points)
     by_utilization = np.array(on_line, np.int64)
 
-    def score(demanded: Demands, nodes: NodeView) -> NodeScores:
+    def score(demanded: Demands, nodes: AmountsOfNodes) -> NodeScores:
         if not demanded.each:
             return np.zeros(len(nodes), np.int64)
         usage = nodes.usage(demanded.bundle, scored=True)
@@ -125,7 +127,7 @@ def requested_to_capacity_ratio(points: Sequence[tuple[int, int]]) -> Scorer:
         # Of such small numbers no quotient lies just below a half: adding one half rounds right.
         return (sums / np.maximum(weight_sums, _ONE) + _ONE_HALF).astype(np.int64)
 
-    def score_one(demanded: Demands, node: NodeInfo) -> int | None:
+    def score_one(demanded: Demands, node: AmountsOfNode) -> int | None:
         total = weight_sum = 0
         for resource, weight, amount in demanded.each:
             has = node.amounts(resource)
@@ -157,7 +159,7 @@ def _used_percent(used: AmountArray, allocatable: AmountArray) -> AmountArray:
 
 def _mean(
     demanded: Demands,
-    nodes: NodeView,
+    nodes: AmountsOfNodes,
     score: Callable[[AmountArray, AmountArray], AmountArray],
 ) -> NodeScores:
     """int64[nodes]: the weighted mean over the resources that a node offers; 0 without any."""
@@ -174,7 +176,7 @@ def _mean(
 
 
 def _mean_of_one(
-    percent_of: Callable[[int, int], int], demanded: Demands, node: NodeInfo
+    percent_of: Callable[[int, int], int], demanded: Demands, node: AmountsOfNode
 ) -> int | None:
     """The same of one node."""
     total = weight_sum = 0

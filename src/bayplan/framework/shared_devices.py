@@ -9,6 +9,7 @@ from typing import Protocol
 
 from bayplan.api.device_objects import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
 from bayplan.state.allocated_devices import AllocatedDevices
+from bayplan.state.device_counts import CountsByRow
 
 
 class ResourceClaimTracker(Protocol):
@@ -90,3 +91,10 @@ class SharedDRAManager(Protocol):
     def resource_slices(self) -> ResourceSliceLister: ...
     @property
     def device_classes(self) -> DeviceClassLister: ...
+
+    def counts(self, resource: str) -> CountsByRow | None:
+        """COUNTS [rows]: how many devices stand for a resource on the node of each row of the
+        table, and how many of those are taken; None: no class stands for it. Kept current: a
+        change is a change of what the node offers (`Facet.ALLOCATABLE`), or of its labels.
+        """
+        ...

@@ -123,11 +123,16 @@ def facets_read(plugin: Plugin, part: Hashable) -> Facet:
     return plugin.facets
 
 
+def followed_kinds(plugin: Plugin) -> tuple[str, ...]:
+    """Those of `kinds` whose objects answers may follow from without a change of rows."""
+    return tuple(kind for kind in plugin.kinds if kind not in plugin.row_kinds)
+
+
 def follows_from_objects(plugin: Plugin, part: Hashable) -> bool:
-    """Whether such answers may follow from objects of `kinds`, too."""
+    """Whether such answers may follow from objects of these kinds, too."""
     if isinstance(plugin, SignPlugin) and part == ():
-        return bool(plugin.kinds) and plugin.facets_unless_signed is None
-    return bool(plugin.kinds)
+        return bool(followed_kinds(plugin)) and plugin.facets_unless_signed is None
+    return bool(followed_kinds(plugin))
 
 
 def _signed(signer: SignPlugin, pod: PodInfo) -> Hashable | None:

@@ -18,6 +18,7 @@ from bayplan.plugins.dynamic_resources.features import features_of
 from bayplan.plugins.dynamic_resources.problems import AllocationError
 from bayplan.rng import stream
 from bayplan.state.devices import DEVICE_KINDS, Devices
+from bayplan.state.node_table import NodeTable
 from bayplan.state.object_store import ObjectStore
 
 #: Key and object of all that there are of a kind.
@@ -50,7 +51,8 @@ def allocations(
         for _, found in objects(kind):
             store.of(kind).put(found)
     rules = gates.enabled("DRADeviceTaintRules")
-    devices, draws = Devices(store, has_taint_rules=rules), stream(0, "allocResourceClaims")
+    devices = Devices(NodeTable(), store, has_taint_rules=rules)
+    draws = stream(0, "allocResourceClaims")
     pools = PoolsByNode(devices.resource_slices, features_of(gates))
     claims = devices.resource_claims
     allocator = Allocator(pools, devices.device_classes, claims.allocated)

@@ -3,7 +3,9 @@
 A node's balance is 100 x (1 - the standard deviation of its used fractions). The score says what
 the pod does to it: 75 leaves it as it is, more improves it, less upsets it. The balance without
 the pod follows from the row alone, so it is a column, and only that with the pod is computed per
-pod. Upstream: plugins/noderesources, balanced_allocation.go (v1.37).
+pod; but where devices are counted, both are. Upstream: plugins/noderesources,
+balanced_allocation.go (v1.37), which ends with a fault where a device is to be matched by the
+selectors of its class.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -16,6 +18,14 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
+from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
+from bayplan.framework.device_amounts import (
+    AmountsOfNode,
+    AmountsOfNodes,
+    NodesWithDevices,
+    NodeWithDevices,
+    counted,
+)
 from bayplan.framework.interface import (
     MAX_NODE_SCORE,
     CycleState,
@@ -69,8 +79,13 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, RowScore, Sig
 
     name = "NodeResourcesBalancedAllocation"
     args_type = NodeResourcesBalancedAllocationArgs
-    facets = _FACETS
+    #: Labels may say which nodes devices are for.
+    facets = _FACETS | Facet.LABELS
     signs_shape = True
+    #: Devices may stand for a resource.
+    kinds = (DEVICE_CLASS, RESOURCE_SLICE, RESOURCE_CLAIM)
+    optional_kinds = kinds
+    row_kinds = (RESOURCE_SLICE, RESOURCE_CLAIM)
 
     def setup(self) -> None:
         args = self.args or NodeResourcesBalancedAllocationArgs()
@@ -86,7 +101,9 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, RowScore, Sig
         request = self._request(pod)
         if request.is_empty:
             return np.zeros(len(nodes), np.int64)
-        if len(nodes) <= FEW_NODES:
+        if request.devices and (counts := counted(self.handle.devices, request.devices)):
+            before, change = _balance(NodesWithDevices(nodes, counts), request.both)
+        elif len(nodes) <= FEW_NODES:
             before, change = _balance(nodes, request.both)
         else:
             before = _balance_without_pod(nodes, request.nothing)
@@ -101,10 +118,13 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, RowScore, Sig
         request = self._request(pod)
         if request.is_empty:
             return 0
+        seen: AmountsOfNode = node
+        if request.devices and (counts := counted(self.handle.devices, request.devices)):
+            seen = NodeWithDevices(node, counts)
         before: list[float] = []
         after: list[float] = []
         for resource, amount in request.demanded:
-            has = node.amounts(resource)
+            has = seen.amounts(resource)
             offered = float(has.allocatable)
             if offered:
                 used, then = has.requested / offered, (has.requested + amount) / offered
@@ -120,11 +140,13 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, RowScore, Sig
         return pod.shape.once(self._request_key, self._compiled)
 
     def _compiled(self, shape: PodShape) -> "_Request":
-        bundle = demands(self._resources, shape.requests).bundle
+        demanded_of = demands(self._resources, shape.requests)
+        bundle = demanded_of.bundle
         nothing = Bundle(bundle.resources, [0] * len(bundle.resources))
         both = Bundle(bundle.resources, nothing.amounts, bundle.amounts)
         demanded = tuple(zip(bundle.resources, bundle.amounts, strict=True))
-        return _Request(bundle, nothing, both, demanded, not any(bundle.amounts))
+        is_empty = not any(bundle.amounts)
+        return _Request(bundle, nothing, both, demanded, demanded_of.devices, is_empty)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +160,8 @@ class _Request:
     both: Bundle
     #: (resource, amount)
     demanded: tuple[tuple[str, int], ...]
+    #: Resources among them that a DeviceClass may stand for.
+    devices: tuple[str, ...]
     is_empty: bool
 
 
@@ -147,7 +171,7 @@ def _balance_without_pod(nodes: NodeView, nothing: Bundle) -> Matrix:
     return nodes.derived(key, _FACETS, np.float64, lambda rows: _balance(rows, nothing))
 
 
-def _balance(nodes: NodeView, bundle: Bundle) -> Matrix:
+def _balance(nodes: AmountsOfNodes, bundle: Bundle) -> Matrix:
     """float64[nodes], or [alternatives, nodes]: whole numbers in 50..100, with the bundle on top
     of what is requested. Good until the next is asked for."""
     used, allocatable, offered, is_within = nodes.usage(bundle, scored=False)

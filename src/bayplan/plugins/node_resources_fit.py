@@ -3,8 +3,8 @@
 What a pod requests is compiled once per shape. Filter then compares one amount per resource with
 what the nodes have left; Score hands the pod's demand to one of three strategies. The two do not
 count alike: Filter honours spec.resources, while Score adds up containers alone, and one without
-cpu or memory counts as 100m or 200Mi there. Upstream: plugins/noderesources, fit.go, without
-extended resources that a DeviceClass provides.
+cpu or memory counts as 100m or 200Mi there. Where devices stand for a resource that is scored, they
+are counted on nodes that do not offer it themselves. Upstream: plugins/noderesources, fit.go.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -17,6 +17,8 @@ import numpy as np
 from bayplan.api.device_objects import (
     DEVICE_CLASS,
     DEVICE_CLASS_RESOURCE_PREFIX,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
     DeviceClass,
 )
 from bayplan.api.objects import Node, Pod
@@ -33,6 +35,7 @@ from bayplan.api.pod_requests import (
     requested,
 )
 from bayplan.api.selectors import is_label_key
+from bayplan.framework.device_amounts import NodesWithDevices, NodeWithDevices, counted
 from bayplan.framework.events import (
     UPDATE,
     ActionType,
@@ -160,12 +163,14 @@ class NodeResourcesFit(
 
     name = "NodeResourcesFit"
     args_type = NodeResourcesFitArgs
-    facets = Facet.REQUESTED | Facet.ALLOCATABLE
+    #: Labels may say which nodes devices are for.
+    facets = Facet.REQUESTED | Facet.ALLOCATABLE | Facet.LABELS
     signs_shape = True
     gates = ("InPlacePodVerticalScalingSchedulerPreemption",)
     #: Devices may stand for a resource; which classes there are is a change of all rows.
-    kinds = (DEVICE_CLASS,)
+    kinds = (DEVICE_CLASS, RESOURCE_SLICE, RESOURCE_CLAIM)
     optional_kinds = kinds
+    row_kinds = (RESOURCE_SLICE, RESOURCE_CLAIM)
 
     def setup(self) -> None:
         args: NodeResourcesFitArgs = self.args or NodeResourcesFitArgs()
@@ -208,7 +213,10 @@ class NodeResourcesFit(
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
         """int64[nodes]: 0..100 by the configured strategy."""
-        return self._scorer.of_nodes(self._wants(pod).demands, nodes)
+        demanded = self._wants(pod).demands
+        if demanded.devices and (counts := counted(self.handle.devices, demanded.devices)):
+            return self._scorer.of_nodes(demanded, NodesWithDevices(nodes, counts))
+        return self._scorer.of_nodes(demanded, nodes)
 
     def filter_row(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Verdict:
         found: list[tuple[Code, tuple[str, ...]]] = []
@@ -221,7 +229,10 @@ class NodeResourcesFit(
         return tuple(found)
 
     def score_row(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        return self._scorer.of_node(self._wants(pod).demands, node)
+        demanded = self._wants(pod).demands
+        if demanded.devices and (counts := counted(self.handle.devices, demanded.devices)):
+            return self._scorer.of_node(demanded, NodeWithDevices(node, counts))
+        return self._scorer.of_node(demanded, node)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         pod_gone = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)

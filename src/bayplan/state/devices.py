@@ -7,7 +7,7 @@ and go, so that a cycle finds them ready. Upstream: dynamicresources/dra_manager
 resourceslice/tracker, deviceclass/extendedresourcecache.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
 import msgspec
@@ -26,6 +26,8 @@ from bayplan.api.device_objects import (
     ResourceSlice,
 )
 from bayplan.state.allocated_devices import AllocatedDevices
+from bayplan.state.device_counts import CountsByRow, DeviceCounts
+from bayplan.state.node_table import NodeTable
 from bayplan.state.object_store import KindStore, ObjectStore
 
 #: Kinds that whoever looks at devices declares.
@@ -45,9 +47,14 @@ class Claims:
         #: By uid: what is counted as taken, of claims in flight, too.
         self._counted: dict[str, AllocationResult] = {}
         self.allocated = AllocatedDevices()
+        self._subscribers: list[Callable[[AllocationResult], None]] = []
         for claim in store.list():
             self._changed(None, claim)
         store.subscribe(self._told)
+
+    def subscribe(self, subscriber: Callable[[AllocationResult], None]) -> None:
+        """Have somebody called with what is taken or given back, right after it was counted."""
+        self._subscribers.append(subscriber)
 
     def get(self, namespace: str, name: str) -> ResourceClaim | None:
         told: ResourceClaim | None = self._store.get(name, namespace)
@@ -137,6 +144,10 @@ class Claims:
         if allocation is not None:
             self._counted[uid] = allocation
             self.allocated.add(allocation)
+        if counted is None or allocation is None or counted.results != allocation.results:
+            for changed in filter(None, (counted, allocation)):
+                for tell in self._subscribers:
+                    tell(changed)
 
 
 def _with_allocation(claim: ResourceClaim, allocation: AllocationResult) -> ResourceClaim:
@@ -209,11 +220,23 @@ class Classes:
 class Devices:
     """Everything about devices. Upstream: fwk.SharedDRAManager."""
 
-    def __init__(self, objects: ObjectStore, *, has_taint_rules: bool = True) -> None:
+    def __init__(
+        self, table: NodeTable, objects: ObjectStore, *, has_taint_rules: bool = True
+    ) -> None:
         slices, rules = objects.of(RESOURCE_SLICE), objects.of(DEVICE_TAINT_RULE)
         self.resource_claims = Claims(objects.of(RESOURCE_CLAIM))
         self.resource_slices = Slices(slices, rules, has_rules=has_taint_rules)
         self.device_classes = Classes(objects.of(DEVICE_CLASS))
+        self._counts = DeviceCounts(table, objects, self.resource_claims.allocated)
+        self.resource_claims.subscribe(self._counts.taken_changed)
+
+    def counts(self, resource: str) -> CountsByRow | None:
+        """COUNTS [rows]: how many devices stand for a resource, and how many of them are taken.
+
+        None: no class does.
+        """
+        found = self.device_classes.behind(resource)
+        return None if found is None else self._counts.by_row(resource, found)
 
 
 # ---- taint rules ---------------------------------------------------------------------------

@@ -65,7 +65,7 @@ class SampleCluster:
         self.extenders: Sequence[Extender] = ()
         self.store = ObjectStore()
         self.volumes = Volumes(self.cache.table, self.store)
-        self.devices = Devices(self.store)
+        self.devices = Devices(self.cache.table, self.store)
         #: Profile name → its plugins, for those that run others (`handle.runner`).
         self.frameworks: dict[str, Framework] = {}
         self.waiting = WaitingPods()

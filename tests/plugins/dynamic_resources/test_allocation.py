@@ -9,6 +9,7 @@ from bayplan.api.device_objects import AllocationResult
 from bayplan.plugins.dynamic_resources.allocator import Allocator, PoolsByNode
 from bayplan.plugins.dynamic_resources.problems import AllocationError
 from bayplan.state.devices import Devices
+from bayplan.state.node_table import NodeTable
 from bayplan.state.object_store import ObjectStore
 from bayplan.testing import node
 from tests.plugins.devices_kit import (
@@ -29,7 +30,7 @@ RACK = {"key": "rack", "operator": "Exists"}
 def allocation(content: Any, *others: Any, classes: tuple[Any, ...] = ()) -> AllocationResult:
     store = ObjectStore()
     put(store, class_of(), *classes, *others)
-    devices = Devices(store)
+    devices = Devices(NodeTable(), store)
     pools, taken = PoolsByNode(devices.resource_slices), devices.resource_claims.allocated
     allocator = Allocator(pools, devices.device_classes, taken)
     where = node("n1", labels={"zone": "a", "rack": "r"})

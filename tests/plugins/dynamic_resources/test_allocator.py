@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from bayplan.plugins.dynamic_resources.allocator import PoolsByNode
 from bayplan.plugins.dynamic_resources.problems import AllocationError, NodeAllocationFailed
 from bayplan.state.devices import Devices
+from bayplan.state.node_table import NodeTable
 from bayplan.state.object_store import ObjectStore
 from bayplan.testing import node
 from tests.plugins.devices_kit import (
@@ -238,7 +239,7 @@ def test_an_invalid_pool_is_told_of_where_nothing_else_will_do() -> None:
 def test_pools_of_a_node_are_kept_until_a_slice_or_the_node_changes() -> None:
     store = ObjectStore()
     put(store, SLICE, class_of())
-    pools, one = PoolsByNode(Devices(store).resource_slices), node("n1")
+    pools, one = PoolsByNode(Devices(NodeTable(), store).resource_slices), node("n1")
     known = pools.pools(one)
     assert pools.pools(one) is known
     assert pools.pools(node("n1", labels={"a": "b"})) is not known

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from bayplan.api.device_objects import DEVICE_CLASS, ResourceClaim
 from bayplan.framework.events import ActionType, ClusterEvent
 from bayplan.framework.interface import CycleState
@@ -14,7 +12,6 @@ from bayplan.plugins.dynamic_resources.extended import (
     STALE_CLAIM,
     asked_of_devices,
     claim_for_node,
-    may_be_devices,
     special_claim,
 )
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
@@ -44,19 +41,6 @@ def wanted_on(asking: PodInfo, **allocatable: Any) -> Any:
         return found
     counts = {r.name: r.exactly.count for r in found.claim.spec.devices.requests or () if r.exactly}
     return counts, [(each.container_name, each.request_name) for each in found.mappings]
-
-
-@pytest.mark.parametrize(
-    ("name", "may"),
-    [
-        (GPU, True),
-        ("deviceclass.resource.kubernetes.io/gpu", True),
-        ("cpu", False),
-        ("kubernetes.io/other", False),
-    ],
-)
-def test_only_extended_resources_may_be_devices(name: str, may: bool) -> None:
-    assert may_be_devices(name) is may
 
 
 def test_a_pod_asks_for_devices_if_a_class_stands_for_what_it_requests() -> None:

@@ -9,6 +9,7 @@ from bayplan.plugins.dynamic_resources.allocator import Allocator, PoolsByNode
 from bayplan.plugins.dynamic_resources.features import ALL_ON, GATES, DeviceFeatures, features_of
 from bayplan.plugins.dynamic_resources.problems import AllocationError
 from bayplan.state.devices import Devices
+from bayplan.state.node_table import NodeTable
 from bayplan.state.object_store import ObjectStore
 from bayplan.testing import node
 from tests.plugins.devices_kit import (
@@ -35,7 +36,7 @@ def given(features: DeviceFeatures, contents: tuple[Json, ...], *claims: Json) -
     """Devices per claim; None: there are not enough."""
     store = ObjectStore()
     put(store, class_of(), *contents)
-    devices = Devices(store)
+    devices = Devices(NodeTable(), store)
     pools = PoolsByNode(devices.resource_slices, features)
     allocator = Allocator(pools, devices.device_classes, devices.resource_claims.allocated)
     found = allocator.allocate(node("n1"), [as_claim(each) for each in claims], lambda: None)

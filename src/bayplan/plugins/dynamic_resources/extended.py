@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import msgspec
 
 from bayplan.api.device_objects import (
-    DEVICE_CLASS_RESOURCE_PREFIX,
     EXACT_COUNT,
     EXTENDED_RESOURCE_CLAIM_ANNOTATION,
     DeviceClaim,
@@ -22,7 +21,7 @@ from bayplan.api.device_objects import (
 )
 from bayplan.api.object_meta import ObjectMeta, OwnerReference
 from bayplan.api.objects import Container, ContainerExtendedResourceRequest
-from bayplan.api.pod_requests import all_containers, is_extended, is_scalar
+from bayplan.api.pod_requests import all_containers, is_scalar, may_be_devices
 from bayplan.api.quantity import INT64_MAX, NANOS, nanos
 from bayplan.framework.shared_devices import DeviceClassLister
 from bayplan.framework.status import Status, unresolvable
@@ -35,11 +34,6 @@ STALE_CLAIM = "cannot schedule extended resource claim"
 CANNOT_FIT = "cannot fit resource"
 
 Mappings = tuple[ContainerExtendedResourceRequest, ...]
-
-
-def may_be_devices(resource: str) -> bool:
-    """Whether a resource is one that a DeviceClass can stand for."""
-    return is_extended(resource) or resource.startswith(DEVICE_CLASS_RESOURCE_PREFIX)
 
 
 def may_want_devices(shape: PodShape) -> bool:

@@ -1,0 +1,186 @@
+"""Scores that follow from devices are the same with reuse and without, whatever becomes of these.
+
+Devices are given to pods and back, by the scheduler itself and by others; slices and classes come
+and go, and nodes change labels that say whom devices are for.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
+from bayplan.api.objects import decode
+from bayplan.engine.scheduler import Scheduler
+from bayplan.framework.status import unschedulable
+from bayplan.ports import BindPod, EventType
+from bayplan.state.device_counts import DeviceCounts
+from bayplan.testing import api_pod, node
+from tests.engine.reuse_pair import FIRST, Fault, Pair, no_fault
+from tests.plugins.devices_kit import allocated, claim, class_of, slice_of
+
+GPU: Final = "test.example/gpu"
+NODES: Final = ("n0", "n1", "n2", "n3")
+_SCORED: Final = [{"name": name} for name in ("cpu", "memory", GPU)]
+ARGS: Final[Sequence[Mapping[str, Any]]] = (
+    {
+        "name": "NodeResourcesFit",
+        "args": {"scoringStrategy": {"type": "LeastAllocated", "resources": _SCORED}},
+    },
+    {"name": "NodeResourcesBalancedAllocation", "args": {"resources": _SCORED}},
+)
+
+_RED: Final = {
+    "nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "color", "operator": "In", "values": ["red"]}]}
+    ]
+}
+#: What each object may be; None: it is not there.
+OBJECTS: Final[Sequence[tuple[str, Sequence[Any]]]] = (
+    (DEVICE_CLASS, (class_of(extendedResourceName=GPU), class_of(), None)),
+    (RESOURCE_SLICE, (slice_of("n0", "a", "b", "c"), slice_of("n0", "a"), None)),
+    (
+        RESOURCE_SLICE,
+        (
+            slice_of("n1", "a", "b"),
+            slice_of("n1", "a", "b", allNodes=True),
+            slice_of("n1", "a", "b", "c", nodeSelector=_RED),
+            None,
+        ),
+    ),
+    (RESOURCE_SLICE, (slice_of("n2", "a", "b", "c", "d"), slice_of("n2", "d", nodeName="n3"))),
+    (
+        RESOURCE_CLAIM,
+        (
+            claim("other", status=allocated(("n0", "a"), ("n2", "b"))),
+            claim("other", status=allocated(("n1", "b"))),
+            claim("other"),
+            None,
+        ),
+    ),
+)
+COLORS: Final = ("red", "blue")
+PODS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "plain": {"cpu": "300m", "memory": "200Mi"},
+    "one": {"cpu": "300m", "memory": "200Mi", "requests": {GPU: 1}},
+    "two": {"cpu": "300m", "memory": "200Mi", "requests": {GPU: 2}},
+}
+
+places = st.integers(0, 20)
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("pod"), st.sampled_from(sorted(PODS)), st.sampled_from((1, 2, 4))),
+        st.tuples(st.just("object"), places, places),
+        st.tuples(st.just("label"), st.sampled_from(NODES), st.sampled_from(COLORS)),
+        st.tuples(st.just("binding"), places, st.booleans()),
+    ),
+    min_size=5,
+    max_size=30,
+)
+
+
+class Story:
+    """Both schedulers, and what they were told."""
+
+    def __init__(self, fault: Fault = no_fault) -> None:
+        self.tally: Counter[str] = Counter()
+        options: Any = {"is_plain": True, "has_keys": False, "bytes_max": 1 << 26, "args": ARGS}
+        self.pair = Pair(self.tally, fault, **options)
+        self._there: set[tuple[str, str]] = set()
+        self._names: list[str] = []
+        self._binding: list[str] = []
+        for name in NODES:
+            self.pair.node(EventType.ADDED, _node(name, "blue"))
+        for place in range(4):
+            self.object(place, 0)
+        self.pod("one", 2)
+
+    def pod(self, kind: str, count: int) -> None:
+        """Pods of one kind, one after another."""
+        for _ in range(count):
+            name = f"p{len(self._names)}"
+            self._names.append(name)
+            found = api_pod(name, scheduler_name=FIRST, **PODS[kind])
+            self.pair.pod(EventType.ADDED, found)
+            self.compare()
+
+    def object(self, place: int, state: int) -> None:
+        kind, states = OBJECTS[place % len(OBJECTS)]
+        content = states[state % len(states)]
+        key = (kind, next(each for each in states if each)["metadata"]["name"])
+        if content is not None:
+            event = EventType.MODIFIED if key in self._there else EventType.ADDED
+            self._there.add(key)
+            self.pair.tell(event, kind, decode(kind, content))
+        elif key in self._there:
+            self._there.remove(key)
+            self.pair.tell(EventType.DELETED, kind, decode(kind, states[0]))
+
+    def label(self, name: str, color: str) -> None:
+        self.pair.node(EventType.MODIFIED, _node(name, color))
+
+    def binding(self, place: int, fails: bool) -> None:
+        """One ends: where it fails, devices are given back."""
+        if self._binding:
+            name = self._binding.pop(place % len(self._binding))
+            self.pair.finish(f"uid-default/{name}", unschedulable("no") if fails else None)
+
+    def compare(self) -> None:
+        self.pair.schedule(3)
+        effects = self.pair.compare([f"uid-default/{name}" for name in self._names])
+        self._binding += [each.pod.name for each in effects if isinstance(each, BindPod)]
+
+    def tell(self, told: Sequence[tuple[Any, ...]]) -> None:
+        for what, *rest in told:
+            getattr(self, what)(*rest)
+            self.pod("one", 1)
+        self.pair.close()
+
+
+def _node(name: str, color: str) -> Any:
+    return node(name, cpu=16, memory="16Gi", labels={"color": color})
+
+
+@settings(max_examples=60)
+@given(steps)
+def test_decisions_and_scores_are_the_same_with_reuse_and_without(
+    told: list[tuple[Any, ...]],
+) -> None:
+    Story().tell(told)
+
+
+#: Each changes how many devices some node has, or how many of them are taken, and no row besides.
+TELLING: Final[Mapping[str, Sequence[tuple[Any, ...]]]] = {
+    "a slice": (("object", 3, 1),),
+    "a slice of all nodes": (("object", 2, 1),),
+    "somebody's claim": (("object", 4, 0),),
+    "a claim that is given up": (("object", 4, 0), ("pod", "one", 1), ("object", 4, 2)),
+}
+
+
+@pytest.mark.parametrize("told", TELLING.values(), ids=TELLING)
+def test_a_change_of_devices_that_is_not_noted_is_found(told: Sequence[tuple[Any, ...]]) -> None:
+    Story().tell(told)
+
+    def forgetful(scheduler: Scheduler) -> None:
+        counts: DeviceCounts = scheduler._engine.devices._counts
+        counts._note = lambda places: None  # type: ignore[method-assign]
+
+    with pytest.raises(AssertionError, match="with reuse and without"):
+        Story(forgetful).tell(told)
+
+
+def test_a_label_that_brings_devices_is_noticed() -> None:
+    found = Story()
+    found.tell((("object", 2, 2), ("label", "n3", "red"), ("label", "n3", "blue")))
+
+
+def test_answers_about_devices_are_reused() -> None:
+    """Of four nodes one row changes with each pod: the others' scores are kept."""
+    found = Story()
+    before = Counter(found.tally)
+    found.pod("one", 4)
+    assert found.tally["partial refreshes"] - before["partial refreshes"] == 4

@@ -1,0 +1,99 @@
+"""What a strategy sees of nodes where devices stand for some resources."""
+
+import numpy as np
+import pytest
+
+from bayplan.framework.device_amounts import NodesWithDevices, NodeWithDevices, counted
+from bayplan.state.nodes import NodeView
+from bayplan.state.resources import Bundle, RowAmounts
+from bayplan.testing import SampleCluster, node, pod
+from tests.plugins.devices_kit import allocated, claim, class_of, put, slice_of
+
+GPU, NIC = "example.com/gpu", "example.com/nic"
+#: Its devices, or its own, or neither.
+BACKED, OWN, NEITHER = "backed", "own", "neither"
+
+
+def cluster(*more: str) -> SampleCluster:
+    found = SampleCluster()
+    found.add(
+        node(BACKED, cpu=4),
+        node(OWN, cpu=4, allocatable={GPU: 8}),
+        node(NEITHER, cpu=4, allocatable={GPU: 0}),
+        *(node(name, cpu=4, allocatable={GPU: 8}) for name in more),
+        # A node's pods count there where it offers the resource, and only there.
+        pod("on-own", requests={GPU: 2}, node=OWN),
+        pod("on-backed", requests={GPU: 7}, node=BACKED),
+    )
+    held = claim("c", status=allocated((BACKED, "a")))
+    put(found.store, class_of("gpu", extendedResourceName=GPU), held)
+    put(found.store, slice_of(BACKED, "a", "b", "c"), slice_of(OWN, "a", "b"))
+    return found
+
+
+def amounts(found: SampleCluster, name: str) -> RowAmounts:
+    view = found.lend().nodes
+    position = view.position(name)
+    assert position is not None
+    counts = counted(found.devices, (GPU, NIC))
+    assert list(counts) == [GPU]
+    return NodeWithDevices(view.info(position), counts).amounts(GPU)
+
+
+def test_devices_count_where_the_node_offers_none_itself() -> None:
+    found = cluster()
+    assert amounts(found, BACKED) == RowAmounts(3, requested=1, scored=1, free=2)
+    assert amounts(found, OWN) == RowAmounts(8, requested=2, scored=2, free=6)
+    assert amounts(found, NEITHER) == RowAmounts(0, requested=0, scored=0, free=0)
+
+
+@pytest.mark.parametrize("scored", [False, True])
+@pytest.mark.parametrize("amount", [1, 2**50])
+def test_arrays_say_what_single_nodes_say(scored: bool, amount: int) -> None:
+    found = cluster()
+    nodes = found.lend().nodes
+    counts = counted(found.devices, (GPU,))
+    bundle = Bundle(("cpu", GPU), (0, 0), (500, amount))
+    for view in (nodes, nodes.take([2, 0])):
+        usage = NodesWithDevices(view, counts).usage(bundle, scored=scored)
+        assert usage.offered is not None and not usage.is_within
+        for position, info in enumerate(view.infos()):
+            for place, resource in enumerate(bundle.resources):
+                has = NodeWithDevices(info, counts).amounts(resource)
+                assert usage.offered[place, position] == bool(has.allocatable)
+                assert usage.allocatable[place, position] == max(has.allocatable, 1)
+                taken = has.scored if scored else has.requested
+                if has.allocatable:
+                    expected = [taken, taken + (500, amount)[place]]
+                    assert usage.used[:, place, position].tolist() == expected
+
+
+def used_on(view: NodeView, found: SampleCluster) -> list[float]:
+    usage = NodesWithDevices(view, counted(found.devices, (GPU,))).usage(
+        Bundle((GPU,), (1,)), scored=False
+    )
+    assert usage.offered is None
+    return usage.used[0].tolist()
+
+
+def test_all_nodes_offer_it_one_way_or_the_other() -> None:
+    found = cluster()
+    view = found.lend().nodes
+    assert used_on(view.take([0, 1]), found) == [2, 3]
+    assert used_on(view.take([1]), found) == [3]
+
+
+def test_one_node_can_be_had_as_an_array() -> None:
+    found = cluster()
+    counts = counted(found.devices, (GPU,))
+    view = NodeWithDevices(found.lend().nodes.info(0), counts).view
+    usage = view.usage(Bundle((GPU,), (1,)), scored=False)
+    assert len(view) == 1
+    assert (usage.used.item(), usage.allocatable.item()) == (2, 3)
+
+
+def test_what_the_node_table_lends_is_not_written_to() -> None:
+    found = cluster()
+    view = found.lend().nodes
+    NodesWithDevices(view, counted(found.devices, (GPU,))).usage(Bundle((GPU,), (1,)), scored=True)
+    assert np.array_equal(view.allocatable(GPU), [0, 8, 0])
