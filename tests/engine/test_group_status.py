@@ -8,8 +8,10 @@ from bayplan.adapters.object_names import object_key
 from bayplan.api.objects import decode
 from bayplan.api.pod_groups import GroupKey, compiled
 from bayplan.engine.group_status import phase_of
+from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.state.pod_groups import GroupState, Standing
 from bayplan.testing import api_pod
+from tests.framework.answering import answering
 from tests.scenarios.gangs import FIT, add_member, condition, message, owned_by, put_group, status
 from tests.scenarios.world import World, play
 
@@ -133,6 +135,32 @@ def test_counts_follow_members_that_end() -> None:
         assert counts(world) == ("Finished", 5, 0, 4, 1)
 
     play(story, plugins=FIT)
+
+
+def test_an_attempt_that_ends_in_an_error_is_told_as_one_until_another_does_not() -> None:
+    """Of Kubernetes' own kind, whose condition gives the reason."""
+    answers = [Status(Code.ERROR, ("out of order",)), unschedulable("not here")]
+    kind = "scheduling.k8s.io/v1beta1 PodGroup"
+
+    def reason(world: World) -> Any:
+        return condition(world, "g", "PodGroupInitiallyScheduled", kind).get("reason")
+
+    async def story(world: World) -> None:
+        world.add_node("n1")
+        put_group(world, "g", 2, kind)
+        add_member(world, "a", "g", kind)
+        await world.until(0)
+        assert reason(world) == "Unschedulable"
+        add_member(world, "b", "g", kind)
+        await world.until(0.5)
+        assert reason(world) == "SchedulerError"
+        await world.until(60)
+        assert reason(world) == "Unschedulable"
+
+    broken = answering(
+        "Broken", filter_node=lambda *_: answers.pop(0) if answers[1:] else answers[0]
+    )
+    play(story, plugins=["Broken"], classes=[broken])
 
 
 def stored(world: World) -> Any:

@@ -116,11 +116,11 @@ class Gangs:
     def _waiting_uids(state: GroupState) -> Iterator[str]:
         return (uid for uid in state.members[Standing.PENDING] if uid not in state.assumed)
 
-    def explain(self, key: GroupKey, message: str) -> None:
-        """What is said of the group from now on."""
+    def explain(self, key: GroupKey, message: str, *, has_failed: bool = False) -> None:
+        """What is said of the group from now on; ``has_failed``: by an error."""
         state = self._engine.pod_groups.get(key)
         if state is not None:
-            state.message = message
+            state.message, state.has_failed = message, has_failed
             self._changed[key] = state
 
     # ---- waiting too long -----------------------------------------------------------------
@@ -166,7 +166,7 @@ class Gangs:
     def _is_short(self, state: GroupState, waiting: list[str]) -> None:
         sentence = waiting_for(state)
         if sentence != state.message:
-            state.message = sentence
+            state.message, state.has_failed = sentence, False
             self._engine.record_group(state, "short", message=sentence)
         self._tell(state, waiting)
 

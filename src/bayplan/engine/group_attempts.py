@@ -225,7 +225,7 @@ class GroupAttempts:
             domain=found.domain,
             message=message,
         )
-        self._engine.gangs.explain(state.key, message)
+        self._engine.gangs.explain(state.key, message, has_failed=result == "error")
 
     # ---- enough fit -----------------------------------------------------------------------
 

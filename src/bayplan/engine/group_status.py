@@ -122,7 +122,8 @@ class GroupStatusWriter:
         is_met = scheduled_count(state) >= state.min_member
         if not is_met and not state.message:
             return {}
-        said = (INITIALLY_SCHEDULED, _FALSE, "Unschedulable", state.message)
+        reason = "SchedulerError" if state.has_failed else "Unschedulable"
+        said = (INITIALLY_SCHEDULED, _FALSE, reason, state.message)
         if is_met:
             said = (INITIALLY_SCHEDULED, _TRUE, "Scheduled", "")
         return self._with_condition(state, group, said)

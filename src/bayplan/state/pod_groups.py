@@ -80,6 +80,8 @@ class GroupState:
     failed_before: int = 0
     #: Why its members wait, in a sentence; "" where they do not.
     message: str = ""
+    #: The attempt that said so ended in an error.
+    has_failed: bool = False
     #: Its members have waited longer than scheduleTimeoutSeconds, and wait still.
     has_timed_out: bool = False
 
