@@ -349,6 +349,7 @@ def _compared(shape: PodShape) -> Mapping[str, int]:
 
 def _too_little(need: _Need, short: Mask, allocatable: Int64s) -> Rejection:
     hopeless = allocatable < need.amount
+    hopeless &= short  # where devices will do, nothing is short, however little is offered
     hopeless_count = np.count_nonzero(hopeless)
     if not hopeless_count:
         return Rejection(short, Code.UNSCHEDULABLE, need.reasons)

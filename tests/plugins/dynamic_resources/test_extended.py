@@ -5,7 +5,7 @@ from typing import Any
 from bayplan.api.device_objects import DEVICE_CLASS, ResourceClaim
 from bayplan.framework.events import ActionType, ClusterEvent
 from bayplan.framework.interface import CycleState
-from bayplan.framework.status import Status
+from bayplan.framework.status import Code, Status
 from bayplan.plugins.dynamic_resources.extended import (
     CANNOT_FIT,
     IN_MEMORY_NAME,
@@ -123,6 +123,21 @@ def test_fit_compares_such_a_resource_only_where_the_node_offers_it() -> None:
     assert set(rejected(fit, asking, nodes)) == {"few"}
     one_by_one = [i.name for i in nodes.infos() if fit.filter_row(CycleState(), asking, i)]
     assert one_by_one == ["few"]
+
+
+def test_evicting_pods_helps_where_fit_finds_too_little_left_whatever_devices_do_elsewhere() -> (
+    None
+):
+    cluster = sample(GPU_CLASS, nodes=())
+    cluster.add(node("devices", cpu=8, pods=9), node("own", cpu=8, pods=9, allocatable={GPU: 2}))
+    cluster.add(pod("there", requests={GPU: 1}, node="own"))
+    fit, asking = plugin(NodeResourcesFit, cluster=cluster), pod("p", requests={GPU: 2})
+    reason = f"Insufficient {GPU}"
+    wanted = {"own": (Code.UNSCHEDULABLE, (reason,))}
+    nodes = cluster.lend().nodes
+    assert rejected(fit, asking, nodes) == wanted
+    one_by_one = [fit.filter_row(CycleState(), asking, each) for each in nodes.infos()]
+    assert one_by_one == [(), ((Code.UNSCHEDULABLE, (reason,)),)]
 
 
 def test_fit_waits_for_classes_that_begin_to_stand_for_what_a_pod_requests() -> None:
