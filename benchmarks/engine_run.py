@@ -20,6 +20,7 @@ from bayplan.config.schema import API_VERSION, KIND
 from bayplan.engine.scheduler import Scheduler
 from bayplan.plugins.registry import default_registry
 from bayplan.ports import BindPod, BindPort, EventType, PatchPodStatus, Perform, WatchEvent
+from bayplan.serving.process import settle_memory
 from benchmarks import shapes
 from benchmarks.shapes import Shape
 
@@ -120,17 +121,19 @@ def loaded(shape: Shape, *, reuse: bool = True) -> Scheduler:
 
 
 def run(shape: Shape, limit_seconds: float, *, reuse: bool = True) -> Run:
-    """Schedule until the pods or the time are used up."""
+    """Schedule until the pods or the time are used up, with memory settled as `bayplan run` does
+    once its caches are full."""
     scheduler = with_cluster(shape, reuse=reuse)
     events = [added(POD, found) for found in shapes.pods(shape)]
-    gc.collect()
-    gc.freeze()
+    before = gc.get_threshold()
+    settle_memory()
     try:
         if shape.preempts:
             return _preempting(shape, scheduler, events, limit_seconds)
         return _measured(shape, scheduler, events, limit_seconds)
     finally:
         gc.unfreeze()
+        gc.set_threshold(*before)
 
 
 def _measured(

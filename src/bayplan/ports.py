@@ -8,7 +8,7 @@ make their failures known as one small family of exceptions.
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from bayplan.api.objects import ApiObject, Pod, PodCondition
 from bayplan.state.pods import PodInfo
@@ -149,8 +149,7 @@ class Cluster(BindPort, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class BindPod:
+class BindPod(NamedTuple):
     """Run a pod's binding cycle: ``run(port)`` returns how it ended, as the engine's own value,
     which goes back to `Scheduler.binding_finished`. It does not raise."""
 

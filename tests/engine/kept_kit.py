@@ -17,6 +17,7 @@ from bayplan.engine.cycle import Cycle
 from bayplan.engine.cycle_runner import CycleRunner
 from bayplan.engine.known_pods import KnownPods
 from bayplan.engine.picks import Picks
+from bayplan.engine.prepared import Epoch
 from bayplan.engine.reuse import Reuse
 from bayplan.framework.interface import (
     CycleState,
@@ -31,6 +32,7 @@ from bayplan.framework.status import Status, unschedulable
 from bayplan.queue.nominator import Nominator
 from bayplan.state.change_log import Facet
 from bayplan.state.nodes import NodeInfo
+from bayplan.state.object_store import ObjectStore
 from bayplan.state.pods import PodInfo
 from bayplan.testing import SampleCluster, node, pod
 from tests.framework.answering import plugins_of
@@ -110,7 +112,8 @@ class Attempts:
         self.warnings: list[str] = []
         table = self.cluster.cache.table
         ignore = (lambda seconds: None, lambda seconds: None)
-        self.reuse = Reuse(self.framework, table, self.warnings.append, ignore)
+        epoch = Epoch(table, ObjectStore())
+        self.reuse = Reuse(self.framework, table, epoch, self.warnings.append, ignore)
         self._runner = CycleRunner(Nominator(), SEED, (), {profile.profile_name: self.reuse})
         self._fresh = CycleRunner(Nominator(), SEED, ())
         self.attempt_count = 0

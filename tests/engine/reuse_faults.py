@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 from bayplan.engine.cycle_runner import CycleRunner
+from bayplan.engine.prepared import Epoch
 from bayplan.engine.row_totals import RowTotals
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.shares import Share
 from bayplan.plugins.default_preemption.kept_searches import KeptSearch
+from bayplan.state.alike_rows import AlikeRows
 from bayplan.state.change_log import Facet
 from bayplan.state.node_table import NodeTable
 from bayplan.state.snapshot import Snapshot
@@ -164,6 +166,23 @@ def whom_to_evict_is_not_searched_anew(patch: pytest.MonkeyPatch) -> Fault:
     return no_fault
 
 
+def what_was_prepared_outlives_what_it_follows_from(patch: pytest.MonkeyPatch) -> Fault:
+    """What PreFilter and PreScore said holds whatever objects and terms come and go."""
+    patch.setattr(Epoch, "now", lambda epoch: 0)
+    return no_fault
+
+
+def unlike_nodes_are_taken_for_alike(patch: pytest.MonkeyPatch) -> Fault:
+    """Nodes that nobody is on are alike, whatever they offer."""
+    set_empty = AlikeRows.set_empty
+
+    def careless(rows: AlikeRows, row: int, offered: Hashable) -> None:
+        set_empty(rows, row, "anything")
+
+    patch.setattr(AlikeRows, "set_empty", careless)
+    return no_fault
+
+
 FAULTS: tuple[Plant, ...] = (
     an_entry_of_the_log_is_dropped,
     a_generation_is_not_advanced,
@@ -175,4 +194,6 @@ FAULTS: tuple[Plant, ...] = (
     a_plugin_signs_too_little,
     a_total_stays_as_it_was,
     whom_to_evict_is_not_searched_anew,
+    what_was_prepared_outlives_what_it_follows_from,
+    unlike_nodes_are_taken_for_alike,
 )

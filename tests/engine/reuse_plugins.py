@@ -41,7 +41,7 @@ from bayplan.framework.tie_break import TieBreakPlugin
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
-from bayplan.state.pods import PodInfo
+from bayplan.state.pods import PodInfo, PodShape
 
 COLOR, RANK = "color", "rank"
 
@@ -114,6 +114,7 @@ class Fickle(PreFilterPlugin, ScalarFilterPlugin, SignPlugin):
     """Signs some of its pods only; its answer follows from the pod's name where it does not."""
 
     name = "Fickle"
+    prepares_alike = True
     facets = Facet.LABELS
 
     def pre_filter(self, state: Any, pod: PodInfo, nodes: NodeView) -> Status | None:
@@ -133,6 +134,7 @@ class NeverSigns(PreFilterPlugin, ScalarFilterPlugin):
     """Has no sign_pod at all."""
 
     name = "NeverSigns"
+    prepares_alike = True
 
     def pre_filter(self, state: Any, pod: PodInfo, nodes: NodeView) -> Status | None:
         return None if tries(pod, "nosign") else SKIP
@@ -147,6 +149,7 @@ class FailsNowAndThen(PreFilterPlugin, ScalarFilterPlugin, ScalarScorePlugin, Si
     """Raises over some nodes and scores others out of range; reads labels and declares no less."""
 
     name = "FailsNowAndThen"
+    prepares_alike = True
 
     def pre_filter(self, state: Any, pod: PodInfo, nodes: NodeView) -> Status | None:
         return None if tries(pod, "fails") else SKIP
@@ -191,6 +194,7 @@ class Balanced(PreFilterPlugin, FilterPlugin):
     """Looks across nodes: refuses those with more pods than the average."""
 
     name = "Balanced"
+    prepares_alike = True
     scope = "cluster"
 
     def pre_filter(self, state: Any, pod: PodInfo, nodes: NodeView) -> Status | None:
@@ -211,6 +215,9 @@ class Narrows(PreFilterPlugin):
     """Names the nodes of a color."""
 
     name = "Narrows"
+
+    def concerns(self, shape: PodShape) -> bool:
+        return "narrow" in shape.labels.get("try", "").split(".")
 
     def pre_filter(
         self, state: Any, pod: PodInfo, nodes: NodeView
@@ -251,6 +258,7 @@ class Fewest(ScalarScorePlugin, PreScorePlugin, SignPlugin):
     """MAX_REVERSED, node by node, over what every placement changes."""
 
     name = "Fewest"
+    prepares_alike = True
     facets = Facet.PODS | Facet.LABELS
     normalizer = Normalizer.MAX_REVERSED
 
@@ -269,6 +277,7 @@ class Between(ScorePlugin, PreScorePlugin, SignPlugin):
     """MIN_MAX over numbers on both sides of zero, without a one-row form."""
 
     name = "Between"
+    prepares_alike = True
     facets = Facet.LABELS | Facet.PODS
     normalizer = Normalizer.MIN_MAX
 
@@ -287,6 +296,7 @@ class OwnNormal(ScorePlugin, PreScorePlugin, NormalizeScorePlugin, SignPlugin):
     """Row-wise and signed, with a normaliser of its own that ranks the nodes."""
 
     name = "OwnNormal"
+    prepares_alike = True
     facets = Facet.LABELS | Facet.PODS
 
     def pre_score(self, state: Any, pod: PodInfo, nodes: NodeView) -> Status | None:
@@ -307,6 +317,7 @@ class Emptiest(ScorePlugin, PreScorePlugin):
     """Looks across nodes: how far below the fullest one is."""
 
     name = "Emptiest"
+    prepares_alike = True
     scope = "cluster"
 
     def pre_score(self, state: Any, pod: PodInfo, nodes: NodeView) -> Status | None:

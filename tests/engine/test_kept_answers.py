@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from bayplan.engine.kept_answers import PASSES, UNKNOWN, KeptScores, KeptVerdicts
+from bayplan.engine.kept_answers import ALIKE_MAX, PASSES, UNKNOWN, KeptScores, KeptVerdicts
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.status import Code, Rejection
-from bayplan.state.change_log import Facet
+from bayplan.state.change_log import ALL_ROWS, Facet
 from bayplan.state.columns import Rows
 from bayplan.testing import SampleCluster, node, pod
 
@@ -124,3 +124,59 @@ def test_everything_can_be_forgotten() -> None:
     kept.learn(rows(0, 1), np.array([5, 6], np.int64))
     kept.forget_all()
     assert not kept.known.any()
+
+
+# ---- rows that are alike -------------------------------------------------------------------
+
+
+def of_amounts(cluster: SampleCluster) -> KeptScores:
+    return KeptScores(cluster.cache.table, Facet.REQUESTED, by_amounts=True)
+
+
+def number_of(cluster: SampleCluster, row: int) -> int:
+    return cluster.cache.table.resources.alike.of_row(row)
+
+
+def test_what_was_answered_about_a_row_is_recalled_for_one_that_is_alike() -> None:
+    cluster = some(2)
+    kept, others = of_amounts(cluster), KeptScores(cluster.cache.table, Facet.REQUESTED)
+    kept.learn_one(0, 70)
+    others.learn_one(0, 70)
+    assert (kept.recall(1), kept.of_row(1), kept.known[1]) == (70, 70, True)
+    assert others.recall(1) is None and not others.known[1]
+
+
+def test_a_row_that_became_alike_is_renewed() -> None:
+    cluster = some(2)
+    for name in ("n0", "n1"):
+        cluster.add(pod(f"on-{name}", node=name))
+    kept = of_amounts(cluster)
+    kept.learn_one(0, 70)
+    since = kept.generation
+    cluster.add(pod("more", node="n1"))
+    assert not kept.renew(since, 1, number_of(cluster, 1)), "nobody was asked about such a row"
+    cluster.cache.remove_pod("uid-default/more")
+    assert kept.renew(since, 1, number_of(cluster, 1))
+    assert (kept.of_row(1), kept.generation) == (70, cluster.cache.table.log.generation)
+    assert not kept.renew(since, 1, number_of(cluster, 1)), "it is current already"
+
+
+def test_a_change_of_all_rows_makes_none_alike() -> None:
+    cluster = some(2)
+    kept = of_amounts(cluster)
+    kept.learn_one(0, 70)
+    cluster.cache.table.log.note(ALL_ROWS, Facet.REQUESTED)
+    kept.catch_up()
+    assert kept.recall(1) is None
+    kept.learn_one(0, 70)
+    kept.forget_all()
+    assert kept.recall(1) is None
+
+
+def test_so_many_numbers_and_no_more_are_remembered() -> None:
+    cluster = some(ALIKE_MAX + 1)
+    kept = of_amounts(cluster)
+    for row in range(ALIKE_MAX + 1):
+        cluster.cache.table.resources.alike.set_unlike(row)
+        kept.learn_one(row, 1)
+    assert kept.recall(ALIKE_MAX) == 1 and kept.recall(0) is None

@@ -70,6 +70,7 @@ EVENTS = (
     "partial refreshes",
     "nothing asked",
     "picks used",
+    "prepared alike",
     "totals used",
     *(f"dropped: {reason}" for reason in REASONS),
 )

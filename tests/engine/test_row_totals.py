@@ -1,6 +1,6 @@
 """What row-wise plugins say is kept where others must be asked: the answer is as of asking all."""
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Any, final
 
 import numpy as np
@@ -10,11 +10,14 @@ from bayplan.engine.cycle import Cycle
 from bayplan.engine.out_of_date import EXTREME_MOVED, TOO_MUCH_CHANGED
 from bayplan.engine.picks import Picks
 from bayplan.engine.row_totals import CHANGES_MAX, ROWS_MAX
-from bayplan.framework.interface import FilterPlugin, ScalarScorePlugin, ScorePlugin
+from bayplan.framework.interface import FilterPlugin, ScalarScorePlugin, ScorePlugin, SignPlugin
 from bayplan.framework.status import Code, Rejection
+from bayplan.plugins.node_resources_fit import NodeResourcesFit
+from bayplan.state.change_log import Facet
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
+from bayplan.testing import pod
 from tests.engine.kept_kit import Attempts, Bad, MaxRank, Rank, Worse, message
 
 MANY = CHANGES_MAX + 4
@@ -46,6 +49,20 @@ class Company(ScorePlugin):
     def score(self, state: Any, pod: PodInfo, nodes: NodeView) -> NodeScores:
         ids = nodes.label_ids("color")
         return np.array([int((ids == each).sum()) for each in ids], np.int64)
+
+
+@final
+class CountsPods(ScalarScorePlugin, SignPlugin):
+    """Follows from what else is on a node than its amounts."""
+
+    name = "CountsPods"
+    facets = Facet.PODS
+
+    def score_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> int:
+        return sum(other.name.endswith("1") for other in node.pods)
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        return ""
 
 
 @final
@@ -243,3 +260,71 @@ def test_a_plugin_that_fails_ends_the_attempt_in_its_name() -> None:
     assert cycle.status is not None
     assert cycle.status.code is Code.ERROR
     assert cycle.status == known.fresh().status
+
+
+# ---- nodes that become like others ---------------------------------------------------------
+
+
+def filled(known: Attempts, *names: str) -> None:
+    """A pod more on each of these nodes, by whatever way it got there."""
+    for name in names:
+        number = len(known.cluster.cache.pods())
+        known.cluster.take_back()
+        known.cluster.add(pod(f"placed-{number}", node=name, cpu="500m"))
+
+
+def fitting(*plugins: Any) -> tuple[Attempts, Picks]:
+    """Totals that follow from amounts, after one node of four took a pod."""
+    names = ("n1", "n2", "n3", "n4")
+    known = Attempts(NodeResourcesFit, *plugins, nodes={name: {"rank": "1"} for name in names})
+    picks = known.picks()
+    filled(known, "n1")
+    assert not picks.follow(), "such a node was never seen"
+    assert known.attempt().choice == known.fresh().choice
+    return known, picks
+
+
+@pytest.mark.parametrize("plugins", [(), (Rank,)])
+def test_a_node_that_becomes_like_one_seen_before_is_followed(plugins: Any) -> None:
+    known, picks = fitting(*plugins)
+    filled(known, "n2")
+    assert picks.follow()
+    filled(known, "n3")
+    assert known.attempt().choice == known.fresh().choice
+    fresh = known.fresh().table
+    assert fresh is not None and picks.totals(fresh.nodes).tolist() == fresh.totals.tolist()
+
+
+def test_two_changes_are_not_followed_but_judged() -> None:
+    known, picks = fitting()
+    filled(known, "n2", "n3")
+    assert not picks.follow()
+    assert known.attempt().choice == known.fresh().choice
+
+
+def test_a_change_of_anything_else_is_not_followed() -> None:
+    known, picks = fitting(Rank)
+    known.label("n2", rank="9")
+    assert not picks.follow()
+    assert known.attempt().choice == known.fresh().choice
+
+
+def test_who_follows_more_than_amounts_is_asked() -> None:
+    known = Attempts(NodeResourcesFit, CountsPods, nodes={"n1": {}, "n2": {}})
+    picks = known.picks()
+    for name in ("n1", "n2", "n1"):
+        filled(known, name)
+        assert not picks.follow()
+        assert known.attempt().choice == known.fresh().choice
+
+
+def test_rows_that_were_followed_count_as_asked() -> None:
+    known, _ = fitting()
+    before = known.reuse.row_counts()["NodeResourcesFit"]
+    for name in ("n2", "n3"):
+        filled(known, name)
+        known.attempt()
+    after = known.reuse.row_counts()["NodeResourcesFit"]
+    # As a Filter and as a Score.
+    assert after.asked - before.asked == 4
+    assert after.kept - before.kept == 2 * 2 * (4 - 1)

@@ -45,7 +45,6 @@ class Asking:
 
     def verdict(self, name: str, row: int) -> Verdict:
         """An instance's Filter. Raises OutOfDate where it fails."""
-        self._count(name)
         try:
             return self.calls.filter_row[name](self.state, self.pod, self.node(row))
         except Exception as problem:
@@ -53,7 +52,6 @@ class Asking:
 
     def score(self, name: str, row: int) -> int:
         """An instance's raw score. Raises OutOfDate where it fails."""
-        self._count(name)
         try:
             score = self.calls.score_row[name](self.state, self.pod, self.node(row))
         except Exception as problem:
@@ -62,7 +60,9 @@ class Asking:
             raise OutOfDate(PLUGIN_FAILED)
         return score
 
-    def _count(self, name: str) -> None:
+    def count(self, name: str) -> None:
+        """An instance's answer about one row is not kept: it is asked, or what it answered about
+        a row that is alike is recalled."""
         counts = self._counts[name]
         counts.asked += 1
         counts.kept -= 1

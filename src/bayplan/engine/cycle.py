@@ -151,6 +151,15 @@ class Cycle:
         self.known = self.picks = self.row_totals = None
         self.exchange.begin_anew()
 
+    def begin_as(self, state: CycleState, known: KnownPods | None) -> None:
+        """With the notes of an attempt at the pod's like; ``known``: None: with none."""
+        state.record_plugin_metrics = self.state.record_plugin_metrics
+        state.pods_to_activate = {}
+        state.kept = known
+        self.state = state
+        self.candidates = None if known is None else self.snapshot.nodes
+        self.picks = self.row_totals = None
+
     @property
     def feasible_count(self) -> int:
         if self.picks is not None:

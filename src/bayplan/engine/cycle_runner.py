@@ -5,8 +5,9 @@ are already: a node nobody asked about stays out, and one that filled up meanwhi
 Without such a step the cycle runs straight through. Upstream: schedule_one.go, algorithm.go
 (v1.37).
 
-    1 pre_filter   2 nominated node   3 look up   4 filter   5 extenders' filter
-    6 extenders' scores   7 pre_score and score   8 select   — then assume (placements.py)
+    1 look up   2 pre_filter   3 nominated node   4 answer from what is known   5 filter
+    6 extenders' filter   7 extenders' scores   8 pre_score and score   9 select
+    — then assume (placements.py)
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -45,9 +46,10 @@ class CycleRunner:
         #: Where the next sampled search starts in the order of the draw, per profile.
         self._next_start: dict[str, int] = {}
         self._steps: tuple[Callable[[Cycle], Question | None], ...] = (
+            self._reusing.look_up,
             self._pre_filter,
             self._nominated_node,
-            self._reusing.look_up,
+            self._reusing.answer,
             self._filter,
             self._ask_extenders,
             self._ask_scores,

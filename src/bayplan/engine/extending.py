@@ -166,11 +166,15 @@ class Extenders:
 
     def interested(self, pod: PodInfo, *verbs: ExtenderVerb) -> list[Extender]:
         """Those that may be asked one of these about a pod, and want to be."""
+        if not self._all:
+            return []
         wanted = frozenset(verbs)
         return [e for e in self._all if e.verbs & wanted and e.is_interested(pod)]
 
     def binding(self, pod: PodInfo) -> "ExtenderBinding | None":
         """How a pod is bound in place of the Bind plugins; None: they bind it."""
+        if not self._all:
+            return None
         binders = self.interested(pod, ExtenderVerb.BIND)
         return ExtenderBinding(binders, self.ask) if binders else None
 

@@ -25,6 +25,9 @@ from bayplan.state.nodes import NodeView
 UNKNOWN = 0
 PASSES = 1
 
+#: Answers about rows that are alike are remembered by so many of their numbers.
+ALIKE_MAX = 1024
+
 
 @dataclass(slots=True)
 class RowCounts:
@@ -37,16 +40,55 @@ class RowCounts:
 class _Kept(ABC):
     """What is known of which rows, and up to which change."""
 
-    __slots__ = ("_table", "bytes_counted", "facets", "generation", "like_count")
+    __slots__ = ("_of_alike", "_table", "bytes_counted", "facets", "generation", "like_count")
 
-    def __init__(self, table: NodeTable, facets: int) -> None:
+    def __init__(self, table: NodeTable, facets: int, *, by_amounts: bool = False) -> None:
+        """``by_amounts``: rows of the same amounts have the same answer."""
         self._table = table
+        #: By the number of rows that are alike, what one of them was answered.
+        self._of_alike: dict[int, int] | None = {} if by_amounts else None
         # A plain integer: arithmetic with flags is slow.
         self.facets = int(facets)
         self.generation = table.log.generation
         #: How many likes of pods these answers serve.
         self.like_count = 0
         self.bytes_counted = 0
+
+    @property
+    def by_amounts(self) -> bool:
+        return self._of_alike is not None
+
+    def recall(self, row: int) -> int | None:
+        """Learn what was answered about a row that is alike. None: nothing was."""
+        if self._of_alike is None:
+            return None
+        found = self._of_alike.get(self._table.resources.alike.of_row(row))
+        if found is not None:
+            self._put(row, found)
+        return found
+
+    def renew(self, since: int, row: int, number: int) -> bool:
+        """The amounts of one row, and nothing else, changed after ``since``: learn what was
+        answered about one that is alike, by their ``number``. False: nothing was."""
+        if self.generation != since or self._of_alike is None:
+            return False
+        found = self._of_alike.get(number)
+        if found is None:
+            return False
+        self._put(row, found)
+        self.generation = self._table.log.generation
+        return True
+
+    def _learn_alike(self, row: int, answer: int) -> None:
+        of_alike = self._of_alike
+        if of_alike is not None:
+            if len(of_alike) >= ALIKE_MAX:
+                of_alike.clear()
+            of_alike[self._table.resources.alike.of_row(row)] = answer
+
+    def _forget_alike(self) -> None:
+        if self._of_alike:
+            self._of_alike.clear()
 
     def keep_up(self, since: int, changes: Iterable[tuple[int, int]]) -> None:
         """Forget rows that changed. ``changes``: (row, facets) of all after ``since``."""
@@ -71,12 +113,18 @@ class _Kept(ABC):
         log = self._table.log
         self._grow(self._table.capacity)
         if self.generation < log.generation:
+            if log.all_rows_generation > self.generation:
+                self._forget_alike()
             self._forget(log.rows_since(self.generation, self.facets))
             self.generation = log.generation
 
     def forget_all(self) -> None:
         """Something changed that no row tells of."""
+        self._forget_alike()
         self._forget(slice(None))
+
+    @abstractmethod
+    def _put(self, row: int, answer: int) -> None: ...
 
     @abstractmethod
     def _grow(self, capacity: int) -> None: ...
@@ -94,8 +142,8 @@ class KeptVerdicts(_Kept):
 
     __slots__ = ("_ids", "ids", "verdicts")
 
-    def __init__(self, table: NodeTable, facets: int) -> None:
-        super().__init__(table, facets)
+    def __init__(self, table: NodeTable, facets: int, *, by_amounts: bool = False) -> None:
+        super().__init__(table, facets, by_amounts=by_amounts)
         #: uint8 or wider [rows]: UNKNOWN, PASSES, or a rejection's place in `verdicts`.
         self.ids: npt.NDArray[Any] = np.zeros(table.capacity, np.uint8)
         self.verdicts: list[Verdict] = [(), ()]
@@ -125,6 +173,7 @@ class KeptVerdicts(_Kept):
         """Returns the verdict's number."""
         number = self._number(verdict)
         self.ids[row] = number
+        self._learn_alike(row, number)
         return number
 
     def rejections(self, nodes: NodeView, feasible: NodeMask) -> Sequence[Rejection]:
@@ -148,6 +197,9 @@ class KeptVerdicts(_Kept):
                 self.ids = self.ids.astype(np.uint32)
         return found
 
+    def _put(self, row: int, answer: int) -> None:
+        self.ids[row] = answer
+
     def _grow(self, capacity: int) -> None:
         self.ids = _grown(self.ids, capacity)
 
@@ -164,8 +216,8 @@ class KeptScores(_Kept):
 
     __slots__ = ("_same", "known", "scores")
 
-    def __init__(self, table: NodeTable, facets: int) -> None:
-        super().__init__(table, facets)
+    def __init__(self, table: NodeTable, facets: int, *, by_amounts: bool = False) -> None:
+        super().__init__(table, facets, by_amounts=by_amounts)
         self.known: Mask = np.zeros(table.capacity, np.bool_)
         #: uint8 or int64 [rows]; None: every known row has the same.
         self.scores: npt.NDArray[Any] | None = None
@@ -188,8 +240,12 @@ class KeptScores(_Kept):
         self.known[rows] = True
 
     def learn_one(self, row: int, score: int) -> None:
-        if not self._is_all(score):
-            self._room_for(score, score)[row] = score
+        self._put(row, score)
+        self._learn_alike(row, score)
+
+    def _put(self, row: int, answer: int) -> None:
+        if not self._is_all(answer):
+            self._room_for(answer, answer)[row] = answer
         self.known[row] = True
 
     def of_row(self, row: int) -> int:

@@ -13,6 +13,7 @@ from typing import Any, final
 import numpy as np
 
 from bayplan.engine.kept_answers import UNKNOWN, KeptScores, KeptVerdicts, RowCounts
+from bayplan.engine.prepared import Prepared
 from bayplan.engine.row_totals import RowTotals
 from bayplan.framework.cycle_state import (
     AskFilter,
@@ -42,6 +43,7 @@ class KnownPods:
         "parts",
         "picks",
         "pod_count",
+        "prepared",
         "scores",
         "set_aside",
         "verdicts",
@@ -68,6 +70,8 @@ class KnownPods:
         self.generation = -1
         #: The totals, or ranking, that the last attempt was answered from.
         self.picks: RowTotals | None = None
+        #: What PreFilter and PreScore said, where that need not be asked again.
+        self.prepared: Prepared | None = None
         #: Others: pods that are alike to all who sign may be none of others' business, or not.
         self.set_aside: list[RowTotals] = []
         self.bytes_counted = 0

@@ -33,6 +33,15 @@ class Like:
             not scored or state.skip_score_plugins == self.skipped_scores
         )
 
+    def follows_amounts(self, facets: int) -> bool:
+        """Whether all that is kept and follows from these facets follows from a node's amounts
+        alone, and counts the same whichever nodes are feasible."""
+        shares = [share for share in self.shares if share.kept.facets & facets]
+        kept = [kept for _, kept in self.filters if kept.facets & facets]
+        return all(each.by_amounts for each in (*kept, *(share.kept for share in shares))) and all(
+            share.normalizer is Normalizer.NONE for share in shares
+        )
+
     def all_kept(self) -> Sequence[KeptVerdicts | KeptScores]:
         return [*(kept for _, kept in self.filters), *(share.kept for share in self.shares)]
 

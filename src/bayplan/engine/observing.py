@@ -5,6 +5,7 @@ from functools import partial
 from typing import final
 
 from bayplan.engine.engine_state import EngineState
+from bayplan.engine.prepared import Epoch
 from bayplan.engine.reuse import Reuse
 from bayplan.framework.answers import failure_of
 from bayplan.framework.interface import QueuedPodInfo
@@ -90,7 +91,8 @@ def reuse_of(engine: EngineState, framework: Framework) -> Reuse:
     name = framework.profile_name
     duration = engine.metrics.node_hint_duration
     took = duration.of("false", name), duration.of("true", name)
-    return Reuse(framework, engine.cache.table, partial(engine.note, name), took)
+    epoch = Epoch(engine.cache.table, engine.objects)
+    return Reuse(framework, engine.cache.table, epoch, partial(engine.note, name), took)
 
 
 def show_reuse(engine: EngineState) -> None:

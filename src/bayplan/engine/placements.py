@@ -84,6 +84,11 @@ class Placements:
         self._placed[pod.uid] = placed
         engine.assume(pod)
         engine.nominator.delete_nominated_pod_if_exists(pod)
+        if framework.goes_straight_to_bind(cycle.state, pod):
+            self._end(cycle, "scheduled")
+            self._activate(placed)
+            self._bind(placed)
+            return
         status = framework.run_reserve(cycle.state, pod, node_name)
         waits: dict[str, float] = {}
         if is_success(status):

@@ -19,6 +19,7 @@ from bayplan.engine.known_pods import KnownPods
 from bayplan.engine.likes import Like, Likes
 from bayplan.engine.out_of_date import OTHER_PLUGINS, OutOfDate
 from bayplan.engine.picks import Picks
+from bayplan.engine.prepared import Epoch, Prepared
 from bayplan.engine.row_totals import ROWS_MAX, RowTotals
 from bayplan.engine.shadow import Asked, mismatches
 from bayplan.framework.filtering import FilterOutcome
@@ -72,6 +73,7 @@ class Reuse:
         self,
         framework: Framework,
         table: NodeTable,
+        epoch: Epoch,
         warn: Callable[[str], None],
         took: tuple[Observe, Observe],
     ) -> None:
@@ -81,6 +83,7 @@ class Reuse:
         """
         self.framework = framework
         self._table = table
+        self._epoch = epoch
         self._warn = warn
         self._took = took
         self._bytes_max = framework.plugins.reuse_bytes_max
@@ -152,19 +155,23 @@ class Reuse:
             for name, plugin, part in self._signed(self._filters, signature):
                 kept = self._verdicts.get((name, part))
                 if kept is None:
-                    kept = KeptVerdicts(self._table, facets_read(plugin, part))
+                    kept = self._kept(KeptVerdicts, plugin, part)
                     self._verdicts[(name, part)] = kept
                 verdicts[name] = kept
             for name, plugin, part in self._signed(self._scorers, signature):
                 found = self._scores.get((name, part))
                 if found is None:
-                    found = KeptScores(self._table, facets_read(plugin, part))
+                    found = self._kept(KeptScores, plugin, part)
                     self._scores[(name, part)] = found
                 scores[name] = found
         known = KnownPods(self._table.log, verdicts, scores, example)
         for part in known.parts:
             part.like_count += 1
         return known
+
+    def _kept(self, kind: type[_K], plugin: Plugin, part: Hashable) -> _K:
+        facets = facets_read(plugin, part)
+        return kind(self._table, facets, by_amounts=plugin.follows_amounts)
 
     @staticmethod
     def _signed(
@@ -198,6 +205,23 @@ class Reuse:
             except OutOfDate as problem:
                 self.flushed_counts[problem.reason] += 1
         self._count_bytes(known)
+
+    def prepare(
+        self, known: KnownPods, pod: PodInfo, state: CycleState, *, is_scored: bool
+    ) -> None:
+        """PreFilter was asked about a pod, and its node is found by the ranking: let the next of
+        its like be spared that. ``is_scored``: PreScore was asked, too."""
+        picks = known.picks
+        if isinstance(picks, Picks) and self.framework.calls(state, pod).prepares_alike:
+            known.prepared = Prepared(pod, self._epoch.now(), picks, state, is_scored=is_scored)
+
+    def prepared(self, known: KnownPods, pod: PodInfo) -> Prepared | None:
+        """What PreFilter, and maybe PreScore, would say and note; None: they must be asked."""
+        found = known.prepared
+        if found is None or found.suits(pod, self._epoch.now(), known.picks):
+            return found
+        known.prepared = None
+        return None
 
     def count(self, known: KnownPods, is_hinted: bool, seconds: float) -> None:
         """An attempt looked here, and found its node by a ranking or not."""
@@ -234,7 +258,7 @@ class Reuse:
 
     def _close(self, known: KnownPods) -> None:
         known.count_rows()
-        known.picks = None
+        known.picks = known.prepared = None
         known.set_aside.clear()
 
     def _drop_aside(self, known: KnownPods) -> None:

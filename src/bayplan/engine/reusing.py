@@ -11,13 +11,15 @@ from typing import final
 from bayplan.engine.asking import Asking
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.extending import Extenders
+from bayplan.engine.known_pods import KnownPods
 from bayplan.engine.known_rest import table_of
 from bayplan.engine.out_of_date import OutOfDate
 from bayplan.engine.picks import Picks
+from bayplan.engine.prepared import Prepared
 from bayplan.engine.reuse import Reuse
 from bayplan.engine.row_totals import RowTotals
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.interface import PodNominator
+from bayplan.framework.interface import CycleState, PodNominator
 from bayplan.framework.rest import filter_rest, score_rest
 from bayplan.framework.score_table import ScoreTable
 from bayplan.framework.status import Status, is_rejected, is_success, unschedulable
@@ -47,9 +49,10 @@ class Reusing:
         self._reuse = reuse
 
     def look_up(self, cycle: Cycle) -> None:
-        """What is known of the pod's like. A narrowed choice of nodes is as soon asked about."""
+        """What is known of the pod's like; the answer, where all that comes before it would be as
+        the last time."""
         reuse = self._reuse.get(cycle.framework.profile_name)
-        if reuse is None or cycle.node_names is not None or cycle.exchange.has_answers:
+        if reuse is None or cycle.exchange.has_answers:
             return
         clock = cycle.framework.stopwatches["Filter"].now
         start = clock()
@@ -59,14 +62,35 @@ class Reusing:
         cycle.known = known
         known.cycle_count += 1
         known.pod_count += cycle.queued.attempts <= 1
+        if reuse.is_shadow_turn or cycle.within is not None or cycle.pod.nominated_node_name:
+            return
+        prepared = reuse.prepared(known, cycle.pod)
+        if prepared is not None and self._is_plain(cycle):
+            self._repeat(cycle, known, prepared)
+            if cycle.is_done:
+                reuse.count(known, is_hinted=True, seconds=clock() - start)
+
+    def answer(self, cycle: Cycle) -> None:
+        """After PreFilter. A narrowed choice of nodes is as soon asked about."""
+        known = cycle.known
+        if known is None:
+            return
+        if cycle.node_names is not None:
+            cycle.known = None
+            return
+        reuse = self._reuse[cycle.framework.profile_name]
         if reuse.is_shadow_turn:
             return
+        clock = cycle.framework.stopwatches["Filter"].now
+        start = clock()
         cycle.state.kept = known
         totals = known.take(cycle.state, scored=False)
         if totals is not None and self._is_plain(cycle):
             self._answer(cycle, totals)
         if cycle.picks is None and cycle.row_totals is None:
             known.catch_up()
+        if cycle.picks is not None and cycle.is_done:
+            reuse.prepare(known, cycle.pod, cycle.state, is_scored=cycle.picks.feasible_count > 1)
         reuse.count(known, cycle.picks is not None, clock() - start)
 
     def filter(self, cycle: Cycle, nodes: NodeView) -> FilterOutcome | None:
@@ -84,7 +108,7 @@ class Reusing:
         if known is None:
             return None
         try:
-            cycle.row_totals = known = self._scored(cycle, known, _asking(cycle, known))
+            cycle.row_totals = known = self._scored(cycle, known)
         except OutOfDate as problem:
             self._drop(cycle, problem.reason)
             return None
@@ -101,7 +125,7 @@ class Reusing:
         known = cycle.known
         if known is None:
             return
-        current = cycle.picks or cycle.row_totals
+        current = cycle.row_totals if cycle.picks is None else cycle.picks
         if current is not None:
             known.generation = current.generation
             return
@@ -125,7 +149,7 @@ class Reusing:
             or 0 < cycle.framework.plugins.percentage_of_nodes_to_score < 100
         )
 
-    def _scored(self, cycle: Cycle, totals: RowTotals, asking: Asking) -> RowTotals | None:
+    def _scored(self, cycle: Cycle, totals: RowTotals) -> RowTotals | None:
         """After PreScore: those, or others that are for such an attempt; None: there are none.
         Raises OutOfDate."""
         if not totals.like.suits(cycle.state, scored=True):
@@ -133,9 +157,10 @@ class Reusing:
             found = cycle.known.take(cycle.state, scored=True)
             if found is None:
                 return None
-            found.refresh(asking)
+            found.refresh(_asking(cycle, found))
             totals = found
-        totals.score(asking)
+        if totals.is_behind or totals.has_extremes:
+            totals.score(_asking(cycle, totals))
         return totals
 
     def _drop(self, cycle: Cycle, reason: str) -> None:
@@ -143,18 +168,33 @@ class Reusing:
         cycle.picks = cycle.row_totals = None
         self._reuse[cycle.framework.profile_name].drop_picks(cycle.known, reason)
 
-    def _answer(self, cycle: Cycle, known: RowTotals) -> None:
+    def _repeat(self, cycle: Cycle, known: KnownPods, prepared: Prepared) -> None:
+        """The answer, without asking PreFilter and, if it was asked the last time, PreScore. It
+        may be none: then the cycle is as it was."""
+        cycle.begin_as(prepared.state(), known)
+        picks, queued = prepared.picks, cycle.queued
+        if prepared.is_scored and picks.feasible_count > 1 and picks.follow():
+            cycle.picks = picks
+            cycle.choice = picks.choose(self._seed, queued.pod.uid, queued.attempts)
+            return
+        self._answer(cycle, picks, is_scored=prepared.is_scored)
+        if not cycle.is_done:
+            cycle.begin_as(CycleState(), None)
+        elif not prepared.is_scored and prepared.picks.feasible_count > 1:
+            known.prepared = None
+
+    def _answer(self, cycle: Cycle, known: RowTotals, *, is_scored: bool = False) -> None:
         """End the cycle from the ranking of the pod's like, or begin it with their totals; unless
-        these cannot be corrected."""
+        these cannot be corrected. ``is_scored``: what PreScore says is noted already."""
         try:
-            asking = _asking(cycle, known)
-            known.refresh(asking)
+            if not known.follow():
+                known.refresh(_asking(cycle, known))
             if not isinstance(known, Picks):
                 cycle.row_totals = known
                 return
             cycle.picks = picks = known
             if picks.feasible_count > 1:
-                self._best_pick(cycle, picks, asking)
+                self._best_pick(cycle, picks, is_scored=is_scored)
             elif picks.feasible_count:
                 cycle.choice = picks.only()
             else:
@@ -162,13 +202,14 @@ class Reusing:
         except OutOfDate as problem:
             self._drop(cycle, problem.reason)
 
-    def _best_pick(self, cycle: Cycle, picks: Picks, asking: Asking) -> None:
+    def _best_pick(self, cycle: Cycle, picks: Picks, *, is_scored: bool) -> None:
         framework, state, pod = cycle.framework, cycle.state, cycle.pod
-        status = framework.run_pre_score(state, pod, cycle.feasible_nodes(picks))
-        if not is_success(status):
-            cycle.status = status
-            return
-        found = self._scored(cycle, picks, asking)
+        if not is_scored:
+            status = framework.run_pre_score(state, pod, cycle.feasible_nodes(picks))
+            if not is_success(status):
+                cycle.status = status
+                return
+        found = self._scored(cycle, picks)
         if isinstance(found, Picks):
             cycle.picks = found
             cycle.choice = found.choose(self._seed, pod.uid, cycle.queued.attempts)

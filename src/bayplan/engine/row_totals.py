@@ -11,7 +11,14 @@ from typing import NamedTuple
 import numpy as np
 
 from bayplan.engine.asking import Asking
-from bayplan.engine.kept_answers import PASSES, UNKNOWN, KeptScores, KeptVerdicts
+from bayplan.engine.kept_answers import (
+    ALIKE_MAX,
+    PASSES,
+    UNKNOWN,
+    KeptScores,
+    KeptVerdicts,
+    RowCounts,
+)
 from bayplan.engine.likes import Like
 from bayplan.engine.out_of_date import (
     NODES_CAME_OR_WENT,
@@ -83,13 +90,16 @@ class RowTotals:
         self._still_facets = int(Facet.NODE)
         for share in self._still:
             self._still_facets |= share.kept.facets
+        self._follows_amounts = like.follows_amounts(_PLACED)
         self._filters = [(index, name, kept) for index, (name, kept) in enumerate(like.filters)]
         #: By the facets that changed.
         self._readers: dict[int, _Readers] = {}
         #: Nodes that were judged, and scored, without asking or by asking about one of them.
-        self._judged_count = self._scored_count = 0
+        self._judged_count = self._scored_count = self._followed_count = 0
         self._begin(outcome, scored)
         self._unjudged = _rows_not_judged(like, outcome)
+        #: By the number of rows that are alike, what the moving ones come to; of feasible ones.
+        self._moving_of: dict[int, int] = {}
         #: Those whose extremes may move.
         self._with_extremes = [share for share in like.shares if share.has_extremes]
         self.generation = table.log.generation
@@ -116,6 +126,47 @@ class RowTotals:
 
     # ---- current --------------------------------------------------------------------------
 
+    def follow(self) -> bool:
+        """The usual: a pod was placed on a node since, which is now like one that was seen
+        before, and nothing else changed. False: this is to be refreshed."""
+        log, since = self._table.log, self.generation
+        if log.generation != since + 1 or self._unjudged is not None or self.is_behind:
+            return False
+        changes = log.few_since(since, 1)
+        row, bits = changes[0] if changes else (-1, 0)
+        if bits != _PLACED or row >= len(self.standing):
+            return False
+        number = self._table.resources.alike.of_row(row)
+        total = self._moving_of.get(number)
+        if total is None or self.standing.of_row(row) != FEASIBLE:
+            return False
+        for kept in self._readers_of(bits).kept:
+            if not kept.renew(since, row, number):
+                return False
+        self._place(row, self._still_totals[row] + total)
+        self._judged_count += self._table.node_count
+        self._followed_count += 1
+        self.generation = log.generation
+        return True
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether some feasible rows have no total yet."""
+        return bool(self._moved or self._unscored)
+
+    @property
+    def has_extremes(self) -> bool:
+        """Whether totals follow from who else is feasible."""
+        return bool(self._with_extremes)
+
+    def _place(self, row: int, total: int) -> None:
+        """A row with a total has another."""
+        if self._ranking is not None:
+            place = self._places.item(row)
+            self._ranking.remove(place, self._totals[row])
+            self._ranking.add(place, total)
+        self._totals[row] = total
+
     def refresh(self, asking: Asking) -> None:
         """Judge the rows that changed since the last time. Raises OutOfDate: this is then to be
         thrown away."""
@@ -136,8 +187,15 @@ class RowTotals:
             rows = log.rows_since(self.generation, self._facets)
             if len(rows) > ROWS_MAX:
                 raise OutOfDate(TOO_MUCH_CHANGED)
+            self._moving_of.clear()
             self._judge_many(rows, asking)
         self.generation = log.generation
+
+    def _readers_of(self, bits: int) -> _Readers:
+        readers = self._readers.get(bits)
+        if readers is None:
+            readers = self._readers[bits] = _readers_of(self.like, self._filters, bits)
+        return readers
 
     def _judge_few(self, changes: Sequence[tuple[int, int]], asking: Asking) -> None:
         """``changes``: (row, facets)."""
@@ -145,9 +203,7 @@ class RowTotals:
         for row, changed in changes:
             bits |= changed
             rows.add(row)
-        readers = self._readers.get(bits)
-        if readers is None:
-            readers = self._readers[bits] = _readers_of(self.like, self._filters, bits)
+        readers = self._readers_of(bits)
         for kept in readers.kept:
             kept.keep_up(self.generation, changes)
         is_still = not bits & self._still_facets
@@ -163,6 +219,9 @@ class RowTotals:
         for index, name, kept in filters:
             number = kept.ids.item(row)
             if number == UNKNOWN:
+                asking.count(name)
+                number = kept.recall(row)
+            if number is None:
                 number = kept.learn_one(row, asking.verdict(name, row))
             if number != PASSES:
                 return self.standing.number(index, number)
@@ -201,7 +260,6 @@ class RowTotals:
 
     def score(self, asking: Asking) -> None:
         """Have totals of all feasible nodes, at least two. Raises as `refresh`."""
-        self._scored_count += self.standing.feasible_count
         if len(self._unscored) > CHANGES_MAX and not self._with_extremes:
             self._score_many(asking)
         for row in self._moved:
@@ -216,7 +274,12 @@ class RowTotals:
             share.check()
 
     def _total_row(self, row: int, still_total: int, asking: Asking) -> None:
-        self._totals[row] = total = still_total + self._entered(row, self._moving, asking)
+        moving = self._entered(row, self._moving, asking)
+        if self._follows_amounts:
+            if len(self._moving_of) >= ALIKE_MAX:
+                self._moving_of.clear()
+            self._moving_of[self._table.resources.alike.of_row(row)] = moving
+        self._totals[row] = total = still_total + moving
         if self._ranking is not None:
             self._ranking.add(self._places.item(row), total)
 
@@ -226,7 +289,9 @@ class RowTotals:
         for share in shares:
             kept = share.kept
             if not kept.known.item(row):
-                kept.learn_one(row, asking.score(share.name, row))
+                asking.count(share.name)
+                if kept.recall(row) is None:
+                    kept.learn_one(row, asking.score(share.name, row))
             total += share.enter(row)
         return total
 
@@ -268,11 +333,14 @@ class RowTotals:
     def count_rows(self) -> None:
         """Add up what was not asked since the last time."""
         like, counts = self.like, self.like.counts
-        for name, _ in like.filters:
-            counts[name].kept += self._judged_count
+        for name, kept in like.filters:
+            _count(counts[name], self._judged_count, self._followed_by(kept))
         for share in like.shares:
-            counts[share.name].kept += self._scored_count
-        self._judged_count = self._scored_count = 0
+            _count(counts[share.name], self._scored_count, self._followed_by(share.kept))
+        self._judged_count = self._scored_count = self._followed_count = 0
+
+    def _followed_by(self, kept: KeptVerdicts | KeptScores) -> int:
+        return self._followed_count if kept.facets & _PLACED else 0
 
     # ---- what is known --------------------------------------------------------------------
 
@@ -289,6 +357,7 @@ class RowTotals:
     def totals(self, nodes: NodeView) -> Int64s:
         """int64[nodes], not to be written: what the kept scores of these feasible nodes add up
         to."""
+        self._scored_count += self.standing.feasible_count
         return as_array(self._totals)[nodes.selection]
 
     def columns(self, nodes: NodeView) -> list[PluginScores]:
@@ -311,6 +380,11 @@ def _rows_not_judged(like: Like, outcome: FilterOutcome) -> Rows | None:
     early = {name for before, name in like.asked_filters if before < len(like.filters)}
     rejected = [entry.positions for entry in outcome.entries if entry.plugin in early]
     return outcome.nodes.rows[np.unique(np.concatenate(rejected))] if rejected else None
+
+
+def _count(counts: RowCounts, looked_up: int, recalled: int) -> None:
+    counts.kept += looked_up - recalled
+    counts.asked += recalled
 
 
 def _readers_of(like: Like, filters: _Filters, bits: int) -> _Readers:

@@ -14,6 +14,7 @@ from bayplan.framework.composition import (
     forwarded_changes,
     forwarded_pre_filters,
     forwarded_pre_scores,
+    with_parts,
 )
 from bayplan.framework.cycle_state import AskFilter, AskScore
 from bayplan.framework.interface import (
@@ -22,7 +23,9 @@ from bayplan.framework.interface import (
     Nomination,
     Plugin,
     PreFilterExtensions,
+    PreFilterPlugin,
     PreFilterResult,
+    PreScorePlugin,
     ScalarFilterPlugin,
     ScalarScorePlugin,
     ScorePlugin,
@@ -96,6 +99,8 @@ class Calls:
     tie_break: Sequence[TieBreakCall]
     #: Instances that are not asked to filter, for they have nothing to do with pods of a shape.
     spared: frozenset[str] = frozenset()
+    #: Whether PreFilter and PreScore need not be asked for each pod: see Plugin.prepares_alike.
+    prepares_alike: bool = False
 
 
 @final
@@ -169,6 +174,12 @@ def calls_for(calls: Calls, plugins: ProfilePlugins, shape: PodShape) -> Calls:
     """What is left of them for pods of this shape: see Plugin.concerns."""
     ignoring = plugins.ignoring(shape)
     spared = ignoring | {p.instance_name for p in plugins.instances() if not p.concerns(shape)}
+    preparing = (
+        plugin
+        for plugin in with_parts(plugins.instances())
+        if isinstance(plugin, PreFilterPlugin | PreScorePlugin) and plugin.concerns(shape)
+    )
+    calls = replace(calls, prepares_alike=all(plugin.prepares_alike for plugin in preparing))
     if not spared:
         return calls
     post_filter = [(name, call) for name, call in calls.post_filter if name not in ignoring]

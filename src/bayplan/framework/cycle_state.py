@@ -88,11 +88,13 @@ class CycleState:
     def clone(self) -> "CycleState":
         """A state of its own for a what-if: notes that can clone are cloned, others shared."""
         other = CycleState()
+        other._notes = notes = self._notes.copy()
         for key, value in self._notes.items():
-            other._notes[key] = value.clone() if isinstance(value, Cloneable) else value
-        other.skip_filter_plugins = set(self.skip_filter_plugins)
-        other.skip_score_plugins = set(self.skip_score_plugins)
-        other.skip_pre_bind_plugins = set(self.skip_pre_bind_plugins)
+            if isinstance(value, Cloneable):
+                notes[key] = value.clone()
+        other.skip_filter_plugins |= self.skip_filter_plugins
+        other.skip_score_plugins |= self.skip_score_plugins
+        other.skip_pre_bind_plugins |= self.skip_pre_bind_plugins
         other.record_plugin_metrics = self.record_plugin_metrics
         other.pods_to_activate = self.pods_to_activate
         return other

@@ -244,6 +244,9 @@ class Plugin(ABC):
     #: "cluster": the plugin looks across nodes and is asked about all of them together.
     scope: ClassVar[str] = "row"
     facets: ClassVar[Facet] = ALL_FACETS  #: The parts of a row that its answers depend on.
+    #: Its answers about a node follow, of the node, from its amounts alone: what it offers of each
+    #: resource, what is requested of it and what counts as such, and how many pods there are.
+    follows_amounts: ClassVar[bool] = False
     #: Further kinds it reads through `handle.objects`, e.g. ("v1 Service",).
     kinds: ClassVar[tuple[str, ...]] = ()
     #: Those of `kinds` that it can do without, where an API server does not offer them.
@@ -258,6 +261,10 @@ class Plugin(ABC):
     #: Further fields it reads, e.g. ("Node.status.nodeInfo.kubeletVersion",): found under
     #: `node.declared["status.nodeInfo.kubeletVersion"]`.
     fields: ClassVar[tuple[str, ...]] = ()
+    #: PreFilter and PreScore say and note the same about all pods of one shape and one owner, as
+    #: long as no object changes and no pod with terms of (anti-)affinity comes or goes; or, of a
+    #: plugin that looks across nodes, skip them all. Then they are asked for one of them alone.
+    prepares_alike: ClassVar[bool] = False
 
     def __init__(self, args: Any, handle: Handle, instance_name: str | None = None) -> None:
         self.args = args

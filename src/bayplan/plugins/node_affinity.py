@@ -134,6 +134,7 @@ class NodeAffinity(
     args_type = NodeAffinityArgs
     facets = Facet.LABELS
     signs_shape = True
+    prepares_alike = True
     ignores_resizes = True
     normalizer = Normalizer.MAX
 

@@ -49,6 +49,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, ScalarFilterPlugin, EnqueueExtension
     facets = Facet.DECLARED
     fields = (f"Node.{_PATH}",)
     signs_shape = True
+    prepares_alike = True
     ignores_resizes = True
 
     def concerns(self, shape: PodShape) -> bool:

@@ -39,6 +39,7 @@ class NodeName(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
     name = "NodeName"
     facets = Facet.NODE
     signs_shape = True
+    prepares_alike = True
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView

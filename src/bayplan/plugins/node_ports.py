@@ -44,6 +44,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin, RowFilter, EnqueueExtensions, Sig
     name = "NodePorts"
     facets = Facet.PORTS
     signs_shape = True
+    prepares_alike = True
     ignores_resizes = True
 
     def concerns(self, shape: PodShape) -> bool:

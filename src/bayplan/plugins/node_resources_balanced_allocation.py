@@ -82,6 +82,8 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, RowScore, Sig
     #: Labels may say which nodes devices are for.
     facets = _FACETS | Facet.LABELS
     signs_shape = True
+    prepares_alike = True
+    follows_amounts = True
     #: Devices may stand for a resource.
     kinds = (DEVICE_CLASS, RESOURCE_SLICE, RESOURCE_CLAIM)
     optional_kinds = kinds

@@ -166,6 +166,8 @@ class NodeResourcesFit(
     #: Labels may say which nodes devices are for.
     facets = Facet.REQUESTED | Facet.ALLOCATABLE | Facet.LABELS
     signs_shape = True
+    prepares_alike = True
+    follows_amounts = True
     gates = ("InPlacePodVerticalScalingSchedulerPreemption",)
     #: Devices may stand for a resource; which classes there are is a change of all rows.
     kinds = (DEVICE_CLASS, RESOURCE_SLICE, RESOURCE_CLAIM)

@@ -42,6 +42,7 @@ class NodeUnschedulable(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPl
     name = "NodeUnschedulable"
     facets = Facet.TAINTS
     signs_shape = True
+    prepares_alike = True
     ignores_resizes = True
 
     def pre_filter(

@@ -59,6 +59,7 @@ class TaintToleration(
     name = "TaintToleration"
     facets = Facet.TAINTS
     signs_shape = True
+    prepares_alike = True
     ignores_resizes = True
     normalizer = Normalizer.MAX_REVERSED
 

@@ -56,7 +56,8 @@ class ChangeLog:
     def __init__(self, row_generations: Column, length_max: int = LOG_LENGTH_MAX) -> None:
         self.generation = 0
         self._row_generations = row_generations
-        self._all_rows_generation = 0
+        #: Of the last change of all rows.
+        self.all_rows_generation = 0
         self._length_max = length_max
         # Zeroed memory is not touched, and so not taken, before it is written.
         self._rows: npt.NDArray[np.int32] = np.zeros(length_max, np.int32)
@@ -71,7 +72,7 @@ class ChangeLog:
         if row >= 0:
             self._row_generations.values[row] = self.generation
         else:
-            self._all_rows_generation = self.generation
+            self.all_rows_generation = self.generation
 
     def rows_since(self, generation: int, facets: int) -> Rows:
         """Rows changed after ``generation`` in one of ``facets``, ascending.
@@ -144,7 +145,7 @@ class ChangeLog:
         return self._rows[places], self._facets[places]
 
     def _rows_late(self, generation: int) -> Rows:
-        if self._all_rows_generation > generation:
+        if self.all_rows_generation > generation:
             return self._rows_ever_used()
         return np.flatnonzero(self._row_generations.values > max(generation, 0))
 

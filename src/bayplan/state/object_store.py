@@ -80,9 +80,15 @@ class ObjectStore:
 
     def __init__(self) -> None:
         self._kinds: dict[str, KindStore] = {}
+        #: How often any object came, changed or went.
+        self.change_count = 0
 
     def of(self, kind: str) -> KindStore:
         found = self._kinds.get(kind)
         if found is None:
             found = self._kinds[kind] = KindStore()
+            found.subscribe(self._changed)
         return found
+
+    def _changed(self, old: Any, new: Any) -> None:
+        self.change_count += 1

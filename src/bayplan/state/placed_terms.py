@@ -85,6 +85,8 @@ class PlacedTerms:
         self._columns_max = columns_max
         self._indexes = {kind: _TermIndex() for kind in TermKind}
         self._with_column: OrderedDict[PlacedTerm, None] = OrderedDict()
+        #: How often a pod with terms came or went.
+        self.change_count = 0
         #: int32 per row: pods with any (anti-)affinity term; with a required anti-affinity term.
         self.with_affinity = Column(capacity, np.int32)
         self.with_required_anti_affinity = Column(capacity, np.int32)
@@ -137,6 +139,7 @@ class PlacedTerms:
             placed.column.grow(capacity)
 
     def _change(self, row: int, shape: PodShape, step: int) -> None:
+        self.change_count += 1
         self.with_affinity.values[row] += step
         if shape.anti_affinity.required:
             self.with_required_anti_affinity.values[row] += step

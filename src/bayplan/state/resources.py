@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayplan.api.pod_requests import CPU, MEMORY, PODS, Amounts, is_counted
+from bayplan.state.alike_rows import AlikeRows
 from bayplan.state.columns import Column, Mask, Rows, Scratch, Stack, is_any
 from bayplan.state.pods import PodShape
 
@@ -144,19 +145,20 @@ class _Resource:
     def count(self, row: int, requested: int, scored: int) -> None:
         """A pod comes to a row; it leaves where both are negative."""
         if requested:
-            values = self.requested.values
-            amount = values.item(row) + requested
-            if -EXACT_BELOW < amount < EXACT_BELOW:
-                values[row] = amount
-                self.requested_floats.values[row] = amount
+            taken, free = self.requested.values, self.free.values
+            amount, left = taken.item(row) + requested, free.item(row) - requested
+            if -EXACT_BELOW < amount < EXACT_BELOW and -EXACT_BELOW < left < EXACT_BELOW:
+                taken[row] = self.requested_floats.values[row] = amount
+                free[row] = left
+                if left < self.free_at_least:
+                    self.free_at_least = left
             else:
                 self._set(self.requested, self.requested_floats, row, amount)
-            self.take(row, requested)
+                self.take(row, requested)
         values = self.scored.values
         amount = values.item(row) + scored
         if -EXACT_BELOW < amount < EXACT_BELOW:
-            values[row] = amount
-            self.scored_floats.values[row] = amount
+            values[row] = self.scored_floats.values[row] = amount
         else:
             self._set(self.scored, self.scored_floats, row, amount)
 
@@ -216,6 +218,9 @@ class Resources:
         self._resources: dict[str, _Resource] = {}
         self._selections: dict[tuple[str, ...], _Selection] = {}
         self._scratch = Scratch(np.float64)
+        self.alike = AlikeRows(capacity)
+        #: Whether all that came can leave again: sums that wrapped are not what they were.
+        self._are_exact = True
         self._nothing = self._of("")
         self._pods = self._of(PODS)
         self.pod_counts = Column(capacity, np.int64)
@@ -301,21 +306,31 @@ class Resources:
         for name, resource in self._resources.items():
             resource.offer(row, amounts.get(name, 0))
         self._selections.clear()
+        if self._are_exact and not self.pod_counts.values.item(row):
+            self.alike.set_empty(row, frozenset(amounts.items()))
+        else:
+            self.alike.set_unlike(row)
 
     def count(self, row: int, shape: PodShape, step: int) -> None:
         """A pod comes to a row (step 1) or leaves it (-1)."""
         for name, requested, scored in shape.once("resources.amounts", _amounts):
-            resource = self._of(name)
+            resource = self._resources.get(name) or self._of(name)
             resource.count(row, step * requested, step * scored)
             if not resource.is_exact:
                 self._selections.clear()
+                self._are_exact = False
         self._pods.take(row, step)
         self.pod_counts.values[row] += step
+        if self._are_exact:
+            self.alike.change(row, shape, comes=step > 0)
+        else:
+            self.alike.set_unlike(row)
 
     def grow(self, capacity: int) -> None:
         for stack in self._kinds.all():
             stack.grow(capacity)
         self.pod_counts.grow(capacity)
+        self.alike.grow(capacity)
 
     # ---- inside ---------------------------------------------------------------------------
 

@@ -114,6 +114,7 @@ class InterPodAffinity(
     scope = "cluster"
     facets = Facet.LABELS | Facet.PODS | Facet.NODE
     signs_shape = True
+    prepares_alike = True
     ignores_resizes = True
     kinds = (NAMESPACE,)
 

@@ -50,6 +50,7 @@ class PodTopologySpread(
     scope = "cluster"
     facets = Facet.LABELS | Facet.TAINTS | Facet.PODS | Facet.NODE
     signs_shape = True
+    prepares_alike = True
     ignores_resizes = True
     kinds = SELECTING_KINDS
 

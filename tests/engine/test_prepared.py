@@ -1,0 +1,149 @@
+"""PreFilter and PreScore are asked for one of many alike pods, until something changes."""
+
+from collections.abc import Hashable
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from bayplan.api.objects import SERVICE, OwnerReference
+from bayplan.framework.interface import PreFilterPlugin, PreScorePlugin, ReservePlugin, SignPlugin
+from bayplan.framework.status import SKIP, Status
+from bayplan.state.nodes import NodeView
+from bayplan.state.pods import PodInfo
+from bayplan.testing import api_pod, node
+from tests.engine.kit import Engine, waiting_pod
+
+FIT = "NodeResourcesFit"
+#: The first two attempts at pods of a kind are answered by asking.
+ASKED_MIN = 2
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+class Asked(PreFilterPlugin, PreScorePlugin, ReservePlugin, SignPlugin):
+    """Counts how often it is asked, notes something, and keeps the notes of each attempt."""
+
+    name = "Asked"
+    prepares_alike = True
+    signs_shape = True
+
+    def setup(self) -> None:
+        self.pre_filter_count = self.pre_score_count = 0
+        self.states: list[Any] = []
+
+    def pre_filter(self, state: Any, pod: PodInfo, nodes: NodeView) -> Status | None:
+        self.pre_filter_count += 1
+        state[self.name] = pod.shape
+        return None
+
+    def pre_score(self, state: Any, pod: PodInfo, nodes: NodeView) -> Status | None:
+        self.pre_score_count += 1
+        return SKIP
+
+    def reserve(self, state: Any, pod: PodInfo, node_name: str) -> Status | None:
+        self.states.append(state)
+        return None
+
+    def unreserve(self, state: Any, pod: PodInfo, node_name: str) -> None: ...
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        return ""
+
+
+def engine_of() -> Engine:
+    engine = Engine(plugins=[(FIT, 1), "Asked", "InterPodAffinity"], classes=[Asked])
+    engine.add(*(node(f"n{number}", cpu="8") for number in range(4)))
+    return engine
+
+
+def place(engine: Engine, *names: str, **options: Any) -> None:
+    for name in names:
+        engine.add(waiting_pod(name, **{"cpu": "100m", **options}))
+        assert set(engine.bound()) == {name}
+
+
+def counts(engine: Engine) -> tuple[int, int]:
+    plugin = engine.plugin("Asked")
+    return plugin.pre_filter_count, plugin.pre_score_count
+
+
+def prepared() -> tuple[Engine, int]:
+    """With pods placed until nobody need be asked; how often somebody was."""
+    engine = engine_of()
+    place(engine, "a", "b", "c", "d")
+    before, _ = counts(engine)
+    assert counts(engine) == (before, before) and before > ASKED_MIN
+    return engine, before
+
+
+def test_alike_pods_are_prepared_once() -> None:
+    engine, before = prepared()
+    place(engine, *(f"p{number}" for number in range(20)))
+    assert counts(engine) == (before, before)
+
+
+def test_a_plugin_that_does_not_say_so_is_asked_for_each_pod(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Asked, "prepares_alike", False)
+    engine = engine_of()
+    place(engine, *(f"p{number}" for number in range(10)))
+    assert counts(engine) == (10, 10)
+
+
+def test_an_object_that_comes_has_them_asked_once_more() -> None:
+    engine, before = prepared()
+    engine.put(SERVICE, {"metadata": {"name": "s", "namespace": "default"}, "spec": {}})
+    place(engine, "p", "q")
+    assert counts(engine) == (before + 1, before + 1)
+
+
+@pytest.mark.parametrize("goes", [False, True])
+def test_a_pod_with_terms_that_comes_or_goes_has_them_asked_once_more(goes: bool) -> None:
+    engine = engine_of()
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "no"}}}
+    lonely = api_pod("lonely", node="n1", affinity={"podAntiAffinity": {_REQUIRED: [term]}})
+    if goes:
+        engine.add(lonely)
+    place(engine, "a", "b", "c", "d")
+    before, _ = counts(engine)
+    (engine.delete if goes else engine.add)(lonely)
+    place(engine, "p", "q")
+    assert counts(engine)[0] == before + 1
+
+
+def test_a_pod_of_another_shape_is_asked_about() -> None:
+    engine, before = prepared()
+    place(engine, "p", labels={"nobody": "reads"})
+    assert counts(engine) == (before + 1, before + 1)
+
+
+def test_a_pod_of_another_owner_is_asked_about() -> None:
+    engine, before = prepared()
+    found = waiting_pod("p", cpu="100m")
+    owner = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="r", uid="r")
+    engine.add(replace(found, metadata=replace(found.metadata, owner_references=(owner,))))
+    assert engine.bound()
+    assert counts(engine) == (before + 1, before + 1)
+
+
+def test_each_attempt_has_notes_of_its_own() -> None:
+    engine = engine_of()
+    states = engine.plugin("Asked").states
+    place(engine, *(f"p{number}" for number in range(8)))
+    assert len({id(state) for state in states}) == 8
+    assert all(state["Asked"] is states[0]["Asked"] for state in states)
+    states[-2]["Asked"] = None
+    place(engine, "q")
+    assert states[-1]["Asked"] is not None
+    assert len({id(state.pods_to_activate) for state in states}) == 9
+
+
+def test_what_fits_nowhere_is_prepared_once_too() -> None:
+    engine, asked = engine_of(), list[tuple[int, int]]()
+    for number in range(6):
+        engine.add(waiting_pod(f"p{number}", cpu="100"))
+        assert not engine.bound()
+        asked.append(counts(engine))
+    assert asked[ASKED_MIN:] == [asked[-1]] * (6 - ASKED_MIN)
+    assert engine.attempts("p5")[0].message == engine.attempts("p0")[0].message

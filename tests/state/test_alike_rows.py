@@ -1,0 +1,72 @@
+"""Rows with one number have the same amounts, whatever came and went."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.state.alike_rows import AlikeRows
+from bayplan.testing import SampleCluster, node, pod
+
+SMALL, LARGE = "100m", "1500m"
+
+
+def test_rows_that_were_filled_alike_have_one_number() -> None:
+    rows = AlikeRows(3)
+    for row, cores in enumerate((4, 4, 8)):
+        rows.set_empty(row, cores)
+    assert rows.of_row(0) == rows.of_row(1) != rows.of_row(2)
+    rows.change(0, SMALL, comes=True)
+    assert rows.of_row(0) != rows.of_row(1)
+    rows.change(1, SMALL, comes=True)
+    assert rows.of_row(0) == rows.of_row(1)
+
+
+def test_a_pod_that_leaves_takes_a_row_back_to_its_number() -> None:
+    rows = AlikeRows(1)
+    before = rows.of_row(0)
+    rows.change(0, SMALL, comes=True)
+    rows.change(0, LARGE, comes=True)
+    rows.change(0, LARGE, comes=False)
+    rows.change(0, SMALL, comes=False)
+    assert rows.of_row(0) == before
+
+
+def test_a_row_may_be_like_no_other() -> None:
+    rows = AlikeRows(2)
+    assert rows.of_row(0) == rows.of_row(1)
+    rows.set_unlike(0)
+    assert rows.of_row(0) != rows.of_row(1)
+
+
+def test_numbers_that_were_forgotten_are_not_given_again() -> None:
+    rows = AlikeRows(1)
+    seen = {rows.of_row(0)}
+    for shape in range(1 << 14):
+        rows.change(0, shape, comes=True)
+        assert rows.of_row(0) not in seen
+        seen.add(rows.of_row(0))
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abc"), st.sampled_from((SMALL, LARGE, "0")), st.booleans()),
+        max_size=40,
+    )
+)
+def test_rows_of_one_number_have_the_same_amounts(steps: list[tuple[str, str, bool]]) -> None:
+    cluster = SampleCluster()
+    for name, cpu in (("a", "4"), ("b", "4"), ("c", "8")):
+        cluster.add(node(name, cpu=cpu))
+    placed: dict[str, list[str]] = {name: [] for name in "abc"}
+    for number, (name, cpu, comes) in enumerate(steps):
+        if comes:
+            cluster.add(pod(f"p{number}", node=name, cpu=cpu))
+            placed[name].append(f"p{number}")
+        elif placed[name]:
+            cluster.cache.remove_pod(f"uid-default/{placed[name].pop()}")
+    table = cluster.cache.table
+    by_number: dict[int, list[object]] = {}
+    for name in "abc":
+        row, resources = table.row_of[name], table.resources
+        amounts = [resources.of_row(each, row) for each in ("cpu", "memory", "pods")]
+        found = [*amounts, table.pod_counts.values.item(row)]
+        assert by_number.setdefault(resources.alike.of_row(row), found) == found
