@@ -45,8 +45,11 @@ class Buckets:
         self.total = 0.0
 
     def observe(self, amount: float) -> None:
-        self.counts[bisect_left(self.bounds, amount)] += 1
-        self.total += amount
+        if amount:
+            self.counts[bisect_left(self.bounds, amount)] += 1
+            self.total += amount
+        else:
+            self.counts[0] += 1
 
 
 @final

@@ -412,8 +412,9 @@ class ReuseMachine(RuleBasedStateMachine):
         for name in self._pending():
             if self.pods[name].get("nominated_node"):
                 self._change_pod(name, nominated_node="")
+        options = {**KINDS[kind], "priority": _FIRST_OF_ALL}
         for _ in range(count):
-            self._new_pod({**KINDS[kind], "priority": _FIRST_OF_ALL + self._names})
+            self._new_pod(options)
             self._after(1)
 
     def _new_pod(self, options: Mapping[str, Any]) -> str:

@@ -128,7 +128,7 @@ class Side:
         if self.is_on:
             self._tally["attempts"] += 1
             self._tally["picks used"] += cycle.picks is not None
-            self._tally["prepared alike"] += cycle.picks is not None and cycle.step == 0
+            self._tally["prepared alike"] += cycle.picks is not None and cycle.step == 1
             self._tally["totals used"] += cycle.row_totals is not None
         self.attempts.append(seen(cycle))
 

@@ -74,7 +74,7 @@ class Asking:
             return
         some = LateNodeView(self._nodes, lambda: rows)
         outcome = FilterOutcome(some, all_true(len(some)))
-        outcome.ask(name, dict(self.calls.filter)[name], self.state, self.pod)
+        outcome.ask(name, self.calls.filter_of[name], self.state, self.pod)
         if outcome.error is not None:
             raise OutOfDate(PLUGIN_FAILED)
 

@@ -38,10 +38,12 @@ class CycleEnd:
         nomination: Nomination | None = None,
     ) -> None:
         """``status``: the answer that the cycle ended with, where it is not success."""
-        record = self.observe(cycle, result, status, message, nomination)
-        if record is not None:
-            self._engine.journal.write(record)
-        self._engine.take_back()
+        engine = self._engine
+        if self._on_attempt is not None or engine.journal.is_kept:
+            record = self.observe(cycle, result, status, message, nomination)
+            if record is not None:
+                engine.journal.write(record)
+        engine.take_back()
 
     def observe(
         self,

@@ -10,7 +10,7 @@ from typing import TypeVar, final
 
 from bayplan.engine.extending import ExtenderBinding
 from bayplan.framework.answers import as_error, checked, code_in, failure_of
-from bayplan.framework.calls import Bind
+from bayplan.framework.calls import Bind, Calls
 from bayplan.framework.interface import CycleState
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Status, is_rejected, is_skip, is_success
@@ -44,7 +44,6 @@ class BindingCycle:
     ) -> None:
         """``extender_binding``: who is asked to bind the pod before the Bind plugins are."""
         self._framework = framework
-        self._calls = framework.calls(state, pod)
         self._state = state
         self._pod = pod
         self._node_name = node_name
@@ -59,6 +58,9 @@ class BindingCycle:
             return BindingOutcome(uid, status)
         return BindingOutcome(uid, None, await self._timed("PostBind", self._post_bind(port)))
 
+    def _calls(self) -> Calls:
+        return self._framework.calls(self._state, self._pod)
+
     async def _timed(self, point: str, run: Awaitable[T]) -> T:
         watch = self._framework.stopwatches[point]
         start = watch.now()
@@ -68,7 +70,7 @@ class BindingCycle:
 
     async def _pre_bind(self, port: BindPort) -> Status | None:
         """The first answer that is no success; those whose preflight skipped are left out."""
-        for name, ask in self._calls.pre_bind:
+        for name, ask in self._calls().pre_bind:
             if name not in self._state.skip_pre_bind_plugins:
                 status = await self._asked(name, ask, "PreBind", port)
                 if status is not None and not is_success(status):
@@ -85,7 +87,7 @@ class BindingCycle:
 
     async def _bind(self, port: BindPort) -> Status | None:
         """The answer of the first that does not hand the pod on."""
-        for name, ask in self._calls.bind:
+        for name, ask in self._calls().bind:
             status = await self._asked(name, ask, "Bind", port)
             if status is None or is_success(status):
                 return None
@@ -97,7 +99,7 @@ class BindingCycle:
     async def _post_bind(self, port: BindPort) -> tuple[Status, ...]:
         """All of them, whatever failed. Returns the failures."""
         remarks: list[Status] = []
-        for name, ask in self._calls.post_bind:
+        for name, ask in self._calls().post_bind:
             try:
                 await ask(self._state, self._pod, self._node_name, port)
             except Exception as problem:  # noqa: BLE001

@@ -133,8 +133,8 @@ class Cycle:
 
     def feasible_nodes(self, picks: Picks) -> NodeView:
         """The nodes that a ranking holds."""
-        assert self.candidates is not None
-        return LateNodeView(self.candidates, picks.feasible_rows)
+        nodes = self.snapshot.nodes if self.candidates is None else self.candidates
+        return LateNodeView(nodes, picks.feasible_rows)
 
     @property
     def is_done(self) -> bool:
@@ -157,7 +157,6 @@ class Cycle:
         state.pods_to_activate = {}
         state.kept = known
         self.state = state
-        self.candidates = None if known is None else self.snapshot.nodes
         self.picks = self.row_totals = None
 
     @property

@@ -136,7 +136,8 @@ class EngineState:
     def assume(self, placed: PodInfo) -> None:
         """Count a pod on a node before the API knows."""
         self.cache.assume(placed)
-        self.pod_groups.assume(placed)
+        if placed.group_key is not None:
+            self.pod_groups.assume(placed)
 
     def forget(self, placed: PodInfo) -> None:
         """Take an assumed pod back."""

@@ -25,6 +25,9 @@ from bayplan.state.nodes import NodeView
 UNKNOWN = 0
 PASSES = 1
 
+#: What a byte holds.
+_NARROW_MAX = 255
+
 #: Answers about rows that are alike are remembered by so many of their numbers.
 ALIKE_MAX = 1024
 
@@ -67,15 +70,19 @@ class _Kept(ABC):
             self._put(row, found)
         return found
 
-    def renew(self, since: int, row: int, number: int) -> bool:
+    def renew(self, since: int, row: int, number: int, *, is_wanted: bool = True) -> bool:
         """The amounts of one row, and nothing else, changed after ``since``: learn what was
-        answered about one that is alike, by their ``number``. False: nothing was."""
+        answered about one that is alike, by their ``number``. Where nothing was, False, or, if it
+        is not wanted, forget the row."""
         if self.generation != since or self._of_alike is None:
             return False
         found = self._of_alike.get(number)
-        if found is None:
+        if found is not None:
+            self._put(row, found)
+        elif is_wanted:
             return False
-        self._put(row, found)
+        else:
+            self._forget_one(row)
         self.generation = self._table.log.generation
         return True
 
@@ -244,7 +251,9 @@ class KeptScores(_Kept):
         self._learn_alike(row, score)
 
     def _put(self, row: int, answer: int) -> None:
-        if not self._is_all(answer):
+        if self.scores is not None and 0 <= answer <= _NARROW_MAX:
+            self.scores[row] = answer
+        elif not self._is_all(answer):
             self._room_for(answer, answer)[row] = answer
         self.known[row] = True
 
@@ -271,9 +280,9 @@ class KeptScores(_Kept):
         return score == self._same
 
     def _room_for(self, low: int, high: int) -> npt.NDArray[Any]:
-        is_narrow = low >= 0 and high <= 255
+        is_narrow = low >= 0 and high <= _NARROW_MAX
         if self.scores is None:
-            is_narrow = is_narrow and 0 <= self._same <= 255
+            is_narrow = is_narrow and 0 <= self._same <= _NARROW_MAX
             dtype = np.uint8 if is_narrow else np.int64
             self.scores = np.full(len(self.known), self._same, dtype)
         elif not is_narrow and self.scores.dtype == np.uint8:

@@ -4,8 +4,7 @@ A ranking answers the cycle by itself; totals of row-wise plugins are the known 
 whose other part is asked: of plugins that look across nodes, or do not sign.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import final
 
 from bayplan.engine.asking import Asking
@@ -24,7 +23,6 @@ from bayplan.framework.rest import filter_rest, score_rest
 from bayplan.framework.score_table import ScoreTable
 from bayplan.framework.status import Status, is_rejected, is_success, unschedulable
 from bayplan.ports import ExtenderVerb
-from bayplan.state.columns import all_true
 from bayplan.state.nodes import NodeView
 
 #: Verbs that decide about nodes.
@@ -99,8 +97,12 @@ class Reusing:
         known = cycle.row_totals
         if known is None:
             return None
-        outcome = FilterOutcome(nodes, all_true(len(nodes)))
-        return filter_rest(cycle.framework, _filter_steps(cycle, known), outcome)
+        framework, state, pod, like = cycle.framework, cycle.state, cycle.pod, known.like
+        ask = framework.calls(state, pod).filter_of
+        asked = [(end, name, ask[name]) for end, name in like.asked_filters]
+        return filter_rest(
+            framework, (known.standing, len(like.filters)), asked, (state, pod, nodes)
+        )
 
     def score(self, cycle: Cycle, nodes: NodeView) -> ScoreTable | Status | None:
         """The same for the scores of the feasible nodes, at least two."""
@@ -173,12 +175,14 @@ class Reusing:
         may be none: then the cycle is as it was."""
         cycle.begin_as(prepared.state(), known)
         picks, queued = prepared.picks, cycle.queued
-        if prepared.is_scored and picks.feasible_count > 1 and picks.follow():
+        if prepared.is_scored and picks.follow() and picks.feasible_count > 1:
             cycle.picks = picks
             cycle.choice = picks.choose(self._seed, queued.pod.uid, queued.attempts)
             return
+        cycle.candidates = cycle.snapshot.nodes
         self._answer(cycle, picks, is_scored=prepared.is_scored)
         if not cycle.is_done:
+            cycle.candidates = None
             cycle.begin_as(CycleState(), None)
         elif not prepared.is_scored and prepared.picks.feasible_count > 1:
             known.prepared = None
@@ -215,18 +219,6 @@ class Reusing:
             cycle.choice = found.choose(self._seed, pod.uid, cycle.queued.attempts)
         else:
             cycle.picks, cycle.row_totals = None, found
-
-
-def _filter_steps(cycle: Cycle, known: RowTotals) -> Iterator[Callable[[FilterOutcome], None]]:
-    """What is known and who is asked, in the order of the profile."""
-    state, pod, start = cycle.state, cycle.pod, 0
-    calls = cycle.framework.calls(state, pod).filter
-    for end, name in known.like.asked_filters:
-        ask = next(call for each, call in calls if each == name)
-        yield partial(known.standing.reject, start=start, end=end)
-        yield partial(FilterOutcome.ask, plugin=name, ask=ask, state=state, pod=pod)
-        start = end
-    yield partial(known.standing.reject, start=start, end=len(known.like.filters))
 
 
 def _asking(cycle: Cycle, known: RowTotals) -> Asking:

@@ -72,6 +72,7 @@ class RowTotals:
         self._places = table.draw_places()
         #: Who is best: of those that know all about a node.
         self._ranking: Ranking | None = None
+        self._capacity = table.capacity
         self._facets = int(Facet.NODE)
         for kept in like.all_kept():
             self._facets |= kept.facets
@@ -90,6 +91,7 @@ class RowTotals:
         self._still_facets = int(Facet.NODE)
         for share in self._still:
             self._still_facets |= share.kept.facets
+        self._moved_kept = [kept for kept in like.all_kept() if kept.facets & _PLACED]
         self._follows_amounts = like.follows_amounts(_PLACED)
         self._filters = [(index, name, kept) for index, (name, kept) in enumerate(like.filters)]
         #: By the facets that changed.
@@ -98,8 +100,9 @@ class RowTotals:
         self._judged_count = self._scored_count = self._followed_count = 0
         self._begin(outcome, scored)
         self._unjudged = _rows_not_judged(like, outcome)
-        #: By the number of rows that are alike, what the moving ones come to; of feasible ones.
-        self._moving_of: dict[int, int] = {}
+        #: By the number of rows that are alike: what became of a feasible one that took a pod, as
+        #: (number of its standing, what the moving shares come to).
+        self._of_alike: dict[int, tuple[int, int]] = {}
         #: Those whose extremes may move.
         self._with_extremes = [share for share in like.shares if share.has_extremes]
         self.generation = table.log.generation
@@ -127,24 +130,32 @@ class RowTotals:
     # ---- current --------------------------------------------------------------------------
 
     def follow(self) -> bool:
-        """The usual: a pod was placed on a node since, which is now like one that was seen
-        before, and nothing else changed. False: this is to be refreshed."""
-        log, since = self._table.log, self.generation
+        """The usual: a pod was placed on a feasible node since, which is now like one that was
+        seen before, and nothing else changed. False: this is to be refreshed."""
+        table, since = self._table, self.generation
+        log = table.log
         if log.generation != since + 1 or self._unjudged is not None or self.is_behind:
             return False
-        changes = log.few_since(since, 1)
-        row, bits = changes[0] if changes else (-1, 0)
-        if bits != _PLACED or row >= len(self.standing):
+        row, bits = log.newest()
+        if bits != _PLACED or row >= self._capacity:
             return False
-        number = self._table.resources.alike.of_row(row)
-        total = self._moving_of.get(number)
-        if total is None or self.standing.of_row(row) != FEASIBLE:
+        number = table.resources.alike.of_row(row)
+        found = self._of_alike.get(number)
+        if found is None or self.standing.of_row(row) != FEASIBLE:
             return False
-        for kept in self._readers_of(bits).kept:
-            if not kept.renew(since, row, number):
+        now, moving = found
+        is_wanted = now == FEASIBLE
+        if not is_wanted and self._with_extremes:
+            return False
+        for kept in self._moved_kept:
+            if not kept.renew(since, row, number, is_wanted=is_wanted):
                 return False
-        self._place(row, self._still_totals[row] + total)
-        self._judged_count += self._table.node_count
+        if is_wanted:
+            self._place(row, self._still_totals[row] + moving)
+        else:
+            self._drop(row)
+            self.standing.set(row, now)
+        self._judged_count += table.node_count
         self._followed_count += 1
         self.generation = log.generation
         return True
@@ -170,7 +181,7 @@ class RowTotals:
     def refresh(self, asking: Asking) -> None:
         """Judge the rows that changed since the last time. Raises OutOfDate: this is then to be
         thrown away."""
-        is_same_table = len(self.standing) == self._table.capacity
+        is_same_table = self._capacity == self._table.capacity
         if self._table.draw_order() is not self._order or not is_same_table:
             raise OutOfDate(NODES_CAME_OR_WENT)
         self._judged_count += self._table.node_count
@@ -187,7 +198,7 @@ class RowTotals:
             rows = log.rows_since(self.generation, self._facets)
             if len(rows) > ROWS_MAX:
                 raise OutOfDate(TOO_MUCH_CHANGED)
-            self._moving_of.clear()
+            self._of_alike.clear()
             self._judge_many(rows, asking)
         self.generation = log.generation
 
@@ -212,6 +223,8 @@ class RowTotals:
             if self._table.nodes[row] is not None:
                 asked = readers.filters if before == FEASIBLE else self._filters
                 now = self._verdict(row, asked, asking)
+            if bits == _PLACED and before == FEASIBLE != now:
+                self._learn_alike(row, now, 0)
             self._settle(row, before, now, is_still=is_still)
 
     def _verdict(self, row: int, filters: "_Filters", asking: Asking) -> int:
@@ -275,13 +288,16 @@ class RowTotals:
 
     def _total_row(self, row: int, still_total: int, asking: Asking) -> None:
         moving = self._entered(row, self._moving, asking)
-        if self._follows_amounts:
-            if len(self._moving_of) >= ALIKE_MAX:
-                self._moving_of.clear()
-            self._moving_of[self._table.resources.alike.of_row(row)] = moving
+        self._learn_alike(row, FEASIBLE, moving)
         self._totals[row] = total = still_total + moving
         if self._ranking is not None:
             self._ranking.add(self._places.item(row), total)
+
+    def _learn_alike(self, row: int, number: int, moving: int) -> None:
+        if self._follows_amounts:
+            if len(self._of_alike) >= ALIKE_MAX:
+                self._of_alike.clear()
+            self._of_alike[self._table.resources.alike.of_row(row)] = number, moving
 
     def _entered(self, row: int, shares: Sequence[Share], asking: Asking) -> int:
         """What these add to the total of a row that is to have one."""

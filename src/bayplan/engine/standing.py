@@ -119,6 +119,8 @@ class Standing(RejectedNodes):
     def reject(self, outcome: FilterOutcome, start: int, end: int) -> None:
         """Take the rejections by the filters from ``start`` to before ``end`` into an outcome over
         all nodes, of those that are still feasible there."""
+        if not self._origins or start == end:
+            return
         numbers = self._as_array()[outcome.nodes.selection]
         for (index, verdict_number), number in sorted(self._origins.items()):
             if start <= index < end and self._counts[number]:

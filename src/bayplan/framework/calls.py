@@ -81,6 +81,8 @@ class Calls:
     add_pod: Sequence[tuple[str, ChangePod]]
     remove_pod: Sequence[tuple[str, ChangePod]]
     filter: Sequence[tuple[str, AskFilter]]
+    #: The same, by instance.
+    filter_of: Mapping[str, AskFilter]
     post_filter: Sequence[tuple[str, PostFilter]]
     pre_score: Sequence[tuple[str, PreScore]]
     score: Sequence[ScoreCall]
@@ -130,6 +132,7 @@ def calls_of(plugins: ProfilePlugins, wrap: Wrap) -> Calls:
         for plugin, weight in plugins.scoring()
     }
     every = plugins.instances()
+    filters = [(p.instance_name, _filter_of(p, wrap)) for p in plugins.filter]
     return Calls(
         pre_filter=[
             *_each(plugins.pre_filter, lambda p: p.pre_filter, "PreFilter", wrap),
@@ -143,7 +146,8 @@ def calls_of(plugins: ProfilePlugins, wrap: Wrap) -> Calls:
             *_each(extended, lambda p: p.remove_pod, remove, wrap),
             *_wrapped(forwarded_changes(every, "remove_pod"), remove, wrap),
         ],
-        filter=[(p.instance_name, _filter_of(p, wrap)) for p in plugins.filter],
+        filter=filters,
+        filter_of=dict(filters),
         post_filter=_each(plugins.post_filter, lambda p: p.post_filter, "PostFilter", wrap),
         pre_score=[
             *_each(plugins.pre_scoring(), lambda p: p.pre_score, "PreScore", wrap),

@@ -167,7 +167,8 @@ class SchedulingQueue:
         entry = self._places.pop()
         if entry is None:
             return None
-        self._count_rejectors(entry.pods, -1)
+        if entry.has_rejectors:
+            self._count_rejectors(entry.pods, -1)
         for queued in entry.pods:
             queued.attempts += 1
             self.in_flight.start(queued.pod.uid)

@@ -55,6 +55,8 @@ class ChangeLog:
 
     def __init__(self, row_generations: Column, length_max: int = LOG_LENGTH_MAX) -> None:
         self.generation = 0
+        #: Facets that changed together → the last time they did.
+        self._last: dict[int, int] = {}
         self._row_generations = row_generations
         #: Of the last change of all rows.
         self.all_rows_generation = 0
@@ -69,6 +71,7 @@ class ChangeLog:
         self.generation += 1
         self._rows[place] = row
         self._facets[place] = facets
+        self._last[facets] = self.generation
         if row >= 0:
             self._row_generations.values[row] = self.generation
         else:
@@ -128,6 +131,18 @@ class ChangeLog:
         pairs = zip(rows.tolist(), all_changed.tolist(), strict=True)
         found = [(row, changed) for row, changed in pairs if changed & facets]
         return None if any(row == ALL_ROWS for row, _ in found) else found
+
+    def newest(self) -> tuple[int, int]:
+        """(row, facets) of the last change; there was one."""
+        place = (self.generation - 1) % self._length_max
+        return self._rows.item(place), self._facets.item(place)
+
+    def is_changed_since(self, generation: int, facets: int) -> bool:
+        """Whether any row changed after ``generation`` in one of ``facets``."""
+        for changed, last in self._last.items():  # noqa: SIM110 - asked often, and twice as fast
+            if last > generation and changed & facets:
+                return True
+        return False
 
     def facets_since(self, generation: int) -> int:
         """Facets that any row changed in after ``generation``; all where the log is too short."""

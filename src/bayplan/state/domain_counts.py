@@ -17,7 +17,7 @@ from bayplan.state.labels import LabelColumn
 #: Tables in use; the one that was not asked for longest leaves.
 TABLES_MAX = 128
 
-#: More changed rows than this are counted faster all together.
+#: More changes than this are counted faster all together.
 _FEW_ROWS = 64
 
 #: What pods by domain follow from, and what nodes by domain do.
@@ -43,14 +43,14 @@ class _DomainTable:
 
     def refresh(self, log: ChangeLog, facets: int, pods: Column, labels: LabelColumn) -> None:
         """Follow what changed since the last time."""
-        if len(self.by_id) != len(labels.values) + 1 or len(self._row_ids) != len(pods.values):
+        if self.by_id.size != len(labels.values) + 1 or self._row_ids.size != pods.values.size:
             self._count_all(pods, labels)
-        elif self._generation < log.generation:
-            rows = log.rows_since(self._generation, facets)
-            if len(rows) > _FEW_ROWS:
+        elif log.is_changed_since(self._generation, facets):
+            changes = log.few_since(self._generation, _FEW_ROWS, facets)
+            if changes is None:
                 self._count_all(pods, labels)
             else:
-                for row in rows.tolist():
+                for row, _ in changes:
                     self._count_again(row, pods.values.item(row), labels.ids.values.item(row))
         self._generation = log.generation
 

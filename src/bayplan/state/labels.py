@@ -30,15 +30,19 @@ _TABLES_MAX = 64
 class LabelColumn:
     """The values of one label key over all rows."""
 
-    __slots__ = ("_tables", "ids", "values")
+    __slots__ = ("_tables", "holder_count", "ids", "values")
 
     def __init__(self, capacity: int) -> None:
         self.ids = Column(capacity, np.int32, ABSENT_ID)
         self.values: Vocabulary[str] = Vocabulary()
+        #: Rows that have the label.
+        self.holder_count = 0
         self._tables: dict[Requirement, Mask] = {}
 
     def set(self, row: int, value: str | None) -> None:
-        self.ids.values[row] = ABSENT_ID if value is None else self.values.intern(value)
+        before, ids = self.ids.values.item(row), self.ids.values
+        ids[row] = ABSENT_ID if value is None else self.values.intern(value)
+        self.holder_count += (value is not None) - (before != ABSENT_ID)
 
     def matching(self, ids: Int32s, requirement: Requirement) -> Mask:
         """bool[ids]: whether the requirement holds for each row's value."""

@@ -105,6 +105,9 @@ class NodeView:
         rows = {table.row_of[n] for n in names if n in table.row_of}
         if self._rows is None:
             return np.array(sorted(r for r in rows if table.nodes[r] is not None), np.intp)
+        if len(self._rows) <= _FEW_NODES:
+            found = [place for place, row in enumerate(self._rows.tolist()) if row in rows]
+            return np.array(found, np.intp)
         return np.flatnonzero(np.isin(self._rows, list(rows)))
 
     def mask_of_rows(self, rows: Sequence[int] | Rows) -> Mask:
@@ -210,6 +213,11 @@ class NodeView:
     def label_values(self, key: str) -> Sequence[str]:
         """Id → value for `label_ids`; may hold values that no node has any more."""
         return self._open().label_column(key).values.values
+
+    def lacks_label(self, key: str) -> bool:
+        """Whether some node of the cluster has no such label: spares asking."""
+        table = self._open()
+        return table.label_column(key).holder_count < table.node_count
 
     def satisfying(self, requirement: Requirement) -> Mask:
         """bool[nodes]: whose labels satisfy one requirement."""
@@ -364,6 +372,9 @@ class LateNodeView(NodeView):
         NodeView.__init__(self, self._table, self._loan, rows)
         return object.__getattribute__(self, name)
 
+
+#: In a view of so many nodes they are found one by one.
+_FEW_NODES = 16
 
 _NO_AMOUNTS: dict[str, RowAmounts] = {}
 

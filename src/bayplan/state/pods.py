@@ -63,6 +63,8 @@ class PodShape:
     anti_affinity: AffinityTerms
     #: The parts that do not parse, each with its path.
     errors: tuple[str, ...]
+    #: The group its pods say they belong to.
+    group_key: GroupKey | None = None
     #: Whether it runs, and its kubelet has put a resize off: it may be tried for that.
     has_deferred_resize: bool = False
     _memo: dict[Hashable, Any] = field(default_factory=dict[Hashable, Any])
@@ -155,7 +157,7 @@ class PodInfo:
     @property
     def group_key(self) -> GroupKey | None:
         """The group it says it belongs to."""
-        return self.shape.once(_group_key, _group_key)
+        return self.shape.group_key
 
     @property
     def has_deferred_resize(self) -> bool:
@@ -200,12 +202,6 @@ class PodInfo:
     def __repr__(self) -> str:
         where = f" on {self.node_name}" if self.node_name else ""
         return f"PodInfo({self.key}{where})"
-
-
-def _group_key(shape: PodShape) -> GroupKey | None:
-    group = shape.spec.scheduling_group
-    name = None if group is None else group.pod_group_name
-    return membership(shape.namespace, shape.labels, name)
 
 
 _encoder = msgspec.msgpack.Encoder(order=None)
@@ -272,13 +268,15 @@ def _compiled(pod: Pod, *, is_deferred: bool) -> PodShape:
     affinity = pod.spec.affinity
     errors: list[str] = []
     path = "spec.affinity"
+    labels, group = pod.metadata.labels or {}, pod.spec.scheduling_group
+    group_name = None if group is None else group.pod_group_name
     terms = affinity.pod_affinity if affinity else None
     anti_terms = affinity.pod_anti_affinity if affinity else None
     asked = requested(pod)
     non_zero = requested(pod, defaults=NON_ZERO_DEFAULTS)
     return PodShape(
         namespace=namespace,
-        labels=pod.metadata.labels or {},
+        labels=labels,
         spec=pod.spec,
         requests={name: amount for name, amount in asked.items() if is_counted(name)},
         non_zero_milli_cpu=non_zero.get(CPU, 0),
@@ -288,5 +286,6 @@ def _compiled(pod: Pod, *, is_deferred: bool) -> PodShape:
         affinity=compile_terms(terms, namespace, f"{path}.podAffinity", errors),
         anti_affinity=compile_terms(anti_terms, namespace, f"{path}.podAntiAffinity", errors),
         errors=tuple(errors),
+        group_key=membership(namespace, labels, group_name),
         has_deferred_resize=is_deferred,
     )

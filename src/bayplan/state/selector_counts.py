@@ -97,6 +97,8 @@ class SelectorCounts:
         self._counters_max = counters_max
         self._namespaces: dict[str, _Classes] = {}
         self._counters: OrderedDict[PodSet, Counter] = OrderedDict()
+        #: The class of the last pod that came: mostly the next is of the same template.
+        self._last: tuple[PodShape | None, PodClass | None] = None, None
         #: (namespace or None, (key, value) or None) → counters whose matches must carry it.
         self._index: dict[tuple[str | None, _Pair | None], list[Counter]] = {}
 
@@ -140,6 +142,7 @@ class SelectorCounts:
             counter.column.values[row] -= 1
             counter.total -= 1
         if not pod_class.rows:
+            self._last = None, None
             classes.leave(_class_key(pod))
             if not classes.by_key:
                 del self._namespaces[pod.namespace]
@@ -152,6 +155,16 @@ class SelectorCounts:
     # ---- inside ---------------------------------------------------------------------------
 
     def _class_of(self, pod: PodInfo) -> PodClass:
+        if pod.is_terminating:
+            return self._found(pod)
+        shape, pod_class = self._last
+        if pod.shape is not shape:
+            pod_class = self._found(pod)
+            self._last = pod.shape, pod_class
+        assert pod_class is not None
+        return pod_class
+
+    def _found(self, pod: PodInfo) -> PodClass:
         classes = self._namespaces.get(pod.namespace)
         if classes is None:
             classes = self._namespaces[pod.namespace] = _Classes()

@@ -65,9 +65,9 @@ class Topology:
 
     def has_absent(self, key: str) -> bool:
         """Whether some node has no such label."""
-        if self.are_all:
-            return self.node_counts(key).item(ABSENT_SLOT) > 0
-        return not self.slots(key).all()
+        if self.nodes.lacks_label(key):
+            return self.are_all or not self.slots(key).all()
+        return False
 
     def pod_counts(self, key: str, pods: PodSet | None) -> Floats:
         """float64[slots]: pods of the set (None: nodes) of all the cluster; of those without the

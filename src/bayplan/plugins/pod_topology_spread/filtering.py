@@ -78,15 +78,20 @@ class HardSpread(Cloneable):
     Clones share their counts until one of them changes.
     """
 
-    def __init__(self, constraints: Sequence[Constraint], domains: list[_Domains]) -> None:
+    def __init__(
+        self, constraints: Sequence[Constraint], domains: list[_Domains], topology: Topology
+    ) -> None:
+        """``topology``: of the nodes that were counted; they are mostly those that are asked
+        about."""
         self._constraints: Final = constraints
         self._domains = domains
+        self._topology = topology
 
     def clone(self) -> "HardSpread":
         # Nobody owns them from here on: not the original either.
         for domains in self._domains:
             domains.owner = None
-        return HardSpread(self._constraints, list(self._domains))
+        return HardSpread(self._constraints, list(self._domains), self._topology)
 
     def change(self, pod: PodInfo, other: PodInfo, node: NodeInfo, step: int) -> None:
         """Another pod comes to a node (step 1) or leaves it (-1).
@@ -108,7 +113,7 @@ class HardSpread(Cloneable):
 
     def rejections(self, pod: PodInfo, nodes: NodeView) -> Iterable[Rejection]:
         """A node's first violated constraint is its reason."""
-        topology = Topology(pod, nodes)
+        topology = self._topology if self._topology.nodes is nodes else Topology(pod, nodes)
         unlabelled: Mask | None = None
         skewed: Mask | None = None
         for constraint, domains in zip(self._constraints, self._domains, strict=True):
@@ -130,7 +135,8 @@ def hard_spread(constraints: Sequence[Constraint], pod: PodInfo, nodes: NodeView
     """Count the matching pods of every domain of all ``nodes``."""
     topology = Topology(pod, nodes)
     complete = topology.complete(constraints)
-    return HardSpread(constraints, [_counted(topology, c, complete) for c in constraints])
+    domains = [_counted(topology, c, complete) for c in constraints]
+    return HardSpread(constraints, domains, topology)
 
 
 def _counted(topology: Topology, constraint: Constraint, complete: Mask | None) -> _Domains:

@@ -51,10 +51,12 @@ class SoftSpread:
     require_all: bool
     #: bool[feasible nodes]: those left out; None: nobody.
     ignored: Mask | None
+    #: Of the feasible nodes.
+    topology: Topology
 
     def scores(self, pod: PodInfo, nodes: NodeView) -> NodeScores:
         """int64[nodes]: the lower the better."""
-        topology = Topology(pod, nodes)
+        topology = self.topology if self.topology.nodes is nodes else Topology(pod, nodes)
         if len(self.parts) == 1 and (by_slot := self.parts[0].by_slot) is not None:
             # Rounded once per domain; nodes without the label have 0 as it is.
             key = self.parts[0].constraint.topology_key
@@ -94,7 +96,9 @@ def soft_spread(
     if len(feasible) < feasible.cluster_node_count:
         everywhere = Topology(pod, feasible.all())
     complete = near.complete(constraints) if require_all else None
-    counted = everywhere.complete(constraints) if require_all else None
+    counted = complete
+    if require_all and everywhere is not near:
+        counted = everywhere.complete(constraints)
     parts: list[_Part] = []
     for constraint in constraints:
         if constraint.topology_key == HOSTNAME_LABEL:
@@ -109,7 +113,7 @@ def soft_spread(
         by_slot = _scored(counts, constraint, weight)
         by_slot[ABSENT_SLOT] = 0
         parts.append(_Part(constraint, weight, by_slot))
-    return SoftSpread(parts, require_all, None if complete is None else ~complete)
+    return SoftSpread(parts, require_all, None if complete is None else ~complete, near)
 
 
 def _added(part: _Part, topology: Topology) -> Floats:
