@@ -2,14 +2,13 @@
 
 from typing import Any
 
-import numpy as np
-
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.interface import CycleState
 from bayplan.framework.rest import filter_rest, score_rest
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Rejection, Status
 from bayplan.queue.nominator import Nominator
+from bayplan.state.nodes import NodeView
 from bayplan.testing import SampleCluster, node, pod
 from tests.framework.answering import answering, plugins_of
 
@@ -31,43 +30,61 @@ def framework(*plugins: Any) -> Framework:
     return Framework(plugins_of(*plugins), Nominator())
 
 
-def steps(asked: Framework) -> list[Any]:
-    state = CycleState()
-    return [
-        lambda outcome, name=name, ask=ask: outcome.ask(name, ask, state, POD)
-        for name, ask in asked.calls(state, POD).filter
-    ]
+class Known:
+    """What kept plugins say: the first of them turns one node down."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.told: list[tuple[int, int]] = []
+
+    def reject(self, outcome: FilterOutcome, start: int, end: int) -> None:
+        self.told.append((start, end))
+        if start == 0 < end:
+            rejected = outcome.nodes.positions([self.name])
+            outcome.add("Known", [Rejection(rejected, Code.UNSCHEDULABLE, ("full",))])
 
 
-def outcome_without(name: str) -> FilterOutcome:
-    """What others said already."""
-    nodes = SampleCluster().add(*(node(n) for n in ("n1", "n2", "n3"))).lend().nodes
-    outcome = FilterOutcome(nodes, np.ones(3, np.bool_))
-    rejection = Rejection(nodes.positions([name]), Code.UNSCHEDULABLE, ("full",))
-    outcome.add("Others", [rejection])
-    return outcome
+def three() -> NodeView:
+    return SampleCluster().add(*(node(n) for n in ("n1", "n2", "n3"))).lend().nodes
+
+
+def filtered(known: Known, *plugins: Any) -> FilterOutcome:
+    """One plugin that is kept stands before those that are asked, and one behind them."""
+    run, state = framework(*plugins), CycleState()
+    asked = [(1, name, ask) for name, ask in run.calls(state, POD).filter]
+    return filter_rest(run, (known, 2), asked, (state, POD, three()))
 
 
 def test_the_rest_filters_what_others_left() -> None:
-    asked = framework(answering("A", filter=no_to("n1")), answering("B", filter=no_to("n2")))
-    outcome = outcome_without("n1")
-    assert filter_rest(asked, steps(asked), outcome) is outcome
+    known = Known("n1")
+    plugins = answering("A", filter=no_to("n1")), answering("B", filter=no_to("n2"))
+    outcome = filtered(known, *plugins)
     assert outcome.feasible.tolist() == [False, False, True]
     assert outcome.reason_counts() == {"full": 1, "not n2": 1}
+    assert known.told == [(0, 1), (1, 1), (1, 2)]
 
 
-def test_after_an_error_or_the_last_node_nobody_is_asked() -> None:
-    asked = framework(answering("A", filter=raising), answering("B", filter=no_to("n2")))
-    outcome = outcome_without("n1")
-    filter_rest(asked, steps(asked), outcome)
+def test_after_an_error_nobody_is_asked() -> None:
+    known = Known("n1")
+    plugins = answering("A", filter=raising), answering("B", filter=no_to("n2"))
+    outcome = filtered(known, *plugins)
     assert outcome.error is not None
     assert (outcome.error.code, outcome.error.plugin) == (Code.ERROR, "A")
-    assert "not n2" not in outcome.reason_counts()
+    assert "not n2" not in outcome.reason_counts() and known.told == [(0, 1)]
+
+
+def test_after_the_last_node_nobody_is_asked() -> None:
+    known = Known("n1")
+    plugins = [answering(name, filter=no_to(name)) for name in ("n2", "n3", "n1")]
+    outcome = filtered(known, *plugins)
+    assert not outcome.feasible.any()
+    assert outcome.reason_counts() == {"full": 1, "not n2": 1, "not n3": 1}
+    assert known.told == [(0, 1), (1, 1)]
 
 
 def test_the_rest_scores_in_columns_and_who_fails_is_named() -> None:
     asked = framework(answering("A", score_node=7), answering("B", score=raising))
-    state, nodes = CycleState(), outcome_without("n1").nodes
+    state, nodes = CycleState(), three()
     good, bad = asked.calls(state, POD).score
     columns = score_rest(asked, [good], state, POD, nodes)
     assert isinstance(columns, list)
