@@ -218,7 +218,7 @@ def test_what_was_not_asked_is_counted_when_somebody_wants_to_know() -> None:
     asked, kept = counts.asked, counts.kept
     known.label("n1", rank="4")
     current(known, picks)
-    picks.count_rows()
+    picks.spared.add_up()
     assert (counts.asked - asked, counts.kept - kept) == (1, 2)
 
 

@@ -104,8 +104,8 @@ def _terms(nodes: NodeView) -> list[Counter[Any]]:
     found: list[Counter[Any]] = [Counter() for _ in range(len(nodes))]
     for kind in TermKind:
         for placed in nodes.placed_terms(kind):
-            for counter, count in zip(found, nodes.pods_with_term(placed), strict=True):
-                counter[kind, placed.term, placed.weight] += int(count)
+            for counter, row in zip(found, nodes.rows.tolist(), strict=True):
+                counter[kind, placed.term, placed.weight] += placed.rows.get(row, 0)
     return [+counter for counter in found]
 
 

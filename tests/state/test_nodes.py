@@ -191,7 +191,7 @@ def test_terms_of_placed_pods_are_counted_per_node() -> None:
     pods = (pod("p", "a", affinity=affinity), pod("q", "a", affinity=affinity), pod("r", "b"))
     view = holed_view("a", "b", hole=1, pods=pods)
     (placed,) = view.placed_terms(TermKind.PREFERRED_AFFINITY)
-    assert view.pods_with_term(placed).tolist() == [2, 0]
+    assert placed.rows == {view.rows[0]: 2}
     assert view.pods_with_affinity().tolist() == [2, 0]
     assert view.pods_with_required_anti_affinity().tolist() == [0, 0]
     (about,) = view.terms_about(TermKind.PREFERRED_AFFINITY, pod(labels=WEB).shape).certain

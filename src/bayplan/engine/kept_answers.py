@@ -45,7 +45,7 @@ class _Kept(ABC):
 
     __slots__ = ("_of_alike", "_table", "bytes_counted", "facets", "generation", "like_count")
 
-    def __init__(self, table: NodeTable, facets: int, *, by_amounts: bool = False) -> None:
+    def __init__(self, table: NodeTable, facets: int, by_amounts: bool = False) -> None:
         """``by_amounts``: rows of the same amounts have the same answer."""
         self._table = table
         #: By the number of rows that are alike, what one of them was answered.
@@ -149,8 +149,8 @@ class KeptVerdicts(_Kept):
 
     __slots__ = ("_ids", "ids", "verdicts")
 
-    def __init__(self, table: NodeTable, facets: int, *, by_amounts: bool = False) -> None:
-        super().__init__(table, facets, by_amounts=by_amounts)
+    def __init__(self, table: NodeTable, facets: int, by_amounts: bool = False) -> None:
+        super().__init__(table, facets, by_amounts)
         #: uint8 or wider [rows]: UNKNOWN, PASSES, or a rejection's place in `verdicts`.
         self.ids: npt.NDArray[Any] = np.zeros(table.capacity, np.uint8)
         self.verdicts: list[Verdict] = [(), ()]
@@ -223,8 +223,8 @@ class KeptScores(_Kept):
 
     __slots__ = ("_same", "known", "scores")
 
-    def __init__(self, table: NodeTable, facets: int, *, by_amounts: bool = False) -> None:
-        super().__init__(table, facets, by_amounts=by_amounts)
+    def __init__(self, table: NodeTable, facets: int, by_amounts: bool = False) -> None:
+        super().__init__(table, facets, by_amounts)
         self.known: Mask = np.zeros(table.capacity, np.bool_)
         #: uint8 or int64 [rows]; None: every known row has the same.
         self.scores: npt.NDArray[Any] | None = None

@@ -82,7 +82,7 @@ class KnownPods:
     def count_rows(self) -> None:
         """Have `counts` up to now."""
         for totals in self.all_totals():
-            totals.count_rows()
+            totals.spared.add_up()
 
     def take(self, state: CycleState, *, scored: bool) -> RowTotals | None:
         """The totals for this attempt: of the plugins that it does not skip. ``scored``: PreScore

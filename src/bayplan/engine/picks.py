@@ -49,7 +49,7 @@ class Picks(RowTotals):
 
     def choose(self, seed: int, pod_uid: str, attempt: int) -> Choice:
         """The node with the highest total; among equals the one that is drawn."""
-        self._scored_count += self.standing.feasible_count
+        self.spared.scored_count += self.standing.feasible_count
         level = self._best_first.best()
         count = len(level)
         index = tie_index(seed, pod_uid, attempt, count) if count > 1 else 0

@@ -19,6 +19,7 @@ from bayplan.engine.cycle import Cycle
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler
 from bayplan.engine.waiting import HeldPod
+from bayplan.framework.chosen_node import goes_straight_to_bind
 from bayplan.framework.events import (
     EVENT_ASSIGNED_POD_DELETE,
     UPDATE,
@@ -84,7 +85,7 @@ class Placements:
         self._placed[pod.uid] = placed
         engine.assume(pod)
         engine.nominator.delete_nominated_pod_if_exists(pod)
-        if framework.goes_straight_to_bind(cycle.state, pod):
+        if goes_straight_to_bind(framework, framework.calls(cycle.state, pod)):
             self._end(cycle, "scheduled")
             self._activate(placed)
             self._bind(placed)

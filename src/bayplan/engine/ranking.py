@@ -53,6 +53,11 @@ class Ranking:
             del self._of_score[total]
             del self._levels[bisect_left(self._levels, total)]
 
+    def move(self, place: int, before: int, now: int) -> None:
+        """A row that is here has another total."""
+        self.remove(place, before)
+        self.add(place, now)
+
     def best(self) -> "array[int]":
         """Places of the rows with the highest total, ascending; there is at least one row."""
         return self._of_score[self._levels[-1]]

@@ -19,7 +19,7 @@ from bayplan.engine.known_pods import KnownPods
 from bayplan.engine.likes import Like, Likes
 from bayplan.engine.out_of_date import OTHER_PLUGINS, OutOfDate
 from bayplan.engine.picks import Picks
-from bayplan.engine.prepared import Epoch, Prepared
+from bayplan.engine.prepared import Epoch
 from bayplan.engine.row_totals import ROWS_MAX, RowTotals
 from bayplan.engine.shadow import Asked, mismatches
 from bayplan.framework.filtering import FilterOutcome
@@ -83,7 +83,8 @@ class Reuse:
         """
         self.framework = framework
         self._table = table
-        self._epoch = epoch
+        #: How long what PreFilter and PreScore say stays as it is.
+        self.epoch = epoch
         self._warn = warn
         self._took = took
         self._bytes_max = framework.plugins.reuse_bytes_max
@@ -155,23 +156,19 @@ class Reuse:
             for name, plugin, part in self._signed(self._filters, signature):
                 kept = self._verdicts.get((name, part))
                 if kept is None:
-                    kept = self._kept(KeptVerdicts, plugin, part)
+                    kept = KeptVerdicts(self._table, *_reads(plugin, part))
                     self._verdicts[(name, part)] = kept
                 verdicts[name] = kept
             for name, plugin, part in self._signed(self._scorers, signature):
                 found = self._scores.get((name, part))
                 if found is None:
-                    found = self._kept(KeptScores, plugin, part)
+                    found = KeptScores(self._table, *_reads(plugin, part))
                     self._scores[(name, part)] = found
                 scores[name] = found
         known = KnownPods(self._table.log, verdicts, scores, example)
         for part in known.parts:
             part.like_count += 1
         return known
-
-    def _kept(self, kind: type[_K], plugin: Plugin, part: Hashable) -> _K:
-        facets = facets_read(plugin, part)
-        return kind(self._table, facets, by_amounts=plugin.follows_amounts)
 
     @staticmethod
     def _signed(
@@ -206,23 +203,6 @@ class Reuse:
                 self.flushed_counts[problem.reason] += 1
         self._count_bytes(known)
 
-    def prepare(
-        self, known: KnownPods, pod: PodInfo, state: CycleState, *, is_scored: bool
-    ) -> None:
-        """PreFilter was asked about a pod, and its node is found by the ranking: let the next of
-        its like be spared that. ``is_scored``: PreScore was asked, too."""
-        picks = known.picks
-        if isinstance(picks, Picks) and self.framework.calls(state, pod).prepares_alike:
-            known.prepared = Prepared(pod, self._epoch.now(), picks, state, is_scored=is_scored)
-
-    def prepared(self, known: KnownPods, pod: PodInfo) -> Prepared | None:
-        """What PreFilter, and maybe PreScore, would say and note; None: they must be asked."""
-        found = known.prepared
-        if found is None or found.suits(pod, self._epoch.now(), known.picks):
-            return found
-        known.prepared = None
-        return None
-
     def count(self, known: KnownPods, is_hinted: bool, seconds: float) -> None:
         """An attempt looked here, and found its node by a ranking or not."""
         if is_hinted:
@@ -253,7 +233,7 @@ class Reuse:
         """The ranking cannot be corrected; the answers it was made from stay."""
         self.flushed_counts[reason] += 1
         if known.picks is not None:
-            known.picks.count_rows()
+            known.picks.spared.add_up()
             known.picks = None
 
     def _close(self, known: KnownPods) -> None:
@@ -264,7 +244,7 @@ class Reuse:
     def _drop_aside(self, known: KnownPods) -> None:
         """There are as many ways to be skipped as pods; the oldest leaves."""
         if len(known.set_aside) > _ASIDE_MAX:
-            known.set_aside.pop(0).count_rows()
+            known.set_aside.pop(0).spared.add_up()
             self.flushed_counts[OTHER_PLUGINS] += 1
 
     def forget_kind(self, kind: str) -> None:
@@ -332,6 +312,11 @@ class Reuse:
             _drop_unused(self._verdicts, (name, signature.parts[name]))
         for name in known.scores:
             _drop_unused(self._scores, (name, signature.parts[name]))
+
+
+def _reads(plugin: Plugin, part: Hashable) -> tuple[int, bool]:
+    """(facets that answers follow from, whether from amounts alone)"""
+    return facets_read(plugin, part), plugin.follows_amounts
 
 
 def _add_up(total: Mapping[str, RowCounts], counts: Mapping[str, RowCounts]) -> None:

@@ -60,10 +60,14 @@ class Reusing:
         cycle.known = known
         known.cycle_count += 1
         known.pod_count += cycle.queued.attempts <= 1
-        if reuse.is_shadow_turn or cycle.within is not None or cycle.pod.nominated_node_name:
+        pod = cycle.pod
+        is_bound_to = pod.nominated_node_name or pod.node_name or cycle.within is not None
+        if is_bound_to or reuse.is_shadow_turn:
             return
-        prepared = reuse.prepared(known, cycle.pod)
-        if prepared is not None and self._is_plain(cycle):
+        prepared = known.prepared
+        if prepared is None or not prepared.suits(pod, reuse.epoch.now(), known.picks):
+            return
+        if self._is_plain(cycle):
             self._repeat(cycle, known, prepared)
             if cycle.is_done:
                 reuse.count(known, is_hinted=True, seconds=clock() - start)
@@ -88,7 +92,7 @@ class Reusing:
         if cycle.picks is None and cycle.row_totals is None:
             known.catch_up()
         if cycle.picks is not None and cycle.is_done:
-            reuse.prepare(known, cycle.pod, cycle.state, is_scored=cycle.picks.feasible_count > 1)
+            self._prepare(cycle, cycle.picks, reuse.epoch.now())
         reuse.count(known, cycle.picks is not None, clock() - start)
 
     def filter(self, cycle: Cycle, nodes: NodeView) -> FilterOutcome | None:
@@ -161,7 +165,7 @@ class Reusing:
                 return None
             found.refresh(_asking(cycle, found))
             totals = found
-        if totals.is_behind or totals.has_extremes:
+        if totals.is_behind or totals.with_extremes:
             totals.score(_asking(cycle, totals))
         return totals
 
@@ -169,6 +173,13 @@ class Reusing:
         assert cycle.known is not None
         cycle.picks = cycle.row_totals = None
         self._reuse[cycle.framework.profile_name].drop_picks(cycle.known, reason)
+
+    def _prepare(self, cycle: Cycle, picks: Picks, epoch: int) -> None:
+        """Let the next of the pod's like be spared what PreFilter and PreScore said."""
+        state, pod, known = cycle.state, cycle.pod, cycle.known
+        if known is not None and cycle.framework.calls(state, pod).prepares_alike:
+            is_scored = picks.feasible_count > 1
+            known.prepared = Prepared(pod, epoch, picks, state, is_scored=is_scored)
 
     def _repeat(self, cycle: Cycle, known: KnownPods, prepared: Prepared) -> None:
         """The answer, without asking PreFilter and, if it was asked the last time, PreScore. It

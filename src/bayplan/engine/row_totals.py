@@ -10,15 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayplan.engine.alike_nodes import AlikeNodes
 from bayplan.engine.asking import Asking
-from bayplan.engine.kept_answers import (
-    ALIKE_MAX,
-    PASSES,
-    UNKNOWN,
-    KeptScores,
-    KeptVerdicts,
-    RowCounts,
-)
+from bayplan.engine.kept_answers import PASSES, UNKNOWN, KeptScores, KeptVerdicts
 from bayplan.engine.likes import Like
 from bayplan.engine.out_of_date import (
     NODES_CAME_OR_WENT,
@@ -27,6 +21,7 @@ from bayplan.engine.out_of_date import (
 )
 from bayplan.engine.ranking import Ranking
 from bayplan.engine.shares import Share
+from bayplan.engine.spared_rows import SparedRows
 from bayplan.engine.standing import FEASIBLE, NO_NODE, Standing
 from bayplan.framework.arithmetic import normalized
 from bayplan.framework.filtering import FilterOutcome
@@ -91,34 +86,24 @@ class RowTotals:
         self._still_facets = int(Facet.NODE)
         for share in self._still:
             self._still_facets |= share.kept.facets
-        self._moved_kept = [kept for kept in like.all_kept() if kept.facets & _PLACED]
-        self._follows_amounts = like.follows_amounts(_PLACED)
+        self._alike = AlikeNodes(table, like, _PLACED)
         self._filters = [(index, name, kept) for index, (name, kept) in enumerate(like.filters)]
         #: By the facets that changed.
         self._readers: dict[int, _Readers] = {}
-        #: Nodes that were judged, and scored, without asking or by asking about one of them.
-        self._judged_count = self._scored_count = self._followed_count = 0
+        #: What nobody was asked about, to be added up.
+        self.spared = SparedRows(like, _PLACED)
         self._begin(outcome, scored)
         self._unjudged = _rows_not_judged(like, outcome)
-        #: By the number of rows that are alike: what became of a feasible one that took a pod, as
-        #: (number of its standing, what the moving shares come to).
-        self._of_alike: dict[int, tuple[int, int]] = {}
         #: Those whose extremes may move.
-        self._with_extremes = [share for share in like.shares if share.has_extremes]
+        self.with_extremes = [share for share in like.shares if share.has_extremes]
         self.generation = table.log.generation
 
     def _begin(self, outcome: FilterOutcome, scored: ScoreTable | None) -> None:
         """Take the totals of the nodes that were scored; the other feasible ones have none yet."""
-        rows = self.standing.feasible_rows()
-        if scored is not None:
-            scored_rows = outcome.nodes.rows[outcome.feasible]
-            self._take_totals(scored_rows, scored)
-            if len(scored_rows) == len(rows):
-                return
-            rows = np.setdiff1d(rows, scored_rows, assume_unique=True)
-        self._unscored.update(rows.tolist())
-
-    def _take_totals(self, rows: Rows, scored: ScoreTable) -> None:
+        if scored is None:
+            self._unscored.update(self.standing.feasible_rows().tolist())
+            return
+        rows = outcome.nodes.rows[outcome.feasible]
         for share in self.like.shares:
             share.begin(scored.nodes)
         by_name = {column.name: column for column in scored.columns}
@@ -126,37 +111,39 @@ class RowTotals:
         moving = total_scores([by_name[share.name] for share in self._moving], len(rows))
         as_array(self._still_totals)[rows] = still
         as_array(self._totals)[rows] = still + moving
+        if len(rows) < self.feasible_count:
+            others = np.setdiff1d(self.standing.feasible_rows(), rows, assume_unique=True)
+            self._unscored.update(others.tolist())
 
     # ---- current --------------------------------------------------------------------------
 
     def follow(self) -> bool:
         """The usual: a pod was placed on a feasible node since, which is now like one that was
         seen before, and nothing else changed. False: this is to be refreshed."""
-        table, since = self._table, self.generation
-        log = table.log
-        if log.generation != since + 1 or self._unjudged is not None or self.is_behind:
+        log = self._table.log
+        if log.generation != self.generation + 1 or self._unjudged is not None or self.is_behind:
             return False
         row, bits = log.newest()
-        if bits != _PLACED or row >= self._capacity:
+        if bits != _PLACED or row >= self._capacity or self.standing.of_row(row) != FEASIBLE:
             return False
-        number = table.resources.alike.of_row(row)
-        found = self._of_alike.get(number)
-        if found is None or self.standing.of_row(row) != FEASIBLE:
+        found = self._alike.find(row)
+        if found is None:
             return False
         now, moving = found
-        is_wanted = now == FEASIBLE
-        if not is_wanted and self._with_extremes:
+        if (now != FEASIBLE and self.with_extremes) or not self._alike.renew(
+            row, is_wanted=now == FEASIBLE
+        ):
             return False
-        for kept in self._moved_kept:
-            if not kept.renew(since, row, number, is_wanted=is_wanted):
-                return False
-        if is_wanted:
-            self._place(row, self._still_totals[row] + moving)
+        if now == FEASIBLE:
+            total = self._still_totals[row] + moving
+            if self._ranking is not None:
+                self._ranking.move(self._places.item(row), self._totals[row], total)
+            self._totals[row] = total
         else:
             self._drop(row)
             self.standing.set(row, now)
-        self._judged_count += table.node_count
-        self._followed_count += 1
+        self.spared.judged_count += self._table.node_count
+        self.spared.followed_count += 1
         self.generation = log.generation
         return True
 
@@ -165,26 +152,13 @@ class RowTotals:
         """Whether some feasible rows have no total yet."""
         return bool(self._moved or self._unscored)
 
-    @property
-    def has_extremes(self) -> bool:
-        """Whether totals follow from who else is feasible."""
-        return bool(self._with_extremes)
-
-    def _place(self, row: int, total: int) -> None:
-        """A row with a total has another."""
-        if self._ranking is not None:
-            place = self._places.item(row)
-            self._ranking.remove(place, self._totals[row])
-            self._ranking.add(place, total)
-        self._totals[row] = total
-
     def refresh(self, asking: Asking) -> None:
         """Judge the rows that changed since the last time. Raises OutOfDate: this is then to be
         thrown away."""
         is_same_table = self._capacity == self._table.capacity
         if self._table.draw_order() is not self._order or not is_same_table:
             raise OutOfDate(NODES_CAME_OR_WENT)
-        self._judged_count += self._table.node_count
+        self.spared.judged_count += self._table.node_count
         if self._unjudged is not None:
             self._judge_many(self._unjudged, asking)
             self._unjudged = None
@@ -198,15 +172,9 @@ class RowTotals:
             rows = log.rows_since(self.generation, self._facets)
             if len(rows) > ROWS_MAX:
                 raise OutOfDate(TOO_MUCH_CHANGED)
-            self._of_alike.clear()
+            self._alike.forget()
             self._judge_many(rows, asking)
         self.generation = log.generation
-
-    def _readers_of(self, bits: int) -> _Readers:
-        readers = self._readers.get(bits)
-        if readers is None:
-            readers = self._readers[bits] = _readers_of(self.like, self._filters, bits)
-        return readers
 
     def _judge_few(self, changes: Sequence[tuple[int, int]], asking: Asking) -> None:
         """``changes``: (row, facets)."""
@@ -214,7 +182,9 @@ class RowTotals:
         for row, changed in changes:
             bits |= changed
             rows.add(row)
-        readers = self._readers_of(bits)
+        readers = self._readers.get(bits)
+        if readers is None:
+            readers = self._readers[bits] = _readers_of(self.like, self._filters, bits)
         for kept in readers.kept:
             kept.keep_up(self.generation, changes)
         is_still = not bits & self._still_facets
@@ -224,7 +194,7 @@ class RowTotals:
                 asked = readers.filters if before == FEASIBLE else self._filters
                 now = self._verdict(row, asked, asking)
             if bits == _PLACED and before == FEASIBLE != now:
-                self._learn_alike(row, now, 0)
+                self._alike.learn(row, now, 0)
             self._settle(row, before, now, is_still=is_still)
 
     def _verdict(self, row: int, filters: "_Filters", asking: Asking) -> int:
@@ -242,7 +212,7 @@ class RowTotals:
 
     def _judge_many(self, rows: Rows, asking: Asking) -> None:
         """The same as arrays: so many rows changed that this is faster."""
-        if self._with_extremes:
+        if self.with_extremes:
             raise OutOfDate(TOO_MUCH_CHANGED)
         for share in self.like.shares:
             share.kept.catch_up()
@@ -273,7 +243,7 @@ class RowTotals:
 
     def score(self, asking: Asking) -> None:
         """Have totals of all feasible nodes, at least two. Raises as `refresh`."""
-        if len(self._unscored) > CHANGES_MAX and not self._with_extremes:
+        if len(self._unscored) > CHANGES_MAX and not self.with_extremes:
             self._score_many(asking)
         for row in self._moved:
             self._total_row(row, self._still_totals[row], asking)
@@ -283,21 +253,15 @@ class RowTotals:
         self._moved.clear()
         self._unscored.clear()
         # A row that only left may have been the last with an extreme, too.
-        for share in self._with_extremes:
+        for share in self.with_extremes:
             share.check()
 
     def _total_row(self, row: int, still_total: int, asking: Asking) -> None:
         moving = self._entered(row, self._moving, asking)
-        self._learn_alike(row, FEASIBLE, moving)
+        self._alike.learn(row, FEASIBLE, moving)
         self._totals[row] = total = still_total + moving
         if self._ranking is not None:
             self._ranking.add(self._places.item(row), total)
-
-    def _learn_alike(self, row: int, number: int, moving: int) -> None:
-        if self._follows_amounts:
-            if len(self._of_alike) >= ALIKE_MAX:
-                self._of_alike.clear()
-            self._of_alike[self._table.resources.alike.of_row(row)] = number, moving
 
     def _entered(self, row: int, shares: Sequence[Share], asking: Asking) -> int:
         """What these add to the total of a row that is to have one."""
@@ -346,18 +310,6 @@ class RowTotals:
         for share in self._still:
             share.leave(row)
 
-    def count_rows(self) -> None:
-        """Add up what was not asked since the last time."""
-        like, counts = self.like, self.like.counts
-        for name, kept in like.filters:
-            _count(counts[name], self._judged_count, self._followed_by(kept))
-        for share in like.shares:
-            _count(counts[share.name], self._scored_count, self._followed_by(share.kept))
-        self._judged_count = self._scored_count = self._followed_count = 0
-
-    def _followed_by(self, kept: KeptVerdicts | KeptScores) -> int:
-        return self._followed_count if kept.facets & _PLACED else 0
-
     # ---- what is known --------------------------------------------------------------------
 
     @property
@@ -373,7 +325,7 @@ class RowTotals:
     def totals(self, nodes: NodeView) -> Int64s:
         """int64[nodes], not to be written: what the kept scores of these feasible nodes add up
         to."""
-        self._scored_count += self.standing.feasible_count
+        self.spared.scored_count += self.standing.feasible_count
         return as_array(self._totals)[nodes.selection]
 
     def columns(self, nodes: NodeView) -> list[PluginScores]:
@@ -396,11 +348,6 @@ def _rows_not_judged(like: Like, outcome: FilterOutcome) -> Rows | None:
     early = {name for before, name in like.asked_filters if before < len(like.filters)}
     rejected = [entry.positions for entry in outcome.entries if entry.plugin in early]
     return outcome.nodes.rows[np.unique(np.concatenate(rejected))] if rejected else None
-
-
-def _count(counts: RowCounts, looked_up: int, recalled: int) -> None:
-    counts.kept += looked_up - recalled
-    counts.asked += recalled
 
 
 def _readers_of(like: Like, filters: _Filters, bits: int) -> _Readers:

@@ -5,11 +5,27 @@ RunPreBindPreFlights.
 """
 
 from bayplan.framework.answers import WrongAnswer, as_error, checked, failure_of, told
-from bayplan.framework.calls import NamedCalls, OnNode, Permit
+from bayplan.framework.calls import Calls, NamedCalls, OnNode, Permit
 from bayplan.framework.interface import MAX_PERMIT_TIMEOUT_SECONDS, CycleState
 from bayplan.framework.status import SKIP, Code, Status, is_skip, is_success
 from bayplan.framework.timing import Watched, timed_point
 from bayplan.state.pods import PodInfo
+
+#: What these points come to where nobody stands at them.
+_STRAIGHT = (
+    ("Reserve", Code.SUCCESS),
+    ("Permit", Code.SUCCESS),
+    ("PreBindPreFlight", Code.SKIP),
+)
+
+
+def goes_straight_to_bind(watched: Watched, calls: Calls) -> bool:
+    """Whether nobody has anything to do at Reserve, Permit and PreBind, which then count as run."""
+    if calls.reserve or calls.permit or calls.pre_bind_pre_flight:
+        return False
+    for point, code in _STRAIGHT:
+        watched.stopwatches[point].idle(code)
+    return True
 
 
 @timed_point("Reserve")

@@ -8,8 +8,7 @@ with Code.ERROR, is named, and never stops the scheduler. Verbs and classes are 
 (k8s.io/kube-scheduler/framework, v1.37) in snake_case.
 
 Inside a class the order is: what it is, its args, extension points in the order they run, sign and
-events, private parts. A plugin is final; to change one, wrap it (`handle.make`).
-"""
+events, private parts. A plugin is final; to change one, wrap it (`handle.make`)."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
@@ -244,9 +243,8 @@ class Plugin(ABC):
     #: "cluster": the plugin looks across nodes and is asked about all of them together.
     scope: ClassVar[str] = "row"
     facets: ClassVar[Facet] = ALL_FACETS  #: The parts of a row that its answers depend on.
-    #: Its answers about a node follow, of the node, from its amounts alone: what it offers of each
-    #: resource, what is requested of it and what counts as such, and how many pods there are.
-    follows_amounts: ClassVar[bool] = False
+    #: Whether, of a node, its answers follow from amounts and the number of pods alone.
+    follows_amounts: bool = False
     #: Further kinds it reads through `handle.objects`, e.g. ("v1 Service",).
     kinds: ClassVar[tuple[str, ...]] = ()
     #: Those of `kinds` that it can do without, where an API server does not offer them.
@@ -255,15 +253,13 @@ class Plugin(ABC):
     row_kinds: ClassVar[tuple[str, ...]] = ()
     #: Feature gates that `setup` reads.
     gates: ClassVar[tuple[str, ...]] = ()
-    #: Whether it is not asked about a pod that runs and whose resize is tried: it has to do with
-    #: how pods get to a node, or stay out of each other's way. Upstream skips the same ones.
+    #: Whether it is left out where a pod that runs is tried for a resize, as upstream's like it.
     ignores_resizes: ClassVar[bool] = False
     #: Further fields it reads, e.g. ("Node.status.nodeInfo.kubeletVersion",): found under
     #: `node.declared["status.nodeInfo.kubeletVersion"]`.
     fields: ClassVar[tuple[str, ...]] = ()
-    #: PreFilter and PreScore say and note the same about all pods of one shape and one owner, as
-    #: long as no object changes and no pod with terms of (anti-)affinity comes or goes; or, of a
-    #: plugin that looks across nodes, skip them all. Then they are asked for one of them alone.
+    #: PreFilter and PreScore say and note the same (or, looking across nodes, Skip) about pods of
+    #: one shape and owner until an object, or a pod with affinity terms, comes, changes or goes.
     prepares_alike: ClassVar[bool] = False
 
     def __init__(self, args: Any, handle: Handle, instance_name: str | None = None) -> None:
@@ -281,8 +277,7 @@ class Plugin(ABC):
     def concerns(self, shape: PodShape) -> bool:
         """Whether it has anything to do with pods of this shape; asked once, and to follow from
         the shape and the args. Where not, it is only asked to score, and scores all nodes alike;
-        with a PostFilter also there and in PreFilter.
-        """
+        with a PostFilter also there and in PreFilter."""
         return True
 
 

@@ -55,13 +55,6 @@ from bayplan.state.snapshot import Snapshot
 #: What a plugin may answer about the pod as a whole in PreFilter.
 _PRE_FILTER_REJECTS = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
-#: What the points between a node and Bind come to where nobody stands at them.
-_STRAIGHT = (
-    ("Reserve", Code.SUCCESS),
-    ("Permit", Code.SUCCESS),
-    ("PreBindPreFlight", Code.SKIP),
-)
-
 _ALL_NODES = PreFilterResult()
 
 _Reject = Callable[[Status, str, str], Status]
@@ -320,16 +313,6 @@ class Framework:
         return ScoreTable(nodes, columns, totals)
 
     # ---- Reserve, Permit, on the way to PreBind -------------------------------------------
-
-    def goes_straight_to_bind(self, state: CycleState, pod: PodInfo) -> bool:
-        """Whether nobody has anything to do at Reserve, Permit and PreBind, which then count as
-        run."""
-        calls = self.calls(state, pod)
-        if calls.reserve or calls.permit or calls.pre_bind_pre_flight:
-            return False
-        for point, code in _STRAIGHT:
-            self.stopwatches[point].idle(code)
-        return True
 
     def run_reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         """The first failure stops; the caller then unreserves."""

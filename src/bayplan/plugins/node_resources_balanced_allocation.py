@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
+from bayplan.api.pod_requests import may_be_devices
 from bayplan.framework.device_amounts import (
     AmountsOfNode,
     AmountsOfNodes,
@@ -83,7 +84,6 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, RowScore, Sig
     facets = _FACETS | Facet.LABELS
     signs_shape = True
     prepares_alike = True
-    follows_amounts = True
     #: Devices may stand for a resource.
     kinds = (DEVICE_CLASS, RESOURCE_SLICE, RESOURCE_CLAIM)
     optional_kinds = kinds
@@ -92,6 +92,8 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin, RowScore, Sig
     def setup(self) -> None:
         args = self.args or NodeResourcesBalancedAllocationArgs()
         self._resources = args.resources or DEFAULT_RESOURCES
+        # Devices that stand for a resource are no amount of the node's.
+        self.follows_amounts = not any(may_be_devices(spec.name) for spec in self._resources)
         self._request_key = f"NodeResourcesBalancedAllocation.request {self._resources!r}"
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> Status | None:

@@ -32,6 +32,7 @@ from bayplan.api.pod_requests import (
     amounts,
     is_counted,
     is_extended,
+    may_be_devices,
     requested,
 )
 from bayplan.api.selectors import is_label_key
@@ -167,7 +168,6 @@ class NodeResourcesFit(
     facets = Facet.REQUESTED | Facet.ALLOCATABLE | Facet.LABELS
     signs_shape = True
     prepares_alike = True
-    follows_amounts = True
     gates = ("InPlacePodVerticalScalingSchedulerPreemption",)
     #: Devices may stand for a resource; which classes there are is a change of all rows.
     kinds = (DEVICE_CLASS, RESOURCE_SLICE, RESOURCE_CLAIM)
@@ -180,6 +180,8 @@ class NodeResourcesFit(
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._resources = args.scoring_strategy.resources
         self._scorer = _scorer(args.scoring_strategy)
+        # Devices that stand for a resource are no amount of the node's.
+        self.follows_amounts = not any(may_be_devices(spec.name) for spec in self._resources)
         said = (sorted(self._ignored), sorted(self._ignored_groups), self._resources)
         self._tries_resizes = self.handle.gates.enabled(
             "InPlacePodVerticalScalingSchedulerPreemption"

@@ -268,7 +268,7 @@ class NodeView:
         return self._lend(self._open().selector_counts.counter(pods).column)
 
     def placed_terms(self, kind: TermKind) -> list[PlacedTerm]:
-        """Distinct affinity terms of placed pods; see `pods_with_term`."""
+        """Distinct affinity terms of placed pods; see `pods_by_domain`."""
         return self._open().placed_terms.of(kind)
 
     def terms_about(self, kind: TermKind, shape: PodShape) -> TermsAbout:
@@ -278,10 +278,6 @@ class NodeView:
     def holds_terms(self, kinds: Iterable[TermKind]) -> bool:
         """Whether any placed pod has a term of one of these kinds: spares asking."""
         return self._open().placed_terms.holds(kinds)
-
-    def pods_with_term(self, placed: PlacedTerm) -> Int32s:
-        """int32[nodes]: how many placed pods hold this term."""
-        return self._lend(self._open().placed_terms.pods(placed))
 
     def pods_by_domain(self, pods: PodSet | PlacedTerm | None, key: str) -> Floats | None:
         """float64[values + 1]: pods of the set, or with the term, by the value of a label; None:
