@@ -4,7 +4,7 @@ The plugin runs alone in the real framework, so that whatever the framework refu
 wrong shape, a score out of range) is refused here, and answers come by the nodes' names.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NoReturn
 from weakref import WeakKeyDictionary
@@ -61,6 +61,10 @@ class Answer:
             self.pre_score,
             {name: score for name, score in self.scores.items() if name in kept},
         )
+
+    def of(self, name: str) -> tuple[str, int | None]:
+        """(why a node is rejected, its score)"""
+        return self.rejections.get(name, ""), self.scores.get(name)
 
     def without_scores(self) -> "Answer":
         return replace(self, pre_score="", scores={}, keys={})
@@ -140,7 +144,7 @@ def ask(
             _accept(plugin, status, lambda: _pre_filter(plugin, pod, nodes))
         return Answer(_text(status))
     names = result.node_names
-    told = "Skip" if state.skip_filter_plugins else ""
+    told = _skip(state.skip_filter_plugins)
     told = f"only {sorted(names)}" if names is not None else told
     view = nodes if positions is None else nodes.take(list(positions))
     rejections, feasible = _filtered(framework, plugin, state, pod, view)
@@ -148,6 +152,55 @@ def ask(
     if isinstance(plugin, TieBreakPlugin) and len(feasible) > 1:
         return replace(answer, keys=_keys(plugin, state, pod, feasible))
     return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What PreFilter and PreScore said, and noted, about a pod with feasible nodes."""
+
+    pre_filter: str
+    pre_score: str
+    state: CycleState
+
+    @property
+    def is_skipped(self) -> bool:
+        """Whether neither Filter nor Score is asked."""
+        return "Skip" in self.pre_filter and self.pre_score == "Skip"
+
+
+def prepared(plugin: Plugin, pod: PodInfo, nodes: NodeView) -> Prepared | None:
+    """None: the pod is rejected as a whole, or fits nowhere, or something fails."""
+    framework, state = alone(plugin), CycleState()
+    result, status, _ = framework.run_pre_filter(state, pod, nodes)
+    if not is_success(status) or result.node_names is not None:
+        return None
+    _, feasible = _filtered(framework, plugin, state, pod, nodes)
+    if not len(feasible) or not is_success(framework.run_pre_score(state, pod, feasible)):
+        return None
+    return Prepared(_skip(state.skip_filter_plugins), _skip(state.skip_score_plugins), state)
+
+
+def ask_prepared(plugin: Plugin, pod: PodInfo, nodes: NodeView, before: Prepared) -> Answer:
+    """Filter and Score, with these notes. Raises CheckFailed."""
+    framework, state = alone(plugin), before.state.clone()
+    rejections, feasible = _filtered(framework, plugin, state, pod, nodes)
+    if not len(feasible):
+        return Answer(before.pre_filter, rejections, NO_NODE)
+    table = framework.run_score(state, pod, feasible)
+    if not isinstance(table, ScoreTable):
+        _refuse(plugin, table, lambda: _score(plugin, state, pod, feasible))
+    return Answer(before.pre_filter, rejections, *_told(table, before.pre_score, feasible))
+
+
+def _skip(skipped: Set[str]) -> str:
+    """What the only plugin says."""
+    return "Skip" if skipped else ""
+
+
+def _told(table: ScoreTable, pre_score: str, nodes: NodeView) -> tuple[str, Mapping[str, int]]:
+    if not table.columns:
+        return pre_score, {}
+    return "", dict(zip(nodes.names(), table.columns[0].raw.tolist(), strict=True))
 
 
 def _filtered(
@@ -177,9 +230,7 @@ def _scored(
     table = framework.run_score(state, pod, nodes)
     if not isinstance(table, ScoreTable):
         _refuse(plugin, table, lambda: _score(plugin, state, pod, nodes))
-    if not table.columns:
-        return "Skip" if state.skip_score_plugins else "", {}
-    return "", dict(zip(nodes.names(), table.columns[0].raw.tolist(), strict=True))
+    return _told(table, _skip(state.skip_score_plugins), nodes)
 
 
 def _keys(

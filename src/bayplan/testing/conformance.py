@@ -9,6 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bayplan.framework.interface import Plugin
+from bayplan.testing.alike_checks import (
+    alike_nodes_alike_answers,
+    prepared_once_for_all_alike,
+)
 from bayplan.testing.answer_checks import (
     leaves_its_mask_alone,
     notes_follow_a_what_if,
@@ -61,6 +65,8 @@ _CHECKS: Final[Sequence[_Check]] = (
     alike_whatever_else_differs,
     notes_follow_a_what_if,
     unchanged_but_for_declared_facets,
+    prepared_once_for_all_alike,
+    alike_nodes_alike_answers,
     unreserve_undoes_reserve,
     permits_and_binds,
 )
