@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from bayplan.state.columns import Column, Vocabulary
+from bayplan.state.columns import Column, Vocabulary, distinct, starts_of_runs
 
 
 def test_a_lent_column_is_the_same_memory_and_refuses_to_be_written() -> None:
@@ -42,3 +44,13 @@ def test_a_vocabulary_numbers_values_in_order_of_appearance_and_for_good() -> No
     assert [words.intern(word) for word in ("b", "a", "b")] == [0, 1, 0]
     assert (words.values, len(words)) == (["b", "a"], 2)
     assert (words.find("a"), words.find("c")) == (1, None)
+
+
+@given(st.lists(st.integers(-3, 3)))
+def test_distinct_values_are_numpys_unique_ones(values: list[int]) -> None:
+    array = np.array(values, np.int64)
+    assert distinct(array).tolist() == np.unique(array).tolist()
+    ordered = np.sort(array)
+    starts = starts_of_runs(ordered)
+    assert ordered[starts].tolist() == np.unique(array).tolist()
+    assert starts.tolist() == np.unique(ordered, return_index=True)[1].tolist()

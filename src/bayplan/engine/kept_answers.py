@@ -176,6 +176,10 @@ class KeptVerdicts(_Kept):
         for position, verdict in verdicts_of(outcome).items():
             self.learn_one(int(rows[position]), verdict)
 
+    def find(self, verdict: Verdict) -> int:
+        """The verdict's number; -1: no row was given it."""
+        return self._ids.get(verdict, -1)
+
     def learn_one(self, row: int, verdict: Verdict) -> int:
         """Returns the verdict's number."""
         number = self._number(verdict)

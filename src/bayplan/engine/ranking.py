@@ -11,7 +11,7 @@ from typing import final
 
 import numpy as np
 
-from bayplan.state.columns import Int64s, Rows
+from bayplan.state.columns import Int64s, Rows, starts_of_runs
 
 #: Places in the draw; four bytes each.
 _PLACE = "i"
@@ -27,9 +27,9 @@ class Ranking:
         """``places``: of some rows, ascending; ``totals``: of the same rows."""
         order = np.argsort(totals, kind="stable")
         ordered, sorted_totals = places[order].astype(np.int32), totals[order]
-        scores, starts = np.unique(sorted_totals, return_index=True)
+        starts = starts_of_runs(sorted_totals)
         #: Scores that some row has, ascending.
-        self._levels: list[int] = scores.tolist()
+        self._levels: list[int] = sorted_totals[starts].tolist()
         self._of_score: dict[int, array[int]] = {}
         parts = np.split(ordered, starts[1:]) if len(ordered) else []
         for score, part in zip(self._levels, parts, strict=True):

@@ -27,7 +27,7 @@ from bayplan.framework.arithmetic import normalized
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.score_table import PluginScores, ScoreTable, total_scores
 from bayplan.state.change_log import Facet
-from bayplan.state.columns import Int64s, Rows
+from bayplan.state.columns import Int64s, Rows, distinct
 from bayplan.state.node_table import NodeTable
 from bayplan.state.nodes import NodeView
 
@@ -222,7 +222,7 @@ class RowTotals:
             asking.judge(name, left)
             ids = kept.ids[left]
             rejected = ids != PASSES
-            for number in np.unique(ids[rejected]).tolist():
+            for number in distinct(ids[rejected]).tolist():
                 numbers[left[ids == number]] = self.standing.number(index, number)
             left = left[~rejected]
         for row, now in zip(rows.tolist(), numbers[rows].tolist(), strict=True):
@@ -347,7 +347,7 @@ def _rows_not_judged(like: Like, outcome: FilterOutcome) -> Rows | None:
     """Rows that some filters here were not asked about, for one that is not kept came first."""
     early = {name for before, name in like.asked_filters if before < len(like.filters)}
     rejected = [entry.positions for entry in outcome.entries if entry.plugin in early]
-    return outcome.nodes.rows[np.unique(np.concatenate(rejected))] if rejected else None
+    return outcome.nodes.rows[distinct(np.concatenate(rejected))] if rejected else None
 
 
 def _readers_of(like: Like, filters: _Filters, bits: int) -> _Readers:

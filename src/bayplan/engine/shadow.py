@@ -6,12 +6,15 @@ anew, goes by that, and names those whose kept answers differ.
 
 from collections.abc import Iterator
 
-from bayplan.engine.kept_answers import PASSES, UNKNOWN
+import numpy as np
+
+from bayplan.engine.kept_answers import PASSES, UNKNOWN, KeptVerdicts
 from bayplan.engine.known_pods import KnownPods
+from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.interface import CycleState
 from bayplan.framework.rows import verdicts_of
 from bayplan.framework.runtime import Framework
-from bayplan.state.columns import places_of
+from bayplan.state.columns import Rows, places_of
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
 
@@ -32,16 +35,23 @@ def _wrong_filters(known: KnownPods, framework: Framework, asked: Asked) -> Iter
         kept = known.verdicts.get(name)
         if kept is None or outcome.error is not None:
             continue
-        said, ids = verdicts_of(outcome), kept.ids[nodes.selection]
-        # Most nodes pass, and need not be compared one by one.
-        ids_told: list[tuple[int, int]] = [(p, ids.item(p)) for p in said]
-        rejected = places_of(ids > PASSES)
-        ids_told += zip(rejected.tolist(), ids[rejected].tolist(), strict=True)
-        if any(
-            number != UNKNOWN and kept.verdicts[number] != said.get(position, ())
-            for position, number in ids_told
-        ):
+        ids = kept.ids[nodes.selection]
+        if ((ids != _numbers_of(kept, outcome)) & (ids != UNKNOWN)).any():
             yield name
+
+
+def _numbers_of(kept: KeptVerdicts, outcome: FilterOutcome) -> Rows:
+    """intp[nodes]: what the verdicts are kept as; of a verdict that no node was given so far -1."""
+    numbers = np.full(len(outcome.nodes), PASSES, np.intp)
+    for entry in outcome.entries:
+        if entry.codes is None and (numbers[entry.positions] == PASSES).all():
+            numbers[entry.positions] = kept.find(((entry.code, entry.reasons),))
+            continue
+        # Some nodes have several reasons, or codes of their own.
+        for position, verdict in verdicts_of(outcome).items():
+            numbers[position] = kept.find(verdict)
+        break
+    return numbers
 
 
 def _wrong_scores(known: KnownPods, framework: Framework, asked: Asked) -> Iterator[str]:

@@ -16,7 +16,7 @@ from bayplan.engine.out_of_date import TOO_MUCH_CHANGED, OutOfDate
 from bayplan.framework.filtering import Entry, FilterOutcome
 from bayplan.framework.rejected import Rejected, RejectedNodes
 from bayplan.framework.status import Code, Codes, Status
-from bayplan.state.columns import Rows
+from bayplan.state.columns import Rows, distinct
 from bayplan.state.nodes import NodeView
 
 NO_NODE = 0
@@ -50,8 +50,8 @@ class Standing(RejectedNodes):
             rejected = [e.positions for e in outcome.entries if e.plugin == name]
             if not rejected:
                 continue
-            some = rows[np.unique(np.concatenate(rejected))]
-            for verdict_number in np.unique(kept.ids[some]).tolist():
+            some = rows[distinct(np.concatenate(rejected))]
+            for verdict_number in distinct(kept.ids[some]).tolist():
                 number = self.number(index, verdict_number)
                 same = some[kept.ids[some] == verdict_number]
                 numbers[same] = number

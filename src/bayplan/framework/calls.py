@@ -26,6 +26,7 @@ from bayplan.framework.interface import (
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
+    RowFilter,
     ScalarFilterPlugin,
     ScalarScorePlugin,
     ScorePlugin,
@@ -89,6 +90,8 @@ class Calls:
     #: By instance: Filter and Score of one node, where the plugin is row-wise.
     filter_row: Mapping[str, AskRowFilter]
     score_row: Mapping[str, AskRowScore]
+    #: Instances with a one-row form of Filter of their own.
+    own_rows: frozenset[str]
     #: By instance: these, and those that are only read.
     scoring: Mapping[str, ScoreCall]
     reserve: Sequence[tuple[str, OnNode]]
@@ -163,6 +166,7 @@ def calls_of(plugins: ProfilePlugins, wrap: Wrap) -> Calls:
             p.instance_name: wrap.plain(p.instance_name, "Score", row_score_of(p))
             for p, _ in plugins.scoring()
         },
+        own_rows=frozenset(p.instance_name for p in plugins.filter if isinstance(p, RowFilter)),
         reserve=_each(plugins.reserve, lambda p: p.reserve, "Reserve", wrap),
         unreserve=_each(backwards, lambda p: p.unreserve, "Unreserve", wrap),
         permit=_each(plugins.permit, lambda p: p.permit, "Permit", wrap),

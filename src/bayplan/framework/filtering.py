@@ -20,7 +20,7 @@ from bayplan.framework.status import (
     is_rejected,
     is_success,
 )
-from bayplan.state.columns import NodeMask, Rows, places_of
+from bayplan.state.columns import NodeMask, Rows, distinct, places_of
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
 
@@ -158,7 +158,7 @@ def _positions(rejection: Rejection, feasible: NodeMask) -> Rows:
         if rows.shape != feasible.shape:
             raise WrongAnswer(f"bool{rows.shape}", f"bool{feasible.shape}")
         return places_of(rows & feasible)
-    positions = np.unique(rows).astype(np.intp)
+    positions = distinct(rows).astype(np.intp)
     if len(positions) and (positions[0] < 0 or positions[-1] >= len(feasible)):
         wrong = positions[0] if positions[0] < 0 else positions[-1]
         raise WrongAnswer(f"position {wrong}", f"one of 0..{len(feasible) - 1}")

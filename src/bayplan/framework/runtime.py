@@ -24,6 +24,7 @@ from bayplan.framework.interface import (
     PodNominator,
     PreFilterResult,
 )
+from bayplan.framework.one_node import filter_one
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.score_graph import graph_of, graph_scores
 from bayplan.framework.score_table import PluginScores, ScoreTable, total_scores
@@ -162,6 +163,8 @@ class Framework:
     def _filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView, feasible: NodeMask | None = None
     ) -> FilterOutcome:
+        if len(nodes) == 1 and state.kept is None and (feasible is None or feasible[0]):
+            return filter_one(self.calls(state, pod), state, pod, nodes)
         if feasible is None:
             feasible = np.ones(len(nodes), np.bool_)
         outcome = FilterOutcome(nodes, feasible)

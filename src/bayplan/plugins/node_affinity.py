@@ -48,13 +48,15 @@ from bayplan.framework.interface import (
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
+    RowFilter,
     ScorePlugin,
     SignPlugin,
+    Verdict,
 )
 from bayplan.framework.status import SKIP, Code, Rejection, Status, unresolvable
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Mask, NodeMask, NodeScores
-from bayplan.state.nodes import NodeView
+from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo, PodShape
 
 NO_MATCH = "node(s) didn't match Pod's node affinity/selector"
@@ -126,7 +128,13 @@ def _term_problems(path: str, term: AddedTerm) -> Iterable[tuple[str, str]]:
 
 @final
 class NodeAffinity(
-    PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensions, SignPlugin
+    PreFilterPlugin,
+    FilterPlugin,
+    RowFilter,
+    PreScorePlugin,
+    ScorePlugin,
+    EnqueueExtensions,
+    SignPlugin,
 ):
     """Keeps pods to the nodes they select, and draws them to those they prefer."""
 
@@ -169,6 +177,14 @@ class NodeAffinity(
         yield _rejection(~enforced, NO_ADDED_MATCH)
         if matching is not None:
             yield _rejection(enforced & ~matching, NO_MATCH)
+
+    def filter_row(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Verdict:
+        labels, name = node.labels, node.name
+        if self._added is not None and not any(t.matches(labels, name) for t in self._added):
+            return ((Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (NO_ADDED_MATCH,)),)
+        if not _demands(pod).are_met(labels, name):
+            return ((Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (NO_MATCH,)),)
+        return ()
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> Status | None:
         preferences = _preferences(pod)
@@ -235,6 +251,12 @@ class _Demands:
             return selected
         matching = _any_of(self.terms, nodes)
         return matching if selected is None else matching & selected
+
+    def are_met(self, labels: Mapping[str, str], name: str) -> bool:
+        """The same of one node."""
+        if self.selector is not None and not self.selector.matches(labels, name):
+            return False
+        return self.terms is None or any(term.matches(labels, name) for term in self.terms)
 
     def fits(self, node: Node) -> bool | None:
         """None: nothing matches, but some term does not parse.

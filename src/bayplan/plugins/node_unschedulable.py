@@ -22,12 +22,14 @@ from bayplan.framework.interface import (
     FilterPlugin,
     PreFilterPlugin,
     PreFilterResult,
+    RowFilter,
     SignPlugin,
+    Verdict,
 )
 from bayplan.framework.status import Code, Rejection, Status
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import NodeMask
-from bayplan.state.nodes import NodeView
+from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo, PodShape
 
 UNSCHEDULABLE = "node(s) were unschedulable"
@@ -36,7 +38,7 @@ _TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 
 
 @final
-class NodeUnschedulable(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
+class NodeUnschedulable(PreFilterPlugin, FilterPlugin, RowFilter, EnqueueExtensions, SignPlugin):
     """Keeps pods off cordoned nodes."""
 
     name = "NodeUnschedulable"
@@ -57,6 +59,11 @@ class NodeUnschedulable(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPl
         if nodes.any_unschedulable and not _tolerated(pod):
             rows = nodes.unschedulable()
             yield Rejection(rows, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (UNSCHEDULABLE,))
+
+    def filter_row(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Verdict:
+        if node.unschedulable and not _tolerated(pod):
+            return ((Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (UNSCHEDULABLE,)),)
+        return ()
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         node_changed = ActionType.ADD | ActionType.UPDATE_NODE_TAINT

@@ -71,6 +71,8 @@ class Entry:
     @property
     def has_rejectors(self) -> bool:
         """Whether some plugin is to blame for its last attempt, or holds it back."""
+        if self.group is None:
+            return bool(self.queued.unschedulable_plugins or self.queued.pending_plugins)
         return any(queued.unschedulable_plugins or queued.pending_plugins for queued in self.pods)
 
     @property

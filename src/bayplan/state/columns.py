@@ -46,6 +46,20 @@ def places_of(mask: npt.NDArray[Any]) -> Rows:
     return mask.nonzero()[0]
 
 
+def starts_of_runs(ordered: npt.NDArray[Any]) -> Rows:
+    """Where each distinct value of an ascending array begins."""
+    return places_of(
+        np.append(np.ones(min(ordered.size, 1), np.bool_), ordered[1:] != ordered[:-1])
+    )
+
+
+def distinct(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same values, each once, ascending; numpy's own `unique` loads ten milliseconds of code at
+    its first call."""
+    ordered = np.sort(values)
+    return ordered[starts_of_runs(ordered)]
+
+
 class Vocabulary(Generic[T]):
     """Distinct values numbered in order of first appearance. Ids are never reused."""
 

@@ -1,0 +1,83 @@
+"""One node is judged by one-row forms as it is among others."""
+
+from typing import Any, final
+
+import pytest
+
+from bayplan.framework.calls import Calls, calls_of
+from bayplan.framework.filtering import FilterOutcome
+from bayplan.framework.interface import CycleState, FilterPlugin, RowFilter, Verdict
+from bayplan.framework.one_node import filter_one
+from bayplan.framework.status import Code, Rejection, unschedulable
+from bayplan.framework.timing import Bare
+from bayplan.testing import SampleCluster, node, pod
+from tests.framework.answering import answering, plugins_of
+
+POD = pod("p")
+
+
+@final
+class Narrow(FilterPlugin, RowFilter):
+    """Turns nodes down by their names; as an array it is not to be asked."""
+
+    name = "Narrow"
+    failure: Exception | None = None
+
+    def filter(self, state: Any, pod: Any, nodes: Any, feasible: Any) -> Any:
+        raise AssertionError("one node was asked about as an array")
+
+    def filter_row(self, state: Any, pod: Any, node: Any) -> Verdict:
+        if self.failure is not None:
+            raise self.failure
+        no = Code.UNSCHEDULABLE
+        return ((no, ("first",)), (no, ("second",))) if node.name == "bad" else ()
+
+
+def calls_to(*plugins: Any) -> Calls:
+    return calls_of(plugins_of(*plugins), Bare())
+
+
+def asked(name: str, *plugins: Any, state: CycleState | None = None) -> FilterOutcome:
+    nodes = SampleCluster().add(node(name)).lend().nodes
+    return filter_one(calls_to(*plugins), state or CycleState(), POD, nodes)
+
+
+def other(told: list[str]) -> Any:
+    """One without a one-row form."""
+
+    def answer(state: Any, pod: Any, nodes: Any, feasible: Any) -> list[Rejection]:
+        told.extend(nodes.names())
+        return []
+
+    return answering("Other", filter=answer)
+
+
+def test_a_node_that_passes_passes_all() -> None:
+    told: list[str] = []
+    outcome = asked("good", Narrow, other(told))
+    assert outcome.feasible.all() and not outcome.entries and told == ["good"]
+
+
+def test_all_reasons_of_the_first_that_says_no_are_told_and_nobody_else_is_asked() -> None:
+    told: list[str] = []
+    outcome = asked("bad", Narrow, other(told))
+    status = outcome.status_of(0)
+    assert status is not None and (status.plugin, status.reasons) == ("Narrow", ("first", "second"))
+    assert not outcome.feasible.any() and not told
+
+
+def test_who_is_skipped_is_not_asked() -> None:
+    state = CycleState()
+    state.skip_filter_plugins.add("Narrow")
+    assert asked("bad", Narrow, state=state).feasible.all()
+
+
+def test_who_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Narrow, "failure", OSError("disk"))
+    error = asked("good", Narrow).error
+    assert error is not None and (error.code, error.plugin) == (Code.ERROR, "Narrow")
+
+
+def test_node_by_node_plugins_are_asked_as_ever() -> None:
+    outcome = asked("good", answering("Scalar", filter_node=unschedulable("no")))
+    assert outcome.reason_counts() == {"no": 1}
