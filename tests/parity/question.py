@@ -8,14 +8,15 @@ import msgspec
 
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.cycle_runner import CycleRunner
+from bayplan.engine.prepared import Epoch
 from bayplan.engine.reuse import Reuse
-from bayplan.framework.interface import PodNominator, QueuedPodInfo
+from bayplan.framework.interface import QueuedPodInfo
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import is_rejected
-from bayplan.state.node_table import NodeTable
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
+from bayplan.testing import SampleCluster
 from tests.parity.missing import Missing
 from tests.parity.tally import Sheet
 
@@ -26,11 +27,13 @@ Json = dict[str, Any]
 class ProfileUnderTest:
     """A profile with its framework, and what walks its cycles."""
 
-    def __init__(self, plugins: ProfilePlugins, nominator: PodNominator, table: NodeTable) -> None:
+    def __init__(self, plugins: ProfilePlugins, cluster: SampleCluster) -> None:
+        nominator, table = cluster.nominator, cluster.cache.table
         self.plugins = plugins
         self.runner = CycleRunner(nominator, seed=0, extenders=())
         self.framework = Framework(plugins, nominator)
-        self.reuse = Reuse(self.framework, table, _ignored, (_ignored, _ignored))
+        epoch = Epoch(table, cluster.store)
+        self.reuse = Reuse(self.framework, table, epoch, _ignored, (_ignored, _ignored))
         #: Walks them with answers kept.
         self.keeping = CycleRunner(
             nominator, seed=0, extenders=(), reuse={plugins.profile_name: self.reuse}

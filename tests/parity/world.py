@@ -70,10 +70,7 @@ def make_world(config: Json | None) -> World:
 
     parsed = SchedulerConfig() if config is None else config_from(_without_missing(config))
     built = {b.plugins.profile_name: b for b in build_profiles(parsed, REGISTRY, handle_for)}
-    profiles = {
-        name: ProfileUnderTest(each.plugins, cluster.nominator, cluster.cache.table)
-        for name, each in built.items()
-    }
+    profiles = {name: ProfileUnderTest(each.plugins, cluster) for name, each in built.items()}
     cluster.frameworks.update({name: each.framework for name, each in profiles.items()})
     own_sets = any(profile.get("plugins") for profile in (config or {}).get("profiles") or ())
     order = () if own_sets else UPSTREAM_PLUGINS

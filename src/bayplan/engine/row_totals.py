@@ -33,6 +33,8 @@ from bayplan.state.nodes import NodeView
 
 #: What a placed pod changes of its node.
 _PLACED = int(Facet.REQUESTED | Facet.PODS)
+#: And one with host ports: what nodes that are alike are alike in.
+_TAKEN = _PLACED | int(Facet.PORTS)
 
 #: More changes than this since the last time are judged faster as arrays,
 CHANGES_MAX = 16
@@ -86,12 +88,12 @@ class RowTotals:
         self._still_facets = int(Facet.NODE)
         for share in self._still:
             self._still_facets |= share.kept.facets
-        self._alike = AlikeNodes(table, like, _PLACED)
+        self._alike = AlikeNodes(table, like, _TAKEN)
         self._filters = [(index, name, kept) for index, (name, kept) in enumerate(like.filters)]
         #: By the facets that changed.
         self._readers: dict[int, _Readers] = {}
         #: What nobody was asked about, to be added up.
-        self.spared = SparedRows(like, _PLACED)
+        self.spared = SparedRows(like, _TAKEN)
         self._begin(outcome, scored)
         self._unjudged = _rows_not_judged(like, outcome)
         #: Those whose extremes may move.
@@ -124,7 +126,7 @@ class RowTotals:
         if log.generation != self.generation + 1 or self._unjudged is not None or self.is_behind:
             return False
         row, bits = log.newest()
-        if bits != _PLACED or row >= self._capacity or self.standing.of_row(row) != FEASIBLE:
+        if bits & ~_TAKEN or row >= self._capacity or self.standing.of_row(row) != FEASIBLE:
             return False
         found = self._alike.find(row)
         if found is None:
@@ -193,7 +195,7 @@ class RowTotals:
             if self._table.nodes[row] is not None:
                 asked = readers.filters if before == FEASIBLE else self._filters
                 now = self._verdict(row, asked, asking)
-            if bits == _PLACED and before == FEASIBLE != now:
+            if not bits & ~_TAKEN and before == FEASIBLE != now:
                 self._alike.learn(row, now, 0)
             self._settle(row, before, now, is_still=is_still)
 

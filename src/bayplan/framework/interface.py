@@ -243,7 +243,7 @@ class Plugin(ABC):
     #: "cluster": the plugin looks across nodes and is asked about all of them together.
     scope: ClassVar[str] = "row"
     facets: ClassVar[Facet] = ALL_FACETS  #: The parts of a row that its answers depend on.
-    #: Whether, of a node, its answers follow from amounts and the number of pods alone.
+    #: Whether, of a node, its answers follow from what it offers and what pods take of it alone.
     follows_amounts: bool = False
     #: Further kinds it reads through `handle.objects`, e.g. ("v1 Service",).
     kinds: ClassVar[tuple[str, ...]] = ()

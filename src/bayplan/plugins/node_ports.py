@@ -45,6 +45,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin, RowFilter, EnqueueExtensions, Sig
     facets = Facet.PORTS
     signs_shape = True
     prepares_alike = True
+    follows_amounts = True
     ignores_resizes = True
 
     def concerns(self, shape: PodShape) -> bool:

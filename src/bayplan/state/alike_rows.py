@@ -1,8 +1,9 @@
-"""AlikeRows: a number for every row, the same only where all amounts are the same.
+"""AlikeRows: a number for every row, the same only where nodes offer the same amounts and hold pods
+of the same shapes: so that the same amounts, and host ports, are taken of them.
 
 A pod of one shape takes rows of one number to one other, and its leaving takes them back: so rows
-that were filled alike are known to be alike without a look at their amounts. Rows that came to the
-same amounts by other ways may have other numbers.
+that were filled alike are known to be alike without a look at them. Rows that came to the same by
+other ways may have other numbers.
 """
 
 from collections.abc import Hashable
