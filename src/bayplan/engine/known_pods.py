@@ -40,6 +40,7 @@ class KnownPods:
         "cycle_count",
         "example",
         "generation",
+        "is_vectorised",
         "parts",
         "picks",
         "pod_count",
@@ -62,6 +63,8 @@ class KnownPods:
         self.scores = scores
         self.parts: Sequence[KeptVerdicts | KeptScores] = [*verdicts.values(), *scores.values()]
         self.example = example
+        #: Whether nobody who has to do with such pods is asked node by node.
+        self.is_vectorised = False
         #: Pods of this kind that were tried, and attempts at them.
         self.pod_count = self.cycle_count = 0
         #: Rows that instances were, and were not, asked about; see `count_rows`.

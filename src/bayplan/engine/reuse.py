@@ -20,12 +20,13 @@ from bayplan.engine.likes import Like, Likes
 from bayplan.engine.out_of_date import OTHER_PLUGINS, OutOfDate
 from bayplan.engine.picks import Picks
 from bayplan.engine.prepared import Epoch
-from bayplan.engine.row_totals import ROWS_MAX, RowTotals
+from bayplan.engine.row_totals import CHANGES_MAX, ROWS_MAX, RowTotals
 from bayplan.engine.shadow import Asked, mismatches
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.interface import (
     CycleState,
     Plugin,
+    ScalarFilterPlugin,
     ScalarScorePlugin,
     ScorePlugin,
 )
@@ -57,6 +58,10 @@ HINT_NOT_USED = "hint_not_used"
 
 #: One attempt in so many asks all plugins, and compares.
 SHADOW_PERIOD = 1000
+
+#: In smaller clusters all nodes are asked about at once faster than many changed ones are followed,
+#: if nobody is asked node by node.
+ASKED_NODES_MAX = 20_000
 
 #: Totals that one signature has besides those in use; see KnownPods.set_aside.
 _ASIDE_MAX = 3
@@ -99,6 +104,12 @@ class Reuse:
             for p in plugins.instances()
             if isinstance(p, ScorePlugin | ScalarScorePlugin)
         }
+        #: Those that are asked node by node.
+        self._scalar = [
+            plugin
+            for plugin in (*self._filters.values(), *self._scorers.values())
+            if isinstance(plugin, ScalarFilterPlugin | ScalarScorePlugin)
+        ]
         #: By kind of object: instances for which no change of a row stands for one of such.
         self._looking: dict[str, frozenset[str]] = {}
         self.bytes_used = 0
@@ -141,7 +152,7 @@ class Reuse:
         signature = self.framework.sign_pod(pod)
         found = self._known.get(signature)
         if found is None:
-            found = self._known[signature] = self._opened(signature, pod.key)
+            found = self._known[signature] = self._opened(signature, pod)
             if not self.is_on and len(self._known) > _SEEN_MAX:
                 self._known.popitem(last=False)
         else:
@@ -149,7 +160,7 @@ class Reuse:
             self._known.move_to_end(signature)
         return found
 
-    def _opened(self, signature: PodSignature, example: str) -> KnownPods:
+    def _opened(self, signature: PodSignature, pod: PodInfo) -> KnownPods:
         verdicts: dict[str, KeptVerdicts] = {}
         scores: dict[str, KeptScores] = {}
         if self.is_on:
@@ -165,7 +176,8 @@ class Reuse:
                     found = KeptScores(self._table, *_reads(plugin, part))
                     self._scores[(name, part)] = found
                 scores[name] = found
-        known = KnownPods(self._table.log, verdicts, scores, example)
+        known = KnownPods(self._table.log, verdicts, scores, pod.key)
+        known.is_vectorised = not any(plugin.concerns(pod.shape) for plugin in self._scalar)
         for part in known.parts:
             part.like_count += 1
         return known
@@ -202,6 +214,19 @@ class Reuse:
             except OutOfDate as problem:
                 self.flushed_counts[problem.reason] += 1
         self._count_bytes(known)
+
+    def passes_over(self, known: KnownPods) -> bool:
+        """Whether so much changed since the last attempt at such a pod that it is faster to ask
+        about all nodes, and to leave what is known as it is. Another soon brings it up to date."""
+        since, generation = known.generation, self._table.log.generation
+        is_rare = since >= 0 and generation - since > CHANGES_MAX
+        node_count = self._table.node_count
+        if not is_rare or not known.is_vectorised or node_count > ASKED_NODES_MAX:
+            return False
+        known.generation = generation
+        for name in (*known.verdicts, *known.scores):
+            known.counts[name].asked += node_count
+        return True
 
     def count(self, known: KnownPods, is_hinted: bool, seconds: float) -> None:
         """An attempt looked here, and found its node by a ranking or not."""

@@ -64,6 +64,10 @@ class Reusing:
         is_bound_to = pod.nominated_node_name or pod.node_name or cycle.within is not None
         if is_bound_to or reuse.is_shadow_turn:
             return
+        if reuse.passes_over(known):
+            cycle.known = None
+            reuse.count(known, is_hinted=False, seconds=clock() - start)
+            return
         prepared = known.prepared
         if prepared is None or not prepared.suits(pod, reuse.epoch.now(), known.picks):
             return

@@ -1,0 +1,71 @@
+"""Where much changed since such a pod came last, all nodes are asked about, and decisions stay."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.engine import reuse as module
+from bayplan.engine.row_totals import CHANGES_MAX
+from tests.engine.kit import Engine, waiting_pod
+from tests.engine.test_reuse import CountingFilter
+from tests.engine.test_reusing import FIT, OFF, nodes
+from tests.scenarios.world import PROFILE
+
+NODES = 40
+KINDS = CHANGES_MAX + 4
+
+
+def engine_of(*plugins: Any, **options: Any) -> Engine:
+    engine = Engine(plugins=[*plugins, (FIT, 1)], classes=[CountingFilter], **options)
+    engine.add(*nodes(NODES))
+    return engine
+
+
+def place(engine: Engine, count: int, *, kinds: int, first: int = 0) -> dict[str, str]:
+    """So many pods, of kinds in turn."""
+    places: dict[str, str] = {}
+    for number in range(count):
+        engine.add(waiting_pod(f"p{first + number}", cpu=f"{10 + number % kinds}m"))
+        places |= engine.bound()
+    return places
+
+
+def asked(engine: Engine, name: str = FIT) -> int:
+    return engine.scheduler.reuse(PROFILE).row_counts()[name].asked
+
+
+def test_kinds_in_turn_are_asked_about_in_full() -> None:
+    on, off = engine_of(), engine_of(gates=OFF)
+    assert place(on, 3 * KINDS, kinds=KINDS) == place(off, 3 * KINDS, kinds=KINDS)
+    # Once as a Filter and once as a Score, in every attempt.
+    assert asked(on) == 2 * NODES * 3 * KINDS
+
+
+def test_a_kind_that_comes_again_soon_is_brought_up_to_date() -> None:
+    on, off = engine_of(), engine_of(gates=OFF)
+    for engine in (on, off):
+        place(engine, 2 * KINDS, kinds=KINDS)
+    before = asked(on)
+    assert place(on, 4, kinds=1, first=100) == place(off, 4, kinds=1, first=100)
+    # The first is asked about in full; the next about what changed since long ago, and then about
+    # one node each time.
+    assert asked(on) - before < 2 * 4 * NODES - 2 * NODES
+
+
+def test_where_somebody_is_asked_node_by_node_only_changed_nodes_are_asked_about() -> None:
+    engine = engine_of("CountingFilter")
+    place(engine, 2 * KINDS, kinds=KINDS)
+    before = asked(engine)
+    place(engine, 1, kinds=1, first=100)
+    assert asked(engine) - before == 2 * KINDS
+    # One that cannot tell these kinds apart: a row for each placement.
+    assert asked(engine, "CountingFilter") == NODES + 2 * KINDS
+
+
+def test_in_a_large_cluster_changed_nodes_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ASKED_NODES_MAX", NODES - 1)
+    engine = engine_of()
+    place(engine, 2 * KINDS, kinds=KINDS)
+    before = asked(engine)
+    place(engine, 1, kinds=1, first=100)
+    assert asked(engine) - before == 2 * KINDS
