@@ -45,7 +45,9 @@ def test_every_load_is_decided_alike_with_reuse_and_without(load: Load) -> None:
     found = measure(load, pods=30, repeat=1)
     assert found.is_identical
     assert found.decisions >= 3
-    assert found.kept > 0.5
+    # Of so many kinds in turn each is asked about in full: that is faster.
+    are_in_turn = load.name == "reschedule after nodes fail"
+    assert (found.kept > 0.5) is not are_in_turn
 
 
 def test_pods_of_a_trace_come_and_go_and_wait_where_nothing_is_free(folder: Path) -> None:
