@@ -63,7 +63,7 @@ class KnownPods:
         self.scores = scores
         self.parts: Sequence[KeptVerdicts | KeptScores] = [*verdicts.values(), *scores.values()]
         self.example = example
-        #: Whether nobody who has to do with such pods is asked node by node.
+        #: Whether nobody whose answers about such pods are kept is asked node by node.
         self.is_vectorised = False
         #: Pods of this kind that were tried, and attempts at them.
         self.pod_count = self.cycle_count = 0

@@ -177,7 +177,12 @@ class Reuse:
                     self._scores[(name, part)] = found
                 scores[name] = found
         known = KnownPods(self._table.log, verdicts, scores, pod.key)
-        known.is_vectorised = not any(plugin.concerns(pod.shape) for plugin in self._scalar)
+        # Who does not sign is asked about all nodes in any case.
+        known.is_vectorised = not any(
+            plugin.instance_name in verdicts or plugin.instance_name in scores
+            for plugin in self._scalar
+            if plugin.concerns(pod.shape)
+        )
         for part in known.parts:
             part.like_count += 1
         return known
