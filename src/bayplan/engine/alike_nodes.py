@@ -18,7 +18,7 @@ class AlikeNodes:
     __slots__ = ("_alike", "_kept", "_log", "_of_number", "is_used")
 
     def __init__(self, table: NodeTable, like: Like, placed: int) -> None:
-        """``placed``: the facets of a node that every placed pod changes."""
+        """``placed``: the facets that a placed pod changes, and alike nodes are alike in."""
         self._alike = table.resources.alike
         self._log = table.log
         self._kept = [kept for kept in like.all_kept() if kept.facets & placed]

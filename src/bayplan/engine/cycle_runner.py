@@ -21,9 +21,9 @@ from bayplan.engine.reusing import Reusing
 from bayplan.engine.selection import Choice, choose, sampled
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.interface import PodNominator, PreFilterResult
-from bayplan.framework.status import NO_NODES_AVAILABLE, Code, Status, is_success, unschedulable
+from bayplan.framework.status import NO_NODES_AVAILABLE, Code, Status, is_success
 from bayplan.framework.tie_break import break_ties
-from bayplan.state.columns import NodeMask, all_true, is_any
+from bayplan.state.columns import NodeMask, all_true
 from bayplan.state.nodes import NodeView
 from bayplan.state.snapshot import Snapshot
 
@@ -138,17 +138,10 @@ class CycleRunner:
             self._sample(cycle, outcome)
 
     def _ask_extenders(self, cycle: Cycle) -> Question | None:
-        outcome = cycle.outcome
-        assert outcome is not None
-        if self._extenders:
-            return _taken(cycle, cycle.exchange.filter(self._extenders, cycle.pod, outcome))
-        if not is_any(outcome.feasible):
-            cycle.status = unschedulable()
-        return None
+        assert cycle.outcome is not None
+        return _taken(cycle, cycle.exchange.filter(self._extenders, cycle.pod, cycle.outcome))
 
     def _ask_scores(self, cycle: Cycle) -> Question | None:
-        if not self._extenders:
-            return None
         assert cycle.outcome is not None
         return _taken(cycle, cycle.exchange.prioritize(self._extenders, cycle.pod, cycle.outcome))
 

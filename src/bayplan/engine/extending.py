@@ -173,8 +173,6 @@ class Extenders:
 
     def binding(self, pod: PodInfo) -> "ExtenderBinding | None":
         """How a pod is bound in place of the Bind plugins; None: they bind it."""
-        if not self._all:
-            return None
         binders = self.interested(pod, ExtenderVerb.BIND)
         return ExtenderBinding(binders, self.ask) if binders else None
 

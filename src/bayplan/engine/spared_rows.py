@@ -13,7 +13,7 @@ class SparedRows:
     __slots__ = ("_like", "_placed", "followed_count", "judged_count", "scored_count")
 
     def __init__(self, like: Like, placed: int) -> None:
-        """``placed``: the facets of a node that every placed pod changes."""
+        """``placed``: the facets that a placed pod changes, and alike nodes are alike in."""
         self._like = like
         self._placed = placed
         #: Nodes that were judged, and scored, without asking or by asking about one of them.
