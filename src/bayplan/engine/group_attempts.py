@@ -8,9 +8,10 @@ Permit says Wait, the group is held with its reservations until all are allowed;
 rejected, or times out, gives all of them back. A member whose binding fails later is retried alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as replace_field
+from functools import partial
 from typing import final
 
 from msgspec.structs import replace
@@ -103,27 +104,23 @@ class GroupAttempts:
             self._failures.handle_group(lead, members, started_seconds, failure)
             self._engine.gangs.changed([state])
             return
-        try:
-            self._attempt(lead, members, state, questions or GroupQuestions())
-        except Exception as problem:  # noqa: BLE001 - at the edge of an attempt: it may not lose a pod
-            self._broken(lead, members, started_seconds, problem)
+        attempt = partial(self._attempt, lead, members, state, questions or GroupQuestions())
+        self._guard(lead, members, started_seconds, attempt)
 
-    def _broken(
+    def _guard(
         self,
         lead: QueuedPodGroupInfo,
         members: Sequence[QueuedPodInfo],
         started_seconds: float,
-        problem: Exception,
+        step: Callable[[], None],
     ) -> None:
-        """A bug of ours, or a plugin's, ended an attempt."""
-        self._engine.take_back()
-        self._engine.bug(f"group {lead.key}", problem)
-        for queued in members:
-            self._placements.drop(queued.pod)
-        text = f"bug in the scheduler: {type(problem).__name__}: {problem}"
-        failure = Failure(Status(Code.ERROR, (text,)), text)
-        self._failures.handle_group(lead, members, started_seconds, failure)
-        self._count(lead, "error", started_seconds)
+        """Do a step of an attempt at a group; see `Placements.guard`."""
+
+        def fail(failure: Failure) -> None:
+            self._failures.handle_group(lead, members, started_seconds, failure)
+            self._count(lead, "error", started_seconds)
+
+        self._placements.guard(f"group {lead.key}", members, step, fail)
 
     def _is_waiting(self, queued: QueuedPodInfo) -> bool:
         """Whether it is still to be placed; if not, it is done with here."""
@@ -319,15 +316,17 @@ class GroupAttempts:
             self._await_victims(refused, failure, room)
             return
 
+        def end(problem: str) -> None:
+            if problem:
+                text = self._room.give_up(refused.members, problem)
+                self._refuse(refused, Failure(Status(Code.ERROR, (text,)), text))
+            else:
+                self._await_victims(refused, failure, room)
+
         def ended(problem: str) -> None:
-            try:
-                if problem:
-                    text = self._room.give_up(refused.members, problem)
-                    self._refuse(refused, Failure(Status(Code.ERROR, (text,)), text))
-                else:
-                    self._await_victims(refused, failure, room)
-            except Exception as bug:  # noqa: BLE001 - at the edge of an attempt: it may not lose a pod
-                self._broken(refused.lead, refused.members, refused.started_seconds, bug)
+            self._guard(
+                refused.lead, refused.members, refused.started_seconds, partial(end, problem)
+            )
 
         self._evicting.wait(f"group {refused.lead.key}", evicting, ended)
 

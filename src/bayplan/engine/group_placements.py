@@ -7,6 +7,7 @@ the queue as one.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import final
 
 from bayplan.engine.cycle import Cycle
@@ -63,13 +64,25 @@ class GroupPlacements:
 
         def ended(held: HeldPod, status: Status | None) -> None:
             engine.waiting.leave(pod.uid)
-            engine.turns.take(pod.key, lambda: self._wait_over(group, held, status))
+            engine.turns.take(pod.key, partial(self._end_wait, group, held, status))
             engine.wake()
 
         known = engine.known.get(pod.uid, pod)
         engine.patch_status(known, None, placed.node_name)
         now = engine.clock.now()
         engine.waiting.hold(HeldPod(pod, placed.node_name, now, dict(waits), ended))
+
+    def _end_wait(self, group: _HeldGroup, held: HeldPod, status: Status | None) -> None:
+        members = [placed.queued for placed in group.members]
+        started_seconds = group.members[0].started_seconds
+
+        def fail(failure: Failure) -> None:
+            group.is_over = True
+            self._failures.handle_group(group.lead, members, started_seconds, failure)
+            self._engine.gangs.changed_by(queued.pod for queued in members)
+
+        step = partial(self._wait_over, group, held, status)
+        self._placements.guard(f"group {group.lead.key}", members, step, fail)
 
     def _wait_over(self, group: _HeldGroup, held: HeldPod, status: Status | None) -> None:
         waited_seconds = self._engine.clock.now() - held.since_seconds
@@ -83,9 +96,11 @@ class GroupPlacements:
             self._bind(group)
 
     def _bind(self, group: _HeldGroup) -> None:
+        """Each member goes on alone: what one of them fails by is not its siblings' failure."""
         group.is_over = True
         for placed in group.members:
-            self._placements.go_on(placed)
+            go_on = partial(self._placements.go_on, placed)
+            self._placements.attempt(placed.queued, placed.started_seconds, go_on)
 
     def _give_back(self, group: _HeldGroup, pod: PodInfo, status: Status) -> None:
         """``pod``: the member that may not go on; no other may then."""

@@ -247,17 +247,28 @@ class Placements:
     def attempt(
         self, queued: QueuedPodInfo, started_seconds: float, step: Callable[[], None]
     ) -> None:
-        """Do a step of an attempt. If it fails by a bug of ours, everything is given back and the
-        pod is tried again; where bugs end the run, they do."""
+        """Do a step of an attempt at one pod; see `guard`."""
+        fail = partial(self._failures.handle, queued, started_seconds)
+        self.guard(queued.pod.key, (queued,), step, fail)
+
+    def guard(
+        self,
+        subject: str,
+        queued: Iterable[QueuedPodInfo],
+        step: Callable[[], None],
+        fail: Callable[[Failure], None],
+    ) -> None:
+        """Do a step of an attempt at these pods. If it fails by a bug of ours, everything that
+        they hold is given back and ``fail`` ends the attempt; where bugs end the run, they do."""
         try:
             step()
         except Exception as problem:  # noqa: BLE001 - at the edge of an attempt: it may not lose a pod
             self._engine.take_back()
-            self._engine.bug(queued.pod.key, problem)
-            self.drop(queued.pod)
+            self._engine.bug(subject, problem)
+            for each in queued:
+                self.drop(each.pod)
             text = f"bug in the scheduler: {type(problem).__name__}: {problem}"
-            failure = Failure(Status(Code.ERROR, (text,)), text)
-            self._failures.handle(queued, started_seconds, failure)
+            fail(Failure(Status(Code.ERROR, (text,)), text))
 
     def drop(self, pod: PodInfo) -> None:
         placed = self._placed.get(pod.uid)
