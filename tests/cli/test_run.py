@@ -63,6 +63,29 @@ def test_what_it_is_told_arrives(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert (serving.cert_file, serving.key_file, serving.client_ca_file) == ("c", "p", "a")
 
 
+def test_bare_leader_elect_leaves_the_next_argument_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    given = served(monkeypatch)
+    config = written(tmp_path / "c.yaml", profile())
+    assert bayplan("run", "--leader-elect", f"--config={config}").exit_code == 0
+    assert given[1].config.spec.leader_election.leader_elect
+    assert given[1].config.source == str(config)
+
+
+def test_repeated_feature_gates_add_up_and_may_name_the_component(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = served(monkeypatch)
+    gates = ("kube:SchedulerPopFromBackoffQ=false", "kube:GenericWorkload=true")
+    assert bayplan("run", *(f"--feature-gates={gate}" for gate in gates)).exit_code == 0
+    config = given[1].config
+    assert (config.gate("SchedulerPopFromBackoffQ"), config.gate("GenericWorkload")) == (
+        False,
+        True,
+    )
+
+
 @pytest.mark.parametrize("form", [["-v", "4"], ["-v4"], ["-v=4"], ["--v=4"], ["--v", "4"]])
 def test_verbosity_is_written_as_one_is_used_to(
     monkeypatch: pytest.MonkeyPatch, form: list[str]

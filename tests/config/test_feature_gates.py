@@ -125,6 +125,7 @@ def test_later_sources_win() -> None:
         ("A=true,B=false", {"A": True, "B": False}),
         (" A = 1 ,, B=F,", {"A": True, "B": False}),
         ("A=true,A=false", {"A": False}),
+        ("kube:A=true, kube : B=false", {"A": True, "B": False}),
     ],
 )
 def test_the_flag_is_read_as_go_reads_it(text: str, given: dict[str, bool]) -> None:
@@ -137,6 +138,7 @@ def test_the_flag_is_read_as_go_reads_it(text: str, given: dict[str, bool]) -> N
         ("A=maybe", '--feature-gates.A: "maybe"; wanted true or false'),
         ("A", "--feature-gates.A: no value; wanted true or false"),
         ("A=yes", '--feature-gates.A: "yes"; wanted true or false'),
+        ("wardle:A=true", '--feature-gates.wardle:A: no component "wardle"; wanted kube or none'),
     ],
 )
 def test_a_value_that_is_no_boolean_is_refused(text: str, complaint: str) -> None:

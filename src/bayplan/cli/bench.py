@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from bayplan.cli.console import put, show, sign_of_life
+from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import EXIT_BAD_INPUT, fail, read_config, read_plugins, refusals, remark
 from bayplan.clock import RealClock
 from bayplan.config import SchedulerConfig
@@ -60,7 +61,7 @@ class _Options:
 )
 @click.option("--config", "config_path", metavar="FILE", help="in place of what the files name")
 @click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help="further plugins")
-@click.option("--feature-gates", default="", metavar="A=true,…", help="over those of the files")
+@feature_gates_option("over those of the files; may be repeated")
 @click.option("--seed", default=0, show_default=True, help="decides ties between nodes")
 @click.option(
     "--timeout",

@@ -12,6 +12,7 @@ from bayplan.adapters.live.client import ClientOptions, open_client
 from bayplan.adapters.live.credentials import CredentialsError
 from bayplan.cli.console import put, sign_of_life
 from bayplan.cli.event_loop import run_event_loop
+from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import fail, read_config, read_plugins, refusals, remark
 from bayplan.ports import ApiError
 from bayplan.serving.absent_kinds import kinds_in_use
@@ -26,7 +27,7 @@ _UNLIMITED = ClientOptions(qps=-1)
 @click.option("--kubeconfig", metavar="FILE", help="left out: the pod's own, or the usual places")
 @click.option("--config", "config_path", metavar="FILE", help="whose plugins' kinds are read, too")
 @click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help="further plugins")
-@click.option("--feature-gates", default="", metavar="A=true,…", help="as kube-scheduler's")
+@feature_gates_option()
 @click.option("-o", "--output", metavar="FILE", help="left out: standard output")
 @click.option("--redact", is_flag=True, help="drop names, environment and annotations")
 def capture_command(**given: Any) -> None:

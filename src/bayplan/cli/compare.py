@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from bayplan.cli.console import put, show, sign_of_life
+from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import fail, refusals, remark
 from bayplan.comparison.comparing import performed
 from bayplan.comparison.decisions import Decisions, decisions_in, differences
@@ -65,7 +66,7 @@ class _Options:
 @click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help="further plugins")
 @click.option("--nodes", multiple=True, metavar="FILE", help="input of an experiment: its nodes")
 @click.option("--pods", multiple=True, metavar="FILE", help="input of an experiment: its pods")
-@click.option("--feature-gates", default="", metavar="A=true,…", help="as kube-scheduler's")
+@feature_gates_option()
 @click.option("--seeds", metavar="0..9", help="of every configuration; left out: 0")
 @click.option("--time", "time_mode", type=click.Choice(("arrivals", "trace")), help="see simulate")
 @click.option("--metric", "metrics", multiple=True, metavar="NAME", help="left out: all")

@@ -9,6 +9,7 @@ import yaml
 from bayplan.cli.console import put
 from bayplan.cli.graph_drawing import as_dot, as_svg, as_text
 from bayplan.cli.lazy_group import LazyGroup
+from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import read_config, read_plugins, refusals, remark
 from bayplan.engine.config_schema import json_schema
 from bayplan.engine.effective import effective, remarks
@@ -37,7 +38,7 @@ def config_group() -> None:
 @click.command("check")
 @click.argument("path", metavar="FILE")
 @click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help="further plugins")
-@click.option("--feature-gates", default="", metavar="A=true,…", help="as kube-scheduler's")
+@feature_gates_option()
 @click.option(
     "--for",
     "reader",

@@ -4,6 +4,7 @@ import click
 import yaml
 
 from bayplan.cli.console import put
+from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import read_config, read_plugins, refusals
 from bayplan.serving.rbac import Names, manifests
 
@@ -11,7 +12,7 @@ from bayplan.serving.rbac import Names, manifests
 @click.command("rbac")
 @click.argument("path", metavar="FILE")
 @click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help="further plugins")
-@click.option("--feature-gates", default="", metavar="A=true,…", help="as kube-scheduler's")
+@feature_gates_option()
 @click.option("--name", default="bayplan", show_default=True, help="of the roles")
 @click.option("--namespace", default="bayplan", show_default=True, help="where it runs")
 @click.option("--service-account", default="bayplan", show_default=True, help="as whom it runs")

@@ -9,6 +9,7 @@ from msgspec import structs
 
 from bayplan.adapters.live.credentials import CredentialsError
 from bayplan.cli.event_loop import run_event_loop
+from bayplan.cli.pflag import GoBool, PflagCommand, feature_gates_option
 from bayplan.cli.problems import fail, read_config, read_plugins, refusals, remark
 from bayplan.config import SchedulerConfig
 from bayplan.engine.dry_start import dry_start
@@ -32,13 +33,15 @@ class _Verbosity(click.IntRange):
         return int(super().convert(value, param, ctx))
 
 
-@click.command("run")
+@click.command("run", cls=PflagCommand)
 @click.option("--kubeconfig", metavar="FILE", help="left out: the pod's own, or the usual places")
 @click.option("--config", "config_path", metavar="FILE", help="KubeSchedulerConfiguration v1")
 @click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help="further plugins")
-@click.option("--feature-gates", default="", metavar="A=true,…", help="as kube-scheduler's")
+@feature_gates_option()
 @click.option("--seed", default=0, show_default=True, help="decides ties between nodes")
-@click.option("--leader-elect", type=bool, help="overrides leaderElection.leaderElect")
+@click.option(
+    "--leader-elect", type=GoBool(), metavar="BOOL", help="overrides leaderElection.leaderElect"
+)
 @click.option("--bind-address", default="127.0.0.1", show_default=True, help="of the endpoints")
 @click.option(
     "--secure-port", type=click.IntRange(0, 65535), default=10259, show_default=True, help="0: none"

@@ -8,6 +8,7 @@ import click
 
 from bayplan.adapters.live.credentials import CredentialsError
 from bayplan.cli.event_loop import run_event_loop
+from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import fail, read_config, read_plugins, refusals, remark
 from bayplan.config import SchedulerConfig
 from bayplan.engine.resolved_config import resolve
@@ -26,7 +27,7 @@ EXIT_FAILED = 1
 @click.option("--kubeconfig", metavar="FILE", help="left out: the pod's own, or the usual places")
 @click.option("--config", "config_path", metavar="FILE", help="KubeSchedulerConfiguration v1")
 @click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help="further plugins")
-@click.option("--feature-gates", default="", metavar="A=true,…", help="as kube-scheduler's")
+@feature_gates_option()
 @click.option("--profile", metavar="NAME", help="its schedulerName; wanted where there are several")
 @click.option("--bind-address", default="127.0.0.1", show_default=True)
 @click.option("--port", type=click.IntRange(0, 65535), default=8888, show_default=True)

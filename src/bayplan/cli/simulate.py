@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from bayplan.cli.console import put, show, sign_of_life
+from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import (
     STANDARD_INPUT,
     fail,
@@ -57,7 +58,7 @@ class _Options:
 @click.argument("paths", nargs=-1, required=True, metavar="PATH…")
 @click.option("--config", "config_path", metavar="FILE", help="KubeSchedulerConfiguration v1")
 @click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help="further plugins")
-@click.option("--feature-gates", default="", metavar="A=true,…", help="as kube-scheduler's")
+@feature_gates_option()
 @click.option("--seed", default=0, show_default=True, help="decides ties between nodes")
 @click.option(
     "--time",

@@ -21,6 +21,9 @@ STAGE_SWITCHES = {"AllAlpha": ALPHA, "AllBeta": BETA}
 #: Names that documents use, and the gate they mean.
 ALIASES = {"SchedulerOpportunisticBatching": "OpportunisticBatching"}
 
+#: What may stand before a gate on the command line: the component whose gate it is.
+COMPONENT_PREFIX = "kube:"
+
 _TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
 _FALSE = frozenset(("0", "f", "F", "FALSE", "false", "False"))
 
@@ -176,17 +179,26 @@ def default_gates() -> FeatureGates:
 
 
 def parse_gates(text: str, origin: str) -> tuple[dict[str, bool], list[Problem]]:
-    """ "A=true,B=false" → {A: True, B: False}, and the parts that are not of this form."""
+    """ "A=true,kube:B=false" → {A: True, B: False}, and the parts that are not of this form."""
     given: dict[str, bool] = {}
     problems: list[Problem] = []
     for part in filter(None, text.split(",")):
-        name, equals, value = (piece.strip() for piece in part.partition("="))
-        if value in _TRUE or value in _FALSE:
-            given[name] = value in _TRUE
+        written, equals, value = (piece.strip() for piece in part.partition("="))
+        component, _, name = written.rpartition(":")
+        if component.strip() not in ("", "kube"):
+            found = f'no component "{component.strip()}"'
+            problems.append(Problem(joined(origin, written), found, "wanted kube or none"))
+        elif value in _TRUE or value in _FALSE:
+            given[name.strip()] = value in _TRUE
         else:
             found = f'"{value}"' if equals else "no value"
             problems.append(Problem(joined(origin, name), found, "wanted true or false"))
     return given, problems
+
+
+def is_prefixed(part: str) -> bool:
+    """Whether a gate of `--feature-gates` names its component."""
+    return ":" in part.partition("=")[0]
 
 
 def resolve_gates(

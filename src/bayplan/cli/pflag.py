@@ -1,0 +1,92 @@
+"""Flags as kube-scheduler's flag library reads them, where click reads them otherwise.
+
+A boolean flag without a value is true and never takes the next argument: its value follows an
+equals sign only. Words of a name may be joined by underscores. A repeated list is one list.
+Upstream: github.com/spf13/pflag (NoOptDefVal), component-base/cli/flag (WordSepNormalizeFunc).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar, final
+
+import click
+
+from bayplan.config.feature_gates import COMPONENT_PREFIX, is_prefixed
+
+_TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
+_FALSE = frozenset(("0", "f", "F", "FALSE", "false", "False"))
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@final
+class GoBool(click.ParamType):
+    """The spellings that Go's strconv.ParseBool accepts."""
+
+    name = "boolean"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> bool:
+        if isinstance(value, bool):
+            return value
+        if value not in _TRUE and value not in _FALSE:
+            self.fail(f"{value!r} is not a boolean; wanted true or false", param, ctx)
+        return value in _TRUE
+
+
+@final
+class PflagCommand(click.Command):
+    """A command whose arguments are read as kube-scheduler reads its own."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, list(self._rewritten(ctx, args)))
+
+    def _rewritten(self, ctx: click.Context, args: Sequence[str]) -> Iterator[str]:
+        """The arguments in click's spelling."""
+        options = {
+            name: param
+            for param in self.get_params(ctx)
+            if isinstance(param, click.Option)
+            for name in param.opts
+        }
+        remaining = iter(args)
+        for arg in remaining:
+            if arg == "--":
+                yield from (arg, *remaining)
+                return
+            if not arg.startswith("-"):
+                yield arg
+                continue
+            written, equals, value = arg.partition("=")
+            name = written.replace("_", "-") if written.startswith("--") else written
+            option = options.get(name)
+            if option is None or option.is_flag:
+                yield f"{name}{equals}{value}"
+            elif equals:
+                yield f"{name}={value}"
+            elif isinstance(option.type, GoBool):
+                yield f"{name}=true"
+            else:
+                yield name
+                yield from _next(remaining)
+
+
+def _next(remaining: Iterator[str]) -> Iterator[str]:
+    """The value of the option before, which may look like an option."""
+    for value in remaining:
+        yield value
+        return
+
+
+def feature_gates_option(text: str = "as kube-scheduler's; may be repeated") -> Callable[[F], F]:
+    """`--feature-gates A=true,kube:B=false`; repeated flags add up, as kube-scheduler's do."""
+    return click.option(
+        "--feature-gates", multiple=True, callback=_joined_gates, metavar="A=true,…", help=text
+    )
+
+
+def _joined_gates(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> str:
+    """One text. Upstream refuses a list that names the component for some gates only."""
+    pairs = [pair for text in texts for pair in text.split(",") if pair.strip()]
+    if len({is_prefixed(pair) for pair in pairs}) > 1:
+        wanted = f"wanted the prefix {COMPONENT_PREFIX} for all gates or for none"
+        raise click.BadParameter(f"found {','.join(pairs)}, {wanted}", ctx, param)
+    return ",".join(pairs)
