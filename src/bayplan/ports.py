@@ -190,19 +190,48 @@ class PatchPodGroupStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class EmitEvent:
-    """An event about a pod, or another object, as events.k8s.io/v1 has it."""
+class ObjectReference:
+    """One version of one object. Upstream: client-go/tools/reference, GetReference."""
 
+    #: apiVersion and kind, as in "v1 Pod".
+    kind: str
     namespace: str
     name: str
     uid: str
+    resource_version: str = ""
+
+    def content(self) -> dict[str, Any]:
+        """As core/v1 has it."""
+        api_version, _, kind = self.kind.partition(" ")
+        fields = {
+            "apiVersion": api_version,
+            "kind": kind,
+            "namespace": self.namespace,
+            "name": self.name,
+            "uid": self.uid,
+            "resourceVersion": self.resource_version,
+        }
+        return {name: value for name, value in fields.items() if value}
+
+
+def pod_reference(pod: PodInfo) -> ObjectReference:
+    """The version of the pod that an event is about."""
+    version = pod.metadata.resource_version or ""
+    return ObjectReference("v1 Pod", pod.namespace, pod.name, pod.uid, version)
+
+
+@dataclass(frozen=True, slots=True)
+class EmitEvent:
+    """An event about one version of an object, as events.k8s.io/v1 has it."""
+
+    regarding: ObjectReference
     type: str  # Normal or Warning
     reason: str
     action: str
     note: str
     reporter: str
-    #: What it is about.
-    regarding: str = "v1 Pod"
+    #: A second object, such as the group that preempts.
+    related: ObjectReference | None = None
 
 
 class ExtenderVerb(StrEnum):

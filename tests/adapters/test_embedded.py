@@ -19,6 +19,7 @@ from bayplan.ports import (
     EmitEvent,
     EventType,
     GoneError,
+    ObjectReference,
     PatchPodStatus,
     WatchEvent,
 )
@@ -35,7 +36,8 @@ def key(name: str = "web") -> ObjectKey:
 
 
 def emitted(note: str = "Successfully assigned") -> EmitEvent:
-    return EmitEvent("default", "web", "uid", "Normal", "Scheduled", "Binding", note, "bayplan")
+    regarding = ObjectReference("v1 Pod", "default", "web", "uid", "7")
+    return EmitEvent(regarding, "Normal", "Scheduled", "Binding", note, "bayplan")
 
 
 def test_it_serves_the_port() -> None:
@@ -95,6 +97,7 @@ def test_events_are_objects() -> None:
     assert first.key.name != second.key.name
     assert first.content["note"] == "Successfully assigned"
     assert first.content["regarding"]["name"] == "web"
+    assert first.content["regarding"]["resourceVersion"] == "7"
     assert first.content["eventTime"] == "2026-01-01T00:00:05Z"
     assert first.content["reportingController"] == "bayplan"
 

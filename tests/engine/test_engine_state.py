@@ -8,7 +8,7 @@ from bayplan.api.objects import PodCondition
 from bayplan.clock import ManualClock
 from bayplan.engine.engine_state import NOTE_BYTES_MAX, EngineState, cut
 from bayplan.journal import Journal, MemorySink, NoteRecord
-from bayplan.ports import EmitEvent, PatchPodStatus
+from bayplan.ports import EmitEvent, ObjectReference, PatchPodStatus
 from bayplan.state.nodes import LoanEnded
 from bayplan.testing import node, pod
 
@@ -68,9 +68,7 @@ def test_an_event_is_about_a_pod_and_by_a_profile() -> None:
     engine.emit("bayplan", pod("p"), "Warning", "FailedScheduling", "Scheduling", "why")
     assert list(engine.effects) == [
         EmitEvent(
-            "default",
-            "p",
-            "uid-default/p",
+            ObjectReference("v1 Pod", "default", "p", "uid-default/p"),
             "Warning",
             "FailedScheduling",
             "Scheduling",

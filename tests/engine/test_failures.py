@@ -10,7 +10,7 @@ from bayplan.engine.failures import CLEAR_NOMINATION
 from bayplan.framework.events import default_events
 from bayplan.framework.interface import NominatingMode, Nomination
 from bayplan.framework.status import Code, Status, unschedulable
-from bayplan.ports import EmitEvent, PatchPodStatus
+from bayplan.ports import EmitEvent, ObjectReference, PatchPodStatus
 from bayplan.queue.transitions import State
 from bayplan.testing import node
 from tests.engine.kit import Engine, uid, waiting_pod
@@ -71,9 +71,7 @@ def test_it_is_requeued_and_told(
     engine.add(waiting_pod())
     event, patch = engine.run()
     assert event == EmitEvent(
-        "default",
-        "p",
-        uid("p"),
+        ObjectReference("v1 Pod", "default", "p", uid("p")),
         "Warning",
         "FailedScheduling",
         "Scheduling",
@@ -86,6 +84,17 @@ def test_it_is_requeued_and_told(
     assert engine.metric("scheduler_schedule_attempts_total", **labels) == 1
     assert engine.metric("scheduler_scheduling_attempt_duration_seconds_count", **labels) == 1
     assert engine.metric("scheduler_scheduling_algorithm_duration_seconds_count") == 1
+
+
+def test_the_event_is_about_the_newest_version_of_the_pod() -> None:
+    """The series of an event is about one version: see adapters.live.event_writer."""
+    engine = engine_with(filter_node=unschedulable("no"))
+    for version in ("7", "8"):
+        pod = waiting_pod()
+        engine.update(replace(pod, metadata=replace(pod.metadata, resource_version=version)))
+    event, _ = engine.run()
+    assert isinstance(event, EmitEvent)
+    assert event.regarding.resource_version == "8"
 
 
 @pytest.mark.parametrize(

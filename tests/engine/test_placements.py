@@ -8,7 +8,7 @@ from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithH
 from bayplan.framework.interface import CycleState
 from bayplan.framework.status import SKIP, Code, Status, unschedulable
 from bayplan.journal import BindingRecord
-from bayplan.ports import BindPod, EmitEvent, PatchPodStatus
+from bayplan.ports import BindPod, EmitEvent, ObjectReference, PatchPodStatus
 from bayplan.queue.transitions import State
 from bayplan.testing import node
 from tests.engine.kit import Engine, performed, uid, waiting_pod
@@ -57,9 +57,7 @@ def test_a_bound_pod_is_told_counted_and_timed() -> None:
     engine.scheduler.binding_finished(performed(effect))
     assert engine.run() == [
         EmitEvent(
-            "default",
-            "p",
-            uid("p"),
+            ObjectReference("v1 Pod", "default", "p", uid("p")),
             "Normal",
             "Scheduled",
             "Binding",

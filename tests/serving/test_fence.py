@@ -16,6 +16,7 @@ from bayplan.ports import (
     ExtenderVerb,
     PatchPodGroupStatus,
     PatchPodStatus,
+    pod_reference,
 )
 from bayplan.serving.fence import FencedCluster, NotLeaderError, fenced_ask
 from bayplan.sim.loop import run
@@ -32,7 +33,7 @@ WRITES: dict[str, Any] = {
         PatchPodGroupStatus("scheduling.x-k8s.io/v1alpha1 PodGroup", "d", "g", "u", {})
     ),
     "create_event": lambda port: port.create_event(
-        EmitEvent("d", "p", "u", "Normal", "Scheduled", "Binding", "", "bayplan")
+        EmitEvent(pod_reference(pod("p")), "Normal", "Scheduled", "Binding", "", "bayplan")
     ),
     "delete_pod": lambda port: port.delete_pod("default", "p", "u"),
 }

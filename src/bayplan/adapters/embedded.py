@@ -135,13 +135,12 @@ class EmbeddedCluster(ObjectPort):
 
 def _event_object(event: EmitEvent, number: int, stamp: str) -> Content:
     """As events.k8s.io/v1 has it; its name ends in something of its own, as upstream's do."""
-    api_version, _, kind = event.regarding.partition(" ")
-    regarding = {"namespace": event.namespace, "name": event.name, "uid": event.uid}
-    ending = stable_suffix(f"{event.uid}/{number}", length=10)
-    return {
+    regarding = event.regarding
+    ending = stable_suffix(f"{regarding.uid}/{number}", length=10)
+    content: Content = {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"name": f"{event.name}.{ending}", "namespace": event.namespace},
+        "metadata": {"name": f"{regarding.name}.{ending}", "namespace": regarding.namespace},
         "eventTime": stamp,
         "type": event.type,
         "reason": event.reason,
@@ -149,8 +148,11 @@ def _event_object(event: EmitEvent, number: int, stamp: str) -> Content:
         "note": event.note,
         "reportingController": event.reporter,
         "reportingInstance": event.reporter,
-        "regarding": {"apiVersion": api_version, "kind": kind, **regarding},
+        "regarding": regarding.content(),
     }
+    if event.related is not None:
+        content["related"] = event.related.content()
+    return content
 
 
 def _soon(call: Any) -> None:

@@ -165,7 +165,7 @@ class FaultyCluster:
         await self._call(what, lambda: self._inner.delete_pod(namespace, name, uid))
 
     async def create_event(self, event: EmitEvent) -> None:
-        what = f"event {event.reason} of {event.namespace}/{event.name}"
+        what = f"event {event.reason} of {event.regarding.namespace}/{event.regarding.name}"
         await self._call(what, lambda: self._inner.create_event(event))
 
     async def sleep(self, seconds: float) -> None:

@@ -29,9 +29,11 @@ from bayplan.ports import (
     BindPort,
     Effect,
     EmitEvent,
+    ObjectReference,
     OutcomeUnknownError,
     PatchPodStatus,
     Perform,
+    pod_reference,
 )
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
@@ -190,28 +192,17 @@ class EngineState:
     ) -> None:
         """An event about a pod."""
         note = cut(note, NOTE_BYTES_MAX)
-        self.effects.append(
-            EmitEvent(pod.namespace, pod.name, pod.uid, kind, reason, action, note, profile_name)
-        )
+        self.effects.append(EmitEvent(pod_reference(pod), kind, reason, action, note, profile_name))
 
     def emit_about_group(
         self, profile_name: str, group: PodGroup, kind: str, reason: str, note: str
     ) -> None:
         """An event about a group's object."""
-        key, uid = group.key, group.metadata.uid or ""
-        self.effects.append(
-            EmitEvent(
-                key.namespace,
-                key.name,
-                uid,
-                kind,
-                reason,
-                "Scheduling",
-                cut(f"group {key}: {note}", NOTE_BYTES_MAX),
-                profile_name,
-                group.kind,
-            )
-        )
+        key, metadata = group.key, group.metadata
+        uid, version = metadata.uid or "", metadata.resource_version or ""
+        regarding = ObjectReference(group.kind, key.namespace, key.name, uid, version)
+        note = cut(f"group {key}: {note}", NOTE_BYTES_MAX)
+        self.effects.append(EmitEvent(regarding, kind, reason, "Scheduling", note, profile_name))
 
     def record_group(self, state: GroupState, result: str, **told: Any) -> None:
         """Keep what became of a group for the journal; ``told``: fields of GroupRecord."""

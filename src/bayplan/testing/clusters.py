@@ -27,7 +27,7 @@ from bayplan.framework.interface import Plugin
 from bayplan.framework.runtime import Framework
 from bayplan.metrics import SchedulerMetrics
 from bayplan.plugins.registry import Registry
-from bayplan.ports import EmitEvent
+from bayplan.ports import EmitEvent, pod_reference
 from bayplan.queue.nominator import Nominator
 from bayplan.rng import stream
 from bayplan.state.cache import Cache
@@ -155,9 +155,7 @@ class SampleCluster:
     def emit(
         self, profile_name: str, pod: PodInfo, kind: str, reason: str, action: str, note: str
     ) -> None:
-        self.emitted.append(
-            EmitEvent(pod.namespace, pod.name, pod.uid, kind, reason, action, note, profile_name)
-        )
+        self.emitted.append(EmitEvent(pod_reference(pod), kind, reason, action, note, profile_name))
 
 
 def cluster(

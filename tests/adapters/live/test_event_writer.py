@@ -16,13 +16,22 @@ from bayplan.adapters.live.event_writer import (
     event_object,
 )
 from bayplan.clock import ManualClock
-from bayplan.ports import EmitEvent
+from bayplan.ports import EmitEvent, ObjectReference
 from tests.adapters.live.serving import status
 from tests.adapters.live.talking import talking_to
 
+GROUP = ObjectReference("scheduling.k8s.io/v1beta1 PodGroup", "ns", "g", "uid-g", "3")
 
-def failed(name: str = "p", note: str = "no room", reason: str = "FailedScheduling") -> EmitEvent:
-    return EmitEvent("ns", name, f"uid-{name}", "Warning", reason, "Scheduling", note, "bayplan")
+
+def failed(
+    name: str = "p",
+    note: str = "no room",
+    reason: str = "FailedScheduling",
+    version: str = "7",
+    related: ObjectReference | None = None,
+) -> EmitEvent:
+    regarding = ObjectReference("v1 Pod", "ns", name, f"uid-{name}", version)
+    return EmitEvent(regarding, "Warning", reason, "Scheduling", note, "bayplan", related)
 
 
 class Server:
@@ -46,6 +55,9 @@ class Server:
                 return status(404, "NotFound", "events")
             self.events[name].update(content)
         return web.json_response({})
+
+    def all(self) -> list[dict[str, Any]]:
+        return sorted(self.events.values(), key=lambda event: str(event["regarding"]))
 
     def counts(self) -> list[int]:
         return [event.get("series", {}).get("count", 1) for event in self.events.values()]
@@ -89,7 +101,20 @@ def test_an_event_is_as_the_api_wants_it() -> None:
             "namespace": "ns",
             "name": "p",
             "uid": "uid-p",
+            "resourceVersion": "7",
         },
+    }
+
+
+def test_an_event_refers_to_its_second_object() -> None:
+    content = event_object(failed(related=GROUP), "p.1", ManualClock.EPOCH_SECONDS, "host")
+    assert content["related"] == {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "PodGroup",
+        "namespace": "ns",
+        "name": "g",
+        "uid": "uid-g",
+        "resourceVersion": "3",
     }
 
 
@@ -114,6 +139,32 @@ def test_repetitions_become_one_series() -> None:
     written(server, story)
     assert server.asked == ["POST", "PATCH"]
     assert server.counts() == [2]
+
+
+def test_a_pod_that_changed_begins_a_new_series_with_the_new_note() -> None:
+    async def story(writer: EventWriter, clock: ManualClock) -> None:
+        writer.put(failed(note="0/1 nodes are available: 1 Insufficient cpu."))
+        for _ in range(2):
+            writer.put(failed(note="0/2 nodes are available: 2 Insufficient cpu.", version="8"))
+            await writer.flush()
+
+    server = Server()
+    written(server, story)
+    assert [(event["regarding"]["resourceVersion"], event["note"]) for event in server.all()] == [
+        ("7", "0/1 nodes are available: 1 Insufficient cpu."),
+        ("8", "0/2 nodes are available: 2 Insufficient cpu."),
+    ]
+    assert server.counts() == [1, 2]
+
+
+def test_events_with_different_second_objects_are_not_one_series() -> None:
+    async def story(writer: EventWriter, clock: ManualClock) -> None:
+        writer.put(failed())
+        writer.put(failed(related=GROUP))
+
+    server = Server()
+    written(server, story)
+    assert server.counts() == [1, 1]
 
 
 def test_a_series_that_ends_is_written_with_its_count() -> None:

@@ -41,7 +41,7 @@ def test_all_victims_are_told_side_by_side() -> None:
     assert over.plugin.pre_enqueue(HIGH) is None
     port = over.perform(Port())
     assert (port.deleted, told) == (["default/v0", "default/v1", "default/v2"], [""])
-    assert [event.name for event in over.cluster.emitted] == ["v0", "v1", "v2"]
+    assert [event.regarding.name for event in over.cluster.emitted] == ["v0", "v1", "v2"]
     metrics = over.cluster.metrics
     duration = "scheduler_preemption_execution_duration_seconds_count"
     assert metrics.value(duration, preemptor="pod", result="success") == 1

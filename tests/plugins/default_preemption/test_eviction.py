@@ -28,7 +28,7 @@ def test_victims_are_told_why_and_go_the_last_one_last() -> None:
     assert condition.reason == "PreemptionByScheduler"
     expected = "default-scheduler: preempting to accommodate a higher priority pod"
     assert condition.message == expected
-    assert [event.name for event in over.cluster.emitted] == ["v0", "v1", "v2"]
+    assert [event.regarding.name for event in over.cluster.emitted] == ["v0", "v1", "v2"]
     event = over.cluster.emitted[0]
     assert (event.type, event.reason, event.action) == ("Normal", "Preempted", "Preempting")
     assert event.note == f"Preempted by pod {HIGH.uid} on node n1"
@@ -61,7 +61,7 @@ def test_a_victim_that_is_gone_already_is_no_failure() -> None:
     over = three_victims()
     over.perform(Port(v0=NotFoundError("gone")))
     assert over.cluster.activated == []
-    assert [event.name for event in over.cluster.emitted] == ["v1", "v2"]
+    assert [event.regarding.name for event in over.cluster.emitted] == ["v1", "v2"]
 
 
 def test_who_was_turned_away_meanwhile_is_tried_again() -> None:

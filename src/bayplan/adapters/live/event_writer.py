@@ -1,9 +1,10 @@
 """Events about pods, written beside everything else and never in its way.
 
 Who has something to tell puts it down and goes on. A few workers write, at the rate of their own
-lane; when too much is waiting the newest are dropped and counted. The same thing told again within
-minutes becomes a series of one event: its first repetition is written, the count then when the
-series ends or half an hour has passed. Upstream: client-go/tools/events, event_broadcaster.go.
+lane; when too much is waiting the newest are dropped and counted. A repetition within minutes joins
+a series of one event: its first repetition is written, the count then when the series ends or half
+an hour has passed. A series is about one version of an object: a pod whose condition changed begins
+a new one, with the new note. Upstream: client-go/tools/events, event_broadcaster.go.
 """
 
 import asyncio
@@ -15,7 +16,13 @@ from typing import Any, final
 from bayplan.adapters.live.client import STRATEGIC_MERGE_PATCH, ApiClient
 from bayplan.adapters.live.rate_limit import Lane
 from bayplan.clock import Clock, rfc3339_micro
-from bayplan.ports import ApiError, EmitEvent, NotFoundError, OutcomeUnknownError
+from bayplan.ports import (
+    ApiError,
+    EmitEvent,
+    NotFoundError,
+    ObjectReference,
+    OutcomeUnknownError,
+)
 
 #: Events waiting to be written; one more is dropped.
 WAITING_MAX = 10_000
@@ -30,8 +37,8 @@ _NAME_LENGTH_MAX = 253
 
 _log = logging.getLogger(__name__)
 
-#: What makes two events one series: all but the note, as upstream.
-_Key = tuple[str, str, str, str, str]
+#: Events with equal keys are one series: all but the note, as upstream's eventKey.
+_Key = tuple[ObjectReference, str, str, str, str, ObjectReference | None]
 
 
 @dataclass(slots=True)
@@ -81,7 +88,14 @@ class EventWriter:
     def put(self, event: EmitEvent) -> None:
         """Have an event written."""
         now = self._clock.epoch_seconds()
-        key = (event.uid, event.type, event.reason, event.action, event.reporter)
+        key = (
+            event.regarding,
+            event.type,
+            event.reason,
+            event.action,
+            event.reporter,
+            event.related,
+        )
         known = self._told.get(key)
         if known is None:
             self._remember(key, _Told(event, self._named(event, now), now, now))
@@ -113,7 +127,7 @@ class EventWriter:
         """As upstream's, with a number for two of one moment."""
         self._number += 1
         ending = f".{int(now * 1e6):x}{self._number % 0x1000:03x}"
-        return event.name[: _NAME_LENGTH_MAX - len(ending)] + ending
+        return event.regarding.name[: _NAME_LENGTH_MAX - len(ending)] + ending
 
     # ---- series -----------------------------------------------------------------------------
 
@@ -180,12 +194,10 @@ class EventWriter:
 
 def event_object(event: EmitEvent, name: str, seconds: float, host: str) -> dict[str, Any]:
     """As events.k8s.io/v1 has it; ``seconds``: when it happened, since 1970."""
-    api_version, _, kind = event.regarding.partition(" ")
-    regarding = {"namespace": event.namespace, "name": event.name, "uid": event.uid}
-    return {
+    content: dict[str, Any] = {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"name": name, "namespace": event.namespace},
+        "metadata": {"name": name, "namespace": event.regarding.namespace},
         "eventTime": rfc3339_micro(seconds),
         "type": event.type,
         "reason": event.reason,
@@ -193,8 +205,11 @@ def event_object(event: EmitEvent, name: str, seconds: float, host: str) -> dict
         "note": event.note,
         "reportingController": event.reporter,
         "reportingInstance": f"{event.reporter}-{host}"[:128],
-        "regarding": {"apiVersion": api_version, "kind": kind, **regarding},
+        "regarding": event.regarding.content(),
     }
+    if event.related is not None:
+        content["related"] = event.related.content()
+    return content
 
 
 def _series(told: _Told) -> dict[str, Any]:
@@ -202,4 +217,4 @@ def _series(told: _Told) -> dict[str, Any]:
 
 
 def _path(event: EmitEvent) -> str:
-    return f"/apis/events.k8s.io/v1/namespaces/{event.namespace}/events"
+    return f"/apis/events.k8s.io/v1/namespaces/{event.regarding.namespace}/events"
