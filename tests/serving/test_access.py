@@ -1,5 +1,6 @@
 """Who may read an endpoint."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -8,7 +9,11 @@ from bayplan.clock import ManualClock
 from bayplan.ports import ApiError
 from bayplan.serving.access import (
     ACCESS_REVIEWS,
-    REMEMBERED_SECONDS,
+    CACHE_SECONDS,
+    REVIEW_SECONDS_MAX,
+    REVIEWS_IN_FLIGHT_MAX,
+    REVIEWS_RATE,
+    REVIEWS_RATE_PER_PEER,
     TOKEN_REVIEWS,
     OpenAccess,
     Owner,
@@ -91,7 +96,8 @@ def test_if_the_api_server_cannot_be_asked_nobody_may() -> None:
     assert "cannot create tokenreviews" in text
 
 
-def test_answers_are_remembered_for_a_while_for_each_token_and_path() -> None:
+def test_answers_are_cached_for_a_while() -> None:
+    """A token's user is one answer, what the user may read another; refusals are answers, too."""
     reviewer, clock = Reviewer(), ManualClock()
     access = ReviewedAccess(reviewer, clock)
 
@@ -100,10 +106,99 @@ def test_answers_are_remembered_for_a_while_for_each_token_and_path() -> None:
         return len(reviewer.asked)
 
     assert [ask("/metrics", "good"), ask("/metrics", "good")] == [2, 2]
-    assert ask("/configz", "good") == 4
-    assert ask("/metrics", "bad") == 5
-    clock.advance_to(REMEMBERED_SECONDS)
-    assert ask("/metrics", "good") == 7
+    assert ask("/configz", "good") == 3
+    assert [ask("/metrics", "bad"), ask("/configz", "bad")] == [4, 4]
+    clock.advance_to(CACHE_SECONDS)
+    assert ask("/metrics", "good") == 6
+    assert ask("/metrics", "bad") == 7
+
+
+class MuteReviewer:
+    """An API server that answers once it is released."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.is_released = asyncio.Event()
+
+    async def __call__(self, path: str, review: dict[str, Any]) -> dict[str, Any]:
+        self.count += 1
+        await self.is_released.wait()
+        return {"status": {"authenticated": True, "allowed": True}}
+
+
+async def statuses(access: ReviewedAccess, requests: list[tuple[str, str]]) -> list[int]:
+    """What becomes of (token, peer address) at once."""
+    found = await asyncio.gather(
+        *(access.denial("/metrics", f"Bearer {token}", None, peer) for token, peer in requests)
+    )
+    return [200 if denial is None else denial.status for denial in found]
+
+
+def test_one_token_that_comes_many_times_at_once_is_reviewed_once() -> None:
+    async def main() -> None:
+        reviewer = MuteReviewer()
+        access = ReviewedAccess(reviewer, ManualClock())
+        asking = asyncio.ensure_future(statuses(access, [("one", "10.0.0.1")] * 100))
+        await asyncio.sleep(0)
+        reviewer.is_released.set()
+        assert await asking == [200] * 100
+        assert reviewer.count == 2
+
+    asyncio.run(main())
+
+
+def test_beyond_the_reviews_in_flight_the_answer_is_too_many_requests() -> None:
+    async def main() -> None:
+        reviewer = MuteReviewer()
+        access = ReviewedAccess(reviewer, ManualClock())
+        requests = [(f"t{number}", f"10.0.0.{number}") for number in range(50)]
+        asking = asyncio.ensure_future(statuses(access, requests))
+        while reviewer.count < REVIEWS_IN_FLIGHT_MAX:
+            await asyncio.sleep(0)
+        assert reviewer.count == REVIEWS_IN_FLIGHT_MAX
+        denial = await access.denial("/metrics", "Bearer more", None, "10.0.1.1")
+        assert denial is not None
+        assert (denial.status, denial.retry_after_seconds) == (429, 1)
+        reviewer.is_released.set()
+        assert sorted(await asking)[REVIEWS_IN_FLIGHT_MAX:] == [429] * 40
+
+    asyncio.run(main())
+
+
+def test_a_flood_from_one_address_takes_no_review_from_another() -> None:
+    async def main() -> None:
+        reviewer, clock = Reviewer(), ManualClock()
+        access = ReviewedAccess(reviewer, clock)
+        flood = [await statuses(access, [(f"junk{n}", "10.0.0.1")]) for n in range(3000)]
+        assert flood.count([401]) == REVIEWS_RATE_PER_PEER.burst
+        assert flood.count([429]) == 3000 - REVIEWS_RATE_PER_PEER.burst
+        assert await statuses(access, [("good", "10.0.0.2")]) == [200]
+        clock.advance_to(1.0)
+        flood = [await statuses(access, [(f"more{n}", "10.0.0.1")]) for n in range(3000)]
+        assert flood.count([401]) == REVIEWS_RATE_PER_PEER.per_second
+
+    asyncio.run(main())
+
+
+def test_a_flood_from_many_addresses_pushes_no_accepted_token_out_of_the_cache() -> None:
+    async def main() -> None:
+        reviewer, clock = Reviewer(), ManualClock()
+        access = ReviewedAccess(reviewer, clock)
+        assert await statuses(access, [("good", "10.1.0.1")]) == [200]
+        for number in range(2000):
+            await statuses(access, [(f"junk{number}", f"10.0.{number % 250}.1")])
+            assert await statuses(access, [("good", "10.1.0.1")]) == [200]
+        assert len(reviewer.asked) == REVIEWS_RATE.burst
+
+    asyncio.run(main())
+
+
+def test_a_review_without_an_answer_ends_in_time() -> None:
+    clock = ManualClock()
+    access = ReviewedAccess(MuteReviewer(), clock)
+    denial = run(access.denial("/metrics", "Bearer slow", None), clock)
+    assert denial is not None
+    assert (denial.status, clock.now()) == (503, REVIEW_SECONDS_MAX)
 
 
 def test_a_certificate_says_who_asks_and_comes_before_a_token() -> None:

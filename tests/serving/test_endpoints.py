@@ -121,7 +121,9 @@ class Nobody:
     def __init__(self) -> None:
         self.asked: list[tuple[str, str]] = []
 
-    async def denial(self, path: str, authorization: str, owner: Owner | None) -> Denial | None:
+    async def denial(
+        self, path: str, authorization: str, owner: Owner | None, peer: str = ""
+    ) -> Denial | None:
         self.asked.append((path, authorization))
         return Denial(403, "Forbidden: no")
 

@@ -1,28 +1,45 @@
-"""Who may read an endpoint: asked of the API server, as kube-scheduler does.
+"""Who may read an endpoint: the API server decides, as it does for kube-scheduler.
 
-A bearer token is reviewed (TokenReview); a client certificate, which TLS has checked, names its
-owner itself. Then whoever it is is asked about with the path as a non-resource URL and the verb get
-(SubjectAccessReview). Answers are remembered for ten seconds. Paths that probes ask for are open to
-all. Upstream: apiserver's DelegatingAuthenticationOptions and DelegatingAuthorizationOptions.
+A bearer token is reviewed (TokenReview); a client certificate, which TLS has verified, names its
+owner itself. Then the API server is asked whether this user may get the path as a non-resource URL
+(SubjectAccessReview). Both answers, positive or negative, are cached for ten seconds. Paths of
+probes are open to everybody. Upstream: apiserver's DelegatingAuthenticationOptions and
+DelegatingAuthorizationOptions.
+
+Whoever opens a connection makes us send these requests, so their number is bounded: in flight, per
+second, and for each peer address, so that a flood from one address takes no review from another. A
+request beyond a bound is answered with 429. Tokens are cached as digests.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, final
+from typing import Any, Generic, Protocol, TypeVar, final
 
 from bayplan.clock import Clock
 from bayplan.ports import ApiError, OutcomeUnknownError
+from bayplan.serving.peer_rates import PeerRates, Rate
 
 #: Upstream: --authorization-always-allow-paths.
 OPEN_PATHS = frozenset(("/healthz", "/livez", "/readyz"))
-REMEMBERED_SECONDS = 10.0
-_REMEMBERED_MAX = 1000
+#: Upstream: CacheTTL, AllowCacheTTL and DenyCacheTTL of the delegating options.
+CACHE_SECONDS = 10.0
+_CACHE_ENTRIES_MAX = 1000
+#: Reviews in flight at once. Each is at most two requests.
+REVIEWS_IN_FLIGHT_MAX = 10
+REVIEWS_RATE = Rate(per_second=20.0, burst=40)
+REVIEWS_RATE_PER_PEER = Rate(per_second=5.0, burst=20)
+#: One review with everything it waits for.
+REVIEW_SECONDS_MAX = 5.0
 
 TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 #: Creates a review at the API server and returns it with its status filled in.
 Review = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +48,8 @@ class Denial:
 
     status: int
     text: str
+    #: Of a 429: after how long to ask again; 0: no such header.
+    retry_after_seconds: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +75,14 @@ def owner_of(certificate: Mapping[str, Any] | None) -> Owner | None:
 class Access(Protocol):
     """Decides about requests."""
 
-    async def denial(self, path: str, authorization: str, owner: Owner | None) -> Denial | None:
-        """None: it may be answered. ``authorization``: the header, "" without one; ``owner``: of
-        the client certificate."""
+    async def denial(
+        self, path: str, authorization: str, owner: Owner | None, peer: str = ""
+    ) -> Denial | None:
+        """None: the request may be answered.
+
+        ``authorization``: the header, "" without one; ``owner``: of the client certificate;
+        ``peer``: the address at the other end of the connection.
+        """
         ...
 
 
@@ -66,7 +90,9 @@ class Access(Protocol):
 class OpenAccess:
     """Everybody may read everything: for loopback."""
 
-    async def denial(self, path: str, authorization: str, owner: Owner | None) -> Denial | None:
+    async def denial(
+        self, path: str, authorization: str, owner: Owner | None, peer: str = ""
+    ) -> Denial | None:
         return None
 
 
@@ -76,54 +102,53 @@ class ReviewedAccess:
 
     def __init__(self, review: Review, clock: Clock) -> None:
         self._review = review
-        self._clock = clock
-        #: (path, owner or token) → when it was answered, and what.
-        self._answers: dict[tuple[str, Owner | str], tuple[float, Denial | None]] = {}
+        self._rates = PeerRates(REVIEWS_RATE_PER_PEER, clock, total=REVIEWS_RATE)
+        self._in_flight_count = 0
+        self._users: _Answers[dict[str, Any] | Denial] = _Answers(clock)
+        self._accesses: _Answers[Denial | None] = _Answers(clock)
 
-    async def denial(self, path: str, authorization: str, owner: Owner | None) -> Denial | None:
+    async def denial(
+        self, path: str, authorization: str, owner: Owner | None, peer: str = ""
+    ) -> Denial | None:
         if path in OPEN_PATHS:
             return None
+        try:
+            return await self._decision(path, authorization, owner, peer)
+        except _NotReviewedError as problem:
+            return problem.denial
+
+    async def _decision(
+        self, path: str, authorization: str, owner: Owner | None, peer: str
+    ) -> Denial | None:
+        """Raises _NotReviewedError."""
         # As upstream, a certificate comes first.
         if owner is not None:
-            return await self._remembered(path, owner)
+            user = {"username": owner.name, "groups": list(owner.groups)}
+            return await self._access(owner, user, path, peer)
         scheme, _, token = authorization.partition(" ")
-        if scheme.lower() != "bearer" or not token.strip():
+        token = token.strip()
+        if scheme.lower() != "bearer" or not token:
             return Denial(401, "Unauthorized: a bearer token or a client certificate is wanted")
-        return await self._remembered(path, token.strip())
+        digest = hashlib.sha256(token.encode(errors="surrogateescape")).digest()
+        found = await self._users.get(digest, lambda: self._user(token, peer))
+        return found if isinstance(found, Denial) else await self._access(digest, found, path, peer)
 
-    async def _remembered(self, path: str, who: Owner | str) -> Denial | None:
-        now, key = self._clock.now(), (path, who)
-        known = self._answers.get(key)
-        if known is not None and now - known[0] < REMEMBERED_SECONDS:
-            return known[1]
-        try:
-            answer = await self._reviewed(path, who)
-        except (ApiError, OutcomeUnknownError) as problem:
-            return Denial(503, f"the API server cannot be asked who you are: {problem}")
-        if len(self._answers) >= _REMEMBERED_MAX:
-            self._answers.clear()
-        self._answers[key] = (now, answer)
-        return answer
+    async def _access(
+        self, identity: Hashable, user: dict[str, Any], path: str, peer: str
+    ) -> Denial | None:
+        return await self._accesses.get((identity, path), lambda: self._reviewed(user, path, peer))
 
-    async def _reviewed(self, path: str, who: Owner | str) -> Denial | None:
-        if isinstance(who, Owner):
-            user = {"username": who.name, "groups": list(who.groups)}
-            return await self._refused(path, user)
-        kind = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview"}
-        found = await self._review(TOKEN_REVIEWS, {**kind, "spec": {"token": who}})
-        status: dict[str, Any] = found.get("status") or {}
+    # ---- reviews ----------------------------------------------------------------------------
+
+    async def _user(self, token: str, peer: str) -> dict[str, Any] | Denial:
+        """Whose token it is. Raises _NotReviewedError."""
+        status = await self._status(TOKEN_REVIEWS, "TokenReview", {"token": token}, peer)
         if not status.get("authenticated"):
             return Denial(401, "Unauthorized: the token is not accepted")
-        return await self._refused(path, status.get("user") or {})
+        return status.get("user") or {}
 
-    async def _refused(self, path: str, user: dict[str, Any]) -> Denial | None:
-        name = user.get("username", "")
-        if await self._may_get(path, user):
-            return None
-        text = f'Forbidden: User "{name}" cannot get path "{path}"'
-        return Denial(403, text)
-
-    async def _may_get(self, path: str, user: dict[str, Any]) -> bool:
+    async def _reviewed(self, user: dict[str, Any], path: str, peer: str) -> Denial | None:
+        """Raises _NotReviewedError."""
         spec: dict[str, Any] = {
             "user": user.get("username", ""),
             "uid": user.get("uid", ""),
@@ -131,7 +156,79 @@ class ReviewedAccess:
             "extra": user.get("extra") or {},
             "nonResourceAttributes": {"path": path, "verb": "get"},
         }
-        kind = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
-        found = await self._review(ACCESS_REVIEWS, {**kind, "spec": spec})
-        status: dict[str, Any] = found.get("status") or {}
-        return bool(status.get("allowed"))
+        if (await self._status(ACCESS_REVIEWS, "SubjectAccessReview", spec, peer)).get("allowed"):
+            return None
+        name = user.get("username", "")
+        return Denial(403, f'Forbidden: User "{name}" cannot get path "{path}"')
+
+    async def _status(
+        self, path: str, kind: str, spec: dict[str, Any], peer: str
+    ) -> dict[str, Any]:
+        """The status of one review. Raises _NotReviewedError."""
+        if self._in_flight_count >= REVIEWS_IN_FLIGHT_MAX or not self._rates.try_take(peer):
+            raise _NotReviewedError(_TOO_MANY)
+        self._in_flight_count += 1
+        try:
+            group = path.rpartition("/")[0].removeprefix("/apis/")
+            content = {"apiVersion": group, "kind": kind, "spec": spec}
+            async with asyncio.timeout(REVIEW_SECONDS_MAX):
+                return (await self._review(path, content)).get("status") or {}
+        except (ApiError, OutcomeUnknownError) as problem:
+            text = f"the API server cannot be asked who you are: {problem}"
+            raise _NotReviewedError(Denial(503, text)) from None
+        except TimeoutError:
+            text = f"the API server did not say within {REVIEW_SECONDS_MAX:g} s who you are"
+            raise _NotReviewedError(Denial(503, text)) from None
+        finally:
+            self._in_flight_count -= 1
+
+
+class _NotReviewedError(Exception):
+    """There is no answer of the API server; nothing is cached."""
+
+    def __init__(self, denial: Denial) -> None:
+        super().__init__(denial.text)
+        self.denial = denial
+
+
+_TOO_MANY = Denial(
+    429,
+    "Too Many Requests: the API server is already being asked about other callers",
+    retry_after_seconds=1,
+)
+
+
+@final
+class _Answers(Generic[T]):
+    """Answers of the API server by question, for `CACHE_SECONDS`; bounded, the oldest leaves.
+
+    A question that is being asked is not asked a second time: both callers get the one answer.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        #: Question → when it was answered, and what; oldest first.
+        self._entries: OrderedDict[Hashable, tuple[float, T]] = OrderedDict()
+        self._pending: dict[Hashable, asyncio.Task[T]] = {}
+
+    async def get(self, question: Hashable, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Raises what ``ask`` raises."""
+        entry = self._entries.get(question)
+        if entry is not None and self._clock.now() - entry[0] < CACHE_SECONDS:
+            return entry[1]
+        task = self._pending.get(question)
+        if task is None:
+            task = asyncio.get_running_loop().create_task(self._fill(question, ask()))
+            self._pending[question] = task
+        return await asyncio.shield(task)
+
+    async def _fill(self, question: Hashable, asking: Coroutine[Any, Any, T]) -> T:
+        try:
+            answer = await asking
+        finally:
+            del self._pending[question]
+        self._entries.pop(question, None)
+        if len(self._entries) >= _CACHE_ENTRIES_MAX:
+            self._entries.popitem(last=False)
+        self._entries[question] = (self._clock.now(), answer)
+        return answer

@@ -20,7 +20,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
 from bayplan.serving import stories
-from bayplan.serving.access import Access, OpenAccess, owner_of
+from bayplan.serving.access import Access, Denial, OpenAccess, owner_of
 from bayplan.serving.stories import StoryAnswer
 
 #: Name → whether all is well. Asked at each request.
@@ -83,9 +83,10 @@ class Endpoints:
     async def _guard(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         authorization = request.headers.get("Authorization", "")
         owner = owner_of(request.get_extra_info("peercert"))
-        denial = await self._access.denial(request.path, authorization, owner)
+        peer = request.remote or ""
+        denial = await self._access.denial(request.path, authorization, owner, peer)
         if denial is not None:
-            return web.Response(status=denial.status, text=denial.text + "\n")
+            return _refused(denial)
         answer = await handler(request)
         answer.headers["Cache-Control"] = "no-cache, private"
         return answer
@@ -105,6 +106,12 @@ class Endpoints:
             return web.Response(status=400, text=text)
         body = stories.encode(self._sources.story(pod))
         return web.Response(body=body, content_type="application/json")
+
+
+def _refused(denial: Denial) -> web.Response:
+    seconds = denial.retry_after_seconds
+    headers = {"Retry-After": str(seconds)} if seconds else None
+    return web.Response(status=denial.status, text=denial.text + "\n", headers=headers)
 
 
 def _health(name: str, checks: Checks) -> _Handler:

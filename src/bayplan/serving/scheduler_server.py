@@ -19,6 +19,7 @@ from bayplan.adapters.live.client import ApiClient, ClientOptions, open_client
 from bayplan.adapters.live.cluster import ClusterOptions, LiveCluster, open_cluster
 from bayplan.adapters.live.discovery import Discovery
 from bayplan.adapters.live.errors import AccessDeniedError, UnreachableError
+from bayplan.adapters.live.rate_limit import Lane
 from bayplan.api.objects import NODE, POD
 from bayplan.api.pod_groups import KINDS
 from bayplan.clock import RealClock, rfc3339
@@ -33,7 +34,7 @@ from bayplan.ports import Ask, Cluster
 from bayplan.rng import stable_hash, stream
 from bayplan.runner import Runner
 from bayplan.serving.absent_kinds import kinds_in_use, without_absent
-from bayplan.serving.access import Access, OpenAccess, ReviewedAccess
+from bayplan.serving.access import REVIEW_SECONDS_MAX, Access, OpenAccess, ReviewedAccess
 from bayplan.serving.api_lease_lock import ApiLeaseLock
 from bayplan.serving.cache_check import CacheCheck
 from bayplan.serving.candidate import Candidate
@@ -298,7 +299,10 @@ class _SchedulerServer:
         return ReviewedAccess(self._review, self._clock)
 
     async def _review(self, path: str, review: dict[str, Any]) -> dict[str, Any]:
-        return msgspec.json.decode(await self._client.request("POST", path, review))
+        body = await self._client.request(
+            "POST", path, review, lane=Lane.REVIEWS, timeout_seconds=REVIEW_SECONDS_MAX
+        )
+        return msgspec.json.decode(body)
 
     async def _start(self, endpoints: Endpoints) -> None:
         """Plain HTTP on loopback, TLS elsewhere. Raises CertificateError, OSError."""

@@ -10,6 +10,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from bayplan.adapters.live.client import (
+    IN_FLIGHT_MAX,
     TRIES_FAILED,
     TRIES_PUT_OFF,
     ApiClient,
@@ -191,6 +192,37 @@ def test_a_lane_that_is_full_holds_no_other_back(tmp_path: Path) -> None:
 
     _, naps = asked(tmp_path, Script(*[fine] * 4), ask, qps=0.001, burst=1)
     assert len(naps) == 2
+
+
+def test_a_request_whose_turn_comes_after_its_time_limit_is_not_sent(tmp_path: Path) -> None:
+    async def ask(client: ApiClient) -> None:
+        await client.request("POST", "/first")
+        with pytest.raises(UnreachableError, match=r"POST /late: not sent: .* within 5 s"):
+            await client.request("POST", "/late", timeout_seconds=5)
+
+    script = Script(fine)
+    _, naps = asked(tmp_path, script, ask, qps=0.1, burst=1)
+    assert (naps, len(script.asked)) == ([], 1)
+
+
+def test_a_request_that_finds_no_place_in_its_lane_in_time_is_not_sent(tmp_path: Path) -> None:
+    async def silent(request: web.BaseRequest) -> web.StreamResponse:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def ask(client: ApiClient) -> None:
+        requests = [
+            asyncio.ensure_future(client.request("POST", "/x", lane=Lane.REVIEWS))
+            for _ in range(IN_FLIGHT_MAX[Lane.REVIEWS])
+        ]
+        await asyncio.sleep(0)
+        with pytest.raises(UnreachableError, match="not sent"):
+            await client.request("POST", "/late", lane=Lane.REVIEWS, timeout_seconds=0.05)
+        for each in requests:
+            each.cancel()
+        await asyncio.wait(requests)
+
+    asked(tmp_path, silent, ask)
 
 
 def test_what_failed_is_told_alike_at_every_attempt(tmp_path: Path) -> None:

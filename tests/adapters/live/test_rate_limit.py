@@ -2,7 +2,9 @@
 
 import asyncio
 
-from bayplan.adapters.live.rate_limit import TokenBucket
+import pytest
+
+from bayplan.adapters.live.rate_limit import LateTurnError, TokenBucket
 from bayplan.clock import ManualClock
 from tests.adapters.live.serving import Naps
 
@@ -64,3 +66,18 @@ def test_a_turn_that_is_given_up_is_somebody_elses() -> None:
 
     asyncio.run(main())
     assert naps == [0.1, 0.1]
+
+
+def test_a_turn_that_would_come_too_late_is_refused_at_once_and_owes_nothing() -> None:
+    clock, naps = ManualClock(), Naps()
+    bucket = TokenBucket(10, 1, clock, naps)
+
+    async def main() -> None:
+        await bucket.take()
+        for _ in range(1000):
+            with pytest.raises(LateTurnError):
+                await bucket.take(0.05)
+        await bucket.take(0.1)
+
+    asyncio.run(main())
+    assert naps.taken == [0.1]

@@ -30,7 +30,7 @@ from bayplan.adapters.live.errors import (
     refusal,
 )
 from bayplan.adapters.live.proxied import NOT_SENT, ProxiedSession
-from bayplan.adapters.live.rate_limit import Lane, Sleep, TokenBucket
+from bayplan.adapters.live.rate_limit import Lane, LateTurnError, Sleep, TokenBucket
 from bayplan.adapters.live.request_metrics import RequestMetrics
 from bayplan.adapters.live.transport import (
     CONNECT_SECONDS,
@@ -59,7 +59,14 @@ DELAY_SECONDS_MAX = 5.0
 ANSWER_SECONDS = 65.0
 #: Requests under way at once; each watch has a connection of its own besides.
 IN_FLIGHT_MAX = MappingProxyType(
-    {Lane.BINDINGS: 50, Lane.STATUS: 20, Lane.EVENTS: 10, Lane.LEASES: 2, Lane.OTHER: 20}
+    {
+        Lane.BINDINGS: 50,
+        Lane.STATUS: 20,
+        Lane.EVENTS: 10,
+        Lane.LEASES: 2,
+        Lane.REVIEWS: 10,
+        Lane.OTHER: 20,
+    }
 )
 READ_BUFFER_BYTES = 2**20
 
@@ -141,23 +148,37 @@ class ApiClient:
     ) -> bytes:
         """The body of the answer. ``path`` with its query, percent-encoded.
 
-        ``timeout_seconds`` holds for all attempts together, from the first one on. Raises ApiError
-        when the server refuses or cannot be reached, OutcomeUnknownError when a writing request
-        got no answer.
+        ``timeout_seconds`` holds for everything, waiting for a turn included. Without it a request
+        waits for its turn as long as that takes, as kube-scheduler's do, and all attempts together
+        have `answer_seconds`. Raises ApiError when the server refuses or cannot be reached,
+        OutcomeUnknownError when a writing request got no answer.
         """
         body = content if isinstance(content, bytes | None) else msgspec.json.encode(content)
         kind = "" if body is None else f"Content-Type: {media_type}\r\n"
         asked = _Asked(method, path, kind, body)
-        seconds = timeout_seconds or self._answer_seconds
-        asked_at = self._now()
-        await self._buckets[lane].take()
-        self.metrics.waited(method, self._now() - asked_at)
+        is_sent = False
+        attempts_seconds = self._answer_seconds if timeout_seconds is None else None
         try:
-            async with self._room[lane], asyncio.timeout(seconds):
-                return await self._tried(asked)
+            async with asyncio.timeout(timeout_seconds):
+                await self._wait_for_turn(lane, asked, timeout_seconds)
+                async with self._room[lane], asyncio.timeout(attempts_seconds):
+                    is_sent = True
+                    return await self._tried(asked)
         except TimeoutError:
+            seconds = timeout_seconds or self._answer_seconds
+            if not is_sent:
+                raise _late(asked, seconds) from None
             message = f"{asked}: no answer from {self.server} within {seconds:g} s"
             raise _unanswered(method, message) from None
+
+    async def _wait_for_turn(self, lane: Lane, asked: "_Asked", seconds_max: float | None) -> None:
+        """Raises UnreachableError where the turn would come too late."""
+        start_seconds = self._now()
+        try:
+            await self._buckets[lane].take(seconds_max)
+        except LateTurnError:
+            raise _late(asked, seconds_max or 0.0) from None
+        self.metrics.waited(asked.method, self._now() - start_seconds)
 
     async def _tried(self, asked: "_Asked") -> bytes:
         """Attempts until one of them counts."""
@@ -313,6 +334,12 @@ class _Asked:
     def __str__(self) -> str:
         """For messages: without the query, which is another one at every watch."""
         return f"{self.method} {self.path.partition('?')[0]}"
+
+
+def _late(asked: _Asked, seconds: float) -> UnreachableError:
+    return UnreachableError(
+        f"{asked}: not sent: the client's own rate limit gives it no turn within {seconds:g} s"
+    )
 
 
 def _unanswered(method: str, message: str) -> ApiError | OutcomeUnknownError:

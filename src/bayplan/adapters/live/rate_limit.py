@@ -1,8 +1,10 @@
 """Client-side rate limits: a token bucket for each class of request.
 
 kube-scheduler has one client for events and one for all the rest, each with the qps and burst of
-its clientConnection. Here bindings, status patches and leases have buckets of their own, too: a
-flood of one holds none of the others back. Upstream: client-go/util/flowcontrol.
+its clientConnection. Here bindings, status patches, leases and reviews of who reads the endpoints
+have buckets of their own, too: a flood of one delays no other.
+
+Upstream: client-go/util/flowcontrol.
 """
 
 import asyncio
@@ -22,7 +24,13 @@ class Lane(StrEnum):
     STATUS = "status"
     EVENTS = "events"
     LEASES = "leases"
+    #: Sent on behalf of whoever opens a connection to our endpoints.
+    REVIEWS = "reviews"
     OTHER = "other"
+
+
+class LateTurnError(Exception):
+    """The turn would come after the request's time limit; nothing was taken."""
 
 
 @final
@@ -39,16 +47,23 @@ class TokenBucket:
         self._tokens = self._burst
         self._filled_at = clock.now()
 
-    async def take(self) -> None:
-        """Wait for one's turn."""
+    async def take(self, seconds_max: float | None = None) -> None:
+        """Wait for one's turn.
+
+        Raises LateTurnError at once where that would take longer than ``seconds_max``, as Go's
+        limiter does with a deadline: requests with a time limit owe the bucket at most that much.
+        """
         if self._qps < 0:
             return
         self._fill()
+        wait_seconds = (1 - self._tokens) / self._qps if self._tokens < 1 else 0.0
+        if seconds_max is not None and wait_seconds > seconds_max:
+            raise LateTurnError
         self._tokens -= 1
-        if self._tokens >= 0:
+        if not wait_seconds:
             return
         try:
-            await self._sleep(-self._tokens / self._qps)
+            await self._sleep(wait_seconds)
         except asyncio.CancelledError:
             self._tokens += 1
             raise
