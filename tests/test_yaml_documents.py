@@ -164,6 +164,40 @@ def test_nesting_has_an_end(bracket: str) -> None:
     assert "deep" in refusal(bracket * 100_000).message
 
 
+def test_nesting_through_aliases_has_the_same_end() -> None:
+    lines = ["k0: &a0 x"]
+    lines += [f"k{i}: &a{i} [*a{i - 1}]" for i in range(1, DEPTH_MAX + 1)]
+    assert "deep" in refusal("\n".join(lines)).message
+    assert value_of("\n".join(lines[:-1]))
+
+
+def bomb(level_count: int) -> str:
+    """Each level repeats the level above ten times."""
+    lines = ["k0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    for level in range(1, level_count):
+        lines.append(f"k{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]")
+    return "\n".join(lines)
+
+
+def test_a_short_text_that_aliases_expand_to_millions_of_values_is_refused() -> None:
+    problem = refusal(bomb(9))
+    assert problem.message == "the document contains excessive aliasing"
+    assert problem.line is not None
+
+
+@pytest.mark.parametrize(("scalar_count", "is_read"), [(822, False), (823, True)])
+def test_aliases_may_bring_in_99_percent_of_a_document(scalar_count: int, is_read: bool) -> None:
+    # sigs.k8s.io/yaml refuses the first text and reads the second.
+    def items(item: str, count: int) -> str:
+        return f"[{', '.join([item] * count)}]"
+
+    text = f"a: &a {items('x', 200)}\nb: {items('y', scalar_count)}\nc: {items('*a', 1000)}\n"
+    if is_read:
+        assert len(value_of(text)["c"]) == 1000
+    else:
+        assert "aliasing" in refusal(text).message
+
+
 plain_values = st.recursive(
     st.booleans() | st.integers() | st.text(st.characters(exclude_categories=["C"])),
     lambda inner: (

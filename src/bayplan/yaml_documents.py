@@ -144,35 +144,82 @@ def _read_yaml(text: str, source: str, keeps_nulls: bool) -> Iterator[Document]:
         raise DocumentError(problem.reason, source, max(index, 1), line) from None
 
 
+@dataclass(frozen=True, slots=True)
+class _Anchored:
+    """A value that aliases may repeat."""
+
+    value: Any
+    #: How many values it consists of, itself included; those of its aliases count each time.
+    value_count: int
+    #: How many collections it nests, itself included.
+    level_count: int
+
+
 class _Values:
-    """Reads one document's values from the parser's events."""
+    """Reads one document's values from the parser's events.
+
+    An alias shares the value of its anchor, so a short text may describe a value of any size, which
+    a later reader walks in full. `_alias` refuses such a text as go.yaml.in/yaml/v2 (decode.go)
+    does: by the share of values that come from aliases.
+    """
 
     def __init__(self, events: Iterator[Event], keeps_nulls: bool) -> None:
         self._events = events
         self._keeps_nulls = keeps_nulls
-        self._anchored: dict[str, Any] = {}
+        self._anchored: dict[str, _Anchored] = {}
         self._depth = 0
+        #: The deepest level since the innermost anchored value began.
+        self._depth_max = 0
+        #: The document itself counts, too.
+        self._value_count = 1
+        self._aliased_count = 0
 
     def of(self, event: Event) -> Any:
         """The value that begins with ``event``."""
-        if isinstance(event, ScalarEvent):
-            value = _scalar(event)
-        elif isinstance(event, AliasEvent):
-            # Not known yet, too, is an anchor whose own value the alias is part of.
-            if event.anchor not in self._anchored:
-                raise _Wrong(f"nothing before this is called &{event.anchor}", event)
-            return self._anchored[event.anchor]
-        else:
-            assert isinstance(event, CollectionStartEvent)
-            value = self._collection(event)
-        if event.anchor is not None:
-            self._anchored[event.anchor] = value
+        self._value_count += 1
+        if isinstance(event, AliasEvent):
+            return self._alias(event)
+        if event.anchor is None:
+            return self._value(event)
+        count, depth_max = self._value_count - 1, self._depth_max
+        self._depth_max = self._depth
+        value = self._value(event)
+        self._anchored[event.anchor] = _Anchored(
+            value, self._value_count - count, self._depth_max - self._depth
+        )
+        self._depth_max = max(self._depth_max, depth_max)
         return value
+
+    def _value(self, event: Event) -> Any:
+        if isinstance(event, ScalarEvent):
+            return _scalar(event)
+        assert isinstance(event, CollectionStartEvent)
+        return self._collection(event)
+
+    def _alias(self, event: AliasEvent) -> Any:
+        """The value of the anchor; an alias within its anchor's own value has none yet."""
+        anchored = self._anchored.get(event.anchor)
+        if anchored is None:
+            raise _Wrong(f"nothing before this is called &{event.anchor}", event)
+        self._deepen(self._depth + anchored.level_count, event)
+        self._value_count += anchored.value_count
+        self._aliased_count += anchored.value_count
+        if (
+            self._aliased_count > _ALIASED_FREE
+            and self._value_count > _VALUES_FREE
+            and self._aliased_count > self._value_count * _aliased_share_max(self._value_count)
+        ):
+            raise _Wrong("the document contains excessive aliasing", event)
+        return anchored.value
+
+    def _deepen(self, depth: int, event: Event) -> None:
+        if depth > DEPTH_MAX:
+            raise _Wrong(f"nested more than {DEPTH_MAX} deep", event)
+        self._depth_max = max(self._depth_max, depth)
 
     def _collection(self, event: CollectionStartEvent) -> Any:
         self._depth += 1
-        if self._depth > DEPTH_MAX:
-            raise _Wrong(f"nested more than {DEPTH_MAX} deep", event)
+        self._deepen(self._depth, event)
         tag = event.tag
         if isinstance(event, MappingStartEvent):
             kind, value = "map", self._mapping()
@@ -272,6 +319,21 @@ def _integer(digits: str) -> int:
 
 #: More than any object of Kubernetes has; deeper text is an attack or an accident.
 DEPTH_MAX = 200
+
+#: go.yaml.in/yaml/v2, decode.go: so many values may come from aliases, or be there in all, before
+#: the share of aliased ones matters; that share falls from 99 % to 10 % between two sizes.
+_ALIASED_FREE = 100
+_VALUES_FREE = 1000
+_SHARE_FALLS_FROM = 400_000
+_SHARE_FALLS_TO = 4_000_000
+
+
+def _aliased_share_max(value_count: int) -> float:
+    """How much of a document of ``value_count`` values aliases may bring in."""
+    span = _SHARE_FALLS_TO - _SHARE_FALLS_FROM
+    beyond = min(max(value_count - _SHARE_FALLS_FROM, 0), span)
+    return 0.99 - 0.89 * beyond / span
+
 
 #: From here on Go writes an exponent.
 _WHOLE_BELOW = 1e21
