@@ -70,7 +70,7 @@ def test_redacted_it_says_what_it_kept_and_still_simulates(
 ) -> None:
     file = tmp_path / "cluster.yaml"
     done = bayplan("capture", "--redact", "-o", file)
-    assert "bayplan: kept: labels and selectors" in done.stderr
+    assert "bayplan: kept: label keys" in done.stderr
     assert "hunter2" not in file.read_text()
     assert "node-1" in file.read_text()
     assert "node-1" in answer("simulate", file, "--format", "json")

@@ -2,8 +2,11 @@
 
 from typing import Any
 
+import msgspec.inspect as inspection
 import pytest
 
+from bayplan.api import objects, storage_objects
+from bayplan.serving import redaction
 from bayplan.serving.redaction import redacted
 
 Content = dict[str, Any]
@@ -145,3 +148,207 @@ def test_what_was_given_is_not_changed() -> None:
     before = str(POD)
     hidden(NODE, POD)
     assert str(POD) == before
+
+
+# ---- a marker in every text field of every kind ----------------------------------------------
+
+#: Label values stay, with the keys: by struct and field.
+LABELS = {
+    ("ObjectMeta", "labels"),
+    ("LabelSelector", "match_labels"),
+    ("PodSpec", "node_selector"),
+    ("ServiceSpec", "selector"),
+    ("LabelSelectorRequirement", "values"),
+    ("TopologySelectorRequirement", "values"),
+}
+#: Keys stay, values do not.
+ATTRIBUTES = {("Device", "attributes"), ("Device", "capacity")}
+
+
+class Markers:
+    """Fills structs with a text of its own for each field; remembers which field has which."""
+
+    def __init__(self) -> None:
+        self.places: dict[str, tuple[str, str]] = {}
+        self._number = 0
+
+    def text(self, place: tuple[str, str]) -> str:
+        self._number += 1
+        marker = f"planted-{self._number:04d}-end"
+        self.places[marker] = place
+        # The text of an expression is in its string literals; the remainder is code.
+        return f'"{marker}"' if place == ("CELDeviceSelector", "expression") else marker
+
+    def fill(self, kind: inspection.Type, place: tuple[str, str] = ("", "")) -> Any:
+        match kind:
+            case inspection.StructType():
+                owner = kind.cls.__name__
+                return {
+                    row.encode_name: self.fill(row.type, (owner, row.name)) for row in kind.fields
+                }
+            case inspection.VarTupleType() | inspection.ListType():
+                return [self.fill(kind.item_type, place)]
+            case inspection.DictType():
+                return {self.text(place): self.fill(kind.value_type, place)}
+            case inspection.UnionType():
+                texts = [row for row in kind.types if isinstance(row, inspection.StrType)]
+                others = [row for row in kind.types if not isinstance(row, inspection.NoneType)]
+                return self.fill((texts or others)[0], place)
+            case inspection.StrType():
+                return self.text(place)
+            case inspection.AnyType():
+                return {self.text(place): [self.text(place)]}
+            case inspection.BoolType():
+                return True
+            case _:
+                return 1
+
+
+def stays(place: tuple[str, str]) -> bool:
+    listed = {
+        (struct.__name__, field) for struct, fields in redaction._KEPT.items() for field in fields
+    }
+    return place in listed | LABELS | ATTRIBUTES
+
+
+@pytest.mark.parametrize("kind", sorted(objects._TYPES))
+def test_no_text_survives_but_that_of_listed_fields(kind: str) -> None:
+    markers = Markers()
+    version, _, name = kind.partition(" ")
+    content = markers.fill(inspection.type_info(objects._TYPES[kind]))
+    (left,) = hidden({**content, "apiVersion": version, "kind": name})
+    text = str(left)
+    surviving = {place for marker, place in markers.places.items() if marker in text}
+    assert {place for place in surviving if not stays(place)} == (
+        # The names of CSIDrivers are names of drivers.
+        {("ObjectMeta", "name")} if kind == objects.CSI_DRIVER else set()
+    )
+    assert not {
+        place for marker, place in markers.places.items() if stays(place) and marker not in text
+    }
+    assert redacted([left]).objects, "what is left can be decoded again"
+
+
+def test_every_listed_field_exists() -> None:
+    for struct, fields in redaction._KEPT.items():
+        assert not fields - set(struct.__struct_fields__), struct
+
+
+def test_names_of_objects_outside_the_file_are_replaced() -> None:
+    pod: Content = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "default"},
+        "spec": {
+            "containers": [{"name": "c", "ports": [{"name": "http", "hostIP": "10.1.2.3"}]}],
+            "affinity": {
+                "nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [
+                            {
+                                "matchExpressions": [
+                                    {
+                                        "key": "kubernetes.io/hostname",
+                                        "operator": "In",
+                                        "values": ["gone-1"],
+                                    }
+                                ],
+                                "matchFields": [
+                                    {"key": "metadata.name", "operator": "In", "values": ["gone-1"]}
+                                ],
+                            }
+                        ]
+                    }
+                },
+                "podAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": [
+                        {"namespaces": ["payments"], "topologyKey": "zone"}
+                    ]
+                },
+            },
+        },
+        "status": {"nominatedNodeName": "gone-1"},
+    }
+    (left,) = hidden(pod)
+    for secret in ("gone-1", "payments", "10.1.2.3", "http"):
+        assert secret not in str(left)
+    terms = left["spec"]["affinity"]["nodeAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]["nodeSelectorTerms"][0]
+    new = left["status"]["nominatedNodeName"]
+    assert terms["matchExpressions"][0]["values"] == terms["matchFields"][0]["values"] == [new]
+
+
+def test_the_claim_of_an_ephemeral_volume_still_has_the_name_that_its_pod_gives_it() -> None:
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "billing-0", "namespace": "default"},
+        "spec": {"volumes": [{"name": "scratch", "ephemeral": {}}]},
+    }
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": "billing-0-scratch",
+            "namespace": "default",
+            "annotations": {storage_objects.BIND_COMPLETED: "yes", "owner": "acme"},
+        },
+    }
+    left_claim, left_pod = hidden(claim, pod)
+    volume = left_pod["spec"]["volumes"][0]["name"]
+    assert left_claim["metadata"]["name"] == f"{left_pod['metadata']['name']}-{volume}"
+    assert left_claim["metadata"]["annotations"] == {storage_objects.BIND_COMPLETED: "yes"}
+
+
+def test_a_cel_selector_still_selects_the_attribute_that_it_compares() -> None:
+    slices: Content = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": "s"},
+        "spec": {
+            "driver": "gpu.example.com",
+            "pool": {"name": "secret-rack"},
+            "devices": [{"name": "d", "attributes": {"model": {"string": "acme-7"}}}],
+        },
+    }
+    expression = (
+        '// acme only\ndevice.driver == "gpu.example.com" && '
+        "device.attributes['gpu.example.com'].model == 'acme-7' && "
+        'device.capacity["gpu.example.com"].memory >= quantity("40Gi") && r"""acme-8""" != ""'
+    )
+    selector = {"cel": {"expression": expression}}
+    device_class: Content = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": "acme-class"},
+        "spec": {"selectors": [selector], "config": [{"opaque": {"parameters": "acme"}}]},
+    }
+    left_slice, left_class = hidden(slices, device_class)
+    assert "acme" not in str(left_class) and "secret" not in str(left_slice)
+    model = left_slice["spec"]["devices"][0]["attributes"]["model"]["string"]
+    text = left_class["spec"]["selectors"][0]["cel"]["expression"]
+    assert f'.model == "{model}"' in text
+    assert 'quantity("40Gi")' in text
+    assert 'device.driver == "gpu.example.com"' in text
+
+
+def test_a_request_for_a_device_class_by_its_resource_still_names_the_class() -> None:
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p"},
+        "spec": {
+            "containers": [
+                {"resources": {"requests": {"deviceclass.resource.kubernetes.io/acme": "1"}}}
+            ]
+        },
+    }
+    device_class = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": "acme"},
+    }
+    left_pod, left_class = hidden(pod, device_class)
+    (resource,) = left_pod["spec"]["containers"][0]["resources"]["requests"]
+    assert resource == f"deviceclass.resource.kubernetes.io/{left_class['metadata']['name']}"

@@ -1,39 +1,191 @@
-"""Captured objects without what they are called and what they run.
+"""Captured objects without the names in them and without what their pods run.
 
-Of each object only the fields that a scheduler reads are kept: that drops environment, commands,
-mounts and whatever else a pod says. Annotations are dropped. Names are replaced by numbered ones,
-the same everywhere in the file, also where a label, a selector or a node affinity repeats one;
-images keep their equality and their size. What decides about placement stays, and is told.
+Of each object only the fields that a scheduler reads are decoded: that drops environment, commands,
+mounts and everything else a pod holds. Of the decoded fields, `_KEPT` lists those whose text stays
+and `_LABELS` lists maps of labels, whose keys stay; all other text is replaced by a numbered name.
+The same text gets the same name in the whole file, so objects still refer to each other and labels
+still match selectors. A field that is added to an API struct is replaced until it is listed.
 """
 
 # pyright: standard
-# (Plain values of any shape.)
+# (Structs of any type, plain values of any shape.)
+import ipaddress
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Final, final
 
 import msgspec
 
 from bayplan.adapters.object_names import kind_of
-from bayplan.api.objects import NAMESPACE, PRIORITY_CLASS, Unstructured, decode
+from bayplan.api import (
+    device_objects,
+    disruption_objects,
+    object_meta,
+    objects,
+    pod_groups,
+    storage_objects,
+    volume_sources,
+)
+from bayplan.api.object_meta import Api, ObjectMeta
+from bayplan.api.objects import (
+    NAMESPACE,
+    PRIORITY_CLASS,
+    Unstructured,
+    Workload,
+    decode,
+)
 
 Content = dict[str, Any]
 
+#: For the person who captures: what a reader of the file can still see.
 KEPT = (
-    "labels and selectors (keys and values, but for values that are names)",
-    "taints, tolerations, affinities and spread constraints",
-    "resource names and amounts, host ports, image sizes",
-    "priorities, schedulerName, volume types and storage classes' provisioners",
-    "uids, time stamps, and the kinds of owners",
+    "label keys, label values that are no names of objects, and selectors on them",
+    "taints, tolerations, topology keys, affinities and spread constraints",
+    "resource names and amounts, host ports, image sizes, priorities, schedulerName",
+    "names of provisioners and drivers, volume types, names of device attributes",
+    "uids, time stamps, kinds of owners, phases and condition types",
+    "CEL selectors of devices, without their string literals and comments",
+    "annotations that the scheduler reads, and bayplan.dev/ annotations",
 )
+
+# ---- what stays -----------------------------------------------------------------------------
+
+#: By struct, the fields whose text stays: words of the API, amounts, times, keys of labels.
+_KEPT: Final[dict[type[Api], frozenset[str]]] = {
+    struct: frozenset(names.split())
+    for struct, names in {
+        object_meta.OwnerReference: "api_version kind uid",
+        object_meta.ObjectMeta: "uid resource_version creation_timestamp deletion_timestamp",
+        object_meta.LabelSelectorRequirement: "key operator",
+        objects.ResourceRequirements: "requests limits",
+        objects.ContainerPort: "protocol",
+        objects.Container: "restart_policy",
+        objects.ContainerRestartRule: "action",
+        objects.PodAffinityTerm: "topology_key match_label_keys mismatch_label_keys",
+        objects.TopologySpreadConstraint: "topology_key when_unsatisfiable node_affinity_policy "
+        "node_taints_policy match_label_keys",
+        objects.Toleration: "key operator value effect",
+        objects.PodSpec: "scheduler_name overhead preemption_policy restart_policy",
+        objects.PodCondition: "type status last_transition_time",
+        objects.ContainerStatus: "allocated_resources",
+        objects.ContainerExtendedResourceRequest: "resource_name",
+        objects.PodStatus: "phase start_time resize allocated_resources",
+        objects.Taint: "key value effect",
+        objects.NodePodPreemptionPolicy: "disable_resize_preemption",
+        objects.NodeCondition: "type status",
+        objects.NodeStatus: "allocatable capacity declared_features",
+        objects.PriorityClass: "preemption_policy",
+        volume_sources.CSISource: "driver",
+        volume_sources.AzureDisk: "kind",
+        storage_objects.ObjectReference: "api_version kind uid resource_version",
+        storage_objects.PersistentVolumeSpec: "capacity access_modes volume_mode",
+        storage_objects.VolumePhase: "phase",
+        storage_objects.VolumeResources: "requests",
+        storage_objects.PersistentVolumeClaimSpec: "access_modes volume_mode",
+        storage_objects.StorageClass: "provisioner volume_binding_mode reclaim_policy",
+        storage_objects.TopologySelectorRequirement: "key",
+        storage_objects.CSINodeDriver: "name topology_keys",
+        storage_objects.CSIStorageCapacity: "capacity maximum_volume_size",
+        storage_objects.VolumeAttachmentSpec: "attacher",
+        pod_groups.TopologyConstraint: "key",
+        pod_groups.PodGroupStatus: "phase schedule_start_time",
+        pod_groups.PodGroupCondition: "type status last_transition_time",
+        pod_groups.CoschedulingSpec: "min_resources",
+        disruption_objects.PodDisruptionBudgetSpec: "min_available max_unavailable",
+        device_objects.ExactDeviceRequest: "allocation_mode",
+        device_objects.DeviceSubRequest: "allocation_mode",
+        device_objects.DeviceToleration: "key operator value effect",
+        device_objects.CapacityRequirements: "requests",
+        device_objects.DeviceConstraint: "match_attribute distinct_attribute",
+        device_objects.DeviceRequestAllocationResult: "driver share_id consumed_capacity",
+        device_objects.AllocationResult: "allocation_timestamp",
+        device_objects.ConsumerReference: "api_group resource uid",
+        device_objects.AllocatedDeviceStatus: "driver share_id",
+        device_objects.DeviceCondition: "type status",
+        device_objects.ResourceSliceSpec: "driver",
+        device_objects.DeviceAttribute: "version_value",
+        device_objects.DeviceCapacity: "value",
+        device_objects.CapacityRequestPolicy: "default valid_values",
+        device_objects.CapacityRange: "minimum maximum step",
+        device_objects.Counter: "value",
+        device_objects.DeviceTaint: "key value effect time_added",
+        device_objects.DeviceClassSpec: "extended_resource_name",
+        device_objects.DeviceTaintSelector: "driver",
+    }.items()
+}
+#: What selects labels, and topologies by their labels.
+_REQUIREMENTS: Final = (
+    object_meta.LabelSelectorRequirement,
+    storage_objects.TopologySelectorRequirement,
+)
+#: Maps of labels.
+_LABELS: Final = frozenset(("labels", "match_labels", "node_selector", "selector"))
+#: Maps whose keys are names of device attributes and capacities, as drivers document them.
+_ATTRIBUTES: Final = frozenset(("attributes", "capacity"))
+#: Not needed to place a pod, and free text or anybody's data.
+_DROPPED: Final = frozenset(
+    ("generate_name", "message", "reason", "parameters", "opaque", "declared", "config")
+)
+_IMAGES: Final = frozenset(("image", "names", "reference"))
+#: A request of a claim, or "request/alternative".
+_REQUESTS: Final = frozenset(("request", "requests"))
+
+#: The object that a label with such a key names; the key's part after the last slash.
+_NAMING_LABELS: Final = {
+    "hostname": "Node",
+    "node": "Node",
+    "node-name": "Node",
+    "metadata.name": "Namespace",
+    "namespace": "Namespace",
+    "pod-name": "Pod",
+    "job-name": "Job",
+    "pod-group": "PodGroup",
+    "controller-revision-hash": "Revision",
+}
+#: Annotations that a scheduler or a simulation reads; the kind of object that the value names.
+_ANNOTATIONS: Final = {
+    storage_objects.BIND_COMPLETED: None,
+    storage_objects.BOUND_BY_CONTROLLER: None,
+    storage_objects.SELECTED_NODE: "Node",
+    storage_objects.BETA_STORAGE_CLASS: "StorageClass",
+    storage_objects.MIGRATED_PLUGINS: None,
+    "pv.kubernetes.io/provisioned-by": None,
+    "storageclass.kubernetes.io/is-default-class": None,
+    "storageclass.beta.kubernetes.io/is-default-class": None,
+    "batch.kubernetes.io/job-completion-index": None,
+    device_objects.EXTENDED_RESOURCE_CLAIM_ANNOTATION: None,
+    device_objects.POD_CLAIM_NAME_ANNOTATION: "ResourceClaim",
+}
+_OWN_ANNOTATIONS: Final = "bayplan.dev/"
+_FINALIZERS: Final = frozenset(
+    (
+        device_objects.CLAIM_FINALIZER,
+        "kubernetes.io/pv-protection",
+        "kubernetes.io/pvc-protection",
+    )
+)
+
 #: Names that every cluster has say nothing.
 _WELL_KNOWN_NAMESPACES = frozenset(("default", "kube-system", "kube-public", "kube-node-lease"))
 _WELL_KNOWN_CLASSES = frozenset(("system-cluster-critical", "system-node-critical"))
-#: What stands there is no object's name, whatever it looks like.
-_NO_NAMES = frozenset(("key", "topologyKey", "matchLabelKeys", "operator", "schedulerName"))
-#: A value that may be an amount is compared as a number somewhere.
+_WELL_KNOWN = _WELL_KNOWN_NAMESPACES | _WELL_KNOWN_CLASSES
+#: Addresses that name no machine.
+_WILDCARD_ADDRESSES = frozenset(("0.0.0.0", "::", "127.0.0.1", "::1"))
+
+#: A label value of this form may be compared as a number.
 _NUMBER = re.compile(r"[0-9.]*")
+#: String literals of CEL, raw and triple-quoted ones included, and comments.
+_CEL_TEXT = re.compile(
+    r"""//[^\n]*|(?P<literal>[rRbB]{0,2}(?:'''(?P<a>.*?)'''|\"""(?P<b>.*?)\"""|"""
+    r"""'(?P<c>(?:\\.|[^'\\])*)'|"(?P<d>(?:\\.|[^"\\])*)"))""",
+    re.DOTALL,
+)
+#: In CEL literals: versions and amounts, which functions parse.
+_CEL_AMOUNT = re.compile(r"v?[0-9][0-9.]*[A-Za-z]{0,2}")
+
+
+# ---- redacting -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,91 +197,43 @@ class Redacted:
     left_out: dict[str, int]
 
 
-def redacted(objects: Iterable[Content]) -> Redacted:
-    """Copies without names, environment and annotations."""
-    known: list[Content] = []
+def redacted(contents: Iterable[Content]) -> Redacted:
+    """Copies that hold no name, no environment and no text but what `KEPT` lists.
+
+    Raises DecodeError for an object that is none of its kind.
+    """
+    decoded: list[tuple[str, Any]] = []
     left_out: dict[str, int] = {}
-    for content in objects:
+    for content in contents:
         kind = kind_of(content)
-        found = decode(kind, content)
-        if isinstance(found, Unstructured):
+        value = decode(kind, content)
+        if isinstance(value, Unstructured):
             left_out[kind] = left_out.get(kind, 0) + 1
         else:
-            version, _, name = kind.partition(" ")
-            read: Content = msgspec.to_builtins(found)
-            known.append({"apiVersion": version, "kind": name, **read})
+            decoded.append((kind, value))
     names = _Names()
-    for content in known:
-        names.learn(content)
-    return Redacted([names.hidden(content) for content in known], left_out)
+    # A CSINode has the name of its node, and an ephemeral volume's claim has that of its pod.
+    order = {objects.NODE: 0, objects.POD: 1}
+    for kind, value in sorted(decoded, key=lambda pair: order.get(pair[0], 2)):
+        _learn(names, kind, value)
+    texts = _Texts(names, _drivers(value for _, value in decoded))
+    return Redacted([texts.content(kind, value) for kind, value in decoded], left_out)
 
 
-@final
-class _Names:
-    """Old name → new name, for the whole file."""
-
-    def __init__(self) -> None:
-        self._new: dict[str, str] = {}
-        self._counts: dict[str, int] = {}
-
-    def learn(self, content: Content) -> None:
-        """Every name that an object has or refers to."""
-        kind, meta, spec = content["kind"], content["metadata"], content.get("spec") or {}
-        if not _is_well_known(kind_of(content), meta["name"]):
-            self._name(kind, meta["name"])
-        if meta.get("namespace") not in _WELL_KNOWN_NAMESPACES:
-            self._name("Namespace", meta.get("namespace"))
-        for owner in meta.get("ownerReferences") or ():
-            self._name(owner.get("kind", "Owner"), owner.get("name"))
-        self._name("Node", spec.get("nodeName"))
-        for volume in spec.get("volumes") or () if kind == "Pod" else ():
-            self._name("Volume", volume.get("name"))
-            claim = volume.get("persistentVolumeClaim") or {}
-            self._name("PersistentVolumeClaim", claim.get("claimName"))
-        for image in _images(content):
-            self._image(image)
-
-    def _name(self, kind: str, name: str | None) -> None:
-        if name and name not in self._new:
-            self._new[name] = f"{kind.lower()}-{self._next(kind)}"
-
-    def _image(self, image: str) -> None:
-        """Upstream (ImageLocality) takes an image without a tag for its latest."""
-        whole = _with_tag(image)
-        new = self._new.setdefault(whole, f"image-{self._next('Image')}:latest")
-        self._new.setdefault(image, new)
-
-    def _next(self, kind: str) -> int:
-        self._counts[kind] = self._counts.get(kind, 0) + 1
-        return self._counts[kind]
-
-    def hidden(self, content: Content) -> Content:
-        """A copy with new names."""
-        found = self._value(content)
-        meta = found["metadata"]
-        for key in ("annotations", "generateName", "finalizers"):
-            meta.pop(key, None)
-        spec = found.get("spec") or {}
-        for part in ("containers", "initContainers"):
-            for index, container in enumerate(spec.get(part) or (), 1):
-                container["name"] = f"{part.removesuffix('s').lower()}-{index}"
-        status = found.get("status") or {}
-        for part in ("containerStatuses", "initContainerStatuses"):
-            status.pop(part, None)
-        for condition in status.get("conditions") or ():
-            condition.pop("message", None)
-        return found
-
-    def _value(self, value: Any) -> Any:
-        if isinstance(value, dict):
-            return {
-                key: part if key in _NO_NAMES else self._value(part) for key, part in value.items()
-            }
-        if isinstance(value, list | tuple):
-            return [self._value(part) for part in value]
-        if isinstance(value, str) and not _NUMBER.fullmatch(value):
-            return self._new.get(value, value)
-        return value
+def _learn(names: "_Names", kind: str, value: Any) -> None:
+    """Names after the kind of the object that has them, before another field repeats them."""
+    short, meta = kind.rpartition(" ")[2], value.metadata
+    if kind != objects.CSI_DRIVER and not _is_well_known(kind, meta.name):
+        names.of(meta.name, short)
+    if meta.namespace is not None and meta.namespace not in _WELL_KNOWN_NAMESPACES:
+        names.of(meta.namespace, "Namespace")
+    if kind == objects.POD:
+        for volume in value.spec.volumes or ():
+            volume_name = names.of(volume.name, "Volume")
+            # Upstream: component-helpers/storage/ephemeral, VolumeClaimName.
+            if volume.ephemeral is not None:
+                claim = f"{names.of(meta.name, short)}-{volume_name}"
+                names.set(f"{meta.name}-{volume.name}", claim)
 
 
 def _is_well_known(kind: str, name: str) -> bool:
@@ -138,15 +242,213 @@ def _is_well_known(kind: str, name: str) -> bool:
     return kind == PRIORITY_CLASS and name in _WELL_KNOWN_CLASSES
 
 
-def _images(content: Content) -> Iterable[str]:
-    spec, status = content.get("spec") or {}, content.get("status") or {}
-    for part in ("containers", "initContainers"):
-        for container in spec.get(part) or () if content["kind"] == "Pod" else ():
-            if container.get("image"):
-                yield container["image"]
-    for image in status.get("images") or () if content["kind"] == "Node" else ():
-        yield from image.get("names") or ()
+def _drivers(values: Iterable[Any]) -> frozenset[str]:
+    """Names of drivers, which stay in CEL expressions, too."""
+    slices = (value for value in values if isinstance(value, device_objects.ResourceSlice))
+    return frozenset(value.spec.driver for value in slices)
 
 
-def _with_tag(image: str) -> str:
-    return image if ":" in image.rpartition("/")[2] else f"{image}:latest"
+@final
+class _Names:
+    """Old text → new name, for the whole file."""
+
+    def __init__(self) -> None:
+        self._new: dict[str, str] = {}
+        self._counts: dict[str, int] = {}
+
+    def of(self, text: str, kind: str) -> str:
+        """The new name; ``kind`` names it if the text is new."""
+        if text and text not in self._new:
+            self._new[text] = f"{kind.lower()}-{self._next(kind)}"
+        return self._new.get(text, text)
+
+    def set(self, text: str, name: str) -> None:
+        """Gives a text its name unless it has one."""
+        self._new.setdefault(text, name)
+
+    def get(self, text: str) -> str:
+        """The new name of a text that has one; other texts as they are."""
+        return self._new.get(text, text)
+
+    def image(self, image: str) -> str:
+        """Upstream (ImageLocality) takes an image without a tag for its latest."""
+        whole = image if ":" in image.rpartition("/")[2] else f"{image}:latest"
+        if whole not in self._new:
+            self._new[whole] = f"image-{self._next('Image')}:latest"
+        return self._new[whole]
+
+    def address(self, address: str) -> str:
+        """An address of the private range 10.0.0.0/8."""
+        if address in _WILDCARD_ADDRESSES:
+            return address
+        if address not in self._new:
+            first = int(ipaddress.IPv4Address("10.0.0.0"))
+            self._new[address] = str(ipaddress.IPv4Address(first + self._next("Address")))
+        return self._new[address]
+
+    def _next(self, kind: str) -> int:
+        self._counts[kind] = self._counts.get(kind, 0) + 1
+        return self._counts[kind]
+
+
+@final
+class _Texts:
+    """Replaces the texts of one object after the other."""
+
+    def __init__(self, names: _Names, drivers: frozenset[str]) -> None:
+        self._names = names
+        self._drivers = drivers
+
+    def content(self, kind: str, value: Any) -> Content:
+        """The redacted object as plain values."""
+        version, _, name = kind.partition(" ")
+        hidden = self._struct(value)
+        if kind == objects.CSI_DRIVER:
+            meta = msgspec.structs.replace(hidden.metadata, name=value.metadata.name)
+            hidden = msgspec.structs.replace(hidden, metadata=meta)
+        plain: Content = msgspec.json.decode(msgspec.json.encode(hidden))
+        return {"apiVersion": version, "kind": name, **plain}
+
+    def _struct(self, value: Any) -> Any:
+        changes: dict[str, Any] = {}
+        if isinstance(value, _REQUIREMENTS):
+            changes["values"] = self._values(value.key, value.values)
+        kept = _KEPT.get(type(value), frozenset())
+        for field in value.__struct_fields__:
+            part = getattr(value, field)
+            if field in changes or part is None:
+                continue
+            changes[field] = self._field(value, field, part, is_kept=field in kept)
+        return msgspec.structs.replace(value, **changes)
+
+    def _field(self, owner: Any, field: str, part: Any, *, is_kept: bool) -> Any:
+        if is_kept:
+            return _with_class_names(part, self._names) if isinstance(part, dict) else part
+        if isinstance(owner, ObjectMeta) and field in ("annotations", "finalizers"):
+            return self._annotations(part) if field == "annotations" else _finalizers(part)
+        if field in _DROPPED:
+            return {} if field == "declared" else None if _is_optional(owner, field) else ""
+        if field in _LABELS and isinstance(part, dict):
+            return {key: self._label(key, text) for key, text in part.items()}
+        if field in _REQUESTS and not isinstance(part, dict):
+            return _each(part, self._request)
+        if field == "expression" and isinstance(part, str):
+            return _CEL_TEXT.sub(self._cel_literal, part)
+        if field in _IMAGES and not isinstance(owner, volume_sources.RBDSource):
+            return _each(part, self._image)
+        if field == "host_ip" and isinstance(part, str):
+            return self._names.address(part)
+        kind = _name_kind(owner, field)
+        return self._any(part, kind, keeps_keys=field in _ATTRIBUTES)
+
+    def _any(self, part: Any, kind: str, *, keeps_keys: bool = False) -> Any:
+        if isinstance(part, Api):
+            return self._struct(part)
+        if isinstance(part, str):
+            return part if part in _WELL_KNOWN else self._names.of(part, kind)
+        if isinstance(part, list | tuple):
+            return type(part)(self._any(item, kind) for item in part)
+        if isinstance(part, dict):
+            return {
+                key if keeps_keys else self._names.of(key, kind): self._any(item, kind)
+                for key, item in part.items()
+            }
+        return part
+
+    def _image(self, part: Any) -> Any:
+        return self._names.image(part) if isinstance(part, str) else self._any(part, "Image")
+
+    def _request(self, text: Any) -> Any:
+        if not isinstance(text, str):
+            return self._any(text, "Request")
+        return "/".join(self._names.of(name, "Request") for name in text.split("/"))
+
+    def _values(self, key: str, values: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """Of a selector: label values, or the names of nodes (metadata.name)."""
+        if values is None:
+            return None
+        if key == "metadata.name":
+            return tuple(self._names.of(name, "Node") for name in values)
+        return tuple(self._label(key, value) for value in values)
+
+    def _label(self, key: str, value: str) -> str:
+        """Hidden where the key says that it names an object, or where an object has that name."""
+        kind = _NAMING_LABELS.get(key.rpartition("/")[2])
+        if kind is not None and value not in _WELL_KNOWN:
+            return self._names.of(value, kind)
+        return value if _NUMBER.fullmatch(value) else self._names.get(value)
+
+    def _annotations(self, annotations: dict[str, str]) -> dict[str, str] | None:
+        kept: dict[str, str] = {}
+        for key, value in annotations.items():
+            if key in _ANNOTATIONS:
+                kind = _ANNOTATIONS[key]
+                kept[key] = value if kind is None else self._names.of(value, kind)
+            elif key.startswith(_OWN_ANNOTATIONS):
+                kept[key] = value
+        return kept or None
+
+    def _cel_literal(self, match: re.Match[str]) -> str:
+        """A literal is replaced like the attribute it is compared with; a comment goes."""
+        if match["literal"] is None:
+            return ""
+        text = next(match[name] for name in "abcd" if match[name] is not None)
+        if text in self._drivers or _CEL_AMOUNT.fullmatch(text):
+            return match["literal"]
+        return f'"{self._names.of(text, "String")}"'
+
+
+def _finalizers(finalizers: tuple[str, ...]) -> tuple[str, ...] | None:
+    return tuple(name for name in finalizers if name in _FINALIZERS) or None
+
+
+def _with_class_names(amounts: dict[str, Any], names: _Names) -> dict[str, Any]:
+    """Amounts by resource; the resource of a device class bears the name of the class."""
+    prefix = device_objects.DEVICE_CLASS_RESOURCE_PREFIX
+    return {
+        prefix + names.of(key.removeprefix(prefix), "DeviceClass")
+        if key.startswith(prefix)
+        else key: amount
+        for key, amount in amounts.items()
+    }
+
+
+def _each(part: Any, change: Any) -> Any:
+    return type(part)(change(item) for item in part) if isinstance(part, tuple) else change(part)
+
+
+def _is_optional(owner: Any, field: str) -> bool:
+    """Whether None means that the field is absent."""
+    fields = msgspec.structs.fields(type(owner))
+    return next(row for row in fields if row.name == field).default is None
+
+
+#: What a field names where its own name does not say it; "name" of a struct names the struct.
+_FIELD_KINDS: Final = {
+    "claim_name": "PersistentVolumeClaim",
+    "device": "Device",
+    "device_class_name": "DeviceClass",
+    "disrupted_pods": "Pod",
+    "namespaces": "Namespace",
+    "nominated_node_name": "Node",
+    "node_name": "Node",
+    "persistent_volume_name": "PersistentVolume",
+    "pod_group_name": "PodGroup",
+    "pool": "Pool",
+    "priority_class_name": "PriorityClass",
+    "resource_claim_name": "ResourceClaim",
+    "storage_class_name": "StorageClass",
+    "string_value": "String",
+    "volume_name": "PersistentVolume",
+}
+
+
+def _name_kind(owner: Any, field: str) -> str:
+    if field in _FIELD_KINDS:
+        return _FIELD_KINDS[field]
+    if field == "name":
+        kind = getattr(owner, "kind", None)
+        if isinstance(owner, ObjectMeta | Workload) or not kind:
+            return type(owner).__name__
+        return kind
+    return field.replace("_", "").removesuffix("s")
