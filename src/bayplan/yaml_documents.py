@@ -179,6 +179,7 @@ class _Values:
         self._value_count += 1
         if isinstance(event, AliasEvent):
             return self._alias(event)
+        assert isinstance(event, ScalarEvent | CollectionStartEvent)
         if event.anchor is None:
             return self._value(event)
         count, depth_max = self._value_count - 1, self._depth_max
@@ -190,11 +191,8 @@ class _Values:
         self._depth_max = max(self._depth_max, depth_max)
         return value
 
-    def _value(self, event: Event) -> Any:
-        if isinstance(event, ScalarEvent):
-            return _scalar(event)
-        assert isinstance(event, CollectionStartEvent)
-        return self._collection(event)
+    def _value(self, event: ScalarEvent | CollectionStartEvent) -> Any:
+        return _scalar(event) if isinstance(event, ScalarEvent) else self._collection(event)
 
     def _alias(self, event: AliasEvent) -> Any:
         """The value of the anchor; an alias within its anchor's own value has none yet."""
