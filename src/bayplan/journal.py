@@ -87,6 +87,9 @@ class BindingRecord(Struct, frozen=True, tag="binding", omit_defaults=True, kw_o
     node: str
     result: str
     message: str = ""
+    #: Of a binding that failed: the plugin that ended it, and the code of its answer.
+    plugin: str = ""
+    code: str = ""
 
 
 class GateRecord(Struct, frozen=True, tag="gate", omit_defaults=True, kw_only=True):
@@ -97,6 +100,8 @@ class GateRecord(Struct, frozen=True, tag="gate", omit_defaults=True, kw_only=Tr
     uid: str
     plugin: str
     message: str = ""
+    #: "Error" where the plugin failed; left out where it rejected the pod.
+    code: str = ""
 
 
 class NoteRecord(Struct, frozen=True, tag="note", omit_defaults=True, kw_only=True):
@@ -106,6 +111,8 @@ class NoteRecord(Struct, frozen=True, tag="note", omit_defaults=True, kw_only=Tr
     at_seconds: float
     subject: str
     text: str
+    #: The plugin that failed, where the note is about that.
+    plugin: str = ""
 
 
 class GroupRecord(Struct, frozen=True, tag="group", omit_defaults=True, kw_only=True):

@@ -106,6 +106,10 @@ class Tally(Collector):
             assert len(labels) == len(self._labels), f"{self._name} has labels {self._labels}"
             self._counts[labels] = count
 
+    def counts(self) -> dict[tuple[Hashable, ...], int]:
+        """Labels → count, of all labels that were counted."""
+        return dict(self._counts)
+
     def collect(self) -> Iterable[Metric]:
         family = self._family(self._name, self._text, labels=self._labels)
         for labels, count in list(self._counts.items()):

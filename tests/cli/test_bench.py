@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.command_line import answer, bayplan, refusal
+from tests.cli.command_line import answer, bayplan, profile, refusal
 from tests.perf.kit import LARGE_POD, case, op, written
 
 NODES = op("createNodes", countParam="$nodes")
@@ -151,3 +151,23 @@ def test_a_bad_configuration_is_refused_at_once(file: Path, tmp_path: Path) -> N
 def test_results_that_cannot_be_kept_are_told(file: Path, tmp_path: Path) -> None:
     done = bayplan("bench", file, "--name", "two", "--out", tmp_path)
     assert (done.exit_code, "cannot be written: Is a directory" in done.stderr) == (2, True)
+
+
+FAILING_POST_BIND = """
+from bayplan import PostBindPlugin
+
+class Broken(PostBindPlugin):
+    name = "Broken"
+
+    async def post_bind(self, state, pod, node_name, port):
+        raise RuntimeError("broken")
+"""
+
+
+def test_a_plugin_that_fails_is_named_and_the_exit_code_is_1(file: Path, tmp_path: Path) -> None:
+    plugin, config = tmp_path / "broken.py", tmp_path / "c.yaml"
+    plugin.write_text(FAILING_POST_BIND)
+    config.write_text(json.dumps(profile(postBind=["Broken"])))
+    done = bayplan("bench", file, "--name", "/two$", "--plugin", plugin, "--config", config)
+    assert done.exit_code == 1
+    assert "bayplan: Case/two: 5 failures of plugin Broken" in done.stderr.splitlines()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.command_line import answer, bayplan, process, refusal, written
+from tests.cli.command_line import answer, bayplan, process, profile, refusal, written
 from tests.comparison.kit import cluster_file, configuration, node
 
 #: Ends its process at one seed, as long as it is told to.
@@ -192,3 +192,32 @@ def test_fewer_than_no_processes_are_refused(tmp_path: Path) -> None:
     done = bayplan("compare", tmp_path, "--config", "a.yaml", "--processes", "-3")
     assert done.exit_code == 2
     assert "-3 is not in the range x>=0" in done.stderr
+
+
+BROKEN = """
+from bayplan import ScalarFilterPlugin
+
+class Broken(ScalarFilterPlugin):
+    name = "Broken"
+
+    def filter_node(self, state, pod, node):
+        raise RuntimeError("broken")
+"""
+
+
+def test_a_plugin_that_fails_is_named_with_its_configuration_and_the_exit_code_is_1(
+    tmp_path: Path,
+) -> None:
+    plugin = written(tmp_path / "broken.py", BROKEN)
+    config = written(tmp_path / "broken.yaml", profile(filter=["Broken"]))
+    whole = written(tmp_path / "whole.yaml", configuration("MostAllocated"))
+    options = ("--config", whole, "--config", config, "--plugin", plugin, "--processes", "1")
+    done = bayplan("compare", cluster_file(tmp_path), *options)
+    assert done.exit_code == 1
+    assert (
+        "broken: 4 failures of plugin Broken in 1 run, first with seed 0 at default/p0: "
+        'running Filter plugin "Broken": RuntimeError: broken (broken.py:8)'
+    ) in done.stdout.splitlines()
+    done = bayplan("compare", cluster_file(tmp_path), *options, "--format", "json")
+    [failure] = json.loads(done.stdout)["failures"]
+    assert (done.exit_code, failure["configuration"], failure["count"]) == (1, "broken", 4)

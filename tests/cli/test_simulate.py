@@ -337,10 +337,81 @@ def test_a_plugin_that_fails_is_named_with_pod_file_and_line(tmp_path: Path) -> 
     file = written(tmp_path / "in.yaml", node("n1"), pod("a"), pod("b"))
     plugin = written(tmp_path / "broken.py", BROKEN)
     config = written(tmp_path / "c.yaml", profile(filter=["Broken"]))
-    found = simulated(file, "--plugin", plugin, "--config", config)
+    done = bayplan("simulate", file, "--plugin", plugin, "--config", config, "--format", "json")
+    found = json.loads(done.stdout)
     said = "running Filter plugin \"Broken\": KeyError: 'nothing' (broken.py:9)"
     assert found["unschedulable"] == {"default/a": said}
     assert list(found["placements"]) == ["default/b"]
+    assert found["failures"] == [
+        {"plugin": "Broken", "count": 1, "example": "default/a", "message": said}
+    ]
+
+
+#: Extension point of `profile` → a method of a plugin that raises there.
+RAISING = {
+    "preEnqueue": ("PreEnqueuePlugin", "def pre_enqueue(self, pod):"),
+    "preFilter": ("PreFilterPlugin", "def pre_filter(self, state, pod, nodes):"),
+    "filter": ("ScalarFilterPlugin", "def filter_node(self, state, pod, node):"),
+    "preScore": ("PreScorePlugin", "def pre_score(self, state, pod, nodes):"),
+    "score": ("ScalarScorePlugin", "def score_node(self, state, pod, node):"),
+    "reserve": ("ReservePlugin", "def reserve(self, state, pod, node_name):"),
+    "permit": ("PermitPlugin", "def permit(self, state, pod, node_name):"),
+    "preBind": ("PreBindPlugin", "async def pre_bind(self, state, pod, node_name, port):"),
+    "bind": ("BindPlugin", "async def bind(self, state, pod, node_name, port):"),
+    "postBind": ("PostBindPlugin", "async def post_bind(self, state, pod, node_name, port):"),
+}
+
+
+def raising(point: str) -> str:
+    base, head = RAISING[point]
+    return f"""from bayplan import {base}
+
+class Broken({base}):
+    name = "Broken"
+    {head}
+        raise RuntimeError("broken")
+
+    def unreserve(self, state, pod, node_name): ...
+"""
+
+
+@pytest.mark.parametrize("point", RAISING)
+def test_a_plugin_that_raises_ends_the_command_with_1_and_the_summary_names_it(
+    tmp_path: Path, point: str
+) -> None:
+    file = written(tmp_path / "in.yaml", node("n1"), node("n2"), pod("a"))
+    plugin = written(tmp_path / "broken.py", raising(point))
+    sets = profile(**{point: ["Broken"]})
+    if point == "bind":
+        sets["profiles"][0]["plugins"]["bind"]["disabled"] = [{"name": "*"}]
+    config = written(tmp_path / "c.yaml", sets)
+    done = bayplan("simulate", file, "--plugin", plugin, "--config", config)
+    assert done.exit_code == 1, done.output
+    [line] = [line for line in done.stdout.splitlines() if "of plugin Broken" in line]
+    assert line.startswith("1 failure of plugin Broken, at default/a: running ")
+    assert line.endswith("RuntimeError: broken (broken.py:6)")
+
+
+def test_a_pod_that_fits_nowhere_is_an_answer(objects: Path) -> None:
+    done = bayplan("simulate", objects)
+    assert (done.exit_code, simulated(objects)["failures"]) == (0, [])
+
+
+@pytest.mark.parametrize("point", ["filter", "reserve", "permit", "preBind"])
+def test_a_member_of_a_group_whose_plugin_raises_is_a_failure(tmp_path: Path, point: str) -> None:
+    members = [pod(f"m{i}", labels={"pod-group.scheduling.x-k8s.io": "g"}) for i in range(2)]
+    group = {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "default"},
+        "spec": {"minMember": 2},
+    }
+    file = written(tmp_path / "in.yaml", node("n1"), node("n2"), group, *members)
+    plugin = written(tmp_path / "broken.py", raising(point))
+    config = written(tmp_path / "c.yaml", profile(**{point: ["Broken"]}))
+    done = bayplan("simulate", file, "--plugin", plugin, "--config", config)
+    assert done.exit_code == 1, done.output
+    assert "of plugin Broken, " in done.stdout
 
 
 def test_its_failure_is_the_same_in_a_replay(tmp_path: Path) -> None:
@@ -349,7 +420,7 @@ def test_its_failure_is_the_same_in_a_replay(tmp_path: Path) -> None:
     plugin = written(tmp_path / "broken.py", BROKEN)
     config = written(tmp_path / "c.yaml", profile(filter=["Broken"]))
     run = tmp_path / "run"
-    answer("simulate", file, "--plugin", plugin, "--config", config, "--out", run)
+    bayplan("simulate", file, "--plugin", plugin, "--config", config, "--out", run)
     text = answer("why", "a", "--run", run, "--node", "n1")
     assert "n1: nobody had rejected it when the attempt failed" in text
     assert "(broken.py:9) (Error)" in text

@@ -124,8 +124,8 @@ class Recorder:
     def unschedulable_delta(self, plugin: str, profile: str, delta: int) -> None:
         self.unschedulable[plugin] += delta
 
-    def gated(self, pod: PodInfo, plugin: str, message: str) -> None:
-        self.gates.append((pod.name, plugin, message))
+    def gated(self, pod: PodInfo, plugin: str, status: Status) -> None:
+        self.gates.append((pod.name, plugin, status.message))
 
     def hint_failed(self, plugin: str, event: str, error: BaseException) -> None:
         self.failures.append((plugin, event, str(error)))

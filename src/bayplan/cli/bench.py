@@ -13,7 +13,15 @@ import msgspec
 
 from bayplan.cli.console import put, show, sign_of_life
 from bayplan.cli.pflag import feature_gates_option
-from bayplan.cli.problems import EXIT_BAD_INPUT, fail, read_config, read_plugins, refusals, remark
+from bayplan.cli.problems import (
+    EXIT_BAD_INPUT,
+    EXIT_FAILED,
+    fail,
+    read_config,
+    read_plugins,
+    refusals,
+    remark,
+)
 from bayplan.clock import RealClock
 from bayplan.config import SchedulerConfig
 from bayplan.config.upstream import default_plugins
@@ -22,14 +30,11 @@ from bayplan.engine.resolved_config import resolve
 from bayplan.perf.data_items import DataItems, data_items
 from bayplan.perf.planning import Plan, Refused, Setting, plan_all
 from bayplan.perf.reading import ReadCase, read_files
-from bayplan.perf.report import below_threshold, listing, summary
+from bayplan.perf.report import below_threshold, errors, listing, summary
 from bayplan.perf.running import TIMEOUT_SECONDS, Outcome, WorkloadRun
 from bayplan.perf.selecting import Selection
 from bayplan.plugins.registry import Registry
 from bayplan.sim.refusals import Complaints
-
-#: A workload did not come to its end.
-EXIT_FAILED = 1
 
 
 @final
@@ -174,7 +179,7 @@ def _run(plan: Plan, registry: Registry, options: _Options) -> Outcome:
         outcome = asyncio.run(run.play())
     if outcome.failure:
         remark(f"{outcome.name}: failed: {outcome.failure}")
-    for line in below_threshold(outcome):
+    for line in (*errors(outcome), *below_threshold(outcome)):
         remark(line)
     return outcome
 
@@ -184,7 +189,7 @@ def _report(outcomes: Sequence[Outcome], options: _Options) -> None:
         put(_json(_items(outcomes)))
     else:
         show(summary(outcomes))
-    if any(outcome.failure for outcome in outcomes):
+    if any(outcome.has_failed for outcome in outcomes):
         sys.exit(EXIT_FAILED)
 
 

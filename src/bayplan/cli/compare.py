@@ -10,12 +10,13 @@ from typing import Any, final
 import click
 import msgspec
 from msgspec import structs
+from msgspec.structs import asdict
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from bayplan.cli.console import put, show, sign_of_life
 from bayplan.cli.pflag import feature_gates_option
-from bayplan.cli.problems import fail, refusals, remark
+from bayplan.cli.problems import EXIT_FAILED, fail, refusals, remark
 from bayplan.comparison.comparing import performed
 from bayplan.comparison.decisions import Decisions, decisions_in, differences
 from bayplan.comparison.executors import ExecutorError
@@ -34,9 +35,6 @@ from bayplan.comparison.store import Run, decisions_of, is_compared_run
 from bayplan.comparison.table import Comparison
 from bayplan.sim.refusals import Complaints
 from bayplan.sim.run_folder import RunFolder, is_run
-
-EXIT_RUN_FAILED = 1
-EXIT_DIFFERENT = 1
 
 
 @final
@@ -98,6 +96,8 @@ def compare_command(**given: Any) -> None:
             planned = plan(spec, source)
     found = _performed(planned, options)
     _tell(found, options, title)
+    if found.failures:
+        sys.exit(EXIT_FAILED)
 
 
 # ---- what is compared ----------------------------------------------------------------------
@@ -173,7 +173,7 @@ def _performed(planned: Plan, options: _Options) -> Comparison:
         fail(str(problem))
     except RunFailed as problem:
         remark(f"a run failed: {problem}")
-        sys.exit(EXIT_RUN_FAILED)
+        sys.exit(EXIT_FAILED)
     except KeyboardInterrupt:
         if out is not None:
             remark(f"finished runs are in {out}; the same command does what is missing")
@@ -210,9 +210,14 @@ def _tell(found: Comparison, options: _Options, title: str) -> None:
 
 def _as_json(found: Comparison) -> dict[str, Any]:
     """One input: its policies; several: each input's."""
+    failures = [
+        {"input": run.input, "configuration": run.configuration, "seed": run.seed, **asdict(one)}
+        for run, one in found.failures
+    ]
     if len(found.inputs) == 1:
-        return {"policies": found.policies(found.inputs[0])}
-    return {"inputs": {name: {"policies": found.policies(name)} for name in found.inputs}}
+        return {"policies": found.policies(found.inputs[0]), "failures": failures}
+    inputs = {name: {"policies": found.policies(name)} for name in found.inputs}
+    return {"inputs": inputs, "failures": failures}
 
 
 # ---- two runs ------------------------------------------------------------------------------
@@ -226,7 +231,7 @@ def _compare_runs(folders: list[Path]) -> None:
         found = differences(_decisions(one), _decisions(other))
     show(list(told_differences(found, (str(one), str(other)))))
     if found:
-        sys.exit(EXIT_DIFFERENT)
+        sys.exit(EXIT_FAILED)
 
 
 def _decisions(folder: Path) -> Decisions:

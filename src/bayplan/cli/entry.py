@@ -6,14 +6,8 @@ import click
 
 from bayplan.cli.console import prepare_streams
 from bayplan.cli.lazy_group import LazyGroup
-from bayplan.cli.problems import remark
+from bayplan.cli.problems import EXIT_FAILED, EXIT_INTERRUPTED, remark
 from bayplan.sim.checkers import InvariantBroken
-
-#: As a shell has it for a program that was ended by SIGINT.
-EXIT_INTERRUPTED = 130
-#: A bug of ours, or of a plugin that binds.
-EXIT_BROKEN = 1
-
 
 _PLACES = {
     "run": ("bayplan.cli.run", "run_command"),
@@ -56,5 +50,5 @@ def main() -> None:
         code = problem.exit_code
     except InvariantBroken as problem:
         remark(f"the run was ended by what must never happen: {problem}")
-        code = EXIT_BROKEN
+        code = EXIT_FAILED
     sys.exit(code)

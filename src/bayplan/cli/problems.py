@@ -14,7 +14,11 @@ from bayplan.plugins.registry import Registry, default_registry
 from bayplan.sim.inputs import InputError
 from bayplan.sim.run_folder import RunFolderError
 
+#: The run ended, and something in it failed by an error; or what was compared differs.
+EXIT_FAILED = 1
 EXIT_BAD_INPUT = 2
+#: As a shell has it for a program that was ended by SIGINT.
+EXIT_INTERRUPTED = 130
 STANDARD_INPUT = "-"
 
 

@@ -17,6 +17,7 @@ from rich.text import Text
 from bayplan.cli.console import put, show, sign_of_life
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import (
+    EXIT_FAILED,
     STANDARD_INPUT,
     fail,
     read_config,
@@ -85,10 +86,12 @@ def simulate_command(**given: Any) -> None:
         result = _simulated(options)
     if options.output == "json":
         put(msgspec.json.encode(result) + b"\n")
-        return
-    show(summary(result))
-    if options.out is not None:
-        show([Text(_how_to_ask(result, options.out))])
+    else:
+        show(summary(result))
+        if options.out is not None:
+            show([Text(_how_to_ask(result, options.out))])
+    if result.failures:
+        sys.exit(EXIT_FAILED)
 
 
 def _simulated(options: _Options) -> SimulationResult:

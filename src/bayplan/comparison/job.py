@@ -27,6 +27,7 @@ from bayplan.config import SchedulerConfig, config_from, load_config
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.journal import Record
 from bayplan.plugins.registry import default_registry
+from bayplan.sim.result import FailureResult
 from bayplan.sim.simulation import Simulation
 from bayplan.sim.workload import Workload
 from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo, pod_info
@@ -86,6 +87,8 @@ class RunResult(Struct, frozen=True, kw_only=True):
     attempts: int
     wall_seconds: float
     notes: tuple[str, ...] = ()
+    #: What failed by an error; see `SimulationResult.failures`.
+    failures: tuple[FailureResult, ...] = ()
 
 
 class JobResult(Struct, frozen=True):
@@ -125,6 +128,7 @@ def perform(job: Job) -> JobResult:
         attempts=found.attempts,
         wall_seconds=found.wall_seconds,
         notes=found.notes,
+        failures=found.failures,
     )
     return JobResult(result, to_csv(decided.decisions))
 

@@ -9,7 +9,9 @@ from rich.text import Text
 from bayplan.comparison.decisions import Difference, Outcome
 from bayplan.comparison.figures import difference, figure, spread
 from bayplan.comparison.statistics import CONFIDENCE, has_intervals
+from bayplan.comparison.store import Run
 from bayplan.comparison.table import SPEED, Comparison
+from bayplan.sim.result import FailureResult
 from bayplan.sim.tables import BLANK
 from bayplan.sim.tables import table as new_table
 
@@ -20,6 +22,8 @@ EXAMPLES_MAX = 10
 def told(comparison: Comparison) -> Iterator[RenderableType]:
     """Means, differences, and how fast it was."""
     several = len(comparison.inputs) > 1
+    for line in failure_lines(comparison):
+        yield Text(line, style="bold")
     for input_name in comparison.inputs:
         if several:
             yield Text(f"input {input_name}")
@@ -32,6 +36,23 @@ def told(comparison: Comparison) -> Iterator[RenderableType]:
     yield Text(_how_fast(comparison))
     if len(comparison.configurations) > 1 and not has_intervals():
         yield Text("confidence intervals want SciPy: pip install 'bayplan[compare]'")
+
+
+def failure_lines(comparison: Comparison) -> Iterator[str]:
+    """What failed by an error, per configuration and plugin: how often, and where first."""
+    found: dict[tuple[str, str], list[tuple[Run, FailureResult]]] = {}
+    for run, failure in comparison.failures:
+        found.setdefault((run.configuration, failure.plugin), []).append((run, failure))
+    for (configuration, plugin), pairs in found.items():
+        count = sum(failure.count for _, failure in pairs)
+        run_count = len({(run.input, run.seed) for run, _ in pairs})
+        whose = f" of plugin {plugin}" if plugin else ""
+        run, first = pairs[0]
+        yield (
+            f"{configuration}: {count:,} failure{'s' * (count != 1)}{whose} in {run_count:,} "
+            f"run{'s' * (run_count != 1)}, first with seed {run.seed} at {first.example}: "
+            f"{first.message}"
+        )
 
 
 def _brackets() -> str:

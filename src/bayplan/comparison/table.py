@@ -9,6 +9,7 @@ from typing import Any, final, overload
 
 from bayplan.comparison.statistics import Paired, Summary, paired, summary
 from bayplan.comparison.store import Run
+from bayplan.sim.result import FailureResult
 
 Row = dict[str, Any]
 
@@ -75,6 +76,11 @@ class Comparison(Sequence[Row]):
                     ordered.insert(place, name)
                     place += 1
         return ordered
+
+    @property
+    def failures(self) -> list[tuple[Run, FailureResult]]:
+        """What failed by an error, run by run."""
+        return [(run, failure) for run in self.runs for failure in run.result.failures]
 
     # ---- numbers ----------------------------------------------------------------------------
 

@@ -158,15 +158,17 @@ class EngineState:
 
     # ---- telling --------------------------------------------------------------------------
 
-    def note(self, subject: str, text: str) -> None:
-        """Keep something for the journal."""
+    def note(self, subject: str, text: str, plugin: str = "") -> None:
+        """Keep something for the journal. ``plugin``: the one that failed, if one did."""
         if self.journal.is_kept:
-            self.journal.write(NoteRecord(at_seconds=self.clock.now(), subject=subject, text=text))
+            now = self.clock.now()
+            record = NoteRecord(at_seconds=now, subject=subject, text=text, plugin=plugin)
+            self.journal.write(record)
 
     def plugin_failed(self, subject: str, plugin: str, text: str) -> None:
         """A plugin raised or answered what it may not, and nothing else follows from it."""
         self.metrics.plugin_failures.add(plugin)
-        self.note(subject, text)
+        self.note(subject, text, plugin)
 
     def bug(self, subject: str, problem: Exception) -> None:
         """Something of ours failed. Raises it again where that ends the run."""

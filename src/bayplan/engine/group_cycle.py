@@ -171,7 +171,8 @@ class GroupPass:
 
     def _no_node(self, cycle: Cycle, status: Status) -> Unfitted:
         if not is_rejected(status) or not cycle.snapshot.node_count:
-            record = self._end.observe(cycle, "error", status, status.message)
+            result = "unschedulable" if is_rejected(status) else "error"
+            record = self._end.observe(cycle, result, status, status.message)
             return Unfitted(cycle.queued, status, status.message, None, record)
         fit_error = cycle.fit_error()
         record = self._end.observe(cycle, "unschedulable", status, fit_error.message)

@@ -116,6 +116,8 @@ class GroupPlacements:
             placed.queued.pending_plugins = set(diagnosis.pending_plugins)
         message = f"group {group.lead.key}: {pod.key}: {status.message}"
         failure = Failure(status, message, diagnosis, CLEAR_NOMINATION)
+        if not is_rejected(status):
+            engine.plugin_failed(pod.key, status.plugin, status.message)
         engine.gangs.explain(group.lead.key, message)
         state = engine.pod_groups.get(group.lead.key)
         if state is not None:

@@ -10,6 +10,7 @@ from bayplan.engine.reuse import Reuse
 from bayplan.framework.answers import failure_of
 from bayplan.framework.interface import QueuedPodInfo
 from bayplan.framework.runtime import Framework
+from bayplan.framework.status import Status, is_rejected
 from bayplan.journal import GateRecord
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.queue.transitions import PENDING_QUEUES
@@ -32,7 +33,7 @@ class QueueJournal:
     def hint_failed(self, plugin: str, event: str, error: BaseException) -> None:
         self._engine.metrics.hint_failures.add(plugin)
         status = failure_of(plugin, f"QueueingHint of {event} of", error)
-        self._engine.note(plugin, status.message)
+        self._engine.note(plugin, status.message, plugin)
 
     def key_failed(self, queued: QueuedPodInfo, plugin: str, error: Exception) -> None:
         """The pod's place in the queue cannot be told."""
@@ -42,15 +43,19 @@ class QueueJournal:
     def unschedulable_delta(self, plugin: str, profile: str, delta: int) -> None:
         self._engine.metrics.unschedulable_pods.add(plugin, profile, count=delta)
 
-    def gated(self, pod: PodInfo, plugin: str, message: str) -> None:
+    def gated(self, pod: PodInfo, plugin: str, status: Status) -> None:
         engine = self._engine
+        failed = not is_rejected(status)
+        if failed:
+            engine.metrics.plugin_failures.add(plugin)
         if engine.journal.is_kept:
             record = GateRecord(
                 at_seconds=engine.clock.now(),
                 pod=pod.key,
                 uid=pod.uid,
                 plugin=plugin,
-                message=message,
+                message=status.message,
+                code=str(status.code) if failed else "",
             )
             engine.journal.write(record)
 

@@ -197,13 +197,13 @@ class Placements:
             engine.metrics.pod_scheduled_after_flush.add()
         note = f"Successfully assigned {pod.key} to {placed.node_name}"
         engine.emit(pod.scheduler_name, pod, "Normal", "Scheduled", "Binding", note)
-        self._record(placed, "bound", "")
+        self._record(placed, "bound")
         self._activate(placed)
 
     def _binding_failed(self, placed: Placed, status: Status) -> None:
         """Upstream: handleBindingCycleError."""
         pod, claims = placed.pod, self._engine.devices.resource_claims
-        self._record(placed, "failed", status.message)
+        self._record(placed, "failed", status)
         before = claims.in_flight
         self.give_back(placed)
         after = claims.in_flight
@@ -290,7 +290,7 @@ class Placements:
             stash.clear()
             self._engine.queue.activate(pods)
 
-    def _record(self, placed: Placed, result: str, message: str) -> None:
+    def _record(self, placed: Placed, result: str, status: Status | None = None) -> None:
         engine, pod = self._engine, placed.pod
         if not engine.journal.is_kept:
             return
@@ -300,7 +300,9 @@ class Placements:
             uid=pod.uid,
             node=placed.node_name,
             result=result,
-            message=message,
+            message="" if status is None else status.message,
+            plugin="" if status is None else status.plugin,
+            code="" if status is None else str(status.code),
         )
         engine.journal.write(record)
 

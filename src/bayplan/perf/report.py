@@ -61,6 +61,15 @@ def listing(plans: Iterable[Plan | Refused], labels: dict[str, tuple[str, ...]])
     return table
 
 
+def errors(outcome: Outcome) -> Iterator[str]:
+    """What failed by an error while the workload ran."""
+    if outcome.error_count:
+        count = outcome.error_count
+        yield f"{outcome.name}: {count:,} attempt{'s' * (count != 1)} failed by an error"
+    for plugin, count in sorted(outcome.plugin_failures.items()):
+        yield f"{outcome.name}: {count:,} failure{'s' * (count != 1)} of plugin {plugin}"
+
+
 def below_threshold(outcome: Outcome) -> Iterator[str]:
     """What upstream would call a failure; its thresholds are for its own machines."""
     for one in outcome.measured:

@@ -5,13 +5,16 @@ virtual time nothing takes time: only a real clock can tell what the scheduler t
 """
 
 import asyncio
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import final
 
 from bayplan.adapters.embedded import EmbeddedCluster
 from bayplan.api.objects import NODE, POD
 from bayplan.clock import Clock
 from bayplan.engine.scheduler import Scheduler
+from bayplan.metrics import SchedulerMetrics
 from bayplan.perf.data_items import Measurement
 from bayplan.perf.operations import Operations
 from bayplan.perf.planning import Plan
@@ -37,6 +40,14 @@ class Outcome:
     threshold: float = 0.0
     #: Why it did not come to its end; "" where it did.
     failure: str = ""
+    #: Attempts that failed by an error, and how often each plugin failed.
+    error_count: int = 0
+    plugin_failures: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it did not come to its end, or something in it failed by an error."""
+        return bool(self.failure or self.error_count or self.plugin_failures)
 
 
 @final
@@ -93,7 +104,22 @@ class WorkloadRun:
             measured=tuple(self._operations.measured),
             threshold=threshold if isinstance(threshold, int | float) else 0.0,
             failure=failure,
+            error_count=_error_count(self._scheduler.metrics),
+            plugin_failures=_plugin_failures(self._scheduler.metrics),
         )
+
+
+def _error_count(metrics: SchedulerMetrics) -> int:
+    attempts = metrics.schedule_attempts.counts()
+    return sum(count for (result, _profile), count in attempts.items() if result == "error")
+
+
+def _plugin_failures(metrics: SchedulerMetrics) -> Mapping[str, int]:
+    counts: Counter[str] = Counter()
+    for tally in (metrics.plugin_failures, metrics.hint_failures):
+        for (plugin,), count in tally.counts().items():
+            counts[str(plugin)] += count
+    return counts
 
 
 async def _failure_of(working: "asyncio.Task[None]") -> str:

@@ -71,7 +71,7 @@ class Admission:
             self._recorder.unschedulable_delta(plugin, pod.scheduler_name, 1)
         queued.unschedulable_plugins.add(plugin)
         if queued.gating_plugin != plugin:
-            self._recorder.gated(pod, plugin, status.message)
+            self._recorder.gated(pod, plugin, status)
         queued.gating_plugin = plugin
 
 

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from bayplan.framework.events import ClusterEventWithHint
 from bayplan.framework.interface import PreEnqueuePlugin, QueuedPodInfo
 from bayplan.framework.queued_group import Gathering
+from bayplan.framework.status import Status
 from bayplan.state.pods import PodInfo
 
 #: (plugin instance, pod) → the part of the pod its answers follow from; None: not signed.
@@ -61,7 +62,7 @@ class QueueRecorder(Protocol):
         """A pod rejected by a plugin entered (+1) or left (-1): scheduler_unschedulable_pods."""
         ...
 
-    def gated(self, pod: PodInfo, plugin: str, message: str) -> None:
+    def gated(self, pod: PodInfo, plugin: str, status: Status) -> None:
         """A PreEnqueue plugin begins to hold a pod back."""
         ...
 

@@ -2,13 +2,13 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bayplan.sim.result import Counts, SimulationResult, Usage
+from bayplan.sim.result import Counts, FailureResult, SimulationResult, Usage
 from bayplan.sim.tables import BLANK
 from bayplan.sim.tables import table as new_table
 
@@ -26,6 +26,7 @@ _SECONDS_MAX = 120
 def summary(result: SimulationResult) -> list[RenderableType]:
     """Top to bottom: what, why not, how full, what else, how fast."""
     parts: list[RenderableType] = [Text(line) for line in _what(result)]
+    parts += [Text(line, style="bold") for line in failure_lines(result.failures)]
     if result.unschedulable:
         parts += [BLANK, _why_not(result)]
     if result.usage:
@@ -62,6 +63,18 @@ def _headline(counts: Counts, node_count: int) -> str:
 
 def _pods(count: int) -> str:
     return f"{count:,} pod{'s' * (count != 1)}"
+
+
+def failure_lines(failures: Sequence[FailureResult]) -> Iterator[str]:
+    """What failed by an error, one line per way to fail."""
+    for one in failures[:GROUPS_MAX]:
+        whose = f" of plugin {one.plugin}" if one.plugin else ""
+        times = f"{one.count:,} failure{'s' * (one.count != 1)}{whose}"
+        first = "at" if one.count == 1 else "first at"
+        yield f"{times}, {first} {one.example}: {one.message}"
+    rest = failures[GROUPS_MAX:]
+    if rest:
+        yield f"{sum(one.count for one in rest):,} failures of {len(rest):,} further kinds"
 
 
 # ---- why not -------------------------------------------------------------------------------

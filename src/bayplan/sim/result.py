@@ -47,6 +47,19 @@ class PodKindResult(Struct, frozen=True, kw_only=True):
     rows_kept: int
 
 
+class FailureResult(Struct, frozen=True, kw_only=True):
+    """What failed by an error in one way: not a rejection, but an exception or a code Error."""
+
+    #: "" where no plugin is to blame.
+    plugin: str
+    #: How often.
+    count: int
+    #: Where it happened first: "namespace/name" of a pod, as a rule.
+    example: str
+    #: What was said there.
+    message: str
+
+
 class Counts(Struct, frozen=True, kw_only=True):
     """How many pods there were of which sort."""
 
@@ -95,5 +108,7 @@ class SimulationResult(Struct, frozen=True, kw_only=True):
     podgroups: dict[str, PodGroupResult] = field(default_factory=dict[str, PodGroupResult])
     #: Kinds of pods, those with the most cycles first.
     pod_kinds: tuple[PodKindResult, ...] = ()
+    #: What failed by an error, in the order of the first failures. Empty: nothing did.
+    failures: tuple[FailureResult, ...] = ()
     #: What was left out or made up, for the reader.
     notes: tuple[str, ...] = field(default=())

@@ -24,6 +24,7 @@ from bayplan.ports import Ask
 from bayplan.runner import Runner
 from bayplan.sim.checkers import CapacityChecker, differences
 from bayplan.sim.driver import Driver
+from bayplan.sim.failures import Failures
 from bayplan.sim.gang_checker import GangChecker
 from bayplan.sim.group_results import group_results
 from bayplan.sim.hopes import Hopes
@@ -83,7 +84,8 @@ class Simulation:
         self._digest = DigestSink()
         self._attempts = _AttemptCounter()
         self._hopes = Hopes(self._clock)
-        self._sinks = _Sinks([self._digest, self._attempts, self._hopes])
+        self._failures = Failures()
+        self._sinks = _Sinks([self._digest, self._attempts, self._failures, self._hopes])
         self.scheduler = Scheduler(
             config,
             registry,
@@ -175,6 +177,7 @@ class Simulation:
             usage=self._occupancy.usage(),
             podgroups=group_results(self.scheduler),
             pod_kinds=pod_kinds(self.scheduler),
+            failures=self._failures.results(),
             notes=(*self._workload.notes, *self._driver.refused),
         )
 
