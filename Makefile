@@ -3,10 +3,10 @@
 PYTHON ?= python3
 # How many processes the tests use.
 JOBS ?= 2
-# Seeds that `make sim` tries; SEED=7 replays one.
+# Seeds that `make sim` tries: a count, or a range such as 1000..1099. SEED=7 replays one.
 SEEDS ?= 20
 # What draws from such a seed.
-SEEDED := tests/sim tests/engine/test_reuse_machine.py tests/engine/test_gang_machine.py
+SEEDED := tests/sim/test_faults.py tests/engine/test_reuse_machine.py tests/engine/test_gang_machine.py
 PARITY_DIR ?=
 SCENARIOS_DIR ?=
 SCENARIOS_FLAGS ?=
@@ -70,7 +70,7 @@ parity: need-PARITY_DIR .venv/.dev ## compare with kube-scheduler's recorded ans
 scenarios: need-SCENARIOS_DIR .venv/.dev ## run a folder of scenarios: SCENARIOS_DIR=../shared/scenarios (SCENARIOS_FLAGS=...)
 	$(BIN)/python "$(SCENARIOS_DIR)/check.py" --project . $(SCENARIOS_FLAGS) $(BIN)/bayplan
 
-sim: .venv/.dev ## simulate with faults: SEEDS=200 tries that many, SEED=7 replays one
+sim: .venv/.dev ## simulate with faults: SEEDS=200 tries the first 200 seeds, SEEDS=1000..1099 these, SEED=7 replays one
 ifdef SEED
 	BAYPLAN_SIM_SEED=$(SEED) $(BIN)/python -m pytest --timeout=0 $(SEEDED)
 else

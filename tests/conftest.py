@@ -7,9 +7,12 @@ example may take ten times as long, which says nothing about the code.
 
 import os
 import random  # noqa: TID251 - the one number drawn by chance; it is printed
+from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from tests.seeded import REPLAY
 
 settings.register_profile("bayplan", deadline=None, derandomize=False, print_blob=True)
 # A push fails for what it changed, not for a new draw: here the examples are always the same.
@@ -30,3 +33,12 @@ def pytest_report_header(config: pytest.Config) -> str:
     if config.option.hypothesis_seed is None:
         return "hypothesis: the same examples every time (profile ci)"
     return f"hypothesis: again with --hypothesis-seed={config.option.hypothesis_seed}"
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """At the end, one line for each failure that a seed replays."""
+    reports = [*terminalreporter.getreports("failed"), *terminalreporter.getreports("error")]
+    lines = (line for report in reports for line in report.longreprtext.splitlines())
+    found = {line[line.index(REPLAY) :].strip() for line in lines if REPLAY in line}
+    for line in sorted(found):
+        terminalreporter.write_line(line)

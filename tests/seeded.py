@@ -1,9 +1,11 @@
 """Tests that draw from a seed: which seeds are tried, and how a machine is run with one.
 
-`make sim SEEDS=80` tries that many seeds, `make sim SEED=7` replays one.
+`make sim SEEDS=80` tries the first 80 seeds, `make sim SEEDS=1000..1099` tries fresh ones, and
+`make sim SEED=7` replays one. A failure ends with the command that replays it.
 """
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,12 +24,32 @@ UNCHECKED = (
 )
 
 
+#: Environment variables that `make sim` sets.
+ONE_SEED, MANY_SEEDS = "BAYPLAN_SIM_SEED", "BAYPLAN_SIM_SEEDS"
+
+_RANGE = re.compile(r"(\d+)(?:\.\.(\d+))?")
+
+
 def seeds(count: int) -> list[int]:
-    """Those that are asked for, or the first so many."""
-    one = os.environ.get("BAYPLAN_SIM_SEED")
-    if one is not None:
-        return [int(one)]
-    return list(range(int(os.environ.get("BAYPLAN_SIM_SEEDS", count))))
+    """The seeds that the environment names, or the first ``count``."""
+    one = os.environ.get(ONE_SEED)
+    return [int(one)] if one is not None else parse_seeds(os.environ.get(MANY_SEEDS, str(count)))
+
+
+def parse_seeds(text: str) -> list[int]:
+    """`20`: the first 20 seeds. `1000..1099`: these 100. Raises ValueError."""
+    match = _RANGE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"SEEDS={text}: want a count (SEEDS=20) or a range (SEEDS=1000..1099)")
+    first, last = match.groups()
+    found = list(range(int(first)) if last is None else range(int(first), int(last) + 1))
+    if not found:
+        raise ValueError(f"SEEDS={text}: there is no seed in it")
+    return found
+
+
+def replay_command(number: int) -> str:
+    return f"make sim SEED={number}"
 
 
 @dataclass(frozen=True)
@@ -58,13 +80,19 @@ class Play:
         )
 
 
+#: A line of a failure begins with this where a seed replays it.
+REPLAY = "replay it with: "
+
+
 @contextmanager
-def replayable(number: int) -> Iterator[None]:
-    """What fails says how it is replayed."""
+def replayable(number: int, world: str = "") -> Iterator[None]:
+    """A failure inside names the command that replays it. ``world``: what the seed has drawn."""
     try:
         yield
     except BaseException as problem:
-        problem.add_note(f"replay it with: make sim SEED={number}")
+        if world:
+            problem.add_note(world)
+        problem.add_note(f"{REPLAY}{replay_command(number)}")
         raise
 
 
