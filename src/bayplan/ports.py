@@ -5,6 +5,7 @@ through a `Cluster`. A live API server and the embedded one implement the same p
 make their failures known as one small family of exceptions.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -81,6 +82,24 @@ class OutcomeUnknownError(Exception):
 
 class WatchDroppedError(Exception):
     """A watch ended without an error of its own: resume from the last resourceVersion."""
+
+
+def is_interruption(problem: BaseException) -> bool:
+    """Whether an exception ends the process or the running task, and is no failure of the code
+    that it passes through: Ctrl-C, or the cancellation of this task."""
+    if isinstance(problem, asyncio.CancelledError):
+        try:
+            task = asyncio.current_task()
+        except RuntimeError:  # no event loop runs
+            return False
+        return task is not None and task.cancelling() > 0
+    return isinstance(problem, KeyboardInterrupt)
+
+
+def raise_interruption(problem: BaseException) -> None:
+    """Raise an exception again where it is an interruption."""
+    if is_interruption(problem):
+        raise problem
 
 
 # ---- what the core wants done --------------------------------------------------------------

@@ -260,7 +260,9 @@ class _Asking:
         with metrics.working_on(_OPERATIONS.get(effect.verb)):
             try:
                 answer = await ask(effect)
-            except Exception as problem:  # noqa: BLE001 - whatever an extender's client raises
+            except GeneratorExit:
+                raise
+            except BaseException as problem:  # noqa: BLE001 - whatever an extender's client raises
                 answer = ExtenderAnswer(error=raised(effect.extender, problem))
         seconds, result = self._scheduler.now_seconds() - start, "error" if answer.error else "ok"
         metrics.extender_duration.observe(seconds, effect.extender, effect.verb, result)

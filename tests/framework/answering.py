@@ -95,7 +95,7 @@ def answering(plugin_name: str, calls: Calls | None = None, **answers: Any) -> t
 def _method(method: str, answer: Any) -> Callable[..., Any]:
     def given(self: Any, *args: Any) -> Any:
         self.calls.append((self.instance_name, method))
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             raise answer
         return answer(*args) if callable(answer) else answer
 

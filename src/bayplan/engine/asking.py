@@ -9,6 +9,7 @@ from bayplan.framework.calls import Calls
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.interface import CycleState, Verdict
 from bayplan.framework.score_table import PluginScores
+from bayplan.ports import raise_interruption
 from bayplan.state.columns import Rows, all_true
 from bayplan.state.nodes import LateNodeView, NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
@@ -47,14 +48,16 @@ class Asking:
         """An instance's Filter. Raises OutOfDate where it fails."""
         try:
             return self.calls.filter_row[name](self.state, self.pod, self.node(row))
-        except Exception as problem:
+        except BaseException as problem:
+            raise_interruption(problem)
             raise OutOfDate(PLUGIN_FAILED) from problem
 
     def score(self, name: str, row: int) -> int:
         """An instance's raw score. Raises OutOfDate where it fails."""
         try:
             score = self.calls.score_row[name](self.state, self.pod, self.node(row))
-        except Exception as problem:
+        except BaseException as problem:
+            raise_interruption(problem)
             raise OutOfDate(PLUGIN_FAILED) from problem
         if type(score) is not int:
             raise OutOfDate(PLUGIN_FAILED)
@@ -84,5 +87,6 @@ class Asking:
         some = LateNodeView(self._nodes, lambda: rows)
         try:
             return self.calls.scoring[name].column(self.state, self.pod, some)
-        except Exception as problem:
+        except BaseException as problem:
+            raise_interruption(problem)
             raise OutOfDate(PLUGIN_FAILED) from problem

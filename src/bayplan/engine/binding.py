@@ -102,14 +102,18 @@ class BindingCycle:
         for name, ask in self._calls().post_bind:
             try:
                 await ask(self._state, self._pod, self._node_name, port)
-            except Exception as problem:  # noqa: BLE001
+            except GeneratorExit:
+                raise
+            except BaseException as problem:  # noqa: BLE001
                 remarks.append(failure_of(name, "PostBind", problem))
         return tuple(remarks)
 
     async def _asked(self, name: str, ask: Bind, point: str, port: BindPort) -> Status | None:
         try:
             return checked(await ask(self._state, self._pod, self._node_name, port))
-        except Exception as problem:  # noqa: BLE001 - a plugin's failure is its pod's
+        except GeneratorExit:
+            raise
+        except BaseException as problem:  # noqa: BLE001 - a plugin's failure is its pod's
             return failure_of(name, point, problem)
 
 

@@ -20,6 +20,7 @@ from bayplan.engine.reservations import Reservations
 from bayplan.engine.reuse import Reuse
 from bayplan.engine.turns import Turns
 from bayplan.engine.waiting import WaitingPods
+from bayplan.framework.answers import failure_of
 from bayplan.framework.queued_group import Gathering
 from bayplan.framework.runtime import Framework
 from bayplan.journal import GroupRecord, Journal, NoteRecord
@@ -219,14 +220,22 @@ class EngineState:
             )
             self.journal.write(record)
 
-    def perform(self, subject: str, write: Callable[[BindPort], Awaitable[None]]) -> None:
-        """Write something that no cycle waits for. A refusal is noted."""
+    def perform(
+        self, subject: str, write: Callable[[BindPort], Awaitable[None]], plugin: str
+    ) -> None:
+        """Write something that no cycle waits for. A refusal, or a failure of the plugin that
+        writes it, is noted."""
 
         async def run(port: BindPort) -> None:
             try:
                 await write(port)
             except (ApiError, OutcomeUnknownError) as problem:
                 self.note(subject, str(problem))
+            except GeneratorExit:
+                raise
+            except BaseException as problem:  # noqa: BLE001 - a plugin's failure stops nothing else
+                status = failure_of(plugin, "Handle.perform of", problem)
+                self.plugin_failed(subject, plugin, status.message)
             finally:
                 self.writes_count -= 1
                 self.wake()

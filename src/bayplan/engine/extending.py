@@ -16,7 +16,14 @@ from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.interface import MAX_NODE_SCORE
 from bayplan.framework.score_table import ScoreTable
 from bayplan.framework.status import EXTENDER_NAME, Code, Status
-from bayplan.ports import Ask, AskExtender, ExtenderAnswer, ExtenderVerb, Victims
+from bayplan.ports import (
+    Ask,
+    AskExtender,
+    ExtenderAnswer,
+    ExtenderVerb,
+    Victims,
+    raise_interruption,
+)
 from bayplan.state.columns import NodeScores
 from bayplan.state.pods import PodInfo
 
@@ -199,10 +206,14 @@ class ExtenderBinding:
     async def _error(self, question: AskExtender) -> str:
         try:
             return (await self._ask(question)).error
-        except Exception as problem:  # noqa: BLE001 - whatever an extender's client raises
+        except GeneratorExit:
+            raise
+        except BaseException as problem:  # noqa: BLE001 - whatever an extender's client raises
             return raised(question.extender, problem)
 
 
-def raised(name: str, problem: Exception) -> str:
-    """What became of a question whose asking raised."""
+def raised(name: str, problem: BaseException) -> str:
+    """What became of a question whose asking raised. Raises ``problem`` itself where it is an
+    interruption."""
+    raise_interruption(problem)
     return f"extender {name}: {type(problem).__name__}: {problem}"

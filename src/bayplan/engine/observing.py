@@ -35,7 +35,7 @@ class QueueJournal:
         status = failure_of(plugin, f"QueueingHint of {event} of", error)
         self._engine.note(plugin, status.message, plugin)
 
-    def key_failed(self, queued: QueuedPodInfo, plugin: str, error: Exception) -> None:
+    def key_failed(self, queued: QueuedPodInfo, plugin: str, error: BaseException) -> None:
         """The pod's place in the queue cannot be told."""
         status = failure_of(plugin, "QueueSort", error)
         self._engine.plugin_failed(queued.pod.key, plugin, status.message)

@@ -20,6 +20,7 @@ from bayplan.framework.events import default_events
 from bayplan.framework.interface import EnqueueExtensions, Plugin, PluginArgs, SignPlugin
 from bayplan.framework.profile import extension_points_of
 from bayplan.plugins.registry import Registry
+from bayplan.ports import raise_interruption
 
 NOT_HERE_YET = "not here yet"
 
@@ -111,6 +112,7 @@ def _events(plugin: type[Plugin], registry: Registry) -> tuple[tuple[str, ...], 
             assert isinstance(made, EnqueueExtensions)
             events = made.events_to_register()
             made.close()
-        except Exception as error:  # noqa: BLE001 - whatever a plugin raises, it is said in its row
+        except BaseException as error:  # noqa: BLE001 - whatever a plugin raises, it is said in its row
+            raise_interruption(error)
             return (), f"events depend on how it is configured: {error}"
     return tuple(dict.fromkeys(registered.event.label for registered in events)), ""

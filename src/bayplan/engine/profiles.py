@@ -31,6 +31,7 @@ from bayplan.framework.interface import (
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.signing import Signer
 from bayplan.plugins.registry import Registry
+from bayplan.ports import raise_interruption
 from bayplan.problems import Problem, joined
 
 #: (profile name, instance name, class) → the handle of that instance.
@@ -99,7 +100,7 @@ def build_profiles(
     if problems:
         for plugin in started:
             # What fails now is not why the start failed.
-            with suppress(Exception):
+            with suppress(Exception, SystemExit):
                 plugin.close()
         raise ConfigError(problems, config.source)
     return built
@@ -132,7 +133,8 @@ def make_plugin(
         return plugin(checked, inside, inside.instance_name)
     except ConfigError:
         raise
-    except Exception as error:
+    except BaseException as error:
+        raise_interruption(error)
         raise PartFailed(f"{name} cannot start: {type(error).__name__}: {error}") from error
 
 
@@ -151,7 +153,8 @@ def _start(instance: Instance, handle: Handle, path: str, problems: list[Problem
             problems += [problem.under(at) for problem in error.relative]
     except ConfigError as error:
         problems += error.problems
-    except Exception as error:  # noqa: BLE001 - whatever a plugin raises, it is named
+    except BaseException as error:  # noqa: BLE001 - whatever a plugin raises, it is named
+        raise_interruption(error)
         found = f"plugin {instance.name} cannot start: {type(error).__name__}: {error}"
         problems.append(Problem(path, found))
     return None
@@ -163,7 +166,8 @@ def _events(plugin: Plugin, path: str, problems: list[Problem]) -> Events:
         return default_events(plugin.kinds)
     try:
         return tuple(plugin.events_to_register())
-    except Exception as error:  # noqa: BLE001 - whatever a plugin raises, it is named
+    except BaseException as error:  # noqa: BLE001 - whatever a plugin raises, it is named
+        raise_interruption(error)
         found = f"events of plugin {plugin.instance_name}: {type(error).__name__}: {error}"
         problems.append(Problem(path, found))
         return ()

@@ -18,7 +18,7 @@ from bayplan.framework.status import EXTENDER_NAME
 from bayplan.queue.settings import QueueProfile
 
 #: (pod, instance, what was wrong)
-OnFailure = Callable[[QueuedPodInfo, str, Exception], None]
+OnFailure = Callable[[QueuedPodInfo, str, BaseException], None]
 
 
 @final
@@ -38,7 +38,7 @@ class QueueOrder:
             if kind != self._kind:
                 self._take_kind(key, kind)
             return 0, key
-        except Exception as problem:  # noqa: BLE001 - a plugin's failure does not stop the queue
+        except BaseException as problem:  # noqa: BLE001 - a plugin's failure does not stop the queue
             self._failed(queued, self._name, problem)
             return 1, 0
 

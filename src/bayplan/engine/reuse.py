@@ -22,6 +22,7 @@ from bayplan.engine.picks import Picks
 from bayplan.engine.prepared import Epoch
 from bayplan.engine.row_totals import CHANGES_MAX, ROWS_MAX, RowTotals
 from bayplan.engine.shadow import Asked, mismatches
+from bayplan.framework.calls import is_concerned
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.interface import (
     CycleState,
@@ -181,7 +182,7 @@ class Reuse:
         known.is_vectorised = not any(
             plugin.instance_name in verdicts or plugin.instance_name in scores
             for plugin in self._scalar
-            if plugin.concerns(pod.shape)
+            if is_concerned(plugin, pod.shape)
         )
         for part in known.parts:
             part.like_count += 1

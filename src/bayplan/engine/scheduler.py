@@ -255,7 +255,7 @@ class Scheduler:
         for plugin in _instances(profiles):
             try:
                 plugin.close()
-            except Exception as problem:  # noqa: BLE001
+            except BaseException as problem:  # noqa: BLE001
                 status = failure_of(plugin, "Close", problem)
                 self._engine.plugin_failed(plugin.instance_name, status.plugin, status.message)
 

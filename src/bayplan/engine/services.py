@@ -81,8 +81,8 @@ class EngineServices:
     def pod_groups(self) -> PodGroups:
         return self._engine.pod_groups
 
-    def perform(self, subject: str, write: Write) -> None:
-        self._engine.perform(subject, write)
+    def perform(self, subject: str, write: Write, plugin: str) -> None:
+        self._engine.perform(subject, write, plugin)
 
     def activate(self, pods: Iterable[PodInfo], at_seconds: float | None = None) -> None:
         engine, chosen = self._engine, list(pods)

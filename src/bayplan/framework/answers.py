@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from bayplan.framework.interface import Plugin
 from bayplan.framework.status import Code, Rejection, Status
-from bayplan.ports import ApiError, OutcomeUnknownError
+from bayplan.ports import ApiError, OutcomeUnknownError, raise_interruption
 
 _PACKAGE: Final = Path(__file__).parent.parent
 #: Whose frames stand between a scheduler and its plugins.
@@ -48,7 +48,12 @@ def check_reasons(reasons: Any) -> None:
 
 
 def failure_of(plugin: Plugin | str, point: str, problem: BaseException) -> Status:
-    """The Error for a plugin, or the instance of this name, that raised or answered wrongly."""
+    """The Error for a plugin, or the instance of this name, that raised or answered wrongly.
+
+    `sys.exit()` in a plugin is a failure like any other. Raises ``problem`` itself where it is an
+    interruption.
+    """
+    raise_interruption(problem)
     name = plugin if isinstance(plugin, str) else plugin.instance_name
     refused = isinstance(problem, RefusedAnswer)
     text = str(problem) if refused else f"{type(problem).__name__}: {problem}"

@@ -4,10 +4,11 @@ Bound once at start, so that a cycle neither looks for methods nor asks what kin
 that is written node by node stands here as if it were vectorised.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ParamSpec, Protocol, TypeVar, final
+from types import TracebackType
+from typing import NoReturn, ParamSpec, Protocol, TypeVar, final
 
 from bayplan.framework import scalar
 from bayplan.framework.composition import (
@@ -36,7 +37,7 @@ from bayplan.framework.rows import AskRowFilter, AskRowScore, row_filter_of, row
 from bayplan.framework.scoring import ScoreCall, normalize_of, score_of
 from bayplan.framework.status import NodeToStatus, Rejection, Status
 from bayplan.framework.tie_break import TieBreakCall, TieBreakPlugin, by_number, by_score
-from bayplan.ports import BindPort
+from bayplan.ports import BindPort, raise_interruption
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo, PodShape
@@ -179,8 +180,18 @@ def calls_of(plugins: ProfilePlugins, wrap: Wrap) -> Calls:
 
 
 def calls_for(calls: Calls, plugins: ProfilePlugins, shape: PodShape) -> Calls:
-    """What is left of them for pods of this shape: see Plugin.concerns."""
+    """What is left of them for pods of this shape: see Plugin.concerns.
+
+    A plugin whose `concerns` raises fails the attempts at such pods, at PreFilter.
+    """
     ignoring = plugins.ignoring(shape)
+    failures = {name: e for name, e in _failures_to_concern(plugins, shape) if name not in ignoring}
+    if failures:
+        raising = [
+            (name, partial(_raise, failure, failure.__traceback__))
+            for name, failure in failures.items()
+        ]
+        return replace(calls, pre_filter=[*raising, *calls.pre_filter])
     spared = ignoring | {p.instance_name for p in plugins.instances() if not p.concerns(shape)}
     preparing = (
         plugin
@@ -212,6 +223,33 @@ def calls_for(calls: Calls, plugins: ProfilePlugins, shape: PodShape) -> Calls:
         post_bind=rest(calls.post_bind),
         spared=frozenset(name for name, _ in calls.filter if name in spared),
     )
+
+
+def is_concerned(plugin: Plugin, shape: PodShape) -> bool:
+    """Whether a plugin has anything to do with pods of this shape; yes where it fails to say."""
+    return _failure_to_concern(plugin, shape) is not None or plugin.concerns(shape)
+
+
+def _failures_to_concern(
+    plugins: ProfilePlugins, shape: PodShape
+) -> Iterator[tuple[str, BaseException]]:
+    for plugin in with_parts(plugins.instances()):
+        failure = _failure_to_concern(plugin, shape)
+        if failure is not None:
+            yield plugin.instance_name, failure
+
+
+def _failure_to_concern(plugin: Plugin, shape: PodShape) -> BaseException | None:
+    try:
+        plugin.concerns(shape)
+    except BaseException as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
+        raise_interruption(problem)
+        return problem
+    return None
+
+
+def _raise(problem: BaseException, place: TracebackType | None, *_: object) -> NoReturn:
+    raise problem.with_traceback(place)
 
 
 def _each(

@@ -35,7 +35,7 @@ def reserve(
     for name, ask in calls:
         try:
             status = checked(ask(state, pod, node_name))
-        except Exception as problem:  # noqa: BLE001
+        except BaseException as problem:  # noqa: BLE001
             return failure_of(name, "Reserve", problem)
         if status is not None and not is_success(status):
             return told(status, "Reserve", name)
@@ -54,7 +54,7 @@ def permit(
             if status is not None and status.code is Code.WAIT:
                 waits[name] = _wait(timeout_seconds)
                 continue
-        except Exception as problem:  # noqa: BLE001
+        except BaseException as problem:  # noqa: BLE001
             return failure_of(name, "Permit", problem), {}
         if status is not None and not is_success(status):
             return told(status, "Permit", name), {}
@@ -69,7 +69,7 @@ def pre_flights(
     for name, ask in calls:
         try:
             status = checked(ask(state, pod, node_name))
-        except Exception as problem:  # noqa: BLE001
+        except BaseException as problem:  # noqa: BLE001
             return failure_of(name, "PreBindPreFlight", problem)
         if is_skip(status):
             state.skip_pre_bind_plugins.add(name)

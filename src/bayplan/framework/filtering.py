@@ -91,7 +91,7 @@ class FilterOutcome(RejectedNodes):
         """Ask one plugin's Filter, and take its answer in."""
         try:
             self.add(plugin, ask(state, pod, self.nodes, self.feasible))
-        except Exception as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
+        except BaseException as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
             self.error = failure_of(plugin, "Filter", problem)
 
     def settle(self, position: int, status: Status | None) -> None:

@@ -30,7 +30,7 @@ def filter_one(calls: Calls, state: CycleState, pod: PodInfo, nodes: NodeView) -
                 verdict = calls.filter_row[name](state, pod, node)
                 if verdict:
                     outcome.add(name, [Rejection(_IT, *rejection) for rejection in verdict])
-            except Exception as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
+            except BaseException as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
                 outcome.error = failure_of(name, "Filter", problem)
         else:
             outcome.ask(name, ask, state, pod)

@@ -73,7 +73,7 @@ def filter_relieved(
             continue
         try:
             outcome.add(name, ask(state, pod, nodes, outcome.feasible))
-        except Exception as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
+        except BaseException as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
             outcome.error = failure_of(name, "Filter", problem)
         if outcome.is_settled:
             break

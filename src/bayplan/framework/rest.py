@@ -54,6 +54,6 @@ def score_rest(
     for call in calls:
         try:
             columns.append(call.column(state, pod, nodes))
-        except Exception as problem:  # noqa: BLE001
+        except BaseException as problem:  # noqa: BLE001
             return failure_of(call.name, "Score", problem)
     return columns

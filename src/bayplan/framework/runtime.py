@@ -121,7 +121,7 @@ class Framework:
                         return result, _nothing_left(narrowing), narrowing
                     continue
                 status = checked(answer)
-            except Exception as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
+            except BaseException as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
                 return result, failure_of(name, "PreFilter", problem), set()
             if is_skip(status):
                 state.skip_filter_plugins.add(name)
@@ -253,7 +253,7 @@ class Framework:
             try:
                 nomination, answer = ask(state, pod, node_to_status)
                 status = checked(answer)
-            except Exception as problem:  # noqa: BLE001
+            except BaseException as problem:  # noqa: BLE001
                 return None, failure_of(name, "PostFilter", problem)
             if status is None or status.code is Code.SUCCESS:
                 return nomination, (status or Status(Code.SUCCESS)).with_plugin(name)
@@ -288,7 +288,7 @@ class Framework:
                     state.skip_score_plugins.add(name)
                     continue
                 status = checked(status)
-            except Exception as problem:  # noqa: BLE001
+            except BaseException as problem:  # noqa: BLE001
                 return failure_of(name, "PreScore", problem)
             if is_skip(status):
                 state.skip_score_plugins.add(name)
@@ -308,7 +308,7 @@ class Framework:
                 continue
             try:
                 columns.append(call.column(state, pod, nodes))
-            except Exception as problem:  # noqa: BLE001
+            except BaseException as problem:  # noqa: BLE001
                 return failure_of(call.name, "Score", problem)
         totals = total_scores(columns, len(nodes))
         if not calls:
@@ -331,7 +331,7 @@ class Framework:
         for name, ask in self.calls(state, pod).unreserve:
             try:
                 ask(state, pod, node_name)
-            except Exception as problem:  # noqa: BLE001
+            except BaseException as problem:  # noqa: BLE001
                 failures.append(failure_of(name, "Unreserve", problem))
         return failures
 
@@ -369,7 +369,7 @@ def _tell(
             continue
         try:
             status = checked(ask(*what_if))
-        except Exception as problem:  # noqa: BLE001
+        except BaseException as problem:  # noqa: BLE001
             return failure_of(name, point, problem)
         if status is not None and not is_success(status):
             return as_error(status, point, name)

@@ -170,7 +170,7 @@ class ScoreRun:
                 self._columns[question] = None if is_skipped else self._asked(question, scorer)
             except ScorerFailed:
                 raise
-            except Exception as problem:
+            except BaseException as problem:
                 raise ScorerFailed(failure_of(name, "Score", problem)) from problem
         return self._columns[question]
 
@@ -283,7 +283,7 @@ class _WholeCluster:
             return name in run.state.skip_score_plugins
         try:
             status = checked(asks[0](self.state, run.pod, self.nodes))
-        except Exception as problem:
+        except BaseException as problem:
             raise ScorerFailed(failure_of(name, "PreScore", problem)) from problem
         if is_skip(status):
             return True

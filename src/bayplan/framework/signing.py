@@ -17,6 +17,7 @@ from weakref import WeakValueDictionary
 from bayplan.framework.interface import Plugin, SignPlugin
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.score_sources import reads_of
+from bayplan.ports import raise_interruption
 from bayplan.state.change_log import Facet
 from bayplan.state.pods import PodInfo
 
@@ -140,7 +141,8 @@ def _signed(signer: SignPlugin, pod: PodInfo) -> Hashable | None:
     try:
         part = signer.sign_pod(pod)
         hash(part)
-    except Exception:  # noqa: BLE001 - a plugin that fails to sign is asked in full
+    except BaseException as problem:  # noqa: BLE001 - a plugin that fails to sign is asked in full
+        raise_interruption(problem)
         return None
     return part
 

@@ -68,7 +68,7 @@ def break_ties(
             tied = key.narrowed(state, pod, table, tied)
         except ScorerFailed as failed:
             return failed.status
-        except Exception as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
+        except BaseException as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
             return failure_of(key.name, "TieBreak", problem)
         steps.append(TieStep(key.name, equal_count, len(tied)))
     table.tied = np.zeros(len(table.nodes), np.bool_)

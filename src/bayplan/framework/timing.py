@@ -160,7 +160,7 @@ class PluginTimer:
             start = watch.now()
             try:
                 answer = call(*args, **options)
-            except Exception:
+            except BaseException:
                 watch.took[Code.ERROR](watch.now() - start)
                 raise
             watch.took[code_in(answer)](watch.now() - start)
@@ -187,7 +187,7 @@ class PluginTimer:
             start = watch.now()
             try:
                 answer = await call(*args, **options)
-            except Exception:
+            except BaseException:
                 watch.took[Code.ERROR](watch.now() - start)
                 raise
             watch.took[code_in(answer)](watch.now() - start)

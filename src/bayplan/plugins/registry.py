@@ -49,6 +49,7 @@ from bayplan.plugins.topology_scorer import TopologyScorer
 from bayplan.plugins.volume_binding import VolumeBinding
 from bayplan.plugins.volume_restrictions import VolumeRestrictions
 from bayplan.plugins.volume_zone import VolumeZone
+from bayplan.ports import raise_interruption
 from bayplan.problems import Problem, listed
 from bayplan.rng import stable_hash
 
@@ -149,7 +150,8 @@ class Registry:
             origin = f"entry point {point.name} = {point.value}"
             try:
                 plugin = point.load()
-            except Exception as error:  # whatever a package does when imported
+            except BaseException as error:  # whatever a package does when imported
+                raise_interruption(error)
                 raise ConfigError([_failure(error)], origin) from error
             self.add(plugin, origin)
             names.append(plugin.name)
@@ -212,8 +214,9 @@ def _run(path: Path, source: str) -> ModuleType:
     sys.modules[module_name] = module  # classes look their own annotations up there
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # whatever the file does when it is run
+    except BaseException as error:  # whatever the file does when it is run
         del sys.modules[module_name]
+        raise_interruption(error)
         raise ConfigError([_failure(error, spec.origin)], source) from error
     return module
 
@@ -232,7 +235,7 @@ def _defined_in(module: ModuleType) -> Iterator[type[Plugin]]:
             yield plugin
 
 
-def _failure(error: Exception, file: str | None = None) -> Problem:
+def _failure(error: BaseException, file: str | None = None) -> Problem:
     """Something failed when it was imported; with the line of ``file`` that was reached."""
     if isinstance(error, SyntaxError) and error.filename == file:
         return Problem(f"line {error.lineno}", f"SyntaxError: {error.msg}")

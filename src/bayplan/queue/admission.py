@@ -62,7 +62,7 @@ class Admission:
     def _ask(self, plugin: PreEnqueuePlugin, pod: PodInfo) -> Status | None:
         try:
             return checked(plugin.pre_enqueue(pod))
-        except Exception as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
+        except BaseException as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
             return failure_of(plugin, "PreEnqueue", problem)
 
     def _hold_back(self, queued: QueuedPodInfo, plugin: str, status: Status) -> None:

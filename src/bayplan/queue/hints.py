@@ -114,7 +114,7 @@ class Hints:
             if answer not in _ANSWERS:
                 raise TypeError(f"a hint returned {answer!r}, expected a QueueingHint")
             told = str(answer)
-        except Exception as problem:  # noqa: BLE001 - a plugin's failure costs one attempt
+        except BaseException as problem:  # noqa: BLE001 - a plugin's failure costs one attempt
             self._recorder.hint_failed(plugin, change.event.label, problem)
             return True
         finally:

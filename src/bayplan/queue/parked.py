@@ -93,7 +93,7 @@ class Parked:
         try:
             part = self._sign[pod.scheduler_name](plugin, pod)
             hash(part)
-        except Exception as problem:  # noqa: BLE001 - such a pod is one that is not signed
+        except BaseException as problem:  # noqa: BLE001 - such a pod is one that is not signed
             self._recorder.hint_failed(plugin, "SignPod", problem)
             return None
         return part

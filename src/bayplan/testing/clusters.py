@@ -127,7 +127,7 @@ class SampleCluster:
     def objects(self, kind: str) -> KindStore:
         return self.store.of(kind)
 
-    def perform(self, subject: str, write: Write) -> None:
+    def perform(self, subject: str, write: Write, plugin: str) -> None:
         self.writes.append((subject, write))
 
     def activate(self, pods: Iterable[PodInfo], at_seconds: float | None = None) -> None:
