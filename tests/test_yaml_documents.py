@@ -174,8 +174,10 @@ def test_nesting_through_aliases_has_the_same_end() -> None:
 def bomb(level_count: int) -> str:
     """Each level repeats the level above ten times."""
     lines = ["k0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
-    for level in range(1, level_count):
-        lines.append(f"k{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]")
+    lines += [
+        f"k{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]"
+        for level in range(1, level_count)
+    ]
     return "\n".join(lines)
 
 

@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from bayplan.printable import printable
+
 #: More names than this are not listed; a command or the documents do that better.
 LISTED_NAMES_MAX = 12
 _SHOWN_LENGTH_MAX = 60
@@ -30,7 +32,7 @@ class Problem:
 
     def __str__(self) -> str:
         text = f"{self.found}; {self.wanted}" if self.wanted else self.found
-        return f"{self.path}: {text}" if self.path else text
+        return printable(f"{self.path}: {text}" if self.path else text)
 
     def under(self, path: str) -> "Problem":
         """The same problem where ``self.path`` is relative to ``path``."""

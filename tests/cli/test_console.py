@@ -60,6 +60,21 @@ def test_brackets_and_colons_mean_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     assert "plugin(s) [a b] :smile: [/x]" in raw.getvalue().decode()
 
 
+def test_names_from_a_cluster_neither_move_the_cursor_nor_forge_a_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    raw = standard_output(monkeypatch)
+    name = "x\x1b]0;t\x1b[2J\n4 of 4"
+    made = table(name, "a column")
+    made.add_row(Text(name), "")
+    made.add_row("a cell that is wider than the text of unknown origin", "")
+    console.show([Text(name), name, made])
+    written_text = raw.getvalue().decode()
+    assert written_text.count(r"x\x1b]0;t\x1b[2J\n4 of 4") == 4
+    assert "\x1b" not in written_text
+    assert not [line for line in written_text.splitlines() if line.startswith("4 of 4")]
+
+
 def test_what_a_terminal_cannot_write_has_a_substitute(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = standard_output(monkeypatch, "ascii")
     console.show([Text("a → b … c – d é")])

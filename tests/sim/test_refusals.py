@@ -29,3 +29,8 @@ def test_of_very_many_the_first_are_told_and_the_others_counted() -> None:
     assert len(lines) == LINES_MAX + 1
     assert lines[-1] == f"and {50 - LINES_MAX} more"
     assert len(error.lines) == 50
+
+
+def test_a_value_of_the_input_cannot_forge_a_line() -> None:
+    problem = InputError(['a.yaml: found "x\nb.yaml: fine"'])
+    assert str(problem) == r'a.yaml: found "x\nb.yaml: fine"'

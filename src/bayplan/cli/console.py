@@ -6,11 +6,14 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import NoReturn
+from typing import NoReturn, final
 
 import click
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Text
+
+from bayplan.printable import printable
 
 #: Tables must stay readable when they are piped into a file or a pager.
 PIPED_WIDTH = 160
@@ -38,11 +41,29 @@ def _lookalikes(error: UnicodeError) -> tuple[str, int]:
     return "".join(c if c.isascii() else _UNKNOWN for c in wanted), error.end
 
 
+@final
+class _PrintableConsole(Console):
+    """Writes every text and every cell of a table on lines of its own, without control characters.
+
+    Names and messages of a cluster's objects may hold any characters.
+    """
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        if isinstance(renderable, str):
+            renderable = printable(renderable)
+        elif isinstance(renderable, Text) and renderable.plain != printable(renderable.plain):
+            # The positions of styles within the text no longer hold.
+            renderable = Text(printable(renderable.plain), renderable.style, end=renderable.end)
+        return super().render(renderable, options)
+
+
 def show(parts: Iterable[RenderableType]) -> None:
     """Print for a reader: as wide as the terminal, or wide enough where there is none."""
     is_piped = not Console(file=sys.stdout).is_terminal
     page = io.BytesIO()
-    console = Console(
+    console = _PrintableConsole(
         file=io.TextIOWrapper(page, sys.stdout.encoding, sys.stdout.errors, write_through=True),
         force_terminal=not is_piped,
         width=PIPED_WIDTH if is_piped else None,

@@ -11,6 +11,7 @@ import click
 from bayplan.config import ConfigError, Problem, SchedulerConfig, config_from, load_config
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.plugins.registry import Registry, default_registry
+from bayplan.printable import printable
 from bayplan.sim.inputs import InputError
 from bayplan.sim.run_folder import RunFolderError
 
@@ -43,8 +44,8 @@ def fail(text: str) -> NoReturn:
 
 def remark(text: str) -> None:
     """Say something that is not the answer."""
-    for line in text.splitlines():
-        click.echo(f"bayplan: {line}", err=True)
+    for line in text.split("\n"):
+        click.echo(f"bayplan: {printable(line)}", err=True)
 
 
 def read_config(path: str | None, feature_gates: str) -> SchedulerConfig:

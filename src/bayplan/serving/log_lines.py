@@ -17,6 +17,8 @@ from typing import Any, TextIO, final
 
 import msgspec
 
+from bayplan.printable import printable
+
 TEXT, JSON = "text", "json"
 FORMATS = (TEXT, JSON)
 
@@ -108,4 +110,4 @@ def _shown(value: Any) -> str:
     """Strings quoted and on one line, everything else as it is."""
     if isinstance(value, bool | int | float):
         return str(value).lower() if isinstance(value, bool) else str(value)
-    return _quoted(str(value)).decode()
+    return printable(_quoted(str(value)).decode())

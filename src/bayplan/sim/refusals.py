@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import final
 
+from bayplan.printable import printable
 from bayplan.problems import Problem
 
 #: So many lines are told; the others are counted.
@@ -13,7 +14,7 @@ class InputError(ValueError):
     """An input that cannot be simulated; one line per problem, each with file and place."""
 
     def __init__(self, lines: Iterable[str]) -> None:
-        self.lines = tuple(lines)
+        self.lines = tuple(map(printable, lines))
         told = self.lines[:LINES_MAX]
         more = len(self.lines) - len(told)
         super().__init__("\n".join((*told, *([f"and {more} more"] if more else []))))

@@ -1,0 +1,34 @@
+"""Text of unknown origin on one line of a terminal."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.printable import printable
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        pytest.param("a/b → ä 文", "a/b → ä 文", id="plain text stays"),
+        pytest.param("a\\n", "a\\n", id="a backslash stays"),
+        pytest.param("x\x1b[2Jy", r"x\x1b[2Jy", id="an escape sequence"),
+        pytest.param("x\nbayplan: all is well", r"x\nbayplan: all is well", id="a line break"),
+        pytest.param("\t\r\x7f", r"\t\r\x7f", id="tab, return and delete"),
+        pytest.param("\x9b31m", r"\u009b31m", id="an 8-bit control sequence"),
+        pytest.param("a\u202eb\u2028", r"a\u202eb\u2028", id="direction marks and separators"),
+        pytest.param("\ud800", r"\ud800", id="half a character"),
+    ],
+)
+def test_what_a_terminal_would_act_on_is_escaped(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+@given(st.text())
+def test_no_control_character_is_left(text: str) -> None:
+    shown = printable(text)
+    assert not any(unicodedata.category(character) in ("Cc", "Cs", "Zl") for character in shown)
+    assert len(shown.splitlines()) <= 1
+    assert printable(shown) == shown
