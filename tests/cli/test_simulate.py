@@ -300,6 +300,12 @@ def test_one_that_no_profile_has_is_remarked_on(tmp_path: Path, objects: Path) -
         pytest.param("from bayplan import (\n", "line 1: SyntaxError: ", id="a syntax error"),
         pytest.param("\nimport nowhere\n", "line 2: ModuleNotFoundError: ", id="an import"),
         pytest.param("x = 1\n", "no plugin is defined here", id="no plugin"),
+        pytest.param(
+            CHEAP + '    fields = ("Node.status.nodeInf.osImage",)\n',
+            'Cheap: fields has "Node.status.nodeInf.osImage": Node.status has no field "nodeInf"; '
+            'did you mean "nodeInfo"?',
+            id="a misspelt field",
+        ),
     ],
 )
 def test_a_plugin_file_that_fails_is_named_with_its_line(

@@ -256,7 +256,7 @@ class Kubelet(ScalarFilterPlugin):
     fields = ("Node.status.nodeInfo.kubeletVersion",)
 
     def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        found = node.node.declared.get("status.nodeInfo.kubeletVersion")
+        found = node.declared["Node.status.nodeInfo.kubeletVersion"]
         return None if found == self.args.version else unresolvable(f"node(s) had kubelet {found}")
 
 

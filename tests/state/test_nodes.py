@@ -282,8 +282,6 @@ def test_a_node_info_has_what_upstreams_has() -> None:
     assert info.allocatable == {"cpu": 8000, "memory": 16 << 30, "pods": 110}
     assert info.used_ports == {HostPort("0.0.0.0", "TCP", 80)}
     assert {name: image.size_bytes for name, image in info.image_states.items()} == {"i": 600}
-    assert [each.name for each in info.pods_with_affinity] == ["q", "r"]
-    assert [each.name for each in info.pods_with_required_anti_affinity] == ["q"]
 
 
 def test_a_node_info_shows_name_pods_requested_and_allocatable() -> None:

@@ -153,7 +153,7 @@ class WrongFields(ScalarScorePlugin):
         (NoName, "name is 'Has/Label'"),
         (WrongFacets, "facets is 'LABELS'; wanted some of Facet"),
         (WrongKinds, "kinds has 'Service'; wanted e.g."),
-        (WrongFields, "fields has 'status.nodeInfo'; wanted e.g."),
+        (WrongFields, "fields has 'status.nodeInfo'; wanted Node or Pod and a path"),
     ],
 )
 def test_a_wrong_declaration_is_caught(plugin_class: type[Plugin], words: str) -> None:

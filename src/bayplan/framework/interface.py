@@ -256,7 +256,8 @@ class Plugin(ABC):
     #: Whether it is left out where a pod that runs is tried for a resize, as upstream's like it.
     ignores_resizes: ClassVar[bool] = False
     #: Further fields it reads, e.g. ("Node.status.nodeInfo.kubeletVersion",): found under
-    #: `node.declared["status.nodeInfo.kubeletVersion"]`.
+    #: `node.declared["Node.status.nodeInfo.kubeletVersion"]` and `pod.declared[…]`; where an object
+    #: may lack the field, `.get(…)`.
     fields: ClassVar[tuple[str, ...]] = ()
     #: PreFilter and PreScore say and note the same (or, looking across nodes, Skip) about pods of
     #: one shape and owner until an object, or a pod with affinity terms, comes, changes or goes.

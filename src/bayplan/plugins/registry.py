@@ -14,8 +14,9 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from traceback import extract_tb
 from types import ModuleType
-from typing import Any, final
+from typing import Any, cast, final
 
+from bayplan.api.field_tables import path_fault
 from bayplan.config.problems import ConfigError
 from bayplan.framework.interface import Plugin, PluginArgs
 from bayplan.framework.profile import EXTENSION_POINTS, extension_points_of
@@ -56,6 +57,7 @@ from bayplan.rng import stable_hash
 ENTRY_POINT_GROUP = "bayplan.plugins"
 #: Where the plugins of the table below come from.
 IN_TREE = "in tree"
+_EXAMPLE_FIELD = "Node.status.nodeInfo.osImage"
 
 IN_TREE_PLUGINS: tuple[type[Plugin], ...] = (
     SchedulingGates,
@@ -192,6 +194,20 @@ def _fault_of(plugin: Any) -> str | None:
         isinstance(args_type, type) and issubclass(args_type, PluginArgs)
     ):
         return f"args_type is {args_type!r}; wanted a subclass of PluginArgs"
+    return _fault_of_fields(plugin.fields)
+
+
+def _fault_of_fields(paths: Any) -> str | None:
+    """Why `fields` cannot be read from nodes and pods."""
+    if not isinstance(paths, tuple):
+        return f'fields is {paths!r}; wanted a tuple, as ("{_EXAMPLE_FIELD}",)'
+    for each in cast(tuple[Any, ...], paths):
+        kind, _, path = str(each).partition(".")
+        if kind not in ("Node", "Pod") or not path:
+            return f'fields has {each!r}; wanted Node or Pod and a path, as "{_EXAMPLE_FIELD}"'
+        fault = path_fault(f"v1 {kind}", path)
+        if fault is not None:
+            return f'fields has "{each}": {fault}'
     return None
 
 

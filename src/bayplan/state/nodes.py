@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bayplan.api.declared_fields import DeclaredFields
 from bayplan.api.objects import Node, Taint
 from bayplan.api.pod_requests import CPU, MEMORY
 from bayplan.api.selectors import NodeTerm, Requirement
@@ -416,6 +417,11 @@ class NodeInfo:
         return self.node.metadata.annotations or {}
 
     @property
+    def declared(self) -> DeclaredFields:
+        """The further fields that plugins declare in `fields`."""
+        return DeclaredFields("Node", self.name, self.node.declared)
+
+    @property
     def taints(self) -> tuple[Taint, ...]:
         return self.node.spec.taints or ()
 
@@ -427,14 +433,6 @@ class NodeInfo:
     def pods(self) -> list[PodInfo]:
         """Placed pods, assumed ones included, in the order of their arrival."""
         return list(self._open().pods[self._row].values())
-
-    @property
-    def pods_with_affinity(self) -> list[PodInfo]:
-        return [p for p in self.pods if p.shape.has_affinity]
-
-    @property
-    def pods_with_required_anti_affinity(self) -> list[PodInfo]:
-        return [p for p in self.pods if p.shape.anti_affinity.required]
 
     def amounts(self, resource: str) -> RowAmounts:
         """What it has of one resource, and what of that is taken."""

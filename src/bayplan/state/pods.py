@@ -7,13 +7,13 @@ hundred thousand placed pods as by the next thousand pending ones.
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 import msgspec
 
 from bayplan.api.affinity import AffinityTerms, compile_terms
+from bayplan.api.declared_fields import DeclaredFields
 from bayplan.api.objects import (
     ObjectMeta,
     Pod,
@@ -39,7 +39,7 @@ DEFAULT_NAMESPACE = "default"
 DEFAULT_SCHEDULER = "default-scheduler"
 
 #: Shared by all pods of which no plugin reads more than everybody does.
-NOTHING_DECLARED: Mapping[str, Any] = MappingProxyType({})
+NOTHING_DECLARED: Mapping[str, Any] = DeclaredFields("Pod", "", {})
 
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
@@ -214,7 +214,9 @@ def pod_info(pod: Pod) -> PodInfo:
     if node_name:
         spec = msgspec.structs.replace(pod.spec, node_name=None)
         pod = msgspec.structs.replace(pod, spec=spec)
-    declared = pod.declared or NOTHING_DECLARED
+    declared = NOTHING_DECLARED
+    if pod.declared:
+        declared = DeclaredFields("Pod", pod.metadata.name, pod.declared)
     is_deferred = bool(node_name) and _is_resize_deferred(pod.status)
     shape = _shape_of(pod, is_deferred=is_deferred)
     return PodInfo(pod.metadata, pod.status, shape, node_name, declared)
