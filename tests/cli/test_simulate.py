@@ -32,6 +32,27 @@ def objects(tmp_path: Path) -> Path:
     return written(tmp_path / "in.yaml", node("n1"), pod("a"), large())
 
 
+@pytest.mark.parametrize(
+    ("options", "gone_at"),
+    [
+        pytest.param((), 5.0, id="at once"),
+        pytest.param(("--pod-gc-quarantine", "40s", "--pod-gc-period", "20s"), 60.0, id="upstream"),
+    ],
+)
+def test_options_say_when_the_pods_of_a_deleted_node_go(
+    tmp_path: Path, options: tuple[str, ...], gone_at: float
+) -> None:
+    gone = scenario({"at": "5s", "delete": [{"kind": "Node", "name": "n1"}]})
+    path = written(tmp_path / "in.yaml", node("n1"), pod("a"), gone)
+    assert simulated(path, *options)["pods"]["default/a"]["deleted_at"] == gone_at
+
+
+def test_an_option_that_is_no_duration_is_refused(objects: Path) -> None:
+    wanted = "a duration such as 30s, 1m30s, 250ms or a number of seconds"
+    said = refusal("simulate", objects, "--pod-gc-period", "soon")
+    assert said == [f'--pod-gc-period: found "soon", wanted {wanted}']
+
+
 # ---- what comes out ------------------------------------------------------------------------
 
 

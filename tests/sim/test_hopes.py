@@ -7,6 +7,7 @@ import pytest
 
 from bayplan.adapters.embedded import EmbeddedCluster
 from bayplan.adapters.object_names import object_key
+from bayplan.adapters.pod_gc_controller import PodGcTimes
 from bayplan.api.objects import NODE, POD
 from bayplan.framework.status import unschedulable
 from bayplan.sim.hopes import Hopes
@@ -20,7 +21,9 @@ WAITS = object_key(POD, "default", "waits")
 
 def without_nodes(*more: Content) -> Simulation:
     """A run that is over, its pod waiting out a backoff; and no node."""
-    run = simulation(workload(pod("waits"), *more))
+    # A pod whose node is missing stays as long as the node is quarantined.
+    feed = workload(pod("waits"), *more, until_seconds=0.0, pod_gc=PodGcTimes(3600.0))
+    run = simulation(feed)
     run.run()
     assert not hopes_of(run).has_any(run.scheduler)
     return run

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bayplan.adapters.pod_gc_controller import PodGcTimes
 from bayplan.sim.refusals import Complaints, InputError
 from bayplan.sim.scenario import Scenario, read_scenario
 from bayplan.sim.sources import Part
@@ -54,6 +55,20 @@ def test_a_scenario_may_be_empty() -> None:
         assert read(value) == (Scenario(None, []), [])
 
 
+def test_a_scenario_may_say_when_pods_without_a_node_are_collected() -> None:
+    found, wrong = read(scenario(podGC={"quarantine": "40s", "period": 20}))
+    assert (wrong, found.pod_gc) == ([], PodGcTimes(40.0, 20.0))
+    assert read(scenario(podGC={}))[0].pod_gc == PodGcTimes(0.0, 0.0)
+
+
+def test_what_is_wrong_about_pod_garbage_collection_is_named() -> None:
+    assert lines(podGC="now") == ['spec.podGC: found "now", wanted a mapping of quarantine, period']
+    assert lines(podGC={"perriod": "40s", "period": "soon"}) == [
+        'spec.podGC: found "perriod", wanted one of quarantine, period; did you mean "period"?',
+        f'spec.podGC.period: found "soon", wanted {A_DURATION}',
+    ]
+
+
 A_DURATION = "a duration such as 30s, 1m30s, 250ms or a number of seconds"
 VERBS = "one of at, create, patch, delete"
 
@@ -77,7 +92,7 @@ def test_what_an_event_cannot_be_is_told(event: Any, line: str) -> None:
 
 def test_what_a_spec_cannot_be_is_told() -> None:
     assert lines(untill="5s") == [
-        'spec: found "untill", wanted one of until, events; did you mean "until"?'
+        'spec: found "untill", wanted one of until, podGC, events; did you mean "until"?'
     ]
     (line,) = lines(until="-5s")
     assert line.startswith('spec.until: found "-5s", wanted a duration')

@@ -206,13 +206,19 @@ class ApiServer:
 
     # ---- delete -----------------------------------------------------------------------------
 
-    def delete(self, key: ObjectKey, uid: str = "") -> None:
-        """Remove an object, after its grace and its finalizers. Asking again changes nothing."""
+    def delete(self, key: ObjectKey, uid: str = "", *, is_forced: bool = False) -> None:
+        """Remove an object, after its grace and its finalizers. Asking again changes nothing.
+
+        ``is_forced``: no grace, and what is left of one that runs is void.
+        """
         old = self.get(key)
         _expect_uid(old, uid)
         if old.content["metadata"].get("deletionTimestamp"):
+            if is_forced:
+                self.terminating.pop(old.content["metadata"]["uid"], None)
+                self._remove_if_free(old)
             return
-        grace = _grace_seconds(old)
+        grace = 0 if is_forced else _grace_seconds(old)
         if not grace and not old.content["metadata"].get("finalizers"):
             self._store.remove(key)
             return

@@ -19,6 +19,7 @@ from bayplan.adapters.claim_controller import ClaimController
 from bayplan.adapters.object_names import Content, ObjectKey, object_key, stable_suffix
 from bayplan.adapters.object_port import ObjectPort
 from bayplan.adapters.object_store import HISTORY_LENGTH, ObjectStore, Observer, Stored, Watch
+from bayplan.adapters.pod_gc_controller import PodGcController, PodGcTimes
 from bayplan.api.objects import POD, Pod
 from bayplan.clock import Clock, rfc3339
 from bayplan.ports import EmitEvent, Listing, PatchPodGroupStatus, PatchPodStatus
@@ -39,13 +40,20 @@ class EmbeddedCluster(ObjectPort):
         clock: Clock,
         declared: Mapping[str, tuple[str, ...]] | None = None,
         history_length: int = HISTORY_LENGTH,
+        pod_gc: PodGcTimes | None = None,
     ) -> None:
-        """``declared``: per kind, further field paths that decoded objects keep."""
+        """``declared``: per kind, further field paths that decoded objects keep. ``pod_gc``: when
+        pods are collected whose node is gone; None: never, as without a controller manager."""
         self._clock = clock
         self._store = ObjectStore(declared, history_length)
         super().__init__(ApiServer(clock, self._store, _after))
         ClaimController(self._server, self._store, _soon)
         self._budgets = BudgetController(self._server, self._store, _soon)
+        self._pod_gc = (
+            None
+            if pod_gc is None
+            else PodGcController(self._server, self._store, clock, _after, pod_gc)
+        )
         self._event_count = 0
 
     # ---- the port ---------------------------------------------------------------------------
@@ -131,6 +139,11 @@ class EmbeddedCluster(ObjectPort):
     def terminating_count(self) -> int:
         """Pods whose grace has not passed yet."""
         return len(self._server.terminating)
+
+    @property
+    def next_collection_seconds(self) -> float | None:
+        """When pods are looked at next whose node is gone; None: there are none."""
+        return None if self._pod_gc is None else self._pod_gc.due_seconds
 
 
 def _event_object(event: EmitEvent, number: int, stamp: str) -> Content:

@@ -1,4 +1,4 @@
-"""What a binding and a status patch make of a pod: new content from old, nothing else.
+"""What a binding, a status patch and a failure make of a pod: new content from old, nothing else.
 
 Upstream: pkg/registry/core/pod/storage (setPodNodeAndMetadata), api/v1/pod (UpdatePodCondition).
 """
@@ -29,6 +29,14 @@ def bound(pod: Content, node_name: str, stamp: str) -> Content:
     scheduled = {"type": POD_SCHEDULED, "status": "True"}
     status["conditions"] = _with_condition(status, scheduled, stamp)
     return {**pod, "spec": {**pod["spec"], "nodeName": node_name}, "status": status}
+
+
+def failed(status: Content, condition: Content | None, stamp: str) -> Content:
+    """A status of a pod that has failed, and the condition that says why."""
+    status = {**status, "phase": "Failed"}
+    if condition is not None:
+        status["conditions"] = _with_condition(status, condition, stamp)
+    return status
 
 
 def patched(status: Content, patch: PatchPodStatus, stamp: str) -> Content:

@@ -29,11 +29,15 @@ from bayplan.config import SchedulerConfig
 from bayplan.engine.effective import remarks
 from bayplan.engine.resolved_config import resolve
 from bayplan.plugins.registry import Registry
+from bayplan.problems import wrong
+from bayplan.sim import durations
+from bayplan.sim.durations import DurationError, parse_duration
 from bayplan.sim.inputs import load_inputs
 from bayplan.sim.report import summary
 from bayplan.sim.result import SimulationResult
 from bayplan.sim.run_folder import Manifest, RunFolder
 from bayplan.sim.simulation import Simulation
+from bayplan.sim.workload import Workload
 from bayplan.state.pods import DEFAULT_SCHEDULER
 
 #: The parts of a configuration that say where pods go.
@@ -53,6 +57,8 @@ class _Options:
     time_mode: str
     output: str
     out: str | None
+    pod_gc_quarantine: str | None
+    pod_gc_period: str | None
 
 
 @click.command("simulate")
@@ -71,6 +77,16 @@ class _Options:
 )
 @click.option("--format", "output", type=click.Choice(("text", "json")), default="text")
 @click.option("--out", metavar="DIR", help="keep summary, placements, journal and inputs here")
+@click.option(
+    "--pod-gc-quarantine",
+    metavar="DURATION",
+    help="how long pods outlast their node, before they are collected (a cluster: 40s; here: 0s)",
+)
+@click.option(
+    "--pod-gc-period",
+    metavar="DURATION",
+    help="how often pods are collected (a cluster: 20s; here: at once)",
+)
 def simulate_command(**given: Any) -> None:
     """Place the pods of PATH… on the nodes of PATH… and say what became of them.
 
@@ -100,6 +116,7 @@ def _simulated(options: _Options) -> SimulationResult:
     # What kubectl prints of a large cluster takes a while; what a person types takes no spinner.
     with nullcontext() if STANDARD_INPUT in options.paths else sign_of_life("reading"):
         workload = load_inputs(options.paths, time_mode=options.time_mode)
+    workload = _with_pod_gc(workload, options)
     if options.config_path is None:
         workload = workload.for_scheduler(DEFAULT_SCHEDULER)
     else:
@@ -119,6 +136,22 @@ def _simulated(options: _Options) -> SimulationResult:
         result = _played(simulation, workload.pod_count)
     folder.finish(result)
     return result
+
+
+def _with_pod_gc(workload: Workload, options: _Options) -> Workload:
+    """The workload with what the command line says of pod garbage collection."""
+    given = {
+        "quarantine_seconds": ("--pod-gc-quarantine", options.pod_gc_quarantine),
+        "period_seconds": ("--pod-gc-period", options.pod_gc_period),
+    }
+    times: dict[str, float] = {}
+    for field, (option, text) in given.items():
+        if text is not None:
+            try:
+                times[field] = parse_duration(text)
+            except DurationError:
+                fail(str(wrong(option, text, durations.WANTED)))
+    return msgspec.structs.replace(workload, pod_gc=workload.pod_gc._replace(**times))
 
 
 def _played(simulation: Simulation, pod_count: int) -> SimulationResult:

@@ -77,6 +77,12 @@ def daemon_pod(pod: Content, node_name: str) -> Content:
     return {**pod, "spec": {**spec, **changed}}
 
 
+def is_daemon_pod(pod: Content) -> bool:
+    """Whether a DaemonSet controls a pod."""
+    owners = pod["metadata"].get("ownerReferences") or ()
+    return any(one.get("kind") == "DaemonSet" and one.get("controller") for one in owners)
+
+
 def target_node(pod: Content) -> str | None:
     """The node a daemon pod is on, or meant for."""
     spec = pod.get("spec") or {}

@@ -6,6 +6,7 @@ that has passed, a retry) happens before what the workload does at that moment.
 
 A pod with a running time ends so long after it was bound: it succeeds, or is deleted if it says so.
 When a pod of a Job succeeds, the next one comes. Claims get their volumes (`volume_controller`).
+Pods on a node that is deleted are pod garbage (`pod_gc_controller`).
 """
 
 import asyncio
@@ -16,9 +17,10 @@ from typing import final
 from bayplan.adapters.embedded import EmbeddedCluster
 from bayplan.adapters.object_names import ObjectKey, object_key
 from bayplan.adapters.object_store import Stored
-from bayplan.api.objects import POD, Pod, is_terminal
+from bayplan.api.objects import NODE, POD, Pod, is_terminal
 from bayplan.clock import Clock
 from bayplan.ports import ApiError
+from bayplan.sim.daemon_pods import is_daemon_pod, target_node
 from bayplan.sim.durations import DurationError, parse_duration
 from bayplan.sim.loop import running_loop
 from bayplan.sim.volume_controller import VolumeController
@@ -109,6 +111,9 @@ class Driver:
                 self._changed.clear()
                 await self._changed.wait()
                 await self._settle()
+            elif (due := self._cluster.next_collection_seconds) is not None:
+                await self._reach(due)
+                await self._settle()
             elif self._only_retries_wait():
                 return
             else:
@@ -129,10 +134,22 @@ class Driver:
                 await self._cluster.patch(*step.key, step.content)
             else:
                 self._cluster.delete(step.key)
+                if step.key.kind == NODE:
+                    self._remove_daemons_meant_for(step.key.name)
         except ApiError as problem:
             self._refuse(f"{step.verb} {step.key}", problem)
         self._volumes.act()
         await self._settle()
+
+    def _remove_daemons_meant_for(self, node_name: str) -> None:
+        """Daemon pods that wait for a node that is gone: their controller deletes them.
+
+        Upstream: getUnscheduledPodsWithoutNode. Those that are on it are pod garbage.
+        """
+        for stored in self._cluster.objects(POD):
+            pod = stored.content
+            if is_pending_pod(pod) and is_daemon_pod(pod) and target_node(pod) == node_name:
+                self._cluster.delete(stored.key)
 
     def _come(self, pod: Content) -> None:
         """A pod, and before anybody looks at it, the claims that are made with it."""

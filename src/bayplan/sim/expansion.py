@@ -2,8 +2,8 @@
 
 There is no controller in a simulation. What a Deployment, ReplicaSet, StatefulSet, DaemonSet or Job
 lacks is made when the object comes: what it owns already counts. Names look like the real ones,
-but follow from what they name. A pod that is preempted or deleted later is not made anew; a Job's
-next pod comes when one of them succeeds.
+but follow from what they name. A pod that is preempted or deleted later is not made anew
+(`lost_pods` counts them); a Job's next pod comes when one of them succeeds.
 
 Upstream: pkg/controller/{deployment,replicaset,statefulset,daemon,job}.
 """
@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from bayplan.adapters.object_names import key_of, kind_of, stable_suffix, stable_uid
+from bayplan.adapters.object_names import ObjectKey, key_of, kind_of, stable_suffix, stable_uid
 from bayplan.api.objects import NODE
 from bayplan.sim.controller_kinds import (
     DAEMON_SET,
@@ -63,6 +63,17 @@ def daemon_pods_for(node: Content, known: KnownObjects) -> list[Content]:
         if not controller["metadata"].get("deletionTimestamp"):
             made += _daemon_pods(controller, known, [node])
     return made
+
+
+def daemon_pods_on(node: Content, known: KnownObjects) -> list[ObjectKey]:
+    """The daemon pods that are on a node, or meant for it."""
+    name = node["metadata"]["name"]
+    return [
+        key_of(pod)
+        for controller in known.of_kind(DAEMON_SET)
+        for pod in known.owned_by(controller)
+        if target_node(pod) == name
+    ]
 
 
 def _deployment(deployment: Content, known: KnownObjects) -> Iterator[Content]:
@@ -141,12 +152,12 @@ def _replicas(controller: Content, known: KnownObjects) -> Iterator[Content]:
 
 
 def _names(controller: Content, known: KnownObjects) -> Iterator[str]:
-    """Free names for pods of a controller, each ending in five letters."""
+    """Names for pods of a controller that no pod had before, each ending in five letters."""
     key = key_of(controller)
     number = 0
     while True:
         name = f"{key.name}-{stable_suffix(f'{key}/{number}')}"
-        if not known.named("Pod", key.namespace, name):
+        if not known.was_named("Pod", key.namespace, name):
             yield name
         number += 1
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, final
 
 from bayplan.adapters.object_names import Content, key_of
+from bayplan.adapters.pod_gc_controller import PodGcTimes
 from bayplan.api.objects import NAMESPACE
 from bayplan.sim.assumed_classes import assumed_classes
 from bayplan.sim.controller_kinds import is_controller
@@ -66,6 +67,7 @@ class _Loader:
         self._parts = parts
         self._actions: list[Action] = []
         self._until_seconds: float | None = None
+        self._pod_gc = PodGcTimes()
         self._objects: list[_Placed] = []
         self._arrivals: list[tuple[float, _Placed]] = []
         self._left_out_count = 0
@@ -94,6 +96,7 @@ class _Loader:
             until_seconds=self._until_seconds,
             followers=timeline.followers,
             left_out_count=self._left_out_count,
+            pod_gc=self._pod_gc,
             notes=(*self._notes, *_told(timeline), *storage.notes),
         )
 
@@ -106,6 +109,8 @@ class _Loader:
                 self._actions += found.actions
                 if found.until_seconds is not None:
                     self._until_seconds = max(self._until_seconds or 0.0, found.until_seconds)
+                if found.pod_gc is not None:
+                    self._pod_gc = found.pod_gc
 
     def _priority_classes(self) -> set[str]:
         values = [part.value for part in self._parts if isinstance(part, Part)]

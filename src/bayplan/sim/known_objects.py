@@ -58,6 +58,11 @@ class KnownObjects:
         place = namespace if is_namespaced(bare_kind) else ""
         return list(self._by_bare_kind.get((place, bare_kind, name), ()))
 
+    def was_named(self, bare_kind: str, namespace: str, name: str) -> bool:
+        """Whether an object of a kind has, or once had, this name."""
+        place = namespace if is_namespaced(bare_kind) else ""
+        return (place, bare_kind, name) in self._by_bare_kind
+
     def names(self, bare_kind: str, namespace: str) -> list[str]:
         """What objects of a kind are called."""
         place = namespace if is_namespaced(bare_kind) else ""

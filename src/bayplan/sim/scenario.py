@@ -4,6 +4,7 @@
     kind: Scenario
     spec:
       until: 60s                                     # left out: until nothing is left to happen
+      podGC: {quarantine: 40s, period: 20s}          # left out: pods go with their node, at once
       events:
       - at: 0s                                       # 1m30s, 250ms, or seconds without a unit
         create: [whole objects]
@@ -17,6 +18,7 @@ into actions; what they mean in a cluster is the timeline's to say.
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from bayplan.adapters.pod_gc_controller import PodGcTimes
 from bayplan.adapters.selector_validation import one_of
 from bayplan.problems import Problem, joined, wrong
 from bayplan.sim import durations
@@ -28,7 +30,8 @@ from bayplan.sim.workload import Verb
 API_VERSION = f"{SCENARIO_GROUP}/v1alpha1"
 
 _TOP = ("apiVersion", "kind", "metadata", "spec")
-_SPEC = ("until", "events")
+_SPEC = ("until", "podGC", "events")
+_POD_GC = ("quarantine", "period")
 _VERBS = tuple(verb.value for verb in Verb)
 _EVENT = ("at", *_VERBS)
 
@@ -47,6 +50,8 @@ class Scenario(NamedTuple):
 
     until_seconds: float | None
     actions: list[Action]
+    #: When pods are collected whose node is gone; None: it does not say.
+    pod_gc: PodGcTimes | None = None
 
 
 def read_scenario(part: Part, complaints: Complaints) -> Scenario:
@@ -75,7 +80,18 @@ class _Reader:
         until = None
         if spec.get("until") is not None:
             until = self._duration(spec["until"], "spec.until")
-        return Scenario(until, list(self._events(spec.get("events"))))
+        pod_gc = None
+        if spec.get("podGC") is not None:
+            pod_gc = self._pod_gc(spec["podGC"])
+        return Scenario(until, list(self._events(spec.get("events"))), pod_gc)
+
+    def _pod_gc(self, value: Any) -> PodGcTimes | None:
+        if not isinstance(value, dict):
+            self._complain(wrong("spec.podGC", value, f"a mapping of {', '.join(_POD_GC)}"))
+            return None
+        self._only(value, "spec.podGC", _POD_GC)
+        times = [self._duration(value.get(name, 0), f"spec.podGC.{name}") or 0 for name in _POD_GC]
+        return PodGcTimes(*times)
 
     def _events(self, events: Any) -> Iterator[Action]:
         for index, event in enumerate(self._items(events, "spec.events")):

@@ -96,7 +96,9 @@ class Simulation:
             raise_bugs=True,
         )
         self.gangs = GangChecker(self.scheduler)
-        self.cluster = EmbeddedCluster(self._clock, self.scheduler.declared_fields)
+        self.cluster = EmbeddedCluster(
+            self._clock, self.scheduler.declared_fields, pod_gc=workload.pod_gc
+        )
         self._pods = PodLog(self._clock)
         self._occupancy = Occupancy()
         for observer in (self._pods, self._occupancy, self._hopes):

@@ -22,7 +22,7 @@ from bayplan.adapters.object_names import (
 from bayplan.api.objects import NODE
 from bayplan.problems import Problem, nearest, wrong
 from bayplan.sim.controller_kinds import is_controller
-from bayplan.sim.expansion import daemon_pods_for, expand, with_uid
+from bayplan.sim.expansion import daemon_pods_for, daemon_pods_on, expand, with_uid
 from bayplan.sim.known_objects import KnownObjects
 from bayplan.sim.object_checks import ObjectChecks
 from bayplan.sim.refusals import Complaints
@@ -145,6 +145,10 @@ class Timeline:
         if key is None:
             return
         for one in self._with_owned(key):
+            if one.kind == NODE:
+                # They are gone with it; if a node of its name comes, it gets new ones.
+                for pod in daemon_pods_on(self.known[one], self.known):
+                    self.known.remove(pod)
             self.known.remove(one)
             yield Step(at_seconds=action.at_seconds, verb=Verb.DELETE, key=one)
 

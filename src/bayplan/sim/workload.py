@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any, final
 
+import msgspec
 from msgspec import Struct
 
 from bayplan.adapters.object_names import ObjectKey, key_of
+from bayplan.adapters.pod_gc_controller import PodGcTimes
 from bayplan.api.objects import POD
 
 Content = dict[str, Any]
@@ -54,6 +56,8 @@ class Workload(Struct, frozen=True, kw_only=True):
     followers: dict[str, tuple[Content, ...]] = {}
     #: Pods of the input that had ended, and take no part.
     left_out_count: int = 0
+    #: When pods are collected whose node is gone: at once, unless the input says otherwise.
+    pod_gc: PodGcTimes = PodGcTimes()
     #: What the reader should know: what was made up, and how.
     notes: tuple[str, ...] = ()
 
@@ -70,16 +74,14 @@ class Workload(Struct, frozen=True, kw_only=True):
 
     def for_scheduler(self, name: str) -> "Workload":
         """The same workload with all pods that are to be scheduled given to one scheduler."""
-        return Workload(
+        return msgspec.structs.replace(
+            self,
             initial=tuple(_given_to(content, name) for content in self.initial),
             steps=tuple(_step_given_to(step, name) for step in self.steps),
-            until_seconds=self.until_seconds,
             followers={
                 uid: tuple(_given_to(pod, name) for pod in pods)
                 for uid, pods in self.followers.items()
             },
-            left_out_count=self.left_out_count,
-            notes=self.notes,
         )
 
 

@@ -1,0 +1,90 @@
+"""What becomes of the pods of a node that is deleted in a simulation."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bayplan.adapters.pod_gc_controller import PodGcTimes
+from bayplan.config import config_from
+from bayplan.config.loading import DEFAULT_CONFIG
+from bayplan.plugins.registry import default_registry
+from bayplan.sim.inputs import load_inputs
+from bayplan.sim.result import SimulationResult
+from bayplan.sim.simulation import Simulation
+from bayplan.sim.workload import Workload
+from tests.adapters.manifests import Content, node, pod
+from tests.sim.manifests import controller, owned, scenario
+from tests.sim.runs import delete, simulation, workload
+
+N1 = {"kind": "Node", "name": "n1"}
+
+
+def loaded(folder: Path, *contents: Content) -> Workload:
+    path = folder / "input.yaml"
+    path.write_text(yaml.safe_dump_all(contents), encoding="utf-8")
+    return load_inputs([str(path)])
+
+
+def played(feed: Workload) -> SimulationResult:
+    return Simulation(feed, config_from(DEFAULT_CONFIG), default_registry()).run()
+
+
+def gone_at(result: SimulationResult) -> dict[str, float | None]:
+    return {name: one.deleted_at for name, one in result.pods.items() if one.deleted_at is not None}
+
+
+def cpu(result: SimulationResult) -> tuple[int, int]:
+    """(requested, allocatable) at the end."""
+    return next((one.requested, one.allocatable) for one in result.usage if one.resource == "cpu")
+
+
+def test_a_deleted_node_takes_its_pods_with_it() -> None:
+    steps = [delete(10, node("n1"))]
+    nodes_and_pods = [node("n1"), node("n2"), *(pod(f"p{number}") for number in range(8))]
+    result = simulation(workload(*nodes_and_pods, steps=steps)).run()
+    on_n1 = {name: 10.0 for name, one in result.pods.items() if one.node == "n1"}
+    assert len(on_n1) == 4
+    assert gone_at(result) == on_n1
+    assert cpu(result) == (4000, 4000)
+
+
+def test_a_scenario_sets_quarantine_and_period(tmp_path: Path) -> None:
+    gone = {"at": "5s", "delete": [N1]}
+    slow: Any = {"quarantine": "40s", "period": "20s"}
+    feed = loaded(tmp_path, node("n1"), pod("a", nodeName="n1"), scenario(gone, podGC=slow))
+    assert feed.pod_gc == PodGcTimes(40.0, 20.0)
+    assert gone_at(played(feed)) == {"default/a": 60.0}
+
+
+def test_a_run_waits_for_its_pod_garbage_and_then_ends() -> None:
+    feed = workload(
+        node("n1"),
+        pod("a", nodeName="n1"),
+        steps=[delete(5, node("n1"))],
+        pod_gc=PodGcTimes(40.0, 20.0),
+    )
+    assert gone_at(simulation(feed).run()) == {"default/a": 60.0}
+
+
+def test_a_node_that_comes_again_gets_new_daemon_pods(tmp_path: Path) -> None:
+    daemons = controller("DaemonSet", name="d", selector={"matchLabels": {"app": "web"}})
+    again = scenario({"at": "5s", "delete": [N1]}, {"at": "9s", "create": [node("n1")]})
+    result = played(loaded(tmp_path, node("n1"), daemons, again))
+    old, new = sorted(result.pods.values(), key=lambda one: one.created_at or 0.0)
+    assert (old.node, old.deleted_at) == ("n1", 5.0)
+    assert (new.node, new.created_at, new.deleted_at) == ("n1", 9.0, None)
+
+
+def test_a_daemon_pod_that_waits_for_a_node_goes_with_the_node(tmp_path: Path) -> None:
+    daemons = controller("DaemonSet", name="d", selector={"matchLabels": {"app": "web"}})
+    full = {**node("n1"), "status": {"allocatable": {"cpu": "0", "memory": "1Gi", "pods": "9"}}}
+    result = played(loaded(tmp_path, full, daemons, scenario({"at": "5s", "delete": [N1]})))
+    assert list(gone_at(result).values()) == [5.0]
+    assert result.counts.unschedulable == 0
+
+
+def test_a_running_pod_whose_node_is_not_in_the_input_goes_at_the_beginning() -> None:
+    reference = controller("ReplicaSet", name="r", uid="r")
+    result = simulation(workload(node("n1"), owned(pod("a", nodeName="n9"), reference))).run()
+    assert gone_at(result) == {"default/a": 0.0}
