@@ -84,16 +84,20 @@ class WatchDroppedError(Exception):
     """A watch ended without an error of its own: resume from the last resourceVersion."""
 
 
+class RunAborted(BaseException):
+    """The outside ends the run in the midst of a call: whose call it is does not matter."""
+
+
 def is_interruption(problem: BaseException) -> bool:
-    """Whether an exception ends the process or the running task, and is no failure of the code
-    that it passes through: Ctrl-C, or the cancellation of this task."""
+    """Whether an exception ends the run or the running task, and is no failure of the code that it
+    passes through: Ctrl-C, the cancellation of this task, `RunAborted`."""
     if isinstance(problem, asyncio.CancelledError):
         try:
             task = asyncio.current_task()
         except RuntimeError:  # no event loop runs
             return False
         return task is not None and task.cancelling() > 0
-    return isinstance(problem, KeyboardInterrupt)
+    return isinstance(problem, KeyboardInterrupt | RunAborted)
 
 
 def raise_interruption(problem: BaseException) -> None:

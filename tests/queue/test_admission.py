@@ -4,19 +4,34 @@ from typing import Any
 
 import pytest
 
-from bayplan.framework.interface import QueuedPodInfo
+from bayplan.framework.interface import PreEnqueuePlugin, QueuedPodInfo
 from bayplan.framework.status import Code, Status
 from bayplan.queue.admission import Admission
 from bayplan.queue.entry import Entry
 from bayplan.queue.settings import QueueProfile
 from bayplan.queue.transitions import State
 from bayplan.state.pods import PodInfo
-from tests.queue.factories import PROFILE, Gate, Recorder, by_shape, gate, queued
+from tests.queue.factories import PROFILE, Recorder, by_shape, gate, queued
 
 
-def admission(*gates: Gate, windows: bool = True, recorder: Recorder | None = None) -> Admission:
+def admission(
+    *gates: PreEnqueuePlugin, windows: bool = True, recorder: Recorder | None = None
+) -> Admission:
     profile = QueueProfile(gates, {}, by_shape)
     return Admission({PROFILE: profile}, recorder or Recorder(), pop_from_backoff_q=windows)
+
+
+class Countdown(PreEnqueuePlugin):
+    """Says something else each time."""
+
+    name = "Countdown"
+
+    def setup(self) -> None:
+        self.count = 0
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        self.count += 1
+        return Status(Code.UNSCHEDULABLE, (f"asked {self.count} times",))
 
 
 def test_a_pod_that_nobody_refuses_passes() -> None:
@@ -47,6 +62,19 @@ def test_the_plugin_that_gates_a_pod_is_asked_first() -> None:
     asked.lets_pass(entry, State.ACTIVE)
     asked.lets_pass(entry, State.ACTIVE)
     assert (first.asked, second.asked) == (["a"], ["a", "a"])
+
+
+def test_another_message_of_the_plugin_that_gates_a_pod_is_reported() -> None:
+    recorder, entry = Recorder(), Entry(queued("a"))
+    handle: Any = None
+    asked = admission(Countdown(None, handle), recorder=recorder)
+    asked.lets_pass(entry, State.ACTIVE)
+    asked.lets_pass(entry, State.ACTIVE)
+    assert recorder.gates == [
+        ("a", "Countdown", "asked 1 times"),
+        ("a", "Countdown", "asked 2 times"),
+    ]
+    assert entry.queued.gating_message == "asked 2 times"
 
 
 def test_a_pod_still_refused_is_counted_and_reported_once() -> None:

@@ -66,6 +66,20 @@ CASES: dict[str, tuple[Record, int, str, dict[str, Any]]] = {
         "Pod is held back",
         {"pod": "a/p", "plugin": "SchedulingGates", "message": "wait"},
     ),
+    "a plugin fails at PreEnqueue": (
+        GateRecord(
+            at_seconds=1.0, pod="a/p", uid="u", plugin="Mine", message="broken", code="Error"
+        ),
+        logging.ERROR,
+        "Unexpected error running PreEnqueue plugin",
+        {"pod": "a/p", "plugin": "Mine", "err": "broken"},
+    ),
+    "a plugin fails where nothing follows from it": (
+        NoteRecord(at_seconds=1.0, subject="a/p", text="broken", plugin="Mine"),
+        logging.ERROR,
+        "Plugin failed",
+        {"subject": "a/p", "plugin": "Mine", "err": "broken"},
+    ),
     "a group is placed": (
         group("placed"),
         logging.INFO - OUTCOME,

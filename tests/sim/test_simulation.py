@@ -12,7 +12,9 @@ from bayplan import (
     PermitPlugin,
     PluginArgs,
     PodInfo,
+    PostBindPlugin,
     PreBindPlugin,
+    PreEnqueuePlugin,
     PreFilterPlugin,
     ScalarFilterPlugin,
     ScalarScorePlugin,
@@ -194,6 +196,52 @@ def test_a_plugin_that_fails_for_a_pod_ends_neither_the_run_nor_keeps_it_going()
     result = simulate(node("n1"), pod("bad"), pod("good"), plugins=[Broken])
     assert result.placements == {"default/good": "n1"}
     assert 'Filter plugin "Broken": RuntimeError: boom' in result.unschedulable["default/bad"]
+
+
+class Gatekeeper(PreEnqueuePlugin):
+    """Lets nobody in; one pod's name breaks it."""
+
+    name = "Gatekeeper"
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        if pod.name == "bad":
+            raise RuntimeError("boom")
+        return unschedulable("closed today")
+
+
+def test_a_pod_that_pre_enqueue_holds_back_says_who_and_why() -> None:
+    result = simulate(node("n1"), pod("bad"), pod("good"), plugins=[Gatekeeper])
+    held_back = "held back at PreEnqueue by plugin Gatekeeper: "
+    assert result.unschedulable["default/good"] == f"{held_back}closed today"
+    assert result.pods["default/good"].message == f"{held_back}closed today"
+    failed = 'running PreEnqueue plugin "Gatekeeper": RuntimeError: boom ('
+    assert result.unschedulable["default/bad"].startswith(held_back + failed)
+    (failure,) = result.failures
+    assert (failure.plugin, failure.count, failure.example) == ("Gatekeeper", 1, "default/bad")
+
+
+def test_a_pod_with_scheduling_gates_says_what_the_api_server_says() -> None:
+    gated = pod("a", schedulingGates=[{"name": "example.com/wait"}])
+    result = simulate(node("n1"), gated)
+    said = "Scheduling is blocked due to non-empty scheduling gates"
+    assert result.unschedulable == {"default/a": said}
+
+
+class Afterthought(PostBindPlugin):
+    """Fails when all is done."""
+
+    name = "Afterthought"
+
+    async def post_bind(self, state: CycleState, pod: PodInfo, node_name: str, port: Any) -> None:
+        raise RuntimeError("boom")
+
+
+def test_a_failure_at_post_bind_is_in_the_result_and_the_pod_is_placed() -> None:
+    result = simulate(node("n1"), pod("a"), plugins=[Afterthought])
+    assert result.placements == {"default/a": "n1"}
+    (failure,) = result.failures
+    assert (failure.plugin, failure.example) == ("Afterthought", "default/a")
+    assert failure.message.startswith('running PostBind plugin "Afterthought": RuntimeError: boom')
 
 
 class Holds(PermitPlugin):

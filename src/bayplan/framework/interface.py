@@ -86,7 +86,9 @@ class QueuedPodInfo:
     pending_plugins: set[str] = field(default_factory=set[str])
     unschedulable_count: int = 0
     consecutive_errors_count: int = 0
+    #: The PreEnqueue plugin that keeps it out of activeQ, and what it said; "": none does.
     gating_plugin: str = ""
+    gating_message: str = ""
     was_flushed: bool = False
     flushed_at_seconds: float | None = None
 

@@ -48,7 +48,7 @@ class Admission:
                 assert status is not None
                 self._hold_back(queued, plugin.instance_name, status)
                 return False
-        queued.gating_plugin = ""
+        queued.gating_plugin = queued.gating_message = ""
         return True
 
     def _in_order(self, queued: QueuedPodInfo) -> Sequence[PreEnqueuePlugin]:
@@ -70,9 +70,10 @@ class Admission:
         if plugin not in queued.unschedulable_plugins and plugin not in queued.pending_plugins:
             self._recorder.unschedulable_delta(plugin, pod.scheduler_name, 1)
         queued.unschedulable_plugins.add(plugin)
-        if queued.gating_plugin != plugin:
+        if (queued.gating_plugin, queued.gating_message) != (plugin, status.message):
             self._recorder.gated(pod, plugin, status)
         queued.gating_plugin = plugin
+        queued.gating_message = status.message
 
 
 _TO_BE_TRIED = (State.ACTIVE, *_BACKING_OFF)

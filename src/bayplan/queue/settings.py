@@ -63,7 +63,7 @@ class QueueRecorder(Protocol):
         ...
 
     def gated(self, pod: PodInfo, plugin: str, status: Status) -> None:
-        """A PreEnqueue plugin begins to hold a pod back."""
+        """A PreEnqueue plugin begins to hold a pod back, or does so with another message."""
         ...
 
     def hint_took(self, plugin: str, event: str, answer: str, seconds: float) -> None:

@@ -35,8 +35,7 @@ class OutcomeLog:
         elif isinstance(record, AttemptRecord):
             self._attempt(record)
         elif isinstance(record, GateRecord):
-            text, keys = "Pod is held back", {"plugin": record.plugin, "message": record.message}
-            self._log.info(text, v=OUTCOME, pod=record.pod, **keys)
+            self._gate(record)
         elif isinstance(record, GroupRecord):
             self._group(record)
         elif isinstance(record, NoteRecord):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -64,6 +63,14 @@ class OutcomeLog:
             feasible = {"feasibleNodes": record.feasible_count}
             self._log.info("Chose node for pod", v=_DETAIL, pod=record.pod, **chosen, **feasible)
 
+    def _gate(self, record: GateRecord) -> None:
+        if record.code:
+            text, keys = "Unexpected error running PreEnqueue plugin", {"plugin": record.plugin}
+            self._log.error(text, pod=record.pod, **keys, err=record.message)
+        else:
+            text, keys = "Pod is held back", {"plugin": record.plugin, "message": record.message}
+            self._log.info(text, v=OUTCOME, pod=record.pod, **keys)
+
     def _group(self, record: GroupRecord) -> None:
         name, api_group = record.group, record.api_group
         if record.result == "error":
@@ -79,5 +86,8 @@ class OutcomeLog:
     def _note(self, record: NoteRecord) -> None:
         if record.text.startswith(_BUG):
             self._log.error("Bug in the scheduler", subject=record.subject, err=record.text)
+        elif record.plugin:
+            subject, plugin = record.subject, record.plugin
+            self._log.error("Plugin failed", subject=subject, plugin=plugin, err=record.text)
         else:
             self._log.info("Noted", v=OUTCOME, subject=record.subject, note=record.text)

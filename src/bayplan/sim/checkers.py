@@ -11,14 +11,15 @@ from bayplan.adapters.object_store import Stored
 from bayplan.api.objects import NODE, POD, Node, Pod
 from bayplan.engine import cache_check
 from bayplan.engine.scheduler import Scheduler
+from bayplan.ports import RunAborted
 from bayplan.sim.occupancy import Occupancy, placed_pod
 
 
-class InvariantBroken(BaseException):
+class InvariantBroken(RunAborted):
     """The scheduler did what it must never do.
 
-    No ``Exception``: it is raised in the midst of a plugin's call to the API, and what a plugin
-    raises fails its pod only.
+    It is raised in the midst of a plugin's call to the API, and what a plugin raises fails its pod
+    only: therefore it aborts the run.
     """
 
 

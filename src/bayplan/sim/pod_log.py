@@ -79,6 +79,11 @@ class PodLog:
         )
 
 
+def is_gated_by_api(pod: Pod) -> bool:
+    """Whether the API server says that the pod waits for its scheduling gates to be removed."""
+    return any(c.reason == "SchedulingGated" for c in pod.status.conditions or ())
+
+
 def message_of(pod: Pod) -> str | None:
     """Of the condition PodScheduled."""
     for condition in pod.status.conditions or ():

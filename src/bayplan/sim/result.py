@@ -14,7 +14,7 @@ class PodResult(Struct, frozen=True, kw_only=True):
     deleted_at: float | None = None
     attempts: int = 0
     nominated_node: str | None = None
-    #: Of the last PodScheduled condition.
+    #: Of the last PodScheduled condition, or what holds it back at PreEnqueue.
     message: str | None = None
 
 

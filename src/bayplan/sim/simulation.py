@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol, final
 
+from msgspec.structs import replace
+
 from bayplan.adapters.embedded import EmbeddedCluster
 from bayplan.adapters.object_store import Stored
 from bayplan.api.objects import NODE, Pod
@@ -31,8 +33,8 @@ from bayplan.sim.hopes import Hopes
 from bayplan.sim.loop import run, settled
 from bayplan.sim.occupancy import Occupancy
 from bayplan.sim.pod_kinds import pod_kinds
-from bayplan.sim.pod_log import PodLog
-from bayplan.sim.result import Counts, SimulationResult
+from bayplan.sim.pod_log import PodLog, is_gated_by_api
+from bayplan.sim.result import Counts, PodResult, SimulationResult
 from bayplan.sim.workload import Workload
 
 #: (pods that have come, pods in all): told whenever one comes.
@@ -148,7 +150,7 @@ class Simulation:
 
     def _result(self, seconds: float) -> SimulationResult:
         log = self._pods
-        pods = {name: log.result(name, self._attempts_at(name)) for name in log.names()}
+        pods = {name: self._pod_result(name) for name in log.names()}
         ours = {name for name in pods if self._is_ours(name)}
         pending = [name for name in pods if log.is_pending(name)]
         placements = {
@@ -182,6 +184,16 @@ class Simulation:
             failures=self._failures.results(),
             notes=(*self._workload.notes, *self._driver.refused),
         )
+
+    def _pod_result(self, name: str) -> PodResult:
+        found = self._pods.result(name, self._attempts_at(name))
+        pod = self._pods.pod(name)
+        queued = self.scheduler.queue.find(pod.metadata.uid or "")
+        if queued is None or not queued.gated or is_gated_by_api(pod):
+            return found
+        # Upstream writes no condition for a pod that PreEnqueue holds back.
+        text = f"held back at PreEnqueue by plugin {queued.gating_plugin}: {queued.gating_message}"
+        return replace(found, message=text)
 
     def _attempts_at(self, name: str) -> int:
         return self._attempts.by_uid[self._pods.pod(name).metadata.uid or ""]
