@@ -1,9 +1,16 @@
 """Selectors of devices, on devices."""
 
+from itertools import pairwise
+
 import pytest
 
 from bayplan.api.device_objects import Device
-from bayplan.api.device_selectors import CelError, DeviceSelectorProgram, compile_selector
+from bayplan.api.device_selectors import (
+    EXPRESSION_LENGTH_MAX,
+    CelError,
+    DeviceSelectorProgram,
+    compile_selector,
+)
 from tests.plugins.devices_kit import DRIVER, as_slice, device, slice_of
 
 ATTRIBUTES = {
@@ -74,3 +81,65 @@ def test_a_value_that_is_no_truth_is_an_error() -> None:
 )
 def test_what_cannot_be_compiled_is_told_as_a_value(expression: str) -> None:
     assert isinstance(compile_selector(expression), CelError)
+
+
+# ---- what an evaluation may cost -------------------------------------------------------------
+
+HUNDRED = f"[{', '.join(['1'] * 100)}]"
+FIVE_HUNDRED = f"[{', '.join(map(str, range(500)))}]"
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        pytest.param(f"{HUNDRED}.all(x, {HUNDRED}.all(y, true))", id="iterations of macros"),
+        pytest.param(
+            f"{HUNDRED}.all(x, sets.contains({FIVE_HUNDRED}, {FIVE_HUNDRED}))",
+            id="comparisons of sets",
+        ),
+    ],
+)
+def test_an_evaluation_that_costs_too_much_fails_with_the_words_of_kube_scheduler(
+    expression: str,
+) -> None:
+    with pytest.raises(CelError, match=r"^operation cancelled: actual cost limit exceeded$"):
+        holds(expression)
+
+
+def test_each_evaluation_has_the_whole_limit() -> None:
+    expression = f"sets.contains({FIVE_HUNDRED}, {FIVE_HUNDRED})"
+    assert all(holds(expression) for _ in range(10))
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        pytest.param("true || " + " " * EXPRESSION_LENGTH_MAX + "true", id="too long"),
+        pytest.param("(" * 4000 + "true" + ")" * 4000, id="nested too deep"),
+        pytest.param(
+            "cel.bind(a, 'aaaaaaaaaa', "
+            + "".join(f"cel.bind({b}, {a} + {a}, " for a, b in pairwise("abcdefghijklmnopqrst"))
+            + "t.size() > 0"
+            + ")" * 20,
+            id="a text that doubles with each binding",
+        ),
+        pytest.param(
+            f"'{'a' * 1000}'.replace('a', '{'b' * 1000}').size() > 1", id="a text for each letter"
+        ),
+    ],
+)
+def test_an_expression_that_may_take_all_memory_does_not_compile(expression: str) -> None:
+    assert isinstance(compile_selector(expression), CelError)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "('a' + device.driver).startsWith('a')",
+        "device.driver.replace('.', '-').size() > 0",
+        "1 + 2 + 3 + 4 + 5 + 6 + 7 == 28",
+        "'+++++++++++++++++++++' != 'replace' // + + + + + + + + + + + + + + + +",
+    ],
+)
+def test_the_bound_on_texts_leaves_ordinary_expressions_alone(expression: str) -> None:
+    assert holds(expression)

@@ -133,12 +133,36 @@ def _patch(value: Tagged) -> int:
 
 # ---- sets ----------------------------------------------------------------------------------
 
+#: Comparisons that the set functions may make in one evaluation; upstream's limit on the whole cost
+#: (CELSelectorExpressionMaxCost).
+COMPARISONS_MAX = 1_000_000
+COST_LIMIT_EXCEEDED = "actual cost limit exceeded"
+
+
+class _Cost:
+    """What the set functions cost since the evaluation began."""
+
+    comparison_count = 0
+
+
+def start_evaluation() -> None:
+    """Count the cost of set functions from zero."""
+    _Cost.comparison_count = 0
+
+
+def _compare_all(these: Sequence[Any], those: Sequence[Any]) -> None:
+    _Cost.comparison_count += len(these) * len(those)
+    if _Cost.comparison_count > COMPARISONS_MAX:
+        raise ValueError(COST_LIMIT_EXCEEDED)
+
 
 def _contains(these: Sequence[Any], those: Sequence[Any]) -> bool:
+    _compare_all(these, those)
     return all(each in these for each in those)
 
 
 def _intersects(these: Sequence[Any], those: Sequence[Any]) -> bool:
+    _compare_all(these, those)
     return any(each in these for each in those)
 
 

@@ -27,6 +27,7 @@ from bayplan.api import (
     storage_objects,
     volume_sources,
 )
+from bayplan.api.device_selectors import CEL_TEXT
 from bayplan.api.object_meta import Api, ObjectMeta
 from bayplan.api.objects import (
     NAMESPACE,
@@ -175,12 +176,6 @@ _WILDCARD_ADDRESSES = frozenset(("0.0.0.0", "::", "127.0.0.1", "::1"))
 
 #: A label value of this form may be compared as a number.
 _NUMBER = re.compile(r"[0-9.]*")
-#: String literals of CEL, raw and triple-quoted ones included, and comments.
-_CEL_TEXT = re.compile(
-    r"""//[^\n]*|(?P<literal>[rRbB]{0,2}(?:'''(?P<a>.*?)'''|\"""(?P<b>.*?)\"""|"""
-    r"""'(?P<c>(?:\\.|[^'\\])*)'|"(?P<d>(?:\\.|[^"\\])*)"))""",
-    re.DOTALL,
-)
 #: In CEL literals: versions and amounts, which functions parse.
 _CEL_AMOUNT = re.compile(r"v?[0-9][0-9.]*[A-Za-z]{0,2}")
 
@@ -333,7 +328,7 @@ class _Texts:
         if field in _REQUESTS and not isinstance(part, dict):
             return _each(part, self._request)
         if field == "expression" and isinstance(part, str):
-            return _CEL_TEXT.sub(self._cel_literal, part)
+            return CEL_TEXT.sub(self._cel_literal, part)
         if field in _IMAGES and not isinstance(owner, volume_sources.RBDSource):
             return _each(part, self._image)
         if field == "host_ip" and isinstance(part, str):
