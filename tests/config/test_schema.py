@@ -1,5 +1,7 @@
 """KubeSchedulerConfiguration v1: field names, and the defaults that are not constants."""
 
+from typing import Any
+
 import pytest
 from msgspec import structs
 
@@ -73,6 +75,26 @@ def names(spec: KubeSchedulerConfiguration) -> list[str | None]:
     return [profile.scheduler_name for profile in with_defaults(spec).profiles]
 
 
+@pytest.mark.parametrize(
+    ("scheduler", "given", "lease"),
+    [
+        (None, {}, ("kube-scheduler", "kube-system")),
+        ("default-scheduler", {}, ("kube-scheduler", "kube-system")),
+        ("default-scheduler", {"resource_namespace": "a"}, ("kube-scheduler", "a")),
+        ("default-scheduler", {"resource_name": "b"}, ("b", "")),
+        ("mine", {}, ("bayplan", "")),
+    ],
+)
+def test_who_takes_kube_schedulers_pods_shares_its_lease(
+    scheduler: str | None, given: dict[str, Any], lease: tuple[str, str]
+) -> None:
+    spec = KubeSchedulerConfiguration(
+        profiles=(Profile(scheduler_name=scheduler),), leader_election=LeaderElection(**given)
+    )
+    found = with_defaults(spec).leader_election
+    assert (found.resource_name, found.resource_namespace) == lease
+
+
 @pytest.mark.parametrize("given", ["0", "0s", "-0ms"])
 def test_a_zero_duration_stands_for_the_default(given: str) -> None:
     spec = KubeSchedulerConfiguration(
@@ -90,7 +112,10 @@ def test_what_is_empty_stands_for_the_default_and_false_does_not() -> None:
         client_connection=ClientConnection(content_type="", qps=0, burst=0),
     )
     filled = with_defaults(spec)
-    assert filled.leader_election == LeaderElection(leader_elect=False)
+    election = LeaderElection(
+        leader_elect=False, resource_name="kube-scheduler", resource_namespace="kube-system"
+    )
+    assert filled.leader_election == election
     assert filled.client_connection == ClientConnection()
 
 

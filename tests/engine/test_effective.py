@@ -184,41 +184,40 @@ def test_read_gates_are_those_that_are_asked_for() -> None:
     assert asked_for == READ_GATES.union(*(plugin.gates for plugin in IN_TREE_PLUGINS))
 
 
-def test_all_nodes_are_looked_at_unless_a_percentage_says_otherwise() -> None:
+def test_that_zero_percent_means_all_nodes_is_told_to_those_who_wrote_it() -> None:
     def told(*profiles: dict[str, Any], **fields: Any) -> bool:
         lines = remarks(config(*profiles, **fields), KNOWN)
         return any("percentageOfNodesToScore: 0: all nodes are looked at" in li for li in lines)
 
-    assert told(profile())
+    assert not told(profile())
+    assert told(profile(), percentageOfNodesToScore=0)
     assert not told(profile(), percentageOfNodesToScore=30)
-    assert not told(profile() | {"percentageOfNodesToScore": 30})
     some = [profile() | {"schedulerName": "a"}, profile() | {"schedulerName": "b"}]
-    assert told(some[0] | {"percentageOfNodesToScore": 30}, some[1])
+    whole = some[0] | {"percentageOfNodesToScore": 30}
+    assert told(whole, some[1], percentageOfNodesToScore=0)
+    assert not told(whole, percentageOfNodesToScore=0)
 
 
-def test_a_lease_of_kube_scheduler_is_told() -> None:
-    def told(**election: Any) -> bool:
-        lines = remarks(config(profile(), leaderElection=election), KNOWN)
-        return any(line.startswith("leaderElection.resourceName: kube-scheduler") for line in lines)
-
-    assert told(resourceName="kube-scheduler")
-    assert not told(resourceName="mine")
-    assert not told(resourceName="kube-scheduler", leaderElect=False)
-
-
-def test_that_the_default_lease_is_not_kube_schedulers_is_told_where_an_election_is_configured():
-    def told(**fields: Any) -> list[str]:
-        lines = remarks(config(profile(), **fields), KNOWN)
-        return [line for line in lines if line.startswith("leaderElection")]
-
-    assert told() == []
-    assert told(leaderElection={"leaderElect": False}) == []
-    assert told(leaderElection={"resourceName": "mine"}) == []
-    [line] = told(leaderElection={"leaseDuration": "30s"})
-    assert line == (
-        "leaderElection.resourceName: bayplan on purpose, where kube-scheduler has kube-scheduler: "
-        "both may run, for pods of different scheduler names"
-    )
+@pytest.mark.parametrize(
+    ("scheduler", "election", "remark"),
+    [
+        ("mine", {"resourceName": "kube-scheduler"}, "kube-scheduler is kube-scheduler's own"),
+        ("mine", {"resourceName": "kube-scheduler", "leaderElect": False}, ""),
+        ("mine", {"resourceName": "mine"}, ""),
+        ("mine", {"leaseDuration": "30s"}, "bayplan on purpose, where kube-scheduler has"),
+        ("default-scheduler", {"leaseDuration": "30s"}, ""),
+        ("default-scheduler", {"resourceName": "bayplan"}, "bayplan is not kube-scheduler's"),
+        ("default-scheduler", {"leaderElect": False}, ""),
+    ],
+)
+def test_a_lease_that_lets_two_schedulers_collide_is_told(
+    scheduler: str, election: dict[str, Any], remark: str
+) -> None:
+    one = profile() | {"schedulerName": scheduler}
+    lines = remarks(config(one, leaderElection=election), KNOWN)
+    told = [line for line in lines if line.startswith("leaderElection")]
+    assert len(told) == bool(remark)
+    assert all(line.startswith(f"leaderElection.resourceName: {remark}") for line in told)
 
 
 def test_default_plugins_that_are_not_here_are_told_unless_they_are_off() -> None:

@@ -15,6 +15,7 @@ from bayplan.serving.access import (
     REVIEWS_RATE,
     REVIEWS_RATE_PER_PEER,
     TOKEN_REVIEWS,
+    AccessPolicy,
     OpenAccess,
     Owner,
     ReviewedAccess,
@@ -225,3 +226,37 @@ def test_a_certificates_owner_is_its_common_name_in_its_organizations() -> None:
 @pytest.mark.parametrize("certificate", [None, {}, {"subject": ((("commonName", ""),),)}])
 def test_without_a_name_there_is_no_owner(certificate: Any) -> None:
     assert owner_of(certificate) is None
+
+
+def test_paths_that_are_open_are_a_flag() -> None:
+    policy = AccessPolicy(open_paths=frozenset(("/metrics", "/debug/*")))
+    assert policy.is_open("/metrics")
+    assert policy.is_open("/debug/journal")
+    assert not policy.is_open("/livez")
+    assert not policy.is_open("/metrics/more")
+
+
+def test_how_long_each_answer_holds_is_a_flag() -> None:
+    reviewer, clock = Reviewer(), ManualClock()
+    policy = AccessPolicy(token_seconds=100, allowed_seconds=20, denied_seconds=5)
+
+    async def main() -> None:
+        access = ReviewedAccess(reviewer, clock, policy)
+
+        async def paths() -> list[str]:
+            reviewer.asked.clear()
+            await access.denial("/metrics", "Bearer good", None)
+            return [path for path, _ in reviewer.asked]
+
+        assert await paths() == [TOKEN_REVIEWS, ACCESS_REVIEWS]
+        clock.advance_to(19)
+        assert await paths() == []
+        reviewer.allows = False
+        clock.advance_to(20)
+        assert await paths() == [ACCESS_REVIEWS]
+        clock.advance_to(25)
+        assert await paths() == [ACCESS_REVIEWS]
+        clock.advance_to(100)
+        assert await paths() == [TOKEN_REVIEWS, ACCESS_REVIEWS]
+
+    asyncio.run(main())

@@ -3,15 +3,22 @@
 import ssl
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from bayplan.serving import certificates
 from bayplan.serving.certificates import (
+    CIPHER_SUITES,
     CertificateError,
+    TlsSettings,
+    apply_tls_settings,
+    directory_context,
     self_signed_context,
     server_context,
+    trust_client_authorities,
     trust_clients,
 )
 
@@ -65,3 +72,117 @@ def test_authorities_that_cannot_be_read_are_refused_with_their_file(
         file.write_bytes(content)
     with pytest.raises(CertificateError, match=r"--client-ca-file .*ca\.crt: "):
         trust_clients(self_signed_context("localhost", NOW_SECONDS), str(file))
+
+
+def test_the_authorities_of_the_cluster_are_trusted_by_their_text() -> None:
+    context = self_signed_context("localhost", NOW_SECONDS)
+    pem = certificates._self_signed("ca", NOW).decode()
+    trust_client_authorities(context, pem[pem.index("-----BEGIN CERTIFICATE") :])
+    assert context.verify_mode is ssl.CERT_OPTIONAL
+    assert context.cert_store_stats()["x509"] == 1
+    with pytest.raises(CertificateError, match="authorities of client certificates"):
+        trust_client_authorities(context, "no certificate")
+
+
+# ---- versions, suites, names -----------------------------------------------------------------
+
+
+def agreed(
+    context: ssl.SSLContext, version: ssl.TLSVersion, name: str = "localhost"
+) -> tuple[str, str, bytes]:
+    """Version, suite and certificate of a handshake with a client of at most this version."""
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+    client.maximum_version = version
+    one, other = ssl.MemoryBIO(), ssl.MemoryBIO()
+    asking = client.wrap_bio(one, other, server_hostname=name)
+    serving = context.wrap_bio(other, one, server_side=True)
+    for _ in range(10):
+        for side in (asking, serving):
+            try:
+                side.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+    cipher, found = asking.cipher(), asking.version()
+    assert cipher is not None
+    assert found is not None
+    return found, cipher[0], asking.getpeercert(binary_form=True) or b""
+
+
+def context_with(**settings: Any) -> ssl.SSLContext:
+    context = self_signed_context("localhost", NOW_SECONDS)
+    apply_tls_settings(context, TlsSettings(**settings))
+    return context
+
+
+def test_the_lowest_version_is_a_flag() -> None:
+    assert agreed(context_with(), ssl.TLSVersion.TLSv1_2)[0] == "TLSv1.2"
+    strict = context_with(version_min="VersionTLS13")
+    assert agreed(strict, ssl.TLSVersion.TLSv1_3)[0] == "TLSv1.3"
+    with pytest.raises(ssl.SSLError):
+        agreed(strict, ssl.TLSVersion.TLSv1_2)
+    assert context_with(version_min="VersionTLS10").minimum_version == ssl.TLSVersion.TLSv1
+
+
+def test_cipher_suites_are_named_as_in_go() -> None:
+    suites = ("TLS_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256")
+    found = agreed(context_with(cipher_suites=suites), ssl.TLSVersion.TLSv1_2)
+    assert found[1] == "ECDHE-ECDSA-CHACHA20-POLY1305"
+    # Those of TLS 1.3 cannot be switched off.
+    assert agreed(context_with(cipher_suites=suites), ssl.TLSVersion.TLSv1_3)[0] == "TLSv1.3"
+    with pytest.raises(ssl.SSLError):
+        agreed(context_with(cipher_suites=suites[:1]), ssl.TLSVersion.TLSv1_2)
+
+
+def test_suites_that_openssl_does_not_offer_are_refused_if_there_is_no_other() -> None:
+    with pytest.raises(CertificateError, match="--tls-cipher-suites TLS_RSA_WITH_RC4_128_SHA: "):
+        context_with(cipher_suites=("TLS_RSA_WITH_RC4_128_SHA",))
+
+
+def test_every_suite_has_its_own_name_in_openssl() -> None:
+    names = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    names.set_ciphers("ALL:@SECLEVEL=0")
+    known = {suite["name"] for suite in names.get_ciphers()}
+    old = {name for name in CIPHER_SUITES.values() if "RC4" in name or "DES" in name}
+    assert {name for name in CIPHER_SUITES.values() if name} - old <= known
+
+
+def pair(folder: Path, host: str) -> tuple[str, bytes]:
+    """ "CERT,KEY" and the certificate."""
+    pem = certificates._self_signed(host, NOW)
+    file = folder / f"{host.replace('*', 'any')}.pem"
+    file.write_bytes(pem)
+    certificate = x509.load_pem_x509_certificate(pem[pem.index(b"-----BEGIN CERT") :])
+    return f"{file},{file}", certificate.public_bytes(Encoding.DER)
+
+
+def test_a_caller_gets_the_certificate_of_the_name_it_asks_for(tmp_path: Path) -> None:
+    wild, wild_certificate = pair(tmp_path, "*.example.com")
+    one, one_certificate = pair(tmp_path, "one.example.org")
+    context = context_with(named_pairs=(f"{wild}:*.example.com,other", one))
+
+    def shown(name: str) -> bytes:
+        return agreed(context, ssl.TLSVersion.TLSv1_3, name)[2]
+
+    assert shown("a.example.com") == shown("OTHER") == wild_certificate
+    assert shown("one.example.org") == one_certificate
+    assert shown("a.b.example.com") not in (wild_certificate, one_certificate)
+
+
+@pytest.mark.parametrize("text", ["a", ",b", "a,", "nowhere.crt,nowhere.key:x"])
+def test_a_named_pair_that_cannot_be_used_is_refused(text: str) -> None:
+    with pytest.raises(CertificateError, match="--tls-sni-cert-key"):
+        context_with(named_pairs=(text,))
+
+
+def test_a_pair_is_made_in_its_folder_once(tmp_path: Path) -> None:
+    folder = tmp_path / "certs"
+    first = directory_context(str(folder), "localhost", NOW_SECONDS)
+    certificate, key = (folder / f"kube-scheduler.{ending}" for ending in ("crt", "key"))
+    assert (key.stat().st_mode & 0o777, b"PRIVATE" in certificate.read_bytes()) == (0o600, False)
+    second = directory_context(str(folder), "localhost", NOW_SECONDS + 1)
+    version = ssl.TLSVersion.TLSv1_3
+    assert agreed(first, version)[2] == agreed(second, version)[2]
+    key.unlink()
+    with pytest.raises(CertificateError, match=r"--cert-dir .*: wanted both "):
+        directory_context(str(folder), "localhost", NOW_SECONDS)

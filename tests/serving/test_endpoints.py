@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import aiohttp
@@ -137,3 +137,11 @@ def test_who_may_not_sees_nothing() -> None:
 
 def test_it_speaks_tls() -> None:
     assert ask("/livez", tls=self_signed_context("127.0.0.1", 1_767_225_600.0)).text == "ok"
+
+
+def test_metrics_are_switched_off_by_their_whole_name() -> None:
+    hidden = frozenset(("scheduler_schedule_attempts_total", "scheduler_goroutines"))
+    text = ask("/metrics", replace(sources(), hidden_metrics=hidden)).text
+    assert "scheduler_schedule_attempts_total" not in text
+    assert "scheduler_goroutines" not in text
+    assert "scheduler_pending_pods" in text

@@ -6,11 +6,13 @@ Upstream: github.com/spf13/pflag (NoOptDefVal), component-base/cli/flag (WordSep
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar, final
+from typing import Any, TypeVar, cast, final
 
 import click
 
+from bayplan.config.durations import is_duration
 from bayplan.config.feature_gates import COMPONENT_PREFIX, is_prefixed
+from bayplan.problems import suggestion
 
 _TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
 _FALSE = frozenset(("0", "f", "F", "FALSE", "false", "False"))
@@ -30,6 +32,40 @@ class GoBool(click.ParamType):
         if value not in _TRUE and value not in _FALSE:
             self.fail(f"{value!r} is not a boolean; wanted true or false", param, ctx)
         return value in _TRUE
+
+
+@final
+class GoDuration(click.ParamType):
+    """A duration as Go writes it, such as 15s; stays a string."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not is_duration(value):
+            self.fail(f"{value!r} is not a duration; wanted one such as 15s or 1m30s", param, ctx)
+        return value
+
+
+@final
+class NameList(click.ParamType):
+    """Names separated by commas; of ``known`` ones, if there are any."""
+
+    name = "names"
+
+    def __init__(self, known: tuple[str, ...] = ()) -> None:
+        self._known = known
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        if isinstance(value, tuple):
+            return cast("tuple[str, ...]", value)
+        names = tuple(name.strip() for name in value.split(",") if name.strip())
+        for name in names:
+            if self._known and name not in self._known:
+                meant = suggestion(name, self._known)
+                self.fail(f"no {name}" + (f"; {meant}" if meant else ""), param, ctx)
+        return names
 
 
 @final

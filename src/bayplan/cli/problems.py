@@ -1,10 +1,11 @@
 """How a command ends when its input is bad: lines on standard error, exit code 2."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import NoReturn
+from types import MappingProxyType
+from typing import Any, NoReturn
 
 import click
 
@@ -48,13 +49,18 @@ def remark(text: str) -> None:
         click.echo(f"bayplan: {printable(line)}", err=True)
 
 
-def read_config(path: str | None, feature_gates: str) -> SchedulerConfig:
-    """A configuration file, or the default. Raises ConfigError."""
+def read_config(
+    path: str | None, feature_gates: str, overrides: Mapping[str, Any] = MappingProxyType({})
+) -> SchedulerConfig:
+    """A configuration file, or the default; ``overrides``: fields that flags set.
+
+    Raises ConfigError.
+    """
     if path is None:
-        return config_from(DEFAULT_CONFIG, "", feature_gates)
+        return config_from(DEFAULT_CONFIG, "", feature_gates, overrides)
     if path == STANDARD_INPUT:
-        return load_config(sys.stdin.buffer.read(), "standard input", feature_gates)
-    return load_config(_read(path), path, feature_gates)
+        return load_config(sys.stdin.buffer.read(), "standard input", feature_gates, overrides)
+    return load_config(_read(path), path, feature_gates, overrides)
 
 
 def read_plugins(files: Sequence[str]) -> Registry:

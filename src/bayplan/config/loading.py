@@ -4,8 +4,9 @@ Problems travel with the configuration: only once its plugins are known, everyth
 at once. `engine.profiles.resolve` does that, and nothing runs that it has not accepted.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, cast
 
 from bayplan.config.decoding import decode
@@ -45,6 +46,8 @@ class SchedulerConfig:
     problems: tuple[Problem, ...] = ()
     #: Top-level keys that were written.
     written: frozenset[str] = frozenset()
+    #: Longer than this no pod waits for an event. kube-scheduler: a flag, not a field.
+    unschedulable_max_seconds: float = 300.0
 
     @property
     def pod_initial_backoff_seconds(self) -> int:
@@ -59,8 +62,14 @@ class SchedulerConfig:
         return self.gates.enabled(name)
 
 
-def load_config(text: str | bytes, source: str, feature_gates: str = "") -> SchedulerConfig:
-    """A configuration from YAML or JSON; ``feature_gates`` as kube-scheduler's flag.
+def load_config(
+    text: str | bytes,
+    source: str,
+    feature_gates: str = "",
+    overrides: Mapping[str, Any] = MappingProxyType({}),
+) -> SchedulerConfig:
+    """A configuration from YAML or JSON; ``feature_gates`` as kube-scheduler's flag;
+    ``overrides``: fields that flags set, as in a file.
 
     Raises ConfigError for text that is no document at all; other problems are kept.
     """
@@ -72,13 +81,18 @@ def load_config(text: str | bytes, source: str, feature_gates: str = "") -> Sche
     if len(documents) != 1:
         problem = Problem("", f"{len(documents) or 'no'} documents", f"wanted one {KIND}")
         raise ConfigError([problem], source)
-    config = config_from(documents[0].value, source, feature_gates)
+    config = config_from(documents[0].value, source, feature_gates, overrides)
     return replace(config, text=text if isinstance(text, str) else text.decode("utf-8-sig"))
 
 
-def config_from(value: Any, source: str = "", feature_gates: str = "") -> SchedulerConfig:
+def config_from(
+    value: Any,
+    source: str = "",
+    feature_gates: str = "",
+    overrides: Mapping[str, Any] = MappingProxyType({}),
+) -> SchedulerConfig:
     """A configuration from plain values, as YAML and JSON give them."""
-    decoded, problems = decode(value, KubeSchedulerConfiguration, "")
+    decoded, problems = decode(_over(value, overrides), KubeSchedulerConfiguration, "")
     spec = with_defaults(decoded or KubeSchedulerConfiguration())
     _add(problems, problems_of(spec))
     from_flag, bad_parts = parse_gates(feature_gates, FEATURE_GATES_FLAG)
@@ -90,6 +104,21 @@ def config_from(value: Any, source: str = "", feature_gates: str = "") -> Schedu
     return SchedulerConfig(
         spec=spec, gates=gates, source=source, problems=tuple(problems), written=written
     )
+
+
+def _over(value: Any, overrides: Mapping[str, Any]) -> Any:
+    """``value`` with some fields replaced, mappings field by field. What is no mapping is left to
+    the decoder's complaint."""
+    if not overrides or not isinstance(value, dict):
+        return value
+    merged = dict(cast("dict[str, Any]", value))
+    for name, override in overrides.items():
+        if isinstance(override, Mapping):
+            nested = cast("Mapping[str, Any]", override)
+            merged[name] = _over(merged.get(name) or {}, nested)
+        else:
+            merged[name] = override
+    return merged
 
 
 def _add(problems: list[Problem], more: Iterable[Problem]) -> None:

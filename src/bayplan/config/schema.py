@@ -16,6 +16,9 @@ API_VERSION = "kubescheduler.config.k8s.io/v1"
 KIND = "KubeSchedulerConfiguration"
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 
+OWN_LEASE = "bayplan"
+KUBE_SCHEDULER_LEASE, KUBE_SCHEDULER_NAMESPACE = "kube-scheduler", "kube-system"
+
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 
@@ -34,7 +37,8 @@ class _Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, renam
 class LeaderElection(_Part):
     """One of several replicas decides; the others wait.
 
-    The default name is not kube-scheduler's: of two schedulers on one lease only one ever works.
+    Of two schedulers on one lease only one works. So the name depends on whose pods they are: who
+    takes the pods of `default-scheduler` must not work beside kube-scheduler, and shares its lease.
     """
 
     leader_elect: bool = True
@@ -42,8 +46,9 @@ class LeaderElection(_Part):
     renew_deadline: Duration = "10s"
     retry_period: Duration = "2s"
     resource_lock: str = "leases"
-    resource_name: str = "bayplan"
-    #: "": the namespace the scheduler runs in.
+    #: "": `KUBE_SCHEDULER_LEASE` where a profile is `default-scheduler`, else `OWN_LEASE`.
+    resource_name: str = ""
+    #: "": the namespace the scheduler runs in; kube-scheduler's for its lease.
     resource_namespace: str = ""
 
 
@@ -207,9 +212,20 @@ def with_defaults(spec: KubeSchedulerConfiguration) -> KubeSchedulerConfiguratio
         spec,
         profiles=profiles,
         enable_contention_profiling=spec.enable_profiling if contention is None else contention,
-        leader_election=_filled(spec.leader_election),
+        leader_election=_with_lease(_filled(spec.leader_election), profiles),
         client_connection=_filled(spec.client_connection),
         extenders=tuple(_filled(extender) for extender in spec.extenders),
+    )
+
+
+def _with_lease(election: LeaderElection, profiles: tuple[Profile, ...]) -> LeaderElection:
+    if election.resource_name:
+        return election
+    if not any(profile.scheduler_name == DEFAULT_SCHEDULER_NAME for profile in profiles):
+        return structs.replace(election, resource_name=OWN_LEASE)
+    namespace = election.resource_namespace or KUBE_SCHEDULER_NAMESPACE
+    return structs.replace(
+        election, resource_name=KUBE_SCHEDULER_LEASE, resource_namespace=namespace
     )
 
 

@@ -12,7 +12,14 @@ import msgspec
 from bayplan.config.extenders import verb_paths
 from bayplan.config.feature_gates import GATES
 from bayplan.config.loading import SchedulerConfig
-from bayplan.config.schema import LeaderElection, PluginEntry, Profile
+from bayplan.config.schema import (
+    DEFAULT_SCHEDULER_NAME,
+    KUBE_SCHEDULER_LEASE,
+    OWN_LEASE,
+    LeaderElection,
+    PluginEntry,
+    Profile,
+)
 from bayplan.config.upstream import PLUGIN_GATES, default_plugins
 from bayplan.config.validation import ALL_PLUGINS
 from bayplan.engine.dry_start import dry_start
@@ -22,8 +29,6 @@ from bayplan.engine.resolved_config import ResolvedProfile, resolve
 from bayplan.framework.interface import EnqueueExtensions, PluginArgs, PostFilterPlugin
 from bayplan.framework.profile import extension_points_of
 from bayplan.plugins.registry import Registry
-
-KUBE_SCHEDULER_LEASE = "kube-scheduler"
 
 _IS_TYPE = frozenset(("apiVersion", "kind"))
 
@@ -123,9 +128,10 @@ def _general(config: SchedulerConfig) -> Iterator[str]:
     if "clientConnection" in config.written and "json" not in connection.content_type:
         yield f"clientConnection.contentType: {connection.content_type} has no effect: JSON is used"
     if election.leader_elect and "leaderElection" in config.written:
-        yield from _lease(election)
+        yield from _lease(election, config.spec.profiles)
+    is_written = "percentageOfNodesToScore" in config.written
     percentages = [profile.percentage_of_nodes_to_score for profile in config.spec.profiles]
-    if config.spec.percentage_of_nodes_to_score == 0 and not all(percentages):
+    if is_written and not plain["percentageOfNodesToScore"] and not all(percentages):
         yield (
             "percentageOfNodesToScore: 0: all nodes are looked at, "
             "where kube-scheduler takes a share that depends on their number"
@@ -135,18 +141,24 @@ def _general(config: SchedulerConfig) -> Iterator[str]:
             yield f"extenders[{index}]: {extender.url_prefix} is never asked: it has no verb"
 
 
-def _lease(election: LeaderElection) -> Iterator[str]:
+def _lease(election: LeaderElection, profiles: tuple[Profile, ...]) -> Iterator[str]:
     """Two schedulers must not share a lease, and two on the same pods must."""
-    if election.resource_name == KUBE_SCHEDULER_LEASE:
+    name = election.resource_name
+    is_default = any(profile.scheduler_name == DEFAULT_SCHEDULER_NAME for profile in profiles)
+    if is_default and name != KUBE_SCHEDULER_LEASE:
+        yield (
+            f"leaderElection.resourceName: {name} is not kube-scheduler's lease, and both take the "
+            f"pods of {DEFAULT_SCHEDULER_NAME}: stop kube-scheduler first"
+        )
+    elif name == KUBE_SCHEDULER_LEASE and not is_default:
         yield (
             f"leaderElection.resourceName: {KUBE_SCHEDULER_LEASE} is kube-scheduler's own lease: "
             "where both run, give another name"
         )
-    if election.resource_name == LeaderElection().resource_name:
+    elif name == OWN_LEASE:
         yield (
-            f"leaderElection.resourceName: {election.resource_name} on purpose, where "
-            f"kube-scheduler has {KUBE_SCHEDULER_LEASE}: both may run, for pods of different "
-            "scheduler names"
+            f"leaderElection.resourceName: {name} on purpose, where kube-scheduler has "
+            f"{KUBE_SCHEDULER_LEASE}: both may run, for pods of different scheduler names"
         )
 
 

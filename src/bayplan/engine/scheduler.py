@@ -132,6 +132,7 @@ class Scheduler:
             sort_key=QueueOrder(self._profiles[0].plugins.queue_sort, recorder.key_failed),
             initial_backoff_seconds=config.pod_initial_backoff_seconds,
             max_backoff_seconds=config.pod_max_backoff_seconds,
+            unschedulable_max_seconds=config.unschedulable_max_seconds,
             pop_from_backoff_q=config.gate("SchedulerPopFromBackoffQ"),
             gathering=engine.gangs.gathering,
         )

@@ -2,7 +2,8 @@
 
 A bearer token is reviewed (TokenReview); a client certificate, which TLS has verified, names its
 owner itself. Then the API server is asked whether this user may get the path as a non-resource URL
-(SubjectAccessReview). Both answers, positive or negative, are cached for ten seconds. Paths of
+(SubjectAccessReview). Both answers, positive or negative, are cached, for ten seconds unless flags
+say otherwise. Paths of
 probes are open to everybody. Upstream: apiserver's DelegatingAuthenticationOptions and
 DelegatingAuthorizationOptions.
 
@@ -40,6 +41,25 @@ ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 #: Creates a review at the API server and returns it with its status filled in.
 Review = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessPolicy:
+    """What is open to everybody, and for how long the API server's answers hold."""
+
+    #: A path that ends in "*" stands for all that begin so.
+    open_paths: frozenset[str] = OPEN_PATHS
+    token_seconds: float = CACHE_SECONDS
+    allowed_seconds: float = CACHE_SECONDS
+    denied_seconds: float = CACHE_SECONDS
+
+    def is_open(self, path: str) -> bool:
+        """Upstream: apiserver's authorization/path."""
+        return path in self.open_paths or any(
+            path.startswith(open_path[:-1])
+            for open_path in self.open_paths
+            if open_path.endswith("*")
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,17 +120,22 @@ class OpenAccess:
 class ReviewedAccess:
     """The API server decides."""
 
-    def __init__(self, review: Review, clock: Clock) -> None:
+    def __init__(self, review: Review, clock: Clock, policy: AccessPolicy | None = None) -> None:
         self._review = review
+        self._policy = policy = policy or AccessPolicy()
         self._rates = PeerRates(REVIEWS_RATE_PER_PEER, clock, total=REVIEWS_RATE)
         self._in_flight_count = 0
-        self._users: _Answers[dict[str, Any] | Denial] = _Answers(clock)
-        self._accesses: _Answers[Denial | None] = _Answers(clock)
+        self._users: _Answers[dict[str, Any] | Denial] = _Answers(
+            clock, lambda user: policy.token_seconds
+        )
+        self._accesses: _Answers[Denial | None] = _Answers(
+            clock, lambda denial: policy.denied_seconds if denial else policy.allowed_seconds
+        )
 
     async def denial(
         self, path: str, authorization: str, owner: Owner | None, peer: str = ""
     ) -> Denial | None:
-        if path in OPEN_PATHS:
+        if self._policy.is_open(path):
             return None
         try:
             return await self._decision(path, authorization, owner, peer)
@@ -200,13 +225,14 @@ _TOO_MANY = Denial(
 
 @final
 class _Answers(Generic[T]):
-    """Answers of the API server by question, for `CACHE_SECONDS`; bounded, the oldest leaves.
+    """Answers of the API server by question, for a time; bounded, the oldest leaves.
 
     A question that is being asked is not asked a second time: both callers get the one answer.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, valid_seconds: Callable[[T], float]) -> None:
         self._clock = clock
+        self._valid_seconds = valid_seconds
         #: Question → when it was answered, and what; oldest first.
         self._entries: OrderedDict[Hashable, tuple[float, T]] = OrderedDict()
         self._pending: dict[Hashable, asyncio.Task[T]] = {}
@@ -214,7 +240,7 @@ class _Answers(Generic[T]):
     async def get(self, question: Hashable, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Raises what ``ask`` raises."""
         entry = self._entries.get(question)
-        if entry is not None and self._clock.now() - entry[0] < CACHE_SECONDS:
+        if entry is not None and self._clock.now() - entry[0] < self._valid_seconds(entry[1]):
             return entry[1]
         task = self._pending.get(question)
         if task is None:

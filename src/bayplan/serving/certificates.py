@@ -5,9 +5,13 @@ being read on the way, but proves to nobody who answers. Its key stays in memory
 """
 
 import ssl
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -19,6 +23,46 @@ from bayplan.adapters.live.pem_files import as_file
 
 #: Clocks differ; and the process is started anew before it has run out.
 _BACKDATED, _VALID = timedelta(days=1), timedelta(days=3650)
+
+
+#: Upstream: component-base/cli/flag/ciphersuites_flag.go.
+TLS_VERSIONS: Mapping[str, ssl.TLSVersion] = {
+    "VersionTLS10": ssl.TLSVersion.TLSv1,
+    "VersionTLS11": ssl.TLSVersion.TLSv1_1,
+    "VersionTLS12": ssl.TLSVersion.TLSv1_2,
+    "VersionTLS13": ssl.TLSVersion.TLSv1_3,
+}
+
+#: Go's name → OpenSSL's; "": of TLS 1.3, which no list switches off. Upstream: crypto/tls.
+CIPHER_SUITES: Mapping[str, str] = {
+    "TLS_AES_128_GCM_SHA256": "",
+    "TLS_AES_256_GCM_SHA384": "",
+    "TLS_CHACHA20_POLY1305_SHA256": "",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA": "ECDHE-ECDSA-AES128-SHA",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256": "ECDHE-ECDSA-AES128-SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256": "ECDHE-ECDSA-AES128-GCM-SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA": "ECDHE-ECDSA-AES256-SHA",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384": "ECDHE-ECDSA-AES256-GCM-SHA384",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305": "ECDHE-ECDSA-CHACHA20-POLY1305",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-ECDSA-CHACHA20-POLY1305",
+    "TLS_ECDHE_ECDSA_WITH_RC4_128_SHA": "ECDHE-ECDSA-RC4-SHA",
+    "TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA": "ECDHE-RSA-DES-CBC3-SHA",
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA": "ECDHE-RSA-AES128-SHA",
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256": "ECDHE-RSA-AES128-SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256": "ECDHE-RSA-AES128-GCM-SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA": "ECDHE-RSA-AES256-SHA",
+    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384": "ECDHE-RSA-AES256-GCM-SHA384",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305": "ECDHE-RSA-CHACHA20-POLY1305",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-RSA-CHACHA20-POLY1305",
+    "TLS_ECDHE_RSA_WITH_RC4_128_SHA": "ECDHE-RSA-RC4-SHA",
+    "TLS_RSA_WITH_3DES_EDE_CBC_SHA": "DES-CBC3-SHA",
+    "TLS_RSA_WITH_AES_128_CBC_SHA": "AES128-SHA",
+    "TLS_RSA_WITH_AES_128_CBC_SHA256": "AES128-SHA256",
+    "TLS_RSA_WITH_AES_128_GCM_SHA256": "AES128-GCM-SHA256",
+    "TLS_RSA_WITH_AES_256_CBC_SHA": "AES256-SHA",
+    "TLS_RSA_WITH_AES_256_GCM_SHA384": "AES256-GCM-SHA384",
+    "TLS_RSA_WITH_RC4_128_SHA": "RC4-SHA",
+}
 
 
 class CertificateError(Exception):
@@ -41,10 +85,83 @@ def server_context(cert_file: str, key_file: str, client_ca_file: str = "") -> s
         raise CertificateError(text) from None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsSettings:
+    """What connections are served with besides the certificate. Names are Go's."""
+
+    #: One of `TLS_VERSIONS`; "": TLS 1.2.
+    version_min: str = ""
+    #: Of `CIPHER_SUITES`; those of TLS 1.3 are always on, as in Go. (): OpenSSL's defaults.
+    cipher_suites: tuple[str, ...] = ()
+    #: Further certificates as "CERT,KEY" or "CERT,KEY:name,*.name": for callers of these names.
+    named_pairs: tuple[str, ...] = ()
+
+
+def apply_tls_settings(context: ssl.SSLContext, settings: TlsSettings) -> None:
+    """Raises CertificateError."""
+    if settings.version_min:
+        with warnings.catch_warnings():
+            # Python warns of TLS 1.0 and 1.1; the operator asked for them.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            context.minimum_version = TLS_VERSIONS[settings.version_min]
+    if settings.cipher_suites:
+        _restrict(context, settings.cipher_suites)
+    if settings.named_pairs:
+        # Of a context that takes over a connection, only the certificate counts.
+        pairs = tuple(_named_pair(text) for text in settings.named_pairs)
+        context.sni_callback = partial(_choose, pairs)
+
+
+def _restrict(context: ssl.SSLContext, suites: tuple[str, ...]) -> None:
+    """Raises CertificateError."""
+    names = [name for suite in suites if (name := CIPHER_SUITES[suite])]
+    if not names:
+        # As in Go, suites of TLS 1.3 alone leave TLS 1.2 without any.
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        return
+    try:
+        context.set_ciphers(":".join(names))
+    except ssl.SSLError:
+        wanted = "wanted at least one that this OpenSSL offers for TLS 1.2"
+        raise CertificateError(f"--tls-cipher-suites {','.join(suites)}: {wanted}") from None
+
+
+def directory_context(folder: str, host: str, epoch_seconds: float) -> ssl.SSLContext:
+    """TLS with the pair in a folder, which is made there for ``host`` where there is none.
+
+    Upstream: --cert-dir, SecureServingOptions.MaybeDefaultWithSelfSignedCerts. Raises
+    CertificateError.
+    """
+    certificate, key = (Path(folder) / f"kube-scheduler.{ending}" for ending in ("crt", "key"))
+    try:
+        if certificate.exists() != key.exists():
+            raise CertificateError(f"--cert-dir {folder}: wanted both {certificate} and {key}")
+        if not certificate.exists():
+            pem = _self_signed(host, datetime.fromtimestamp(epoch_seconds, tz=UTC))
+            mark = pem.index(b"-----BEGIN CERTIFICATE")
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            key.touch(mode=0o600)
+            key.write_bytes(pem[:mark])
+            certificate.write_bytes(pem[mark:])
+    except OSError as problem:
+        raise CertificateError(f"--cert-dir {folder}: {problem.strerror}") from None
+    return server_context(str(certificate), str(key))
+
+
 def self_signed_context(host: str, epoch_seconds: float) -> ssl.SSLContext:
     """TLS with a certificate for ``host``, made now."""
     with as_file(_self_signed(host, datetime.fromtimestamp(epoch_seconds, tz=UTC))) as path:
         return _context(path, path)
+
+
+def trust_client_authorities(context: ssl.SSLContext, pem: str) -> None:
+    """The same as `trust_clients`, with the authorities themselves. Raises CertificateError."""
+    try:
+        context.load_verify_locations(cadata=pem)
+    except ssl.SSLError as problem:
+        text = f"the cluster's authorities of client certificates: {problem}"
+        raise CertificateError(text) from None
+    context.verify_mode = ssl.CERT_OPTIONAL
 
 
 def trust_clients(context: ssl.SSLContext, ca_file: str) -> None:
@@ -58,6 +175,55 @@ def trust_clients(context: ssl.SSLContext, ca_file: str) -> None:
         said = getattr(problem, "strerror", None) or str(problem)
         raise CertificateError(f"--client-ca-file {ca_file}: {said}") from None
     context.verify_mode = ssl.CERT_OPTIONAL
+
+
+@dataclass(frozen=True, slots=True)
+class _NamedPair:
+    """A certificate for callers of certain names; lower case."""
+
+    names: tuple[str, ...]
+    context: ssl.SSLContext
+
+    def fits(self, name: str) -> bool:
+        """A wildcard stands for one label."""
+        return name in self.names or f"*.{name.partition('.')[2]}" in self.names
+
+
+def _named_pair(text: str) -> _NamedPair:
+    """From "CERT,KEY[:names]"; without names, those of the certificate. Raises CertificateError."""
+    files, _, names = text.partition(":")
+    certificate, comma, key = files.partition(",")
+    if not comma or not certificate or not key:
+        raise CertificateError(f"--tls-sni-cert-key {text}: wanted CERT,KEY or CERT,KEY:NAME,NAME")
+    try:
+        context = _context(certificate, key)
+        found = names.split(",") if names else _certified_names(Path(certificate).read_bytes())
+    except (OSError, ssl.SSLError, ValueError) as problem:
+        said = getattr(problem, "strerror", None) or str(problem)
+        raise CertificateError(f"--tls-sni-cert-key {text}: {said}") from None
+    return _NamedPair(tuple(name.strip().lower() for name in found), context)
+
+
+def _certified_names(pem: bytes) -> list[str]:
+    """Common name and alternative DNS names. Raises ValueError."""
+    certificate = x509.load_pem_x509_certificate(pem)
+    common = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    names = [str(attribute.value) for attribute in common]
+    try:
+        extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    except x509.ExtensionNotFound:
+        return names
+    return [*names, *extension.value.get_values_for_type(x509.DNSName)]
+
+
+def _choose(
+    pairs: tuple[_NamedPair, ...], connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext
+) -> None:
+    """The first pair that has the name of which the caller thinks it is talking to."""
+    for pair in pairs:
+        if name and pair.fits(name.lower()):
+            connection.context = pair.context
+            return
 
 
 def _context(cert_file: str, key_file: str) -> ssl.SSLContext:

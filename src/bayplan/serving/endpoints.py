@@ -11,12 +11,12 @@ Health answers are written as upstream's apiserver/pkg/server/healthz writes the
 
 import json
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, final
 
 from aiohttp import web
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
 from bayplan.serving import stories
@@ -38,6 +38,8 @@ class EndpointSources:
     ready: Checks
     config: Mapping[str, Any]
     story: Callable[[str], StoryAnswer]
+    #: Metrics that are not shown, by their whole name.
+    hidden_metrics: frozenset[str] = frozenset()
     live: Checks = field(default_factory=dict[str, Callable[[], bool]])
 
 
@@ -50,14 +52,31 @@ class Endpoints:
         self._access = access or OpenAccess()
         self._runner: web.AppRunner | None = None
 
-    async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> int:
-        """Serve; returns the port, which the system chooses for 0. Raises OSError."""
+    async def start(
+        self,
+        host: str,
+        port: int,
+        tls: ssl.SSLContext | None = None,
+        *,
+        is_port_shared: bool = False,
+    ) -> int:
+        """Serve; returns the port, which the system chooses for 0. Raises OSError.
+
+        ``is_port_shared``: other processes may serve the same address and port (SO_REUSEPORT).
+        """
         runner = web.AppRunner(
             self._app(), access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS, handle_signals=False
         )
         await runner.setup()
         self._runner = runner
-        site = web.TCPSite(runner, host, port, ssl_context=tls, reuse_address=True)
+        site = web.TCPSite(
+            runner,
+            host,
+            port,
+            ssl_context=tls,
+            reuse_address=True,
+            reuse_port=is_port_shared or None,
+        )
         await site.start()
         return runner.addresses[0][1]
 
@@ -92,7 +111,8 @@ class Endpoints:
         return answer
 
     async def _metrics(self, request: web.Request) -> web.Response:
-        body = generate_latest(self._sources.registry)
+        shown = _ShownMetrics(self._sources.registry, self._sources.hidden_metrics)
+        body = generate_latest(shown)
         return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
 
     async def _configz(self, request: web.Request) -> web.Response:
@@ -106,6 +126,20 @@ class Endpoints:
             return web.Response(status=400, text=text)
         body = stories.encode(self._sources.story(pod))
         return web.Response(body=body, content_type="application/json")
+
+
+@final
+class _ShownMetrics(CollectorRegistry):
+    """A registry without some of its metrics."""
+
+    def __init__(self, registry: CollectorRegistry, hidden: frozenset[str]) -> None:
+        super().__init__()
+        self._registry = registry
+        #: A counter's family is called without the ending of its sample.
+        self._hidden = hidden | {name.removesuffix("_total") for name in hidden}
+
+    def collect(self) -> Iterable[Metric]:
+        return (each for each in self._registry.collect() if each.name not in self._hidden)
 
 
 def _refused(denial: Denial) -> web.Response:

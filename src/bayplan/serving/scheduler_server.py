@@ -6,11 +6,12 @@ port and the clock.
 
 import asyncio
 import platform
+import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, final
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from typing import final
 
-import msgspec
 from prometheus_client import ProcessCollector
 
 from bayplan.adapters.extenders.client import open_extenders, sender_makers
@@ -19,7 +20,6 @@ from bayplan.adapters.live.client import ApiClient, ClientOptions, open_client
 from bayplan.adapters.live.cluster import ClusterOptions, LiveCluster, open_cluster
 from bayplan.adapters.live.discovery import Discovery
 from bayplan.adapters.live.errors import AccessDeniedError, UnreachableError
-from bayplan.adapters.live.rate_limit import Lane
 from bayplan.api.objects import NODE, POD
 from bayplan.api.pod_groups import KINDS
 from bayplan.clock import RealClock, rfc3339
@@ -34,15 +34,20 @@ from bayplan.ports import Ask, Cluster
 from bayplan.rng import stable_hash, stream
 from bayplan.runner import Runner
 from bayplan.serving.absent_kinds import kinds_in_use, without_absent
-from bayplan.serving.access import REVIEW_SECONDS_MAX, Access, OpenAccess, ReviewedAccess
+from bayplan.serving.access import Access, OpenAccess, ReviewedAccess
 from bayplan.serving.api_lease_lock import ApiLeaseLock
 from bayplan.serving.cache_check import CacheCheck
 from bayplan.serving.candidate import Candidate
 from bayplan.serving.certificates import (
+    TlsSettings,
+    apply_tls_settings,
+    directory_context,
     self_signed_context,
     server_context,
+    trust_client_authorities,
     trust_clients,
 )
+from bayplan.serving.delegation import Delegation, DelegationOptions, open_delegation
 from bayplan.serving.election import Election, ElectionSettings
 from bayplan.serving.endpoints import Endpoints, EndpointSources
 from bayplan.serving.fence import FencedCluster, fenced_ask
@@ -71,13 +76,21 @@ class ServingOptions:
     port: int = 10259
     cert_file: str = ""
     key_file: str = ""
+    #: Where a pair is looked for, and written to if there is none; "": it stays in memory.
+    cert_dir: str = ""
     #: Whose client certificates say who asks.
     client_ca_file: str = ""
+    tls: TlsSettings = field(default_factory=TlsSettings)
+    is_port_shared: bool = False
+    #: Metrics that are not shown, by their whole name.
+    hidden_metrics: frozenset[str] = frozenset()
+    delegation: DelegationOptions = field(default_factory=DelegationOptions)
 
     @property
     def is_open(self) -> bool:
-        """To everybody who can open a connection: on loopback, unless it was to be asked."""
-        return self.address in _LOOPBACK and not self.client_ca_file
+        """To everybody who can connect: on loopback, unless callers are to be reviewed."""
+        is_reviewed = self.client_ca_file or self.delegation.is_asked_for
+        return self.address in _LOOPBACK and not is_reviewed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +101,8 @@ class ServerOptions:
     registry: Registry
     #: None: in a pod its ServiceAccount, else the usual places.
     kubeconfig: str | None = None
+    #: Where the API server is, in place of what the kubeconfig says; "": there.
+    master: str = ""
     seed: int = 0
     serving: ServingOptions = ServingOptions()
 
@@ -101,10 +116,19 @@ async def serve(options: ServerOptions) -> None:
     stop, clock = stop_on_signals(), RealClock()
     connection = options.config.spec.client_connection
     rates = ClientOptions(qps=connection.qps, burst=connection.burst, seed=options.seed)
+    rates = replace(rates, clock=clock, master=options.master)
     kubeconfig = options.kubeconfig or connection.kubeconfig or None
-    async with open_client(kubeconfig, replace(rates, clock=clock)) as client:
-        _log.info("Starting Bayplan", python=platform.python_version(), server=client.server)
-        server = _SchedulerServer(options, client, clock)
+    async with (
+        open_client(kubeconfig, rates) as client,
+        open_delegation(options.serving.delegation, client, kubeconfig, rates) as delegation,
+    ):
+        _log.info(
+            "Starting Bayplan",
+            version=version("bayplan"),
+            python=platform.python_version(),
+            server=client.server,
+        )
+        server = _SchedulerServer(options, client, clock, delegation)
         if await unless(stop, server.prepare()):
             await server.run(stop)
     _log.info("Ended")
@@ -114,9 +138,12 @@ async def serve(options: ServerOptions) -> None:
 class _SchedulerServer:
     """One process's scheduler with everything around it."""
 
-    def __init__(self, options: ServerOptions, client: ApiClient, clock: RealClock) -> None:
+    def __init__(
+        self, options: ServerOptions, client: ApiClient, clock: RealClock, delegation: Delegation
+    ) -> None:
         self._options = options
         self._client = client
+        self._delegation = delegation
         self._clock = clock
         self._config = options.config
         self._sender_makers = sender_makers(options.config.spec.extenders)
@@ -277,6 +304,7 @@ class _SchedulerServer:
             },
             config=effective(self._config, self._options.registry),
             story=self._story,
+            hidden_metrics=self._options.serving.hidden_metrics,
         )
 
     def _is_waiting_for_its_turn(self, replica: Replica) -> bool:
@@ -296,29 +324,48 @@ class _SchedulerServer:
     def _access(self) -> Access:
         if self._options.serving.is_open:
             return OpenAccess()
-        return ReviewedAccess(self._review, self._clock)
-
-    async def _review(self, path: str, review: dict[str, Any]) -> dict[str, Any]:
-        body = await self._client.request(
-            "POST", path, review, lane=Lane.REVIEWS, timeout_seconds=REVIEW_SECONDS_MAX
-        )
-        return msgspec.json.decode(body)
+        policy = self._options.serving.delegation.policy
+        return ReviewedAccess(self._delegation.review, self._clock, policy)
 
     async def _start(self, endpoints: Endpoints) -> None:
-        """Plain HTTP on loopback, TLS elsewhere. Raises CertificateError, OSError."""
+        """Plain HTTP on loopback, TLS elsewhere. Raises ApiError, CertificateError, OSError."""
         serving = self._options.serving
         if not serving.port:
             return
-        tls = None
-        if serving.cert_file or serving.key_file:
-            tls = server_context(serving.cert_file, serving.key_file)
-        elif not serving.is_open:
-            tls = self_signed_context(serving.address, self._clock.epoch_seconds())
-        if tls is not None and serving.client_ca_file:
-            trust_clients(tls, serving.client_ca_file)
-        port = await endpoints.start(serving.address, serving.port, tls)
+        tls = self._tls()
+        if tls is not None:
+            await self._trust(tls)
+        port = await endpoints.start(
+            serving.address, serving.port, tls, is_port_shared=serving.is_port_shared
+        )
         scheme = "http" if tls is None else "https"
         _log.info("Serving endpoints", address=f"{scheme}://{serving.address}:{port}")
+
+    def _tls(self) -> ssl.SSLContext | None:
+        """None: plain HTTP. Raises CertificateError."""
+        serving = self._options.serving
+        if serving.cert_file or serving.key_file:
+            tls = server_context(serving.cert_file, serving.key_file)
+        elif serving.is_open and not serving.cert_dir and not serving.tls.named_pairs:
+            return None
+        elif serving.cert_dir:
+            now_seconds = self._clock.epoch_seconds()
+            tls = directory_context(serving.cert_dir, serving.address, now_seconds)
+        else:
+            tls = self_signed_context(serving.address, self._clock.epoch_seconds())
+        apply_tls_settings(tls, serving.tls)
+        return tls
+
+    async def _trust(self, tls: ssl.SSLContext) -> None:
+        """Client certificates of a file's authorities, and of the cluster's where they are looked
+        up. Raises ApiError, CertificateError."""
+        serving = self._options.serving
+        if serving.client_ca_file:
+            trust_clients(tls, serving.client_ca_file)
+            return
+        authorities = await self._delegation.client_authorities()
+        if authorities:
+            trust_client_authorities(tls, authorities)
 
 
 @final

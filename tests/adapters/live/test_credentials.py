@@ -166,6 +166,22 @@ def test_the_proxy_of_the_environment_is_used_unless_it_is_to_be_bypassed(
         assert asyncio.run(load_credentials(path, ManualClock())).proxy == proxy
 
 
+def test_master_stands_for_the_server_of_the_kubeconfig(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path, "http://cluster.example:80", {"token": "t"})
+    found = asyncio.run(load_credentials(path, ManualClock(), "http://other.example:81/"))
+    assert (found.server, found.authorization()) == ("http://other.example:81", "Bearer t")
+
+
+def test_master_without_a_kubeconfig_has_no_credentials() -> None:
+    found = asyncio.run(load_credentials(None, ManualClock(), "http://other.example:81"))
+    assert (found.server, found.authorization()) == ("http://other.example:81", "")
+
+
+def test_a_master_that_is_no_url_is_refused() -> None:
+    with pytest.raises(CredentialsError, match="--master other: wanted a URL"):
+        asyncio.run(load_credentials(None, ManualClock(), "other"))
+
+
 def test_the_plain_kind_needs_no_library(tmp_path: Path) -> None:
     """Importing it takes longer than all the rest of a start."""
     path = kubeconfig(tmp_path, SERVER)

@@ -80,6 +80,8 @@ class ClientOptions:
     qps: float = 50.0
     burst: int = 100
     seed: int = 0
+    #: The URL of the API server, in place of the kubeconfig's; "": the kubeconfig's.
+    master: str = ""
     clock: Clock = field(default_factory=RealClock)
     user_agent: str = "bayplan"
     #: How long one request may take with all its attempts, unless it says so itself.
@@ -297,7 +299,8 @@ async def open_client(
     Raises CredentialsError.
     """
     options = options or ClientOptions()
-    client = ApiClient(await load_credentials(kubeconfig, options.clock), options)
+    credentials = await load_credentials(kubeconfig, options.clock, options.master)
+    client = ApiClient(credentials, options)
     try:
         yield client
     finally:

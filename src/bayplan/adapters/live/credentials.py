@@ -12,6 +12,7 @@ import ssl
 import urllib.parse
 import urllib.request
 from collections.abc import Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, final
 
@@ -98,6 +99,30 @@ class _Pod:
 
 
 @final
+class _Redirected:
+    """A kubeconfig, but for where the API server is; or no more than that."""
+
+    def __init__(self, source: Source | None, server: str) -> None:
+        self._source = source
+        self._server = server.rstrip("/")
+
+    def __str__(self) -> str:
+        return f"{self._source or 'no kubeconfig'} at {self._server}"
+
+    async def load(self) -> Login:
+        if not self._server.startswith(("https://", "http://")):
+            raise LoginError(f"--master {self._server}: wanted a URL such as https://10.0.0.1:6443")
+        if self._source is None:
+            return Login(server=self._server)
+        return replace(await self._source.load(), server=self._server)
+
+    async def renew(self) -> Login:
+        if self._source is None:
+            return await self.load()
+        return replace(await self._source.renew(), server=self._server)
+
+
+@final
 class Credentials:
     """What a connection to the API server needs. Made by `load_credentials`."""
 
@@ -157,12 +182,15 @@ class Credentials:
             self._renewal = None
 
 
-async def load_credentials(kubeconfig: str | None, clock: Clock) -> Credentials:
+async def load_credentials(kubeconfig: str | None, clock: Clock, master: str = "") -> Credentials:
     """``kubeconfig`` None: the pod's, where we are in one, else $KUBECONFIG or ~/.kube/config.
 
-    Raises CredentialsError.
+    ``master``: the URL of the API server, over what the kubeconfig says. As upstream, without a
+    kubeconfig nothing else is read: there are no credentials then. Raises CredentialsError.
     """
-    source = _source(kubeconfig)
+    source: Source = _source(kubeconfig)
+    if master:
+        source = _Redirected(source if kubeconfig else None, master)
     try:
         return Credentials(source, await source.load(), clock)
     except (
@@ -173,7 +201,7 @@ async def load_credentials(kubeconfig: str | None, clock: Clock) -> Credentials:
         raise CredentialsError(
             f"{source}: cannot be used: {what}; wanted a file with clusters, users, contexts and "
             f"a current-context, as `kubectl config view` shows one"
-            if isinstance(source, _Kubeconfig)
+            if not isinstance(source, _Pod)
             else f"{source}: cannot be used: {what}; is automountServiceAccountToken off?"
         ) from None
 

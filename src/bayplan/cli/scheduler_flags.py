@@ -1,0 +1,291 @@
+"""kube-scheduler's flags, v1.37: those that set a field, and those that have no effect here.
+
+A manifest that was written for kube-scheduler starts Bayplan without edits. So each flag of
+kube-scheduler is accepted: with its meaning, or with a remark that says why it has none. Flags that
+set a field of the configuration are read as that field, over what the file says; deprecated ones
+count, as upstream, only where there is no file. Upstream: cmd/kube-scheduler/app/options.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from bayplan.cli.pflag import GoBool, GoDuration, NameList
+from bayplan.config.durations import duration_seconds
+from bayplan.serving.access import OPEN_PATHS, AccessPolicy
+from bayplan.serving.certificates import CIPHER_SUITES, TLS_VERSIONS, TlsSettings
+from bayplan.serving.delegation import DelegationOptions
+from bayplan.serving.scheduler_server import ServingOptions
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class FieldFlag:
+    """A flag that sets one field of the configuration."""
+
+    name: str
+    #: From the top of the configuration.
+    path: tuple[str, ...]
+    kind: click.ParamType
+    metavar: str = ""
+    #: Without effect where there is a configuration file.
+    is_deprecated: bool = False
+
+    @property
+    def parameter(self) -> str:
+        return self.name.replace("-", "_")
+
+
+@dataclass(frozen=True, slots=True)
+class IdleFlag:
+    """A flag of kube-scheduler that has no effect here."""
+
+    name: str
+    kind: click.ParamType
+    reason: str
+
+    @property
+    def parameter(self) -> str:
+        return self.name.replace("-", "_")
+
+
+_ELECTION, _CONNECTION = "leaderElection", "clientConnection"
+
+FIELD_FLAGS = (
+    FieldFlag("leader-elect", (_ELECTION, "leaderElect"), GoBool(), "BOOL"),
+    FieldFlag(
+        "leader-elect-lease-duration", (_ELECTION, "leaseDuration"), GoDuration(), "DURATION"
+    ),
+    FieldFlag(
+        "leader-elect-renew-deadline", (_ELECTION, "renewDeadline"), GoDuration(), "DURATION"
+    ),
+    FieldFlag("leader-elect-retry-period", (_ELECTION, "retryPeriod"), GoDuration(), "DURATION"),
+    FieldFlag("leader-elect-resource-lock", (_ELECTION, "resourceLock"), click.STRING, "leases"),
+    FieldFlag("leader-elect-resource-name", (_ELECTION, "resourceName"), click.STRING, "NAME"),
+    FieldFlag(
+        "leader-elect-resource-namespace", (_ELECTION, "resourceNamespace"), click.STRING, "NAME"
+    ),
+    FieldFlag("kube-api-qps", (_CONNECTION, "qps"), click.FLOAT, "NUMBER", is_deprecated=True),
+    FieldFlag("kube-api-burst", (_CONNECTION, "burst"), click.INT, "NUMBER", is_deprecated=True),
+    FieldFlag("kube-api-content-type", (_CONNECTION, "contentType"), click.STRING, "TYPE", True),
+    FieldFlag("profiling", ("enableProfiling",), GoBool(), "BOOL", is_deprecated=True),
+    FieldFlag(
+        "contention-profiling", ("enableContentionProfiling",), GoBool(), "BOOL", is_deprecated=True
+    ),
+)
+
+_HTTP_1 = "the endpoints speak HTTP/1.1 only"
+_NO_FRONT_PROXY = "a front proxy's headers are never trusted"
+_VERSION = "this scheduler behaves as v1.37, whatever the version of the cluster"
+_NO_BUFFER = "each line is written at once, to standard error"
+_ALL_METRICS = "label values are not limited"
+
+IDLE_FLAGS = (
+    IdleFlag("disable-http2-serving", GoBool(), _HTTP_1),
+    IdleFlag("http2-max-streams-per-connection", click.INT, _HTTP_1),
+    IdleFlag("permit-address-sharing", GoBool(), "the address is always shared (SO_REUSEADDR)"),
+    IdleFlag("tls-curve-preferences", click.STRING, "OpenSSL's own preferences hold"),
+    IdleFlag("requestheader-allowed-names", click.STRING, _NO_FRONT_PROXY),
+    IdleFlag("requestheader-client-ca-file", click.STRING, _NO_FRONT_PROXY),
+    IdleFlag("requestheader-extra-headers-prefix", click.STRING, _NO_FRONT_PROXY),
+    IdleFlag("requestheader-group-headers", click.STRING, _NO_FRONT_PROXY),
+    IdleFlag("requestheader-uid-headers", click.STRING, _NO_FRONT_PROXY),
+    IdleFlag("requestheader-username-headers", click.STRING, _NO_FRONT_PROXY),
+    IdleFlag("emulated-version", click.STRING, _VERSION),
+    IdleFlag("min-compatibility-version", click.STRING, _VERSION),
+    IdleFlag("allow-metric-labels", click.STRING, _ALL_METRICS),
+    IdleFlag("allow-metric-labels-manifest", click.STRING, _ALL_METRICS),
+    IdleFlag("show-hidden-metrics-for-version", click.STRING, "no metric is hidden"),
+    IdleFlag("log-flush-frequency", GoDuration(), _NO_BUFFER),
+    IdleFlag("log-json-info-buffer-size", click.STRING, _NO_BUFFER),
+    IdleFlag("log-json-split-stream", GoBool(), _NO_BUFFER),
+    IdleFlag("log-text-info-buffer-size", click.STRING, _NO_BUFFER),
+    IdleFlag("log-text-split-stream", GoBool(), _NO_BUFFER),
+    IdleFlag("vmodule", click.STRING, "verbosity is one for all parts: -v"),
+)
+
+
+def field_options(command: F) -> F:
+    """Options for `FIELD_FLAGS`."""
+    for flag in reversed(FIELD_FLAGS):
+        text = f"sets {'.'.join(flag.path)}"
+        text += "; deprecated: without effect beside --config" if flag.is_deprecated else ""
+        add = click.option(f"--{flag.name}", type=flag.kind, metavar=flag.metavar, help=text)
+        command = add(command)
+    return command
+
+
+def idle_options(command: F) -> F:
+    """Options for `IDLE_FLAGS`, which help does not list."""
+    for flag in reversed(IDLE_FLAGS):
+        add = click.option(f"--{flag.name}", type=flag.kind, multiple=True, hidden=True)
+        command = add(command)
+    return command
+
+
+_ENDPOINT_OPTIONS = (
+    click.option("--bind-address", default="127.0.0.1", show_default=True, help="of the endpoints"),
+    click.option(
+        "--secure-port",
+        type=click.IntRange(0, 65535),
+        default=10259,
+        show_default=True,
+        help="0: none",
+    ),
+    click.option("--permit-port-sharing", type=GoBool(), default=False, metavar="BOOL"),
+    click.option("--tls-cert-file", default="", metavar="FILE", help="with --tls-private-key-file"),
+    click.option("--tls-private-key-file", default="", metavar="FILE"),
+    click.option(
+        "--cert-dir",
+        default="",
+        metavar="DIR",
+        help="with kube-scheduler.crt and .key, which are made where there are none",
+    ),
+    click.option(
+        "--tls-sni-cert-key",
+        "named_pairs",
+        multiple=True,
+        metavar="CERT,KEY[:NAMES]",
+        help="a further pair, for callers of these names; may be repeated",
+    ),
+    click.option("--tls-min-version", type=click.Choice(tuple(TLS_VERSIONS)), default=None),
+    click.option(
+        "--tls-cipher-suites",
+        type=NameList(tuple(CIPHER_SUITES)),
+        multiple=True,
+        metavar="NAME,…",
+        help="Go's names, for TLS 1.2",
+    ),
+    click.option(
+        "--disabled-metrics",
+        type=NameList(),
+        multiple=True,
+        metavar="NAME,…",
+        help="are not shown under /metrics",
+    ),
+    click.option(
+        "--client-ca-file",
+        default="",
+        metavar="FILE",
+        help="whose certificates say who asks",
+    ),
+    click.option(
+        "--authentication-kubeconfig", default="", metavar="FILE", help="for token reviews"
+    ),
+    click.option("--authentication-skip-lookup", type=GoBool(), default=False, metavar="BOOL"),
+    click.option(
+        "--authentication-tolerate-lookup-failure", type=GoBool(), default=True, metavar="BOOL"
+    ),
+    click.option(
+        "--authentication-token-webhook-cache-ttl",
+        "token_ttl",
+        type=GoDuration(),
+        default="10s",
+        metavar="DURATION",
+    ),
+    click.option(
+        "--authorization-kubeconfig", default="", metavar="FILE", help="for access reviews"
+    ),
+    click.option(
+        "--authorization-always-allow-paths",
+        "open_paths",
+        type=NameList(),
+        multiple=True,
+        default=(tuple(sorted(OPEN_PATHS)),),
+        metavar="PATH,…",
+        help="open to everybody",
+    ),
+    click.option(
+        "--authorization-webhook-cache-authorized-ttl",
+        "allowed_ttl",
+        type=GoDuration(),
+        default="10s",
+        metavar="DURATION",
+    ),
+    click.option(
+        "--authorization-webhook-cache-unauthorized-ttl",
+        "denied_ttl",
+        type=GoDuration(),
+        default="10s",
+        metavar="DURATION",
+    ),
+)
+
+
+def endpoint_options(command: F) -> F:
+    """Options for how the endpoints are served, and who may read them."""
+    for add in reversed(_ENDPOINT_OPTIONS):
+        command = add(command)
+    return command
+
+
+def serving_options(given: Mapping[str, Any]) -> ServingOptions:
+    """What `endpoint_options` say."""
+    policy = AccessPolicy(
+        open_paths=frozenset(path for paths in given["open_paths"] for path in paths),
+        token_seconds=duration_seconds(given["token_ttl"]),
+        allowed_seconds=duration_seconds(given["allowed_ttl"]),
+        denied_seconds=duration_seconds(given["denied_ttl"]),
+    )
+    delegation = DelegationOptions(
+        authentication_kubeconfig=given["authentication_kubeconfig"],
+        authorization_kubeconfig=given["authorization_kubeconfig"],
+        skips_lookup=given["authentication_skip_lookup"],
+        tolerates_lookup_failure=given["authentication_tolerate_lookup_failure"],
+        policy=policy,
+    )
+    tls = TlsSettings(
+        version_min=given["tls_min_version"] or "",
+        cipher_suites=tuple(name for names in given["tls_cipher_suites"] for name in names),
+        named_pairs=given["named_pairs"],
+    )
+    return ServingOptions(
+        address=given["bind_address"],
+        port=given["secure_port"],
+        cert_file=given["tls_cert_file"],
+        key_file=given["tls_private_key_file"],
+        cert_dir=given["cert_dir"],
+        client_ca_file=given["client_ca_file"],
+        tls=tls,
+        is_port_shared=given["permit_port_sharing"],
+        hidden_metrics=frozenset(name for names in given["disabled_metrics"] for name in names),
+        delegation=delegation,
+    )
+
+
+def overrides(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields that flags set, as in a configuration file."""
+    fields: dict[str, Any] = {}
+    for flag in _set_flags(FIELD_FLAGS, given):
+        if flag.is_deprecated and given["config_path"]:
+            continue
+        *parents, name = flag.path
+        part = fields
+        for parent in parents:
+            part = part.setdefault(parent, {})
+        part[name] = given[flag.parameter]
+    return fields
+
+
+def flag_remarks(given: Mapping[str, Any]) -> Iterator[str]:
+    """Flags that were set and have no effect, one line each."""
+    for flag in _set_flags(FIELD_FLAGS, given):
+        if flag.is_deprecated and given["config_path"]:
+            field = ".".join(flag.path)
+            yield f"--{flag.name} has no effect beside --config, where {field} stands"
+        elif "rofiling" in flag.path[0]:
+            yield f"--{flag.name} has no effect: there is no Go profiler to serve"
+        elif flag.name == "kube-api-content-type" and "json" not in given[flag.parameter]:
+            yield f"--{flag.name} has no effect: JSON is used"
+    for flag in _set_flags(IDLE_FLAGS, given):
+        yield f"--{flag.name} has no effect: {flag.reason}"
+
+
+A = TypeVar("A", FieldFlag, IdleFlag)
+
+
+def _set_flags(flags: Iterable[A], given: Mapping[str, Any]) -> Iterator[A]:
+    return (flag for flag in flags if given[flag.parameter] not in (None, ()))

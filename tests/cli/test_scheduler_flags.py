@@ -1,0 +1,233 @@
+"""kube-scheduler's flags: each is accepted, with its meaning or with a remark."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+
+from bayplan.cli import run
+from bayplan.cli.run import run_command
+from bayplan.cli.scheduler_flags import FIELD_FLAGS, IDLE_FLAGS
+from bayplan.serving.scheduler_server import ServerOptions
+from tests.cli.command_line import bayplan, profile, refusal, written
+
+#: `kube-scheduler --help`, v1.37.0.
+UPSTREAM_FLAGS = """
+    allow-metric-labels allow-metric-labels-manifest authentication-kubeconfig
+    authentication-skip-lookup authentication-token-webhook-cache-ttl
+    authentication-tolerate-lookup-failure authorization-always-allow-paths
+    authorization-kubeconfig authorization-webhook-cache-authorized-ttl
+    authorization-webhook-cache-unauthorized-ttl bind-address cert-dir client-ca-file config
+    contention-profiling disable-http2-serving disabled-metrics emulated-version feature-gates help
+    http2-max-streams-per-connection kube-api-burst kube-api-content-type kube-api-qps kubeconfig
+    leader-elect leader-elect-lease-duration leader-elect-renew-deadline
+    leader-elect-resource-lock leader-elect-resource-name leader-elect-resource-namespace
+    leader-elect-retry-period log-flush-frequency log-json-info-buffer-size log-json-split-stream
+    log-text-info-buffer-size log-text-split-stream logging-format master
+    min-compatibility-version permit-address-sharing permit-port-sharing
+    pod-max-in-unschedulable-pods-duration profiling requestheader-allowed-names
+    requestheader-client-ca-file requestheader-extra-headers-prefix requestheader-group-headers
+    requestheader-uid-headers requestheader-username-headers secure-port
+    show-hidden-metrics-for-version tls-cert-file tls-cipher-suites tls-curve-preferences
+    tls-min-version tls-private-key-file tls-sni-cert-key v version vmodule write-config-to
+""".split()  # noqa: SIM905 - a line for each would fill a page
+
+OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
+
+#: What kubeadm v1.37 writes into /etc/kubernetes/manifests/kube-scheduler.yaml.
+KUBEADM_ARGUMENTS = (
+    "--authentication-kubeconfig=/etc/kubernetes/scheduler.conf",
+    "--authorization-kubeconfig=/etc/kubernetes/scheduler.conf",
+    "--bind-address=127.0.0.1",
+    "--kubeconfig=/etc/kubernetes/scheduler.conf",
+    "--leader-elect=true",
+)
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> list[ServerOptions]:
+    """What would be served, in place of serving it."""
+    options: list[ServerOptions] = []
+
+    async def serve(given: ServerOptions) -> None:
+        options.append(given)
+
+    monkeypatch.setattr(run, "serve", serve)
+    return options
+
+
+def started(served: list[ServerOptions], *arguments: str) -> tuple[ServerOptions, list[str]]:
+    """Options and remarks of a run that starts."""
+    done = bayplan("run", *arguments, "--logging-format=json")
+    assert done.exit_code == 0, done.stderr
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    return served[-1], [line["remark"] for line in lines if line["msg"] == "Remark"]
+
+
+def test_every_flag_of_kube_scheduler_is_accepted_and_documented() -> None:
+    accepted = {
+        name.lstrip("-")
+        for param in run_command.get_params(click.Context(run_command, info_name="run"))
+        if isinstance(param, click.Option)
+        for name in param.opts
+    }
+    accepted.add("help")
+    assert sorted(set(UPSTREAM_FLAGS) - accepted) == []
+    text = OPERATIONS.read_text(encoding="utf-8")
+    assert [name for name in UPSTREAM_FLAGS if f"--{name}`" not in text] == []
+
+
+def test_kubeadms_manifest_starts_without_a_remark(served: list[ServerOptions]) -> None:
+    options, remarks = started(served, *KUBEADM_ARGUMENTS)
+    assert remarks == []
+    assert options.kubeconfig == "/etc/kubernetes/scheduler.conf"
+    assert options.config.spec.leader_election.leader_elect
+    # Its rights are for this lease only, and kube-scheduler on other nodes waits for it, too.
+    assert options.config.spec.leader_election.resource_name == "kube-scheduler"
+    assert options.config.spec.leader_election.resource_namespace == "kube-system"
+    serving = options.serving
+    assert (serving.address, serving.port) == ("127.0.0.1", 10259)
+    # Its probes speak HTTPS.
+    assert not serving.is_open
+    delegation = serving.delegation
+    assert delegation.authentication_kubeconfig == "/etc/kubernetes/scheduler.conf"
+    assert delegation.authorization_kubeconfig == "/etc/kubernetes/scheduler.conf"
+
+
+def test_a_default_start_has_no_remark(served: list[ServerOptions]) -> None:
+    assert started(served)[1] == []
+
+
+def test_flags_of_the_election_count_beside_a_configuration_file(
+    served: list[ServerOptions], tmp_path: Path
+) -> None:
+    config = written(
+        tmp_path / "c.yaml",
+        {**profile(), "leaderElection": {"leaderElect": False, "retryPeriod": "3s"}},
+    )
+    arguments = (
+        f"--config={config}",
+        "--leader-elect",
+        "--leader-elect-lease-duration=50s",
+        "--leader-elect-renew-deadline=40s",
+        "--leader-elect-resource-lock=leases",
+        "--leader-elect-resource-name=a",
+        "--leader-elect-resource-namespace=b",
+    )
+    found = started(served, *arguments)[0].config.spec.leader_election
+    assert found.leader_elect
+    assert (found.lease_duration, found.renew_deadline) == ("50s", "40s")
+    assert (found.resource_name, found.resource_namespace) == ("a", "b")
+    assert found.retry_period == "3s"
+
+
+def test_flags_are_validated_as_the_fields_they_set() -> None:
+    [line] = refusal("run", "--leader-elect-lease-duration=5s")
+    assert line.startswith("leaderElection.leaseDuration: 5s; wanted more than renewDeadline")
+    [line] = refusal("run", "--leader-elect-resource-lock=endpoints")
+    assert line.startswith("leaderElection.resourceLock:")
+    assert "wanted one such as 15s" in bayplan("run", "--leader-elect-retry-period=5").stderr
+
+
+def test_deprecated_flags_count_only_without_a_configuration_file(
+    served: list[ServerOptions], tmp_path: Path
+) -> None:
+    flags = ("--kube-api-qps=7.5", "--kube-api-burst=9")
+    options, remarks = started(served, *flags)
+    connection = options.config.spec.client_connection
+    assert (connection.qps, connection.burst, remarks) == (7.5, 9, [])
+    config = written(tmp_path / "c.yaml", profile())
+    options, remarks = started(served, *flags, f"--config={config}")
+    connection = options.config.spec.client_connection
+    assert (connection.qps, connection.burst) == (50.0, 100)
+    assert remarks == [
+        "--kube-api-qps has no effect beside --config, where clientConnection.qps stands",
+        "--kube-api-burst has no effect beside --config, where clientConnection.burst stands",
+    ]
+
+
+_VALUES = {"boolean": "true", "integer": "1", "float": "1", "duration": "5s", "text": "x"}
+
+
+@pytest.mark.parametrize("flag", IDLE_FLAGS, ids=lambda flag: flag.name)
+def test_a_flag_without_effect_is_told(served: list[ServerOptions], flag: Any) -> None:
+    value = _VALUES[flag.kind.name]
+    remarks = started(served, f"--{flag.name}={value}")[1]
+    assert remarks == [f"--{flag.name} has no effect: {flag.reason}"]
+
+
+def test_profiling_has_nothing_to_serve(served: list[ServerOptions]) -> None:
+    remarks = started(served, "--profiling=false", "--contention-profiling")[1]
+    assert remarks == [
+        f"--{name} has no effect: there is no Go profiler to serve"
+        for name in ("profiling", "contention-profiling")
+    ]
+
+
+def test_what_the_endpoints_are_told_arrives(served: list[ServerOptions]) -> None:
+    arguments = (
+        "--tls-min-version=VersionTLS13",
+        "--tls-cipher-suites=TLS_AES_128_GCM_SHA256,TLS_RSA_WITH_AES_128_CBC_SHA",
+        "--tls-cipher-suites=TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+        "--tls-sni-cert-key=a,b:x",
+        "--tls-sni-cert-key=c,d",
+        "--cert-dir=e",
+        "--permit-port-sharing",
+        "--authentication-skip-lookup",
+        "--authentication-tolerate-lookup-failure=false",
+        "--authentication-token-webhook-cache-ttl=1s",
+        "--authorization-webhook-cache-authorized-ttl=2s",
+        "--authorization-webhook-cache-unauthorized-ttl=3s",
+        "--authorization-always-allow-paths=/livez,/metrics",
+        "--disabled-metrics=scheduler_goroutines,scheduler_pending_pods",
+    )
+    serving = started(served, *arguments)[0].serving
+    assert serving.tls.version_min == "VersionTLS13"
+    assert serving.tls.cipher_suites == (
+        "TLS_AES_128_GCM_SHA256",
+        "TLS_RSA_WITH_AES_128_CBC_SHA",
+        "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+    )
+    assert serving.tls.named_pairs == ("a,b:x", "c,d")
+    assert (serving.cert_dir, serving.is_port_shared) == ("e", True)
+    assert serving.hidden_metrics == {"scheduler_goroutines", "scheduler_pending_pods"}
+    delegation = serving.delegation
+    assert (delegation.skips_lookup, delegation.tolerates_lookup_failure) == (True, False)
+    policy = delegation.policy
+    assert (policy.token_seconds, policy.allowed_seconds, policy.denied_seconds) == (1, 2, 3)
+    assert policy.open_paths == {"/livez", "/metrics"}
+
+
+def test_the_longest_wait_without_an_event_is_a_flag(served: list[ServerOptions]) -> None:
+    assert started(served)[0].config.unschedulable_max_seconds == 300
+    flag = "--pod-max-in-unschedulable-pods-duration=90s"
+    assert started(served, flag)[0].config.unschedulable_max_seconds == 90
+
+
+def test_master_stands_for_the_server_of_the_kubeconfig(served: list[ServerOptions]) -> None:
+    assert started(served, "--master=https://10.0.0.1:6443")[0].master == "https://10.0.0.1:6443"
+
+
+def test_the_written_configuration_is_one(served: list[ServerOptions], tmp_path: Path) -> None:
+    path = tmp_path / "written.yaml"
+    done = bayplan("run", f"--write-config-to={path}", "--kube-api-qps=7", "--leader-elect=false")
+    assert (done.exit_code, served) == (0, [])
+    whole = yaml.safe_load(path.read_text())
+    assert whole["clientConnection"]["qps"] == 7
+    assert whole["leaderElection"]["leaderElect"] is False
+    assert bayplan("config", "check", path).exit_code == 0
+    assert "cannot be" not in refusal("run", f"--write-config-to={tmp_path}")[-1]
+
+
+def test_the_version_is_printed(served: list[ServerOptions]) -> None:
+    for flag in ("--version", "--version=true"):
+        done = bayplan("run", flag)
+        assert (done.exit_code, done.stdout.startswith("Bayplan "), served) == (0, True, [])
+
+
+def test_no_flag_has_two_meanings() -> None:
+    names = [flag.name for flag in (*FIELD_FLAGS, *IDLE_FLAGS)]
+    assert len(names) == len(set(names))
