@@ -11,7 +11,7 @@ Health answers are written as upstream's apiserver/pkg/server/healthz writes the
 
 import json
 import ssl
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -21,13 +21,12 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 
 from bayplan.serving import stories
 from bayplan.serving.access import Access, Denial, OpenAccess, owner_of
+from bayplan.serving.browser_guard import answer_everybody, refuse_foreign_names
+from bayplan.serving.http_server import Handler, HttpServer
 from bayplan.serving.stories import StoryAnswer
 
 #: Name → whether all is well. Asked at each request.
 Checks = Mapping[str, Callable[[], bool]]
-_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-_SHUTDOWN_SECONDS = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,9 +47,13 @@ class Endpoints:
     """An HTTP server on one address."""
 
     def __init__(self, sources: EndpointSources, access: Access | None = None) -> None:
+        """``access`` None: everybody may read, which only a server on loopback can allow."""
         self._sources = sources
         self._access = access or OpenAccess()
-        self._runner: web.AppRunner | None = None
+        is_open = isinstance(self._access, OpenAccess)
+        guard = refuse_foreign_names if is_open else answer_everybody
+        self._server = HttpServer(self._app(), guard=guard)
+        self._server.register(sources.registry)
 
     async def start(
         self,
@@ -64,25 +67,10 @@ class Endpoints:
 
         ``is_port_shared``: other processes may serve the same address and port (SO_REUSEPORT).
         """
-        runner = web.AppRunner(
-            self._app(), access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS, handle_signals=False
-        )
-        await runner.setup()
-        self._runner = runner
-        site = web.TCPSite(
-            runner,
-            host,
-            port,
-            ssl_context=tls,
-            reuse_address=True,
-            reuse_port=is_port_shared or None,
-        )
-        await site.start()
-        return runner.addresses[0][1]
+        return await self._server.start(host, port, tls, is_port_shared=is_port_shared)
 
     async def stop(self) -> None:
-        if self._runner is not None:
-            await self._runner.cleanup()
+        await self._server.stop()
 
     def _app(self) -> web.Application:
         app = web.Application(middlewares=[self._guard])
@@ -99,7 +87,7 @@ class Endpoints:
         return app
 
     @web.middleware
-    async def _guard(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         authorization = request.headers.get("Authorization", "")
         owner = owner_of(request.get_extra_info("peercert"))
         peer = request.remote or ""
@@ -148,7 +136,7 @@ def _refused(denial: Denial) -> web.Response:
     return web.Response(status=denial.status, text=denial.text + "\n", headers=headers)
 
 
-def _health(name: str, checks: Checks) -> _Handler:
+def _health(name: str, checks: Checks) -> Handler:
     async def answer(request: web.Request) -> web.Response:
         results = {check: is_well() for check, is_well in {"ping": _always, **checks}.items()}
         lines = [

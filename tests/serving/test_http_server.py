@@ -1,0 +1,297 @@
+"""What one peer can take of an HTTP server. Peers are addresses of loopback."""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from typing import Any
+
+import pytest
+import uvloop
+from aiohttp import web
+from prometheus_client import CollectorRegistry, generate_latest
+
+from bayplan.serving.browser_guard import refuse_foreign_names
+from bayplan.serving.certificates import self_signed_context
+from bayplan.serving.http_server import HttpLimits, HttpServer
+from bayplan.serving.peer_rates import Rate
+
+FIRST, SECOND = "127.0.0.1", "127.0.0.2"
+#: Of a deadline that a test waits for.
+SOON_SECONDS = 0.1
+REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+FREE = Rate(per_second=1000.0, burst=1000)
+
+Connected = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+def limits(**given: Any) -> HttpLimits:
+    free = {"connection_rate": FREE, "connection_rate_per_peer": FREE}
+    return HttpLimits(**{**free, **given})
+
+
+class Server:
+    """A server whose pages greet, read the body, or are long."""
+
+    def __init__(self, port: int, server: HttpServer) -> None:
+        self.port = port
+        self._server = server
+        self._connected: list[Connected] = []
+
+    def close(self) -> None:
+        """The clients' ends."""
+        for _, writer in self._connected:
+            writer.transport.abort()
+
+    async def connect(self, peer: str = FIRST, tls: ssl.SSLContext | None = None) -> Connected:
+        connected = await asyncio.open_connection(
+            "127.0.0.1", self.port, local_addr=(peer, 0), ssl=tls
+        )
+        self._connected.append(connected)
+        return connected
+
+    async def answer(self, peer: str = FIRST, request: bytes = REQUEST) -> bytes:
+        """The first line of the answer; empty where the connection is closed without one."""
+        reader, writer = await self.connect(peer)
+        with contextlib.suppress(ConnectionError):
+            writer.write(request)
+            return (await reader.readline()).strip()
+        return b""
+
+    def refusals(self) -> dict[str, float]:
+        registry = CollectorRegistry()
+        self._server.register(registry)
+        lines = generate_latest(registry).decode().splitlines()
+        found = [line.rsplit(" ", 1) for line in lines if not line.startswith("#")]
+        return {name.split('"')[1]: float(value) for name, value in found}
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    bounds: HttpLimits, tls: ssl.SSLContext | None = None, **options: Any
+) -> AsyncGenerator[Server]:
+    async def greet(request: web.Request) -> web.Response:
+        return web.Response(text="hello")
+
+    async def read(request: web.Request) -> web.Response:
+        return web.Response(text=str(len(await request.read())))
+
+    async def long(request: web.Request) -> web.Response:
+        return web.Response(body=b"x" * 2**26)
+
+    app = web.Application()
+    app.router.add_get("/", greet)
+    app.router.add_post("/read", read)
+    app.router.add_get("/long", long)
+    server = HttpServer(app, limits=bounds, **options)
+    port = await server.start("127.0.0.1", 0, tls)
+    clients = Server(port, server)
+    try:
+        yield clients
+    finally:
+        await server.stop()
+        clients.close()
+        await asyncio.sleep(0)
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def play(request: pytest.FixtureRequest) -> Callable[[Coroutine[Any, Any, None]], None]:
+    """Runs a test on the event loops that `bayplan run` may have."""
+    new_loop = uvloop.new_event_loop if request.param == "uvloop" else asyncio.new_event_loop
+
+    def run(main: Coroutine[Any, Any, None]) -> None:
+        with asyncio.Runner(loop_factory=new_loop) as runner:
+            runner.run(main)
+
+    return run
+
+
+Play = Callable[[Coroutine[Any, Any, None]], None]
+
+
+async def ended(connected: Connected) -> bool:
+    """Waits until the server closes the connection."""
+    with contextlib.suppress(ConnectionError):
+        await connected[0].read()
+    return True
+
+
+def test_connections_beyond_a_peers_rate_are_closed_and_other_peers_answered(play: Play) -> None:
+    async def main() -> None:
+        bounds = limits(connection_rate_per_peer=Rate(per_second=0.001, burst=3))
+        async with serving(bounds) as server:
+            answers = [await server.answer() for _ in range(5)]
+            assert answers == [b"HTTP/1.1 200 OK"] * 3 + [b""] * 2
+            assert await server.answer(SECOND) == b"HTTP/1.1 200 OK"
+            assert server.refusals() == {"connection rate": 2}
+
+    play(main())
+
+
+def test_the_peer_with_most_connections_loses_its_oldest(play: Play) -> None:
+    async def main() -> None:
+        async with serving(limits(connections_max=4)) as server:
+            held = [await server.connect() for _ in range(4)]
+            for connected in held:
+                connected[1].write(REQUEST)
+                assert await connected[0].readline()
+            other = await server.connect(SECOND)
+            assert await ended(held[0])
+            assert await server.answer(FIRST) == b"HTTP/1.1 200 OK"
+            assert await ended(held[1])
+            other[1].write(REQUEST)
+            assert await other[0].readline() == b"HTTP/1.1 200 OK\r\n"
+            assert server.refusals() == {"too many connections": 2}
+
+    play(main())
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: a\r\nX-slow: "])
+def test_a_header_that_does_not_come_ends_its_connection(play: Play, sent: bytes) -> None:
+    async def main() -> None:
+        async with serving(limits(header_seconds=SOON_SECONDS)) as server:
+            connected = await server.connect()
+            connected[1].write(sent)
+            assert await ended(connected)
+            assert server.refusals() == {"too slow": 1}
+
+    play(main())
+
+
+def test_the_header_of_a_later_request_has_as_long(play: Play) -> None:
+    async def main() -> None:
+        async with serving(limits(header_seconds=SOON_SECONDS)) as server:
+            connected = await server.connect()
+            connected[1].write(REQUEST)
+            await connected[0].readuntil(b"hello")
+            connected[1].write(b"GET / HT")
+            assert await ended(connected)
+            assert server.refusals() == {"too slow": 1}
+
+    play(main())
+
+
+def test_a_connection_without_a_next_request_ends_and_is_no_refusal(play: Play) -> None:
+    async def main() -> None:
+        async with serving(limits(idle_seconds=SOON_SECONDS)) as server:
+            connected = await server.connect()
+            connected[1].write(REQUEST)
+            assert await ended(connected)
+            assert server.refusals() == {}
+
+    play(main())
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx",
+        b"GET /long HTTP/1.1\r\nHost: a\r\n\r\n",
+    ],
+    ids=["a body that does not come", "an answer that is not read"],
+)
+def test_an_exchange_that_takes_too_long_ends(play: Play, sent: bytes) -> None:
+    async def main() -> None:
+        async with serving(limits(answer_seconds=SOON_SECONDS)) as server:
+            connected = await server.connect()
+            connected[1].write(sent)
+            connected[1].transport.pause_reading()  # pyright: ignore[reportAttributeAccessIssue]
+            while not server.refusals():
+                await asyncio.sleep(0)
+            assert server.refusals() == {"too slow": 1}
+
+    play(main())
+
+
+def test_a_handshake_that_does_not_come_ends_and_delays_no_other(play: Play) -> None:
+    async def main() -> None:
+        tls = self_signed_context("127.0.0.1", 1_767_225_600.0)
+        unchecked = ssl.create_default_context()
+        unchecked.check_hostname, unchecked.verify_mode = False, ssl.CERT_NONE
+        async with serving(limits(header_seconds=1.0), tls) as server:
+            silent = [await server.connect() for _ in range(20)]
+            reader, writer = await server.connect(FIRST, unchecked)
+            writer.write(REQUEST)
+            assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+            assert all([await ended(connected) for connected in silent])
+            assert server.refusals()["TLS handshake"] == 20
+
+    play(main())
+
+
+def test_a_handshake_gives_its_place_to_another_peer(play: Play) -> None:
+    async def main() -> None:
+        tls = self_signed_context("127.0.0.1", 1_767_225_600.0)
+        unchecked = ssl.create_default_context()
+        unchecked.check_hostname, unchecked.verify_mode = False, ssl.CERT_NONE
+        async with serving(limits(connections_max=3), tls) as server:
+            silent = [await server.connect() for _ in range(3)]
+            reader, writer = await server.connect(SECOND, unchecked)
+            writer.write(REQUEST)
+            assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+            assert await ended(silent[0])
+
+    play(main())
+
+
+def test_a_client_that_leaves_writes_no_traceback(
+    play: Play, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with serving(limits()) as server:
+            for request in (
+                b"POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx",
+                b"POST /read HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nx",
+                b"GET /long HTTP/1.1\r\nHost: a\r\n\r\n",
+                b"nonsense\r\n\r\n",
+            ):
+                _, writer = await server.connect()
+                writer.write(request)
+                await writer.drain()
+                assert await server.answer() == b"HTTP/1.1 200 OK"
+                writer.transport.abort()
+                assert await server.answer() == b"HTTP/1.1 200 OK"
+
+    play(main())
+    assert [record for record in caplog.records if record.exc_info] == []
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ("Host: localhost:1\r\n", b"200 OK"),
+        ("Host: evil.example\r\n", b"403 Forbidden"),
+        ("Host: localhost\r\nOrigin: https://evil.example\r\n", b"403 Forbidden"),
+    ],
+)
+def test_a_foreign_page_is_refused(play: Play, headers: str, status: bytes) -> None:
+    async def main() -> None:
+        async with serving(limits(), guard=refuse_foreign_names) as server:
+            request = f"GET / HTTP/1.1\r\n{headers}\r\n".encode()
+            assert await server.answer(request=request) == b"HTTP/1.1 " + status
+
+    play(main())
+
+
+def test_it_stops_although_connections_are_open(play: Play) -> None:
+    async def main() -> None:
+        async with serving(limits()) as server:
+            held = [await server.connect() for _ in range(5)]
+            held[0][1].write(REQUEST)
+            held[1][1].write(b"POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx")
+            assert await held[0][0].readline()
+        for connected in held:
+            assert await ended(connected)
+
+    play(main())
+
+
+def test_an_address_in_use_is_an_error_of_the_system(play: Play) -> None:
+    async def main() -> None:
+        async with serving(limits()) as server:
+            second = HttpServer(web.Application())
+            with pytest.raises(OSError, match="in use"):
+                await second.start("127.0.0.1", server.port)
+            await second.stop()
+
+    play(main())
