@@ -15,7 +15,7 @@ from tests.scenarios.gangs import (
     X_K8S,
     add_member,
     bound,
-    message,
+    explanation,
     put_group,
 )
 from tests.scenarios.world import World, play
@@ -29,7 +29,7 @@ def test_a_member_that_goes_holds_the_group_back_again() -> None:
         await world.until(1)
         world.delete_pod("b")
         await world.until(2)
-        assert "1 of 2 members are here" in message(world, "a")
+        assert "1 of 2 members are here" in explanation(world, "g")
         world.add_node("n1")
         await world.until(60)
         assert list(bound(world, "a")) == [None]
@@ -50,7 +50,7 @@ def test_a_groups_object_that_goes_holds_its_members_back() -> None:
         world.add_node("n1")
         await world.until(30)
         assert list(bound(world, "a", "b")) == [None, None]
-        assert "not found" in message(world, "a")
+        assert "not found" in explanation(world, "g")
 
     play(story, plugins=FIT)
 

@@ -12,9 +12,11 @@ from tests.scenarios.gangs import (
     X_K8S,
     add_member,
     bound,
+    explanation,
     group_attempts,
     message,
     put_group,
+    status,
     timed_count,
 )
 from tests.scenarios.world import PROFILE, World, play
@@ -88,7 +90,7 @@ def test_a_minimum_that_is_raised_holds_the_group_back() -> None:
         world.add_node("n1", cpu=16)
         await world.until(60)
         assert list(bound(world, *TRIO)) == [None] * 3
-        assert "3 of 4 members are here" in message(world, "a")
+        assert "3 of 4 members are here" in explanation(world, "g")
         put_group(world, "g", 3)
         await world.until(61)
         assert list(bound(world, *TRIO)) == [60] * 3
@@ -130,7 +132,7 @@ def test_a_group_whose_object_is_deleted_under_it_and_made_anew() -> None:
         await world.until(5)
         world.cluster.delete(object_key(X_K8S, "default", "g"))
         await world.until(10)
-        assert "group default/g: PodGroup not found" in message(world, "a")
+        assert "group default/g: PodGroup not found" in explanation(world, "g")
         world.add_node("n1", cpu=16)
         await world.until(20)
         assert list(bound(world, *TRIO)) == [None] * 3
@@ -223,19 +225,37 @@ def test_a_bug_in_an_attempt_loses_no_pod() -> None:
     play(story, plugins=["Reserves", *FIT], classes=[reserves], raise_bugs=False)
 
 
-@pytest.mark.parametrize("count", [3, 40])
-def test_members_are_told_at_most_twice_before_their_group_is_tried(count: int) -> None:
+async def _assemble(world: World, count: int) -> None:
+    put_group(world, "g", count + 1)
+    for index in range(count):
+        add_member(world, f"m{index}", "g")
+        await world.until(index + 1)
+    await world.until(60)
+
+
+def test_nothing_is_written_to_members_while_their_group_assembles() -> None:
+    """An autoscaler would add nodes for pods that are not all there yet."""
+
     async def story(world: World) -> None:
-        put_group(world, "g", count + 1)
-        for index in range(count):
-            add_member(world, f"m{index}", "g")
-            await world.until(index + 1)
-        await world.until(60)
-        told = [len(world.events(f"m{index}", "FailedScheduling")) for index in range(count)]
-        assert max(told[-2:]) <= 2
-        assert sum(told) <= count * 33
+        await _assemble(world, 40)
+        for index in range(40):
+            assert world.events(f"m{index}", "FailedScheduling") == []
+            assert message(world, f"m{index}") == ""
+        assert status(world, "g")["phase"] == "Pending"
 
     play(story, plugins=FIT)
+
+
+@pytest.mark.parametrize("count", [3, 40])
+def test_where_that_is_wanted_members_hear_at_most_twice_that_others_lack(count: int) -> None:
+    async def story(world: World) -> None:
+        await _assemble(world, count)
+        events = [len(world.events(f"m{index}", "FailedScheduling")) for index in range(count)]
+        assert max(events[-2:]) <= 2
+        assert 0 < sum(events) <= count * 33
+        assert "members are here" in message(world, "m0")
+
+    play(story, plugins=FIT, config={"podGroups": {"reportAssembling": True}})
 
 
 # ---- metrics -------------------------------------------------------------------------------

@@ -166,7 +166,7 @@ class HintWorld:
             frameworks=cluster.frameworks,
         )
         engine.queue = cast(SchedulingQueue, self.tap)
-        engine.gangs = Gangs(engine)
+        engine.gangs = Gangs(engine, reports_assembling=False)
         self._events = ClusterEvents(engine, cast(Placements, NothingPlaced()))
 
     def heard_events(self) -> list[ClusterEvent]:

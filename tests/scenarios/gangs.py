@@ -47,7 +47,7 @@ def add_member(
     if kind in LABELS:
         options["labels"] = {**options.get("labels", {}), LABELS[kind]: group}
     else:
-        options["spec"] = {"schedulingGroup": {"podGroupName": group}}
+        options["spec"] = {**options.get("spec", {}), "schedulingGroup": {"podGroupName": group}}
     asks: dict[str, Any] = {"cpu": "100m", "memory": "200Mi", **options}
     world.add_pod(name, metadata, **asks)
 
@@ -90,7 +90,14 @@ def group_attempts(world: World, name: str) -> list[GroupRecord]:
     return [r for r in records if isinstance(r, GroupRecord) and r.group == key and r.attempt]
 
 
+def explanation(world: World, group: str) -> str:
+    """Why the members of a group wait, as `why` and the journal say it."""
+    states = world.scheduler.pod_groups.all()
+    return next(state.message for state in states if state.key.name == group)
+
+
 def message(world: World, name: str) -> str:
+    """Of the pod's condition."""
     found = world.pod(name).content["status"].get("conditions", ())
     return next((c.get("message", "") for c in found if c["type"] == "PodScheduled"), "")
 

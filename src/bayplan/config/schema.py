@@ -141,6 +141,8 @@ class PodGroupSettings(_Part):
 
     #: Seconds after its first attempt from which nodes may be kept for a group; 0: none ever are.
     reserve_after_seconds: Natural32 = 0
+    #: Whether members of a group that assembles get a condition and events that say so.
+    report_assembling: bool = False
 
 
 class ExtenderTLSConfig(_Part):

@@ -7,7 +7,7 @@ marks it as unscheduled). Nor is one that was tried for a resize, but that one c
 schedule_one.go, handleSchedulingFailure.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -51,18 +51,14 @@ class FailureHandler:
     def handle(self, queued: QueuedPodInfo, started_seconds: float, failure: Failure) -> None:
         """``started_seconds``: when the attempt began."""
         engine, status = self._engine, failure.status
-        rejected = is_rejected(status)
-        result = "unschedulable" if rejected else "error"
         seconds = engine.clock.now() - started_seconds
-        engine.metrics.attempt(result, queued.pod.scheduler_name, seconds)
+        engine.metrics.attempt(_result(failure), queued.pod.scheduler_name, seconds)
         if status.code is Code.ERROR and status.plugin:
             engine.metrics.plugin_failures.add(status.plugin)
         known = self._requeue(queued, failure)
         if known is None or known.node_name:
             return
-        profile = known.scheduler_name
-        engine.emit(profile, known, "Warning", "FailedScheduling", "Scheduling", failure.message)
-        self._patch_status(known, "Unschedulable" if rejected else "SchedulerError", failure)
+        self._write(known, failure)
 
     def handle_group(
         self,
@@ -70,9 +66,11 @@ class FailureHandler:
         members: Sequence[QueuedPodInfo],
         started_seconds: float,
         failure: Failure,
+        own: Mapping[str, Failure] | None = None,
     ) -> None:
-        """All members come back, as one; each knows already whom to blame. Told are those to whom
-        it is news."""
+        """All members come back, as one; each knows already whom to blame. ``own``: by uid, how
+        the attempt failed for each, which is written as of a pod that is tried alone; without it
+        the group's message is written where it is news."""
         engine, rejected = self._engine, is_rejected(failure.status)
         for queued in members:
             known = engine.known.get(queued.pod.uid)
@@ -88,11 +86,16 @@ class FailureHandler:
         lead.pod = next(iter(lead.members.values())).pod
         engine.queue.add_unschedulable(lead)
         seconds = engine.clock.now() - started_seconds
-        result = "unschedulable" if rejected else "error"
-        engine.metrics.attempt(result, lead.pod.scheduler_name, seconds)
-        reason = "Unschedulable" if rejected else "SchedulerError"
+        if own:
+            for queued in list(lead.members.values()):
+                each = own.get(queued.pod.uid, failure)
+                engine.metrics.attempt(_result(each), queued.pod.scheduler_name, seconds)
+                engine.nominator.add_nominated_pod(queued.pod, each.nomination)
+                self._write(queued.pod, each)
+            return
+        engine.metrics.attempt(_result(failure), lead.pod.scheduler_name, seconds)
         for queued in list(lead.members.values()):
-            self._tell_member(queued.pod, reason, failure)
+            self._tell_member(queued.pod, _reason(failure), failure)
 
     def _tell_member(self, pod: PodInfo, reason: str, failure: Failure) -> None:
         condition = unschedulable_condition(self._engine, pod, reason, failure.message)
@@ -116,14 +119,24 @@ class FailureHandler:
             engine.nominator.add_nominated_pod(known, failure.nomination)
         return known
 
-    def _patch_status(self, pod: PodInfo, reason: str, failure: Failure) -> None:
-        """Nothing is sent where nothing would change."""
+    def _write(self, pod: PodInfo, failure: Failure) -> None:
+        """An event of every attempt; the condition and the nomination where they change."""
+        profile, note = pod.scheduler_name, failure.message
+        self._engine.emit(profile, pod, "Warning", "FailedScheduling", "Scheduling", note)
         nomination = failure.nomination
         nominated: str | None = None
         if nomination is not None and nomination.mode is NominatingMode.OVERRIDE:
             nominated = nomination.node_name
-        condition = unschedulable_condition(self._engine, pod, reason, failure.message)
+        condition = unschedulable_condition(self._engine, pod, _reason(failure), failure.message)
         self._engine.patch_status(pod, condition, nominated)
+
+
+def _result(failure: Failure) -> str:
+    return "unschedulable" if is_rejected(failure.status) else "error"
+
+
+def _reason(failure: Failure) -> str:
+    return "Unschedulable" if is_rejected(failure.status) else "SchedulerError"
 
 
 def unschedulable_condition(

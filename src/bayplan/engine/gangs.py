@@ -1,6 +1,7 @@
 """Gangs: what changes in a group of pods becomes known to the queue, the members and the API.
 
-A group's members wait together while they are needed to reach its minimum, and alone from then on.
+A group's members wait together while they are needed to reach its minimum, and alone from then on;
+those of scheduling.k8s.io groups always wait together, as upstream's do.
 Whatever changes a group (a member, its object, a decision of ours) ends in `changed`; what follows
 for statuses is done once for all changes of a moment, in `flush`.
 """
@@ -32,8 +33,10 @@ _ALWAYS_TOLD_COUNT = 32
 class Gangs:
     """Keeps queue and statuses in step with `PodGroups`."""
 
-    def __init__(self, engine: EngineState) -> None:
+    def __init__(self, engine: EngineState, *, reports_assembling: bool) -> None:
+        """``reports_assembling``: members of a group that lacks members are written to."""
         self._engine = engine
+        self._reports_assembling = reports_assembling
         self._writer = GroupStatusWriter(engine)
         self._timeouts = GroupTimeouts(engine.clock)
         # Read once: groups of one second are of one age, however often the clocks are read.
@@ -54,7 +57,9 @@ class Gangs:
         return self._gathering(state, pod)
 
     def _gathering(self, state: GroupState, pod: PodInfo) -> Gathering | None:
-        if state.is_met or not self._is_placed_as_one(pod.scheduler_name):
+        if state.is_met and not state.is_upstream:
+            return None
+        if not self._is_placed_as_one(pod.scheduler_name):
             return None
         return Gathering(state.key, self._created_seconds(state), state.is_complete)
 
@@ -102,7 +107,7 @@ class Gangs:
     def _end_reservation(self, state: GroupState) -> None:
         """Unless its members wait for nodes still."""
         gathering = self._gathering_of(state)
-        if gathering is not None and gathering.is_complete:
+        if gathering is not None and gathering.is_complete and not state.is_met:
             return
         if self._engine.reservations.end(state.key):
             self._engine.queue.move_all(RESERVATION_OVER, None, None)
@@ -116,11 +121,15 @@ class Gangs:
     def _waiting_uids(state: GroupState) -> Iterator[str]:
         return (uid for uid in state.members[Standing.PENDING] if uid not in state.assumed)
 
-    def explain(self, key: GroupKey, message: str, *, has_failed: bool = False) -> None:
-        """What is said of the group from now on; ``has_failed``: by an error."""
+    def explain(
+        self, key: GroupKey, message: str, condition_message: str = "", *, has_failed: bool = False
+    ) -> None:
+        """What an attempt at the group came to; ``condition_message``: as its condition says it,
+        if that is something else; ``has_failed``: by an error."""
         state = self._engine.pod_groups.get(key)
         if state is not None:
             state.message, state.has_failed = message, has_failed
+            state.condition_message = condition_message or message
             self._changed[key] = state
 
     # ---- waiting too long -----------------------------------------------------------------
@@ -152,7 +161,8 @@ class Gangs:
     # ---- telling --------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Tell what has changed: members what they wait for, the API how the group stands."""
+        """Tell what has changed: the API how the group stands, and members what they wait for,
+        where that is wanted: an autoscaler would take their conditions for pods that lack nodes."""
         changed, self._changed = self._changed, {}
         for state in changed.values():
             waiting = list(self._waiting_uids(state))
@@ -166,9 +176,10 @@ class Gangs:
     def _is_short(self, state: GroupState, waiting: list[str]) -> None:
         sentence = waiting_for(state)
         if sentence != state.message:
-            state.message, state.has_failed = sentence, False
+            state.message = sentence
             self._engine.record_group(state, "short", message=sentence)
-        self._tell(state, waiting)
+        if self._reports_assembling:
+            self._tell(state, waiting)
 
     def _tell(self, state: GroupState, waiting: list[str]) -> None:
         """Each member whom nobody told yet; the others where their number is worth a word."""

@@ -25,8 +25,16 @@ from bayplan.engine.failures import Failure, FailureHandler
 from bayplan.engine.group_cycle import GroupPass, Trying, Unfitted
 from bayplan.engine.group_domains import best_pass, why_nowhere
 from bayplan.engine.group_placements import GroupPlacements
-from bayplan.engine.group_preemption import FOUND, PREFIX, Room, RoomForGroups
+from bayplan.engine.group_preemption import PREFIX, RoomForGroups
 from bayplan.engine.group_questions import ROUNDS_MAX, GroupQuestions
+from bayplan.engine.group_refusals import (
+    NoRoom,
+    Refusal,
+    Room,
+    by_error,
+    mismatch,
+    of_upstream,
+)
 from bayplan.engine.group_reserving import Leaving, reservation_for
 from bayplan.engine.group_sentences import (
     kept_for,
@@ -104,8 +112,29 @@ class GroupAttempts:
             self._failures.handle_group(lead, members, started_seconds, failure)
             self._engine.gangs.changed([state])
             return
+        text = mismatch(state, members)
+        if text:
+            self._mismatched(lead, members, state, started_seconds, text)
+            return
         attempt = partial(self._attempt, lead, members, state, questions or GroupQuestions())
         self._guard(lead, members, started_seconds, attempt)
+
+    def _mismatched(
+        self,
+        lead: QueuedPodGroupInfo,
+        members: Sequence[QueuedPodInfo],
+        state: GroupState,
+        started_seconds: float,
+        text: str,
+    ) -> None:
+        """Members differ in what they must share: no attempt is made."""
+        refusal = self._error(state, members, text)
+        self._engine.record_group(state, "error", attempt=lead.attempts, message=text)
+        self._engine.gangs.explain(state.key, text, has_failed=True)
+        self._failures.handle_group(
+            lead, members, started_seconds, refusal.failure, refusal.members
+        )
+        self._count(lead, "error", started_seconds)
 
     def _guard(
         self,
@@ -165,7 +194,7 @@ class GroupAttempts:
         engine, started_seconds = self._engine, self._engine.clock.now()
         needed_count = max(1, state.min_member - state.assigned_count)
         snapshot = engine.lend()
-        room: Room | str | None = None
+        room: Room | NoRoom | None = None
         with snapshot.trial() as trial:
             found = best_pass(trying, trial, members, state, needed_count)
             short = lacking(state, snapshot, found) if found.error is None else []
@@ -193,11 +222,14 @@ class GroupAttempts:
         else:
             failure = _with_room(self._refusal(state, found, short, nowhere), room)
             self._blame(members, found, is_short=bool(short))
+            refusal = Refusal(failure)
+            if state.is_upstream and not nowhere:
+                refusal = of_upstream(failure, found, state, members, room)
             refused = _Refused(lead, members, state, found, started_seconds)
             if isinstance(room, Room):
-                self._make_room(refused, failure, room)
+                self._make_room(refused, refusal, room)
             else:
-                self._refuse(refused, failure)
+                self._refuse(refused, refusal)
 
     def _count(self, lead: QueuedPodGroupInfo, result: str, started_seconds: float) -> None:
         engine = self._engine
@@ -210,9 +242,11 @@ class GroupAttempts:
         state: GroupState,
         result: str,
         found: GroupPass,
-        message: str = "",
+        refusal: Refusal | None = None,
     ) -> None:
         """What the attempt came to, for the journal and for whoever asks about the group."""
+        message = "" if refusal is None else refusal.failure.message
+        condition_message = "" if refusal is None else refusal.condition_message
         self._engine.record_group(
             state,
             result,
@@ -222,7 +256,9 @@ class GroupAttempts:
             domain=found.domain,
             message=message,
         )
-        self._engine.gangs.explain(state.key, message, has_failed=result == "error")
+        self._engine.gangs.explain(
+            state.key, message, condition_message, has_failed=result == "error"
+        )
 
     # ---- enough fit -----------------------------------------------------------------------
 
@@ -301,27 +337,28 @@ class GroupAttempts:
 
     # ---- too few fit ----------------------------------------------------------------------
 
-    def _refuse(self, refused: _Refused, failure: Failure, counted: str = "") -> None:
+    def _refuse(self, refused: _Refused, refusal: Refusal, counted: str = "") -> None:
         """The group returns to the queue. ``counted``: as what, if not as its result."""
         lead, began_seconds = refused.lead, refused.started_seconds
-        result = "unschedulable" if is_rejected(failure.status) else "error"
-        self._record(lead, refused.state, result, refused.found, failure.message)
-        self._failures.handle_group(lead, refused.members, began_seconds, failure)
+        result = "unschedulable" if is_rejected(refusal.failure.status) else "error"
+        self._record(lead, refused.state, result, refused.found, refusal)
+        members, own = refused.members, refusal.members
+        self._failures.handle_group(lead, members, began_seconds, refusal.failure, own)
         self._count(lead, counted or result, began_seconds)
 
-    def _make_room(self, refused: _Refused, failure: Failure, room: Room) -> None:
+    def _make_room(self, refused: _Refused, refusal: Refusal, room: Room) -> None:
         """Whether the attempt waits for the evictions is for the plugin to say."""
         evicting = self._room.make(refused.members, refused.state, room)
         if evicting is None:
-            self._await_victims(refused, failure, room)
+            self._await_victims(refused, refusal, room)
             return
 
         def end(problem: str) -> None:
             if problem:
                 text = self._room.give_up(refused.members, problem)
-                self._refuse(refused, Failure(Status(Code.ERROR, (text,)), text))
+                self._refuse(refused, self._error(refused.state, refused.members, text))
             else:
-                self._await_victims(refused, failure, room)
+                self._await_victims(refused, refusal, room)
 
         def ended(problem: str) -> None:
             self._guard(
@@ -330,9 +367,14 @@ class GroupAttempts:
 
         self._evicting.wait(f"group {refused.lead.key}", evicting, ended)
 
-    def _await_victims(self, refused: _Refused, failure: Failure, room: Room) -> None:
-        self._refuse(refused, failure, "waiting_on_preemption")
+    def _await_victims(self, refused: _Refused, refusal: Refusal, room: Room) -> None:
+        self._refuse(refused, refusal, "waiting_on_preemption")
         self._room.tell(room)
+
+    @staticmethod
+    def _error(state: GroupState, members: Sequence[QueuedPodInfo], text: str) -> Refusal:
+        failure = Failure(Status(Code.ERROR, (text,)), text)
+        return by_error(failure, members) if state.is_upstream else Refusal(failure)
 
     def _refusal(
         self, state: GroupState, found: GroupPass, short: list[str], nowhere: str
@@ -395,12 +437,9 @@ def _is_to_ask(questions: GroupQuestions, *, fits: bool) -> bool:
     return is_guessed and (fits or questions.has_doubts)
 
 
-def _with_room(failure: Failure, room: Room | str | None) -> Failure:
+def _with_room(failure: Failure, room: Room | NoRoom | None) -> Failure:
     """What became of the search for room ends the sentence."""
     if room is None:
         return failure
-    said = room
-    if isinstance(room, Room):
-        said = FOUND.format(len(room.placements), len(room.victims))
-    message = f"{failure.message}{PREFIX}{said}"
+    message = f"{failure.message}{PREFIX}{room.text}"
     return Failure(failure.status, message, failure.diagnosis, failure.nomination)

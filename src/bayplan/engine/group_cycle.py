@@ -78,6 +78,8 @@ class GroupPass:
         self.total_score = 0
         #: Value of the topology key whose nodes these are; "": all nodes.
         self.domain = ""
+        #: How many domains were tried, under the gate TopologyAwareWorkloadScheduling; else None.
+        self.placement_count: int | None = None
         #: Who turned members away in other domains, where none was good enough.
         self.elsewhere: set[str] = set()
 

@@ -102,6 +102,8 @@ def best_pass(
         found = _best(run, wide, needed_count, watch)
     if found is None:
         found = run(wide[0])
+        if trying.engine.gates.enabled("TopologyAwareWorkloadScheduling"):
+            found.placement_count = len(wide)
         if narrow or wide != [EVERYWHERE]:
             # What helps in another domain helps the group.
             found.elsewhere = rejecting | {TOPOLOGY_NAME}

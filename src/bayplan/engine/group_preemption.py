@@ -14,8 +14,9 @@ from typing import final
 import numpy as np
 
 from bayplan.engine.failures import CLEAR_NOMINATION
-from bayplan.engine.group_cycle import Fitted, Trying
+from bayplan.engine.group_cycle import Fitted, GroupPass, Trying
 from bayplan.engine.group_domains import best_pass
+from bayplan.engine.group_refusals import NoRoom, Room, reason
 from bayplan.engine.min_resources import lacking
 from bayplan.framework.interface import CycleState, NominatingMode, Nomination, QueuedPodInfo
 from bayplan.framework.preemption import Evicting, GroupPreemption
@@ -27,16 +28,9 @@ from bayplan.state.snapshot import Snapshot, Trial
 
 PREFIX = " pod group preemption: "
 NOT_HELPFUL = "preemption is not helpful for scheduling the group"
-FOUND = "found potential placements for {} pods, preempting {} victims"
-
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """Where members are to go, and who leaves."""
-
-    #: (member, its node).
-    placements: tuple[tuple[PodInfo, str], ...]
-    victims: tuple[PodInfo, ...]
+#: Upstream's words.
+_NO_VICTIMS = "No preemption victims found for incoming preemptor"
+_ONGOING = "ongoing preemption on nominated nodes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +54,24 @@ class RoomForGroups:
 
     def find(
         self, members: Sequence[QueuedPodInfo], state: GroupState, needed_count: int
-    ) -> Room | str | None:
-        """While the cluster is lent. A text: why there is none; None: nobody preempts here."""
+    ) -> Room | NoRoom | None:
+        """While the cluster is lent. None: nobody preempts here."""
         plugin = self._plugin(members)
         if plugin is None:
             return None
-        why_not = plugin.why_not_for_group([queued.pod for queued in members])
+        pods = [queued.pod for queued in members]
+        why_not = plugin.why_not_for_group(pods)
         if why_not is not None:
-            return why_not
+            is_being_made = plugin.is_making_room(pods)
+            return NoRoom(why_not, _ONGOING if is_being_made else why_not, is_being_made)
         snapshot = self._engine.lent
         assert snapshot is not None
         group = _Group(members, state, needed_count)
         highest = self._highest_to_evict(snapshot, group)
-        room = None if highest is None else self._room(snapshot, group, highest, plugin)
-        return NOT_HELPFUL if room is None else room
+        if isinstance(highest, str):
+            return NoRoom(NOT_HELPFUL, highest)
+        room = self._room(snapshot, group, highest, plugin)
+        return NoRoom(NOT_HELPFUL, NOT_HELPFUL) if room is None else room
 
     def make(
         self, members: Sequence[QueuedPodInfo], state: GroupState, room: Room
@@ -124,38 +122,45 @@ class RoomForGroups:
 
     # ---- who has to be thought away ---------------------------------------------------------
 
-    def _highest_to_evict(self, snapshot: Snapshot, group: _Group) -> int | None:
-        """The lowest priority up to which pods must leave for the group to fit."""
+    def _highest_to_evict(self, snapshot: Snapshot, group: _Group) -> int | str:
+        """The lowest priority up to which pods must leave for the group to fit; a text: no
+        priority is low enough, in upstream's words."""
         units = self._units(snapshot)
         priorities = np.unique(snapshot.ranked_pods(snapshot.nodes).priorities)
         known = {*priorities.tolist(), *(unit.priority for unit in units.all_groups())}
         levels = sorted(priority for priority in known if priority < group.priority)
-        if not levels or not self._fits_without(snapshot, group, levels[-1]):
-            return None
+        if not levels:
+            return _NO_VICTIMS
+        why_not = self._why_not_without(snapshot, group, levels[-1])
+        if why_not:
+            return why_not
         low, high = 0, len(levels) - 1
         while low < high:
             middle = (low + high) // 2
-            if self._fits_without(snapshot, group, levels[middle]):
-                high = middle
-            else:
+            if self._why_not_without(snapshot, group, levels[middle]):
                 low = middle + 1
+            else:
+                high = middle
         return levels[high]
 
-    def _fits_without(self, snapshot: Snapshot, group: _Group, highest: int) -> bool:
+    def _why_not_without(self, snapshot: Snapshot, group: _Group, highest: int) -> str:
+        """Why the group does not fit without all pods up to a priority; "" where it does."""
         with snapshot.trial() as trial:
             _remove(trial, snapshot, self._units(snapshot), highest)
-            fitted = self._placed(trial, snapshot, group)
-            self._give_back(fitted or ())
-        return fitted is not None
+            pass_, fits = self._placed(trial, snapshot, group)
+            if fits:
+                self._give_back(pass_.fitted)
+                return ""
+        return reason(pass_, group.state, len(group.members))
 
-    def _placed(self, trial: Trial, snapshot: Snapshot, group: _Group) -> tuple[Fitted, ...] | None:
-        """The members on their nodes, which stands; None: too few fit, and nothing stands."""
-        found = best_pass(self._trying, trial, group.members, group.state, group.needed_count)
-        is_enough = found.error is None and len(found.fitted) >= group.needed_count
-        if is_enough and not lacking(group.state, snapshot, found):
-            return tuple(found.fitted)
-        found.undo()
-        return None
+    def _placed(self, trial: Trial, snapshot: Snapshot, group: _Group) -> tuple[GroupPass, bool]:
+        """The members on their nodes, and whether enough fit; if not, nothing stands."""
+        pass_ = best_pass(self._trying, trial, group.members, group.state, group.needed_count)
+        is_enough = pass_.error is None and len(pass_.fitted) >= group.needed_count
+        if is_enough and not lacking(group.state, snapshot, pass_):
+            return pass_, True
+        pass_.undo()
+        return pass_, False
 
     def _give_back(self, fitted: Sequence[Fitted]) -> None:
         """What members have reserved; their places go with the trial."""
@@ -169,16 +174,17 @@ class RoomForGroups:
     ) -> Room | None:
         with snapshot.trial() as trial:
             away = _remove(trial, snapshot, self._units(snapshot), highest)
-            fitted = self._placed(trial, snapshot, group)
-            if fitted is None:
+            pass_, fits = self._placed(trial, snapshot, group)
+            if not fits:
                 return None
             try:
-                victims = self._victims(trial, snapshot, fitted, plugin.in_order_of_return(away))
+                order = plugin.in_order_of_return(away)
+                victims = self._victims(trial, snapshot, pass_.fitted, order)
             finally:
-                self._give_back(fitted)
+                self._give_back(pass_.fitted)
         if not victims:
             return None
-        placements = tuple((one.cycle.pod, one.pod.node_name) for one in fitted)
+        placements = tuple((one.cycle.pod, one.pod.node_name) for one in pass_.fitted)
         return Room(placements, victims)
 
     def _victims(

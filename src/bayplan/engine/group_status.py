@@ -114,16 +114,17 @@ class GroupStatusWriter:
     # ---- Kubernetes' own kind ---------------------------------------------------------------
 
     def _of_upstream(self, state: GroupState, group: PodGroup) -> dict[str, Any]:
-        """True from when the minimum was first met, and for good."""
+        """False from the first attempt that failed; true from when the minimum was first met, and
+        for good. Nothing while members come."""
         if group.has_condition(INITIALLY_SCHEDULED) or self._stands(
             INITIALLY_SCHEDULED, state, group
         ):
             return {}
         is_met = scheduled_count(state) >= state.min_member
-        if not is_met and not state.message:
+        if not is_met and not state.condition_message:
             return {}
         reason = "SchedulerError" if state.has_failed else "Unschedulable"
-        said = (INITIALLY_SCHEDULED, _FALSE, reason, state.message)
+        said = (INITIALLY_SCHEDULED, _FALSE, reason, state.condition_message)
         if is_met:
             said = (INITIALLY_SCHEDULED, _TRUE, "Scheduled", "")
         return self._with_condition(state, group, said)

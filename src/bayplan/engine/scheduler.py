@@ -124,9 +124,9 @@ class Scheduler:
             engine.reuse[name] = reuse_of(engine, framework)
         plugins = _instances(self._profiles)
         engine.listed = frozenset(kind for plugin in with_parts(plugins) for kind in plugin.kinds)
-        after_seconds = config.spec.pod_groups.reserve_after_seconds
-        engine.reservations = Reservations(engine.clock, after_seconds)
-        engine.gangs = Gangs(engine)
+        group_settings = config.spec.pod_groups
+        engine.reservations = Reservations(engine.clock, group_settings.reserve_after_seconds)
+        engine.gangs = Gangs(engine, reports_assembling=group_settings.report_assembling)
         recorder = QueueJournal(engine)
         settings = QueueSettings(
             sort_key=QueueOrder(self._profiles[0].plugins.queue_sort, recorder.key_failed),

@@ -67,6 +67,10 @@ class GroupPreemption(ABC):
     def why_not_for_group(self, pods: Sequence[PodInfo]) -> str | None:
         """Why nobody is to be evicted for these members; None: somebody may be."""
 
+    def is_making_room(self, pods: Sequence[PodInfo]) -> bool:
+        """Whether victims of an earlier attempt at these members are leaving still."""
+        return False
+
     @abstractmethod
     def in_order_of_return(self, units: Sequence[Unit]) -> list[Unit]:
         """Units that were thought away, those first that should come back before others."""

@@ -19,6 +19,16 @@ def group_results(scheduler: Scheduler) -> dict[str, PodGroupResult]:
     return found
 
 
+def reasons_to_wait(scheduler: Scheduler) -> dict[str, str]:
+    """Why members wait that no attempt was made at, by uid: nobody writes that to the pods."""
+    return {
+        pod.metadata.uid or "": state.message
+        for state in scheduler.pod_groups.all()
+        for pod in state.pending()
+        if state.message
+    }
+
+
 def _result(state: GroupState) -> PodGroupResult:
     status = None if state.group is None else state.group.status
     return PodGroupResult(

@@ -28,7 +28,7 @@ from bayplan.sim.checkers import CapacityChecker, differences
 from bayplan.sim.driver import Driver
 from bayplan.sim.failures import Failures
 from bayplan.sim.gang_checker import GangChecker
-from bayplan.sim.group_results import group_results
+from bayplan.sim.group_results import group_results, reasons_to_wait
 from bayplan.sim.hopes import Hopes
 from bayplan.sim.loop import run, settled
 from bayplan.sim.occupancy import Occupancy
@@ -149,8 +149,8 @@ class Simulation:
     # ---- the result -----------------------------------------------------------------------
 
     def _result(self, seconds: float) -> SimulationResult:
-        log = self._pods
-        pods = {name: self._pod_result(name) for name in log.names()}
+        log, reasons = self._pods, reasons_to_wait(self.scheduler)
+        pods = {name: self._pod_result(name, reasons) for name in log.names()}
         ours = {name for name in pods if self._is_ours(name)}
         pending = [name for name in pods if log.is_pending(name)]
         placements = {
@@ -185,10 +185,14 @@ class Simulation:
             notes=(*self._workload.notes, *self._driver.refused),
         )
 
-    def _pod_result(self, name: str) -> PodResult:
+    def _pod_result(self, name: str, reasons_to_wait: Mapping[str, str]) -> PodResult:
+        """``reasons_to_wait``: by uid, of pods whose status says nothing."""
         found = self._pods.result(name, self._attempts_at(name))
         pod = self._pods.pod(name)
-        queued = self.scheduler.queue.find(pod.metadata.uid or "")
+        uid = pod.metadata.uid or ""
+        if not found.message and uid in reasons_to_wait:
+            return replace(found, message=reasons_to_wait[uid])
+        queued = self.scheduler.queue.find(uid)
         if queued is None or not queued.gated or is_gated_by_api(pod):
             return found
         # Upstream writes no condition for a pod that PreEnqueue holds back.

@@ -80,7 +80,9 @@ class GroupState:
     failed_before: int = 0
     #: Why its members wait, in a sentence; "" where they do not.
     message: str = ""
-    #: The attempt that said so ended in an error.
+    #: What the last attempt that failed writes into the object's condition; "" where none did.
+    condition_message: str = ""
+    #: That attempt ended in an error.
     has_failed: bool = False
     #: Its members have waited longer than scheduleTimeoutSeconds, and wait still.
     has_timed_out: bool = False
@@ -88,6 +90,11 @@ class GroupState:
     @property
     def min_member(self) -> int:
         return self.group.min_member if self.group is not None else 1
+
+    @property
+    def is_upstream(self) -> bool:
+        """Whether its object is of a kind of Kubernetes itself."""
+        return self.group is not None and self.group.is_upstream
 
     @property
     def here_count(self) -> int:

@@ -159,12 +159,15 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, GroupPreemption, Enq
         """A group preempts unless one of its members must not. Upstream: podgrouppreemption.go."""
         if any(pod.spec.preemption_policy == "Never" for pod in pods):
             return NEVER
+        return VICTIMS_ARE_GOING if self.is_making_room(pods) else None
+
+    def is_making_room(self, pods: Sequence[PodInfo]) -> bool:
+        """Upstream: isOngoingPreemption."""
         if any(self._evictions.is_running(pod.uid) for pod in pods):
-            return VICTIMS_ARE_GOING
+            return True
         priority = min(pod.priority for pod in pods)
         nominated = {self.handle.nominator.nominated_node(pod) for pod in pods} - {""}
-        is_waiting = any(self._awaits_victims(name, priority) for name in sorted(nominated))
-        return VICTIMS_ARE_GOING if is_waiting else None
+        return any(self._awaits_victims(name, priority) for name in sorted(nominated))
 
     def in_order_of_return(self, units: Sequence[Unit]) -> list[Unit]:
         """Those first that a budget would rather keep, then the most important ones."""
