@@ -79,6 +79,7 @@ def test_json_is_one_object_with_what_was_promised(objects: Path) -> None:
         "unschedulable": 1,
         "left_out": 0,
         "other_schedulers": 0,
+        "notRecreated": 0,
     }
     assert found["placements"] == {"default/a": "n1"}
     assert found["unschedulable"] == {"default/large": TOO_LARGE}

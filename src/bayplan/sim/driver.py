@@ -50,14 +50,17 @@ class Driver:
         *,
         settle: Callable[[], Awaitable[None]],
         only_retries_wait: Callable[[], bool],
+        on_end: Callable[[str], None] = lambda uid: None,
     ) -> None:
         """``settle`` returns when the scheduler has nothing more to do at this moment;
-        ``only_retries_wait`` says whether it would do anything later but try again in vain."""
+        ``only_retries_wait`` says whether it would do anything later but try again in vain.
+        ``on_end`` is called with the uid of a pod that has run as long as it was to run."""
         self._workload = workload
         self._cluster = cluster
         self._clock = clock
         self._settle = settle
         self._only_retries_wait = only_retries_wait
+        self._on_end = on_end
         #: Pods that will end, by uid.
         self._ends: dict[str, asyncio.TimerHandle] = {}
         self._followers = {uid: deque(pods) for uid, pods in workload.followers.items()}
@@ -193,10 +196,12 @@ class Driver:
 
     def _succeed(self, key: ObjectKey, uid: str) -> None:
         del self._ends[uid]
+        self._on_end(uid)
         self._cluster.end_pod(key)
 
     def _delete(self, key: ObjectKey, uid: str) -> None:
         del self._ends[uid]
+        self._on_end(uid)
         self._cluster.delete(key)
 
     def _ended(self, pod: Pod) -> None:

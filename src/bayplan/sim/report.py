@@ -1,14 +1,14 @@
 """The summary a person reads after a simulation."""
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bayplan.sim.result import Counts, FailureResult, SimulationResult, Usage
+from bayplan.sim.result import Counts, FailureResult, LostPods, SimulationResult, Usage
 from bayplan.sim.tables import BLANK
 from bayplan.sim.tables import table as new_table
 
@@ -51,6 +51,31 @@ def _what(result: SimulationResult) -> Iterator[str]:
         yield f"{_pods(counts.other_schedulers)} without a node left to other schedulers"
     if counts.left_out:
         yield f"{_pods(counts.left_out)} left out, completed or failed"
+    yield from _lost(result)
+
+
+def _lost(result: SimulationResult) -> Iterator[str]:
+    """Pods that a cluster would have again, and pods that it would not."""
+    workloads = [one for one in result.lost if one.workload]
+    if workloads:
+        count = result.counts.not_recreated
+        yield (
+            f"{_pods(count)} not made again, as a cluster's controllers would: {_causes(workloads)}"
+        )
+        ordered = sorted(workloads, key=lambda one: (-one.count, one.workload))
+        named = [f"{one.workload} {one.count:,}" for one in ordered[:GROUPS_MAX]]
+        rest = len(ordered) - len(named)
+        yield f"  of {', '.join(named)}" + (f" and {rest:,} more" if rest else "")
+    bare = [one for one in result.lost if not one.workload]
+    if bare:
+        yield f"{_pods(bare[0].count)} without a controller gone for good: {_causes(bare)}"
+
+
+def _causes(lost: Iterable[LostPods]) -> str:
+    total: Counter[str] = Counter()
+    for one in lost:
+        total.update(one.causes)
+    return ", ".join(f"{count:,} {cause}" for cause, count in sorted(total.items()))
 
 
 def _headline(counts: Counts, node_count: int) -> str:

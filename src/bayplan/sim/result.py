@@ -75,6 +75,21 @@ class Counts(Struct, frozen=True, kw_only=True):
     left_out: int = 0
     #: Pending ones whose schedulerName is no profile's.
     other_schedulers: int = 0
+    #: Lost ones that a cluster's controllers would make again, and that nobody makes again here.
+    not_recreated: int = field(default=0, name="notRecreated")
+
+
+class LostPods(Struct, frozen=True, kw_only=True):
+    """Pods of one workload that went before their end and did not come again."""
+
+    #: Kind, namespace and name, as in "Deployment default/web"; "": pods without a controller.
+    workload: str
+    #: How many went by which cause: preempted, evicted, deleted, failed, lost with a node.
+    causes: dict[str, int]
+
+    @property
+    def count(self) -> int:
+        return sum(self.causes.values())
 
 
 class Usage(Struct, frozen=True, kw_only=True):
@@ -110,5 +125,7 @@ class SimulationResult(Struct, frozen=True, kw_only=True):
     pod_kinds: tuple[PodKindResult, ...] = ()
     #: What failed by an error, in the order of the first failures. Empty: nothing did.
     failures: tuple[FailureResult, ...] = ()
+    #: Pods that went before their end and did not come again, by workload.
+    lost: tuple[LostPods, ...] = ()
     #: What was left out or made up, for the reader.
     notes: tuple[str, ...] = field(default=())

@@ -13,6 +13,7 @@ from typing import Any, Protocol, final
 from msgspec.structs import replace
 
 from bayplan.adapters.embedded import EmbeddedCluster
+from bayplan.adapters.object_names import key_of
 from bayplan.adapters.object_store import Stored
 from bayplan.api.objects import NODE, Pod
 from bayplan.clock import ManualClock, wall_seconds
@@ -31,6 +32,7 @@ from bayplan.sim.gang_checker import GangChecker
 from bayplan.sim.group_results import group_results, reasons_to_wait
 from bayplan.sim.hopes import Hopes
 from bayplan.sim.loop import run, settled
+from bayplan.sim.lost_pods import LossLog
 from bayplan.sim.occupancy import Occupancy
 from bayplan.sim.pod_kinds import pod_kinds
 from bayplan.sim.pod_log import PodLog, is_gated_by_api
@@ -103,7 +105,8 @@ class Simulation:
         )
         self._pods = PodLog(self._clock)
         self._occupancy = Occupancy()
-        for observer in (self._pods, self._occupancy, self._hopes):
+        self._losses = LossLog(_follower_names(workload))
+        for observer in (self._pods, self._occupancy, self._hopes, self._losses):
             self.cluster.observe(observer.observe)
         if _respects_resources(self.scheduler, config):
             self.cluster.observe(CapacityChecker(self.cluster, self._occupancy).observe)
@@ -113,6 +116,7 @@ class Simulation:
             self._clock,
             settle=settled,
             only_retries_wait=self._waits_in_vain,
+            on_end=self._losses.end,
         )
 
     def _waits_in_vain(self) -> bool:
@@ -159,6 +163,7 @@ class Simulation:
             if found.bound_at is not None and found.node is not None and name in ours
         }
         waiting = {name: pods[name].message or "" for name in pending if name in ours}
+        lost = self._losses.lost()
         counts = Counts(
             pods=len(pods),
             running=sum(map(log.was_running, pods)),
@@ -166,6 +171,7 @@ class Simulation:
             unschedulable=len(waiting),
             left_out=self._workload.left_out_count,
             other_schedulers=sum(name not in ours for name in pending),
+            not_recreated=sum(one.count for one in lost if one.workload),
         )
         return SimulationResult(
             nodes=len(self.cluster.objects(NODE)),
@@ -181,6 +187,7 @@ class Simulation:
             usage=self._occupancy.usage(),
             podgroups=group_results(self.scheduler),
             pod_kinds=pod_kinds(self.scheduler),
+            lost=lost,
             failures=self._failures.results(),
             notes=(*self._workload.notes, *self._driver.refused),
         )
@@ -204,6 +211,11 @@ class Simulation:
 
     def _is_ours(self, name: str) -> bool:
         return self.scheduler.is_responsible_for(self._pods.pod(name).spec.scheduler_name)
+
+
+def _follower_names(workload: Workload) -> frozenset[str]:
+    keys = (key_of(pod) for pods in workload.followers.values() for pod in pods)
+    return frozenset(f"{key.namespace}/{key.name}" for key in keys)
 
 
 def _respects_resources(scheduler: Scheduler, config: SchedulerConfig) -> bool:
