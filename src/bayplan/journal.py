@@ -90,6 +90,8 @@ class BindingRecord(Struct, frozen=True, tag="binding", omit_defaults=True, kw_o
     #: Of a binding that failed: the plugin that ended it, and the code of its answer.
     plugin: str = ""
     code: str = ""
+    #: A plugin at Permit rejected the node, and the pod waits for an event.
+    is_rejected: bool = False
 
 
 class GateRecord(Struct, frozen=True, tag="gate", omit_defaults=True, kw_only=True):

@@ -172,13 +172,29 @@ class Cluster(BindPort, Protocol):
         ...
 
 
+class Work(Protocol):
+    """A coroutine that runs beside the one that started it."""
+
+    def cancel(self) -> None:
+        """End it where it waits. Nothing happens if it has ended."""
+        ...
+
+    async def wait(self) -> None:
+        """Until it has ended, also by a cancellation. Does not raise."""
+        ...
+
+
+#: Starts a coroutine; it begins when the caller waits for something.
+StartWork = Callable[[Coroutine[Any, Any, None]], Work]
+
+
 class BindPod(NamedTuple):
-    """Run a pod's binding cycle: ``run(port)`` returns how it ended, as the engine's own value,
-    which goes back to `Scheduler.binding_finished`. It does not raise."""
+    """Run a pod's binding cycle: ``run(port, start)`` returns how it ended, as the engine's own
+    value, which goes back to `Scheduler.binding_finished`. It does not raise."""
 
     pod: PodInfo
     node_name: str
-    run: Callable[[BindPort], Awaitable[Any]]
+    run: Callable[[BindPort, StartWork], Awaitable[Any]]
 
 
 @dataclass(frozen=True, slots=True)

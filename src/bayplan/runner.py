@@ -170,7 +170,13 @@ class Runner:
 
     # ---- tasks ----------------------------------------------------------------------------
 
-    def _spawn(self, work: Coroutine[Any, Any, None], *, performs: bool = False) -> None:
+    def _start(self, work: Coroutine[Any, Any, None]) -> "_TaskWork":
+        """ports.StartWork."""
+        return _TaskWork(self._spawn(work))
+
+    def _spawn(
+        self, work: Coroutine[Any, Any, None], *, performs: bool = False
+    ) -> asyncio.Task[None]:
         """``performs``: the work is an effect's, and has an end."""
         task = asyncio.get_running_loop().create_task(self._guarded(work))
         self._tasks.add(task)
@@ -180,6 +186,7 @@ class Runner:
         if performs:
             self._performing.add(task)
             task.add_done_callback(self._performing.discard)
+        return task
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
         """What nobody expected fails one call, and a live scheduler goes on."""
@@ -223,7 +230,7 @@ class Runner:
         uid = effect.pod.uid
         await self._patches.settle(uid)
         try:
-            outcome = await effect.run(self._cluster)
+            outcome = await effect.run(self._cluster, self._start)
         except Exception as problem:  # noqa: BLE001 - a binding cycle does not raise: a bug of ours
             self._scheduler.bug(effect.pod.key, problem)
             outcome = BindingOutcome(uid, Status.from_error(problem))
@@ -241,6 +248,21 @@ class Runner:
     async def _ask(self, effect: AskExtender) -> None:
         answer = await self._asking.ask(effect)
         self._put(lambda: self._scheduler.extender_answered(effect.token, answer))
+
+
+@final
+class _TaskWork:
+    """ports.Work as a task."""
+
+    def __init__(self, task: asyncio.Task[None]) -> None:
+        self._task = task
+
+    def cancel(self) -> None:
+        self._task.cancel()
+
+    async def wait(self) -> None:
+        # Unlike an await of the task: a cancellation of the task is not one of the caller.
+        await asyncio.wait([self._task])
 
 
 @final

@@ -6,6 +6,7 @@ assert engine.bound() == {"p": "n1"}
 """
 
 import asyncio
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from bayplan.api.objects import NODE, POD, ApiObject, Node, Pod, decode
@@ -181,10 +182,28 @@ class Port:
     async def sleep(self, seconds: float) -> None: ...
 
 
+class TaskWork:
+    """ports.Work as a task."""
+
+    def __init__(self, task: asyncio.Task[None]) -> None:
+        self._task = task
+
+    def cancel(self) -> None:
+        self._task.cancel()
+
+    async def wait(self) -> None:
+        await asyncio.wait([self._task])
+
+
+def start_task(work: Coroutine[Any, Any, None]) -> TaskWork:
+    """ports.StartWork."""
+    return TaskWork(asyncio.get_running_loop().create_task(work))
+
+
 def performed(effect: BindPod, port: Port | None = None) -> BindingOutcome:
     """How a binding cycle ends."""
 
     async def main() -> BindingOutcome:
-        return await effect.run(port or Port())
+        return await effect.run(port or Port(), start_task)
 
     return asyncio.run(main())

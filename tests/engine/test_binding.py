@@ -8,13 +8,14 @@ import pytest
 
 from bayplan.engine.binding import BindingCycle, BindingOutcome
 from bayplan.engine.extending import Extenders
+from bayplan.engine.pre_binding import PodInPreBind
 from bayplan.framework.interface import CycleState
 from bayplan.framework.status import SKIP, Code, Status, unschedulable
 from bayplan.framework.timing import Watch
 from bayplan.ports import AskExtender, ConflictError, ExtenderAnswer, ExtenderVerb
 from bayplan.state.pods import PodInfo
 from bayplan.testing import pod
-from tests.engine.kit import Port
+from tests.engine.kit import Port, start_task
 from tests.framework.answering import Calls, answering, framework_of
 
 UID = "uid-default/p"
@@ -23,11 +24,11 @@ UID = "uid-default/p"
 def ended(
     *plugins: Any, port: Port | None = None, state: CycleState | None = None
 ) -> BindingOutcome:
-    framework = framework_of(*plugins)
-    cycle = BindingCycle(framework, state or CycleState(), pod("p", node="n1"), "n1")
+    framework, state = framework_of(*plugins), state or CycleState()
+    cycle = BindingCycle(framework, state, pod("p", node="n1"), "n1", None, PodInPreBind())
 
     async def main() -> BindingOutcome:
-        return await cycle(port or Port())
+        return await cycle(port or Port(), start_task)
 
     return asyncio.run(main())
 
@@ -141,10 +142,11 @@ def test_its_points_are_timed() -> None:
         lambda: 0.0, point=lambda point, code, _: lambda seconds: told.append((point, code))
     )
     framework = framework_of(answering("A", pre_bind=None, bind=unschedulable("no")), watch=watch)
-    cycle = BindingCycle(framework, CycleState(), pod("p", node="n1"), "n1")
+    placed = pod("p", node="n1")
+    cycle = BindingCycle(framework, CycleState(), placed, "n1", None, PodInPreBind())
 
     async def main() -> None:
-        await cycle(Port())
+        await cycle(Port(), start_task)
 
     asyncio.run(main())
     assert told == [("PreBind", Code.SUCCESS), ("Bind", Code.UNSCHEDULABLE)]
@@ -178,10 +180,11 @@ def through(error: str, *, ignorable: bool = False) -> tuple[BindingOutcome, Cal
     extenders.ask = ask
     asked = pod("p", node="n1")
     framework = framework_of(answering("A", log, pre_bind=None, bind=None, post_bind=None))
-    cycle = BindingCycle(framework, CycleState(), asked, "n1", extenders.binding(asked))
+    binding = extenders.binding(asked)
+    cycle = BindingCycle(framework, CycleState(), asked, "n1", binding, PodInPreBind())
 
     async def main() -> BindingOutcome:
-        return await cycle(Port())
+        return await cycle(Port(), start_task)
 
     return asyncio.run(main()), log
 

@@ -53,6 +53,15 @@ def test_a_wait_ends_once():
     assert len(ends) == 1
 
 
+def test_a_preempted_wait_ends_with_an_error_once() -> None:
+    ends: Ends = []
+    waiting = held(ends, A=5.0)
+    assert waiting.preempt("Preemption", "preempted")
+    assert not waiting.preempt("Preemption", "preempted")
+    ((_, status),) = ends
+    assert status == Status(Code.ERROR, ("waiting on permit for pod: preempted",), "Preemption")
+
+
 def test_time_outs_of_one_moment_come_in_the_order_of_their_deadlines():
     ends: Ends = []
     pods = WaitingPods()

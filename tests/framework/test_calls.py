@@ -115,6 +115,7 @@ def test_what_has_nothing_to_do_with_a_pod_is_asked_to_score_only() -> None:
         "pre_filter",
         "post_filter",
         "bind",
+        "pre_bind_groups",
         "spared",
         "prepares_alike",
     }

@@ -4,6 +4,7 @@ import logging
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bayplan.journal import (
     AttemptRecord,
@@ -45,8 +46,14 @@ CASES: dict[str, tuple[Record, int, str, dict[str, Any]]] = {
     "not bound": (
         binding("failed", "conflict"),
         logging.ERROR,
-        "Failed to bind pod; retrying",
+        "Error scheduling pod; retrying",
         {"pod": "a/p", "node": "n1", "err": "conflict"},
+    ),
+    "rejected at Permit": (
+        replace(binding("failed", "0/1 nodes are available: 1 no."), is_rejected=True),
+        logging.INFO - OUTCOME,
+        "Unable to schedule pod; no fit; waiting",
+        {"pod": "a/p", "err": "0/1 nodes are available: 1 no."},
     ),
     "unschedulable": (
         attempt("unschedulable", message="0/3 nodes are available"),

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import TypeVar, final
 
 from bayplan.engine.extending import ExtenderBinding
+from bayplan.engine.pre_binding import PodInPreBind
 from bayplan.framework.answers import as_error, checked, code_in, failure_of
 from bayplan.framework.calls import Bind, Calls
 from bayplan.framework.interface import CycleState
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Status, is_rejected, is_skip, is_success
-from bayplan.ports import BindPort
+from bayplan.ports import BindPort, StartWork
 from bayplan.state.pods import PodInfo
 
 T = TypeVar("T")
@@ -32,7 +33,7 @@ class BindingOutcome:
 
 @final
 class BindingCycle:
-    """Callable with a port; does not raise."""
+    """Callable with a port and a way to start work beside it; does not raise."""
 
     def __init__(
         self,
@@ -41,17 +42,22 @@ class BindingCycle:
         pod: PodInfo,
         node_name: str,
         extender_binding: ExtenderBinding | None = None,
+        in_pre_bind: PodInPreBind | None = None,
     ) -> None:
-        """``extender_binding``: who is asked to bind the pod before the Bind plugins are."""
+        """``extender_binding``: who is asked to bind the pod before the Bind plugins are.
+
+        ``in_pre_bind`` None: no PreBind plugin has anything to do.
+        """
         self._framework = framework
         self._state = state
         self._pod = pod
         self._node_name = node_name
         self._extender_binding = extender_binding
+        self._in_pre_bind = in_pre_bind
 
-    async def __call__(self, port: BindPort) -> BindingOutcome:
+    async def __call__(self, port: BindPort, start: StartWork) -> BindingOutcome:
         uid = self._pod.uid
-        status = await self._timed("PreBind", self._pre_bind(port))
+        status = await self._timed("PreBind", self._pre_bind(port, start))
         if is_success(status):
             status = await self._bound(port)
         if not is_success(status):
@@ -68,14 +74,19 @@ class BindingCycle:
         watch.took[code_in(answer)](watch.now() - start)
         return answer
 
-    async def _pre_bind(self, port: BindPort) -> Status | None:
+    async def _pre_bind(self, port: BindPort, start: StartWork) -> Status | None:
         """The first answer that is no success; those whose preflight skipped are left out."""
-        for name, ask in self._calls().pre_bind:
-            if name not in self._state.skip_pre_bind_plugins:
-                status = await self._asked(name, ask, "PreBind", port)
-                if status is not None and not is_success(status):
-                    return _named(status, "PreBind", name)
-        return None
+        if self._in_pre_bind is None:
+            return None
+
+        async def run(name: str, ask: Bind) -> Status | None:
+            status = await self._asked(name, ask, "PreBind", port)
+            if status is None or is_success(status):
+                return None
+            return _named(status, "PreBind", name)
+
+        skipped = self._state.skip_pre_bind_plugins
+        return await self._in_pre_bind.run(self._calls(), skipped, run, start)
 
     async def _bound(self, port: BindPort) -> Status | None:
         """By an extender that wants to, else by the plugins. Upstream: extendersBinding."""

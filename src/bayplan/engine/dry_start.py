@@ -83,6 +83,8 @@ class _IdleScheduler:
 
     def waiting_pod(self, uid: str) -> None: ...
 
+    def pod_in_pre_bind(self, uid: str) -> None: ...
+
     def reject_waiting_pod(self, uid: str, plugin: str) -> bool:
         return False
 

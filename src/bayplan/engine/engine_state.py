@@ -16,6 +16,7 @@ from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.engine.activations import Activations
 from bayplan.engine.extending import Extenders
 from bayplan.engine.own_writes import OwnWrites
+from bayplan.engine.pre_binding import PodInPreBind
 from bayplan.engine.reservations import Reservations
 from bayplan.engine.reuse import Reuse
 from bayplan.engine.turns import Turns
@@ -83,6 +84,8 @@ class EngineState:
     cache: Cache = field(default_factory=Cache)
     objects: ObjectStore = field(default_factory=ObjectStore)
     waiting: WaitingPods = field(default_factory=WaitingPods)
+    #: Pods whose PreBind plugins have something to do, until the binding ends; by uid.
+    pre_binding: dict[str, PodInPreBind] = field(default_factory=dict[str, PodInPreBind])
     #: The newest version of each pod the API has told of, by uid.
     known: dict[str, PodInfo] = field(default_factory=dict[str, PodInfo])
     own_writes: OwnWrites = field(default_factory=OwnWrites)

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Protocol, final
 
 from bayplan.config.feature_gates import FeatureGates
+from bayplan.engine.pre_binding import PodInPreBind
 from bayplan.engine.waiting import HeldPod
 from bayplan.framework.extender import Extender
 from bayplan.framework.filter_runner import FilterRunner, Likeness, Verdicts
@@ -66,6 +67,7 @@ class Services(Protocol):
     def activate(self, pods: Iterable[PodInfo], at_seconds: float | None) -> None: ...
     def waiting_pods(self) -> list[HeldPod]: ...
     def waiting_pod(self, uid: str) -> HeldPod | None: ...
+    def pod_in_pre_bind(self, uid: str) -> PodInPreBind | None: ...
     def reject_waiting_pod(self, uid: str, plugin: str) -> bool: ...
     def make_plugin(self, name: str, args: Any, handle: "PluginHandle") -> Plugin: ...
     def emit(
@@ -149,6 +151,9 @@ class PluginHandle:
 
     def waiting_pod(self, uid: str) -> HeldPod | None:
         return self._services.waiting_pod(uid)
+
+    def pod_in_pre_bind(self, uid: str) -> PodInPreBind | None:
+        return self._services.pod_in_pre_bind(uid)
 
     def reject_waiting_pod(self, uid: str) -> bool:
         return self._services.reject_waiting_pod(uid, self.instance_name)

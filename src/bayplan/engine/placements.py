@@ -6,7 +6,7 @@ prepareForBindingCycle, bindingCycle and handleBindingCycleError.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import final
 
@@ -18,6 +18,7 @@ from bayplan.engine.binding import BindingCycle, BindingOutcome
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler
+from bayplan.engine.pre_binding import PodInPreBind
 from bayplan.engine.waiting import HeldPod
 from bayplan.framework.chosen_node import goes_straight_to_bind
 from bayplan.framework.events import (
@@ -56,6 +57,8 @@ class Placed:
     pod: PodInfo
     state: CycleState
     started_seconds: float
+    #: Whether a PreBind plugin has something to do.
+    needs_pre_bind: bool = False
 
     @property
     def node_name(self) -> str:
@@ -102,7 +105,7 @@ class Placements:
         else:
             self._end(cycle, _result_of(status), status, status.message)
             self.give_back(placed)
-            self._fail(placed, status)
+            self._fail(placed, _failure_at_permit(placed, status))
 
     def adopt(self, cycle: Cycle, pod: PodInfo) -> Placed:
         """A member of a group that counts on its node already, and is reserved there."""
@@ -122,9 +125,10 @@ class Placements:
         status = placed.framework.run_pre_bind_pre_flights(placed.state, placed.pod, node_name)
         if not is_success(status) and not is_skip(status):
             assert status is not None
-            self._binding_failed(placed, status)
+            self._binding_failed(placed, _failure(status))
             return
-        if waits or not is_skip(status):
+        placed.needs_pre_bind = not is_skip(status)
+        if waits or placed.needs_pre_bind:
             known = engine.known.get(placed.pod.uid, placed.pod)
             engine.patch_status(known, None, node_name)
         if waits:
@@ -138,7 +142,10 @@ class Placements:
         pod, node_name = placed.pod, placed.node_name
         self._engine.queue.done(pod.uid)
         binding = self._engine.extenders.binding(pod)
-        run = BindingCycle(placed.framework, placed.state, pod, node_name, binding)
+        in_pre_bind: PodInPreBind | None = None
+        if placed.needs_pre_bind:
+            in_pre_bind = self._engine.pre_binding[pod.uid] = PodInPreBind()
+        run = BindingCycle(placed.framework, placed.state, pod, node_name, binding, in_pre_bind)
         self._engine.effects.append(BindPod(pod, node_name, run))
 
     # ---- Permit ---------------------------------------------------------------------------
@@ -157,7 +164,7 @@ class Placements:
         if status is None:
             self.attempt(placed.queued, placed.started_seconds, lambda: self._bind(placed))
         else:
-            failed = partial(self._binding_failed, placed, status)
+            failed = partial(self._binding_failed, placed, _failure_at_permit(placed, status))
             self.attempt(placed.queued, placed.started_seconds, failed)
 
     def give_up(self, pod: PodInfo, why: str) -> bool:
@@ -184,11 +191,11 @@ class Placements:
         if outcome.status is None:
             self._bound(placed)
         else:
-            self._binding_failed(placed, outcome.status)
+            self._binding_failed(placed, _failure(outcome.status))
 
     def _bound(self, placed: Placed) -> None:
         engine, pod, queued = self._engine, placed.pod, placed.queued
-        del self._placed[pod.uid]
+        self._leave(pod.uid)
         now = engine.clock.now()
         since = queued.initial_attempt_seconds
         engine.metrics.attempt("scheduled", pod.scheduler_name, now - placed.started_seconds)
@@ -200,18 +207,18 @@ class Placements:
         self._record(placed, "bound")
         self._activate(placed)
 
-    def _binding_failed(self, placed: Placed, status: Status) -> None:
+    def _binding_failed(self, placed: Placed, failure: Failure) -> None:
         """Upstream: handleBindingCycleError."""
         pod, claims = placed.pod, self._engine.devices.resource_claims
-        self._record(placed, "failed", status)
+        self._record(placed, "failed", failure)
         before = claims.in_flight
         self.give_back(placed)
         after = claims.in_flight
         free = [claim for uid, claim in before.items() if uid not in after]
-        rejected = is_rejected(status)
+        rejected = is_rejected(failure.status)
         if not rejected:
             _tell_of_room(self._engine, pod, free)
-        self._fail(placed, status)
+        self._fail(placed, failure)
         if rejected:
             # The pod itself is not helped by its own leaving.
             _tell_of_room(self._engine, pod, free, _other_than(pod.uid))
@@ -221,23 +228,18 @@ class Placements:
     def give_back(self, placed: Placed) -> None:
         """Unreserve and forget: the node's columns are as before."""
         engine, pod = self._engine, placed.pod
-        del self._placed[pod.uid]
+        self._leave(pod.uid)
         for failure in placed.framework.run_unreserve(placed.state, pod, placed.node_name):
             engine.plugin_failed(pod.key, failure.plugin, failure.message)
         engine.forget(pod)
 
-    def _fail(self, placed: Placed, status: Status) -> None:
+    def _fail(self, placed: Placed, failure: Failure) -> None:
         """Reserve, Permit or a step of the binding said no."""
         # A gang whose member is lost on the way is not left waiting for it.
         at_once = placed.pod.group_key is not None and not placed.queued.consecutive_errors_count
-        if at_once and not is_rejected(status):
+        if at_once and not is_rejected(failure.status):
             self._engine.metrics.group_members_retried.add()
-        failure = Failure(status, status.message, None, CLEAR_NOMINATION, at_once)
-        if is_rejected(status):
-            diagnosis = Diagnosis(NodeToStatus({placed.node_name: status}))
-            diagnosis.add_plugin_status(status)
-            message = FitError(placed.pod.key, 1, diagnosis).message
-            failure = Failure(status, message, diagnosis, CLEAR_NOMINATION)
+            failure = replace(failure, at_once=True)
         self._failures.handle(placed.queued, placed.started_seconds, failure)
         if placed.pod.group_key is not None:
             self._engine.gangs.changed_by([placed.pod])
@@ -282,6 +284,10 @@ class Placements:
 
     # ---- inside ---------------------------------------------------------------------------
 
+    def _leave(self, uid: str) -> None:
+        del self._placed[uid]
+        self._engine.pre_binding.pop(uid, None)
+
     def _activate(self, placed: Placed) -> None:
         """What plugins stashed is tried now."""
         stash = placed.state.pods_to_activate
@@ -290,7 +296,7 @@ class Placements:
             stash.clear()
             self._engine.queue.activate(pods)
 
-    def _record(self, placed: Placed, result: str, status: Status | None = None) -> None:
+    def _record(self, placed: Placed, result: str, failure: Failure | None = None) -> None:
         engine, pod = self._engine, placed.pod
         if not engine.journal.is_kept:
             return
@@ -300,11 +306,28 @@ class Placements:
             uid=pod.uid,
             node=placed.node_name,
             result=result,
-            message="" if status is None else status.message,
-            plugin="" if status is None else status.plugin,
-            code="" if status is None else str(status.code),
+            message="" if failure is None else failure.message,
+            plugin="" if failure is None else failure.status.plugin,
+            code="" if failure is None else str(failure.status.code),
+            is_rejected=failure is not None and failure.diagnosis is not None,
         )
         engine.journal.write(record)
+
+
+def _failure_at_permit(placed: Placed, status: Status) -> Failure:
+    """An answer of Reserve or Permit. A rejection says that the chosen node does not fit."""
+    if not is_rejected(status):
+        return _failure(status)
+    diagnosis = Diagnosis(NodeToStatus({placed.node_name: status}))
+    diagnosis.add_plugin_status(status)
+    message = FitError(placed.pod.key, 1, diagnosis).message
+    return Failure(status, message, diagnosis, CLEAR_NOMINATION)
+
+
+def _failure(status: Status) -> Failure:
+    """An answer after Permit. Nothing is registered as its reason: the pod is tried again after a
+    backoff."""
+    return Failure(status, status.message, None, CLEAR_NOMINATION)
 
 
 def _result_of(status: Status) -> str:

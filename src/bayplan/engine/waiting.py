@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from bayplan.clock import go_duration
-from bayplan.framework.status import Status, unschedulable
+from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.state.pods import PodInfo
 
 #: What ends a wait: None when all allowed, else the rejection that names its plugin.
@@ -45,16 +45,22 @@ class HeldPod:
     def reject(self, plugin: str, message: str) -> None:
         self._end(unschedulable(message).with_plugin(plugin))
 
+    def preempt(self, plugin: str, message: str) -> bool:
+        return self._end(Status(Code.ERROR, (f"waiting on permit for pod: {message}",), plugin))
+
     def time_out(self) -> None:
         """The first deadline has passed."""
         seconds, plugin = min((s, name) for name, s in self.timeouts.items())
         waited = go_duration(seconds)
         self.reject(plugin, f"rejected due to timeout after waiting {waited} at plugin {plugin}")
 
-    def _end(self, status: Status | None) -> None:
-        if not self._is_over:
-            self._is_over = True
-            self._ended(self, status)
+    def _end(self, status: Status | None) -> bool:
+        """False: it is over already."""
+        if self._is_over:
+            return False
+        self._is_over = True
+        self._ended(self, status)
+        return True
 
 
 class WaitingPods:

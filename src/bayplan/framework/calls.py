@@ -23,6 +23,7 @@ from bayplan.framework.interface import (
     FilterPlugin,
     Nomination,
     Plugin,
+    PreBindPlugin,
     PreFilterExtensions,
     PreFilterPlugin,
     PreFilterResult,
@@ -100,6 +101,8 @@ class Calls:
     permit: Sequence[tuple[str, Permit]]
     pre_bind_pre_flight: Sequence[tuple[str, OnNode]]
     pre_bind: Sequence[tuple[str, Bind]]
+    #: By instance, ascending: PreBind plugins of one number run side by side.
+    pre_bind_groups: Mapping[str, int]
     bind: Sequence[tuple[str, Bind]]
     post_bind: Sequence[tuple[str, PostBind]]
     tie_break: Sequence[TieBreakCall]
@@ -173,6 +176,7 @@ def calls_of(plugins: ProfilePlugins, wrap: Wrap) -> Calls:
         permit=_each(plugins.permit, lambda p: p.permit, "Permit", wrap),
         pre_bind_pre_flight=_each(plugins.pre_bind, lambda p: p.pre_bind_preflight, flight, wrap),
         pre_bind=_each_awaited(plugins.pre_bind, lambda p: p.pre_bind, "PreBind", wrap),
+        pre_bind_groups=_pre_bind_groups(plugins.pre_bind),
         bind=_each_awaited(plugins.bind, lambda p: p.bind, "Bind", wrap),
         post_bind=_each_awaited(plugins.post_bind, lambda p: p.post_bind, "PostBind", wrap),
         tie_break=[_tie_break_of(p, wrap) for p in plugins.tie_break],
@@ -273,6 +277,17 @@ def _each_awaited(
 ) -> Sequence[tuple[str, Callable[P, Awaitable[R]]]]:
     names = ((plugin.instance_name, plugin) for plugin in plugins)
     return [(name, wrap.awaited(name, point, call_of(plugin))) for name, plugin in names]
+
+
+def _pre_bind_groups(plugins: Iterable[PreBindPlugin]) -> dict[str, int]:
+    """Neighbours that all allow it share a number."""
+    numbers: dict[str, int] = {}
+    number, was_parallel = 0, False
+    for plugin in plugins:
+        number += not (was_parallel and plugin.allows_parallel_pre_bind)
+        was_parallel = plugin.allows_parallel_pre_bind
+        numbers[plugin.instance_name] = number
+    return numbers
 
 
 def _filter_of(plugin: FilterPlugin | ScalarFilterPlugin, wrap: Wrap) -> AskFilter:

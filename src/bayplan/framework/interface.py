@@ -121,6 +121,24 @@ class WaitingPod(Protocol):
         """Ends the wait: the pod is unschedulable by ``plugin``."""
         ...
 
+    def preempt(self, plugin: str, message: str) -> bool:
+        """Ends the wait with an error, so that the pod is tried again after a backoff. False: the
+        wait was over."""
+        ...
+
+
+class PodInPreBind(Protocol):
+    """A pod whose PreBind plugins run, or have run. Upstream: framework.PodInPreBind."""
+
+    def cancel(self, message: str) -> bool:
+        """The binding fails with this message, and the pod is tried again. False: PreBind has
+        ended, and the binding goes on."""
+        ...
+
+    async def ended(self) -> None:
+        """Wait until the plugins that run have ended. Does not raise."""
+        ...
+
 
 class PodNominator(Protocol):
     """Who is nominated where. Upstream: framework.PodNominator."""
@@ -216,6 +234,10 @@ class Handle(Protocol):
         ...
 
     def waiting_pod(self, uid: str) -> WaitingPod | None: ...
+    def pod_in_pre_bind(self, uid: str) -> PodInPreBind | None:
+        """None: none of its PreBind plugins has anything to do, or it is not being bound."""
+        ...
+
     def reject_waiting_pod(self, uid: str) -> bool: ...
 
     def make(self, name: str, args: Any = None) -> "Plugin":
@@ -427,6 +449,10 @@ class PermitPlugin(Plugin):
 
 
 class PreBindPlugin(Plugin):
+    #: Whether it may run beside its neighbours in the profile that allow it, too: it neither reads
+    #: what they write nor relies on their order. Upstream: PreBindPreFlightResult.AllowParallel.
+    allows_parallel_pre_bind: ClassVar[bool] = False
+
     def pre_bind_preflight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         """SKIP: there is nothing to prepare for this pod."""
         return None
@@ -435,7 +461,11 @@ class PreBindPlugin(Plugin):
     async def pre_bind(
         self, state: CycleState, pod: PodInfo, node_name: str, port: BindPort
     ) -> Status | None:
-        """Prepare what the pod needs outside the scheduler."""
+        """Prepare what the pod needs outside the scheduler.
+
+        It is cancelled where it waits for the port, when a plugin beside it fails or a preemption
+        takes the pod back. Unreserve follows.
+        """
 
 
 class BindPlugin(Plugin):

@@ -19,6 +19,8 @@ from bayplan.serving.log_lines import Log
 #: Outcomes are told from here on: upstream's level, too.
 OUTCOME = 2
 _DETAIL = 4
+_NO_FIT = "Unable to schedule pod; no fit; waiting"
+_RETRYING = "Error scheduling pod; retrying"
 _BUG = "bug in the scheduler"
 
 
@@ -47,17 +49,17 @@ class OutcomeLog:
         if record.result == "bound":
             text = "Successfully bound pod to node"
             self._log.info(text, v=OUTCOME, pod=record.pod, node=record.node)
+        elif record.is_rejected:
+            self._log.info(_NO_FIT, v=OUTCOME, pod=record.pod, err=record.message)
         else:
-            text = "Failed to bind pod; retrying"
-            self._log.error(text, pod=record.pod, node=record.node, err=record.message)
+            self._log.error(_RETRYING, pod=record.pod, node=record.node, err=record.message)
 
     def _attempt(self, record: AttemptRecord) -> None:
         if record.result == "unschedulable":
-            text = "Unable to schedule pod; no fit; waiting"
-            self._log.info(text, v=OUTCOME, pod=record.pod, err=record.message)
+            self._log.info(_NO_FIT, v=OUTCOME, pod=record.pod, err=record.message)
         elif record.result == "error":
-            text, keys = "Error scheduling pod; retrying", {"plugin": record.plugin}
-            self._log.error(text, pod=record.pod, **keys, err=record.message)
+            keys = {"plugin": record.plugin}
+            self._log.error(_RETRYING, pod=record.pod, **keys, err=record.message)
         else:
             chosen = {"node": record.node, "evaluatedNodes": record.node_count}
             feasible = {"feasibleNodes": record.feasible_count}

@@ -20,6 +20,7 @@ from bayplan.api.objects import (
 from bayplan.clock import ManualClock
 from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.engine.handle import PluginHandle, Write
+from bayplan.engine.pre_binding import PodInPreBind
 from bayplan.engine.profiles import make_plugin
 from bayplan.engine.waiting import HeldPod, WaitingPods
 from bayplan.framework.extender import Extender
@@ -69,6 +70,7 @@ class SampleCluster:
         #: Profile name → its plugins, for those that run others (`handle.runner`).
         self.frameworks: dict[str, Framework] = {}
         self.waiting = WaitingPods()
+        self.pre_binding: dict[str, PodInPreBind] = {}
         self.pod_groups = PodGroups(lambda _: True)
         self.metrics = SchedulerMetrics()
         #: What plugins asked for.
@@ -141,6 +143,9 @@ class SampleCluster:
 
     def waiting_pod(self, uid: str) -> HeldPod | None:
         return self.waiting.get(uid)
+
+    def pod_in_pre_bind(self, uid: str) -> PodInPreBind | None:
+        return self.pre_binding.get(uid)
 
     def reject_waiting_pod(self, uid: str, plugin: str) -> bool:
         held = self.waiting.get(uid)

@@ -2,8 +2,9 @@
 
 import pytest
 
+from bayplan.engine.pre_binding import PodInPreBind
 from bayplan.engine.waiting import HeldPod
-from bayplan.framework.status import Status
+from bayplan.framework.status import Code, Status
 from bayplan.ports import ApiError, NotFoundError, OutcomeUnknownError
 from bayplan.testing import node, pod
 from tests.plugins.preemption_kit import Port, Scene, scene
@@ -79,9 +80,29 @@ def test_a_victim_that_waits_at_permit_goes_back_to_the_queue() -> None:
     over.attempt(HIGH)
     port = over.perform()
     assert port.deleted == []
-    assert [s.message for s in ended if s is not None] == ["preempted"]
+    assert [s.message for s in ended if s is not None] == ["waiting on permit for pod: preempted"]
+    assert [s.code for s in ended if s is not None] == [Code.ERROR]
     assert over.cluster.emitted[0].note.endswith("on node n1 (in kube-scheduler memory).")
     assert over.cluster.activated == [HIGH]
+
+
+def test_a_victim_in_pre_bind_goes_back_to_the_queue() -> None:
+    over = scene(node("n1", cpu=3), pod("v", cpu=3, node="n1"))
+    victim = over.cluster.pre_binding[pod("v").uid] = PodInPreBind()
+    over.attempt(HIGH)
+    port = over.perform()
+    assert (port.deleted, victim.cause) == ([], "preempted by DefaultPreemption")
+    assert over.cluster.emitted[0].note.endswith("on node n1 (in kube-scheduler memory).")
+    assert over.cluster.activated == [HIGH]
+
+
+def test_a_victim_whose_pre_bind_has_ended_is_deleted() -> None:
+    over = scene(node("n1", cpu=3), pod("v", cpu=3, node="n1"))
+    victim = over.cluster.pre_binding[pod("v").uid] = PodInPreBind()
+    assert victim.mark_prebound()
+    over.attempt(HIGH)
+    assert over.perform().deleted == ["default/v"]
+    assert over.cluster.emitted[0].note == f"Preempted by pod {HIGH.uid} on node n1"
 
 
 def test_victims_on_their_way_out_are_not_told_again() -> None:

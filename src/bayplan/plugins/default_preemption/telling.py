@@ -1,7 +1,7 @@
 """Telling victims to go, and those that expected room that there is none: one pod at a time.
 
-A victim that waits at Permit goes back to the queue, and nothing of it is deleted. Upstream:
-framework/preemption/executor.go, PreemptPod and clearNominatedNodeName.
+A victim that waits at Permit or is in PreBind goes back to the queue, and nothing of it is deleted.
+Upstream: framework/preemption/executor.go, PreemptPod and clearNominatedNodeName.
 """
 
 from collections.abc import Sequence
@@ -62,13 +62,12 @@ class Telling:
         ]
 
     async def evict(self, port: BindPort, victim: PodInfo) -> bool:
-        """Tell a pod to go. True: it was only waiting, and no deletion will be heard of. Raises
+        """Tell a pod to go. True: it was not bound yet, and no deletion will be heard of. Raises
         ApiError, OutcomeUnknownError."""
         preemptor, where = self._preemptor, ", ".join(self._preemptor.node_names)
         note = f"Preempted by {preemptor.kind} {preemptor.uid} on node {where}"
-        waiting = self._handle.waiting_pod(victim.uid)
-        if waiting is not None:
-            waiting.reject(self._instance_name, "preempted")
+        in_memory = await self._preempt_in_memory(victim)
+        if in_memory:
             note += " (in kube-scheduler memory)."
         else:
             try:
@@ -76,7 +75,19 @@ class Telling:
             except NotFoundError:
                 return False
         self._handle.emit(victim, _NORMAL, _PREEMPTED, _PREEMPTING, note)
-        return waiting is not None
+        return in_memory
+
+    async def _preempt_in_memory(self, victim: PodInfo) -> bool:
+        """End the wait or the binding of a pod that is not bound yet; it is tried again."""
+        waiting = self._handle.waiting_pod(victim.uid)
+        if waiting is not None:
+            return waiting.preempt(self._instance_name, "preempted")
+        in_pre_bind = self._handle.pod_in_pre_bind(victim.uid)
+        if in_pre_bind is None or not in_pre_bind.cancel(f"preempted by {self._instance_name}"):
+            return False
+        # An attempt of the preemptor before that would find the same victim.
+        await in_pre_bind.ended()
+        return True
 
     async def _delete(self, port: BindPort, victim: PodInfo) -> None:
         """Say why first. Raises ApiError, OutcomeUnknownError."""

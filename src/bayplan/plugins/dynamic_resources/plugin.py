@@ -107,6 +107,7 @@ class DynamicResources(
     signs_shape = True
     ignores_resizes = True
     facets_unless_signed = Facet(0)
+    allows_parallel_pre_bind = True
     gates = GATES
     normalizer = Normalizer.MAX
 

@@ -104,6 +104,7 @@ class VolumeBinding(
     signs_shape = True
     ignores_resizes = True
     facets_unless_signed = Facet(0)
+    allows_parallel_pre_bind = True
     gates = ("StorageCapacityScoring",)
 
     def setup(self) -> None:
