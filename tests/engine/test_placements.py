@@ -244,10 +244,10 @@ def test_a_pod_is_in_pre_bind_from_its_preflight_until_its_binding_ends() -> Non
     handle = engine.plugin("A").handle
     engine.add(waiting_pod())
     (bind,) = engine.run_for(BindPod)
-    found = handle.pod_in_pre_bind(uid("p"))
+    found = handle.pods_in_pre_bind[uid("p")]
     assert found.cancel("preempted by P")
     engine.scheduler.binding_finished(performed(bind))
-    assert handle.pod_in_pre_bind(uid("p")) is None
+    assert not handle.pods_in_pre_bind
     assert (engine.state_of("p"), engine.placed_on("p")) == (State.ERROR_BACKOFF, "")
     assert records(engine) == [("failed", "n1", 'running PreBind plugin "A": preempted by P')]
 
@@ -256,7 +256,7 @@ def test_a_pod_that_no_pre_bind_plugin_works_for_is_not_in_pre_bind() -> None:
     engine = engine_with(pre_bind=None, pre_bind_preflight=SKIP)
     engine.add(waiting_pod())
     assert engine.run_for(BindPod)
-    assert engine.plugin("A").handle.pod_in_pre_bind(uid("p")) is None
+    assert not engine.plugin("A").handle.pods_in_pre_bind
 
 
 def test_a_pod_that_pre_bind_rejects_is_tried_again_after_a_backoff() -> None:

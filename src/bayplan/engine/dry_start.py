@@ -12,7 +12,7 @@ from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.config.loading import SchedulerConfig
 from bayplan.engine.handle import PluginHandle, Write
 from bayplan.engine.profiles import build_profiles, make_plugin
-from bayplan.framework.interface import Plugin
+from bayplan.framework.interface import Plugin, PodInPreBind
 from bayplan.metrics import SchedulerMetrics
 from bayplan.plugins.registry import Registry
 from bayplan.queue.nominator import Nominator
@@ -61,6 +61,7 @@ class _IdleScheduler:
         self.volumes = Volumes(NodeTable(), ObjectStore())
         self.devices = Devices(NodeTable(), ObjectStore())
         self.metrics = SchedulerMetrics()
+        self.pods_in_pre_bind: dict[str, PodInPreBind] = {}
 
     def now_seconds(self) -> float:
         return 0.0
@@ -82,8 +83,6 @@ class _IdleScheduler:
         return []
 
     def waiting_pod(self, uid: str) -> None: ...
-
-    def pod_in_pre_bind(self, uid: str) -> None: ...
 
     def reject_waiting_pod(self, uid: str, plugin: str) -> bool:
         return False

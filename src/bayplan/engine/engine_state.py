@@ -16,12 +16,12 @@ from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.engine.activations import Activations
 from bayplan.engine.extending import Extenders
 from bayplan.engine.own_writes import OwnWrites
-from bayplan.engine.pre_binding import PodInPreBind
 from bayplan.engine.reservations import Reservations
 from bayplan.engine.reuse import Reuse
 from bayplan.engine.turns import Turns
 from bayplan.engine.waiting import WaitingPods
 from bayplan.framework.answers import failure_of
+from bayplan.framework.interface import PodInPreBind
 from bayplan.framework.queued_group import Gathering
 from bayplan.framework.runtime import Framework
 from bayplan.journal import GroupRecord, Journal, NoteRecord
@@ -85,7 +85,7 @@ class EngineState:
     objects: ObjectStore = field(default_factory=ObjectStore)
     waiting: WaitingPods = field(default_factory=WaitingPods)
     #: Pods whose PreBind plugins have something to do, until the binding ends; by uid.
-    pre_binding: dict[str, PodInPreBind] = field(default_factory=dict[str, PodInPreBind])
+    pods_in_pre_bind: dict[str, PodInPreBind] = field(default_factory=dict[str, PodInPreBind])
     #: The newest version of each pod the API has told of, by uid.
     known: dict[str, PodInfo] = field(default_factory=dict[str, PodInfo])
     own_writes: OwnWrites = field(default_factory=OwnWrites)

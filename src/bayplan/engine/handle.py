@@ -1,14 +1,13 @@
 """The Handle each plugin instance gets: small, and the same in every world."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, final
 
 from bayplan.config.feature_gates import FeatureGates
-from bayplan.engine.pre_binding import PodInPreBind
 from bayplan.engine.waiting import HeldPod
 from bayplan.framework.extender import Extender
 from bayplan.framework.filter_runner import FilterRunner, Likeness, Verdicts
-from bayplan.framework.interface import CycleState, Plugin
+from bayplan.framework.interface import CycleState, Plugin, PodInPreBind
 from bayplan.framework.relieved_filters import filter_relieved, likeness, only_amounts_matter
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Status
@@ -41,6 +40,8 @@ class SnapshotNotLent(RuntimeError):
 class Services(Protocol):
     """What the engine does for handles."""
 
+    pods_in_pre_bind: dict[str, PodInPreBind]
+
     @property
     def seed(self) -> int: ...
     @property
@@ -67,7 +68,6 @@ class Services(Protocol):
     def activate(self, pods: Iterable[PodInfo], at_seconds: float | None) -> None: ...
     def waiting_pods(self) -> list[HeldPod]: ...
     def waiting_pod(self, uid: str) -> HeldPod | None: ...
-    def pod_in_pre_bind(self, uid: str) -> PodInPreBind | None: ...
     def reject_waiting_pod(self, uid: str, plugin: str) -> bool: ...
     def make_plugin(self, name: str, args: Any, handle: "PluginHandle") -> Plugin: ...
     def emit(
@@ -89,6 +89,7 @@ class PluginHandle:
         self.gates = services.gates
         self.metrics = services.metrics
         self.extenders = services.extenders
+        self.pods_in_pre_bind: Mapping[str, PodInPreBind] = services.pods_in_pre_bind
         #: What `make` gave, in order: see framework.composition.
         self.made: list[Plugin] = []
 
@@ -151,9 +152,6 @@ class PluginHandle:
 
     def waiting_pod(self, uid: str) -> HeldPod | None:
         return self._services.waiting_pod(uid)
-
-    def pod_in_pre_bind(self, uid: str) -> PodInPreBind | None:
-        return self._services.pod_in_pre_bind(uid)
 
     def reject_waiting_pod(self, uid: str) -> bool:
         return self._services.reject_waiting_pod(uid, self.instance_name)

@@ -144,7 +144,8 @@ class Placements:
         binding = self._engine.extenders.binding(pod)
         in_pre_bind: PodInPreBind | None = None
         if placed.needs_pre_bind:
-            in_pre_bind = self._engine.pre_binding[pod.uid] = PodInPreBind()
+            in_pre_bind = PodInPreBind()
+            self._engine.pods_in_pre_bind[pod.uid] = in_pre_bind
         run = BindingCycle(placed.framework, placed.state, pod, node_name, binding, in_pre_bind)
         self._engine.effects.append(BindPod(pod, node_name, run))
 
@@ -286,7 +287,7 @@ class Placements:
 
     def _leave(self, uid: str) -> None:
         del self._placed[uid]
-        self._engine.pre_binding.pop(uid, None)
+        self._engine.pods_in_pre_bind.pop(uid, None)
 
     def _activate(self, placed: Placed) -> None:
         """What plugins stashed is tried now."""

@@ -10,7 +10,6 @@ from typing import Any, final
 from bayplan.config.feature_gates import FeatureGates
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.handle import PluginHandle, Write
-from bayplan.engine.pre_binding import PodInPreBind
 from bayplan.engine.profiles import make_plugin
 from bayplan.engine.waiting import HeldPod
 from bayplan.framework.interface import Plugin
@@ -35,6 +34,7 @@ class EngineServices:
         self.metrics = engine.metrics
         #: In the order in which they are asked.
         self.extenders = tuple(engine.extenders)
+        self.pods_in_pre_bind = engine.pods_in_pre_bind
 
     def handle_for(
         self, profile_name: str, instance_name: str, plugin: type[Plugin]
@@ -99,9 +99,6 @@ class EngineServices:
 
     def waiting_pod(self, uid: str) -> HeldPod | None:
         return self._engine.waiting.get(uid)
-
-    def pod_in_pre_bind(self, uid: str) -> PodInPreBind | None:
-        return self._engine.pre_binding.get(uid)
 
     def reject_waiting_pod(self, uid: str, plugin: str) -> bool:
         held = self._engine.waiting.get(uid)

@@ -11,7 +11,7 @@ Inside a class the order is: what it is, its args, extension points in the order
 events, private parts. A plugin is final; to change one, wrap it (`handle.make`)."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, Protocol, dataclass_transform
@@ -171,6 +171,8 @@ class Handle(Protocol):
     """What a plugin may use besides its arguments."""
 
     extenders: Sequence[Extender]  #: In the order in which they are asked.
+    #: By uid: pods that are being bound and that some PreBind plugin works for.
+    pods_in_pre_bind: Mapping[str, PodInPreBind]
 
     @property
     def profile_name(self) -> str: ...
@@ -234,10 +236,6 @@ class Handle(Protocol):
         ...
 
     def waiting_pod(self, uid: str) -> WaitingPod | None: ...
-    def pod_in_pre_bind(self, uid: str) -> PodInPreBind | None:
-        """None: none of its PreBind plugins has anything to do, or it is not being bound."""
-        ...
-
     def reject_waiting_pod(self, uid: str) -> bool: ...
 
     def make(self, name: str, args: Any = None) -> "Plugin":

@@ -20,11 +20,10 @@ from bayplan.api.objects import (
 from bayplan.clock import ManualClock
 from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.engine.handle import PluginHandle, Write
-from bayplan.engine.pre_binding import PodInPreBind
 from bayplan.engine.profiles import make_plugin
 from bayplan.engine.waiting import HeldPod, WaitingPods
 from bayplan.framework.extender import Extender
-from bayplan.framework.interface import Plugin
+from bayplan.framework.interface import Plugin, PodInPreBind
 from bayplan.framework.runtime import Framework
 from bayplan.metrics import SchedulerMetrics
 from bayplan.plugins.registry import Registry
@@ -70,7 +69,7 @@ class SampleCluster:
         #: Profile name → its plugins, for those that run others (`handle.runner`).
         self.frameworks: dict[str, Framework] = {}
         self.waiting = WaitingPods()
-        self.pre_binding: dict[str, PodInPreBind] = {}
+        self.pods_in_pre_bind: dict[str, PodInPreBind] = {}
         self.pod_groups = PodGroups(lambda _: True)
         self.metrics = SchedulerMetrics()
         #: What plugins asked for.
@@ -143,9 +142,6 @@ class SampleCluster:
 
     def waiting_pod(self, uid: str) -> HeldPod | None:
         return self.waiting.get(uid)
-
-    def pod_in_pre_bind(self, uid: str) -> PodInPreBind | None:
-        return self.pre_binding.get(uid)
 
     def reject_waiting_pod(self, uid: str, plugin: str) -> bool:
         held = self.waiting.get(uid)

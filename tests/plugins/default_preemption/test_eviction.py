@@ -88,7 +88,8 @@ def test_a_victim_that_waits_at_permit_goes_back_to_the_queue() -> None:
 
 def test_a_victim_in_pre_bind_goes_back_to_the_queue() -> None:
     over = scene(node("n1", cpu=3), pod("v", cpu=3, node="n1"))
-    victim = over.cluster.pre_binding[pod("v").uid] = PodInPreBind()
+    victim = PodInPreBind()
+    over.cluster.pods_in_pre_bind[pod("v").uid] = victim
     over.attempt(HIGH)
     port = over.perform()
     assert (port.deleted, victim.cause) == ([], "preempted by DefaultPreemption")
@@ -98,7 +99,8 @@ def test_a_victim_in_pre_bind_goes_back_to_the_queue() -> None:
 
 def test_a_victim_whose_pre_bind_has_ended_is_deleted() -> None:
     over = scene(node("n1", cpu=3), pod("v", cpu=3, node="n1"))
-    victim = over.cluster.pre_binding[pod("v").uid] = PodInPreBind()
+    victim = PodInPreBind()
+    over.cluster.pods_in_pre_bind[pod("v").uid] = victim
     assert victim.mark_prebound()
     over.attempt(HIGH)
     assert over.perform().deleted == ["default/v"]

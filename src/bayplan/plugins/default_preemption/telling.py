@@ -82,7 +82,7 @@ class Telling:
         waiting = self._handle.waiting_pod(victim.uid)
         if waiting is not None:
             return waiting.preempt(self._instance_name, "preempted")
-        in_pre_bind = self._handle.pod_in_pre_bind(victim.uid)
+        in_pre_bind = self._handle.pods_in_pre_bind.get(victim.uid)
         if in_pre_bind is None or not in_pre_bind.cancel(f"preempted by {self._instance_name}"):
             return False
         # An attempt of the preemptor before that would find the same victim.
