@@ -6,7 +6,6 @@ from bayplan.adapters.object_names import (
     ObjectKey,
     key_of,
     object_key,
-    resource_of,
     stable_suffix,
     stable_uid,
 )
@@ -32,18 +31,6 @@ def test_a_node_has_no_namespace_whatever_it_says() -> None:
 )
 def test_a_key_reads_as_people_write_it(key: ObjectKey, text: str) -> None:
     assert str(key) == text
-
-
-@pytest.mark.parametrize(
-    ("kind", "plural"),
-    [
-        ("v1 Pod", "pods"),
-        ("scheduling.k8s.io/v1 PriorityClass", "priorityclasses"),
-        ("networking.k8s.io/v1 NetworkPolicy", "networkpolicies"),
-    ],
-)
-def test_plurals_are_those_of_the_api(kind: str, plural: str) -> None:
-    assert resource_of(kind) == plural
 
 
 def test_a_uid_follows_from_key_and_ordinal_and_looks_like_one() -> None:

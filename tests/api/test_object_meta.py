@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from bayplan.api.object_meta import Api, Int64, ObjectMeta
+from bayplan.api.object_meta import Api, Int64, ObjectMeta, resource_of
 
 
 class Sample(Api):
@@ -30,3 +30,15 @@ def test_metadata_keeps_whom_an_object_belongs_to() -> None:
     assert owners is not None
     owner = owners[0]
     assert (owner.kind, owner.uid, owner.controller) == ("Pod", "u", True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "plural"),
+    [
+        ("v1 Pod", "pods"),
+        ("scheduling.k8s.io/v1 PriorityClass", "priorityclasses"),
+        ("networking.k8s.io/v1 NetworkPolicy", "networkpolicies"),
+    ],
+)
+def test_plurals_are_those_of_the_api(kind: str, plural: str) -> None:
+    assert resource_of(kind) == plural

@@ -424,3 +424,26 @@ def test_an_event_takes_as_long_as_what_follows_from_it_at_once() -> None:
     assert engine.metric(event_took, event="NodeAdd") == 2.5
     hint_took = "scheduler_queueing_hint_execution_duration_seconds_sum"
     assert engine.metric(hint_took, plugin="A", event="NodeAdd", hint="QueueSkip") == 2.5
+
+
+@pytest.mark.parametrize("is_on", [False, True])
+def test_a_pod_that_waits_is_an_event_where_groups_of_pods_are_scheduled(is_on: bool) -> None:
+    """Upstream: addPodToSchedulingQueue."""
+    event = ClusterEvent(EventResource.UNSCHEDULED_POD, ActionType.ADD)
+    told: list[str] = []
+
+    def hint(asked: Any, old: Any, new: Any) -> QueueingHint:
+        told.append(f"{asked.name}: {new.name}")
+        return QueueingHint.QUEUE_SKIP
+
+    refuses = answering(
+        "A",
+        filter_node=unschedulable("no"),
+        events_to_register=[ClusterEventWithHint(event, hint)],
+    )
+    engine = Engine(plugins=["A"], classes=[refuses], gates={"GenericWorkload": is_on})
+    engine.add(node("n1"), waiting_pod("p"))
+    engine.run()
+    engine.add(waiting_pod("q"))
+    engine.add(api_pod("other", scheduler_name="others"))
+    assert told == (["p: q"] if is_on else [])

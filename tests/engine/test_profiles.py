@@ -13,7 +13,12 @@ from bayplan.engine.profiles import (
     build_profiles,
     make_plugin,
 )
-from bayplan.framework.events import default_events
+from bayplan.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    default_events,
+)
 from bayplan.framework.interface import Plugin
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.plugins.registry import Registry
@@ -32,6 +37,7 @@ from tests.engine.plugin_kit import (
     profile,
     registry,
 )
+from tests.framework.answering import answering
 
 KNOWN = registry(Both, Gate, Rack, Talkative, NoStart, NoEvents)
 
@@ -40,9 +46,9 @@ def built(*profiles: dict[str, Any], known: Registry = KNOWN) -> list[BuiltProfi
     return build_profiles(config(*profiles), known, handles(known))
 
 
-def refusal(*profiles: dict[str, Any]) -> list[str]:
+def refusal(*profiles: dict[str, Any], known: Registry = KNOWN) -> list[str]:
     with pytest.raises(ConfigError) as caught:
-        built(*profiles)
+        built(*profiles, known=known)
     return complaints(caught.value)
 
 
@@ -136,6 +142,46 @@ def test_a_plugin_that_cannot_tell_its_events_is_named_with_what_it_said() -> No
     assert refusal(profile(["NoEvents"])) == [
         "profiles[0]: events of plugin NoEvents: ValueError: cannot think of any"
     ]
+
+
+def registering(resource: str, **members: Any) -> type[Any]:
+    event = ClusterEventWithHint(ClusterEvent(resource, ActionType.ADD))
+    return answering("Waits", filter=[], events_to_register=[event], **members)
+
+
+def test_events_that_nobody_watches_are_refused_with_what_to_do() -> None:
+    waits = registering("example.com/Quota")
+    [said] = refusal(profile(["Waits"]), known=registry(waits))
+    assert said == (
+        "profiles[0]: plugin Waits registers events of example.com/Quota, and nobody watches them; "
+        'register them by kind, such as "example.com/v1 Quota", or declare the kind in `kinds`'
+    )
+
+
+@pytest.mark.parametrize(
+    "waits",
+    [
+        pytest.param(registering("example.com/v1 Quota"), id="registered by kind"),
+        pytest.param(
+            registering("example.com/Quota", kinds=("example.com/v1 Quota",)), id="a declared kind"
+        ),
+        pytest.param(registering("scheduling.x-k8s.io/PodGroup"), id="groups of pods"),
+        pytest.param(registering("*"), id="every resource"),
+    ],
+)
+def test_events_that_somebody_watches_are_taken(waits: type[Any]) -> None:
+    [found] = built(profile(["Waits"]), known=registry(waits))
+    assert len(found.events["Waits"]) == 1
+
+
+def test_a_kind_that_is_looked_up_and_not_declared_is_refused_before_the_start() -> None:
+    def looks(self: Any, *_: Any) -> None:
+        self.handle.objects("example.com/v1 Quota")
+
+    plugin = answering("Looks", score_node=1, look=looks)
+    [said] = refusal(profile(["Looks"]), known=registry(plugin))
+    for word in ("plugin Looks", "`kinds`", 'apiGroups ["example.com"]', 'resources ["quotas"]'):
+        assert word in said
 
 
 def test_all_that_fail_are_named_and_all_others_closed_once() -> None:

@@ -6,11 +6,20 @@ import pytest
 
 from bayplan.clock import ManualClock
 from bayplan.config import ConfigError, SchedulerConfig, config_from
+from bayplan.engine.configured_extenders import ConfiguredExtender
 from bayplan.engine.scheduler import Scheduler
+from bayplan.framework.events import (
+    KIND_OF_RESOURCE,
+    UPDATE,
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+)
 from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.journal import AttemptRecord, DigestSink, Journal
 from bayplan.plugins.registry import Registry
-from bayplan.ports import BindPod, EventType, WatchEvent
+from bayplan.ports import BindPod, EventType, ExtenderVerb, WatchEvent
 from bayplan.queue.transitions import State
 from bayplan.testing import node
 from tests.engine.kit import Engine, waiting_pod
@@ -104,12 +113,15 @@ def test_it_is_responsible_for_its_profiles() -> None:
 
 def test_what_plugins_declare_to_read_is_listed() -> None:
     one = answering(
-        "One", filter=[], kinds=("v1 Service",), fields=("Node.status.nodeInfo.kubeletVersion",)
+        "One",
+        score_node=1,
+        kinds=("v1 Service",),
+        fields=("Node.status.nodeInfo.kubeletVersion",),
     )
     other = answering(
-        "Other", filter=[], kinds=("v1 Secret", "v1 Service"), fields=("Pod.spec.priority",)
+        "Other", score_node=1, kinds=("v1 Secret", "v1 Service"), fields=("Pod.spec.priority",)
     )
-    scheduler = Engine(plugins=["One", "Other"], classes=[one, other]).scheduler
+    scheduler = Engine(plugins=[("One", 1), ("Other", 1)], classes=[one, other]).scheduler
     assert scheduler.kinds == ["v1 Secret", "v1 Service"]
     assert scheduler.declared_fields == {
         "v1 Node": ("status.nodeInfo.kubeletVersion",),
@@ -117,8 +129,28 @@ def test_what_plugins_declare_to_read_is_listed() -> None:
     }
 
 
+def test_kinds_whose_events_a_plugin_waits_for_are_followed() -> None:
+    events = [
+        ClusterEventWithHint(ClusterEvent("example.com/v1 Quota", UPDATE)),
+        ClusterEventWithHint(ClusterEvent(EventResource.CSI_NODE, ActionType.ADD)),
+        ClusterEventWithHint(ClusterEvent(EventResource.NODE, ActionType.ADD)),
+    ]
+    plugin = answering("One", filter=[], events_to_register=events)
+    scheduler = Engine(plugins=["One"], classes=[plugin]).scheduler
+    assert scheduler.kinds == ["example.com/v1 Quota", "storage.k8s.io/v1 CSINode"]
+
+
+def test_whoever_registers_no_events_has_all_kinds_of_events_followed() -> None:
+    silent = answering("One", filter=[])
+    expected = sorted(KIND_OF_RESOURCE.values())
+    assert Engine(plugins=["One"], classes=[silent]).scheduler.kinds == expected
+    extender = ConfiguredExtender("far", frozenset((ExtenderVerb.FILTER,)))
+    assert Engine(extenders=[extender]).scheduler.kinds == expected
+    assert Engine().scheduler.kinds == []
+
+
 def test_kinds_that_are_not_offered_are_not_followed() -> None:
-    one = answering("One", filter=[], kinds=("v1 Service", "v1 Secret"))
+    one = answering("One", filter=[], events_to_register=[], kinds=("v1 Service", "v1 Secret"))
     registry = Registry()
     registry.add(one)
     found = config_from(config_dict(Setup(plugins=["One"])))

@@ -24,6 +24,11 @@ def create(at_seconds: float, content: Content) -> Step:
     return create_step(float(at_seconds), content)
 
 
+def patch(at_seconds: float, content: Content) -> Step:
+    key = create_step(0, content).key
+    return Step(at_seconds=float(at_seconds), verb=Verb.PATCH, key=key, content=content)
+
+
 def delete(at_seconds: float, content: Content) -> Step:
     return Step(at_seconds=float(at_seconds), verb=Verb.DELETE, key=create_step(0, content).key)
 

@@ -5,8 +5,12 @@ from typing import Any
 import pytest
 
 from bayplan import (
+    UPDATE,
+    ClusterEvent,
+    ClusterEventWithHint,
     Code,
     CycleState,
+    EnqueueExtensions,
     NodeInfo,
     NodeView,
     PermitPlugin,
@@ -29,7 +33,7 @@ from bayplan.sim.checkers import InvariantBroken
 from bayplan.sim.result import Usage
 from bayplan.sim.workload import DURATION_ANNOTATION
 from tests.adapters.manifests import Content, container, node, pod
-from tests.sim.runs import create, delete, profile, simulate, simulation, workload
+from tests.sim.runs import create, delete, patch, profile, simulate, simulation, workload
 
 
 def asking(name: str, cpu: str, **fields: Any) -> Content:
@@ -341,6 +345,87 @@ QUOTA = {
 def test_a_declared_kind_is_read_and_wakes_who_waits_for_it() -> None:
     feed = workload(node("n1"), pod("a"), steps=[create(40, QUOTA)])
     result = simulation(feed, Quota).run()
+    assert result.pods["default/a"].bound_at == 40.0
+
+
+class Closed(ScalarFilterPlugin):
+    """Rejects the first attempts, and registers no events."""
+
+    name = "Closed"
+
+    def setup(self) -> None:
+        self.asked_count = 0
+
+    def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        self.asked_count += 1
+        return unschedulable("closed") if self.asked_count == 1 else None
+
+
+ATTACHMENT = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "VolumeAttachment",
+    "metadata": {"name": "a"},
+    "spec": {"attacher": "csi.example.com", "nodeName": "n1", "source": {}},
+}
+SLICE = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "ResourceSlice",
+    "metadata": {"name": "s"},
+    "spec": {
+        "driver": "d.example.com",
+        "nodeName": "n1",
+        "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("before", "step"),
+    [
+        pytest.param((), create(40, SLICE), id="a slice is added"),
+        pytest.param((ATTACHMENT,), delete(40, ATTACHMENT), id="an attachment is deleted"),
+    ],
+)
+def test_a_plugin_that_registers_no_events_is_woken_by_any_kind(
+    before: tuple[Content, ...], step: Any
+) -> None:
+    only = profile(
+        plugins={
+            "multiPoint": {
+                "disabled": [{"name": "*"}],
+                "enabled": [
+                    {"name": "PrioritySort"},
+                    {"name": "DefaultBinder"},
+                    {"name": "Closed"},
+                ],
+            }
+        }
+    )
+    feed = workload(node("n1"), *before, pod("a"), steps=[step])
+    result = simulation(feed, Closed, config=only).run()
+    assert result.pods["default/a"].bound_at == 40.0
+
+
+class Waits(ScalarFilterPlugin, EnqueueExtensions):
+    """Waits for a kind that it never looks up."""
+
+    name = "Waits"
+
+    def setup(self) -> None:
+        self.asked_count = 0
+
+    def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        self.asked_count += 1
+        return unschedulable("closed") if self.asked_count == 1 else None
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        return [ClusterEventWithHint(ClusterEvent("example.com/v1 Quota", UPDATE))]
+
+
+def test_an_update_of_a_kind_that_is_only_registered_wakes_who_waits_for_it() -> None:
+    changed = {**QUOTA, "spec": {"pods": 5}}
+    feed = workload(node("n1"), QUOTA, pod("a"), steps=[patch(40, changed)])
+    result = simulation(feed, Waits).run()
     assert result.pods["default/a"].bound_at == 40.0
 
 

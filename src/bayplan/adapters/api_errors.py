@@ -1,6 +1,7 @@
 """How the API server says no, in its own codes and words."""
 
-from bayplan.adapters.object_names import ObjectKey, resource_of
+from bayplan.adapters.object_names import ObjectKey
+from bayplan.api.object_meta import resource_of
 from bayplan.ports import ApiError, ConflictError, NotFoundError
 
 

@@ -87,16 +87,6 @@ def is_namespaced(kind: str) -> bool:
     return kind.rpartition(" ")[2] not in CLUSTER_SCOPED
 
 
-def resource_of(kind: str) -> str:
-    """The plural that API messages use: "pods" for "v1 Pod"."""
-    singular = kind.rpartition(" ")[2].lower()
-    if singular.endswith(("s", "x", "ch")):
-        return singular + "es"
-    if singular.endswith("y"):
-        return singular[:-1] + "ies"
-    return singular + "s"
-
-
 def stable_uid(key: ObjectKey, ordinal: int) -> str:
     """Of the ``ordinal``-th object that ever had this key; looks like a uuid."""
     text = "/".join((*key, str(ordinal)))

@@ -11,6 +11,16 @@ Quantities = dict[str, str | Int64 | float]
 Strings = dict[str, str]
 
 
+def resource_of(kind: str) -> str:
+    """The plural that API messages use: "pods" for "v1 Pod"."""
+    singular = kind.rpartition(" ")[2].lower()
+    if singular.endswith(("s", "x", "ch")):
+        return singular + "es"
+    if singular.endswith("y"):
+        return singular[:-1] + "ies"
+    return singular + "s"
+
+
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class Api(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """What all API structs share: frozen, camelCase on the wire."""

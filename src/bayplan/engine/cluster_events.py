@@ -76,6 +76,8 @@ class ClusterEvents:
     def __init__(self, engine: EngineState, placements: Placements) -> None:
         self._engine = engine
         self._placements = placements
+        #: Upstream, too, tells of a pod that waits only where groups of pods may be waiting for it.
+        self._tells_of_pending_pods = engine.gates.enabled("GenericWorkload")
         #: By label: who is told how long an event of its kind took.
         self._took: dict[str, Callable[[float], None]] = {}
 
@@ -197,6 +199,8 @@ class ClusterEvents:
         if not self._is_ours(pod):
             return ()
         self._engine.queue.add(pod)
+        if self._tells_of_pending_pods:
+            self._engine.queue.move_all(EVENT_UNSCHEDULED_POD_ADD, None, pod)
         return _POD_ADDED
 
     def _assigned(self, pod: PodInfo) -> Labels:

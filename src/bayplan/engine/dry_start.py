@@ -8,10 +8,12 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any, NoReturn, final
 
+from bayplan.api.pod_groups import KINDS
 from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.config.loading import SchedulerConfig
 from bayplan.engine.handle import PluginHandle, Write
-from bayplan.engine.profiles import build_profiles, make_plugin
+from bayplan.engine.profiles import build_profiles, event_kinds, make_plugin
+from bayplan.framework.composition import with_parts
 from bayplan.framework.interface import Plugin, PodInPreBind
 from bayplan.metrics import SchedulerMetrics
 from bayplan.plugins.registry import Registry
@@ -26,10 +28,23 @@ from bayplan.state.volumes import Volumes
 
 def dry_start(config: SchedulerConfig, registry: Registry) -> None:
     """Start every plugin of a configuration, and close it. Raises ConfigError as a start would."""
+    kinds_to_follow(config, registry)
+
+
+def kinds_to_follow(config: SchedulerConfig, registry: Registry) -> list[str]:
+    """Kinds that the configured plugins look up or wait for, and extenders wait for; sorted.
+
+    Groups of pods only where a plugin looks them up. Starts every plugin, and closes it. Raises
+    ConfigError as a start would.
+    """
     handle_for = partial(idle_handle, registry, gates=config.gates)
-    for profile in build_profiles(config, registry, handle_for):
-        for plugin in profile.plugins.instances():
-            plugin.close()
+    profiles = build_profiles(config, registry, handle_for)
+    plugins = [plugin for profile in profiles for plugin in profile.plugins.instances()]
+    listed = {kind for plugin in with_parts(plugins) for kind in plugin.kinds}
+    waited_for = event_kinds(profiles, bool(config.spec.extenders)) - frozenset(KINDS)
+    for plugin in plugins:
+        plugin.close()
+    return sorted(listed | waited_for)
 
 
 def idle_handle(

@@ -4,11 +4,13 @@ Every instance is made once per profile and asked once for its events. If one of
 those made before it are closed, and all that failed are named.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, final
 
+from bayplan.api.pod_groups import KINDS
 from bayplan.config.decoding import path_within
 from bayplan.config.loading import SchedulerConfig
 from bayplan.config.problems import ConfigError
@@ -16,7 +18,14 @@ from bayplan.engine.handle import PluginHandle
 from bayplan.engine.instances import Instance, checked_args
 from bayplan.engine.plugin_sets import absence, plugin_name
 from bayplan.engine.resolved_config import ResolvedProfile, resolve
-from bayplan.framework.events import ClusterEventWithHint, default_events
+from bayplan.framework.composition import with_parts
+from bayplan.framework.events import (
+    KIND_OF_RESOURCE,
+    ClusterEventWithHint,
+    EventResource,
+    default_events,
+    resource_of_kind,
+)
 from bayplan.framework.interface import (
     EnqueueExtensions,
     FilterPlugin,
@@ -28,11 +37,13 @@ from bayplan.framework.interface import (
     ReservePlugin,
     ScalarFilterPlugin,
 )
+from bayplan.framework.lookups import undeclared_kinds
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.signing import Signer
 from bayplan.plugins.registry import Registry
 from bayplan.ports import raise_interruption
 from bayplan.problems import Problem, joined
+from bayplan.state.object_store import undeclared
 
 #: (profile name, instance name, class) → the handle of that instance.
 HandleFor = Callable[[str, str, type[Plugin]], Handle]
@@ -82,6 +93,8 @@ def build_profiles(
     problems: list[Problem] = []
     built: list[BuiltProfile] = []
     started: list[Plugin] = []
+    #: (path, instance, its events)
+    unwatched: list[tuple[str, str, Events]] = []
     for index, profile in enumerate(resolve(config, registry).profiles):
         path = f"profiles[{index}]"
         running: dict[str, Plugin] = {}
@@ -97,6 +110,9 @@ def build_profiles(
                 events[name] = _events(plugin, path, problems)
         if not problems:
             built.append(_built(profile, running, events))
+            unwatched += [(path, name, events[name]) for name in events]
+    declared = {resource_of_kind(kind) for plugin in with_parts(started) for kind in plugin.kinds}
+    problems += [p for entry in unwatched for p in _without_kind(*entry, declared)]
     if problems:
         for plugin in started:
             # What fails now is not why the start failed.
@@ -104,6 +120,18 @@ def build_profiles(
                 plugin.close()
         raise ConfigError(problems, config.source)
     return built
+
+
+def event_kinds(profiles: Iterable[BuiltProfile], has_extenders: bool) -> frozenset[str]:
+    """Kinds that are watched because somebody waits for their events. Upstream: the dynamic
+    handlers of addAllEventHandlers."""
+    registered = [each for built in profiles for each in chain(*built.events.values())]
+    if has_extenders:
+        registered += default_events()
+    if any(each.event.is_wildcard for each in registered):
+        registered += default_events()
+    kinds = (e.event.kind or KIND_OF_RESOURCE.get(e.event.resource, "") for e in registered)
+    return frozenset(kind for kind in kinds if kind)
 
 
 def make_plugin(
@@ -142,6 +170,10 @@ def make_plugin(
 
 
 def _start(instance: Instance, handle: Handle, path: str, problems: list[Problem]) -> Plugin | None:
+    undeclared_there = undeclared_kinds(instance.plugin)
+    if undeclared_there:
+        problems += [Problem(path, undeclared(kind, instance.name)) for kind in undeclared_there]
+        return None
     try:
         return instance.plugin(instance.args, handle, instance.name)
     except NestedArgsError as error:
@@ -171,6 +203,25 @@ def _events(plugin: Plugin, path: str, problems: list[Problem]) -> Events:
         found = f"events of plugin {plugin.instance_name}: {type(error).__name__}: {error}"
         problems.append(Problem(path, found))
         return ()
+
+
+#: What every scheduler watches.
+_ALWAYS_WATCHED = frozenset(map(str, EventResource)) - frozenset(KIND_OF_RESOURCE)
+
+
+def _without_kind(
+    path: str, name: str, events: Events, declared: Container[str]
+) -> Iterator[Problem]:
+    """Events that could never come: of their resource no kind, and so no version, is told."""
+    known = (*_ALWAYS_WATCHED, *KIND_OF_RESOURCE, *map(resource_of_kind, KINDS))
+    for resource in dict.fromkeys(e.event.resource for e in events if not e.event.kind):
+        if resource in known or resource in declared:
+            continue
+        found = f"plugin {name} registers events of {resource}, and nobody watches them"
+        group, _, kind = resource.rpartition("/")
+        example = f"{group}/v1 {kind}" if group else f"v1 {kind}"
+        wanted = f'register them by kind, such as "{example}", or declare the kind in `kinds`'
+        yield Problem(path, found, wanted)
 
 
 def _built(

@@ -28,7 +28,7 @@ from bayplan.engine.engine_state import EngineState
 from bayplan.engine.extending import Extender, Extenders
 from bayplan.engine.gangs import Gangs
 from bayplan.engine.observing import QueueJournal, reuse_of, show_reuse, show_sizes
-from bayplan.engine.profiles import BuiltProfile, build_profiles
+from bayplan.engine.profiles import BuiltProfile, build_profiles, event_kinds
 from bayplan.engine.queue_order import QueueOrder, queue_profile
 from bayplan.engine.reservations import Reservations
 from bayplan.engine.reuse import Reuse
@@ -122,6 +122,7 @@ class Scheduler:
             framework = Framework(built.plugins, engine.nominator, watch, built.signer)
             engine.frameworks[name] = framework
             engine.reuse[name] = reuse_of(engine, framework)
+        self._event_kinds = event_kinds(self._profiles, bool(engine.extenders))
         plugins = _instances(self._profiles)
         engine.listed = frozenset(kind for plugin in with_parts(plugins) for kind in plugin.kinds)
         group_settings = config.spec.pod_groups
@@ -229,8 +230,10 @@ class Scheduler:
 
     @property
     def kinds(self) -> list[str]:
-        """Kinds that the configured plugins look up, besides pods and nodes; sorted."""
-        return sorted(self._engine.listed - {POD, NODE} - self._absent_kinds)
+        """Kinds that the configured plugins look up or wait for, besides pods, nodes and groups
+        of pods; sorted."""
+        followed = self._engine.listed | (self._event_kinds - frozenset(KINDS))
+        return sorted(followed - {POD, NODE} - self._absent_kinds)
 
     @property
     def declared_fields(self) -> dict[str, tuple[str, ...]]:

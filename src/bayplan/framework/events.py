@@ -4,10 +4,23 @@ A plugin registers the events that may help the pods it rejects; the queue match
 against what was registered. Upstream: framework/events.go and types.go, v1.37.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum, IntFlag, StrEnum
 from typing import Any, Final
+
+from bayplan.api.objects import (
+    CSI_DRIVER,
+    CSI_NODE,
+    CSI_STORAGE_CAPACITY,
+    DEVICE_CLASS,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+    STORAGE_CLASS,
+    VOLUME_ATTACHMENT,
+)
 
 
 class ActionType(IntFlag):
@@ -97,6 +110,25 @@ def resource_of_kind(kind: str) -> str:
     return f"{group}/{name}" if slash else name
 
 
+#: The kinds whose changes are events of the default vocabulary, besides pods, nodes and groups of
+#: pods, which every scheduler watches.
+KIND_OF_RESOURCE: Final[Mapping[str, str]] = {
+    resource_of_kind(kind): kind
+    for kind in (
+        PERSISTENT_VOLUME,
+        PERSISTENT_VOLUME_CLAIM,
+        CSI_NODE,
+        CSI_DRIVER,
+        VOLUME_ATTACHMENT,
+        CSI_STORAGE_CAPACITY,
+        STORAGE_CLASS,
+        RESOURCE_CLAIM,
+        RESOURCE_SLICE,
+        DEVICE_CLASS,
+    )
+}
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterEvent:
     """Something that happened, or (registered by a plugin) that may happen."""
@@ -106,9 +138,12 @@ class ClusterEvent:
     action: ActionType
     #: In place of resource + action where upstream has a word of its own.
     special_label: str = ""
+    #: The kind that the resource was told by; "" where it was told by itself.
+    kind: str = field(default="", init=False, compare=False)
 
     def __post_init__(self) -> None:
         if " " in self.resource:
+            object.__setattr__(self, "kind", self.resource)
             object.__setattr__(self, "resource", resource_of_kind(self.resource))
 
     @property

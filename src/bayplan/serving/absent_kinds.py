@@ -11,6 +11,7 @@ from msgspec import structs
 
 from bayplan.config import SchedulerConfig
 from bayplan.config.schema import PluginEntry, Plugins, PluginSet, Profile
+from bayplan.engine.dry_start import kinds_to_follow
 from bayplan.engine.plugin_sets import plugin_name
 from bayplan.engine.resolved_config import ResolvedConfig, resolve
 from bayplan.framework.interface import Plugin
@@ -29,9 +30,10 @@ class AbsentKind:
 
 
 def kinds_in_use(config: SchedulerConfig, registry: Registry) -> list[str]:
-    """Kinds that the configured plugins look up, sorted. Raises ConfigError."""
+    """Kinds that the configured plugins look up or wait for, sorted. Raises ConfigError."""
     plugins = _plugins(resolve(config, registry))
-    return sorted({kind for plugin in plugins for kind in plugin.kinds})
+    looked_up = {kind for plugin in plugins for kind in plugin.kinds}
+    return sorted(looked_up.union(kinds_to_follow(config, registry)))
 
 
 def without_absent(

@@ -12,7 +12,8 @@ from typing import Any
 
 from bayplan.adapters.live.access import GROUP_STATUSES, WRITING, Right, rights_to_follow
 from bayplan.adapters.live.discovery import Resource
-from bayplan.adapters.object_names import is_namespaced, resource_of
+from bayplan.adapters.object_names import is_namespaced
+from bayplan.api.object_meta import resource_of
 from bayplan.api.objects import NODE, POD
 from bayplan.api.pod_groups import KINDS
 from bayplan.config import SchedulerConfig

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any, final
 
+from bayplan.api.object_meta import resource_of
+
 #: (what was there, what is there now), right after the change.
 Subscriber = Callable[[Any, Any], None]
 
@@ -67,11 +69,18 @@ class UndeclaredKind(KeyError):
     """A plugin asked for a kind it does not declare in `kinds`."""
 
     def __init__(self, kind: str, plugin: str) -> None:
-        super().__init__(
-            f'plugin {plugin} asks for objects of "{kind}", which it does not declare: '
-            f"add it to the class attribute `kinds` (in a cluster the scheduler also needs "
-            f"the right to list and watch it)"
-        )
+        super().__init__(undeclared(kind, plugin))
+
+
+def undeclared(kind: str, plugin: str) -> str:
+    """What a plugin that looks up a kind has to declare, and what the cluster has to allow."""
+    group = kind.partition(" ")[0].rpartition("/")[0]
+    return (
+        f'plugin {plugin} asks for objects of "{kind}", which it does not declare: '
+        f"add it to the class attribute `kinds`; in a cluster the scheduler also needs the rule "
+        f'apiGroups ["{group}"], resources ["{resource_of(kind)}"], verbs ["list", "watch"], '
+        f"which `bayplan config rbac` then prints"
+    )
 
 
 @final

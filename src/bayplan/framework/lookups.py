@@ -1,0 +1,65 @@
+"""Kinds that a plugin's code looks up through `handle.objects`, read from the code itself.
+
+A kind that a plugin looks up and does not declare is not watched, and `handle.objects` raises. In
+`setup` that ends the start; at an extension point it would fail every pod, much later. Calls whose
+argument is a literal, or a constant of the module, are therefore found before the start. Others are
+refused when they are made.
+"""
+
+import dis
+import re
+from collections.abc import Iterator
+from types import CodeType, FunctionType
+from typing import Any
+
+from bayplan.framework.interface import Plugin
+
+#: "example.com/v1 Quota", "v1 Service".
+_KIND = re.compile(r"(?:[a-z0-9.-]+/)?v[0-9][a-z0-9]* [A-Z]\w*")
+_METHOD = "objects"
+
+
+def undeclared_kinds(plugin: type[Plugin]) -> list[str]:
+    """Kinds that some method looks up and `kinds` does not name, sorted."""
+    found = {kind for method in _methods(plugin) for kind in _looked_up(method)}
+    return sorted(found.difference(plugin.kinds))
+
+
+def _methods(plugin: type[Plugin]) -> Iterator[FunctionType]:
+    for owner in plugin.__mro__:
+        for member in vars(owner).values():
+            function: Any = getattr(member, "fget", None) or getattr(member, "__func__", member)
+            if isinstance(function, FunctionType):
+                yield function
+
+
+def _looked_up(method: FunctionType) -> Iterator[str]:
+    for code in _with_inner(method.__code__):
+        previous: dis.Instruction | None = None
+        for instruction in dis.get_instructions(code):
+            if previous is not None and _loads_method(previous):
+                argument = _constant(instruction, method)
+                if isinstance(argument, str) and _KIND.fullmatch(argument):
+                    yield argument
+            previous = instruction
+
+
+def _with_inner(code: CodeType) -> Iterator[CodeType]:
+    """A function's code, and that of the functions defined in it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _with_inner(constant)
+
+
+def _loads_method(instruction: dis.Instruction) -> bool:
+    return instruction.opname in ("LOAD_METHOD", "LOAD_ATTR") and instruction.argval == _METHOD
+
+
+def _constant(instruction: dis.Instruction, method: FunctionType) -> object:
+    """What an instruction loads, where that is known before the code runs."""
+    if instruction.opname == "LOAD_CONST":
+        return instruction.argval
+    if instruction.opname == "LOAD_GLOBAL":
+        return method.__globals__.get(instruction.argval)
+    return None

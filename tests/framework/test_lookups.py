@@ -1,0 +1,69 @@
+"""Kinds that a plugin's code looks up are known before it runs."""
+
+from typing import Any
+
+from bayplan.framework.interface import PreEnqueuePlugin
+from bayplan.framework.lookups import undeclared_kinds
+
+QUOTA = "example.com/v1 Quota"
+
+
+class Reads(PreEnqueuePlugin):
+    name = "Reads"
+
+    def pre_enqueue(self, pod: Any) -> None:
+        self.handle.objects("example.com/v1 Quota").get(pod.namespace)
+        self.handle.objects(QUOTA)
+
+
+class Declares(Reads):
+    name = "Declares"
+    kinds = (QUOTA,)
+
+
+class Hides(PreEnqueuePlugin):
+    """Looks up in a property, a nested function and a static method."""
+
+    name = "Hides"
+
+    @property
+    def services(self) -> Any:
+        return self.handle.objects("v1 Service")
+
+    @staticmethod
+    def _of(handle: Any) -> Any:
+        return handle.objects("apps/v1beta1 Thing")
+
+    def pre_enqueue(self, pod: Any) -> None:
+        def look() -> Any:
+            handle = self.handle
+            return handle.objects("v1 Secret")
+
+        look()
+
+
+class Computes(PreEnqueuePlugin):
+    """What it looks up follows from its args; and not all strings are kinds."""
+
+    name = "Computes"
+
+    def pre_enqueue(self, pod: Any) -> None:
+        self.handle.objects(self.args.kind)
+        self.args.objects("no kind")
+        self.args.others("v1 Service")
+
+
+def test_a_kind_that_is_looked_up_by_a_literal_or_a_constant_is_named() -> None:
+    assert undeclared_kinds(Reads) == [QUOTA]
+
+
+def test_a_declared_kind_is_not_named() -> None:
+    assert undeclared_kinds(Declares) == []
+
+
+def test_all_functions_of_a_class_are_read() -> None:
+    assert undeclared_kinds(Hides) == ["apps/v1beta1 Thing", "v1 Secret", "v1 Service"]
+
+
+def test_what_is_not_known_before_the_call_is_left_to_the_call() -> None:
+    assert undeclared_kinds(Computes) == []
