@@ -20,7 +20,7 @@ from bayplan.clock import ManualClock
 from bayplan.plugins.dynamic_resources import binding
 from bayplan.plugins.dynamic_resources.binding import BindingError
 from bayplan.plugins.dynamic_resources.extended import special_claim
-from bayplan.ports import BindPort, ConflictError, NotFoundError, OutcomeUnknownError
+from bayplan.ports import ApiError, BindPort, ConflictError, OutcomeUnknownError
 from bayplan.testing import pod
 from tests.plugins.devices_kit import allocated, as_claim, claim, exactly
 
@@ -172,7 +172,9 @@ def test_another_claim_of_the_same_name_is_not_bound() -> None:
 def test_conflicts_without_end_are_given_up() -> None:
     port = world()
     port.fail_before = [ConflictError("modified")] * binding.CONFLICT_TRIES
-    with pytest.raises(BindingError, match="conflicts with other writes"):
+    with pytest.raises(
+        BindingError, match=r"^add allocation and reservation to claim default/c: modified$"
+    ):
         bind(port)
 
 
@@ -199,6 +201,24 @@ def test_a_user_is_removed_and_the_others_stay() -> None:
         done(port, lambda p: binding.unreserve(p, now(port), PLACED.uid))
     assert [user.name for user in now(port).status.reserved_for or ()] == ["q"]
     assert now(port).allocation is not None
+
+
+@pytest.mark.parametrize(
+    "uid", [pytest.param("another", id="replaced"), pytest.param("", id="gone")]
+)
+def test_nothing_is_taken_back_from_a_claim_that_is_gone(uid: str) -> None:
+    """Another claim of its name is none of its business, and no error."""
+    port = world(status=allocated(("n1", "x"), users=[("p", PLACED.uid)]))
+    seen, version = now(port), port.cluster.version
+    if uid:
+        meta = msgspec.structs.replace(seen.metadata, uid=uid)
+        seen = msgspec.structs.replace(seen, metadata=meta)
+        done(port, lambda p: binding.unreserve(p, seen, PLACED.uid))
+        done(port, lambda p: binding.delete_claim(p, seen))
+        assert (port.cluster.version, now(port).is_reserved_for(PLACED.uid)) == (version, True)
+    else:
+        port.cluster.delete(KEY)
+        done(port, lambda p: binding.unreserve(p, seen, PLACED.uid))
 
 
 def test_a_claim_is_deallocated_as_it_was_seen_or_not_at_all() -> None:
@@ -246,5 +266,23 @@ def test_a_claim_that_is_gone_cannot_be_bound() -> None:
     port = world()
     seen = now(port)
     port.cluster.delete(KEY)
-    with pytest.raises((BindingError, NotFoundError)):
+    with pytest.raises(BindingError, match=r"^add finalizer to claim default/c: .* not found$"):
         bind(port, seen)
+
+
+def test_a_claim_that_went_between_two_tries_cannot_be_bound() -> None:
+    port = world()
+    seen = now(port)
+    port.fail_before = [ConflictError("modified")]
+    port.cluster.delete(KEY)
+    gone = r"^get updated claim default/c after conflict: .* not found$"
+    with pytest.raises(BindingError, match=gone):
+        bind(port, seen)
+
+
+def test_a_status_that_is_refused_is_an_error_that_names_the_write() -> None:
+    port = world(finalizers=[CLAIM_FINALIZER])
+    port.fail_before = [ApiError(403, "Forbidden", "not allowed")]
+    text = r"^add allocation and reservation to claim default/c: not allowed$"
+    with pytest.raises(BindingError, match=text):
+        bind(port)

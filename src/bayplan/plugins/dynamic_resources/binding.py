@@ -45,25 +45,40 @@ async def bind_claim(
 
     Raises BindingError, ApiError, OutcomeUnknownError.
     """
+    what = "add allocation and reservation" if allocation is not None else "add reservation"
+    reason = ""
     for _ in range(CONFLICT_TRIES):
         try:
             claim = await _with_finalizer(port, claim, allocation)
             return await _patched(port, claim, _reservation(claim, pod, allocation, stamp))
-        except ConflictError:
+        except ConflictError as problem:
+            reason = str(problem)
             await port.sleep(CONFLICT_DELAY_SECONDS)
             claim = await _read(port, claim)
-        except OutcomeUnknownError:
+        except OutcomeUnknownError as problem:
+            reason = str(problem)
             claim = await _read(port, claim)
             if claim.allocation is not None and claim.is_reserved_for(pod.uid):
                 return claim
-    what = "add allocation and reservation" if allocation is not None else "add reservation"
-    raise BindingError(f"{what} to claim {claim.key}: conflicts with other writes")
+        except ApiError as problem:
+            reason = str(problem)
+            break
+    raise BindingError(f"{what} to claim {claim.key}: {reason}")
 
 
 async def unreserve(port: BindPort, claim: ResourceClaim, pod_uid: str) -> None:
-    """Remove a pod from the users of a claim. Raises ApiError, OutcomeUnknownError."""
+    """Remove a pod from the users of a claim. Raises ApiError, OutcomeUnknownError.
+
+    A claim that is gone has no users, also where another one has its name by now.
+    """
     for _ in range(CONFLICT_TRIES):
-        claim = await _read(port, claim)
+        try:
+            newest = await _newest(port, claim)
+        except NotFoundError:
+            return
+        if newest is None:
+            return
+        claim = newest
         users = [u for u in claim.status.reserved_for or () if u.uid != pod_uid]
         if len(users) == len(claim.status.reserved_for or ()):
             return
@@ -91,7 +106,10 @@ async def delete_claim(port: BindPort, claim: ResourceClaim) -> None:
                 await _patch(port, claim, {"metadata": meta})
                 break
             except ConflictError:
-                claim = await _read(port, claim)
+                newest = await _newest(port, claim)
+                if newest is None:
+                    return
+                claim = newest
         namespace = claim.metadata.namespace or ""
         await port.delete_object(RESOURCE_CLAIM, namespace, claim.metadata.name, claim.uid)
     except NotFoundError:
@@ -173,12 +191,22 @@ async def _patch(
 
 
 async def _read(port: BindPort, claim: ResourceClaim) -> ResourceClaim:
-    """The newest version. Raises BindingError where another claim has its name."""
-    namespace, name = claim.metadata.namespace or "", claim.metadata.name
-    found = cast(ResourceClaim, await port.read(RESOURCE_CLAIM, namespace, name))
-    if found.uid != claim.uid:
+    """The newest version, to write it. Raises BindingError, ApiError."""
+    try:
+        newest = await _newest(port, claim)
+    except NotFoundError as problem:
+        what = f"get updated claim {claim.key} after conflict"
+        raise BindingError(f"{what}: {problem}") from None
+    if newest is None:
         raise BindingError(f"claim {claim.key} got deleted in the meantime")
-    return found
+    return newest
+
+
+async def _newest(port: BindPort, claim: ResourceClaim) -> ResourceClaim | None:
+    """The newest version; None: another claim has its name. Raises ApiError."""
+    namespace, name = claim.metadata.namespace or "", claim.metadata.name
+    newest = cast(ResourceClaim, await port.read(RESOURCE_CLAIM, namespace, name))
+    return newest if newest.uid == claim.uid else None
 
 
 def _meant(claim: ResourceClaim) -> Patch:
