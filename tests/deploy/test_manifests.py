@@ -79,6 +79,17 @@ def test_its_arguments_are_those_of_the_command(
     assert not options.serving.is_open
 
 
+def test_a_network_policy_names_who_may_reach_the_endpoints() -> None:
+    policy = found("NetworkPolicy")["spec"]
+    labels = found("Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert policy["podSelector"]["matchLabels"].items() <= labels.items()
+    (rule,) = policy["ingress"]
+    (port,) = container()["ports"]
+    assert rule["ports"] == [{"port": port["name"], "protocol": "TCP"}]
+    assert rule["from"]
+    assert all(rule["from"])
+
+
 def test_it_runs_with_the_least_a_pod_can_have() -> None:
     pod = found("Deployment")["spec"]["template"]["spec"]
     assert pod["securityContext"]["runAsNonRoot"]

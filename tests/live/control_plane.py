@@ -9,6 +9,7 @@ import collections
 import contextlib
 import json
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -16,6 +17,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +72,16 @@ class ControlPlane:
         process = self._processes.pop("kube-apiserver")
         process.kill()
         process.wait()
+
+    @contextlib.contextmanager
+    def mute_api_server(self) -> Iterator[None]:
+        """It accepts connections, as its kernel does, and answers nothing."""
+        process = self._processes["kube-apiserver"]
+        process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            process.send_signal(signal.SIGCONT)
 
     def start_api_server(self) -> None:
         """At the same address, with the same certificate. Returns when it is ready."""

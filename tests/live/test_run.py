@@ -6,6 +6,7 @@ import json
 import signal
 import ssl
 import subprocess
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from bayplan.adapters.live.client import ApiClient, ClientOptions, open_client
 from bayplan.ports import ApiError
+from bayplan.serving.replica import SHUTDOWN_SECONDS_MAX
 from tests.cli.command_line import answer, bayplan
 from tests.deploy.rendering import (
     DEPLOY,
@@ -43,6 +45,7 @@ from tests.live.processes import (
 pytestmark = pytest.mark.timeout(400)
 
 LEADS = "This replica leads"
+MONITORING = {"kubernetes.io/metadata.name": "monitoring"}
 STANDS_BY = "Leader changed"
 
 
@@ -228,6 +231,42 @@ def test_a_capture_simulates_and_redacted_it_names_nothing(
         assert found["counts"]["scheduled"] == 1
 
 
+@pytest.mark.parametrize(
+    ("renew_deadline", "exit_code", "text"),
+    [
+        ("40s", 0, "Some bindings did not end in time"),
+        ("4s", 1, "lost the lease"),
+    ],
+)
+def test_it_ends_in_time_although_the_api_server_is_mute(
+    control_plane: ControlPlane, tmp_path: Path, renew_deadline: str, exit_code: int, text: str
+) -> None:
+    """Bindings are under way, patches and events wait, and the lease cannot be given up."""
+    name = f"run-mute-{renew_deadline}"
+    election = {"resourceName": name, "leaseDuration": "60s", "renewDeadline": renew_deadline}
+    slow = {"qps": 50, "burst": 50}
+    one = scheduler(control_plane, tmp_path, name, leaderElection=election, clientConnection=slow)
+
+    async def story(found: Cluster) -> None:
+        await said(one, LEADS)
+        large = [pod(f"large-{number}", name) for number in range(200)]
+        for each in large:
+            each["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "100"
+        path = f"/api/v1/namespaces/{found.namespace}/pods"
+        await found.add_pods(name, *(f"p{number}" for number in range(200)))
+        await asyncio.gather(*(found.client.request("POST", path, each) for each in large))
+        await found.until_bound("p0")
+        with control_plane.mute_api_server():
+            start_seconds = time.monotonic()
+            assert await asyncio.to_thread(one.end) == exit_code
+            assert time.monotonic() - start_seconds <= SHUTDOWN_SECONDS_MAX
+
+    with replicas(one):
+        play(control_plane, name, story)
+    assert text in one.said
+    assert "Traceback" not in one.said
+
+
 # ---- several --------------------------------------------------------------------------------
 
 
@@ -278,7 +317,7 @@ def test_the_plain_manifests_are_the_chart() -> None:
         "plugins.files.my\\.py=x=1",
         "plugins.configMap.name=mine,plugins.configMap.files={a.py}",
         "plugins.image.reference=registry.example/plugins",
-        "networkPolicy.enabled=true,serviceMonitor.enabled=true,leaderElection.enabled=false",
+        "networkPolicy.enabled=false,serviceMonitor.enabled=true,leaderElection.enabled=false",
     ],
 )
 def test_every_choice_of_values_renders(values: str) -> None:
@@ -297,6 +336,38 @@ def test_whose_client_certificates_count_comes_from_a_config_map() -> None:
     assert volume["configMap"] == {"name": "authorities"}
 
 
+@pytest.mark.parametrize(
+    ("values", "ingress"),
+    [
+        (
+            "networkPolicy.peers.prometheus.podSelector.matchLabels.app=prometheus",
+            {
+                "ports": [{"port": "https", "protocol": "TCP"}],
+                "from": [
+                    {
+                        "namespaceSelector": {
+                            "matchLabels": {"kubernetes.io/metadata.name": "monitoring"}
+                        }
+                    },
+                    {"podSelector": {"matchLabels": {"app": "prometheus"}}},
+                ],
+            },
+        ),
+        ("networkPolicy.peers.monitoring=null", None),
+    ],
+)
+def test_the_peers_of_the_network_policy_are_values(values: str, ingress: Object | None) -> None:
+    manifests = documents(rendered("--set", values))
+    (policy,) = (each for each in manifests if each["kind"] == "NetworkPolicy")
+    assert policy["spec"]["ingress"] == ([] if ingress is None else [ingress])
+
+
+def test_a_peer_that_names_nobody_is_refused() -> None:
+    """An empty peer would be everybody."""
+    with pytest.raises(subprocess.CalledProcessError):
+        rendered("--set-json", 'networkPolicy.peers={"all":{}}')
+
+
 def test_a_value_that_does_not_exist_is_refused() -> None:
     with pytest.raises(subprocess.CalledProcessError) as refused:
         rendered("--set", "replicaCount=3")
@@ -307,7 +378,7 @@ def test_the_chart_runs_as_two_processes_under_exactly_its_roles(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     namespace = yaml.safe_load((DEPLOY / "manifests" / "10-namespace.yaml").read_text())
-    manifests = documents(rendered("--set", "networkPolicy.enabled=true"))
+    manifests = documents(rendered())
     by_kind = {manifest["kind"]: manifest for manifest in manifests}
     (container,) = by_kind["Deployment"]["spec"]["template"]["spec"]["containers"]
     config = tmp_path / "scheduler.yaml"

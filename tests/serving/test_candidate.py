@@ -172,7 +172,7 @@ def test_a_released_lease_is_taken_at_the_next_try():
         await a.candidate.win()
         waiting = begin(b.candidate.win())
         await asyncio.sleep(1)
-        await a.candidate.release()
+        await a.candidate.release(3.0)
         assert not a.leads
         await waiting
         assert clock.now() <= 2 * 1.2
@@ -191,7 +191,7 @@ def test_a_renewal_cancelled_under_way_does_not_keep_the_lease_from_being_releas
         # Carried out, and nobody heard of it.
         store["metadata"] = {**store["metadata"], "resourceVersion": "77"}
         holding.cancel()
-        await a.candidate.release()
+        await a.candidate.release(3.0)
         assert store["spec"]["holderIdentity"] == ""
 
     clock = ManualClock()
@@ -201,7 +201,7 @@ def test_a_renewal_cancelled_under_way_does_not_keep_the_lease_from_being_releas
 def test_only_a_leader_releases():
     async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
         await a.candidate.win()
-        await b.candidate.release()
+        await b.candidate.release(3.0)
         assert b.lock.requests == []
         assert (await a.lock.get())["spec"]["holderIdentity"] == "a"
 

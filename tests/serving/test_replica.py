@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from bayplan.adapters.embedded import EVENT, EmbeddedCluster
+from bayplan.adapters.live import transport
 from bayplan.api.objects import POD
 from bayplan.clock import ManualClock
 from bayplan.config import config_from
@@ -15,6 +16,7 @@ from bayplan.plugins.registry import Registry
 from bayplan.ports import OutcomeUnknownError
 from bayplan.rng import stream
 from bayplan.runner import Runner
+from bayplan.serving import http_server, replica
 from bayplan.serving.candidate import Candidate
 from bayplan.serving.election import Election, ElectionSettings
 from bayplan.serving.fence import FencedCluster
@@ -284,5 +286,30 @@ def test_a_standby_that_is_asked_to_stop_leaves_the_leader_its_lease():
         await end(b)
         assert world.lease["spec"]["holderIdentity"] == "a"
         await end(a)
+
+    play(script)
+
+
+def test_the_parts_of_the_shutdown_fit_into_its_time():
+    """aiohttp takes its time-out twice: for handlers to end, and to end them."""
+    assert 2 * http_server.SHUTDOWN_SECONDS == replica.ENDPOINTS_SECONDS_MAX
+    assert transport.CLOSE_SECONDS == replica.CLOSE_SECONDS_MAX
+    parts = (
+        replica.DRAIN_SECONDS_MAX,
+        replica.RELEASE_SECONDS_MAX,
+        replica.ENDPOINTS_SECONDS_MAX,
+        replica.FLUSH_SECONDS_MAX,
+        replica.CLOSE_SECONDS_MAX,
+    )
+    assert sum(parts) == replica.SHUTDOWN_SECONDS_MAX
+
+
+def test_a_lease_that_cannot_be_released_ends_the_wait_in_time():
+    async def script(world: World) -> None:
+        a = OneReplica(world, "a")
+        await until(world, 1)
+        a.lock.delay_seconds = 60.0
+        await end(a)
+        assert world.clock.now() == 1.0 + replica.RELEASE_SECONDS_MAX
 
     play(script)

@@ -66,11 +66,11 @@ class Candidate:
             return f"{holder} holds the lease"
         return self._trouble or "the process stood still for longer than the renew deadline"
 
-    async def release(self) -> None:
+    async def release(self, seconds_max: float) -> None:
         """Give the lease up, if it is ours; best effort, since it ends by itself."""
         if self._left_seconds() <= 0:
             return
-        await self._in_time(self._give_up(), self._request_seconds_max)
+        await self._in_time(self._give_up(), min(seconds_max, self._request_seconds_max))
         self._election.resign()
 
     async def _give_up(self) -> bool:

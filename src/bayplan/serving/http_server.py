@@ -32,7 +32,7 @@ _BACKLOG = 128
 #: Between two tries to accept where the process has no descriptor left.
 _ACCEPT_AGAIN_SECONDS = 1.0
 #: aiohttp waits for a handler and for its end, so this long twice.
-_SHUTDOWN_SECONDS = 1.0
+SHUTDOWN_SECONDS = 1.0
 _RATE_PER_PEER = Rate(per_second=20.0, burst=50)
 _RATE = Rate(per_second=100.0, burst=200)
 #: Between two log lines about one reason.
@@ -79,7 +79,7 @@ class HttpServer:
         self._runner = web.AppRunner(
             app,
             access_log=None,
-            shutdown_timeout=_SHUTDOWN_SECONDS,
+            shutdown_timeout=SHUTDOWN_SECONDS,
             handle_signals=False,
             keepalive_timeout=limits.idle_seconds,
         )

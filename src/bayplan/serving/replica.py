@@ -14,8 +14,15 @@ from bayplan.runner import Runner
 from bayplan.serving.candidate import Candidate
 from bayplan.serving.log_lines import Log
 
-#: Bindings under way may take so long when it is asked to stop; less than a pod's grace period.
-DRAIN_SECONDS_MAX = 20.0
+#: From the request to stop to the end of the process, whatever the API server does; less than a
+#: pod's grace period. The parts follow one another: bindings under way end, the lease is given up,
+#: the endpoints close, events are written, connections close.
+SHUTDOWN_SECONDS_MAX = 20.0
+DRAIN_SECONDS_MAX = 12.0
+RELEASE_SECONDS_MAX = 3.0
+ENDPOINTS_SECONDS_MAX = 2.0
+FLUSH_SECONDS_MAX = 2.0
+CLOSE_SECONDS_MAX = 1.0
 
 
 class LeaseLostError(Exception):
@@ -97,7 +104,7 @@ class Replica:
                 leading.result()
         await _cancel(leading)
         if self._candidate is not None:
-            await self._candidate.release()
+            await self._candidate.release(RELEASE_SECONDS_MAX)
 
 
 def _begin(work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":

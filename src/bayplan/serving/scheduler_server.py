@@ -58,7 +58,7 @@ from bayplan.serving.log_lines import Log
 from bayplan.serving.outcome_log import OutcomeLog
 from bayplan.serving.process import on_signal, settle_memory, stop_on_signals, unless
 from bayplan.serving.rbac import rights_to_write
-from bayplan.serving.replica import Replica
+from bayplan.serving.replica import FLUSH_SECONDS_MAX, Replica
 from bayplan.serving.stories import RECORDS_MAX, StoryAnswer, answer_about
 
 _log = Log("server")
@@ -246,7 +246,7 @@ class _SchedulerServer:
                 open_extenders(entries, cluster, self._sender_makers) as asks,
             ):
                 await self._run(scheduler, cluster, asks, stop)
-                await cluster.flush_events()
+                await cluster.flush_events(FLUSH_SECONDS_MAX)
         finally:
             scheduler.close()
 

@@ -12,6 +12,7 @@ from bayplan.adapters.live import event_writer
 from bayplan.adapters.live.event_writer import (
     SERIES_ENDS_SECONDS,
     SERIES_REFRESH_SECONDS,
+    WORKERS,
     EventWriter,
     event_object,
 )
@@ -127,6 +128,25 @@ def test_each_event_has_a_name_of_its_own_that_is_short_enough() -> None:
     written(server, story)
     assert len(server.events) == 2
     assert all(len(name) == 253 for name in server.events)
+
+
+def test_events_that_a_mute_server_does_not_take_are_dropped_in_time() -> None:
+    async def mute(request: web.BaseRequest) -> web.StreamResponse:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def main() -> int:
+        async with talking_to(mute) as client:
+            writer = EventWriter(client, ManualClock())
+            writer.start()
+            for number in range(100):
+                writer.put(failed(f"p{number}"))
+            await writer.flush(0.05)
+            await writer.flush(0.05)
+            await writer.stop()
+            return writer.dropped_count
+
+    assert asyncio.run(main()) == 100 - WORKERS
 
 
 def test_repetitions_become_one_series() -> None:

@@ -193,9 +193,9 @@ class LiveCluster(LiveObjects):
         """Events about pods that were given up."""
         return self._events.dropped_count
 
-    async def flush_events(self) -> None:
-        """Wait until the events so far are written, or given up."""
-        await self._events.flush()
+    async def flush_events(self, seconds_max: float | None = None) -> None:
+        """Wait until the events so far are written; after ``seconds_max`` they are dropped."""
+        await self._events.flush(seconds_max)
 
 
 @contextlib.asynccontextmanager

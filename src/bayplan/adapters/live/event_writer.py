@@ -81,9 +81,21 @@ class EventWriter:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def flush(self) -> None:
-        """Wait until all that was put is written, or dropped."""
-        await self._waiting.join()
+    async def flush(self, seconds_max: float | None = None) -> None:
+        """Wait until all that was put is written, or dropped.
+
+        After ``seconds_max`` what waits is dropped; None: there is no limit.
+        """
+        try:
+            async with asyncio.timeout(seconds_max):
+                await self._waiting.join()
+        except TimeoutError:
+            dropped = self._waiting.qsize()
+            for _ in range(dropped):
+                self._waiting.get_nowait()
+                self._waiting.task_done()
+            self.dropped_count += dropped
+            _log.warning("%d events dropped: not written within %g s", dropped, seconds_max)
 
     def put(self, event: EmitEvent) -> None:
         """Have an event written."""
