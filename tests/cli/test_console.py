@@ -188,3 +188,27 @@ def test_every_encoding_will_do(objects: Path, encoding: str) -> None:
     for arguments in (("simulate", objects), ("simulate", "--help")):
         done = process(*arguments, env=env)
         assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_pipe_is_as_wide_as_columns_says(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    console.show([Text("word " * 20)])
+    assert max(map(len, capfd.readouterr().out.splitlines())) <= 40
+    monkeypatch.setenv("COLUMNS", "wide")
+    console.show([Text("word " * 20)])
+    assert len(capfd.readouterr().out.splitlines()) == 1
+
+
+def test_progress_without_a_terminal_is_a_line_now_and_then(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(console, "wall_seconds", lambda: now[0])
+    lines = console.ProgressLines("pods")
+    for done in range(1, 31):
+        now[0] += 1.0
+        lines.update(done, 1000)
+    said = [f"bayplan: {done} of 1,000 pods" for done in (10, 20, 30)]
+    assert capfd.readouterr().err.splitlines() == said

@@ -61,10 +61,10 @@ def test_every_command_is_listed_and_has_help(command: str) -> None:
     assert answer(command, "-h").startswith(f"Usage: bayplan {command} ")
 
 
-def test_a_command_that_does_not_exist_is_a_line() -> None:
+def test_a_command_that_does_not_exist_is_a_line_with_the_nearest_name() -> None:
     done = process("simulat")
     assert done.returncode == 2
-    assert b"No such command 'simulat'" in done.stderr
+    assert b'No such command "simulat"; did you mean "simulate"?' in done.stderr
     assert b"Traceback" not in done.stderr
 
 

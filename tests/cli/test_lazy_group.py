@@ -1,6 +1,10 @@
 """Commands that are imported when they are called."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import click
+import pytest
 
 from bayplan.cli.entry import cli
 from tests.cli.command_line import bayplan, process
@@ -18,6 +22,42 @@ def test_all_are_listed_with_what_they_do() -> None:
     listed = bayplan("--help").stdout
     assert "Schedule pods whose schedulerName" in listed
     assert listed.index("run ") < listed.index("simulate ") < listed.index("plugins ")
+
+
+def every_command(command: click.Command, *names: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    yield names, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            yield from every_command(inner, *names, name)
+
+
+COMMANDS = dict(every_command(cli))
+
+
+def test_no_sentence_of_a_list_is_cut() -> None:
+    for names, command in COMMANDS.items():
+        if isinstance(command, click.Group):
+            _, _, listed = bayplan(*names, "--help").stdout.partition("Commands:")
+            assert listed and "..." not in listed
+
+
+@pytest.mark.parametrize("names", COMMANDS, ids=" ".join)
+def test_every_option_has_help(names: tuple[str, ...]) -> None:
+    options = [one for one in COMMANDS[names].params if isinstance(one, click.Option)]
+    assert [one.name for one in options if not one.help] == []
+
+
+@pytest.mark.parametrize("name", ["simulate", "compare", "why", "capture", "bench"])
+def test_help_ends_with_examples(name: str) -> None:
+    _, _, after = bayplan(name, "--help").stdout.partition("Examples:\n")
+    assert f"  bayplan {name} " in after
+
+
+def test_a_command_of_a_group_is_suggested_too() -> None:
+    assert 'No such command "chek"; did you mean "check"?' in bayplan("config", "chek").stderr
 
 
 def test_one_that_does_not_exist_is_refused() -> None:

@@ -66,7 +66,8 @@ def test_the_summary_is_for_a_person(objects: Path) -> None:
     lines = answer("simulate", objects).splitlines()
     assert lines[0] == "1 of 2 pods placed on 1 node"
     assert f"   1   {TOO_LARGE}   default/large" in lines
-    assert lines[-1].startswith("seed 0, digest ")
+    assert lines[-2].startswith("seed 0, digest ")
+    assert lines[-1].endswith("bayplan why default/large --run runs/a")
 
 
 def test_json_is_one_object_with_what_was_promised(objects: Path) -> None:
@@ -88,6 +89,7 @@ def test_json_is_one_object_with_what_was_promised(objects: Path) -> None:
         "created_at": 0.0,
         "bound_at": None,
         "deleted_at": None,
+        "controller": None,
         "attempts": 1,
         "nominated_node": None,
         "message": TOO_LARGE,
@@ -462,7 +464,7 @@ def test_a_run_is_kept_whole_and_the_summary_says_how_to_ask(tmp_path: Path, obj
     run = tmp_path / "my run"
     lines = answer("simulate", objects, "--out", run).splitlines()
     assert lines[-1] == (
-        f"kept in {run}; for one pod's story: bayplan why default/large --run '{run}'"
+        f"run written to {run}; to ask why: bayplan why default/large --run '{run}'"
     )
     files = sorted(path.relative_to(run).as_posix() for path in run.rglob("*") if path.is_file())
     assert files == [

@@ -64,8 +64,9 @@ def test_a_group_is_asked_for_by_its_kind(tmp_path: Path) -> None:
     assert "known are, for example: podgroup default/g" in said
     (said,) = refusal("why", "podgroup", "g", "--run", tmp_path / "run", "--node", "n1")
     assert "--node, --attempt: these are for one pod's attempts" in said
-    (said,) = refusal("why", "job", "g", "--run", tmp_path / "run")
-    assert "found job g, wanted NAMESPACE/NAME of a pod, or podgroup NAMESPACE/NAME" in said
+    (said,) = refusal("why", "jobb", "g", "--run", tmp_path / "run")
+    assert "found jobb g, wanted NAMESPACE/NAME of a pod, podgroup NAMESPACE/NAME, or " in said
+    assert said.endswith('did you mean "job"?')
 
 
 def test_one_attempt_can_be_asked_for(run: Path) -> None:
@@ -85,9 +86,59 @@ def test_one_node_in_an_attempt_before_it_was_there(run: Path) -> None:
     assert "n2: not asked: there was no such node then" in text
 
 
-def test_a_node_that_never_was_is_said_so(run: Path) -> None:
-    text = answer("why", "late", "--run", run, "--node", "ghost")
-    assert "ghost: not asked: there was no such node then" in text
+def test_a_node_that_the_run_never_had_is_refused_with_the_nearest_names(run: Path) -> None:
+    assert refusal("why", "late", "--run", run, "--node", "n3") == [
+        f"{run}: no node n3 in this run; there are 2, for example: n1, n2"
+    ]
+
+
+def deployment(name: str, replicas: int, cpu: str, namespace: str = "shop") -> Content:
+    template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container(cpu)]}}
+    spec = {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template}
+    meta = {"name": name, "namespace": namespace}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """A Deployment of which one pod waits, and its namesake in another namespace."""
+    deployments = (deployment("web", 3, "2"), deployment("web", 1, "0", namespace="other"))
+    file = written(tmp_path / "in.yaml", node("n1"), *deployments)
+    answer("simulate", file, "--out", tmp_path / "run")
+    return tmp_path / "run"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("deployment/web", "--namespace", "shop"),
+        ("deploy", "web", "-n", "shop"),
+        ("deployments", "shop/web"),
+    ],
+)
+def test_a_workload_is_answered_with_its_pods_in_groups(shop: Path, words: tuple[str, ...]) -> None:
+    lines = answer("why", *words, "--run", shop).splitlines()
+    assert lines[0] == "Deployment/web in shop: 3 pods, 2 with a node, 1 waiting"
+    assert any(line.startswith("n1     2      shop/web-") for line in lines)
+    assert any("1 Insufficient cpu" in line for line in lines)
+    assert any(line.startswith("the last attempt at shop/web-") for line in lines)
+
+
+def test_a_workload_without_pods_is_refused_with_the_nearest_names(shop: Path) -> None:
+    (said,) = refusal("why", "deployment/wbe", "-n", "shop", "--run", shop)
+    assert said.startswith(f"{shop}: no pod of Deployment/wbe in shop; known are, for example: ")
+    assert "Deployment/web in shop" in said
+
+
+def test_a_workload_is_not_known_to_a_running_scheduler() -> None:
+    assert refusal("why", "deployment/web", "--address", "127.0.0.1:1") == [
+        "Deployment/web: wanted --run; with --address, name one of its pods"
+    ]
+
+
+def test_two_namespaces_are_one_too_many(shop: Path) -> None:
+    (said,) = refusal("why", "shop/web", "-n", "other", "--run", shop)
+    assert said == "found shop/web and --namespace other, wanted one namespace"
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,16 @@ from typing import Any
 
 import pytest
 
-from bayplan.sim.report import EXAMPLES_MAX, GROUPS_MAX, amount, kind_of, span, summary
-from bayplan.sim.result import Counts, SimulationResult, Usage
+from bayplan.sim.report import (
+    EXAMPLES_MAX,
+    GROUPS_MAX,
+    NODES_MAX,
+    amount,
+    kind_of,
+    span,
+    summary,
+)
+from bayplan.sim.result import Counts, NodeUsage, SimulationResult, Usage
 from tests.sim.printing import printed
 
 
@@ -46,13 +54,13 @@ def test_everything_stands_in_its_order() -> None:
         "4 pods without a node left to other schedulers",
         "3 pods left out, completed or failed",
         "",
-        "pods   why they wait   for example",
-        "──────────────────────────────────",
-        "   1   no room         default/a",
-        "",
         "resource   requested           allocatable",
         "──────────────────────────────────────────",
         "cpu              1.5   37.5%           4.0",
+        "",
+        "pods   why they wait   for example",
+        "──────────────────────────────────",
+        "   1   no room         default/a",
         "",
         "made",
         "0.0 s simulated in 0.50 s: 3 decisions, 6 per second",
@@ -156,10 +164,45 @@ def test_where_pods_went_the_most_there_was_stands_beside() -> None:
         Usage(resource="pods", requested=2, peak=2, allocatable=110),
     )
     assert read(result(usage=usage))[2:5] == [
-        "resource   requested          at most           allocatable",
-        "───────────────────────────────────────────────────────────",
-        "cpu              0.0   0.0%       3.0   75.0%           4.0",
+        "resource   requested          peak           allocatable",
+        "────────────────────────────────────────────────────────",
+        "cpu              0.0   0.0%    3.0   75.0%           4.0",
     ]
+
+
+def test_a_resource_that_nobody_requested_has_no_row() -> None:
+    usage = (
+        Usage(resource="cpu", requested=1, peak=1, allocatable=4000),
+        Usage(resource="ephemeral-storage", requested=0, peak=0, allocatable=100),
+    )
+    assert not any("ephemeral" in line for line in read(result(usage=usage)))
+
+
+# ---- where pods went -----------------------------------------------------------------------
+
+
+def node_usage(pods: int, cpu: int) -> NodeUsage:
+    has = {"cpu": 4000, "memory": 100, "ephemeral-storage": 7}
+    return NodeUsage(pods=pods, requested={"cpu": cpu, "memory": 50 * pods}, allocatable=has)
+
+
+def test_nodes_are_listed_by_how_many_pods_went_there_and_how_full_they_are() -> None:
+    nodes = {"a": node_usage(1, 1000), "b": node_usage(2, 3000), "c": node_usage(0, 0)}
+    found = read(result(node_usage=nodes, placements={"d/x": "b", "d/y": "b"}))
+    assert found[2:7] == [
+        "node   placed   pods   cpu   memory",
+        "───────────────────────────────────",
+        "b           2      2   75%     100%",
+        "a           0      1   25%      50%",
+        "c           0      0    0%       0%",
+    ]
+
+
+def test_many_nodes_are_counted() -> None:
+    nodes = {f"n{i:02}": node_usage(i % 2, 0) for i in range(NODES_MAX + 6)}
+    found = read(result(node_usage=nodes, placements={"d/x": "n15", "d/y": "n00"}))
+    assert sum(line.startswith("n") and line[1].isdigit() for line in found) == NODES_MAX
+    assert "and 6 more nodes with 0 placed pods; 6 of them empty" in found
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,14 @@ from bayplan.journal import (
 )
 from bayplan.sim.replay import NodeVerdict, Scores
 from bayplan.sim.result import Counts, PodResult, SimulationResult
-from bayplan.sim.why import known_pods, ruling, told, told_node, without_record
+from bayplan.sim.why import (
+    known_pods,
+    ruling,
+    told,
+    told_node,
+    told_workload,
+    without_record,
+)
 from tests.sim.printing import printed
 
 WEB = "default/web"
@@ -44,8 +51,14 @@ def line(node: str, **weighted: int) -> NodeScore:
     ("wanted", "names", "said"),
     [
         pytest.param("default/web", ["kube/web", "a/b"], "kube/web", id="a namesake elsewhere"),
-        pytest.param("default/wep", ["default/web", "x/y"], "default/web", id="the nearest"),
+        pytest.param("default/wep", ["default/web", "x/y"], "default/web, x/y", id="the nearest"),
         pytest.param("a/q", ["z/1", "y/2"], "y/2, z/1", id="some"),
+        pytest.param(
+            "shop/web-0",
+            ["data/web-1", "shop/pg-0", "shop/web-lmwr-2bdxl", "shop/web-lmwr-7"],
+            "shop/web-lmwr-7, shop/pg-0, shop/web-lmwr-2bdxl, data/web-1",
+            id="its namespace first",
+        ),
     ],
 )
 def test_who_is_not_known_is_answered_with_who_is(wanted: str, names: list[str], said: str) -> None:
@@ -121,11 +134,12 @@ def test_a_choice_shows_what_adds_up_to_the_totals() -> None:
     assert printed(told([record])) == (
         "2.500 s  attempt 1 (default-scheduler): chose n1, 2 of 3 nodes feasible\n"
         "\n"
-        "score     n1    n2\n"
-        "──────────────────\n"
-        "Fit       40    20\n"
-        "Taints   300   300\n"
-        "total    340   320\n"
+        "score                n1               n2\n"
+        "────────────────────────────────────────\n"
+        "Fit         40 (40; 80)      20 (20; 40)\n"
+        "Taints   300 (300; 600)   300 (300; 600)\n"
+        "total               340              320\n"
+        "weighted score (normalized; raw); the weighted scores add up to the total\n"
         "\n"
         "n1 has the highest total"
     )
@@ -152,12 +166,19 @@ def test_tie_break_keys_and_what_was_read_are_told() -> None:
         tie_break=(TieBreakStep("Fit", 4, 2), TieBreakStep("NodeNameOrder", 2, 1)),
     )
     *table, said, note = printed(told([record])).splitlines()
-    assert table[-2].split() == ["Read", "(read)", "3"]
+    assert ["Read", "(read)", "(3;", "9)"] in [row.split() for row in table]
     assert said == (
         "n1 is the best of those with the highest total "
         "(tie-break: Fit keeps 2 of 4, NodeNameOrder keeps 1 of 2)"
     )
     assert note == "R read zeros in place of A, which was skipped"
+
+
+def test_scores_that_are_zero_at_every_stage_have_no_row() -> None:
+    scores = (line("n1", Fit=1, Images=0), line("n2", Fit=2, Images=0))
+    text = printed(told([attempt(result="scheduled", node="n2", scores=scores, tied_count=1)]))
+    assert "0 for each of these nodes: Images" in text.splitlines()
+    assert not any(row.startswith("Images") for row in text.splitlines())
 
 
 def test_an_only_node_was_not_scored() -> None:
@@ -228,7 +249,7 @@ def test_a_groups_story_is_told_attempt_by_attempt() -> None:
         "1.000 s  attempt 1: unschedulable, nothing is held: 2 fit "
         "(minMember 3, scheduling.x-k8s.io)\n"
         "no room\n"
-        "2.000 s  1 further attempt until then came to the same\n"
+        "2.000 s  attempt 2: the same outcome\n"
         "\n"
         "10.000 s  timed out (minMember 3, scheduling.x-k8s.io)\n"
         "not placed within 10 s\n"
@@ -243,7 +264,7 @@ def test_attempts_that_came_to_the_same_are_told_once() -> None:
     assert printed(told(story)) == (
         "10.000 s  attempt 1 (default-scheduler): unschedulable, 0 of 3 nodes feasible\n"
         "no room\n"
-        "30.000 s  2 further attempts until then came to the same"
+        "30.000 s  attempts 2 to 3: the same outcome"
     )
 
 
@@ -277,10 +298,10 @@ def test_a_node_is_told_with_what_each_filter_says_and_its_scores() -> None:
         "A               no objection\n"
         "B               Too many pods (Unschedulable)\n"
         "\n"
-        "score   raw   0-100   n1   n2\n"
-        "─────────────────────────────\n"
-        "Fit       2       1    1    3\n"
-        "total                  1    3\n"
+        "score   raw   0-100   weighted, n1   weighted, n2\n"
+        "─────────────────────────────────────────────────\n"
+        "Fit       2       1              1              3\n"
+        "total                            1              3\n"
         "\n"
         "of the others, 1 scored higher and none as high"
     )
@@ -327,3 +348,25 @@ def test_a_failed_attempts_words_stand_above_the_node() -> None:
         "0/3 nodes.",
         "n1: rejected by NodeResourcesFit: Insufficient cpu (Unschedulable)",
     ]
+
+
+# ---- a workload ----------------------------------------------------------------------------
+
+
+def test_pods_of_a_workload_are_grouped_by_node_and_by_reason() -> None:
+    no_room = "0/2 nodes are available: 2 Insufficient cpu."
+    pods = {
+        **{f"d/a{i}": PodResult(node="n1", bound_at=0.0) for i in range(2)},
+        "d/b": PodResult(node="n2", bound_at=0.0),
+        "d/c": PodResult(message=no_room),
+        "d/e": PodResult(message="0/3 nodes are available: 3 Insufficient cpu."),
+        "d/gone": PodResult(deleted_at=4.0),
+    }
+    last = {"d/c": attempt(3, at_seconds=7.0, message=no_room)}
+    lines = printed(told_workload("Deployment/web in d", pods, last)).splitlines()
+    head = "Deployment/web in d: 6 pods, 3 with a node, 2 waiting, 1 deleted before they had a node"
+    assert lines[0] == head
+    assert "n1     2      d/a0, d/a1" in lines
+    assert "2      0/2 nodes are available: 2 Insufficient cpu.   d/c, d/e" in lines
+    assert "the last attempt at d/c, one of 2:" in lines
+    assert lines[-1].startswith("7.000 s  attempt 3 (default-scheduler): unschedulable")

@@ -12,6 +12,13 @@ import click
 import msgspec
 
 from bayplan.cli.console import put, show, sign_of_life
+from bayplan.cli.options import (
+    config_option,
+    examples,
+    format_option,
+    plugin_option,
+    seed_option,
+)
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import (
     EXIT_BAD_INPUT,
@@ -55,34 +62,53 @@ class _Options:
     out: str | None
 
 
-@click.command("bench")
+@click.command(
+    "bench",
+    epilog=examples(
+        "bayplan bench benchmarks/scenarios --name 500Nodes",
+        "bayplan bench performance-config.yaml --label-filter performance --out results.json",
+    ),
+)
 @click.argument("paths", nargs=-1, required=True, metavar="PATH…")
-@click.option("--name", "names", multiple=True, metavar="REGEX", help="only TestCase/Workload like")
+@click.option(
+    "--name",
+    "names",
+    multiple=True,
+    metavar="REGEX",
+    help="Only workloads whose TestCase/Workload matches; may be repeated",
+)
 @click.option(
     "--label-filter",
     default="",
     metavar="a,-b",
-    help="only workloads with label a and without b; as upstream's -perf-scheduling-label-filter",
+    help="Only workloads with label a and without label b",
 )
-@click.option("--config", "config_path", metavar="FILE", help="in place of what the files name")
-@click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help="further plugins")
+@config_option("Configuration to use in place of those that the files name")
+@plugin_option()
 @feature_gates_option("over those of the files; may be repeated")
-@click.option("--seed", default=0, show_default=True, help="decides ties between nodes")
+@seed_option()
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     default=TIMEOUT_SECONDS,
     show_default=True,
-    help="seconds that a wait for pods may take",
+    help="Seconds that a wait for pods may take",
 )
-@click.option("--list", "is_list", is_flag=True, help="say what would be run, and what cannot be")
-@click.option("--format", "output", type=click.Choice(("text", "json")), default="text")
-@click.option("--out", metavar="FILE", help="write the results as upstream's DataItems, too")
+@click.option(
+    "--list",
+    "is_list",
+    is_flag=True,
+    help="List the workloads, and why some cannot run, and run nothing",
+)
+@format_option()
+@click.option(
+    "--out", metavar="FILE", help="File for the results in the format of scheduler_perf (DataItems)"
+)
 def bench_command(**given: Any) -> None:
-    """Run the workloads of PATH… on an embedded cluster under the real clock.
+    """Measure how fast pods are bound, with workloads of kube-scheduler's scheduler_perf.
 
-    PATH: files of upstream's scheduler_perf format, or folders of them (performance-config.yaml in
-    all their folders, else every .yaml right in it).
+    PATH is a file in scheduler_perf's format, or a folder of them (every performance-config.yaml
+    below it; without one, every .yaml in it). The cluster is embedded, the clock is real.
     """
     options = _Options(**given)
     with refusals():

@@ -12,6 +12,7 @@ from bayplan.adapters.live.client import ClientOptions, open_client
 from bayplan.adapters.live.credentials import CredentialsError
 from bayplan.cli.console import put, sign_of_life
 from bayplan.cli.event_loop import run_event_loop
+from bayplan.cli.options import config_option, examples, plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import fail, read_config, read_plugins, refusals, remark
 from bayplan.ports import ApiError
@@ -23,13 +24,23 @@ from bayplan.serving.redaction import KEPT, redacted
 _UNLIMITED = ClientOptions(qps=-1)
 
 
-@click.command("capture")
-@click.option("--kubeconfig", metavar="FILE", help="left out: the pod's own, or the usual places")
-@click.option("--config", "config_path", metavar="FILE", help="whose plugins' kinds are read, too")
-@click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help="further plugins")
+@click.command(
+    "capture",
+    epilog=examples(
+        "bayplan capture -o cluster.yaml",
+        "bayplan capture --redact -o cluster.yaml      # to show it to others",
+    ),
+)
+@click.option(
+    "--kubeconfig", metavar="FILE", help="Default: the pod's own, $KUBECONFIG or ~/.kube/config"
+)
+@config_option("Configuration whose plugins name further kinds to read")
+@plugin_option()
 @feature_gates_option()
-@click.option("-o", "--output", metavar="FILE", help="left out: standard output")
-@click.option("--redact", is_flag=True, help="drop names, environment and annotations")
+@click.option("-o", "--output", metavar="FILE", help="File to write. Default: standard output")
+@click.option(
+    "--redact", is_flag=True, help="Replace names and drop what a scheduler does not read"
+)
 def capture_command(**given: Any) -> None:
     """Write the objects that a scheduler reads, ready for `bayplan simulate`.
 

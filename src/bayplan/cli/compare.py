@@ -1,5 +1,6 @@
 """`bayplan compare`: configurations side by side, over the same pods and seeds."""
 
+import itertools
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,8 @@ from msgspec.structs import asdict
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bayplan.cli.console import put, show, sign_of_life
+from bayplan.cli.console import ProgressLines, put, show, sign_of_life
+from bayplan.cli.options import examples, format_option, plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import EXIT_FAILED, fail, refusals, remark
 from bayplan.comparison.comparing import performed
@@ -58,32 +60,70 @@ class _Options:
     out: str | None
 
 
-@click.command("compare")
+@click.command(
+    "compare",
+    epilog=examples(
+        "bayplan compare cluster.yaml --config a.yaml --config b.yaml --seeds 0..9 --out runs/ab",
+        "bayplan compare experiment.yaml --out runs/racks",
+        "bayplan compare runs/before runs/after",
+    ),
+)
 @click.argument("paths", nargs=-1, required=True, metavar="PATH…")
-@click.option("--config", "configs", multiple=True, metavar="FILE", help="one to compare; several")
-@click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help="further plugins")
-@click.option("--nodes", multiple=True, metavar="FILE", help="input of an experiment: its nodes")
-@click.option("--pods", multiple=True, metavar="FILE", help="input of an experiment: its pods")
+@click.option(
+    "--config",
+    "configs",
+    multiple=True,
+    metavar="FILE",
+    help="Configuration to compare; may be repeated",
+)
+@plugin_option()
+@click.option(
+    "--nodes", multiple=True, metavar="FILE", help="Nodes, in place of the experiment's inputs"
+)
+@click.option(
+    "--pods", multiple=True, metavar="FILE", help="Pods, in place of the experiment's inputs"
+)
 @feature_gates_option()
-@click.option("--seeds", metavar="0..9", help="of every configuration; left out: 0")
-@click.option("--time", "time_mode", type=click.Choice(("arrivals", "trace")), help="see simulate")
-@click.option("--metric", "metrics", multiple=True, metavar="NAME", help="left out: all")
-@click.option("--baseline", default="", metavar="NAME", help="held against; left out: the first")
+@click.option("--seeds", metavar="0..9", help="Seeds to run each configuration with. Default: 0")
+@click.option(
+    "--time",
+    "time_mode",
+    type=click.Choice(("arrivals", "trace")),
+    help="As for `bayplan simulate`",
+)
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="NAME",
+    help="Metric to measure; may be repeated. Default: all",
+)
+@click.option(
+    "--baseline",
+    default="",
+    metavar="NAME",
+    help="Configuration that the others are compared with. Default: the first",
+)
 @click.option(
     "--processes",
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="left out: one per processor",
+    help="Processes to use. Default: one per processor",
 )
-@click.option("--executor", metavar="dask://HOST:PORT", help="run on an existing Dask cluster")
-@click.option("--format", "output", type=click.Choice(("text", "json")), default="text")
-@click.option("--out", metavar="DIR", help="keep all runs here; those that are there are not rerun")
+@click.option("--executor", metavar="dask://HOST:PORT", help="Existing Dask cluster to run on")
+@format_option()
+@click.option(
+    "--out",
+    metavar="DIR",
+    help="Folder for results, report and runs. A run that is there is not run again",
+)
 def compare_command(**given: Any) -> None:
-    """Run several configurations over the same pods, with the same seeds, and compare them.
+    """Run several configurations over the same pods and seeds, and report what differs.
 
-    PATH: an experiment (kind: Experiment); or an input as for `simulate`, with --config for each
-    configuration; or two runs, as `simulate --out` keeps them: then their decisions are compared.
+    PATH is an experiment (kind: Experiment); or an input as for `bayplan simulate`, with one
+    --config per configuration; or two runs that `simulate --out` wrote: then the command compares
+    their decisions and exits with 1 if they differ.
     """
     options = _Options(**given)
     folders = [Path(path) for path in options.paths]
@@ -182,9 +222,10 @@ def _performed(planned: Plan, options: _Options) -> Comparison:
 
 @contextmanager
 def _bar(count: int) -> Iterator[OnRun]:
-    """Runs done, on a terminal; nothing elsewhere."""
+    """Runs done: a bar on a terminal, a line now and then elsewhere."""
     if not sys.stderr.isatty():
-        yield lambda _run, _was_there: None
+        lines, done = ProgressLines("runs"), itertools.count(1)
+        yield lambda _run, _was_there: lines.update(next(done), count)
         return
     columns = (TextColumn("runs"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     rate = TextColumn("{task.description}")

@@ -9,6 +9,7 @@ import yaml
 from bayplan.cli.console import put
 from bayplan.cli.graph_drawing import as_dot, as_svg, as_text
 from bayplan.cli.lazy_group import LazyGroup
+from bayplan.cli.options import format_option, plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import read_config, read_plugins, refusals, remark
 from bayplan.engine.config_schema import json_schema
@@ -32,19 +33,20 @@ EXIT_FOREIGN = 1
 
 @click.group("config", cls=LazyGroup, places=_PLACES)
 def config_group() -> None:
-    """Check configurations of kubescheduler.config.k8s.io/v1."""
+    """Check a KubeSchedulerConfiguration, draw its scores, print its roles and its schema."""
 
 
 @click.command("check")
 @click.argument("path", metavar="FILE")
-@click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help="further plugins")
+@plugin_option()
 @feature_gates_option()
 @click.option(
     "--for",
     "reader",
     type=click.Choice(("bayplan", "kube-scheduler")),
     default="bayplan",
-    help="kube-scheduler: list what an unmodified one would not understand",
+    show_default=True,
+    help="kube-scheduler: list what an unmodified kube-scheduler does not understand, exit code 1",
 )
 def check_command(path: str, plugins: tuple[str, ...], feature_gates: str, reader: str) -> None:
     """Print the effective configuration after defaults, or every error with its path."""
@@ -64,10 +66,10 @@ def check_command(path: str, plugins: tuple[str, ...], feature_gates: str, reade
 
 @click.command("graph")
 @click.argument("path", metavar="FILE")
-@click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help="further plugins")
-@click.option("--format", "output", type=click.Choice(sorted(_DRAWINGS)), default="text")
+@plugin_option()
+@format_option(sorted(_DRAWINGS))
 def graph_command(path: str, plugins: tuple[str, ...], output: str) -> None:
-    """Draw which score plugins read which, and what is added up."""
+    """Draw which score plugins read which others, and what adds up to the total."""
     with refusals():
         registry = read_plugins(plugins)
         graphs = profile_graphs(read_config(path, ""), registry)
@@ -75,7 +77,7 @@ def graph_command(path: str, plugins: tuple[str, ...], output: str) -> None:
 
 
 @click.command("schema")
-@click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help="further plugins")
+@plugin_option()
 def schema_command(plugins: tuple[str, ...]) -> None:
     """Print a JSON schema of the configuration, for editors."""
     with refusals():

@@ -13,10 +13,13 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
+from bayplan.clock import wall_seconds
 from bayplan.printable import printable
 
 #: Tables must stay readable when they are piped into a file or a pager.
 PIPED_WIDTH = 160
+#: Without a terminal, what takes a while is reported this often.
+PROGRESS_SECONDS = 10.0
 
 #: What stands for a character that the terminal does not have; of the same width, for tables.
 _LOOKALIKES = str.maketrans({"→": ">", "…": ".", "–": "-"})
@@ -60,20 +63,23 @@ class _PrintableConsole(Console):
 
 
 def show(parts: Iterable[RenderableType]) -> None:
-    """Print for a reader: as wide as the terminal, or wide enough where there is none."""
+    """Print for a reader: as wide as the terminal; without one, as wide as COLUMNS says, or wide
+    enough for tables."""
     is_piped = not Console(file=sys.stdout).is_terminal
+    columns = os.environ.get("COLUMNS", "")
+    piped_width = int(columns) if columns.isascii() and columns.isdigit() else 0
     page = io.BytesIO()
     console = _PrintableConsole(
         file=io.TextIOWrapper(page, sys.stdout.encoding, sys.stdout.errors, write_through=True),
         force_terminal=not is_piped,
-        width=PIPED_WIDTH if is_piped else None,
+        width=(piped_width or PIPED_WIDTH) if is_piped else None,
         markup=False,
         emoji=False,
         highlight=False,
     )
     for part in parts:
-        # A line stays a line in a file; only tables have a width.
-        console.print(part, soft_wrap=is_piped and isinstance(part, Text))
+        # A line stays a line in a file, unless somebody says how wide it is; tables have a width.
+        console.print(part, soft_wrap=is_piped and not piped_width and isinstance(part, Text))
     lines = page.getvalue().splitlines()
     put(b"".join((line.rstrip() if is_piped else line) + b"\n" for line in lines))
 
@@ -86,6 +92,22 @@ def sign_of_life(doing: str) -> Iterator[None]:
         return
     with Console(stderr=True).status(doing):
         yield
+
+
+@final
+class ProgressLines:
+    """Lines on standard error about what takes a while, where no terminal shows a bar."""
+
+    def __init__(self, noun: str) -> None:
+        self._noun = noun
+        self._next_seconds = wall_seconds() + PROGRESS_SECONDS
+
+    def update(self, done: int, total: int) -> None:
+        """One line, if the last one was long enough ago."""
+        now = wall_seconds()
+        if now >= self._next_seconds:
+            self._next_seconds = now + PROGRESS_SECONDS
+            click.echo(f"bayplan: {done:,} of {total:,} {self._noun}", err=True)
 
 
 def put(content: bytes) -> None:

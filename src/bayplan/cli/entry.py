@@ -6,6 +6,7 @@ import click
 
 from bayplan.cli.console import prepare_streams
 from bayplan.cli.lazy_group import LazyGroup
+from bayplan.cli.options import examples
 from bayplan.cli.problems import EXIT_FAILED, EXIT_INTERRUPTED, remark
 from bayplan.sim.checkers import InvariantBroken
 
@@ -26,12 +27,20 @@ _PLACES = {
     cls=LazyGroup,
     places=_PLACES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=examples(
+        "bayplan capture -o cluster.yaml                       # your cluster as a file",
+        "bayplan simulate cluster.yaml workload.yaml --out runs/a",
+        "bayplan why deployment/web --run runs/a               # why its pods are where they are",
+        "bayplan plugins new PreferQuietNodes                  # a plugin of your own",
+        'eval "$(_BAYPLAN_COMPLETE=bash_source bayplan)"       # completion (or zsh_source)',
+    ),
 )
 @click.version_option(package_name="bayplan")
 def cli() -> None:
-    """Bayplan: a Kubernetes scheduler in Python.
+    """Bayplan is a Kubernetes scheduler in Python.
 
-    Write a policy, try it on your own cluster's objects under virtual time, and ask it why.
+    Write a policy, try it on your own cluster's objects under virtual time, ask why a pod went
+    where it went, and run the same code as a scheduler.
     """
 
 

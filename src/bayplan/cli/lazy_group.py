@@ -1,4 +1,4 @@
-"""A group of commands that are imported when they are called.
+"""Groups of commands: listed whole, with a suggestion for a misspelt name, imported when called.
 
 What one command needs the others should not wait for: the client of a real API server alone costs
 a third of a second (docs/decisions/0006). Upstream: click's documentation, "Lazily Loading
@@ -10,9 +10,38 @@ from typing import Any, final
 
 import click
 
+from bayplan.problems import suggestion
+
+#: A first sentence is never cut: the list wraps it.
+_SENTENCE_LENGTH_MAX = 1000
+
+
+class CommandGroup(click.Group):
+    """A group whose help has the whole first sentence of each command."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        rows = [
+            (name, command.get_short_help_str(_SENTENCE_LENGTH_MAX))
+            for name, command in commands
+            if command is not None and not command.hidden
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the arguments begin with. Raises click.UsageError."""
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            hint = suggestion(name, self.list_commands(ctx))
+            ctx.fail(f'No such command "{name}"' + (f"; {hint}" if hint else ""))
+        return super().resolve_command(ctx, args)
+
 
 @final
-class LazyGroup(click.Group):
+class LazyGroup(CommandGroup):
     """``places``: command → module and attribute, in the order in which they are listed."""
 
     def __init__(self, *args: Any, places: dict[str, tuple[str, str]], **options: Any) -> None:

@@ -11,21 +11,23 @@ from rich.table import Table
 from rich.text import Text
 
 from bayplan.cli.console import put, show
+from bayplan.cli.lazy_group import CommandGroup
 from bayplan.cli.new_plugin import new_command
+from bayplan.cli.options import config_option, format_option, plugin_option
 from bayplan.cli.problems import read_config, read_plugins, refusals
 from bayplan.engine.plugin_table import NOT_HERE_YET, PluginRow, plugin_table
 from bayplan.plugins.registry import IN_TREE
 
 
-@click.group("plugins", invoke_without_command=True)
-@click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help="further plugins")
-@click.option("--config", "config_path", metavar="FILE", help="show the instances of this one")
-@click.option("--format", "output", type=click.Choice(("text", "json")), default="text")
+@click.group("plugins", cls=CommandGroup, invoke_without_command=True)
+@plugin_option()
+@config_option("Configuration whose instances to list")
+@format_option()
 @click.pass_context
 def plugins_command(
     context: click.Context, plugins: tuple[str, ...], config_path: str | None, output: str
 ) -> None:
-    """List every plugin: extension points, args with defaults, events, scope, signed or not."""
+    """List every plugin with its extension points, arguments and events; `new` writes one."""
     if context.invoked_subcommand is not None:
         return
     with refusals():

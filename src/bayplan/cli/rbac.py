@@ -4,6 +4,7 @@ import click
 import yaml
 
 from bayplan.cli.console import put
+from bayplan.cli.options import plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import read_config, read_plugins, refusals
 from bayplan.serving.rbac import Names, manifests
@@ -11,11 +12,16 @@ from bayplan.serving.rbac import Names, manifests
 
 @click.command("rbac")
 @click.argument("path", metavar="FILE")
-@click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help="further plugins")
+@plugin_option()
 @feature_gates_option()
-@click.option("--name", default="bayplan", show_default=True, help="of the roles")
-@click.option("--namespace", default="bayplan", show_default=True, help="where it runs")
-@click.option("--service-account", default="bayplan", show_default=True, help="as whom it runs")
+@click.option("--name", default="bayplan", show_default=True, help="Name of the roles")
+@click.option("--namespace", default="bayplan", show_default=True, help="Namespace that it runs in")
+@click.option(
+    "--service-account",
+    default="bayplan",
+    show_default=True,
+    help="Service account that it runs as",
+)
 def rbac_command(path: str, plugins: tuple[str, ...], feature_gates: str, **names: str) -> None:
     """Print the ClusterRole and Role that a scheduler with this configuration needs.
 

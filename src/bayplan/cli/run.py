@@ -82,6 +82,7 @@ def _print_version(ctx: click.Context, param: click.Parameter, is_asked: bool | 
     type=click.Choice(FORMATS),
     default=TEXT,
     show_default=True,
+    help="of the lines on standard error",
 )
 @click.option(
     "--version",

@@ -29,10 +29,18 @@ EXIT_FAILED = 1
 @click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help="further plugins")
 @feature_gates_option()
 @click.option("--profile", metavar="NAME", help="its schedulerName; wanted where there are several")
-@click.option("--bind-address", default="127.0.0.1", show_default=True)
-@click.option("--port", type=click.IntRange(0, 65535), default=8888, show_default=True)
+@click.option("--bind-address", default="127.0.0.1", show_default=True, help="of the endpoints")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8888,
+    show_default=True,
+    help="of the endpoints",
+)
 @click.option("--tls-cert-file", default="", metavar="FILE", help="left out: plain HTTP")
-@click.option("--tls-private-key-file", default="", metavar="FILE")
+@click.option(
+    "--tls-private-key-file", default="", metavar="FILE", help="with --tls-cert-file: its key"
+)
 @click.option("--client-ca-file", default="", metavar="FILE", help="who may ask: its clients")
 @click.option(
     "--score-max",
@@ -41,8 +49,21 @@ EXIT_FAILED = 1
     show_default=True,
     help="what the best node could get; more than 10 tells nodes apart more finely",
 )
-@click.option("-v", "--v", "verbosity", type=click.IntRange(0, VERBOSITY_MAX), default=2)
-@click.option("--log-format", type=click.Choice(FORMATS), default=TEXT, show_default=True)
+@click.option(
+    "-v",
+    "--v",
+    "verbosity",
+    type=click.IntRange(0, VERBOSITY_MAX),
+    default=2,
+    help="0: changes of state; 2: requests",
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(FORMATS),
+    default=TEXT,
+    show_default=True,
+    help="of the lines on standard error",
+)
 def serve_extender_command(**given: Any) -> None:
     """Answer an unmodified kube-scheduler as a scheduler extender: filter, prioritize and
     preempt.

@@ -14,7 +14,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from bayplan.cli.console import put, show, sign_of_life
+from bayplan.cli.console import ProgressLines, put, show, sign_of_life
+from bayplan.cli.options import (
+    config_option,
+    examples,
+    format_option,
+    plugin_option,
+    seed_option,
+)
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import (
     EXIT_FAILED,
@@ -61,22 +68,34 @@ class _Options:
     pod_gc_period: str | None
 
 
-@click.command("simulate")
+@click.command(
+    "simulate",
+    epilog=examples(
+        "bayplan simulate cluster.yaml workload.yaml",
+        "bayplan simulate cluster.yaml --config scheduler.yaml --plugin my_policy.py",
+        "bayplan simulate cluster.yaml scenario.yaml --out runs/a",
+        "kubectl get nodes,pods -A -o yaml | bayplan simulate - --format json",
+    ),
+)
 @click.argument("paths", nargs=-1, required=True, metavar="PATH…")
-@click.option("--config", "config_path", metavar="FILE", help="KubeSchedulerConfiguration v1")
-@click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help="further plugins")
+@config_option()
+@plugin_option()
 @feature_gates_option()
-@click.option("--seed", default=0, show_default=True, help="decides ties between nodes")
+@seed_option()
 @click.option(
     "--time",
     "time_mode",
     type=click.Choice(("arrivals", "trace")),
     default="arrivals",
     show_default=True,
-    help="traces: place in order and never remove, or replay the trace's times",
+    help="For traces. arrivals: pods come in order and stay; trace: pods come and go at its times",
 )
-@click.option("--format", "output", type=click.Choice(("text", "json")), default="text")
-@click.option("--out", metavar="DIR", help="keep summary, placements, journal and inputs here")
+@format_option()
+@click.option(
+    "--out",
+    metavar="DIR",
+    help="Folder for the run: summary, placements, journal, inputs. `bayplan why` reads it",
+)
 @click.option(
     "--pod-gc-quarantine",
     metavar="DURATION",
@@ -88,10 +107,13 @@ class _Options:
     help="how often pods are collected (a cluster: 20s; here: at once)",
 )
 def simulate_command(**given: Any) -> None:
-    """Place the pods of PATH… on the nodes of PATH… and say what became of them.
+    """Place pods on nodes under virtual time, and report what became of them.
 
-    PATH: files or folders of Kubernetes objects as `kubectl get … -o yaml` prints them, scenario
-    files, the openb trace's CSVs, or - for standard input.
+    PATH is a file or a folder of Kubernetes objects (nodes, pods, Deployments and so on, as
+    `bayplan capture` or `kubectl get … -o yaml` write them), a scenario, a trace in CSV, or - for
+    standard input.
+
+    Exit code: 0, also if pods fit nowhere; 1 if an attempt failed by an error; 2 for bad input.
     """
     options = _Options(**given)
     if options.config_path == STANDARD_INPUT and STANDARD_INPUT in options.paths:
@@ -103,9 +125,7 @@ def simulate_command(**given: Any) -> None:
     if options.output == "json":
         put(msgspec.json.encode(result) + b"\n")
     else:
-        show(summary(result))
-        if options.out is not None:
-            show([Text(_how_to_ask(result, options.out))])
+        show([*summary(result), Text(_what_next(result, options.out))])
     if result.failures:
         sys.exit(EXIT_FAILED)
 
@@ -155,8 +175,9 @@ def _with_pod_gc(workload: Workload, options: _Options) -> Workload:
 
 
 def _played(simulation: Simulation, pod_count: int) -> SimulationResult:
-    """Run, with a bar on a terminal; nothing elsewhere."""
+    """Run, with a bar on a terminal and a line now and then elsewhere."""
     if not sys.stderr.isatty() or not pod_count:
+        simulation.on_progress(ProgressLines("pods").update)
         return simulation.run()
     columns = (TextColumn("pods"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
@@ -184,6 +205,8 @@ def _remark_on_idle(config: SchedulerConfig, registry: Registry, files: Sequence
             remark(f"{registry.origin(name)}: {name} is in no profile; enable it with --config")
 
 
-def _how_to_ask(result: SimulationResult, out: str) -> str:
+def _what_next(result: SimulationResult, out: str | None) -> str:
     example = next(iter(result.unschedulable or result.placements), "NAMESPACE/NAME")
-    return f"kept in {out}; for one pod's story: bayplan why {example} --run {shlex.quote(out)}"
+    if out is None:
+        return f"to ask why: add --out runs/a, then: bayplan why {example} --run runs/a"
+    return f"run written to {out}; to ask why: bayplan why {example} --run {shlex.quote(out)}"

@@ -1,8 +1,10 @@
 """`bayplan why`: what became of a pod, or a group of pods, and why."""
 
+import difflib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import click
 from rich.console import RenderableType
@@ -10,54 +12,132 @@ from rich.text import Text
 
 from bayplan.cli.console import show, sign_of_life
 from bayplan.cli.event_loop import run_event_loop
+from bayplan.cli.options import examples
 from bayplan.cli.problems import fail, read_text, refusals
 from bayplan.cli.running_scheduler import NotAnsweredError, address_of, story_from
 from bayplan.journal import AttemptRecord, Record, group_subject, is_group, subject_of
+from bayplan.problems import suggestion
 from bayplan.serving.stories import StoryAnswer
 from bayplan.sim.replay import node_verdict
+from bayplan.sim.result import SimulationResult
 from bayplan.sim.run_folder import RunFolder, RunFolderError
-from bayplan.sim.why import known_pods, told, told_node, without_record
+from bayplan.sim.why import (
+    known_pods,
+    nearest_nodes,
+    told,
+    told_node,
+    told_workload,
+    without_record,
+)
 from bayplan.state.pods import DEFAULT_NAMESPACE
 
+_RC = "ReplicationController"
+_WORKLOADS_MAX = 5
+#: Spelling on the command line → kind of a workload, as owner references have it.
+_WORKLOADS = {
+    **dict.fromkeys(("deployment", "deployments", "deploy"), "Deployment"),
+    **dict.fromkeys(("replicaset", "replicasets", "rs"), "ReplicaSet"),
+    **dict.fromkeys(("statefulset", "statefulsets", "sts"), "StatefulSet"),
+    **dict.fromkeys(("daemonset", "daemonsets", "ds"), "DaemonSet"),
+    **dict.fromkeys(("job", "jobs"), "Job"),
+    **dict.fromkeys(("replicationcontroller", "replicationcontrollers", "rc"), _RC),
+}
+_PODS = ("pod", "pods", "po")
+_GROUPS = ("podgroup", "podgroups", "pg")
+_WANTED = (
+    "wanted NAMESPACE/NAME of a pod, podgroup NAMESPACE/NAME, or a workload, as deployment/NAME "
+    "with --namespace"
+)
 
-@click.command("why")
-@click.argument("words", nargs=-1, required=True, metavar="[podgroup] NAMESPACE/NAME")
-@click.option("--run", "run_path", metavar="DIR", help="what simulate --out wrote")
-@click.option("--address", metavar="HOST:PORT", help="of the endpoints of `bayplan run`")
-@click.option("--token-file", metavar="FILE", help="with --address: a bearer token")
-@click.option("--ca-file", metavar="FILE", help="with --address https://…: who vouches for it")
-@click.option("--node", metavar="NAME", help="look at one node, by replaying up to the attempt")
-@click.option("--attempt", type=int, help="only this one; with --node, the last one if left out")
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """What the question is about. ``kind``: "" for a pod, "podgroup", or a workload's kind."""
+
+    kind: str
+    #: "namespace/name"
+    name: str
+
+    @property
+    def namespace(self) -> str:
+        return self.name.partition("/")[0]
+
+    @property
+    def controller(self) -> str:
+        """As `PodResult.controller` has it."""
+        return f"{self.kind}/{self.name.partition('/')[2]}"
+
+
+@click.command(
+    "why",
+    epilog=examples(
+        "bayplan why default/web-0 --run runs/a",
+        "bayplan why deployment/web --namespace shop --run runs/a",
+        "bayplan why default/web-0 --run runs/a --node n7",
+        "bayplan why podgroup default/training --run runs/a",
+        "bayplan why default/web-0 --address 127.0.0.1:10259",
+    ),
+)
+@click.argument("words", nargs=-1, required=True, metavar="[KIND] [NAMESPACE/]NAME")
+@click.option("-n", "--namespace", metavar="NAME", help="Namespace. Default: default")
+@click.option("--run", "run_path", metavar="DIR", help="Run that `simulate --out` wrote")
+@click.option("--address", metavar="HOST:PORT", help="Endpoints of a scheduler that runs")
+@click.option("--token-file", metavar="FILE", help="With --address: file with a bearer token")
+@click.option("--ca-file", metavar="FILE", help="With --address https://…: certificate authority")
+@click.option("--node", metavar="NAME", help="Explain one node, by replaying the run")
+@click.option("--attempt", type=int, help="Explain this attempt. Default with --node: the last")
 def why_command(words: tuple[str, ...], **given: Any) -> None:
-    """Tell a pod's story: each attempt, who rejected which nodes and why, the best nodes' scores
-    plugin by plugin, and what broke the tie; or that of a group of pods. From the journal of a run
-    (--run), or from what a running scheduler still remembers (--address)."""
-    name = _subject(words)
-    if is_group(name) and (given["node"] is not None or given["attempt"] is not None):
+    """Explain where a pod, the pods of a workload, or a group of pods went, and why.
+
+    For a pod: each attempt, who rejected which nodes and why, the scores of the best nodes and what
+    broke a tie. For a workload, such as deployment/web: its pods, grouped by what became of them.
+
+    The answer comes from a run (--run) or from what a running scheduler remembers (--address).
+    """
+    subject = _subject(words, given["namespace"])
+    name = group_subject(subject.name) if subject.kind == "podgroup" else subject.name
+    if subject.kind and (given["node"] is not None or given["attempt"] is not None):
         fail("--node, --attempt: these are for one pod's attempts")
     run_path, address, node = given["run_path"], given["address"], given["node"]
     if (run_path is None) == (address is None):
         fail("wanted one of --run DIR and --address HOST:PORT")
     if address is not None and node is not None:
         fail("--node: wanted --run, for one node is asked by replaying a run")
+    is_workload = subject.kind in _WORKLOADS.values()
+    if address is not None and is_workload:
+        fail(f"{subject.controller}: wanted --run; with --address, name one of its pods")
     with refusals():
         if address is not None:
             parts = _remembered(name, given)
+        elif is_workload:
+            parts = _workload_answer(RunFolder(Path(run_path)), subject)
         else:
             parts = _answer(RunFolder(Path(run_path)), name, node, given["attempt"])
     show(parts)
 
 
-def _subject(words: tuple[str, ...]) -> str:
-    """Whom the story is about, as the journal has it."""
+def _subject(words: tuple[str, ...], namespace: str | None) -> _Subject:
+    """What the words name: "web-0", "shop/web-0", "pod web-0", "deployment/web", "job shop/x"."""
     *kinds, name = words
-    full_name = name if "/" in name else f"{DEFAULT_NAMESPACE}/{name}"
-    if kinds in ([], ["pod"]):
-        return full_name
-    if kinds not in (["podgroup"], ["pg"]):
-        wanted = "wanted NAMESPACE/NAME of a pod, or podgroup NAMESPACE/NAME"
-        fail(f"found {' '.join(words)}, {wanted}")
-    return group_subject(full_name)
+    if not kinds and name.partition("/")[0].lower() in (*_WORKLOADS, *_PODS, *_GROUPS):
+        kind, slash, own_name = name.partition("/")
+        if slash:
+            kinds, name = [kind], own_name
+    if len(kinds) > 1 or name.count("/") > 1 or name.startswith("/") or name.endswith("/"):
+        fail(f"found {' '.join(words)}, {_WANTED}")
+    if "/" in name and namespace is not None and not name.startswith(f"{namespace}/"):
+        fail(f"found {name} and --namespace {namespace}, wanted one namespace")
+    full_name = name if "/" in name else f"{namespace or DEFAULT_NAMESPACE}/{name}"
+    if not kinds or kinds[0].lower() in _PODS:
+        return _Subject("", full_name)
+    if kinds[0].lower() in _GROUPS:
+        return _Subject("podgroup", full_name)
+    kind = _WORKLOADS.get(kinds[0].lower())
+    if kind is None:
+        hint = suggestion(kinds[0], [*_WORKLOADS, *_PODS, *_GROUPS])
+        fail(f"found {' '.join(words)}, {_WANTED}" + (f"; {hint}" if hint else ""))
+    return _Subject(kind, full_name)
 
 
 def _remembered(pod: str, given: dict[str, Any]) -> list[RenderableType]:
@@ -103,8 +183,53 @@ def _answer(
     chosen = _attempt(folder, pod, story, attempt)
     if node is None:
         return told([chosen])
+    _check_node(folder, node)
     with sign_of_life("replaying the run"):
         return told_node(node_verdict(folder, chosen, node))
+
+
+def _check_node(folder: RunFolder, node: str) -> None:
+    """Raises RunFolderError for a node that the run never had."""
+    created = folder.inputs().workload.created()
+    names = {one["metadata"]["name"] for one in created if one.get("kind") == "Node"}
+    if node not in names:
+        text = f"{folder.path}: no node {node} in this run; {nearest_nodes(node, names)}"
+        raise RunFolderError(text)
+
+
+def _workload_answer(folder: RunFolder, subject: _Subject) -> list[RenderableType]:
+    """The pods of a workload. Raises RunFolderError for one that has none."""
+    result = folder.result()
+    if result is None:
+        text = f"{folder.path}: the run did not end, so its pods are not known by workload"
+        raise RunFolderError(f"{text}; wanted a pod's NAMESPACE/NAME")
+    inside = f"{subject.namespace}/"
+    pods = {
+        name: pod
+        for name, pod in result.pods.items()
+        if pod.controller == subject.controller and name.startswith(inside)
+    }
+    if not pods:
+        raise RunFolderError(f"{folder.path}: {_no_such_workload(subject, result)}")
+    attempts = {
+        record.pod: record
+        for record in folder.journal()
+        if isinstance(record, AttemptRecord) and record.pod in pods
+    }
+    return told_workload(f"{subject.controller} in {subject.namespace}", pods, attempts)
+
+
+def _no_such_workload(subject: _Subject, result: SimulationResult) -> str:
+    known = {
+        f"{pod.controller} in {name.partition('/')[0]}"
+        for name, pod in result.pods.items()
+        if pod.controller is not None
+    }
+    wanted = f"{subject.controller} in {subject.namespace}"
+    near = difflib.get_close_matches(wanted, sorted(known), _WORKLOADS_MAX)
+    listed = ", ".join(near or sorted(known)[:_WORKLOADS_MAX])
+    known_text = f"known are, for example: {listed}" if known else "no pod has a controller"
+    return f"no pod of {wanted}; {known_text}"
 
 
 def _without_record(folder: RunFolder, pod: str, others: set[str]) -> str:

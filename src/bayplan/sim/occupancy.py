@@ -9,7 +9,7 @@ from typing import final
 from bayplan.adapters.object_store import Stored
 from bayplan.api.objects import Node, Pod, is_terminal
 from bayplan.api.pod_requests import PODS, amounts, requested
-from bayplan.sim.result import Usage
+from bayplan.sim.result import NodeUsage, Usage
 
 
 @final
@@ -53,6 +53,17 @@ class Occupancy:
             for resource in sorted(has)
             if has[resource]
         )
+
+    def node_usage(self) -> dict[str, NodeUsage]:
+        """Each node that is there, in the order of their names."""
+        return {
+            name: NodeUsage(
+                pods=self.used[name][PODS],
+                requested={k: self.used[name][k] for k in sorted(allocatable) if k != PODS},
+                allocatable={k: allocatable[k] for k in sorted(allocatable)},
+            )
+            for name, allocatable in sorted(self.allocatable.items())
+        }
 
     def _node(self, node: Node, is_there: bool) -> None:
         name = node.metadata.name

@@ -3,9 +3,13 @@
 from typing import final
 
 from bayplan.adapters.object_store import Stored
-from bayplan.api.objects import Pod, is_terminal
+from bayplan.api.objects import ObjectMeta, Pod, Workload, is_terminal
 from bayplan.clock import Clock
 from bayplan.sim.result import PodResult
+
+_REPLICA_SET = "ReplicaSet"
+#: A ReplicaSet of a Deployment is called after the Deployment and this label.
+TEMPLATE_HASH_LABEL = "pod-template-hash"
 
 
 class _Entry:
@@ -27,11 +31,15 @@ class PodLog:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        #: (namespace, name) of a ReplicaSet → its owner's "Kind/name".
+        self._replica_set_owners: dict[tuple[str, str], str] = {}
         self._entries: dict[str, _Entry] = {}
 
     def observe(self, before: Stored | None, after: Stored | None) -> None:
         changed = after or before
         assert changed is not None
+        if isinstance(changed.object, Workload):
+            self._note_owner(changed.object)
         if not isinstance(changed.object, Pod):
             return
         name = f"{changed.key.namespace}/{changed.key.name}"
@@ -46,6 +54,25 @@ class PodLog:
         if changed.object.spec.node_name and not entry.pod.spec.node_name:
             entry.bound_at = now
         entry.pod = changed.object
+
+    def _note_owner(self, workload: Workload) -> None:
+        owner, meta = _controller_of(workload.metadata), workload.metadata
+        if owner is not None:
+            self._replica_set_owners[meta.namespace or "", meta.name] = owner
+
+    def _controller(self, pod: Pod) -> str | None:
+        """The workload behind a pod: a Deployment, not its ReplicaSet."""
+        meta = pod.metadata
+        owner = _controller_of(meta)
+        kind, _, name = (owner or "").partition("/")
+        if kind != _REPLICA_SET:
+            return owner
+        found = self._replica_set_owners.get((meta.namespace or "", name))
+        template_hash = (meta.labels or {}).get(TEMPLATE_HASH_LABEL, "")
+        if found is None and template_hash and name.endswith(f"-{template_hash}"):
+            # The ReplicaSet is not in the input; its name says which Deployment made it.
+            found = f"Deployment/{name.removesuffix(f'-{template_hash}')}"
+        return found or owner
 
     def names(self) -> list[str]:
         """All pods there were, sorted."""
@@ -73,6 +100,7 @@ class PodLog:
             created_at=entry.created_at,
             bound_at=entry.bound_at,
             deleted_at=entry.deleted_at,
+            controller=self._controller(entry.pod),
             attempts=attempts,
             nominated_node=status.nominated_node_name or None,
             message=message_of(entry.pod),
@@ -82,6 +110,14 @@ class PodLog:
 def is_gated_by_api(pod: Pod) -> bool:
     """Whether the API server says that the pod waits for its scheduling gates to be removed."""
     return any(c.reason == "SchedulingGated" for c in pod.status.conditions or ())
+
+
+def _controller_of(meta: ObjectMeta) -> str | None:
+    """ "Kind/name" of the owner that controls it."""
+    for owner in meta.owner_references or ():
+        if owner.controller:
+            return f"{owner.kind}/{owner.name}"
+    return None
 
 
 def message_of(pod: Pod) -> str | None:

@@ -2,19 +2,32 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bayplan.sim.result import Counts, FailureResult, LostPods, SimulationResult, Usage
+from bayplan.sim.result import (
+    Counts,
+    FailureResult,
+    LostPods,
+    NodeUsage,
+    PodResult,
+    SimulationResult,
+    Usage,
+)
 from bayplan.sim.tables import BLANK
 from bayplan.sim.tables import table as new_table
 
 #: So many pods are named per reason, and so many reasons told; the others are counted.
 EXAMPLES_MAX = 3
 GROUPS_MAX = 12
+#: So many nodes have a row of their own, and so many resources a column.
+NODES_MAX = 10
+RESOURCES_MAX = 4
+_FIRST_RESOURCES = ("cpu", "memory")
+NONE = "–"
 #: A count of nodes, not a digit inside a name.
 _NUMBER = re.compile(r"(0/)?(?<![\w.-])\d+(?![\w.-])")
 _BYTES = frozenset(("memory", "ephemeral-storage"))
@@ -24,13 +37,15 @@ _SECONDS_MAX = 120
 
 
 def summary(result: SimulationResult) -> list[RenderableType]:
-    """Top to bottom: what, why not, how full, what else, how fast."""
+    """Top to bottom: what, where, how full, why not, what else, how fast."""
     parts: list[RenderableType] = [Text(line) for line in _what(result)]
     parts += [Text(line, style="bold") for line in failure_lines(result.failures)]
+    if result.node_usage:
+        parts += [BLANK, *_nodes(result)]
+    if any(one.peak for one in result.usage):
+        parts += [BLANK, *_how_full(result.usage)]
     if result.unschedulable:
         parts += [BLANK, _why_not(result)]
-    if result.usage:
-        parts += [BLANK, _how_full(result.usage)]
     parts.append(BLANK)
     parts += [Text(note) for note in result.notes]
     parts += [Text(line) for line in _how_fast(result)]
@@ -106,25 +121,30 @@ def failure_lines(failures: Sequence[FailureResult]) -> Iterator[str]:
 
 
 def _why_not(result: SimulationResult) -> Table:
-    """Pending pods grouped by what the scheduler says of them, the largest groups first.
-
-    Sentences that differ in their counts and names only are one group, told by its first pod's.
-    """
-    groups: dict[str, list[str]] = defaultdict(list)
-    for name in sorted(result.unschedulable):
-        groups[kind_of(name, result.unschedulable[name])].append(name)
-    ordered = sorted(groups.values(), key=lambda names: (-len(names), names[0]))
+    """Pending pods grouped by what the scheduler says of them, the largest groups first."""
+    ordered = by_message(result.unschedulable)
     table = new_table("pods", "why they wait", "for example")
     table.columns[0].justify = "right"
     for names in ordered[:GROUPS_MAX]:
         message = result.unschedulable[names[0]] or "not tried yet"
-        table.add_row(f"{len(names):,}", message, _examples(names))
+        table.add_row(f"{len(names):,}", message, examples(names))
     rest = ordered[GROUPS_MAX:]
     if rest:
         count = sum(map(len, rest))
         further = f"{len(rest):,} further reason{'s' * (len(rest) > 1)}"
-        table.add_row(f"{count:,}", further, _examples([names[0] for names in rest]))
+        table.add_row(f"{count:,}", further, examples([names[0] for names in rest]))
     return table
+
+
+def by_message(waiting: Mapping[str, str]) -> list[list[str]]:
+    """Pods → message as groups of pods, the largest first.
+
+    Sentences that differ in their counts and names only are one group.
+    """
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name in sorted(waiting):
+        groups[kind_of(name, waiting[name])].append(name)
+    return sorted(groups.values(), key=lambda names: (-len(names), names[0]))
 
 
 def kind_of(name: str, message: str) -> str:
@@ -137,19 +157,64 @@ def kind_of(name: str, message: str) -> str:
     )
 
 
-def _examples(names: list[str]) -> str:
+def examples(names: list[str]) -> str:
     shown = ", ".join(names[:EXAMPLES_MAX])
     return shown if len(names) <= EXAMPLES_MAX else f"{shown}, …"
+
+
+# ---- where pods went -----------------------------------------------------------------------
+
+
+def _nodes(result: SimulationResult) -> Iterator[RenderableType]:
+    """The nodes that most pods went to, and how full they are."""
+    counts = Counter(
+        node for name, node in result.placements.items() if _is_there(result.pods.get(name))
+    )
+    nodes = result.node_usage
+    ordered = sorted(nodes, key=lambda name: (-counts[name], -nodes[name].pods, name))
+    resources = _shown_resources(nodes.values())
+    table = new_table("node", "placed", "pods", *resources, numbers=True)
+    for name in ordered[:NODES_MAX]:
+        node = nodes[name]
+        shares = (_share(node, resource) for resource in resources)
+        table.add_row(name, f"{counts[name]:,}", f"{node.pods:,}", *shares)
+    yield table
+    rest = ordered[NODES_MAX:]
+    if rest:
+        placed = sum(counts[name] for name in rest)
+        empty = sum(not nodes[name].pods for name in rest)
+        yield Text(
+            f"and {len(rest):,} more node{'s' * (len(rest) > 1)} with {placed:,} placed "
+            f"pod{'s' * (placed != 1)}; {empty:,} of them empty"
+        )
+
+
+def _is_there(pod: PodResult | None) -> bool:
+    return pod is None or pod.deleted_at is None
+
+
+def _shown_resources(nodes: Iterable[NodeUsage]) -> list[str]:
+    """Those that pods request: cpu and memory first."""
+    requested: Counter[str] = Counter()
+    for node in nodes:
+        requested.update(node.requested)
+    found = [resource for resource, amount in requested.items() if amount]
+    return sorted(found, key=lambda one: (one not in _FIRST_RESOURCES, one))[:RESOURCES_MAX]
+
+
+def _share(node: NodeUsage, resource: str) -> str:
+    allocatable = node.allocatable.get(resource, 0)
+    return f"{node.requested.get(resource, 0) / allocatable:.0%}" if allocatable else NONE
 
 
 # ---- how full ------------------------------------------------------------------------------
 
 
-def _how_full(usage: Iterable[Usage]) -> Table:
+def _how_full(usage: Iterable[Usage]) -> Iterator[RenderableType]:
     """At the end and, where pods went meanwhile, when it was fullest."""
-    used = list(usage)
+    used = [one for one in usage if one.peak]
     has_peaks = any(one.peak > one.requested for one in used)
-    peaks = ("at most", "") if has_peaks else ()
+    peaks = ("peak", "") if has_peaks else ()
     table = new_table("resource", "requested", "", *peaks, "allocatable", numbers=True)
     for one in used:
         cells = [one.requested, one.peak] if has_peaks else [one.requested]
@@ -159,7 +224,7 @@ def _how_full(usage: Iterable[Usage]) -> Table:
             for text in (amount(one.resource, count), f"{count / one.allocatable:.1%}")
         ]
         table.add_row(one.resource, *told, amount(one.resource, one.allocatable))
-    return table
+    yield table
 
 
 def amount(resource: str, count: int) -> str:

@@ -12,6 +12,8 @@ class PodResult(Struct, frozen=True, kw_only=True):
     created_at: float | None = None
     bound_at: float | None = None
     deleted_at: float | None = None
+    #: The workload it belongs to, "Kind/name" in its own namespace; None: it has no controller.
+    controller: str | None = None
     attempts: int = 0
     nominated_node: str | None = None
     #: Of the last PodScheduled condition, or what holds it back at PreEnqueue.
@@ -102,6 +104,15 @@ class Usage(Struct, frozen=True, kw_only=True):
     allocatable: int
 
 
+class NodeUsage(Struct, frozen=True, kw_only=True):
+    """One node at the end; amounts as in `Usage`."""
+
+    #: Pods on it that have not ended.
+    pods: int
+    requested: dict[str, int]
+    allocatable: dict[str, int]
+
+
 @final
 class SimulationResult(Struct, frozen=True, kw_only=True):
     """Everything a run is asked for afterwards."""
@@ -119,6 +130,8 @@ class SimulationResult(Struct, frozen=True, kw_only=True):
     wall_seconds: float
     attempts: int
     usage: tuple[Usage, ...] = ()
+    #: By name, of the nodes that are there at the end.
+    node_usage: dict[str, NodeUsage] = field(default_factory=dict[str, NodeUsage])
     #: "namespace/name" → how a group of pods stood.
     podgroups: dict[str, PodGroupResult] = field(default_factory=dict[str, PodGroupResult])
     #: Kinds of pods, those with the most cycles first.

@@ -185,6 +185,7 @@ class Simulation:
             wall_seconds=seconds,
             attempts=self._attempts.by_uid.total(),
             usage=self._occupancy.usage(),
+            node_usage=self._occupancy.node_usage(),
             podgroups=group_results(self.scheduler),
             pod_kinds=pod_kinds(self.scheduler),
             lost=lost,

@@ -1,8 +1,11 @@
 """`bayplan why`: a pod's story from the journal, in words and tables."""
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from heapq import nlargest
+from itertools import groupby, takewhile
 from typing import Any
 
 from msgspec.structs import replace
@@ -17,14 +20,22 @@ from bayplan.journal import (
     GateRecord,
     GroupRecord,
     NodeScore,
+    PluginScore,
     Record,
 )
 from bayplan.sim.replay import NodeVerdict, Scores
-from bayplan.sim.result import SimulationResult
+from bayplan.sim.report import by_message, examples
+from bayplan.sim.result import PodResult, SimulationResult
 from bayplan.sim.tables import BLANK
 from bayplan.sim.tables import table as new_table
 
 _NAMED_PODS_MAX = 5
+#: So many names are compared letter by letter.
+_COMPARED_PODS_MAX = 200
+#: So many groups of waiting pods of one workload are explained by an attempt.
+_EXPLAINED_MAX = 3
+#: So many nodes of a workload have a row of their own.
+_NODES_MAX = 12
 
 
 # ---- finding -------------------------------------------------------------------------------
@@ -44,13 +55,36 @@ def without_record(pod: str, result: SimulationResult | None) -> str | None:
 
 
 def known_pods(wanted: str, names: Iterable[str]) -> str:
-    """A hint for a name nobody knows: its namesakes, the nearest ones, or some."""
+    """A hint for an unknown name: its namesakes, or the nearest names, its namespace first."""
     known = sorted(set(names))
     own = wanted.rpartition("/")[2]
-    namesakes = [name for name in known if name.rpartition("/")[2] == own]
-    near = namesakes or difflib.get_close_matches(wanted, known, _NAMED_PODS_MAX) or known
+    near = [name for name in known if name.rpartition("/")[2] == own] or _nearest(wanted, known)
     listed = ", ".join(near[:_NAMED_PODS_MAX])
     return f"known are, for example: {listed}" if listed else "the journal is empty"
+
+
+def _nearest(wanted: str, known: Sequence[str]) -> list[str]:
+    namespace, _, own = wanted.rpartition("/")
+
+    def shared_length(name: str) -> int:
+        pairs = zip(own, name.rpartition("/")[2], strict=False)
+        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+    def rank(name: str) -> tuple[bool, int]:
+        return name.rpartition("/")[0] == namespace, shared_length(name)
+
+    # Names that begin like the wanted one, of its namespace first; letters that differ decide
+    # among the best of those.
+    best = nlargest(_COMPARED_PODS_MAX, known, key=rank)
+    ratios = {name: SequenceMatcher(None, own, name.rpartition("/")[2]).ratio() for name in best}
+    return sorted(best, key=lambda name: (not rank(name)[0], -ratios[name]))
+
+
+def nearest_nodes(wanted: str, names: Iterable[str]) -> str:
+    """A hint for an unknown node."""
+    known = sorted(set(names))
+    near = difflib.get_close_matches(wanted, known, _NAMED_PODS_MAX) or known[:_NAMED_PODS_MAX]
+    return f"there are {len(known):,}, for example: {', '.join(near)}" if near else "there is none"
 
 
 # ---- a story -------------------------------------------------------------------------------
@@ -65,8 +99,7 @@ def told(records: Sequence[Record]) -> list[RenderableType]:
             parts.append(BLANK)
         parts += _told(first)
         if others:
-            count = f"{len(others)} further attempt{'s' * (len(others) > 1)}"
-            parts.append(Text(f"{_when(others[-1])}  {count} until then came to the same"))
+            parts.append(Text(_repeated(others)))
     return parts
 
 
@@ -77,6 +110,15 @@ def _sameness(record: Record) -> Any:
     if isinstance(record, GroupRecord):
         return replace(record, at_seconds=0.0, attempt=0)
     return id(record)
+
+
+def _repeated(records: Sequence[Record]) -> str:
+    """Attempts with the outcome of the one before them."""
+    numbers = [one.attempt for one in records if isinstance(one, AttemptRecord | GroupRecord)]
+    which = f"attempt {numbers[0]}"
+    if len(numbers) > 1:
+        which = f"attempts {numbers[0]} to {numbers[-1]}"
+    return f"{_when(records[-1])}  {which}: the same outcome"
 
 
 def _when(record: Record) -> str:
@@ -128,7 +170,7 @@ def _attempt(record: AttemptRecord) -> Iterator[RenderableType]:
     if record.rejections:
         yield from (BLANK, _rejections(record))
     if record.scores:
-        yield from (BLANK, score_table(record.scores), BLANK)
+        yield from (BLANK, *score_table(record.scores), BLANK)
         yield Text(_draw(record))
         yield from map(Text, record.score_notes)
     elif record.node and record.feasible_count == 1:
@@ -154,16 +196,36 @@ def _rejections(record: AttemptRecord) -> Table:
     return table
 
 
-def score_table(scores: Sequence[NodeScore]) -> Table:
-    """Plugins by nodes: the weighted scores, which add up to the total, and what was read."""
+def score_table(scores: Sequence[NodeScore]) -> list[RenderableType]:
+    """Plugins by nodes: weighted, normalized and raw scores, and what other plugins read."""
     table = new_table("score", *(score.node for score in scores), numbers=True)
+    zeros: list[str] = []
     for index, plugin in enumerate(scores[0].plugins):
-        table.add_row(plugin.plugin, *(str(score.plugins[index].weighted) for score in scores))
+        cells = [score.plugins[index] for score in scores]
+        if any(map(_counts, cells)):
+            table.add_row(plugin.plugin, *(_cell(cell) for cell in cells))
+        else:
+            zeros.append(plugin.plugin)
     table.add_row("total", *(str(score.total) for score in scores), style="bold")
     for index, plugin in enumerate(scores[0].read):
-        cells = (str(score.read[index].normalized) for score in scores)
-        table.add_row(f"{plugin.plugin} (read)", *cells)
-    return table
+        cells = [score.read[index] for score in scores]
+        table.add_row(f"{plugin.plugin} (read)", *(f"({c.normalized}; {c.raw})" for c in cells))
+    parts: list[RenderableType] = [table, Text(_SCORE_LEGEND)]
+    if zeros:
+        parts.append(Text(f"0 for each of these nodes: {', '.join(zeros)}"))
+    return parts
+
+
+_SCORE_LEGEND = "weighted score (normalized; raw); the weighted scores add up to the total"
+
+
+def _counts(score: PluginScore) -> bool:
+    """Whether it is worth a row: not zero at every stage."""
+    return bool(score.raw or score.normalized or score.weighted)
+
+
+def _cell(score: PluginScore) -> str:
+    return f"{score.weighted} ({score.normalized}; {score.raw})"
 
 
 def _draw(record: AttemptRecord) -> str:
@@ -176,6 +238,61 @@ def _draw(record: AttemptRecord) -> str:
         f"{record.node} is one of {record.tied_count} nodes with the highest total{told}; "
         f"seed, pod and attempt drew it (number {record.tied_index + 1} by the hash of the name)"
     )
+
+
+# ---- a workload ----------------------------------------------------------------------------
+
+
+def told_workload(
+    name: str, pods: Mapping[str, PodResult], last_attempts: Mapping[str, AttemptRecord]
+) -> list[RenderableType]:
+    """The pods of one workload, grouped by what became of them.
+
+    ``pods``: by "namespace/name". ``last_attempts``: the last attempt at each of those that wait.
+    """
+    placed = {pod: found.node for pod, found in pods.items() if found.node is not None}
+    waiting = {pod: found.message or "" for pod, found in pods.items() if _waits(found)}
+    gone_count = sum(found.node is None and not _waits(found) for found in pods.values())
+    gone = f", {gone_count:,} deleted before they had a node" if gone_count else ""
+    head = f"{name}: {len(pods):,} pod{'s' * (len(pods) != 1)}, {len(placed):,} with a node, "
+    parts: list[RenderableType] = [Text(f"{head}{len(waiting):,} waiting{gone}", style="bold")]
+    if placed:
+        parts += [BLANK, *_by_node(placed)]
+    groups = by_message(waiting)
+    if groups:
+        table = new_table("pods", "why they wait", "for example")
+        for names in groups:
+            table.add_row(f"{len(names):,}", waiting[names[0]] or "not tried yet", examples(names))
+        parts += [BLANK, table]
+    for names in groups[:_EXPLAINED_MAX]:
+        record = last_attempts.get(names[0])
+        if record is not None:
+            of = f", one of {len(names):,}" if len(names) > 1 else ""
+            parts += [
+                BLANK,
+                Text(f"the last attempt at {names[0]}{of}:"),
+                *_attempt(replace(record, message="")),
+            ]
+    return parts
+
+
+def _waits(pod: PodResult) -> bool:
+    return pod.node is None and pod.deleted_at is None
+
+
+def _by_node(placed: Mapping[str, str]) -> Iterator[RenderableType]:
+    by_node: dict[str, list[str]] = defaultdict(list)
+    for pod in sorted(placed):
+        by_node[placed[pod]].append(pod)
+    ordered = sorted(by_node, key=lambda node: (-len(by_node[node]), node))
+    table = new_table("node", "pods", "for example")
+    for node in ordered[:_NODES_MAX]:
+        table.add_row(node, f"{len(by_node[node]):,}", examples(by_node[node]))
+    yield table
+    rest = ordered[_NODES_MAX:]
+    if rest:
+        count = sum(len(by_node[node]) for node in rest)
+        yield Text(f"and {count:,} pods on {len(rest):,} more nodes")
 
 
 # ---- one node ------------------------------------------------------------------------------
@@ -223,8 +340,11 @@ def ruling(verdict: NodeVerdict) -> str:
 def _compared(scores: Scores) -> Table:
     """How the node's scores came about, and what the chosen one has in their place."""
     own, *chosen = scores.lines
-    table = new_table("score", "raw", "0-100", own.node, *(c.node for c in chosen), numbers=True)
+    weighted = (f"weighted, {line.node}" for line in scores.lines)
+    table = new_table("score", "raw", "0-100", *weighted, numbers=True)
     for index, score in enumerate(own.plugins):
+        if not any(_counts(line.plugins[index]) for line in scores.lines):
+            continue
         others = (str(line.plugins[index].weighted) for line in chosen)
         cells = (str(score.raw), str(score.normalized), str(score.weighted))
         table.add_row(score.plugin, *cells, *others)

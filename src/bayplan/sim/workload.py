@@ -64,9 +64,10 @@ class Workload(Struct, frozen=True, kw_only=True):
     @property
     def pod_count(self) -> int:
         """Pods that will have come when all has happened."""
-        return sum(content.get("kind") == "Pod" for content in self._created())
+        return sum(content.get("kind") == "Pod" for content in self.created())
 
-    def _created(self) -> Iterator[Content]:
+    def created(self) -> Iterator[Content]:
+        """Every object that comes, at the beginning or later."""
         yield from self.initial
         yield from (step.content for step in self.steps if step.verb is Verb.CREATE)
         for pods in self.followers.values():

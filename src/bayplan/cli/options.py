@@ -1,0 +1,40 @@
+"""Options that several commands share, and the examples at the end of a command's help."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def config_option(
+    text: str = "KubeSchedulerConfiguration to use. Default: one profile, default-scheduler",
+) -> Callable[[F], F]:
+    return click.option("--config", "config_path", metavar="FILE", help=text)
+
+
+def plugin_option() -> Callable[[F], F]:
+    text = "Python file with plugins of your own; may be repeated"
+    return click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help=text)
+
+
+def seed_option() -> Callable[[F], F]:
+    text = "Number that breaks ties between equal nodes: equal seeds give equal results"
+    return click.option("--seed", default=0, show_default=True, help=text)
+
+
+def format_option(formats: Sequence[str] = ("text", "json")) -> Callable[[F], F]:
+    return click.option(
+        "--format",
+        "output",
+        type=click.Choice(formats),
+        default="text",
+        show_default=True,
+        help="Format of the answer on standard output",
+    )
+
+
+def examples(*lines: str) -> str:
+    """An epilog: commands to copy, one a line."""
+    return "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))
