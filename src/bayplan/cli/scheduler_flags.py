@@ -135,9 +135,17 @@ _ENDPOINT_OPTIONS = (
         show_default=True,
         help="0: none",
     ),
-    click.option("--permit-port-sharing", type=GoBool(), default=False, metavar="BOOL"),
+    click.option(
+        "--permit-port-sharing",
+        type=GoBool(),
+        default=False,
+        metavar="BOOL",
+        help="several processes may listen on the port",
+    ),
     click.option("--tls-cert-file", default="", metavar="FILE", help="with --tls-private-key-file"),
-    click.option("--tls-private-key-file", default="", metavar="FILE"),
+    click.option(
+        "--tls-private-key-file", default="", metavar="FILE", help="with --tls-cert-file: its key"
+    ),
     click.option(
         "--cert-dir",
         default="",
@@ -151,7 +159,12 @@ _ENDPOINT_OPTIONS = (
         metavar="CERT,KEY[:NAMES]",
         help="a further pair, for callers of these names; may be repeated",
     ),
-    click.option("--tls-min-version", type=click.Choice(tuple(TLS_VERSIONS)), default=None),
+    click.option(
+        "--tls-min-version",
+        type=click.Choice(tuple(TLS_VERSIONS)),
+        default=None,
+        help="oldest version of TLS that callers may use",
+    ),
     click.option(
         "--tls-cipher-suites",
         type=NameList(tuple(CIPHER_SUITES)),
@@ -175,9 +188,19 @@ _ENDPOINT_OPTIONS = (
     click.option(
         "--authentication-kubeconfig", default="", metavar="FILE", help="for token reviews"
     ),
-    click.option("--authentication-skip-lookup", type=GoBool(), default=False, metavar="BOOL"),
     click.option(
-        "--authentication-tolerate-lookup-failure", type=GoBool(), default=True, metavar="BOOL"
+        "--authentication-skip-lookup",
+        type=GoBool(),
+        default=False,
+        metavar="BOOL",
+        help="do not read the cluster's authentication settings",
+    ),
+    click.option(
+        "--authentication-tolerate-lookup-failure",
+        type=GoBool(),
+        default=True,
+        metavar="BOOL",
+        help="go on without those settings where they cannot be read",
     ),
     click.option(
         "--authentication-token-webhook-cache-ttl",
@@ -185,6 +208,7 @@ _ENDPOINT_OPTIONS = (
         type=GoDuration(),
         default="10s",
         metavar="DURATION",
+        help="how long an answer about a token is used again",
     ),
     click.option(
         "--authorization-kubeconfig", default="", metavar="FILE", help="for access reviews"
@@ -204,6 +228,7 @@ _ENDPOINT_OPTIONS = (
         type=GoDuration(),
         default="10s",
         metavar="DURATION",
+        help="how long a permission is used again",
     ),
     click.option(
         "--authorization-webhook-cache-unauthorized-ttl",
@@ -211,6 +236,7 @@ _ENDPOINT_OPTIONS = (
         type=GoDuration(),
         default="10s",
         metavar="DURATION",
+        help="how long a refusal is used again",
     ),
 )
 
