@@ -1,0 +1,28 @@
+"""Options that several commands share."""
+
+import click
+
+from bayplan.cli.options import examples, format_option
+from tests.cli.command_line import bayplan
+
+
+def test_examples_stand_in_help_line_by_line() -> None:
+    command = click.Command("x", epilog=examples("bayplan x a.yaml", "bayplan x b.yaml"))
+    text = command.get_help(click.Context(command))
+    assert "Examples:\n    bayplan x a.yaml\n    bayplan x b.yaml" in text
+
+
+def test_a_format_has_a_default_that_help_names() -> None:
+    @click.command()
+    @format_option(("text", "svg"))
+    def draw(output: str) -> None:
+        click.echo(output)
+
+    text = draw.get_help(click.Context(draw))
+    assert "--format [text|svg]" in text
+    assert "[default: text]" in text
+
+
+def test_every_format_is_described_alike() -> None:
+    for name in ("simulate", "compare", "bench", "plugins"):
+        assert "Format of the answer on standard output" in bayplan(name, "--help").stdout
