@@ -134,14 +134,26 @@ def test_whom_to_blame_is_of_the_last_attempt() -> None:
     assert engine.blamed("p") == set()
 
 
-def test_a_pod_that_was_deleted_meanwhile_is_not_told() -> None:
+def test_an_event_tells_of_a_pod_that_was_deleted_meanwhile() -> None:
     engine = engine_with(filter_node=None)
     engine.add(waiting_pod())
     engine.run()
     engine.delete(waiting_pod())
     engine.finish("p", Status(Code.ERROR, ("pods p not found",)))
-    assert engine.run() == []
+    (event,) = engine.run()
+    assert isinstance(event, EmitEvent)
+    assert (event.regarding.uid, event.note) == (uid("p"), "pods p not found")
     assert engine.state_of("p") is State.ABSENT
+
+
+def test_nothing_tells_of_a_pod_that_was_made_again_meanwhile() -> None:
+    engine = engine_with(filter_node=None)
+    engine.add(waiting_pod())
+    engine.run()
+    engine.delete(waiting_pod())
+    engine.add(waiting_pod(uid="another"))
+    engine.finish("p", Status(Code.ERROR, ("pods p not found",)))
+    assert not [effect for effect in engine.run() if isinstance(effect, EmitEvent)]
 
 
 def test_a_pod_that_is_bound_after_all_is_not_told_that_it_is_not() -> None:

@@ -3,7 +3,8 @@
 Requeue first, then tell: the queue gets the pod back with the plugins to blame, the nominator what
 PostFilter decided, the API an event and the condition PodScheduled=False with the whole sentence.
 A pod that is bound after all is told nothing: it does run, whatever this attempt came to (upstream
-marks it as unscheduled). Nor is one that was tried for a resize, but that one comes back. Upstream:
+marks it as unscheduled). Nor is one that was tried for a resize, but that one comes back. Of a pod
+that was deleted meanwhile an event tells; where another pod has its name, nothing. Upstream:
 schedule_one.go, handleSchedulingFailure.
 """
 
@@ -56,9 +57,10 @@ class FailureHandler:
         if status.code is Code.ERROR and status.plugin:
             engine.metrics.plugin_failures.add(status.plugin)
         known = self._requeue(queued, failure)
-        if known is None or known.node_name:
-            return
-        self._write(known, failure)
+        if known is not None and not known.node_name:
+            self._write(known, failure)
+        elif self._is_gone(queued.pod):
+            self._emit(queued.pod, failure)
 
     def handle_group(
         self,
@@ -101,8 +103,7 @@ class FailureHandler:
         condition = unschedulable_condition(self._engine, pod, reason, failure.message)
         if condition is not None:
             self._engine.patch_status(pod, condition, None)
-            note, profile = failure.message, pod.scheduler_name
-            self._engine.emit(profile, pod, "Warning", "FailedScheduling", "Scheduling", note)
+            self._emit(pod, failure)
 
     def _requeue(self, queued: QueuedPodInfo, failure: Failure) -> PodInfo | None:
         """The pod as the API knows it now; None where it is gone, or runs and is done with."""
@@ -121,14 +122,22 @@ class FailureHandler:
 
     def _write(self, pod: PodInfo, failure: Failure) -> None:
         """An event of every attempt; the condition and the nomination where they change."""
-        profile, note = pod.scheduler_name, failure.message
-        self._engine.emit(profile, pod, "Warning", "FailedScheduling", "Scheduling", note)
+        self._emit(pod, failure)
         nomination = failure.nomination
         nominated: str | None = None
         if nomination is not None and nomination.mode is NominatingMode.OVERRIDE:
             nominated = nomination.node_name
         condition = unschedulable_condition(self._engine, pod, _reason(failure), failure.message)
         self._engine.patch_status(pod, condition, nominated)
+
+    def _emit(self, pod: PodInfo, failure: Failure) -> None:
+        profile, note = pod.scheduler_name, failure.message
+        self._engine.emit(profile, pod, "Warning", "FailedScheduling", "Scheduling", note)
+
+    def _is_gone(self, pod: PodInfo) -> bool:
+        """It was deleted, and no other pod has its name."""
+        known = self._engine.known
+        return pod.uid not in known and all(other.key != pod.key for other in known.values())
 
 
 def _result(failure: Failure) -> str:
