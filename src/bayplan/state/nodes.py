@@ -16,6 +16,7 @@ import numpy.typing as npt
 from bayplan.api.declared_fields import DeclaredFields
 from bayplan.api.objects import Node, Taint
 from bayplan.api.pod_requests import CPU, MEMORY
+from bayplan.api.read_only import EMPTY, ReadOnlyDict
 from bayplan.api.selectors import NodeTerm, Requirement
 from bayplan.state.change_log import Facet
 from bayplan.state.claim_users import named_claims
@@ -406,7 +407,7 @@ class NodeInfo:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        return self._open().labels[self._row] or {}
+        return self._open().labels[self._row] or EMPTY
 
     def label_id(self, key: str) -> int:
         """The id of this label's value, -1 where absent; see NodeView.label_ids."""
@@ -414,7 +415,8 @@ class NodeInfo:
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        return self.node.metadata.annotations or {}
+        annotations = self.node.metadata.annotations
+        return ReadOnlyDict(annotations) if annotations else EMPTY
 
     @property
     def declared(self) -> DeclaredFields:
@@ -452,11 +454,11 @@ class NodeInfo:
     @property
     def requested(self) -> Mapping[str, int]:
         """Resource name → amount; cpu in millicores. Zero amounts are left out."""
-        return self._open().resources.requested_on(self._row)
+        return ReadOnlyDict(self._open().resources.requested_on(self._row))
 
     @property
     def allocatable(self) -> Mapping[str, int]:
-        return self._open().resources.allocatable_on(self._row)
+        return ReadOnlyDict(self._open().resources.allocatable_on(self._row))
 
     @property
     def non_zero_requested(self) -> Mapping[str, int]:

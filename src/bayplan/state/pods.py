@@ -30,6 +30,7 @@ from bayplan.api.pod_requests import (
     is_counted,
     requested,
 )
+from bayplan.api.read_only import EMPTY, ReadOnlyDict
 from bayplan.state.host_ports import HostPort, host_ports
 from bayplan.state.pod_volumes import ClaimUse, PodVolumes, pod_volumes
 
@@ -130,7 +131,7 @@ class PodInfo:
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        return self.metadata.annotations or {}
+        return ReadOnlyDict(self.metadata.annotations) if self.metadata.annotations else EMPTY
 
     @property
     def spec(self) -> PodSpec:
@@ -222,6 +223,18 @@ def pod_info(pod: Pod) -> PodInfo:
     return PodInfo(pod.metadata, pod.status, shape, node_name, declared)
 
 
+def _read_only(spec: PodSpec) -> PodSpec:
+    """The spec with mappings that nobody changes. Made once for all pods of a shape."""
+    if not spec.node_selector and not spec.overhead:
+        return spec
+    selector, overhead = spec.node_selector, spec.overhead
+    return msgspec.structs.replace(
+        spec,
+        node_selector=ReadOnlyDict(selector) if selector else selector,
+        overhead=ReadOnlyDict(overhead) if overhead else overhead,
+    )
+
+
 def _shape_of(pod: Pod, *, is_deferred: bool) -> PodShape:
     meta, status_part = pod.metadata, _status_part(pod.status)
     key = _encoder.encode((meta.namespace, meta.labels, pod.spec, status_part, is_deferred))
@@ -270,7 +283,7 @@ def _compiled(pod: Pod, *, is_deferred: bool) -> PodShape:
     affinity = pod.spec.affinity
     errors: list[str] = []
     path = "spec.affinity"
-    labels, group = pod.metadata.labels or {}, pod.spec.scheduling_group
+    labels, group = ReadOnlyDict(pod.metadata.labels or {}), pod.spec.scheduling_group
     group_name = None if group is None else group.pod_group_name
     terms = affinity.pod_affinity if affinity else None
     anti_terms = affinity.pod_anti_affinity if affinity else None
@@ -279,8 +292,8 @@ def _compiled(pod: Pod, *, is_deferred: bool) -> PodShape:
     return PodShape(
         namespace=namespace,
         labels=labels,
-        spec=pod.spec,
-        requests={name: amount for name, amount in asked.items() if is_counted(name)},
+        spec=_read_only(pod.spec),
+        requests=ReadOnlyDict({n: amount for n, amount in asked.items() if is_counted(n)}),
         non_zero_milli_cpu=non_zero.get(CPU, 0),
         non_zero_memory_bytes=non_zero.get(MEMORY, 0),
         host_ports=host_ports(pod.spec),

@@ -1,0 +1,42 @@
+"""Mappings that plugins read and may not change.
+
+An object of the cluster is shared by everybody who reads it, and a signature or a cached result
+follows from what it said when it came. A change in place would be seen by some and not by others;
+it is refused. To read costs the same as of a plain dict.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, NoReturn, TypeVar, final
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class ReadOnlyError(TypeError):
+    """Something tried to change a mapping of an object of the cluster."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this mapping belongs to an object of the cluster and is read-only; change a copy, "
+            "such as dict(pod.labels), and keep notes of an attempt in the CycleState"
+        )
+
+
+def _refuse(*_: Any, **__: Any) -> NoReturn:
+    raise ReadOnlyError
+
+
+@final
+class ReadOnlyDict(dict[K, V]):
+    """A dict whose content is that of its creation."""
+
+    __slots__ = ()
+
+    __setitem__ = __delitem__ = __ior__ = _refuse  # pyright: ignore[reportAssignmentType]
+    update = setdefault = pop = popitem = clear = _refuse  # pyright: ignore[reportAssignmentType]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ReadOnlyDict, (dict(self),)
+
+
+EMPTY: Final[Mapping[str, str]] = ReadOnlyDict()

@@ -1,0 +1,59 @@
+"""Mappings of the cluster's objects cannot be changed."""
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from bayplan.api.read_only import ReadOnlyDict, ReadOnlyError
+from bayplan.state.pods import pod_info
+from bayplan.testing import SampleCluster, api_pod, node
+
+CHANGES: dict[str, Callable[[Any], object]] = {
+    "set": lambda found: found.__setitem__("x", "y"),
+    "delete": lambda found: found.__delitem__("a"),
+    "merge": lambda found: found.__ior__({"x": "y"}),
+    "update": lambda found: found.update(x="y"),
+    "setdefault": lambda found: found.setdefault("x", "y"),
+    "pop": lambda found: found.pop("a"),
+    "popitem": lambda found: found.popitem(),
+    "clear": lambda found: found.clear(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_every_change_is_refused_with_what_to_do(change: str) -> None:
+    found = ReadOnlyDict({"a": "b"})
+    with pytest.raises(ReadOnlyError, match="read-only; change a copy"):
+        CHANGES[change](found)
+    assert found == {"a": "b"}
+
+
+def test_it_is_read_copied_and_written_as_any_dict() -> None:
+    found = ReadOnlyDict({"a": "b"})
+    assert msgspec.json.encode(found) == b'{"a":"b"}'
+    assert pickle.loads(pickle.dumps(found)) == copy.deepcopy(found) == found
+    assert {**found, "x": "y"} == found | {"x": "y"} == {"a": "b", "x": "y"}
+
+
+def test_what_a_plugin_is_handed_of_a_pod_cannot_be_changed() -> None:
+    found = pod_info(
+        api_pod("p", cpu=1, labels={"a": "b"}, annotations={"c": "d"}, node_selector={"e": "f"})
+    )
+    for mapping in (found.labels, found.annotations, found.requests, found.spec.node_selector):
+        assert mapping
+        with pytest.raises(ReadOnlyError):
+            mapping["x"] = "y"  # pyright: ignore[reportIndexIssue, reportOptionalSubscript]
+    assert found.pod.spec.node_selector == {"e": "f"}
+
+
+def test_what_a_plugin_is_handed_of_a_node_cannot_be_changed() -> None:
+    cluster = SampleCluster().add(node("n1", cpu=4, labels={"a": "b"}))
+    info = cluster.lend().nodes.info(0)
+    for mapping in (info.labels, info.annotations, info.requested, info.allocatable):
+        with pytest.raises(ReadOnlyError):
+            mapping["x"] = "y"  # pyright: ignore[reportIndexIssue]
+    assert info.labels["a"] == "b"
