@@ -1,7 +1,9 @@
 """The protocol of an extender, from the side of a kube-scheduler."""
 
 import asyncio
-from typing import Any
+import io
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any, TypeVar
 
 import aiohttp
 import msgspec
@@ -13,9 +15,18 @@ from bayplan.config import config_from
 from bayplan.engine.scheduler import Scheduler
 from bayplan.plugins.registry import Registry
 from bayplan.runner import Runner
-from bayplan.serving.extender_endpoints import Advice, ExtenderEndpoints
+from bayplan.serving import extender_endpoints
+from bayplan.serving.extender_endpoints import (
+    NODES_MAX,
+    POD_BYTES_MAX,
+    QUESTION_BYTES_MAX,
+    Advice,
+    ExtenderEndpoints,
+)
 from tests.adapters import manifests
 from tests.scenarios.world import PROFILE, Setup, config_dict
+
+T = TypeVar("T")
 
 POD = {**manifests.pod("p"), "metadata": {"name": "p", "namespace": "default", "uid": "u"}}
 
@@ -28,9 +39,34 @@ NODES = {"big": node("big", "8"), "small": node("small", "500m")}
 
 
 def asked(
-    path: str, body: Any = None, *, is_synced: bool = True, score_max: int = 10
+    path: str,
+    body: Any = None,
+    *,
+    is_synced: bool = True,
+    score_max: int = 10,
+    headers: dict[str, str] | None = None,
 ) -> tuple[int, Any]:
     """(status, answer) of an extender whose profile has NodeResourcesFit."""
+
+    async def ask(session: aiohttp.ClientSession, url: str) -> tuple[int, Any]:
+        is_written = body is None or isinstance(body, bytes | io.BytesIO)
+        content = body if is_written else msgspec.json.encode(body)
+        method = "GET" if body is None else "POST"
+        async with session.request(method, f"{url}{path}", data=content, headers=headers) as answer:
+            read = await answer.read()
+            is_json = answer.content_type == "application/json"
+            return answer.status, msgspec.json.decode(read) if is_json else read.decode()
+
+    return served(ask, is_synced=is_synced, score_max=score_max)
+
+
+def served(
+    ask: Callable[[aiohttp.ClientSession, str], Awaitable[T]],
+    *,
+    is_synced: bool = True,
+    score_max: int = 10,
+) -> T:
+    """What ``ask`` gets from an extender whose profile has NodeResourcesFit, at a URL."""
     clock = RealClock()
     setup = Setup(plugins=[("NodeResourcesFit", 1)])
     scheduler = Scheduler(config_from(config_dict(setup)), Registry(), clock)
@@ -38,7 +74,7 @@ def asked(
     for each in NODES.values():
         cluster.create(each)
 
-    async def main() -> tuple[int, Any]:
+    async def main() -> T:
         runner = Runner(scheduler, cluster)
         runner.pause()
         listening = asyncio.create_task(runner.run())
@@ -52,16 +88,9 @@ def asked(
         )
         endpoints = ExtenderEndpoints(advice)
         port = await endpoints.start("127.0.0.1", 0)
-        content = body if isinstance(body, bytes) else msgspec.json.encode(body)
-        method = "GET" if body is None else "POST"
         try:
-            async with (
-                aiohttp.ClientSession() as session,
-                session.request(method, f"http://127.0.0.1:{port}{path}", data=content) as answer,
-            ):
-                read = await answer.read()
-                is_json = answer.content_type == "application/json"
-                return answer.status, msgspec.json.decode(read) if is_json else read.decode()
+            async with aiohttp.ClientSession() as session:
+                return await ask(session, f"http://127.0.0.1:{port}")
         finally:
             await endpoints.stop()
             listening.cancel()
@@ -158,3 +187,98 @@ def test_before_the_cluster_is_known_nothing_is_answered() -> None:
     assert asked("/readyz", is_synced=False) == (500, f"{said}\n")
     assert asked("/healthz", is_synced=False) == (200, "ok")
     assert asked("/readyz") == (200, "ok")
+
+
+# ---- limits ---------------------------------------------------------------------------------
+
+VERBS = ["/filter", "/prioritize", "/preempt"]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("part", ["Anything", "Pod", "Nodes"])
+def test_deep_nesting_is_answered_with_bad_request(verb: str, part: str) -> None:
+    deep = b"[" * 100_000 + b"]" * 100_000
+    status, answer = asked(verb, b'{"' + part.encode() + b'":' + deep + b"}")
+    assert (status, answer) == (400, "bayplan: found a question that is nested too deeply\n")
+
+
+def test_a_question_that_is_too_long_is_refused_before_it_is_read() -> None:
+    async def ask(session: aiohttp.ClientSession, url: str) -> int:
+        headers = {"Content-Length": str(QUESTION_BYTES_MAX + 1)}
+        async with session.post(f"{url}/filter", data=Endless(), headers=headers) as answer:
+            return answer.status
+
+    assert served(ask) == 413
+
+
+class Endless(aiohttp.BytesPayload):
+    """A body that never comes."""
+
+    def __init__(self) -> None:
+        super().__init__(b"")
+
+    async def write(self, writer: Any) -> None:
+        await asyncio.Event().wait()
+
+
+def test_a_question_without_its_length_is_refused() -> None:
+    async def chunks() -> AsyncGenerator[bytes]:
+        yield b"{}"
+
+    async def ask(session: aiohttp.ClientSession, url: str) -> int:
+        async with session.post(f"{url}/filter", data=chunks()) as answer:
+            return answer.status
+
+    assert served(ask) == 411
+
+
+def test_a_packed_question_is_refused() -> None:
+    assert asked("/filter", b"{}", headers={"Content-Encoding": "gzip"})[0] == 415
+
+
+def test_questions_that_take_all_the_memory_leave_health_and_are_followed_by_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(extender_endpoints, "QUESTIONS_BYTES_MAX", 10_000)
+
+    async def ask(session: aiohttp.ClientSession, url: str) -> list[int]:
+        statuses: list[int] = []
+        headers = {"Content-Length": "10000"}
+        slow = asyncio.ensure_future(session.post(f"{url}/filter", data=Endless(), headers=headers))
+        question = msgspec.json.encode({"Pod": POD, "NodeNames": ["big"]})
+        while not statuses or statuses[-1] == 200:
+            async with session.post(f"{url}/filter", data=question) as answer:
+                statuses.append(answer.status)
+        async with session.get(f"{url}/healthz") as answer:
+            statuses.append(answer.status)
+        slow.cancel()
+        await asyncio.wait([slow])
+        while statuses[-1] != 200 or len(statuses) < 4:
+            async with session.post(f"{url}/filter", data=question) as answer:
+                statuses.append(answer.status)
+        return statuses
+
+    statuses = served(ask)
+    first = statuses.index(503)
+    assert statuses[first + 1] == 200
+    assert statuses[-1] == 200
+
+
+def test_too_many_nodes_are_refused() -> None:
+    names = [f"n{number}" for number in range(NODES_MAX + 1)]
+    said = f"bayplan: found {NODES_MAX + 1} nodes in the question, wanted {NODES_MAX} at most"
+    assert asked("/filter", {"Pod": POD, "NodeNames": names}) == (200, {"Error": said})
+    named = {"Pod": POD, "NodeNameToMetaVictims": {name: {} for name in names}}
+    assert asked("/preempt", named) == (500, f"{said}\n")
+
+
+def test_a_pod_larger_than_any_cluster_stores_is_refused() -> None:
+    meta = {"name": "p", "uid": "u", "annotations": {"a": "x" * POD_BYTES_MAX}}
+    question = msgspec.json.encode({"Pod": {**POD, "metadata": meta}, "NodeNames": ["big"]})
+    _, answer = asked("/filter", io.BytesIO(question))
+    assert answer["Error"].endswith(f"bytes, wanted {POD_BYTES_MAX} at most")
+
+
+@pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "https://evil.example"}])
+def test_a_page_in_a_browser_may_not_ask(headers: dict[str, str]) -> None:
+    assert asked("/filter", {"Pod": POD, "NodeNames": ["big"]}, headers=headers)[0] == 403

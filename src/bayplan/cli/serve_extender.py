@@ -13,6 +13,7 @@ from bayplan.cli.problems import fail, read_config, read_plugins, refusals, rema
 from bayplan.config import SchedulerConfig
 from bayplan.engine.resolved_config import resolve
 from bayplan.ports import ApiError
+from bayplan.serving.browser_guard import is_loopback
 from bayplan.serving.certificates import CertificateError, server_context
 from bayplan.serving.extender_server import ExtenderServerOptions, serve_extender
 from bayplan.serving.log_lines import FORMATS, TEXT, VERBOSITY_MAX, write_log
@@ -42,6 +43,7 @@ EXIT_FAILED = 1
     "--tls-private-key-file", default="", metavar="FILE", help="with --tls-cert-file: its key"
 )
 @click.option("--client-ca-file", default="", metavar="FILE", help="who may ask: its clients")
+@click.option("--insecure", is_flag=True, help="let everybody who reaches the port ask")
 @click.option(
     "--score-max",
     type=click.IntRange(1, 1000),
@@ -122,6 +124,11 @@ def _tls(given: dict[str, Any]) -> ssl.SSLContext | None:
         fail("--tls-cert-file and --tls-private-key-file: wanted both or none")
     if ca and not cert:
         fail("--client-ca-file: wanted --tls-cert-file, too: plain HTTP shows no certificates")
+    if not ca and not is_loopback(given["bind_address"]) and not given["insecure"]:
+        fail(
+            f"--bind-address {given['bind_address']}: everybody who reaches it could ask; wanted "
+            f"--tls-cert-file, --tls-private-key-file and --client-ca-file, or --insecure"
+        )
     if not cert:
         return None
     return server_context(cert, key, ca)

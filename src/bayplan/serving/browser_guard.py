@@ -36,15 +36,19 @@ def answer_everybody(headers: Mapping[str, str]) -> str:
     return ""
 
 
-def _is_local(url: str) -> bool:
-    try:
-        name = urlsplit(url).hostname or ""
-    except ValueError:
-        return False
+def is_loopback(name: str) -> bool:
+    """Whether a host name or address is this machine's loopback."""
     if name == "localhost":
         return True
     try:
         return ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_local(url: str) -> bool:
+    try:
+        return is_loopback(urlsplit(url).hostname or "")
     except ValueError:
         return False
 

@@ -5,11 +5,16 @@ kube-scheduler.
     POST /preempt               which nodes would do when their victims have left
     /healthz, /livez            the process answers
     /readyz                     every kind was listed once
+
+Questions are answered one at a time, and other requests between them. What one question and all of
+them together may take is bounded: bytes, nodes, the size of the pod.
 """
 
+import asyncio
+import contextlib
 import ssl
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import msgspec
@@ -20,12 +25,29 @@ from bayplan.api.objects import POD, DecodeError, Pod, decode
 from bayplan.api.quantity import QuantityError
 from bayplan.engine.advice import Advisor, FilterAdvice, NoAdviceError
 from bayplan.framework.status import Code
+from bayplan.serving.browser_guard import (
+    Guard,
+    answer_everybody,
+    is_loopback,
+    refuse_foreign_names,
+    refuse_pages,
+)
+from bayplan.serving.http_server import DEFAULT_LIMITS, HttpServer
 from bayplan.serving.log_lines import Log
+from bayplan.serving.peer_rates import Rate
 from bayplan.state.pods import PodInfo, pod_info
 
-#: Five thousand nodes, whole.
-_BODY_BYTES_MAX = 512 * 2**20
-_SHUTDOWN_SECONDS = 2.0
+#: Five thousand whole nodes of 25 KiB.
+QUESTION_BYTES_MAX = 128 * 2**20
+#: Of all questions that are being read or answered.
+QUESTIONS_BYTES_MAX = 256 * 2**20
+NODES_MAX = 65_000
+#: As much as etcd stores of one object.
+POD_BYTES_MAX = 3 * 2**19
+#: Its clients are few, and known: more connections than the endpoints of `bayplan run` take.
+_LIMITS = replace(
+    DEFAULT_LIMITS, connection_rate_per_peer=Rate(100.0, 200), connection_rate=Rate(200.0, 400)
+)
 _log = Log("extender")
 
 
@@ -89,66 +111,106 @@ class ExtenderEndpoints:
 
     def __init__(self, advice: Advice) -> None:
         self._advice = advice
-        self._runner: web.AppRunner | None = None
+        self._server: HttpServer | None = None
+        self._bytes_in_use = 0
+        #: Questions take their turns here.
+        self._turn = asyncio.Lock()
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> int:
         """Serve; returns the port, which the system chooses for 0. Raises OSError."""
-        app = web.Application(client_max_size=_BODY_BYTES_MAX)
+        app = web.Application(client_max_size=QUESTION_BYTES_MAX)
         app.router.add_post("/filter", self._filter)
         app.router.add_post("/prioritize", self._prioritize)
         app.router.add_post("/preempt", self._preempt)
         for path in ("/healthz", "/livez"):
             app.router.add_get(path, self._healthy)
         app.router.add_get("/readyz", self._ready)
-        runner = web.AppRunner(
-            app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS, handle_signals=False
-        )
-        await runner.setup()
-        self._runner = runner
-        await web.TCPSite(runner, host, port, ssl_context=tls, reuse_address=True).start()
-        return runner.addresses[0][1]
+        self._server = HttpServer(app, limits=_LIMITS, guard=_guard(host, tls))
+        return await self._server.start(host, port, tls)
 
     async def stop(self) -> None:
-        if self._runner is not None:
-            await self._runner.cleanup()
+        if self._server is not None:
+            await self._server.stop()
 
     # ---- verbs ----------------------------------------------------------------------------
 
     async def _filter(self, request: web.Request) -> web.Response:
         """What goes wrong is the answer's Error: kube-scheduler shows it at the pod."""
-        try:
-            question = self._question(await request.read())
-            found = self._advice.advisor.filter(self._advice.profile, question.pod, question.names)
-        except (NoAdviceError, DecodeError, QuantityError, msgspec.MsgspecError) as problem:
-            _log.error("A question to filter was not answered", err=str(problem))
-            return _json({"Error": f"bayplan: {problem}"})
-        return _json(_filter_result(question, found))
+
+        def answer(body: bytes) -> Any:
+            question = self._question(body)
+            advisor, profile = self._advice.advisor, self._advice.profile
+            return _filter_result(question, advisor.filter(profile, question.pod, question.names))
+
+        return await self._answer(
+            request, "filter", answer, lambda text: _json({"Error": f"bayplan: {text}"})
+        )
 
     async def _prioritize(self, request: web.Request) -> web.Response:
-        advice = self._advice
-        try:
-            question = self._question(await request.read())
+        def answer(body: bytes) -> Any:
+            advice, question = self._advice, self._question(body)
             scores = advice.advisor.prioritize(
                 advice.profile, question.pod, question.names, advice.score_max
             )
-        except (NoAdviceError, DecodeError, QuantityError, msgspec.MsgspecError) as problem:
-            _log.error("A question to prioritize was not answered", err=str(problem))
-            return web.Response(status=500, text=f"bayplan: {problem}\n")
-        return _json([{"Host": name, "Score": score} for name, score in scores.items()])
+            return [{"Host": name, "Score": score} for name, score in scores.items()]
+
+        return await self._answer(request, "prioritize", answer, _failed)
 
     async def _preempt(self, request: web.Request) -> web.Response:
         """Nodes that would not do all the same are left out: nobody need leave them."""
-        advice = self._advice
-        try:
-            pod, parts = self._pod(await request.read())
+
+        def answer(body: bytes) -> Any:
+            pod, parts = self._pod(body)
             victims = _victims(parts)
+            _check_count(victims)
             uids = {name: found.uids for name, found in victims.items()}
-            fitting = advice.advisor.preempt(advice.profile, pod, uids)
-        except (NoAdviceError, DecodeError, QuantityError, msgspec.MsgspecError) as problem:
-            _log.error("A question to preempt was not answered", err=str(problem))
-            return web.Response(status=500, text=f"bayplan: {problem}\n")
-        left = {name: victims[name] for name in victims if name in fitting}
-        return _json({"NodeNameToMetaVictims": {n: _meta(each) for n, each in left.items()}})
+            fitting = self._advice.advisor.preempt(self._advice.profile, pod, uids)
+            left = {name: victims[name] for name in victims if name in fitting}
+            return {"NodeNameToMetaVictims": {n: _meta(each) for n, each in left.items()}}
+
+        return await self._answer(request, "preempt", answer, _failed)
+
+    async def _answer(
+        self,
+        request: web.Request,
+        verb: str,
+        answer: Callable[[bytes], Any],
+        failed: Callable[[str], web.Response],
+    ) -> web.Response:
+        """``failed``: a response that says why there is no answer. Raises HTTPException."""
+        async with self._body(request) as body, self._turn:
+            await asyncio.sleep(0)  # health answers between two questions
+            try:
+                return _json(answer(body))
+            except RecursionError:
+                text = "bayplan: found a question that is nested too deeply\n"
+                raise web.HTTPBadRequest(text=text) from None
+            except (NoAdviceError, DecodeError, QuantityError, msgspec.MsgspecError) as problem:
+                _log.error("A question was not answered", verb=verb, err=str(problem))
+                return failed(str(problem))
+
+    @contextlib.asynccontextmanager
+    async def _body(self, request: web.Request) -> AsyncGenerator[bytes]:
+        """The question, which counts against what all questions may take while the block lasts.
+
+        Raises HTTPException.
+        """
+        length = request.content_length
+        if "Content-Encoding" in request.headers:
+            raise web.HTTPUnsupportedMediaType(text="bayplan: wanted no Content-Encoding\n")
+        if length is None:
+            raise web.HTTPLengthRequired(text="bayplan: wanted a Content-Length\n")
+        if length > QUESTION_BYTES_MAX:
+            text = f"bayplan: found {length} bytes, wanted {QUESTION_BYTES_MAX} at most\n"
+            raise web.HTTPRequestEntityTooLarge(QUESTION_BYTES_MAX, length, text=text)
+        if self._bytes_in_use + length > QUESTIONS_BYTES_MAX:
+            text = "bayplan: other questions take all the memory there is for them\n"
+            raise web.HTTPServiceUnavailable(text=text, headers={"Retry-After": "1"})
+        self._bytes_in_use += length
+        try:
+            yield await request.read()
+        finally:
+            self._bytes_in_use -= length
 
     def _question(self, body: bytes) -> _Question:
         """Raises NoAdviceError, DecodeError, QuantityError, MsgspecError."""
@@ -158,6 +220,7 @@ class ExtenderEndpoints:
         if names is None:
             whole = msgspec.json.decode(parts.get("nodes", b"null"), type=_Nodes | None)
             nodes = {_name(item): item for item in (whole and whole.items) or ()}
+        _check_count(names if names is not None else nodes or ())
         return _Question(pod, tuple(names if names is not None else nodes or ()), nodes)
 
     def _pod(self, body: bytes) -> tuple[PodInfo, Mapping[str, Raw]]:
@@ -170,7 +233,10 @@ class ExtenderEndpoints:
         parts = {name.lower(): value for name, value in written.items()}
         if "pod" not in parts:
             raise NoAdviceError("found no Pod in the question, wanted ExtenderArgs")
-        found = decode(POD, bytes(parts["pod"]), self._advice.declared)
+        pod = bytes(parts["pod"])
+        if len(pod) > POD_BYTES_MAX:
+            raise NoAdviceError(f"found a pod of {len(pod)} bytes, wanted {POD_BYTES_MAX} at most")
+        found = decode(POD, pod, self._advice.declared)
         assert isinstance(found, Pod)
         if not found.metadata.uid:
             raise NoAdviceError("found a pod without uid, wanted one as the API server has it")
@@ -185,6 +251,23 @@ class ExtenderEndpoints:
         if self._advice.is_ready():
             return web.Response(text="ok")
         return web.Response(status=500, text="the cluster has not been listed yet\n")
+
+
+def _guard(host: str, tls: ssl.SSLContext | None) -> Guard:
+    """Who shows a client certificate is known; others may not be pages of a browser."""
+    if tls is not None and tls.verify_mode == ssl.CERT_REQUIRED:
+        return answer_everybody
+    return refuse_foreign_names if is_loopback(host) else refuse_pages
+
+
+def _failed(text: str) -> web.Response:
+    return web.Response(status=500, text=f"bayplan: {text}\n")
+
+
+def _check_count(nodes: Collection[str]) -> None:
+    """Raises NoAdviceError."""
+    if len(nodes) > NODES_MAX:
+        raise NoAdviceError(f"found {len(nodes)} nodes in the question, wanted {NODES_MAX} at most")
 
 
 def _name(item: Raw) -> str:
