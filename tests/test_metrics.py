@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client import Histogram as Reference
 
 from bayplan.framework.status import Code
-from bayplan.metrics import Histogram, SchedulerMetrics
+from bayplan.metrics import Histogram, SchedulerMetrics, described
 
 BOUNDS = [0.1, 0.2, 0.4]
 
@@ -48,6 +48,35 @@ def test_an_attempt_is_counted_and_timed() -> None:
     duration = "scheduler_scheduling_attempt_duration_seconds"
     assert metrics.value(f"{duration}_sum", **labels) == 0.25
     assert metrics.value(f"{duration}_count", **labels) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [
+        ("scheduler_schedule_attempts", "[STABLE] "),
+        ("scheduler_pending_pods", "[STABLE] "),
+        ("scheduler_plugin_execution_duration_seconds", "[BETA] "),
+        ("scheduler_cache_size", "[ALPHA] "),
+        (
+            "scheduler_preemption_goroutines_duration_seconds",
+            "[ALPHA] (Deprecated since 1.37.0) ",
+        ),
+        ("workqueue_depth", "[BETA] "),
+        ("rest_client_requests", "[ALPHA] "),
+    ],
+)
+def test_a_text_begins_with_upstreams_stability_level(name: str, start: str) -> None:
+    assert described(name, "What it counts.") == f"{start}What it counts."
+
+
+def test_every_metric_of_upstream_carries_its_level_and_ours_carry_none() -> None:
+    metrics = SchedulerMetrics()
+    metrics.show_gauge("scheduler_shown", "Shown.", (), list)
+    metrics.show_counter("bayplan_shown", "Shown.", (), list)
+    texts = {family.name: family.documentation for family in metrics.registry.collect()}
+    leveled = {name for name, text in texts.items() if text.startswith("[")}
+    assert leveled == {name for name in texts if name.startswith("scheduler_")}
+    assert len(leveled) > 30
 
 
 def test_two_schedulers_count_apart() -> None:

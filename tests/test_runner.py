@@ -686,8 +686,16 @@ def test_it_is_drained_once_bindings_have_ended_and_their_events_are_written() -
         drained = asyncio.get_running_loop().create_task(runner.drained())
         await settled()
         assert not drained.done()
+        assert scheduler.metrics.value("scheduler_goroutines", operation="binding") == 1
         slow.may_bind.set()
         await drained
+        # A sample is there also while nothing is done.
+        assert (
+            scheduler.metrics.registry.get_sample_value(
+                "scheduler_goroutines", {"operation": "binding"}
+            )
+            == 0
+        )
         (event,) = cluster.objects(EVENT)
         assert event.content["reason"] == "Scheduled"
         running.cancel()

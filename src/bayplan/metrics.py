@@ -20,12 +20,50 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
+#: Upstream's metrics that are not ALPHA. Upstream: metrics.go and component-base/metrics, v1.37.
+_STABLE = frozenset(
+    """
+    scheduler_framework_extension_point_duration_seconds scheduler_pending_pods
+    scheduler_pod_scheduling_attempts scheduler_preemption_attempts scheduler_preemption_victims
+    scheduler_queue_incoming_pods scheduler_schedule_attempts
+    scheduler_scheduling_attempt_duration_seconds
+    """.split()  # noqa: SIM905 - a line for each would fill a page
+)
+_BETA = frozenset(
+    """
+    kubernetes_build_info kubernetes_feature_enabled scheduler_goroutines
+    scheduler_permit_wait_duration_seconds scheduler_plugin_evaluation
+    scheduler_plugin_execution_duration_seconds scheduler_pod_scheduling_sli_duration_seconds
+    scheduler_scheduling_algorithm_duration_seconds scheduler_unschedulable_pods
+    """.split()  # noqa: SIM905
+)
+_BETA_PREFIX = "workqueue_"
+_DEPRECATED = {"scheduler_preemption_goroutines_duration_seconds": "1.37.0"}
+#: What is ours, or every Python process has, carries no stability level.
+_WITHOUT_LEVEL = ("bayplan_", "process_")
+
 #: From here on the number of attempts is one label.
 _ATTEMPTS_TOLD_MAX = 15
 
 
 C = TypeVar("C", bound=Collector)
 Family = type[CounterMetricFamily] | type[GaugeMetricFamily]
+
+
+def described(name: str, text: str) -> str:
+    """A metric's help text with its stability level in front, as Kubernetes writes it.
+
+    ``name``: without a counter's ``_total``.
+    """
+    if name.startswith(_WITHOUT_LEVEL):
+        return text
+    level = "STABLE" if name in _STABLE else "BETA" if _is_beta(name) else "ALPHA"
+    since = _DEPRECATED.get(name)
+    return f"[{level}] (Deprecated since {since}) {text}" if since else f"[{level}] {text}"
+
+
+def _is_beta(name: str) -> bool:
+    return name in _BETA or name.startswith(_BETA_PREFIX)
 
 
 def _exponential(start: float, factor: float, count: int) -> list[float]:
@@ -61,7 +99,7 @@ class Histogram(Collector):
 
     def __init__(self, name: str, text: str, bounds: list[float], labels: tuple[str, ...]) -> None:
         self._name = name
-        self._text = text
+        self._text = described(name, text)
         self._bounds = bounds
         self._labels = labels
         self._children: dict[tuple[Hashable, ...], Buckets] = {}
@@ -93,7 +131,7 @@ class Tally(Collector):
     def __init__(self, family: Family, name: str, text: str, labels: tuple[str, ...]) -> None:
         self._family = family
         self._name = name
-        self._text = text
+        self._text = described(name, text)
         self._labels = labels
         self._counts: dict[tuple[Hashable, ...], int] = {}
         if not labels:
@@ -130,7 +168,7 @@ class Reading(Collector):
     ) -> None:
         self._family = family
         self._name = name
-        self._text = text
+        self._text = described(name, text)
         self._labels = labels
         self._read = read
 
@@ -172,7 +210,7 @@ def _level(name: str, labels: str, text: str) -> Declared[Tally]:
 
 
 def _gauge(name: str, labels: str, text: str) -> Declared[Gauge]:
-    return Declared(lambda: Gauge(name, text, labels.split(), registry=None))
+    return Declared(lambda: Gauge(name, described(name, text), labels.split(), registry=None))
 
 
 def _histogram(
@@ -239,7 +277,7 @@ class SchedulerMetrics:
         "scheduler_get_node_hint_duration_seconds",
         "hinted profile",
         _10_US_TO_20_MS,
-        "How long it took to find a pod's node from what is known of its like.",
+        "How long a look at the cached results took, by whether it gave the node.",
     )
     permit_wait_duration = _histogram(
         "scheduler_permit_wait_duration_seconds",

@@ -82,6 +82,11 @@ class Runner:
         self._tasks: set[asyncio.Task[None]] = set()
         #: Those of the tasks that perform an effect.
         self._performing: set[asyncio.Task[None]] = set()
+        self._binding_count = 0
+        work = scheduler.metrics.goroutines
+        work.labels("binding").set_function(lambda: self._binding_count)
+        if extenders:
+            work.labels(_OPERATIONS[ExtenderVerb.PRIORITIZE])
         self._is_paused = False
         #: Whether every kind was listed once.
         self.is_synced = False
@@ -228,12 +233,15 @@ class Runner:
 
     async def _bind(self, effect: BindPod) -> None:
         uid = effect.pod.uid
-        await self._patches.settle(uid)
+        self._binding_count += 1
         try:
+            await self._patches.settle(uid)
             outcome = await effect.run(self._cluster, self._start)
         except Exception as problem:  # noqa: BLE001 - a binding cycle does not raise: a bug of ours
             self._scheduler.bug(effect.pod.key, problem)
             outcome = BindingOutcome(uid, Status.from_error(problem))
+        finally:
+            self._binding_count -= 1
         self._put(lambda: self._scheduler.binding_finished(outcome))
 
     def _patch_status(self, effect: PatchPodStatus) -> None:

@@ -2,12 +2,14 @@
 
 from typing import Any
 
+from bayplan.config.feature_gates import GATES
 from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
 from bayplan.framework.status import Code, Status, unresolvable, unschedulable
 from bayplan.journal import GateRecord
 from bayplan.testing import api_pod, node
 from tests.engine.kit import Engine, waiting_pod
 from tests.framework.answering import answering
+from tests.scenarios.world import PROFILE
 
 NODE_ADDED = ClusterEvent(EventResource.NODE, ActionType.ADD)
 
@@ -151,3 +153,93 @@ def test_a_hint_that_raises_is_counted_and_named() -> None:
     [text] = engine.texts()
     said = 'running QueueingHint of NodeAdd of plugin "Never": RuntimeError: no idea ('
     assert text.startswith(said)
+
+
+def test_members_without_a_group_object_are_apart_from_the_gated() -> None:
+    engine = Engine()
+    engine.add(node("n1"))
+    for name in "ab":
+        engine.add(waiting_pod(name, labels={"scheduling.x-k8s.io/pod-group": "g"}))
+
+    def told() -> list[float]:
+        queues = ("incomplete", "gated", "active", "pending")
+        return [engine.metric("scheduler_pending_pods", queue=queue) for queue in queues]
+
+    def gated_groups() -> float:
+        return engine.metric("scheduler_queued_entities", queue="gated", type="podgroup")
+
+    assert (told(), gated_groups()) == ([2, 0, 0, 0], 0)
+    spec = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": 3}}
+    engine.put("scheduling.x-k8s.io/v1alpha1 PodGroup", spec)
+    assert (told(), gated_groups()) == ([0, 2, 0, 0], 1)
+    engine.add(waiting_pod("c", labels={"scheduling.x-k8s.io/pod-group": "g"}))
+    assert (told(), gated_groups()) == ([0, 0, 3, 0], 0)
+
+
+def test_members_that_come_while_their_group_is_tried_are_pending() -> None:
+    engine = Engine()
+    engine.add(node("n1"))
+    spec = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": 2}}
+    engine.put("scheduling.x-k8s.io/v1alpha1 PodGroup", spec)
+    labels = {"scheduling.x-k8s.io/pod-group": "g"}
+    engine.add(waiting_pod("a", labels=labels), waiting_pod("b", labels=labels))
+    assert engine.scheduler.queue.pop() is not None
+    assert engine.metric("scheduler_pending_pods", queue="pending") == 0
+    engine.add(waiting_pod("c", labels=labels))
+    assert engine.metric("scheduler_pending_pods", queue="pending") == 1
+
+
+def test_pre_enqueue_and_sign_are_timed() -> None:
+    gate = answering("Gate", pre_enqueue=lambda asked: unresolvable("shut"))
+    engine = Engine(plugins=["Gate"], classes=[gate])
+    engine.add(node("n1"), *(waiting_pod(f"p{number}") for number in range(20)))
+
+    def told(point: str) -> float:
+        name = "scheduler_framework_extension_point_duration_seconds_count"
+        # As upstream: Success whatever the plugins say.
+        return engine.metric(name, extension_point=point, status="Success", profile=PROFILE)
+
+    assert told("PreEnqueue") == 20
+    by_plugin = "scheduler_plugin_execution_duration_seconds_count"
+    labels = {"plugin": "Gate", "extension_point": "PreEnqueue"}
+    rejected = "UnschedulableAndUnresolvable"
+    assert engine.metric(by_plugin, **labels, status=rejected) == 2
+    other = Engine()
+    other.add(node("n1"), waiting_pod("p"))
+    other.run()
+    name = "scheduler_framework_extension_point_duration_seconds_count"
+    labels = {"extension_point": "Sign", "status": "Success", "profile": PROFILE}
+    assert other.metric(name, **labels) == 1
+
+
+def test_evaluations_are_counted_by_pod_and_by_node() -> None:
+    plugin = answering(
+        "Mine",
+        pre_filter=lambda state, asked, nodes: None,
+        filter_node=lambda state, asked, info: unschedulable() if info.name == "n0" else None,
+        pre_score=lambda state, asked, nodes: None,
+        score_node=lambda state, asked, info: 1,
+    )
+    engine = Engine(plugins=[("Mine", 1)], classes=[plugin])
+    engine.add(*(node(f"n{number}") for number in range(5)), waiting_pod("p"))
+    engine.run()
+
+    def told(point: str) -> float:
+        name = "scheduler_plugin_evaluation_total"
+        return engine.metric(name, plugin="Mine", extension_point=point, profile=PROFILE)
+
+    points = ("PreFilter", "Filter", "PreScore", "Score")
+    assert [told(point) for point in points] == [1, 5, 1, 4]
+
+
+def test_feature_gates_are_shown_with_their_stages() -> None:
+    name = "kubernetes_feature_enabled"
+    families = Engine().scheduler.metrics.registry.collect()
+    (family,) = [family for family in families if family.name == name]
+    shown = {
+        (sample.labels["name"], sample.labels["stage"]): sample.value for sample in family.samples
+    }
+    assert len(shown) == len(GATES)
+    assert shown["OpportunisticBatching", "BETA"] == 1
+    assert shown["DynamicResourceAllocation", ""] == 1
+    assert shown["DRAListTypeAttributes", "ALPHA"] == 0

@@ -292,7 +292,7 @@ def test_what_reuse_is_worth_is_exposed() -> None:
     results = ("no_hint", "hint_used", "hint_not_used")
     assert [told(attempts, result=result) for result in results] == [1, 2, 2]
     assert told("scheduler_batch_cache_flushed_total", reason="node_missing") == 1
-    assert told("scheduler_get_node_hint_duration_seconds_count", hinted="true") == 2
+    assert told("scheduler_get_node_hint_duration_seconds_count", hinted="hint") == 2
     assert told("bayplan_reuse_entries") == 1
     assert told("bayplan_reuse_possible_total") == 4
     assert told("bayplan_reuse_bytes") == reuse_of(engine).bytes_used > 0

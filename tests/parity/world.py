@@ -10,7 +10,7 @@ from bayplan.engine.handle import PluginHandle
 from bayplan.engine.plugin_sets import plugin_name
 from bayplan.engine.profiles import BuiltProfile, build_profiles
 from bayplan.framework.interface import Plugin
-from bayplan.framework.status import Status
+from bayplan.framework.status import Code, Status
 from bayplan.plugins.registry import Registry
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.queue.settings import QueueProfile, QueueRecorder, QueueSettings
@@ -55,6 +55,10 @@ class Remarks:
         self.failed: set[tuple[str, str]] = set()
 
     def incoming(self, queue: str, event: str, pod_count: int, kind: str) -> None: ...
+    def pre_enqueue_took(self, profile: str, seconds: float) -> None: ...
+
+    def pre_enqueue_plugin_took(self, plugin: str, code: Code, seconds: float) -> None: ...
+
     def hint_took(self, plugin: str, event: str, answer: str, seconds: float) -> None: ...
     def unschedulable_delta(self, plugin: str, profile: str, delta: int) -> None: ...
     def gated(self, pod: PodInfo, plugin: str, status: Status) -> None: ...

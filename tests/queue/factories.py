@@ -15,7 +15,7 @@ from bayplan.framework.events import (
     QueueingHint,
 )
 from bayplan.framework.interface import PreEnqueuePlugin, QueuedPodInfo
-from bayplan.framework.status import Status, unresolvable
+from bayplan.framework.status import Code, Status, unresolvable
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.queue.settings import QueueProfile, QueueSettings
 from bayplan.state.pods import PodInfo, pod_info
@@ -110,6 +110,9 @@ class Recorder:
         self.incoming_entities: Counter[tuple[str, str, str]] = Counter()
         #: (plugin, event, answer, seconds)
         self.hints: list[tuple[str, str, str, float]] = []
+        #: (profile, seconds); (plugin, code, seconds)
+        self.pre_enqueues: list[tuple[str, float]] = []
+        self.pre_enqueue_plugins: list[tuple[str, Code, float]] = []
         self.unschedulable: Counter[str] = Counter()
         self.gates: list[tuple[str, str, str]] = []
         self.failures: list[tuple[str, str, str]] = []
@@ -117,6 +120,12 @@ class Recorder:
     def incoming(self, queue: str, event: str, pod_count: int, kind: str) -> None:
         self.incoming_counts[queue, event] += pod_count
         self.incoming_entities[queue, event, kind] += 1
+
+    def pre_enqueue_took(self, profile: str, seconds: float) -> None:
+        self.pre_enqueues.append((profile, seconds))
+
+    def pre_enqueue_plugin_took(self, plugin: str, code: Code, seconds: float) -> None:
+        self.pre_enqueue_plugins.append((plugin, code, seconds))
 
     def hint_took(self, plugin: str, event: str, answer: str, seconds: float) -> None:
         self.hints.append((plugin, event, answer, seconds))

@@ -50,14 +50,24 @@ def test_a_json_line_has_its_keys_at_the_top() -> None:
     Log("scheduler").info("Chose", v=2, pod="a/b", count=3)
     line: dict[str, Any] = json.loads(stream.getvalue())
     assert isinstance(line.pop("ts"), float)
-    assert line == {"logger": "scheduler", "v": 2, "msg": "Chose", "pod": "a/b", "count": 3}
+    head = {"logger": "scheduler", "level": "info", "v": 2, "msg": "Chose"}
+    assert line == {**head, "pod": "a/b", "count": 3}
 
 
-def test_problems_have_a_level_in_place_of_a_verbosity() -> None:
-    stream = written(JSON)
-    Log("election").warning("Late", err="busy")
-    line = json.loads(stream.getvalue())
-    assert (line["level"], "v" in line) == ("warning", False)
+def test_every_json_line_has_a_level_and_problems_have_no_verbosity() -> None:
+    stream = written(JSON, 4)
+    log = Log("election")
+    log.info("Leads")
+    log.info("Chose", v=4)
+    log.warning("Late", err="busy")
+    log.error("Lost", err="gone")
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [(line["level"], line.get("v")) for line in lines] == [
+        ("info", 0),
+        ("info", 4),
+        ("warning", None),
+        ("error", None),
+    ]
 
 
 @pytest.mark.parametrize(("verbosity", "count"), [(0, 1), (2, 2), (4, 3)])

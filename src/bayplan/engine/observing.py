@@ -4,17 +4,28 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import final
 
+from bayplan.config.feature_gates import ALPHA, BETA, GA, GATES
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.prepared import Epoch
 from bayplan.engine.reuse import Reuse
 from bayplan.framework.answers import failure_of
 from bayplan.framework.interface import QueuedPodInfo
 from bayplan.framework.runtime import Framework
-from bayplan.framework.status import Status, is_rejected
+from bayplan.framework.status import Code, Status, is_rejected
 from bayplan.journal import GateRecord
 from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.queue.sizes import GROUP_ENTITY
 from bayplan.queue.transitions import PENDING_QUEUES
 from bayplan.state.pods import PodInfo
+
+#: Labels of scheduler_pending_pods for members of groups that are in none of the queues: their
+#: group has no object yet; they came while it is being tried.
+INCOMPLETE, PENDING = "incomplete", "pending"
+
+_PRE_ENQUEUE = "PreEnqueue"
+
+#: Upstream leaves the stage of what is generally available empty.
+_STAGES = {ALPHA: "ALPHA", BETA: "BETA", GA: ""}
 
 
 @final
@@ -26,6 +37,15 @@ class QueueJournal:
 
     def incoming(self, queue: str, event: str, pod_count: int, kind: str) -> None:
         self._engine.metrics.incoming(queue, event, pod_count, kind)
+
+    def pre_enqueue_took(self, profile: str, seconds: float) -> None:
+        # As upstream, whose code is Success whatever the plugins say.
+        self._engine.metrics.extension_point_duration.observe(
+            seconds, _PRE_ENQUEUE, Code.SUCCESS, profile
+        )
+
+    def pre_enqueue_plugin_took(self, plugin: str, code: Code, seconds: float) -> None:
+        self._engine.metrics.plugin_execution_duration.observe(seconds, plugin, _PRE_ENQUEUE, code)
 
     def hint_took(self, plugin: str, event: str, answer: str, seconds: float) -> None:
         self._engine.metrics.hint_duration.observe(seconds, plugin, event, answer)
@@ -69,7 +89,7 @@ def show_sizes(engine: EngineState) -> None:
     in_flight = "Pods being tried, and events kept for when they come back."
     events = partial(_in_flight, engine.queue)
     metrics.show_gauge("scheduler_inflight_events", in_flight, ("event",), events)
-    for queue in PENDING_QUEUES:
+    for queue in (*PENDING_QUEUES, INCOMPLETE, PENDING):
         metrics.pending_pods.labels(queue).set_function(partial(_pending, engine.queue, queue))
     metrics.cache_size.labels("nodes").set_function(lambda: cache.table.node_count)
     metrics.cache_size.labels("pods").set_function(lambda: len(cache.pods()))
@@ -77,15 +97,55 @@ def show_sizes(engine: EngineState) -> None:
 
 
 def _pending(queue: SchedulingQueue, name: str) -> int:
-    return queue.counts()[name]
+    if name == PENDING:
+        return queue.groups.came_in_flight()
+    _, incomplete_count = queue.groups.without_object()
+    if name == INCOMPLETE:
+        return incomplete_count
+    return queue.counts()[name] - (incomplete_count if name == "gated" else 0)
 
 
 def _entities(queue: SchedulingQueue) -> Iterator[tuple[tuple[str, str], float]]:
-    yield from queue.sizes.entities().items()
+    """A group without an object is no entity: upstream keeps its pods apart."""
+    incomplete = {("gated", GROUP_ENTITY): queue.groups.without_object()[0]}
+    for labels, count in queue.sizes.entities().items():
+        yield labels, count - incomplete.get(labels, 0)
 
 
 def _in_flight(queue: SchedulingQueue) -> Iterator[tuple[tuple[str], float]]:
     yield from (((label,), count) for label, count in queue.in_flight.counts().items())
+
+
+def show_evaluations(engine: EngineState) -> None:
+    """scheduler_plugin_evaluation_total: read from the profiles when somebody looks."""
+    engine.metrics.show_counter(
+        "scheduler_plugin_evaluation",
+        "Evaluations of plugins: of pods at PreFilter and PreScore, of nodes at Filter and Score.",
+        ("plugin", "extension_point", "profile"),
+        partial(_evaluations, engine.frameworks),
+    )
+
+
+def _evaluations(
+    frameworks: Mapping[str, Framework],
+) -> Iterator[tuple[tuple[str, ...], float]]:
+    for profile, framework in frameworks.items():
+        for labels, count in framework.evaluations.counts():
+            yield (*labels, profile), count
+
+
+def show_features(engine: EngineState) -> None:
+    """kubernetes_feature_enabled: the gates of the scheduler, which do not change."""
+    values = {
+        (name, _STAGES[gate.stage]): float(engine.gates.enabled(name))
+        for name, gate in GATES.items()
+    }
+    engine.metrics.show_gauge(
+        "kubernetes_feature_enabled",
+        "Stage of each feature gate, and whether it is on (1).",
+        ("name", "stage"),
+        values.items,
+    )
 
 
 # ---- reuse ---------------------------------------------------------------------------------
@@ -95,7 +155,7 @@ def reuse_of(engine: EngineState, framework: Framework) -> Reuse:
     """A profile's table, whose remarks go to the journal and whose look-ups are timed."""
     name = framework.profile_name
     duration = engine.metrics.node_hint_duration
-    took = duration.of("false", name), duration.of("true", name)
+    took = duration.of("no_hint", name), duration.of("hint", name)
     epoch = Epoch(engine.cache.table, engine.objects)
     return Reuse(framework, engine.cache.table, epoch, partial(engine.note, name), took)
 

@@ -27,7 +27,14 @@ from bayplan.engine.configured_extenders import configured_extenders
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.extending import Extender, Extenders
 from bayplan.engine.gangs import Gangs
-from bayplan.engine.observing import QueueJournal, reuse_of, show_reuse, show_sizes
+from bayplan.engine.observing import (
+    QueueJournal,
+    reuse_of,
+    show_evaluations,
+    show_features,
+    show_reuse,
+    show_sizes,
+)
 from bayplan.engine.profiles import BuiltProfile, build_profiles, event_kinds
 from bayplan.engine.queue_order import QueueOrder, queue_profile
 from bayplan.engine.reservations import Reservations
@@ -105,7 +112,9 @@ class Scheduler:
         self._attempts = Attempts(engine, options.get("on_attempt"))
         self._events = ClusterEvents(engine, self._attempts.placements)
         show_sizes(engine)
+        show_features(engine)
         show_reuse(engine)
+        show_evaluations(engine)
         engine.turns.begin()
 
     def _start(self, config: SchedulerConfig, registry: Registry) -> SchedulingQueue:

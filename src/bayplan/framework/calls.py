@@ -18,6 +18,7 @@ from bayplan.framework.composition import (
     with_parts,
 )
 from bayplan.framework.cycle_state import AskFilter, AskScore
+from bayplan.framework.evaluations import Evaluations
 from bayplan.framework.interface import (
     CycleState,
     FilterPlugin,
@@ -116,9 +117,12 @@ class Calls:
 class CallsByShape:
     """The calls of a profile, each wrapped, less those that do not concern a shape of pods."""
 
-    def __init__(self, plugins: ProfilePlugins, wrap: Wrap) -> None:
+    def __init__(
+        self, plugins: ProfilePlugins, wrap: Wrap, evaluations: Evaluations | None = None
+    ) -> None:
+        """``evaluations``: counts them; None: nobody looks at the counts."""
         self._plugins = plugins
-        self._calls = calls_of(plugins, wrap)
+        self._calls = calls_of(plugins, wrap, evaluations)
         #: Shapes outlive profiles; what one remembers for another is none of its business.
         self._memo_key = object()
 
@@ -129,22 +133,27 @@ class CallsByShape:
         return calls_for(self._calls, self._plugins, shape)
 
 
-def calls_of(plugins: ProfilePlugins, wrap: Wrap) -> Calls:
-    """The calls of a profile, each wrapped."""
+def calls_of(plugins: ProfilePlugins, wrap: Wrap, evaluations: Evaluations | None = None) -> Calls:
+    """The calls of a profile, each wrapped; evaluations are counted."""
+    counts = evaluations or Evaluations()
     extended = [p for p in plugins.pre_filter if isinstance(p, PreFilterExtensions)]
     add, remove = "PreFilterExtensionAddPod", "PreFilterExtensionRemovePod"
     flight, backwards = "PreBindPreFlight", plugins.reserve[::-1]
     scoring = {
-        plugin.instance_name: _score_call(plugin, weight, wrap)
+        plugin.instance_name: _score_call(plugin, weight, wrap, counts)
         for plugin, weight in plugins.scoring()
     }
     every = plugins.instances()
-    filters = [(p.instance_name, _filter_of(p, wrap)) for p in plugins.filter]
+    filters = [(p.instance_name, _filter_of(p, wrap, counts)) for p in plugins.filter]
     return Calls(
-        pre_filter=[
-            *_each(plugins.pre_filter, lambda p: p.pre_filter, "PreFilter", wrap),
-            *_wrapped(forwarded_pre_filters(every), "PreFilter", wrap),
-        ],
+        pre_filter=_counted(
+            counts,
+            "PreFilter",
+            [
+                *_each(plugins.pre_filter, lambda p: p.pre_filter, "PreFilter", wrap),
+                *_wrapped(forwarded_pre_filters(every), "PreFilter", wrap),
+            ],
+        ),
         add_pod=[
             *_each(extended, lambda p: p.add_pod, add, wrap),
             *_wrapped(forwarded_changes(every, "add_pod"), add, wrap),
@@ -156,18 +165,26 @@ def calls_of(plugins: ProfilePlugins, wrap: Wrap) -> Calls:
         filter=filters,
         filter_of=dict(filters),
         post_filter=_each(plugins.post_filter, lambda p: p.post_filter, "PostFilter", wrap),
-        pre_score=[
-            *_each(plugins.pre_scoring(), lambda p: p.pre_score, "PreScore", wrap),
-            *_wrapped(forwarded_pre_scores(every), "PreScore", wrap),
-        ],
+        pre_score=_counted(
+            counts,
+            "PreScore",
+            [
+                *_each(plugins.pre_scoring(), lambda p: p.pre_score, "PreScore", wrap),
+                *_wrapped(forwarded_pre_scores(every), "PreScore", wrap),
+            ],
+        ),
         score=[scoring[plugin.instance_name] for plugin, _ in plugins.score],
         scoring=scoring,
         filter_row={
-            p.instance_name: wrap.plain(p.instance_name, "Filter", row_filter_of(p))
+            p.instance_name: counts.of_node(
+                p.instance_name, "Filter", wrap.plain(p.instance_name, "Filter", row_filter_of(p))
+            )
             for p in plugins.filter
         },
         score_row={
-            p.instance_name: wrap.plain(p.instance_name, "Score", row_score_of(p))
+            p.instance_name: counts.of_node(
+                p.instance_name, "Score", wrap.plain(p.instance_name, "Score", row_score_of(p))
+            )
             for p, _ in plugins.scoring()
         },
         own_rows=frozenset(p.instance_name for p in plugins.filter if isinstance(p, RowFilter)),
@@ -256,6 +273,14 @@ def _raise(problem: BaseException, place: TracebackType | None, *_: object) -> N
     raise problem.with_traceback(place)
 
 
+def _counted(
+    counts: Evaluations,
+    point: str,
+    calls: Iterable[tuple[str, Callable[[CycleState, PodInfo, NodeView], R]]],
+) -> Sequence[tuple[str, Callable[[CycleState, PodInfo, NodeView], R]]]:
+    return [(name, counts.of_pod(name, point, call)) for name, call in calls]
+
+
 def _each(
     plugins: Iterable[T], call_of: Callable[[T], Callable[P, R]], point: str, wrap: Wrap
 ) -> Sequence[tuple[str, Callable[P, R]]]:
@@ -290,13 +315,16 @@ def _pre_bind_groups(plugins: Iterable[PreBindPlugin]) -> dict[str, int]:
     return numbers
 
 
-def _filter_of(plugin: FilterPlugin | ScalarFilterPlugin, wrap: Wrap) -> AskFilter:
+def _filter_of(
+    plugin: FilterPlugin | ScalarFilterPlugin, wrap: Wrap, counts: Evaluations
+) -> AskFilter:
     """The plugin's Filter, for many nodes at once; a kept answer comes first."""
     name = plugin.instance_name
     if isinstance(plugin, FilterPlugin):
         ask = wrap.listed(name, "Filter", plugin.filter)
     else:
         ask = wrap.listed(name, "Filter", partial(scalar.filter_nodes, plugin))
+    ask = counts.of_filter(name, ask)
 
     def kept_or_asked(
         state: CycleState, pod: PodInfo, nodes: NodeView, feasible: NodeMask
@@ -308,11 +336,14 @@ def _filter_of(plugin: FilterPlugin | ScalarFilterPlugin, wrap: Wrap) -> AskFilt
     return kept_or_asked
 
 
-def _score_call(plugin: ScorePlugin | ScalarScorePlugin, weight: int, wrap: Wrap) -> ScoreCall:
+def _score_call(
+    plugin: ScorePlugin | ScalarScorePlugin, weight: int, wrap: Wrap, counts: Evaluations
+) -> ScoreCall:
     name, normalize = plugin.instance_name, normalize_of(plugin)
     if normalize is not None:
         normalize = wrap.plain(name, "ScoreExtensionNormalize", normalize)
-    score = _kept_or_scored(name, wrap.plain(name, "Score", score_of(plugin)))
+    ask = counts.of_score(name, wrap.plain(name, "Score", score_of(plugin)))
+    score = _kept_or_scored(name, ask)
     return ScoreCall(name, weight, score, normalize)
 
 

@@ -16,6 +16,7 @@ from bayplan.framework.calls import (
     ChangePod,
 )
 from bayplan.framework.chosen_node import permit, pre_flights, reserve
+from bayplan.framework.evaluations import Evaluations
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.interface import (
     CycleState,
@@ -79,9 +80,11 @@ class Framework:
         self._nominator = nominator
         self._signer = signer or Signer(plugins)
         self.stopwatches = stopwatches(watch, self.profile_name)
-        self._calls = CallsByShape(plugins, Bare())
+        #: How often each plugin was evaluated.
+        self.evaluations = Evaluations()
+        self._calls = CallsByShape(plugins, Bare(), self.evaluations)
         #: The same, recording how long each plugin takes.
-        self._timed_calls = CallsByShape(plugins, PluginTimer(watch))
+        self._timed_calls = CallsByShape(plugins, PluginTimer(watch), self.evaluations)
 
     def calls(self, state: CycleState, pod: PodInfo) -> Calls:
         """What this attempt at the pod calls at each extension point."""
@@ -89,7 +92,12 @@ class Framework:
 
     def sign_pod(self, pod: PodInfo) -> PodSignature:
         """What this profile's answers about the pod follow from. Upstream: SignPod."""
-        return self._signer.sign(pod)
+        watch = self.stopwatches["Sign"]
+        start = watch.now()
+        signature = self._signer.sign(pod)
+        # As upstream, whose code is Success also where a plugin does not sign.
+        watch.took[Code.SUCCESS](watch.now() - start)
+        return signature
 
     # ---- PreFilter ------------------------------------------------------------------------
 

@@ -71,6 +71,7 @@ class Stopwatch:
 
 #: Extension points that a profile runs, by their names in upstream's metrics.
 POINTS: Final = (
+    "Sign",
     "PreFilter",
     "Filter",
     "PostFilter",

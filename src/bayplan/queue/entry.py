@@ -17,7 +17,16 @@ class Entry:
     single pod it is the only one. Every pod has its own rejecting plugins and its own gate.
     """
 
-    __slots__ = ("group", "key", "pods", "queued", "sequence", "since_seconds", "state")
+    __slots__ = (
+        "group",
+        "key",
+        "pods",
+        "popped_count",
+        "queued",
+        "sequence",
+        "since_seconds",
+        "state",
+    )
 
     def __init__(self, queued: QueuedPodInfo, since_seconds: float | None = None) -> None:
         """``since_seconds``: when it came, where that is not what it is ordered by."""
@@ -33,6 +42,8 @@ class Entry:
         #: From here its delay counts.
         self.since_seconds = queued.timestamp_seconds if since_seconds is None else since_seconds
         self.state = State.ABSENT
+        #: Members that a group had when it was last taken to be tried.
+        self.popped_count = 0
 
     def come_back(self, queued: QueuedPodInfo, now_seconds: float, sequence: int) -> None:
         """Its attempt failed: count that, and line up anew behind those that came meanwhile."""

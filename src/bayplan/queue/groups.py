@@ -7,6 +7,7 @@ that lacks members is held back without being tried.
 
 from collections.abc import Callable, Container, Iterable
 from itertools import count
+from math import inf
 from typing import final
 
 from bayplan.api.pod_groups import GroupKey
@@ -45,6 +46,26 @@ class GroupEntries:
 
     def get(self, key: GroupKey) -> Entry | None:
         return self._open.get(key)
+
+    def without_object(self) -> tuple[int, int]:
+        """(groups, members) that wait for their group's object.
+
+        Upstream: incompletePodGroupPods.
+        """
+        sizes = [
+            len(entry.pods)
+            for entry in self._open.values()
+            if entry.state is State.GATED and entry.queued.timestamp_seconds == inf
+        ]
+        return len(sizes), sum(sizes)
+
+    def came_in_flight(self) -> int:
+        """Members that came while their group is being tried. Upstream: pendingPodGroupPods."""
+        return sum(
+            max(0, len(entry.pods) - entry.popped_count)
+            for entry in self._open.values()
+            if entry.state is State.IN_FLIGHT
+        )
 
     # ---- members come and go --------------------------------------------------------------
 

@@ -108,6 +108,8 @@ class Places:
                     self._count_incoming(entry, entered_as(State.ACTIVE), POP_FROM_BACKOFF_Q)
                 self.sizes.went(entry)
                 entry.state = next_state(entry.state, Cause.POPPED)
+                if entry.group is not None:
+                    entry.popped_count = len(entry.pods)
                 return entry
         return None
 

@@ -71,7 +71,9 @@ class SchedulingQueue:
             name: Hints(profile.events, recorder, clock) for name, profile in profiles.items()
         }
         self._parked = Parked(profiles, self._hints, settings, recorder)
-        admission = Admission(profiles, recorder, pop_from_backoff_q=settings.pop_from_backoff_q)
+        admission = Admission(
+            profiles, recorder, pop_from_backoff_q=settings.pop_from_backoff_q, clock=clock
+        )
         self._places = Places(settings, clock, recorder, admission, self._parked)
         #: To be looked at: what waits where, and what is kept for pods in flight.
         self.sizes = self._places.sizes

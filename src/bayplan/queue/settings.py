@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from bayplan.framework.events import ClusterEventWithHint
 from bayplan.framework.interface import PreEnqueuePlugin, QueuedPodInfo
 from bayplan.framework.queued_group import Gathering
-from bayplan.framework.status import Status
+from bayplan.framework.status import Code, Status
 from bayplan.state.pods import PodInfo
 
 #: (plugin instance, pod) → the part of the pod its answers follow from; None: not signed.
@@ -64,6 +64,14 @@ class QueueRecorder(Protocol):
 
     def gated(self, pod: PodInfo, plugin: str, status: Status) -> None:
         """A PreEnqueue plugin begins to hold a pod back, or does so with another message."""
+        ...
+
+    def pre_enqueue_took(self, profile: str, seconds: float) -> None:
+        """A pod was asked about: scheduler_framework_extension_point_duration_seconds."""
+        ...
+
+    def pre_enqueue_plugin_took(self, plugin: str, code: Code, seconds: float) -> None:
+        """One plugin was asked, in a sample: scheduler_plugin_execution_duration_seconds."""
         ...
 
     def hint_took(self, plugin: str, event: str, answer: str, seconds: float) -> None:

@@ -6,6 +6,8 @@ from typing import final
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from bayplan.metrics import described
+
 
 @final
 class LeaderGauge(Collector):
@@ -17,6 +19,7 @@ class LeaderGauge(Collector):
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         text = "Whether this replica leads (1) or stands by (0)."
-        family = GaugeMetricFamily("leader_election_master_status", text, labels=["name"])
+        name = "leader_election_master_status"
+        family = GaugeMetricFamily(name, described(name, text), labels=["name"])
         family.add_metric([self._lease_name], float(self._leads()))
         yield family

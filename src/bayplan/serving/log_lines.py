@@ -1,7 +1,7 @@
 """Log lines: a constant text and keys, as text like klog's or as JSON.
 
     I1122 02:51:18.123456       1 scheduler] "Successfully bound pod to node" pod="a/b" node="n1"
-    {"ts":1764,"logger":"scheduler","v":2,"msg":"Successfully bound pod to node","pod":"a/b",…}
+    {"ts":1764,"logger":"scheduler","level":"info","v":2,"msg":"Successfully bound …","pod":"a/b"}
 
 Verbosity is klog's: a line of level v is written with -v=v or more, problems always. To Python's
 logging level v is INFO - v, so that libraries' own lines take the same way. Upstream:
@@ -94,13 +94,18 @@ class _TextLines(logging.Formatter):
         return f"{head} {_shown(record.getMessage())}{keys}"
 
 
+def _level(number: int) -> str:
+    """Verbosity is no level: all of its lines are information."""
+    return "info" if number <= logging.INFO else logging.getLevelName(number).lower()
+
+
 @final
 class _JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {"ts": round(record.created * 1000, 3), "logger": _part(record)}
-        if record.levelno > logging.INFO:
-            line["level"] = record.levelname.lower()
-        else:
+        # Upstream has `v` in lines without an error, and no level.
+        line["level"] = _level(record.levelno)
+        if record.levelno <= logging.INFO:
             line["v"] = logging.INFO - record.levelno
         line |= {"msg": record.getMessage(), **_keys(record)}
         return msgspec.json.encode(line, enc_hook=str).decode()

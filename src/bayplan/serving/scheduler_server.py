@@ -47,6 +47,7 @@ from bayplan.serving.certificates import (
     trust_client_authorities,
     trust_clients,
 )
+from bayplan.serving.component_metrics import register_build_info, register_cluster
 from bayplan.serving.delegation import Delegation, DelegationOptions, open_delegation
 from bayplan.serving.election import Election, ElectionSettings
 from bayplan.serving.endpoints import Endpoints, EndpointSources
@@ -270,7 +271,7 @@ class _SchedulerServer:
         delays = self._config.spec.delay_cache_until_active
         replica = Replica(runner, candidate, delays_cache=delays)
         endpoints = Endpoints(self._sources(scheduler, runner, replica), self._access())
-        self._add_collectors(scheduler, replica)
+        self._add_collectors(scheduler, replica, cluster)
         check = CacheCheck(scheduler, cluster)
         with on_signal("SIGUSR2", check.begin):
             try:
@@ -314,9 +315,11 @@ class _SchedulerServer:
     def _story(self, pod: str) -> StoryAnswer:
         return answer_about(pod, self._memory, self._started)
 
-    def _add_collectors(self, scheduler: Scheduler, replica: Replica) -> None:
+    def _add_collectors(self, scheduler: Scheduler, replica: Replica, cluster: LiveCluster) -> None:
         registry = scheduler.metrics.registry
         ProcessCollector(registry=registry)
+        register_build_info(registry)
+        register_cluster(registry, cluster)
         self._client.metrics.register(registry)
         lease = self._config.spec.leader_election.resource_name
         registry.register(LeaderGauge(lease, lambda: replica.is_leading))

@@ -23,6 +23,7 @@ from bayplan.adapters.live.originals import Originals
 from bayplan.adapters.live.rate_limit import Lane
 from bayplan.adapters.live.troubles import Troubles
 from bayplan.adapters.live.watching import SILENCE_SECONDS_MAX, Reading, ReadingOptions
+from bayplan.adapters.live.work_queue_metrics import WorkQueueMetrics
 from bayplan.api.objects import POD, Pod, decode
 from bayplan.clock import Clock, RealClock
 from bayplan.ports import (
@@ -192,6 +193,11 @@ class LiveCluster(LiveObjects):
     def dropped_event_count(self) -> int:
         """Events about pods that were given up."""
         return self._events.dropped_count
+
+    @property
+    def event_queue(self) -> WorkQueueMetrics:
+        """How events about pods wait and are written."""
+        return self._events.metrics
 
     async def flush_events(self, seconds_max: float | None = None) -> None:
         """Wait until the events so far are written; after ``seconds_max`` they are dropped."""

@@ -15,6 +15,7 @@ from typing import Any, final
 
 from bayplan.adapters.live.client import STRATEGIC_MERGE_PATCH, ApiClient
 from bayplan.adapters.live.rate_limit import Lane
+from bayplan.adapters.live.work_queue_metrics import WorkQueueMetrics
 from bayplan.clock import Clock, rfc3339_micro
 from bayplan.ports import (
     ApiError,
@@ -53,6 +54,8 @@ class _Told:
     #: How often the API server knows of, and since when.
     written_count: int = 0
     written_seconds: float = 0.0
+    #: When it was last put into the queue.
+    queued_seconds: float = 0.0
 
 
 @final
@@ -65,6 +68,8 @@ class EventWriter:
         self._host = socket.gethostname()
         self._told: dict[_Key, _Told] = {}
         self._waiting: asyncio.Queue[_Told] = asyncio.Queue(WAITING_MAX)
+        #: How long events wait and take.
+        self.metrics = WorkQueueMetrics("events", clock.now, self._waiting.qsize)
         self._tasks: list[asyncio.Task[None]] = []
         self._number = 0
         #: Events that nobody will read: too many were waiting, or the server refused them.
@@ -132,6 +137,7 @@ class EventWriter:
     def _enqueue(self, told: _Told) -> None:
         try:
             self._waiting.put_nowait(told)
+            told.queued_seconds = self.metrics.added()
         except asyncio.QueueFull:
             self.dropped_count += 1
 
@@ -165,7 +171,8 @@ class EventWriter:
         while True:
             told = await self._waiting.get()
             try:
-                await self._write(told)
+                with self.metrics.working(told.queued_seconds):
+                    await self._write(told)
             except (ApiError, OutcomeUnknownError) as problem:
                 self.dropped_count += 1
                 _log.debug("event %s not written: %s", told.name, problem)

@@ -1,0 +1,109 @@
+"""How a queue of work fares, under client-go's names, labels and buckets.
+
+kube-scheduler shows its workqueues under these names. Bayplan's queues are of other kinds, so the
+values of the label ``name`` differ. Upstream: component-base/metrics/prometheus/workqueue.
+"""
+
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from typing import final
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+from bayplan.metrics import Histogram, Reading
+
+_BOUNDS_SECONDS = [10.0**power for power in range(-8, 2)]
+_LABELS = ("name",)
+
+_Samples = Iterable[tuple[tuple[str, ...], float]]
+
+
+@final
+class WorkQueueMetrics:
+    """Told of every item. Its families are there once it is registered."""
+
+    def __init__(self, name: str, now: Callable[[], float], depth: Callable[[], int]) -> None:
+        """``now``: seconds on a monotonic scale; ``depth``: how many items wait."""
+        self._name = name
+        self._now = now
+        self._depth = depth
+        self._added_count = 0
+        self._retried_count = 0
+        #: When each item that is being worked on was begun.
+        self._starts: dict[object, float] = {}
+        self._waits = Histogram(
+            "workqueue_queue_duration_seconds",
+            "How long items wait in a queue of work.",
+            _BOUNDS_SECONDS,
+            _LABELS,
+        )
+        self._works = Histogram(
+            "workqueue_work_duration_seconds",
+            "How long the work on an item takes.",
+            _BOUNDS_SECONDS,
+            _LABELS,
+        )
+
+    def added(self) -> float:
+        """An item came; returns when."""
+        self._added_count += 1
+        return self._now()
+
+    def retried(self) -> None:
+        """An item that failed came again."""
+        self._retried_count += 1
+
+    @contextmanager
+    def working(self, added_seconds: float) -> Generator[None]:
+        """While an item that was added at that time is worked on."""
+        start, token = self._now(), object()
+        self._waits.observe(start - added_seconds, self._name)
+        self._starts[token] = start
+        try:
+            yield
+        finally:
+            del self._starts[token]
+            self._works.observe(self._now() - start, self._name)
+
+    def register(self, registry: CollectorRegistry) -> None:
+        registry.register(self._waits)
+        registry.register(self._works)
+        for family, name, text, read in (
+            (GaugeMetricFamily, "depth", "Items that wait in a queue of work.", self._depth),
+            (CounterMetricFamily, "adds", "Items that came.", lambda: self._added_count),
+            (CounterMetricFamily, "retries", "Items tried again.", lambda: self._retried_count),
+            (
+                GaugeMetricFamily,
+                "unfinished_work_seconds",
+                "How long all items in work have been in work, together.",
+                self._unfinished_seconds,
+            ),
+            (
+                GaugeMetricFamily,
+                "longest_running_processor_seconds",
+                "How long the oldest item in work has been in work.",
+                self._longest_seconds,
+            ),
+        ):
+            samples = _Sample(self._name, read)
+            registry.register(Reading(family, f"workqueue_{name}", text, _LABELS, samples))
+
+    def _unfinished_seconds(self) -> float:
+        now = self._now()
+        return sum(now - start for start in self._starts.values())
+
+    def _longest_seconds(self) -> float:
+        return self._now() - min(self._starts.values(), default=self._now())
+
+
+@final
+class _Sample:
+    """One sample with the queue's name."""
+
+    def __init__(self, name: str, read: Callable[[], float]) -> None:
+        self._name = name
+        self._read = read
+
+    def __call__(self) -> _Samples:
+        yield (self._name,), self._read()

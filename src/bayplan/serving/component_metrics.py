@@ -1,0 +1,76 @@
+"""What every Kubernetes component shows of itself, and how the connection to the cluster fares.
+
+Upstream: component-base/metrics/version.go. Versions are Bayplan's own.
+"""
+
+import platform
+from collections.abc import Iterable
+from importlib.metadata import version
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+from bayplan.adapters.live.cluster import LiveCluster
+from bayplan.metrics import Reading
+
+_BUILD_LABELS = (
+    "major",
+    "minor",
+    "git_version",
+    "git_commit",
+    "git_tree_state",
+    "build_date",
+    "go_version",
+    "compiler",
+    "platform",
+)
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+
+_Samples = Iterable[tuple[tuple[str, ...], float]]
+
+
+def register_build_info(registry: CollectorRegistry) -> None:
+    """kubernetes_build_info: always 1, the labels matter. There is no Go and no git here."""
+    number = version("bayplan")
+    major, _, rest = number.partition(".")
+    architecture = _ARCHITECTURES.get(platform.machine(), platform.machine())
+    compiler = f"{platform.python_implementation()} {platform.python_version()}"
+    where = f"{platform.system().lower()}/{architecture}"
+    labels = (major, rest.partition(".")[0], f"v{number}", "", "", "", "", compiler, where)
+    text = "Always 1: the version of Bayplan and of the Python that runs it."
+    build = Reading(
+        GaugeMetricFamily, "kubernetes_build_info", text, _BUILD_LABELS, lambda: [(labels, 1.0)]
+    )
+    registry.register(build)
+
+
+def register_cluster(registry: CollectorRegistry, cluster: LiveCluster) -> None:
+    """Events that were given up, what cannot be done at present, and the queue of events."""
+
+    def dropped() -> _Samples:
+        yield (), cluster.dropped_event_count
+
+    def problems() -> _Samples:
+        for what in sorted(cluster.problems):
+            yield (what,), 1.0
+
+    registry.register(
+        Reading(
+            CounterMetricFamily,
+            "bayplan_events_dropped",
+            "Events about pods that were not written: too many waited, or the API server refused.",
+            (),
+            dropped,
+        )
+    )
+    registry.register(
+        Reading(
+            GaugeMetricFamily,
+            "bayplan_cluster_problem",
+            "What the API server does not answer at present, such as list v1 Node; 1 while it "
+            "lasts.",
+            ("request",),
+            problems,
+        )
+    )
+    cluster.event_queue.register(registry)

@@ -1,0 +1,90 @@
+"""What a component shows of itself, and how its connection to the cluster fares."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from bayplan.adapters.live import event_writer
+from bayplan.adapters.live.cluster import LiveCluster, open_cluster
+from bayplan.ports import ApiError, EmitEvent, ObjectReference
+from bayplan.serving.component_metrics import register_build_info, register_cluster
+from tests.adapters.live.serving import status
+from tests.adapters.live.talking import talking_to
+
+
+def test_the_build_is_a_metric_that_is_always_one() -> None:
+    registry = CollectorRegistry()
+    register_build_info(registry)
+    (family,) = registry.collect()
+    (sample,) = family.samples
+    assert (family.name, sample.value) == ("kubernetes_build_info", 1)
+    assert family.documentation.startswith("[BETA] ")
+    assert sample.labels["git_version"].startswith("v")
+    assert sample.labels["compiler"].startswith("CPython 3.")
+    assert (sample.labels["go_version"], "/" in sample.labels["platform"]) == ("", True)
+
+
+def event(name: str) -> EmitEvent:
+    pod = ObjectReference("v1 Pod", "ns", name, f"uid-{name}", "7")
+    return EmitEvent(pod, "Warning", "FailedScheduling", "Scheduling", "no room", "bayplan", None)
+
+
+class Api:
+    """Refuses everything."""
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        return status(403, "Forbidden", "no")
+
+
+def seen(cluster: LiveCluster) -> dict[str, Any]:
+    registry = CollectorRegistry()
+    register_cluster(registry, cluster)
+    return {
+        f"{sample.name}{sorted(sample.labels.values())}": sample.value
+        for family in registry.collect()
+        for sample in family.samples
+    }
+
+
+def test_events_that_were_given_up_are_counted() -> None:
+    async def main() -> dict[str, Any]:
+        async with talking_to(Api()) as client, open_cluster(client) as cluster:
+            await cluster.create_event(event("a"))
+            await cluster.create_event(event("b"))
+            await cluster.flush_events()
+            return seen(cluster)
+
+    found = asyncio.run(main())
+    assert found["bayplan_events_dropped_total[]"] == 2
+    assert found["workqueue_adds_total['events']"] == 2
+    assert found["workqueue_depth['events']"] == 0
+
+
+def test_events_beyond_the_queue_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_writer, "WAITING_MAX", 3)
+
+    async def main() -> dict[str, Any]:
+        async with talking_to(Api()) as client, open_cluster(client) as cluster:
+            for number in range(5):
+                await cluster.create_event(event(f"p{number}"))
+            return seen(cluster)
+
+    found = asyncio.run(main())
+    assert found["bayplan_events_dropped_total[]"] == 2
+    assert found["workqueue_depth['events']"] == 3
+
+
+def test_what_the_api_server_does_not_answer_is_shown_while_it_lasts() -> None:
+    async def main() -> tuple[dict[str, Any], dict[str, Any]]:
+        async with talking_to(Api()) as client, open_cluster(client) as cluster:
+            cluster._troubles.begin("list v1 Node", ApiError(403, "Forbidden", "no"))
+            before = seen(cluster)
+            cluster._troubles.end("list v1 Node")
+            return before, seen(cluster)
+
+    before, after = asyncio.run(main())
+    assert before["bayplan_cluster_problem['list v1 Node']"] == 1
+    assert not [name for name in after if name.startswith("bayplan_cluster_problem")]
