@@ -61,6 +61,12 @@ CASES: dict[str, tuple[Record, int, str, dict[str, Any]]] = {
         "Unable to schedule pod; no fit; waiting",
         {"pod": "a/p", "err": "0/3 nodes are available"},
     ),
+    "no nodes": (
+        attempt("unschedulable", message="no nodes available to schedule pods"),
+        logging.INFO - OUTCOME,
+        "Unable to schedule pod; no nodes are registered to the cluster; waiting",
+        {"pod": "a/p"},
+    ),
     "error": (
         attempt("error", message="broken", plugin="Mine"),
         logging.ERROR,

@@ -6,6 +6,7 @@ Upstream: pkg/scheduler/schedule_one.go.
 
 from typing import assert_never, final
 
+from bayplan.framework.status import NO_NODES_AVAILABLE
 from bayplan.journal import (
     AttemptRecord,
     BindingRecord,
@@ -20,6 +21,7 @@ from bayplan.serving.log_lines import Log
 OUTCOME = 2
 _DETAIL = 4
 _NO_FIT = "Unable to schedule pod; no fit; waiting"
+_NO_NODES = "Unable to schedule pod; no nodes are registered to the cluster; waiting"
 _RETRYING = "Error scheduling pod; retrying"
 _BUG = "bug in the scheduler"
 
@@ -55,7 +57,9 @@ class OutcomeLog:
             self._log.error(_RETRYING, pod=record.pod, node=record.node, err=record.message)
 
     def _attempt(self, record: AttemptRecord) -> None:
-        if record.result == "unschedulable":
+        if record.message == NO_NODES_AVAILABLE:
+            self._log.info(_NO_NODES, v=OUTCOME, pod=record.pod)
+        elif record.result == "unschedulable":
             self._log.info(_NO_FIT, v=OUTCOME, pod=record.pod, err=record.message)
         elif record.result == "error":
             keys = {"plugin": record.plugin}
