@@ -1,8 +1,12 @@
 """Paths into objects are checked against the fields that Kubernetes has."""
 
-import pytest
+from pathlib import Path
+from typing import Any
 
-from bayplan.api.field_tables import path_fault
+import pytest
+import yaml
+
+from bayplan.api.field_tables import path_fault, unknown_fields
 
 
 @pytest.mark.parametrize(
@@ -36,3 +40,90 @@ def test_another_path_says_where_it_leaves_the_object(path: str, said: str) -> N
 def test_a_pod_has_fields_of_its_own() -> None:
     assert path_fault("v1 Pod", "spec.securityContext.runAsUser") is None
     assert path_fault("v1 Pod", "status.nodeInfo") is not None
+
+
+# ---- fields that a kind does not have -------------------------------------------------------
+
+
+IGNORED = "DuringSchedulingIgnoredDuringExecution"
+
+
+def a_pod(**spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("content", "path", "hint"),
+    [
+        (a_pod(nodeSelectr={}), "spec.nodeSelectr", 'did you mean "nodeSelector"?'),
+        ({**a_pod(), "sepc": {}}, "sepc", 'did you mean "spec"?'),
+        ({**a_pod(), "metadata": {"label": {}}}, "metadata.label", 'did you mean "labels"?'),
+        (
+            a_pod(containers=[{"name": "a"}, {"name": "b", "resource": {}}]),
+            "spec.containers[].resource",
+            'did you mean "resources"?',
+        ),
+        (
+            a_pod(affinity={"nodeAffinity": {"required": {}}}),
+            "spec.affinity.nodeAffinity.required",
+            f'wanted "preferred{IGNORED}" or "required{IGNORED}"',
+        ),
+    ],
+)
+def test_a_field_that_a_pod_does_not_have_is_named(
+    content: dict[str, Any], path: str, hint: str
+) -> None:
+    assert unknown_fields("v1 Pod", content) == [(path, hint)]
+
+
+def test_fields_that_are_legal_and_read_by_nobody_here_are_known() -> None:
+    probes = {"httpGet": {"port": "http", "httpHeaders": [{"name": "a", "value": "b"}]}}
+    container = {
+        "name": "c",
+        "env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+        "livenessProbe": probes,
+        "resources": {"limits": {"example.com/anything": "1"}},
+    }
+    whole = a_pod(containers=[container], securityContext={"seccompProfile": {"type": "Localhost"}})
+    managed = [{"manager": "kubectl", "fieldsV1": {"f:spec": {"f:nodeSelectr": {}}}}]
+    whole["metadata"] = {"name": "a", "managedFields": managed, "labels": {"any": "label"}}
+    assert unknown_fields("v1 Pod", whole) == []
+
+
+def test_a_template_inside_of_another_kind_is_looked_into() -> None:
+    template = {"metadata": {}, "spec": {"tolerations": [{"kye": "a"}]}}
+    content = {"spec": {"template": template, "replica": 3}}
+    assert [path for path, _ in unknown_fields("apps/v1 Deployment", content)] == [
+        "spec.template.spec.tolerations[].kye",
+        "spec.replica",
+    ]
+
+
+def test_the_values_of_a_map_are_looked_into() -> None:
+    devices = [{"name": "d", "attributes": {"model": {"strng": "a"}}}]
+    content = {"spec": {"devices": devices}}
+    found = unknown_fields("resource.k8s.io/v1 ResourceSlice", content)
+    assert [path for path, _ in found] == ["spec.devices[].attributes{}.strng"]
+
+
+@pytest.mark.parametrize("value", [None, 7, "text", [{"a": 1}], {"a": 1}])
+def test_a_value_of_another_type_is_not_looked_into(value: Any) -> None:
+    assert unknown_fields("v1 Pod", a_pod(nodeName=value)) == []
+    assert unknown_fields("example.com/v1 Quota", {"spec": value}) == []
+
+
+def test_every_custom_resource_that_is_delivered_has_its_fields_in_the_table() -> None:
+    for path in Path("deploy/crds").glob("*.yaml"):
+        crd = yaml.safe_load(path.read_text(encoding="utf-8"))
+        version = crd["spec"]["versions"][0]
+        kind = f"{crd['spec']['group']}/{version['name']} {crd['spec']['names']['kind']}"
+        schema = version["schema"]["openAPIV3Schema"]
+        assert unknown_fields(kind, _filled(schema)) == []
+        assert unknown_fields(kind, {"spec": {"minMembers": 2}})
+
+
+def _filled(schema: dict[str, Any]) -> Any:
+    """An object with every field of a schema."""
+    if "items" in schema:
+        return [_filled(schema["items"])]
+    return {name: _filled(part) for name, part in schema.get("properties", {}).items()}

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.adapters.manifests import pod
 from tests.cli.command_line import answer, bayplan, process, profile, refusal, written
 from tests.comparison.kit import cluster_file, configuration, node
 
@@ -162,6 +163,12 @@ def test_runs_of_a_comparison_are_compared_the_same_way(tmp_path: Path) -> None:
 )
 def test_a_wrong_command_is_refused(tmp_path: Path, arguments: Any, line: str) -> None:
     assert line in refusal("compare", cluster_file(tmp_path), *arguments)
+
+
+def test_strictly_an_input_that_is_not_understood_is_refused(tmp_path: Path) -> None:
+    typo = written(tmp_path / "typo.yaml", node("n1"), pod("a", nodeSelectr={"disk": "ssd"}))
+    [line] = refusal("compare", typo, *configs(tmp_path), "--strict")
+    assert 'spec.nodeSelectr is no field of a Pod; did you mean "nodeSelector"?' in line
 
 
 def test_seeds_and_executors_that_are_wrong_are_refused(tmp_path: Path) -> None:

@@ -53,6 +53,14 @@ def test_an_option_that_is_no_duration_is_refused(objects: Path) -> None:
     assert said == [f'--pod-gc-period: found "soon", wanted {wanted}']
 
 
+def test_what_is_not_understood_is_noted_and_strictly_refused(tmp_path: Path) -> None:
+    path = written(tmp_path / "in.yaml", node("n1"), pod("a", nodeSelectr={"disk": "ssd"}))
+    [note] = simulated(path)["notes"]
+    assert note.endswith('spec.nodeSelectr is no field of a Pod; did you mean "nodeSelector"?')
+    assert "spec.nodeSelectr is no field of a Pod" in " ".join(answer("simulate", path).split())
+    assert refusal("simulate", path, "--strict") == [note]
+
+
 # ---- what comes out ------------------------------------------------------------------------
 
 

@@ -26,8 +26,8 @@ def test_a_pod_says_null_for_what_did_not_happen() -> None:
 
 
 def test_counts_say_zero_for_what_there_was_none_of() -> None:
-    counts = ("pods", "running", "scheduled", "unschedulable", "left_out", "other_schedulers")
-    assert plain(Counts()) == dict.fromkeys(counts, 0)
+    fates = ("pods", "running", "scheduled", "unschedulable", "left_out", "other_schedulers")
+    assert plain(Counts()) == dict.fromkeys((*fates, "notRecreated"), 0)
 
 
 def test_the_object_has_its_keys_in_their_order() -> None:
@@ -46,6 +46,9 @@ def test_the_object_has_its_keys_in_their_order() -> None:
         "usage",
         "podgroups",
         "pod_kinds",
+        "passed_over",
+        "failures",
+        "lost",
         "notes",
     ]
 

@@ -2,15 +2,16 @@
 
 `field_tables.txt` has one line per type: its name and its fields, each with its type where that is
 a struct ("nodeInfo:core.v1.NodeSystemInfo"), a list ("[]…") or a map ("{}…"). Lines that begin with
-"=" say which type a kind is. Source: api/openapi-spec/swagger.json of kubernetes v1.37.
+"=" say which type a kind is. Sources: api/openapi-spec/swagger.json of kubernetes v1.37, and
+deploy/crds for the groups of pods that are not Kubernetes' own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Final
+from typing import Any, Final, cast
 
-from bayplan.problems import suggestion
+from bayplan.problems import joined, suggestion
 
 _TABLES: Final = "field_tables.txt"
 _LIST, _MAP = "[]", "{}"
@@ -40,6 +41,69 @@ def path_fault(kind: str, path: str) -> str | None:
             return f'{before} has no field "{part}"' + (f"; {hint}" if hint else "")
         name, before = fields[part], f"{before}.{part}"
     return None
+
+
+def unknown_fields(kind: str, content: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """(path, what to write in its place) of each field of an object that its kind does not have.
+
+    A path has "[]" for any item of a list and "{}" for any key of a map, so that it names one
+    mistake wherever it is made: "spec.containers[].imagePullPolice". What is of another type than
+    it should be is not looked into: decoding refuses it. Kinds that the tables lack have no such
+    fields.
+    """
+    kinds, types = _tables()
+    name = kinds.get(kind)
+    if name is None or not _has_unknown(name, content, types):
+        return []
+    return list(_unknown(name, content, types))
+
+
+def kinds_with_fields() -> frozenset[str]:
+    """The kinds whose fields are known."""
+    return frozenset(_tables()[0])
+
+
+def _has_unknown(name: str, value: Any, types: Mapping[str, Fields]) -> bool:
+    """Whether `_unknown` would find anything: nearly always not, and this is quick to see."""
+    if not isinstance(value, dict):
+        return False
+    members, fields = cast(dict[Any, Any], value), types[name]
+    for field, member in members.items():
+        inner = fields.get(field)
+        if inner is None:
+            return True
+        if inner and (isinstance(member, dict | list)):
+            parts, inner = _parts(inner, member)
+            if inner and any(_has_unknown(inner, part, types) for part in parts):
+                return True
+    return False
+
+
+def _parts(name: str, value: Any) -> tuple[Iterable[Any], str]:
+    """The values that a value of this type consists of, and their type."""
+    if name.startswith(_LIST):
+        items = cast(list[Any], value) if isinstance(value, list) else ()
+        return items, name.removeprefix(_LIST)
+    if name.startswith(_MAP):
+        entries = cast(dict[Any, Any], value) if isinstance(value, dict) else {}
+        return entries.values(), name.removeprefix(_MAP)
+    return (value,), name
+
+
+def _unknown(name: str, value: Any, types: Mapping[str, Fields]) -> Iterator[tuple[str, str]]:
+    if not isinstance(value, dict):
+        return
+    members, fields = cast(dict[Any, Any], value), types[name]
+    for field, member in members.items():
+        inner = fields.get(field)
+        if inner is None:
+            yield str(field), suggestion(str(field), fields)
+            continue
+        prefix = f"{field}{inner[:2]}" if inner[:2] in (_LIST, _MAP) else str(field)
+        parts, inner = _parts(inner, member)
+        for part in parts if inner else ():
+            for path, hint in _unknown(inner, part, types):
+                yield joined(prefix, path), hint
 
 
 @cache

@@ -416,6 +416,11 @@ _TYPES: dict[str, type[Any]] = {
 }
 
 
+def decoded_kinds() -> frozenset[str]:
+    """The kinds that have a type of their own here."""
+    return frozenset(_TYPES)
+
+
 class DecodeError(ValueError):
     """Bytes or values that are not such an object; the message names the path."""
 

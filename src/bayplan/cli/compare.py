@@ -58,6 +58,7 @@ class _Options:
     executor: str | None
     output: str
     out: str | None
+    strict: bool
 
 
 @click.command(
@@ -118,6 +119,7 @@ class _Options:
     metavar="DIR",
     help="Folder for results, report and runs. A run that is there is not run again",
 )
+@click.option("--strict", is_flag=True, help="Refuse kinds and fields that nothing reads")
 def compare_command(**given: Any) -> None:
     """Run several configurations over the same pods and seeds, and report what differs.
 
@@ -133,7 +135,7 @@ def compare_command(**given: Any) -> None:
     with refusals():
         spec, source, title = _spec(options)
         with sign_of_life("reading"):
-            planned = plan(spec, source)
+            planned = plan(spec, source, is_strict=options.strict)
     found = _performed(planned, options)
     _tell(found, options, title)
     if found.failures:

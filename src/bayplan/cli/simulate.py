@@ -66,6 +66,7 @@ class _Options:
     out: str | None
     pod_gc_quarantine: str | None
     pod_gc_period: str | None
+    strict: bool
 
 
 @click.command(
@@ -99,13 +100,14 @@ class _Options:
 @click.option(
     "--pod-gc-quarantine",
     metavar="DURATION",
-    help="how long pods outlast their node, before they are collected (a cluster: 40s; here: 0s)",
+    help="How long the pods of a missing node stay. Default: 0s (in a cluster: 40s)",
 )
 @click.option(
     "--pod-gc-period",
     metavar="DURATION",
-    help="how often pods are collected (a cluster: 20s; here: at once)",
+    help="Time between two collections of such pods. Default: 0s (in a cluster: 20s)",
 )
+@click.option("--strict", is_flag=True, help="Refuse kinds and fields that nothing reads")
 def simulate_command(**given: Any) -> None:
     """Place pods on nodes under virtual time, and report what became of them.
 
@@ -135,7 +137,12 @@ def _simulated(options: _Options) -> SimulationResult:
     config = read_config(options.config_path, options.feature_gates)
     # What kubectl prints of a large cluster takes a while; what a person types takes no spinner.
     with nullcontext() if STANDARD_INPUT in options.paths else sign_of_life("reading"):
-        workload = load_inputs(options.paths, time_mode=options.time_mode)
+        workload = load_inputs(
+            options.paths,
+            time_mode=options.time_mode,
+            is_strict=options.strict,
+            read_kinds=registry.kinds,
+        )
     workload = _with_pod_gc(workload, options)
     if options.config_path is None:
         workload = workload.for_scheduler(DEFAULT_SCHEDULER)

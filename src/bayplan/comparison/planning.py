@@ -3,7 +3,7 @@
 What is wrong with an experiment is told before its first run, and all of it at once.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -39,8 +39,11 @@ class Plan:
     jobs: tuple[Job, ...]
 
 
-def plan(spec: ExperimentSpec, source: str) -> Plan:
-    """Raises InputError with everything that is wrong; ``source``: where the spec stands."""
+def plan(spec: ExperimentSpec, source: str, *, is_strict: bool = False) -> Plan:
+    """Raises InputError with everything that is wrong; ``source``: where the spec stands.
+
+    ``is_strict``: what of the inputs is not understood is wrong, too.
+    """
     complaints = Complaints()
     seeds, problems = parse_seeds(spec.seeds, "spec.seeds")
     complaints.add_all(source, problems)
@@ -49,8 +52,15 @@ def plan(spec: ExperimentSpec, source: str) -> Plan:
     files = _plugin_files(spec.plugins, complaints)
     configurations = _configurations(spec.configurations, source, complaints)
     complaints.raise_if_any()
-    _check(configurations, default_registry([file.path for file in files]), complaints)
-    inputs = [(one, _workload(one, spec, source, complaints)) for one in spec.inputs]
+    registry = default_registry([file.path for file in files])
+    _check(configurations, registry, complaints)
+
+    def read(one: InputSpec) -> Workload:
+        return load_inputs(
+            one.paths, time_mode=spec.time, is_strict=is_strict, read_kinds=registry.kinds
+        )
+
+    inputs = [(one, _workload(one, read, spec, source, complaints)) for one in spec.inputs]
     complaints.raise_if_any()
     jobs = [
         Job(
@@ -136,9 +146,15 @@ def _check(
                 complaints.add(f"configuration {one.name}", line)
 
 
-def _workload(one: InputSpec, spec: ExperimentSpec, source: str, complaints: Complaints) -> bytes:
+def _workload(
+    one: InputSpec,
+    read: Callable[[InputSpec], Workload],
+    spec: ExperimentSpec,
+    source: str,
+    complaints: Complaints,
+) -> bytes:
     try:
-        workload = load_inputs(one.paths, time_mode=spec.time)
+        workload = read(one)
     except InputError as problem:
         for line in problem.lines:
             complaints.add(f"input {one.name}" if one.name else "input", line)

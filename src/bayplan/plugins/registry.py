@@ -110,6 +110,11 @@ class Registry:
         """Of all plugins, in the order they came."""
         return list(self._plugins)
 
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds of objects that plugins read, whether a profile has them or not."""
+        return frozenset(kind for plugin in self._plugins.values() for kind in plugin.kinds)
+
     def find(self, name: str) -> type[Plugin] | None:
         return self._plugins.get(name)
 

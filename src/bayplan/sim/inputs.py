@@ -5,7 +5,7 @@ What comes out is in the order in which it will be created: whatever is no pod, 
 then the pods that are to be placed, in the order of the files.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple, final
 
 from bayplan.adapters.object_names import Content, key_of
@@ -13,6 +13,7 @@ from bayplan.adapters.pod_gc_controller import PodGcTimes
 from bayplan.api.objects import NAMESPACE
 from bayplan.sim.assumed_classes import assumed_classes
 from bayplan.sim.controller_kinds import is_controller
+from bayplan.sim.not_understood import NotUnderstood
 from bayplan.sim.object_checks import CONFIGURATION, ObjectChecks, priority_class_name
 from bayplan.sim.openb import Table, read_table
 from bayplan.sim.refusals import Complaints, InputError
@@ -45,15 +46,27 @@ class _Placed(NamedTuple):
     place: str
 
 
-def load_inputs(paths: Iterable[str], *, time_mode: str = ARRIVALS) -> Workload:
-    """What files, folders and standard input ("-") hold. Raises InputError."""
+def load_inputs(
+    paths: Iterable[str],
+    *,
+    time_mode: str = ARRIVALS,
+    is_strict: bool = False,
+    read_kinds: Collection[str] = (),
+) -> Workload:
+    """What files, folders and standard input ("-") hold. Raises InputError.
+
+    ``is_strict``: a kind that nothing reads and a field that its kind does not have are refused;
+    else the workload's notes name them. ``read_kinds``: kinds that plugins read.
+    """
     assert time_mode in (ARRIVALS, TRACE), time_mode
     complaints = Complaints()
     parts = read_sources(paths, complaints)
     if time_mode == TRACE and not any(isinstance(part, CsvText) for part in parts):
         complaints.add("--time trace", "wanted a trace's pod list, a CSV with times; found none")
-    loader = _Loader(complaints, parts)
+    loader = _Loader(complaints, parts, NotUnderstood(read_kinds))
     workload = loader.load(time_mode)
+    if is_strict:
+        loader.not_understood.refuse(complaints)
     complaints.raise_if_any()
     return workload
 
@@ -62,8 +75,14 @@ def load_inputs(paths: Iterable[str], *, time_mode: str = ARRIVALS) -> Workload:
 class _Loader:
     """Reads the parts of one input."""
 
-    def __init__(self, complaints: Complaints, parts: Sequence[Part | CsvText]) -> None:
+    def __init__(
+        self,
+        complaints: Complaints,
+        parts: Sequence[Part | CsvText],
+        not_understood: NotUnderstood,
+    ) -> None:
         self._complaints = complaints
+        self.not_understood = not_understood
         self._parts = parts
         self._actions: list[Action] = []
         self._until_seconds: float | None = None
@@ -76,7 +95,7 @@ class _Loader:
     def load(self, time_mode: str) -> Workload:
         """The workload; what is wrong is among the complaints."""
         self._read_scenarios()
-        checks = ObjectChecks(self._complaints, self._priority_classes())
+        checks = ObjectChecks(self._complaints, self._priority_classes(), self.not_understood)
         for part in self._parts:
             if isinstance(part, CsvText):
                 self._read_csv(part, time_mode)
@@ -97,7 +116,13 @@ class _Loader:
             followers=timeline.followers,
             left_out_count=self._left_out_count,
             pod_gc=self._pod_gc,
-            notes=(*self._notes, *_told(timeline), *storage.notes),
+            passed_over=dict(self.not_understood.passed_over),
+            notes=(
+                *self.not_understood.notes(),
+                *self._notes,
+                *_told(timeline),
+                *storage.notes,
+            ),
         )
 
     # ---- reading ----------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from bayplan.problems import Problem, joined, wrong
 from bayplan.sim import durations
 from bayplan.sim.controller_kinds import controller_problems, is_controller
 from bayplan.sim.durations import DurationError, parse_duration
+from bayplan.sim.not_understood import NotUnderstood
 from bayplan.sim.refusals import Complaints
 from bayplan.sim.workload import DURATION_ANNOTATION, WHEN_DONE, WHEN_DONE_ANNOTATION
 
@@ -25,9 +26,15 @@ CONFIGURATION = "KubeSchedulerConfiguration"
 class ObjectChecks:
     """Checks objects and keeps what is wrong with them."""
 
-    def __init__(self, complaints: Complaints, priority_classes: Collection[str]) -> None:
+    def __init__(
+        self,
+        complaints: Complaints,
+        priority_classes: Collection[str],
+        not_understood: NotUnderstood | None = None,
+    ) -> None:
         """``priority_classes``: the names of all classes there ever are in the input."""
         self._complaints = complaints
+        self._not_understood = not_understood or NotUnderstood()
         self._priority_classes = (*sorted(priority_classes), *SYSTEM_PRIORITY_CLASSES)
 
     def accepts(self, value: Any, place: str) -> bool:
@@ -38,6 +45,8 @@ class ObjectChecks:
             place = f"{place} ({key_of(content)})"
             found = self._problems(content)
         self._complaints.add_all(place, found)
+        if not found:
+            self._not_understood.see(cast(Content, value), place)
         return not found
 
     def _identity(self, value: Any) -> Iterator[Problem]:

@@ -136,6 +136,8 @@ class SimulationResult(Struct, frozen=True, kw_only=True):
     podgroups: dict[str, PodGroupResult] = field(default_factory=dict[str, PodGroupResult])
     #: Kinds of pods, those with the most cycles first.
     pod_kinds: tuple[PodKindResult, ...] = ()
+    #: Kinds of the input that nothing reads, and how many objects of them there are.
+    passed_over: dict[str, int] = field(default_factory=dict[str, int])
     #: What failed by an error, in the order of the first failures. Empty: nothing did.
     failures: tuple[FailureResult, ...] = ()
     #: Pods that went before their end and did not come again, by workload.

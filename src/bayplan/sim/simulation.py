@@ -189,6 +189,7 @@ class Simulation:
             podgroups=group_results(self.scheduler),
             pod_kinds=pod_kinds(self.scheduler),
             lost=lost,
+            passed_over=self._workload.passed_over,
             failures=self._failures.results(),
             notes=(*self._workload.notes, *self._driver.refused),
         )

@@ -56,6 +56,8 @@ class Workload(Struct, frozen=True, kw_only=True):
     followers: dict[str, tuple[Content, ...]] = {}
     #: Pods of the input that had ended, and take no part.
     left_out_count: int = 0
+    #: Kinds that nothing reads, and how many objects of them the input has.
+    passed_over: dict[str, int] = {}
     #: When pods are collected whose node is gone: at once, unless the input says otherwise.
     pod_gc: PodGcTimes = PodGcTimes()
     #: What the reader should know: what was made up, and how.
