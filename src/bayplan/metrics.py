@@ -382,6 +382,11 @@ class SchedulerMetrics:
     plugin_failures = _counter(
         "bayplan_plugin_failures", "plugin", "Times a plugin raised, or answered what it may not."
     )
+    plugin_blocking = _counter(
+        "bayplan_plugin_blocking_seconds",
+        "plugin extension_point",
+        "Seconds that calls of a plugin held the scheduler, of calls that took over 5 s.",
+    )
     extender_duration = _histogram(
         "bayplan_extender_duration_seconds",
         "extender verb result",

@@ -46,6 +46,7 @@ from bayplan.sim.run_folder import Manifest, RunFolder
 from bayplan.sim.simulation import Simulation
 from bayplan.sim.workload import Workload
 from bayplan.state.pods import DEFAULT_SCHEDULER
+from bayplan.watchdog import BlockingCall, PluginWatchdog
 
 #: The parts of a configuration that say where pods go.
 _DECIDING = ("profiles", "extenders", "featureGates")
@@ -183,6 +184,17 @@ def _with_pod_gc(workload: Workload, options: _Options) -> Workload:
 
 def _played(simulation: Simulation, pod_count: int) -> SimulationResult:
     """Run, with a bar on a terminal and a line now and then elsewhere."""
+    with PluginWatchdog(_remark_on_blocking):
+        return _played_to_its_end(simulation, pod_count)
+
+
+def _remark_on_blocking(call: BlockingCall) -> None:
+    if call.is_news:
+        lasting = f"for {call.seconds:.0f} s ({call.place})"
+        remark(f"plugin {call.plugin} has been at work in {call.point} {lasting}")
+
+
+def _played_to_its_end(simulation: Simulation, pod_count: int) -> SimulationResult:
     if not sys.stderr.isatty() or not pod_count:
         simulation.on_progress(ProgressLines("pods").update)
         return simulation.run()

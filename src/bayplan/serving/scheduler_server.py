@@ -9,6 +9,7 @@ import platform
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.metadata import version
 from typing import final
 
@@ -36,6 +37,7 @@ from bayplan.runner import Runner
 from bayplan.serving.absent_kinds import kinds_in_use, without_absent
 from bayplan.serving.access import Access, OpenAccess, ReviewedAccess
 from bayplan.serving.api_lease_lock import ApiLeaseLock
+from bayplan.serving.blocking import tell_of_blocking
 from bayplan.serving.cache_check import CacheCheck
 from bayplan.serving.candidate import Candidate
 from bayplan.serving.certificates import (
@@ -61,6 +63,7 @@ from bayplan.serving.process import on_signal, settle_memory, stop_on_signals, u
 from bayplan.serving.rbac import rights_to_write
 from bayplan.serving.replica import FLUSH_SECONDS_MAX, Replica
 from bayplan.serving.stories import RECORDS_MAX, StoryAnswer, answer_about
+from bayplan.watchdog import PluginWatchdog
 
 _log = Log("server")
 
@@ -273,7 +276,8 @@ class _SchedulerServer:
         endpoints = Endpoints(self._sources(scheduler, runner, replica), self._access())
         self._add_collectors(scheduler, replica, cluster)
         check = CacheCheck(scheduler, cluster)
-        with on_signal("SIGUSR2", check.begin):
+        watchdog = PluginWatchdog(partial(tell_of_blocking, scheduler.metrics))
+        with on_signal("SIGUSR2", check.begin), watchdog:
             try:
                 await self._start(endpoints)
                 await replica.run(stop)

@@ -1,0 +1,81 @@
+"""A plugin that blocks is named; time is handed in, and nothing sleeps."""
+
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from bayplan.framework.interface import ScalarFilterPlugin
+from bayplan.testing import handle
+from bayplan.watchdog import BlockingCall, BlockingCalls, PluginWatchdog
+
+
+class Slow(ScalarFilterPlugin):
+    """Runs what a test wants in the midst of Filter."""
+
+    name = "Slow"
+    inside: Callable[[], None]
+
+    def filter_node(self, state: Any, pod: Any, node: Any) -> None:
+        self._work()
+
+    def _work(self) -> None:
+        self.inside()
+
+
+def blocked(inside: Callable[[], None]) -> None:
+    plugin = Slow(None, handle(), "Slow/one")
+    plugin.inside = inside
+    plugin.filter_node(None, None, None)
+
+
+def stack() -> FrameType:
+    return sys._getframe(1)
+
+
+def test_a_call_that_does_not_come_back_is_named_with_its_point_and_place() -> None:
+    calls, found = BlockingCalls(limit_seconds=5), list[BlockingCall | None]()
+
+    def inside() -> None:
+        found.extend(calls.sample(stack(), seconds) for seconds in (10, 14, 15))
+
+    blocked(inside)
+    first, second, third = found
+    assert first is second is None
+    assert third is not None
+    assert (third.plugin, third.point, third.seconds) == ("Slow/one", "Filter", 5)
+    assert third.place.startswith("test_watchdog.py:")
+
+
+def test_many_short_calls_are_not_one_long_call() -> None:
+    calls, found = BlockingCalls(limit_seconds=5), list[BlockingCall | None]()
+    for seconds in range(0, 60, 4):
+        blocked(lambda seconds=seconds: found.append(calls.sample(stack(), seconds)))
+    assert set(found) == {None}
+
+
+def test_nothing_is_found_where_no_plugin_is_at_work() -> None:
+    calls = BlockingCalls(limit_seconds=5)
+    assert [calls.sample(stack(), seconds) for seconds in (0, 9)] == [None, None]
+    assert calls.sample(None, 99) is None
+
+
+def test_a_call_is_news_when_it_is_found_and_each_time_that_it_has_doubled() -> None:
+    calls, news = BlockingCalls(limit_seconds=5), list[int]()
+
+    def inside() -> None:
+        for seconds in range(50):
+            found = calls.sample(stack(), seconds)
+            if found is not None and found.is_news:
+                news.append(seconds)
+
+    blocked(inside)
+    assert news == [5, 10, 20, 40]
+
+
+def test_the_thread_ends_with_its_block() -> None:
+    before = threading.active_count()
+    with PluginWatchdog(lambda _: None):
+        assert threading.active_count() == before + 1
+    assert threading.active_count() == before
