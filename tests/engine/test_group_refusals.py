@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from bayplan.adapters.embedded import EVENT
+from bayplan.adapters.object_names import object_key
 from bayplan.framework.status import Code, Status
 from tests.framework.answering import answering
 from tests.scenarios.gangs import (
@@ -15,6 +17,7 @@ from tests.scenarios.gangs import (
     bound,
     condition,
     explanation,
+    group_attempts,
     message,
     put_group,
 )
@@ -103,6 +106,64 @@ def test_while_victims_leave_members_stay_nominated_and_say_what_they_wait_for()
         assert world.pod("a").content["status"]["nominatedNodeName"] == "n1"
         going = "pod group preemption: ongoing preemption on nominated nodes"
         assert initially_scheduled(world)[2].endswith(going)
+
+    play(story, plugins=PREEMPTING)
+
+
+def test_a_groups_own_status_is_no_reason_to_try_it_again() -> None:
+    """The API tells of every condition that was written."""
+
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=1)
+        put_group(world, "g", 2, KIND)
+        for name in "ab":
+            member(world, name)
+        await world.until(60)
+        assert len(group_attempts(world, "g")) == 1
+        put_group(world, "g", 1, KIND)
+        await world.until(90)
+        assert [each is None for each in bound(world, "a", "b")].count(True) == 1
+
+    play(story, plugins=FIT)
+
+
+def test_members_do_not_keep_room_from_one_another() -> None:
+    """Both are nominated to the node that one of them would fill."""
+
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=2)
+        for name in ("x", "y"):
+            world.add_pod(name, cpu=1, node="n1", metadata={"finalizers": ["example.com/stays"]})
+        put_group(world, "g", 2, KIND, priority=10)
+        for name in "ab":
+            member(world, name, priority=10)
+        await world.until(0)
+        world.change_pod("x", lambda content: content["metadata"].pop("finalizers"))
+        await world.until(30)
+        assert message(world, "a").startswith("minCount (2) cannot be satisfied: 1 scheduled")
+        assert message(world, "b") == "0/1 nodes are available: 1 Insufficient cpu."
+
+    play(story, plugins=PREEMPTING)
+
+
+def test_victims_hear_which_group_they_leave_for() -> None:
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=1)
+        world.add_pod("x", cpu=1, node="n1")
+        put_group(world, "g", 1, KIND, priority=10)
+        member(world, "a", priority=10)
+        await world.until(0)
+        stored = world.cluster.get(object_key(KIND, "default", "g"))
+        assert stored is not None
+        uid = stored.content["metadata"]["uid"]
+        assert world.events("x", "Preempted") == [f"Preempted by podgroup {uid} on node cluster"]
+        (event,) = (
+            each.content
+            for each in world.cluster.objects(EVENT)
+            if each.content["reason"] == "Preempted"
+        )
+        related = event["related"]
+        assert (related["kind"], related["name"], related["uid"]) == ("PodGroup", "g", uid)
 
     play(story, plugins=PREEMPTING)
 

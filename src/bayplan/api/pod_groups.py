@@ -6,7 +6,7 @@ known by API group, namespace and name: several versions of one API group tell o
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from bayplan.api.object_meta import Api, Int64, ObjectMeta, Quantities
@@ -147,6 +147,10 @@ class PodGroup:
     def is_upstream(self) -> bool:
         """Whether it is a kind of Kubernetes itself, whose status is conditions only."""
         return self.key.api_group == UPSTREAM_GROUP
+
+    def asks_the_same(self, other: "PodGroup") -> bool:
+        """Whether two versions of an object differ in nothing that placing its members reads."""
+        return replace(other, kind=self.kind, metadata=self.metadata, status=self.status) == self
 
     def condition(self, name: str) -> PodGroupCondition | None:
         return next((c for c in self.status.conditions or () if c.type == name), None)

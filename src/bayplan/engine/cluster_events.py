@@ -300,13 +300,18 @@ class ClusterEvents:
     def _group(self, event: WatchEvent) -> Labels:
         """A group's object, which is kept like any other besides."""
         groups = self._engine.pod_groups
+        key = key_of(event.kind, event.object.metadata)
+        known = groups.get(key)
+        old = None if known is None else known.group
         if event.type is EventType.DELETED:
-            state = groups.remove(key_of(event.kind, event.object.metadata))
+            state = groups.remove(key)
         else:
             state = groups.put(compiled(event.kind, event.object))
         handled = self._other(event)
         if state is not None:
-            self._engine.gangs.changed([state], wakes=True)
+            # A status, our own patches among them, helps nobody.
+            wakes = old is None or state.group is None or not old.asks_the_same(state.group)
+            self._engine.gangs.changed([state], wakes=wakes)
         return handled
 
     def _other(self, event: WatchEvent) -> Labels:

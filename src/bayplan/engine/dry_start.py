@@ -17,6 +17,7 @@ from bayplan.framework.composition import with_parts
 from bayplan.framework.interface import Plugin, PodInPreBind
 from bayplan.metrics import SchedulerMetrics
 from bayplan.plugins.registry import Registry
+from bayplan.ports import EmitEvent
 from bayplan.queue.nominator import Nominator
 from bayplan.state.devices import Devices
 from bayplan.state.node_table import NodeTable
@@ -105,6 +106,4 @@ class _IdleScheduler:
     def make_plugin(self, name: str, args: Any, handle: PluginHandle) -> Plugin:
         return make_plugin(self._registry, name, args, handle, "args")
 
-    def emit(
-        self, profile_name: str, pod: PodInfo, kind: str, reason: str, action: str, note: str
-    ) -> None: ...
+    def emit(self, pod: PodInfo, event: EmitEvent) -> None: ...

@@ -5,7 +5,7 @@ One object, made once, handed to the parts that change it. It decides nothing.
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from traceback import format_exception
 from typing import Any, Protocol
 
@@ -199,18 +199,26 @@ class EngineState:
         self, profile_name: str, pod: PodInfo, kind: str, reason: str, action: str, note: str
     ) -> None:
         """An event about a pod."""
-        note = cut(note, NOTE_BYTES_MAX)
-        self.effects.append(EmitEvent(pod_reference(pod), kind, reason, action, note, profile_name))
+        self.emit_event(EmitEvent(pod_reference(pod), kind, reason, action, note, profile_name))
 
     def emit_about_group(
         self, profile_name: str, group: PodGroup, kind: str, reason: str, note: str
     ) -> None:
         """An event about a group's object."""
-        key, metadata = group.key, group.metadata
-        uid, version = metadata.uid or "", metadata.resource_version or ""
-        regarding = ObjectReference(group.kind, key.namespace, key.name, uid, version)
-        note = cut(f"group {key}: {note}", NOTE_BYTES_MAX)
-        self.effects.append(EmitEvent(regarding, kind, reason, "Scheduling", note, profile_name))
+        self.emit_event(
+            EmitEvent(
+                group_reference(group),
+                kind,
+                reason,
+                "Scheduling",
+                f"group {group.key}: {note}",
+                profile_name,
+            )
+        )
+
+    def emit_event(self, event: EmitEvent) -> None:
+        """An event, its note cut where the API would refuse it."""
+        self.effects.append(replace(event, note=cut(event.note, NOTE_BYTES_MAX)))
 
     def record_group(self, state: GroupState, result: str, **told: Any) -> None:
         """Keep what became of a group for the journal; ``told``: fields of GroupRecord."""
@@ -248,6 +256,13 @@ class EngineState:
         self.writes_count += 1
         self.effects.append(Perform(run))
         self.wake()
+
+
+def group_reference(group: PodGroup) -> ObjectReference:
+    """The version of a group's object that an event is about."""
+    key, metadata = group.key, group.metadata
+    uid, version = metadata.uid or "", metadata.resource_version or ""
+    return ObjectReference(group.kind, key.namespace, key.name, uid, version)
 
 
 def cut(text: str, bytes_max: int) -> str:

@@ -195,7 +195,8 @@ class GroupAttempts:
         needed_count = max(1, state.min_member - state.assigned_count)
         snapshot = engine.lend()
         room: Room | NoRoom | None = None
-        with snapshot.trial() as trial:
+        uids = [queued.pod.uid for queued in members]
+        with snapshot.trial() as trial, engine.nominator.without(uids):
             found = best_pass(trying, trial, members, state, needed_count)
             short = lacking(state, snapshot, found) if found.error is None else []
             nowhere = "" if found.fitted else why_nowhere(snapshot, state)

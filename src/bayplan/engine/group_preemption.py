@@ -13,10 +13,11 @@ from typing import final
 
 import numpy as np
 
+from bayplan.engine.engine_state import group_reference
 from bayplan.engine.failures import CLEAR_NOMINATION
 from bayplan.engine.group_cycle import Fitted, GroupPass, Trying
 from bayplan.engine.group_domains import best_pass
-from bayplan.engine.group_refusals import NoRoom, Room, reason
+from bayplan.engine.group_refusals import UPSTREAM_PREFIX, NoRoom, Room, reason
 from bayplan.engine.min_resources import lacking
 from bayplan.framework.interface import CycleState, NominatingMode, Nomination, QueuedPodInfo
 from bayplan.framework.preemption import Evicting, GroupPreemption
@@ -62,16 +63,21 @@ class RoomForGroups:
         pods = [queued.pod for queued in members]
         why_not = plugin.why_not_for_group(pods)
         if why_not is not None:
-            is_being_made = plugin.is_making_room(pods)
-            return NoRoom(why_not, _ONGOING if is_being_made else why_not, is_being_made)
+            if plugin.is_making_room(pods):
+                return NoRoom(why_not, f"{UPSTREAM_PREFIX}{_ONGOING}", is_being_made=True)
+            return NoRoom(why_not, self._with_reasons(members, why_not))
         snapshot = self._engine.lent
         assert snapshot is not None
         group = _Group(members, state, needed_count)
         highest = self._highest_to_evict(snapshot, group)
+        if highest is None:
+            return NoRoom(NOT_HELPFUL, f"{UPSTREAM_PREFIX}{_NO_VICTIMS}")
         if isinstance(highest, str):
-            return NoRoom(NOT_HELPFUL, highest)
+            return NoRoom(NOT_HELPFUL, self._with_reasons(members, highest))
         room = self._room(snapshot, group, highest, plugin)
-        return NoRoom(NOT_HELPFUL, NOT_HELPFUL) if room is None else room
+        if room is not None:
+            return room
+        return NoRoom(NOT_HELPFUL, self._with_reasons(members, NOT_HELPFUL))
 
     def make(
         self, members: Sequence[QueuedPodInfo], state: GroupState, room: Room
@@ -82,11 +88,10 @@ class RoomForGroups:
         assert plugin is not None
         for known, nomination in self._nominations(room):
             self._engine.nominator.add_nominated_pod(known, nomination)
-        group = state.group
-        uid = (group.metadata.uid if group is not None else None) or state.key.name
+        assert state.group is not None, "no attempt is made at a group without an object"
         nodes = tuple(sorted({node_name for _, node_name in room.placements}))
         pods = [queued.pod for queued in members]
-        return plugin.evict_for_group(uid, pods, nodes, room.victims)
+        return plugin.evict_for_group(group_reference(state.group), pods, nodes, room.victims)
 
     def tell(self, room: Room) -> None:
         """The API learns where the members are nominated to."""
@@ -117,20 +122,27 @@ class RoomForGroups:
         plugins = framework.plugins.post_filter
         return next((p for p in plugins if isinstance(p, GroupPreemption)), None)
 
+    def _with_reasons(self, members: Sequence[QueuedPodInfo], text: str) -> str:
+        """Where upstream asks each PostFilter plugin, each one's reason stands in the message."""
+        plugins = self._engine.frameworks[members[0].pod.scheduler_name].plugins.post_filter
+        reasons = (plugin.group_reason for plugin in plugins)
+        return ", ".join([*filter(None, reasons), f"{UPSTREAM_PREFIX}{text}"])
+
     def _units(self, snapshot: Snapshot) -> Units:
         return Units(self._engine.pod_groups, snapshot.nodes)
 
     # ---- who has to be thought away ---------------------------------------------------------
 
-    def _highest_to_evict(self, snapshot: Snapshot, group: _Group) -> int | str:
-        """The lowest priority up to which pods must leave for the group to fit; a text: no
-        priority is low enough, in upstream's words."""
+    def _highest_to_evict(self, snapshot: Snapshot, group: _Group) -> int | str | None:
+        """The lowest priority up to which pods must leave for the group to fit; None: no pod is of
+        lower priority. A text: why the group does not fit without them all, in upstream's
+        words."""
         units = self._units(snapshot)
         priorities = np.unique(snapshot.ranked_pods(snapshot.nodes).priorities)
         known = {*priorities.tolist(), *(unit.priority for unit in units.all_groups())}
         levels = sorted(priority for priority in known if priority < group.priority)
         if not levels:
-            return _NO_VICTIMS
+            return None
         why_not = self._why_not_without(snapshot, group, levels[-1])
         if why_not:
             return why_not

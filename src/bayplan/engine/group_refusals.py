@@ -42,7 +42,8 @@ class Room:
 
     @property
     def upstream_text(self) -> str:
-        return f"found a placement for podgroup, preempting {len(self.victims)} victims"
+        count = len(self.victims)
+        return f"{UPSTREAM_PREFIX}found a placement for podgroup, preempting {count} victims"
 
     @property
     def is_being_made(self) -> bool:
@@ -54,6 +55,7 @@ class NoRoom:
     """Why nobody is evicted for a group."""
 
     text: str
+    #: With what other PostFilter plugins say of the group.
     upstream_text: str
     #: Whether victims of an earlier attempt are leaving still.
     is_being_made: bool = False
@@ -105,7 +107,7 @@ def of_upstream(
     if pass_.error is not None:
         return _by_error(failure, pass_.error, members)
     short = reason(pass_, state, len(members))
-    whole = f"{short}, " + ("" if room is None else f"{UPSTREAM_PREFIX}{room.upstream_text}")
+    whole = f"{short}, {'' if room is None else room.upstream_text}"
     is_being_made = room is not None and room.is_being_made
     unfitted = {one.queued.pod.uid: one for one in pass_.unfitted}
     fitted = {one.cycle.pod.uid for one in pass_.fitted}

@@ -12,7 +12,7 @@ from bayplan.framework.relieved_filters import filter_relieved, likeness, only_a
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Status
 from bayplan.metrics import SchedulerMetrics
-from bayplan.ports import BindPort
+from bayplan.ports import BindPort, EmitEvent, ObjectReference, pod_reference
 from bayplan.queue.nominator import Nominator
 from bayplan.state.change_log import ALL_FACETS, Facet
 from bayplan.state.devices import Devices
@@ -70,9 +70,7 @@ class Services(Protocol):
     def waiting_pod(self, uid: str) -> HeldPod | None: ...
     def reject_waiting_pod(self, uid: str, plugin: str) -> bool: ...
     def make_plugin(self, name: str, args: Any, handle: "PluginHandle") -> Plugin: ...
-    def emit(
-        self, profile_name: str, pod: PodInfo, kind: str, reason: str, action: str, note: str
-    ) -> None: ...
+    def emit(self, pod: PodInfo, event: EmitEvent) -> None: ...
 
 
 @final
@@ -167,8 +165,19 @@ class PluginHandle:
         full_name = f"{self.instance_name}.{name}{number}"
         return PluginHandle(self._services, self._profile_name, full_name, plugin.kinds)
 
-    def emit(self, regarding: PodInfo, kind: str, reason: str, action: str, note: str) -> None:
-        self._services.emit(self._profile_name, regarding, kind, reason, action, note)
+    def emit(
+        self,
+        regarding: PodInfo,
+        kind: str,
+        reason: str,
+        action: str,
+        note: str,
+        *,
+        related: ObjectReference | None = None,
+    ) -> None:
+        reference, reporter = pod_reference(regarding), self._profile_name
+        event = EmitEvent(reference, kind, reason, action, note, reporter, related)
+        self._services.emit(regarding, event)
 
     def perform(self, subject: str, write: Write) -> None:
         self._services.perform(subject, write, self.instance_name)

@@ -15,6 +15,7 @@ from bayplan.engine.waiting import HeldPod
 from bayplan.framework.interface import Plugin
 from bayplan.framework.runtime import Framework
 from bayplan.plugins.registry import Registry
+from bayplan.ports import EmitEvent
 from bayplan.queue.nominator import Nominator
 from bayplan.state.devices import Devices
 from bayplan.state.object_store import KindStore
@@ -110,10 +111,8 @@ class EngineServices:
         path = f"{handle.instance_name}.make({name})"
         return make_plugin(self._registry, name, args, handle, path)
 
-    def emit(
-        self, profile_name: str, pod: PodInfo, kind: str, reason: str, action: str, note: str
-    ) -> None:
+    def emit(self, pod: PodInfo, event: EmitEvent) -> None:
         engine = self._engine
-        engine.emit(profile_name, pod, kind, reason, action, note)
-        engine.note(pod.key, f"event {reason}: {note}")
+        engine.emit_event(event)
+        engine.note(pod.key, f"event {event.reason}: {event.note}")
         engine.wake()

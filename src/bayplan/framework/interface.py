@@ -28,7 +28,7 @@ from bayplan.framework.normalizer import Normalizer
 from bayplan.framework.shared_devices import SharedDRAManager
 from bayplan.framework.status import Code, NodeToStatus, Rejection, Status
 from bayplan.metrics import SchedulerMetrics
-from bayplan.ports import BindPort
+from bayplan.ports import BindPort, ObjectReference
 from bayplan.state.change_log import ALL_FACETS, Facet
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
@@ -245,8 +245,17 @@ class Handle(Protocol):
         """
         ...
 
-    def emit(self, regarding: PodInfo, kind: str, reason: str, action: str, note: str) -> None:
-        """An event about a pod: kind is Normal or Warning."""
+    def emit(
+        self,
+        regarding: PodInfo,
+        kind: str,
+        reason: str,
+        action: str,
+        note: str,
+        *,
+        related: ObjectReference | None = None,
+    ) -> None:
+        """An event about a pod: kind is Normal or Warning. ``related``: a second object."""
         ...
 
     def perform(self, subject: str, write: Callable[[BindPort], Awaitable[None]]) -> None:
@@ -379,6 +388,9 @@ class ScalarFilterPlugin(Plugin):
 
 
 class PostFilterPlugin(Plugin):
+    #: What it says of a group that does not fit, where it makes no room for it; "": nothing.
+    group_reason: str = ""
+
     @abstractmethod
     def post_filter(
         self, state: CycleState, pod: PodInfo, node_to_status: NodeToStatus

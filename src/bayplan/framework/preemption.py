@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 from bayplan.framework.status import Status
-from bayplan.ports import Victims
+from bayplan.ports import ObjectReference, Victims
 from bayplan.state.disruption_units import Unit
 from bayplan.state.pods import PodInfo
 
@@ -78,7 +78,7 @@ class GroupPreemption(ABC):
     @abstractmethod
     def evict_for_group(
         self,
-        uid: str,
+        group: ObjectReference,
         pods: Sequence[PodInfo],
         node_names: Sequence[str],
         victims: Sequence[PodInfo],

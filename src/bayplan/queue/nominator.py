@@ -5,7 +5,8 @@ room; what an attempt decided is known here before the API server tells it back.
 Upstream: backend/queue/nominator.go.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from typing import final
 
 from bayplan.framework.interface import NominatingMode, Nomination
@@ -25,6 +26,8 @@ class Nominator:
         #: Node name → uid → the pod, in the order they were nominated.
         self._pods: dict[str, dict[str, PodInfo]] = {}
         self._node_of: dict[str, str] = {}
+        #: Uids of pods that are being tried together.
+        self._in_flight = frozenset[str]()
 
     def add_nominated_pod(self, pod: PodInfo, nomination: Nomination | None = None) -> None:
         """Replace the pod's nomination. NOOP or None: by its status; OVERRIDE "": by none."""
@@ -56,7 +59,18 @@ class Nominator:
 
     def nominated_pods_for_node(self, node_name: str) -> list[PodInfo]:
         """In the order they were nominated."""
-        return list(self._pods.get(node_name, {}).values())
+        pods = self._pods.get(node_name, {}).values()
+        return [pod for pod in pods if pod.uid not in self._in_flight]
+
+    @contextmanager
+    def without(self, uids: Iterable[str]) -> Generator[None]:
+        """Pods that are tried together keep no room from one another: meanwhile they are not among
+        `nominated_pods_for_node`. Upstream knows no requests of pods that are in flight."""
+        self._in_flight = frozenset(uids)
+        try:
+            yield
+        finally:
+            self._in_flight = frozenset[str]()
 
     def nominated_nodes(self) -> list[str]:
         """Nodes that some pod is nominated to, sorted."""

@@ -27,7 +27,7 @@ from bayplan.framework.interface import Plugin, PodInPreBind
 from bayplan.framework.runtime import Framework
 from bayplan.metrics import SchedulerMetrics
 from bayplan.plugins.registry import Registry
-from bayplan.ports import EmitEvent, pod_reference
+from bayplan.ports import EmitEvent
 from bayplan.queue.nominator import Nominator
 from bayplan.rng import stream
 from bayplan.state.cache import Cache
@@ -153,10 +153,8 @@ class SampleCluster:
         path = f"{handle.instance_name}.make({name})"
         return make_plugin(self._registry, name, args, handle, path)
 
-    def emit(
-        self, profile_name: str, pod: PodInfo, kind: str, reason: str, action: str, note: str
-    ) -> None:
-        self.emitted.append(EmitEvent(pod_reference(pod), kind, reason, action, note, profile_name))
+    def emit(self, pod: PodInfo, event: EmitEvent) -> None:
+        self.emitted.append(event)
 
 
 def cluster(

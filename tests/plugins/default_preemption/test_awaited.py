@@ -4,10 +4,17 @@ import pytest
 
 from bayplan.framework.preemption import EVICTING, Evicting
 from bayplan.plugins.default_preemption.awaited import AwaitedEviction
-from bayplan.ports import ApiError, NotFoundError, OutcomeUnknownError, PatchPodStatus
+from bayplan.ports import (
+    ApiError,
+    NotFoundError,
+    ObjectReference,
+    OutcomeUnknownError,
+    PatchPodStatus,
+)
 from bayplan.testing import node, pod
 from tests.plugins.preemption_kit import Port, Scene, scene
 
+GROUP = ObjectReference("scheduling.k8s.io/v1beta1 PodGroup", "default", "g", "uid-g")
 HIGH = pod("p", cpu=3, priority=9)
 
 
@@ -101,7 +108,7 @@ def test_a_group_waits_as_well_and_its_attempt_is_counted_when_it_ends() -> None
     ):
         over, told = three_victims(), list[str]()
         victims = list(over.cluster.cache.pods())
-        evicting = over.plugin.evict_for_group("uid-g", [HIGH], ["n1"], victims)
+        evicting = over.plugin.evict_for_group(GROUP, [HIGH], ["n1"], victims)
         assert evicting is not None and over.cluster.writes == []
         evicting.start(told.append)
         assert told == []

@@ -63,6 +63,7 @@ from bayplan.plugins.default_preemption.telling import (
     Preemptor,
     is_preempted,
 )
+from bayplan.ports import ObjectReference
 from bayplan.state.columns import Rows
 from bayplan.state.disruption_units import Unit, Units
 from bayplan.state.nodes import NodeView
@@ -178,7 +179,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, GroupPreemption, Enq
 
     def evict_for_group(
         self,
-        uid: str,
+        group: ObjectReference,
         pods: Sequence[PodInfo],
         node_names: Sequence[str],
         victims: Sequence[PodInfo],
@@ -188,7 +189,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, GroupPreemption, Enq
         disrupted_count = _disrupted_count(self.handle.pod_groups, victims)
         if disrupted_count:
             metrics.preemption_workload_disruptions.observe(disrupted_count, POD_GROUP)
-        preemptor = Preemptor(POD_GROUP, uid, pods, node_names)
+        preemptor = Preemptor(POD_GROUP, group.uid, pods, node_names, group)
         ranked = sorted(victims, key=importance)
         violation_count = sum(self._current_budgets().violated_by(ranked))
         going = Victims(tuple(ranked), violation_count)

@@ -11,7 +11,7 @@ from typing import final
 from bayplan.api.objects import PodCondition
 from bayplan.clock import rfc3339
 from bayplan.framework.interface import Handle
-from bayplan.ports import BindPort, NotFoundError, PatchPodStatus
+from bayplan.ports import BindPort, NotFoundError, ObjectReference, PatchPodStatus
 from bayplan.state.pods import PodInfo
 
 DISRUPTION_TARGET = "DisruptionTarget"
@@ -32,6 +32,8 @@ class Preemptor:
     pods: Sequence[PodInfo]
     #: Where they are to go.
     node_names: Sequence[str]
+    #: The group's object; None for a pod, whose reference upstream's events lack.
+    reference: ObjectReference | None = None
 
     @property
     def priority(self) -> int:
@@ -40,6 +42,11 @@ class Preemptor:
     @property
     def scheduler_name(self) -> str:
         return self.pods[0].scheduler_name
+
+    @property
+    def place(self) -> str:
+        """What victims hear of where room is made. Upstream: Candidate.Name."""
+        return "cluster" if self.kind == POD_GROUP else ", ".join(self.node_names)
 
 
 @final
@@ -64,8 +71,8 @@ class Telling:
     async def evict(self, port: BindPort, victim: PodInfo) -> bool:
         """Tell a pod to go. True: it was not bound yet, and no deletion will be heard of. Raises
         ApiError, OutcomeUnknownError."""
-        preemptor, where = self._preemptor, ", ".join(self._preemptor.node_names)
-        note = f"Preempted by {preemptor.kind} {preemptor.uid} on node {where}"
+        preemptor = self._preemptor
+        note = f"Preempted by {preemptor.kind} {preemptor.uid} on node {preemptor.place}"
         in_memory = await self._preempt_in_memory(victim)
         if in_memory:
             note += " (in kube-scheduler memory)."
@@ -74,7 +81,9 @@ class Telling:
                 await self._delete(port, victim)
             except NotFoundError:
                 return False
-        self._handle.emit(victim, _NORMAL, _PREEMPTED, _PREEMPTING, note)
+        self._handle.emit(
+            victim, _NORMAL, _PREEMPTED, _PREEMPTING, note, related=preemptor.reference
+        )
         return in_memory
 
     async def _preempt_in_memory(self, victim: PodInfo) -> bool:

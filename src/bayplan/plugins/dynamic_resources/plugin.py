@@ -106,6 +106,8 @@ class DynamicResources(
     optional_kinds = (DEVICE_TAINT_RULE,)
     signs_shape = True
     ignores_resizes = True
+    #: Upstream: PodGroupPostFilter, whether a member has claims or not.
+    group_reason = "deallocation and deletion of ResourceClaims completed"
     facets_unless_signed = Facet(0)
     allows_parallel_pre_bind = True
     gates = GATES
