@@ -18,7 +18,7 @@ def test_a_format_has_a_default_that_help_names() -> None:
     def draw(output: str) -> None:
         click.echo(output)
 
-    text = draw.get_help(click.Context(draw))
+    text = " ".join(draw.get_help(click.Context(draw)).split())
     assert "--format [text|svg]" in text
     assert "[default: text]" in text
 

@@ -7,8 +7,11 @@ import pandas
 import pytest
 
 import bayplan
+from bayplan.comparison import comparing
+from bayplan.comparison.comparing import performed
+from bayplan.comparison.planning import plan
 from bayplan.sim.refusals import InputError
-from tests.comparison.kit import cluster_file, configuration
+from tests.comparison.kit import cluster_file, configuration, spec
 
 CONFIGURATIONS = {
     "packed": configuration("MostAllocated"),
@@ -42,3 +45,20 @@ def test_more_pods_arrive_until_enough_is_asked_for(tmp_path: Path) -> None:
 def test_what_is_wrong_is_an_exception_with_all_of_it(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"spec.seeds"):
         bayplan.compare([cluster_file(tmp_path)], {"a": None}, "x")
+
+
+def test_where_all_runs_are_there_no_process_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = plan(spec(tmp_path, seeds="0..1"), "test")
+    performed(planned, tmp_path / "out", None, lambda _run, _was_there: None, 1)
+    counts: list[int] = []
+    here = comparing.executor_for(None, 1)
+
+    def counted(_where: str | None, count: int) -> Any:
+        counts.append(count)
+        return here
+
+    monkeypatch.setattr(comparing, "executor_for", counted)
+    performed(planned, tmp_path / "out", None, lambda _run, _was_there: None, 8)
+    assert counts == [0]

@@ -20,6 +20,8 @@ def test_a_number_is_as_exact_as_it_is_worth(value: float | None, text: str) -> 
 def test_a_spread_is_mean_and_deviation() -> None:
     assert spread(summary([2.0, 4.0, 6.0])) == "4 ± 2"
     assert spread(summary([2.5])) == "2.50"
+    # Three sums of the same numbers in different orders.
+    assert spread(summary([3.25, 3.25 + 5e-16, 3.25 - 5e-16])) == "3.25 ± 0"
     assert spread(None) == "–"
 
 

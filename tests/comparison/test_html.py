@@ -2,11 +2,22 @@
 
 from html.parser import HTMLParser
 
+from msgspec import structs
+
+from bayplan.comparison.about import About, ComparedConfiguration
 from bayplan.comparison.html import page
 from bayplan.comparison.table import SPEED, Comparison
+from bayplan.sim.result import FailureResult
 from tests.comparison.kit import run
 
-FOUND = Comparison([run(name, seed, placed=seed + 1.5) for name in "ab" for seed in (0, 2)], "a")
+FOUND = Comparison(
+    [
+        run(name, seed, placed=seed + more, left=1.0)
+        for name, more in (("a", 1.5), ("b", 2.5))
+        for seed in (0, 2)
+    ],
+    "a",
+)
 
 
 class Cells(HTMLParser):
@@ -30,19 +41,57 @@ class Cells(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] in ("td", "th"):
+        inside = [tag for tag in self.open if tag in ("td", "th", "small")]
+        # What a metric means stands in small letters below its name.
+        if inside and (inside[-1] != "small" or len(self.rows[-1]) > 1):
             self.rows[-1][-1] += data
 
 
 def test_its_tables_have_means_differences_and_runs() -> None:
     rows = Cells(page(FOUND, "Study", {})).rows
-    assert ["placed", "2.50 ± 1.41", "2.50 ± 1.41"] in rows
-    assert ["placed", "0 [0, 0]"] in rows
-    assert ["a", "2", "3.50"] in rows
+    assert ["placed", "2.50 ± 1.41", "3.50 ± 1.41", "+1 [+1, +1] better"] in rows
+    assert ["left", "1 ± 0"] in rows
+    assert ["a", "2", "3.50", "1"] in rows
     assert any(row[0] == SPEED for row in rows)
 
 
-def test_every_tag_is_closed_and_all_rows_of_a_table_are_equally_long() -> None:
+def test_the_conclusion_comes_first_and_metrics_say_what_is_better() -> None:
+    text = page(FOUND, "Study", {})
+    said = "b against a: better in placed (+1). 1 metric is the same."
+    assert 0 < text.index(said) < text.index("What differs") < text.index("What was compared")
+    assert "pods that were bound; in pods; higher is better ↑" in text
+
+
+def test_inputs_configurations_plugins_and_versions_are_named_and_configurations_compared() -> None:
+    about = About(
+        inputs={"": ("cluster.yaml",)},
+        configurations=(
+            ComparedConfiguration("a", "a.yaml", "weight: 1\n"),
+            ComparedConfiguration("b", "b.yaml", "weight: <2>\n"),
+        ),
+        plugin_files=("mine.py",),
+    )
+    text = page(Comparison(FOUND.runs, "a", about), "Study", {})
+    for words in (
+        "cluster.yaml",
+        "b.yaml",
+        "mine.py",
+        about.versions,
+        "-weight: 1\n+weight: &lt;2",
+    ):
+        assert words in text
+
+
+def test_a_failure_stands_above_everything() -> None:
+    failure = FailureResult(plugin="Mine", count=2, example="d/p", message="broke")
+    runs = [
+        structs.replace(one, result=structs.replace(one.result, failures=(failure,)))
+        for one in FOUND.runs[:1]
+    ]
+    text = page(Comparison(runs, "a"), "Study", {})
+    assert "a: 2 failures of plugin Mine in 1 run, first with seed 0 at d/p: broke" in text
+
+
+def test_every_tag_is_closed() -> None:
     found = Cells(page(FOUND, "Study & more", {"p": "<svg/>"}))
     assert found.open == []
-    assert {len(row) for row in found.rows} == {2, 3}

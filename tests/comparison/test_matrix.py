@@ -1,6 +1,7 @@
 """Runs that are missing are run, and no other; what is finished stays."""
 
 from concurrent.futures import Executor, Future
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -93,3 +94,19 @@ def test_a_run_that_fails_is_named_and_the_finished_ones_stay(tmp_path: Path) ->
         run_matrix(wanted, Broken(), 1, store, Told())
     assert store.find(wanted[0]) is not None
     assert store.find(wanted[1]) is None
+
+
+class EndsAtOnce(Executor):
+    """Its processes end before they have done anything."""
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        future: Future[Any] = Future()
+        future.set_exception(BrokenProcessPool("A process in the process pool was terminated"))
+        return future
+
+
+def test_a_process_that_ends_names_the_guard_that_a_script_needs(tmp_path: Path) -> None:
+    with pytest.raises(RunFailed) as raised:
+        run_matrix(jobs(tmp_path), EndsAtOnce(), 1, None, Told())
+    assert str(raised.value).startswith("packed, seed 0: its process ended before the run did. ")
+    assert 'if __name__ == "__main__":' in str(raised.value)

@@ -8,15 +8,26 @@ import pytest
 
 from bayplan.comparison import outputs
 from bayplan.comparison.outputs import results_csv, write_outputs
+from bayplan.comparison.store import Run
 from bayplan.comparison.table import Comparison
 from bayplan.sim.run_folder import RunFolderError
 from tests.comparison.kit import run
 
-RUNS = [run(name, seed, placed=float(seed)) for name in ("a", "<b>") for seed in range(3)]
-CURVE = {"free % over arrived %": [(0.0, 100.0), (50.0, 40.0), (100.0, 10.0)]}
+RUNS = [
+    run(name, seed, placed=float(seed + more))
+    for name, more in (("a", 0), ("<b>", 1))
+    for seed in range(3)
+]
+
+
+def curve(one: Run) -> dict[str, list[tuple[float, float]]]:
+    last = 10.0 if one.configuration == "a" else 20.0
+    return {"free % over arrived %": [(0.0, 100.0), (50.0, 40.0), (100.0, last)]}
+
+
 FOUND = Comparison(
     [
-        msgspec.structs.replace(one, result=msgspec.structs.replace(one.result, curves=CURVE))
+        msgspec.structs.replace(one, result=msgspec.structs.replace(one.result, curves=curve(one)))
         for one in RUNS
     ],
     "a",
@@ -65,6 +76,9 @@ def test_without_the_extra_there_are_tables_only(
 ) -> None:
     monkeypatch.setattr(outputs, "is_installed", lambda _module: False)
     assert write_outputs(FOUND, tmp_path, "Study") == ["results.csv", "timings.csv", "report.html"]
+    assert outputs.left_out() == (
+        "no Parquet and no plots: pip install 'bayplan[compare]' brings them"
+    )
     assert "data:image" not in (tmp_path / "report.html").read_text()
 
 

@@ -10,15 +10,15 @@ from bayplan.comparison.table import Comparison
 from tests.comparison.kit import run
 
 
-def curved(configuration: str, seed: int, *points: tuple[float, float]) -> Run:
-    one = run(configuration, seed, placed=1.0 + seed)
+def curved(configuration: str, seed: int, more: int, *points: tuple[float, float]) -> Run:
+    one = run(configuration, seed, placed=1.0 + seed + more)
     result = msgspec.structs.replace(one.result, curves={"y % over x %": list(points)})
     return msgspec.structs.replace(one, result=result)
 
 
 RUNS = [
-    curved(name, seed, (0.0, 1.0), (10.0 + seed, 2.0), (20.0, 3.0 + seed))
-    for name in ("a", "b")
+    curved(name, seed, more, (0.0, 1.0), (10.0 + seed, 2.0), (20.0, 3.0 + seed + more))
+    for name, more in (("a", 0), ("b", 1))
     for seed in (0, 1)
 ]
 
@@ -50,4 +50,10 @@ def test_reasons_are_told_by_the_table_alone() -> None:
 
 
 def test_a_curve_of_one_point_is_none() -> None:
-    assert pictures(Comparison([curved("a", 0, (0.0, 1.0))], "a")).keys() == {"placed"}
+    assert pictures(Comparison([curved("a", 0, 0, (0.0, 1.0))], "a")).keys() == {"placed"}
+
+
+def test_what_is_the_same_in_every_pair_is_not_drawn() -> None:
+    runs = [curved(name, 0, 0, (0.0, 1.0), (1.0, 2.0)) for name in "ab"]
+    assert pictures(Comparison(runs, "a")) == {}
+    assert pictures(Comparison(runs[:1], "a")).keys() == {"placed", "y-over-x"}

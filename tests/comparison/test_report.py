@@ -25,11 +25,11 @@ def lines(parts: object) -> list[str]:
     return [" ".join(line.split()) for line in file.getvalue().splitlines()]
 
 
-def test_means_and_differences_are_told_and_what_does_not_differ_is_named() -> None:
+def test_the_conclusion_comes_first_then_what_differs_then_the_rest() -> None:
     text = lines(told(Comparison(RUNS, "a")))
-    assert "placed 10 ± 0 13 ± 1" in text
-    assert "placed +3 [+0.52, +5.48]" in text
-    assert "no difference: left" in text
+    assert text[0] == "b against a: better in placed (+3). 1 metric is the same."
+    first = text.index("placed 10 ± 0 13 ± 1 +3 [+0.52, +5.48] better")
+    assert first < text.index("left 1 ± 0")
     assert "6 runs, 60 simulated decisions, 5 per second in each process" in text
 
 

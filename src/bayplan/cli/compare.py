@@ -30,7 +30,7 @@ from bayplan.comparison.experiment import (
     read_experiment,
 )
 from bayplan.comparison.matrix import OnRun, RunFailed
-from bayplan.comparison.outputs import write_outputs
+from bayplan.comparison.outputs import left_out, write_outputs
 from bayplan.comparison.planning import Plan, plan
 from bayplan.comparison.report import told, told_differences
 from bayplan.comparison.store import Run, decisions_of, is_compared_run
@@ -208,9 +208,19 @@ def _with_flags(spec: ExperimentSpec, options: _Options) -> ExperimentSpec:
 
 def _performed(planned: Plan, options: _Options) -> Comparison:
     out = None if options.out is None else Path(options.out)
+    there_count = 0
     try:
-        with refusals(), _bar(len(planned.jobs)) as on_run:
-            return performed(planned, out, options.executor, on_run, options.processes)
+        with refusals(), _bar(len(planned.jobs)) as show_run:
+
+            def on_run(run: Run, was_there: bool) -> None:
+                nonlocal there_count
+                there_count += was_there
+                show_run(run, was_there)
+
+            found = performed(planned, out, options.executor, on_run, options.processes)
+        if there_count:
+            remark(f"{there_count:,} of {len(planned.jobs):,} runs were there already")
+        return found
     except ExecutorError as problem:
         fail(str(problem))
     except RunFailed as problem:
@@ -245,6 +255,8 @@ def _tell(found: Comparison, options: _Options, title: str) -> None:
         with refusals():
             written = write_outputs(found, Path(options.out), title)
         remark(f"written to {options.out}: {', '.join(written)}")
+        if missing := left_out():
+            remark(missing)
     if options.output == "json":
         put(msgspec.json.encode(_as_json(found)) + b"\n")
         return

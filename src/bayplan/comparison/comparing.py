@@ -31,6 +31,7 @@ def compare(
     until_demand: Mapping[str, float] | None = None,
     out: str | Path | None = None,
     executor: str | None = None,
+    processes: int = 0,
 ) -> Comparison:
     """Run every configuration with every seed over the same input; a table of what came out.
 
@@ -38,8 +39,9 @@ def compare(
     is what the others are held against. ``until_demand``: shuffle the pods by the seed, and draw
     more until so many percent of a resource are asked for: ``{"cpu": 130}``. ``out``: a folder for
     all that is found; runs that are there are not run again. ``executor``: dask://HOST:PORT; left
-    out: as many processes as there are processors. A script needs the usual
-    ``if __name__ == "__main__":``, because it is read again in each process.
+    out: as many processes as ``processes`` says, or as there are processors where it is 0. With
+    more than one, a script needs the usual ``if __name__ == "__main__":``, because it is read again
+    in each process; with one, or where one run is missing, no process is started.
 
     Raises InputError and ConfigError for what is wrong with the arguments, RunFailed for a run.
     """
@@ -53,7 +55,9 @@ def compare(
         topology_keys=DEFAULT_TOPOLOGY_KEYS,
     )
     planned = plan(spec, "compare()")
-    found = performed(planned, None if out is None else Path(out), executor, _tell_nobody)
+    found = performed(
+        planned, None if out is None else Path(out), executor, _tell_nobody, processes
+    )
     if out is not None:
         write_outputs(found, Path(out), "Comparison")
     return found
@@ -63,13 +67,14 @@ def performed(
     planned: Plan, out: Path | None, executor: str | None, on_run: OnRun, processes: int = 0
 ) -> Comparison:
     """Run what is missing. ``processes``: 0: as many as there are processors."""
-    count = min(processes or os.cpu_count() or 1, len(planned.jobs))
     store = None if out is None else RunStore(out)
+    missing_count = sum(store is None or not store.has(job) for job in planned.jobs)
+    count = min(processes or os.cpu_count() or 1, missing_count)
     with executor_for(executor, count) as where:
         # One more in hand for each process, so that none waits; a cluster knows itself how many.
         in_flight = len(planned.jobs) if executor is not None else count + (count > 1)
         runs = run_matrix(planned.jobs, where, in_flight, store, on_run)
-    return Comparison(runs, planned.baseline)
+    return Comparison(runs, planned.baseline, planned.about)
 
 
 def _spec(name: str, one: ConfigurationLike) -> ConfigurationSpec:

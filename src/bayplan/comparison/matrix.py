@@ -2,12 +2,21 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures.process import BrokenProcessPool
 
 from bayplan.comparison.job import Job, JobResult, perform
 from bayplan.comparison.store import Run, RunStore, run_of
 
 #: (run, whether it was there already): told of each run as it is done.
 OnRun = Callable[[Run, bool], None]
+
+
+_POOL_BROKE = (
+    "its process ended before the run did. A script that calls bayplan.compare must do so under "
+    'if __name__ == "__main__":, because each process reads the script again; code that does not '
+    "come from a file (python -, a notebook cell with plugins) needs processes=1. Otherwise a "
+    "plugin ended the process, or memory ran out"
+)
 
 
 class RunFailed(Exception):
@@ -63,10 +72,15 @@ def _performed(
 def _kept(job: Job, future: "Future[JobResult]", store: RunStore | None) -> Run:
     try:
         done = future.result()
+    except BrokenProcessPool as problem:
+        raise RunFailed(f"{_which(job)}: {_POOL_BROKE}") from problem
     except Exception as problem:
-        which = f"{job.configuration.name}, seed {job.seed}"
-        which = f"{job.input}, {which}" if job.input else which
-        raise RunFailed(f"{which}: {type(problem).__name__}: {problem}") from problem
+        raise RunFailed(f"{_which(job)}: {type(problem).__name__}: {problem}") from problem
     if store is not None:
         return store.keep(job, done)
     return run_of(job, done.result)
+
+
+def _which(job: Job) -> str:
+    which = f"{job.configuration.name}, seed {job.seed}"
+    return f"{job.input}, {which}" if job.input else which

@@ -51,6 +51,18 @@ def write_outputs(comparison: Comparison, folder: Path, title: str) -> list[str]
     return [*written, REPORT]
 
 
+def left_out() -> str:
+    """What is not written for want of the extra, and how to have it; "": nothing."""
+    missing = [
+        what
+        for what, module in (("Parquet", PARQUET_MODULE), ("plots", PLOTS_MODULE))
+        if not is_installed(module)
+    ]
+    if not missing:
+        return ""
+    return f"no {' and no '.join(missing)}: pip install 'bayplan[compare]' brings them"
+
+
 def is_installed(module: str) -> bool:
     """Whether what an extra brings is here."""
     try:

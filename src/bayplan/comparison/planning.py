@@ -12,6 +12,7 @@ import msgspec
 
 from bayplan.adapters.object_names import key_of as object_key_of
 from bayplan.api.objects import POD, Pod, decode
+from bayplan.comparison.about import About, ComparedConfiguration
 from bayplan.comparison.experiment import ConfigurationSpec, ExperimentSpec, InputSpec
 from bayplan.comparison.extensions import installed_metrics, installed_preparations
 from bayplan.comparison.job import Configuration, Job, PluginFile, Watched, config_of
@@ -37,6 +38,7 @@ class Plan:
     seeds: tuple[int, ...]
     baseline: str
     jobs: tuple[Job, ...]
+    about: About
 
 
 def plan(spec: ExperimentSpec, source: str, *, is_strict: bool = False) -> Plan:
@@ -78,7 +80,15 @@ def plan(spec: ExperimentSpec, source: str, *, is_strict: bool = False) -> Plan:
     ]
     names = tuple(configuration.name for configuration in configurations)
     baseline = spec.baseline or names[0]
-    return Plan(tuple(one.name for one in spec.inputs), names, seeds, baseline, tuple(jobs))
+    about = About(
+        inputs={one.name: one.paths for one in spec.inputs},
+        configurations=tuple(
+            ComparedConfiguration(one.name, one.source, one.text) for one in configurations
+        ),
+        plugin_files=tuple(file.path for file in files),
+    )
+    inputs_names = tuple(one.name for one in spec.inputs)
+    return Plan(inputs_names, names, seeds, baseline, tuple(jobs), about)
 
 
 def _names(spec: ExperimentSpec) -> Iterable[Problem]:

@@ -12,7 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+from bayplan.comparison.findings import findings
 from bayplan.comparison.run_metric import Curve
+from bayplan.comparison.store import Run
 from bayplan.comparison.table import Comparison
 
 #: Colours that people with every kind of colour vision tell apart (Okabe and Ito).
@@ -30,12 +32,22 @@ def pictures(comparison: Comparison) -> dict[str, tuple[bytes, bytes]]:
     several = len(comparison.inputs) > 1
     for input_name in comparison.inputs:
         prefix = f"{input_name} " if several else ""
-        drawn = [m for m in comparison.metrics if not m.startswith("unschedulable: ")]
+        # Equal bars say nothing that the table does not say.
+        same = findings(comparison, input_name).same if _has_pairs(comparison) else ()
+        drawn = [
+            metric
+            for metric in comparison.metrics
+            if not metric.startswith("unschedulable: ") and metric not in same
+        ]
         for metric in drawn[:_BARS_MAX]:
             found[_file(prefix + metric)] = _saved(_bars(comparison, input_name, metric))
         for curve in _curve_names(comparison, input_name):
             found[_file(prefix + curve)] = _saved(_lines(comparison, input_name, curve))
     return found
+
+
+def _has_pairs(comparison: Comparison) -> bool:
+    return len(comparison.configurations) > 1
 
 
 def _file(name: str) -> str:
@@ -93,7 +105,18 @@ def _averaged(curves: Sequence[Curve]) -> "tuple[np.ndarray, np.ndarray]":
 def _curve_names(comparison: Comparison, input_name: str) -> list[str]:
     runs = [run for run in comparison.runs if run.input == input_name]
     curves = (curve for run in runs for curve in run.result.curves.items())
-    return list(dict.fromkeys(name for name, points in curves if len(points) > 1))
+    names = list(dict.fromkeys(name for name, points in curves if len(points) > 1))
+    if not _has_pairs(comparison):
+        return names
+    return [name for name in names if _differs(runs, name)]
+
+
+def _differs(runs: Sequence[Run], curve: str) -> bool:
+    """Whether two runs of one seed have different curves."""
+    by_seed: dict[int, list[Curve]] = {}
+    for run in runs:
+        by_seed.setdefault(run.seed, []).append(run.result.curves.get(curve, []))
+    return any(one != curves[0] for curves in by_seed.values() for one in curves)
 
 
 def _figure(title: str) -> tuple[Figure, Axes]:

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from bayplan.comparison.decisions import Difference, Outcome
 from bayplan.comparison.figures import difference, figure, spread
+from bayplan.comparison.findings import Findings, conclusions, findings
 from bayplan.comparison.statistics import CONFIDENCE, has_intervals
 from bayplan.comparison.store import Run
 from bayplan.comparison.table import SPEED, Comparison
@@ -20,18 +21,17 @@ EXAMPLES_MAX = 10
 
 
 def told(comparison: Comparison) -> Iterator[RenderableType]:
-    """Means, differences, and how fast it was."""
+    """The conclusion, what differs, the rest, and how fast it was."""
     several = len(comparison.inputs) > 1
     for line in failure_lines(comparison):
         yield Text(line, style="bold")
     for input_name in comparison.inputs:
         if several:
-            yield Text(f"input {input_name}")
-        yield _summaries(comparison, input_name)
-        yield BLANK
+            yield Text(f"input {input_name}", style="bold")
         if len(comparison.configurations) > 1:
-            yield Text(f"difference from {comparison.baseline}, seed by seed{_brackets()}")
-            yield from _differences(comparison, input_name)
+            yield from _compared(comparison, input_name)
+        else:
+            yield _summaries(comparison, input_name, comparison.metrics)
             yield BLANK
     yield Text(_how_fast(comparison))
     if len(comparison.configurations) > 1 and not has_intervals():
@@ -55,33 +55,57 @@ def failure_lines(comparison: Comparison) -> Iterator[str]:
         )
 
 
-def _brackets() -> str:
-    return f"; {CONFIDENCE:.0%} confidence intervals" if has_intervals() else ""
+def _compared(comparison: Comparison, input_name: str) -> Iterator[RenderableType]:
+    for sentence in conclusions(comparison, input_name):
+        yield Text(sentence, style="bold")
+    yield BLANK
+    found = findings(comparison, input_name)
+    if found.differing:
+        yield _differing(comparison, found, input_name)
+        yield Text(_what_differences_are())
+        yield BLANK
+    if found.same:
+        yield Text("the same in every pair of runs")
+        yield _same(comparison, found, input_name)
+        yield BLANK
 
 
-def _summaries(comparison: Comparison, input_name: str) -> Table:
-    names = comparison.configurations
-    table = new_table("mean ± deviation", *names, numbers=True)
-    for metric in (*comparison.metrics, SPEED):
-        found = [comparison.summary(input_name, name, metric) for name in names]
-        table.add_row(metric, *map(spread, found))
+def _what_differences_are() -> str:
+    interval = f" [{CONFIDENCE:.0%} confidence interval]" if has_intervals() else ""
+    return (
+        f"mean ± deviation over seeds; difference seed by seed{interval}; "
+        "a question mark: it may be chance"
+    )
+
+
+def _differing(comparison: Comparison, found: Findings, input_name: str) -> Table:
+    """The baseline, and of each other configuration its mean and how it differs."""
+    others = [name for name in comparison.configurations if name != comparison.baseline]
+    headings = [heading for name in others for heading in (name, "difference", "")]
+    table = new_table("what differs", comparison.baseline, *headings, numbers=True)
+    for metric, row in found.differing:
+        cells = [spread(comparison.summary(input_name, comparison.baseline, metric))]
+        for one in row:
+            cells.append(spread(comparison.summary(input_name, one.configuration, metric)))
+            is_same = one.paired is not None and one.paired.is_nothing
+            cells += ["same", ""] if is_same else [difference(one.paired), one.text]
+        table.add_row(metric, *cells)
     return table
 
 
-def _differences(comparison: Comparison, input_name: str) -> Iterator[RenderableType]:
-    """Metrics that differ in some pair, and the names of the others."""
-    names = [name for name in comparison.configurations if name != comparison.baseline]
-    table, alike = new_table("", *names, numbers=True), list[str]()
-    for metric in comparison.metrics:
-        found = [comparison.paired(input_name, name, metric) for name in names]
-        if all(one is not None and one.is_nothing for one in found):
-            alike.append(metric)
-        else:
-            table.add_row(metric, *map(difference, found))
-    if table.row_count:
-        yield table
-    if alike:
-        yield Text(f"no difference: {', '.join(alike)}")
+def _same(comparison: Comparison, found: Findings, input_name: str) -> Table:
+    table = new_table("metric", "mean ± deviation", numbers=True)
+    for metric in found.same:
+        table.add_row(metric, spread(comparison.summary(input_name, comparison.baseline, metric)))
+    return table
+
+
+def _summaries(comparison: Comparison, input_name: str, metrics: Sequence[str]) -> Table:
+    names = comparison.configurations
+    table = new_table("mean ± deviation", *names, numbers=True)
+    for metric in (*metrics, SPEED):
+        table.add_row(metric, *(spread(comparison.summary(input_name, n, metric)) for n in names))
+    return table
 
 
 def _how_fast(comparison: Comparison) -> str:

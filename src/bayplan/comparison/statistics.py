@@ -15,6 +15,8 @@ from msgspec import Struct
 
 #: Of ten such intervals computed from ten studies, this share holds the true difference.
 CONFIDENCE = 0.95
+#: Sums of floats in another order differ by less than this share of their size.
+_ROUNDING = 1e-12
 
 
 class Summary(Struct, frozen=True, kw_only=True):
@@ -42,6 +44,8 @@ class Paired(Struct, frozen=True, kw_only=True):
 def summary(values: Sequence[float]) -> Summary:
     assert values, "a metric without a value has no mean"
     deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    if deviation is not None and _is_noise(float(np.ptp(values)), values):
+        deviation = 0.0
     return Summary(mean=float(np.mean(values)), sd=deviation, values=tuple(values))
 
 
@@ -50,7 +54,9 @@ def paired(ones: Mapping[int, float], baseline: Mapping[int, float]) -> Paired |
     seeds = [seed for seed in ones if seed in baseline]
     if not seeds:
         return None
-    differences = np.array([ones[seed] - baseline[seed] for seed in seeds])
+    differences = np.array(
+        [_difference(ones[seed], baseline[seed]) for seed in seeds], dtype=np.float64
+    )
     low, high = _interval(differences)
     return Paired(
         mean=float(differences.mean()),
@@ -59,6 +65,15 @@ def paired(ones: Mapping[int, float], baseline: Mapping[int, float]) -> Paired |
         pairs=len(seeds),
         is_nothing=not differences.any(),
     )
+
+
+def _is_noise(difference: float, values: Sequence[float]) -> bool:
+    """Whether numbers differ by no more than the rounding of floats."""
+    return abs(difference) <= _ROUNDING * max(map(abs, values))
+
+
+def _difference(one: float, other: float) -> float:
+    return 0.0 if _is_noise(one - other, (one, other)) else one - other
 
 
 def _interval(differences: "np.ndarray[Any, np.dtype[np.float64]]") -> tuple[Any, Any]:

@@ -40,9 +40,16 @@ class RunStore:
     def __init__(self, path: Path) -> None:
         self._path = path / _RUNS
 
+    def has(self, job: Job) -> bool:
+        """Whether the run of a job was done before."""
+        return self._file(job).is_file()
+
+    def _file(self, job: Job) -> Path:
+        return self._path / job.key / _RUN
+
     def find(self, job: Job) -> Run | None:
         """The run of a job, if it was done before. Raises RunFolderError."""
-        file = self._path / job.key / _RUN
+        file = self._file(job)
         if not file.is_file():
             return None
         try:

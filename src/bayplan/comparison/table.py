@@ -7,6 +7,7 @@ a table: ``pandas.DataFrame(comparison)``, ``polars.DataFrame(comparison)``.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, final, overload
 
+from bayplan.comparison.about import About
 from bayplan.comparison.statistics import Paired, Summary, paired, summary
 from bayplan.comparison.store import Run
 from bayplan.sim.result import FailureResult
@@ -22,9 +23,11 @@ _NAMES = ("input", "configuration", "seed")
 class Comparison(Sequence[Row]):
     """Runs in the order of inputs, configurations, seeds."""
 
-    def __init__(self, runs: Sequence[Run], baseline: str) -> None:
+    def __init__(self, runs: Sequence[Run], baseline: str, about: About | None = None) -> None:
+        """``about``: what was compared, for the report."""
         self.runs = tuple(runs)
         self.baseline = baseline
+        self.about = about or About()
 
     # ---- rows -------------------------------------------------------------------------------
 

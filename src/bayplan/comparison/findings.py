@@ -1,0 +1,139 @@
+"""Which metrics differ between configurations, how surely, and for better or worse.
+
+A difference is clear when its confidence interval excludes zero. Without an interval (one seed, or
+no SciPy) nothing is clear.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import final
+
+from bayplan.comparison.figures import signed
+from bayplan.comparison.metric_notes import HIGHER, metric_note
+from bayplan.comparison.statistics import Paired
+from bayplan.comparison.table import Comparison
+
+BETTER = "better"
+WORSE = "worse"
+DIFFERENT = "different"
+#: So many metrics are named in a sentence.
+_NAMED_MAX = 3
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One metric of one configuration against the baseline."""
+
+    metric: str
+    configuration: str
+    paired: Paired | None
+    #: The baseline's mean; None: it has no such number.
+    baseline_mean: float | None
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the confidence interval of the difference excludes zero."""
+        if self.paired is None or self.paired.low is None or self.paired.high is None:
+            return False
+        return self.paired.low > 0 or self.paired.high < 0
+
+    @property
+    def verdict(self) -> str:
+        """BETTER, WORSE, or DIFFERENT where the metric has no better direction."""
+        better = metric_note(self.metric).better
+        if not better or self.paired is None:
+            return DIFFERENT
+        is_higher = self.paired.mean > 0
+        return BETTER if is_higher is (better == HIGHER) else WORSE
+
+    @property
+    def text(self) -> str:
+        """The verdict, and whether it is sure."""
+        return self.verdict if self.is_clear else f"{self.verdict}?"
+
+    @property
+    def size(self) -> float:
+        """The difference in relation to the baseline's mean."""
+        if self.paired is None:
+            return 0.0
+        return abs(self.paired.mean) / (abs(self.baseline_mean or 0.0) or 1.0)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The metrics of one input."""
+
+    #: Those that differ in some pair, clear ones first, then the largest differences. One finding
+    #: per configuration that is not the baseline.
+    differing: tuple[tuple[str, tuple[Finding, ...]], ...]
+    #: Those that are the same in every pair.
+    same: tuple[str, ...]
+
+
+def findings(comparison: Comparison, input_name: str) -> Findings:
+    """What differs from the baseline; nothing where there is one configuration."""
+    others = [name for name in comparison.configurations if name != comparison.baseline]
+    differing: list[tuple[str, tuple[Finding, ...]]] = []
+    same: list[str] = []
+    for metric in comparison.metrics:
+        baseline = comparison.summary(input_name, comparison.baseline, metric)
+        row = tuple(
+            Finding(
+                metric,
+                name,
+                comparison.paired(input_name, name, metric),
+                None if baseline is None else baseline.mean,
+            )
+            for name in others
+        )
+        if all(one.paired is not None and one.paired.is_nothing for one in row):
+            same.append(metric)
+        else:
+            differing.append((metric, row))
+    differing.sort(key=lambda pair: _rank(pair[1]))
+    return Findings(tuple(differing), tuple(same))
+
+
+def _rank(row: Sequence[Finding]) -> tuple[bool, bool, float]:
+    clear = any(one.is_clear for one in row)
+    judged = any(one.verdict != DIFFERENT for one in row)
+    return not clear, not judged, -max(one.size for one in row)
+
+
+def conclusions(comparison: Comparison, input_name: str) -> Iterator[str]:
+    """One sentence per configuration that is compared with the baseline."""
+    found = findings(comparison, input_name)
+    for name in comparison.configurations:
+        if name != comparison.baseline:
+            own = [one for _, row in found.differing for one in row if one.configuration == name]
+            yield _conclusion(name, comparison.baseline, own, len(found.same))
+
+
+def _conclusion(name: str, baseline: str, differing: Sequence[Finding], same_count: int) -> str:
+    real = [one for one in differing if one.paired is None or not one.paired.is_nothing]
+    same_count += len(differing) - len(real)
+    head = f"{name} against {baseline}"
+    if not real:
+        return f"{head}: no metric differs ({same_count:,} compared)."
+    parts = [
+        f"{verdict}{' in' if verdict != DIFFERENT else ':'} {_named(chosen)}"
+        for verdict in (BETTER, WORSE, DIFFERENT)
+        if (chosen := [one for one in real if one.is_clear and one.verdict == verdict])
+    ]
+    unclear = [one for one in real if not one.is_clear]
+    if unclear:
+        parts.append(f"not sure: {_named(unclear)}")
+    same = "1 metric is" if same_count == 1 else f"{same_count:,} metrics are"
+    return f"{head}: {'; '.join(parts)}. {same} the same."
+
+
+def _named(chosen: Sequence[Finding]) -> str:
+    """Metrics, each with how much it differs in the mean."""
+    named = ", ".join(
+        one.metric if one.paired is None else f"{one.metric} ({signed(one.paired.mean)})"
+        for one in chosen[:_NAMED_MAX]
+    )
+    rest = len(chosen) - _NAMED_MAX
+    return f"{named} and {rest:,} more" if rest > 0 else named

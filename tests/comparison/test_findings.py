@@ -1,0 +1,56 @@
+"""Which metrics differ, how surely, and for better or worse."""
+
+from bayplan.comparison.findings import conclusions, findings
+from bayplan.comparison.table import Comparison
+from tests.comparison.kit import run
+
+
+def compared(seeds: int = 3, **values: tuple[float, float]) -> Comparison:
+    """Metric → (the baseline's value, what the other has more, plus a little for each seed)."""
+    runs = [run("a", s, **{k: v for k, (v, _) in values.items()}) for s in range(seeds)]
+    runs += [
+        run(
+            "b", s, **{k: v + more + (0.01 * s if more else 0.0) for k, (v, more) in values.items()}
+        )
+        for s in range(seeds)
+    ]
+    return Comparison(runs, "a")
+
+
+def verdicts(comparison: Comparison) -> dict[str, str]:
+    return {metric: row[0].text for metric, row in findings(comparison, "").differing}
+
+
+def test_more_is_better_or_worse_as_the_metric_says() -> None:
+    found = compared(placed=(5.0, 1.0), nodes_used=(5.0, 1.0), mine=(5.0, 1.0), same=(1.0, 0.0))
+    assert verdicts(found) == {"placed": "better", "nodes_used": "worse", "mine": "different"}
+    assert findings(found, "").same == ("same",)
+
+
+def test_the_largest_clear_differences_come_first() -> None:
+    found = compared(nodes_used=(100.0, 1.0), placed=(100.0, 50.0), mine=(1.0, 9.0))
+    assert list(verdicts(found)) == ["placed", "nodes_used", "mine"]
+
+
+def test_one_pair_of_runs_proves_nothing() -> None:
+    assert verdicts(compared(seeds=1, placed=(5.0, 1.0))) == {"placed": "better?"}
+
+
+def test_a_conclusion_is_one_sentence_per_configuration() -> None:
+    found = compared(placed=(5.0, 1.0), nodes_used=(5.0, -1.0), mine=(5.0, 1.0), same=(1.0, 0.0))
+    [sentence] = conclusions(found, "")
+    assert sentence == (
+        "b against a: better in placed (+1.01), nodes_used (-0.99); different: mine (+1.01). "
+        "1 metric is the same."
+    )
+
+
+def test_no_difference_is_a_conclusion_too() -> None:
+    assert list(conclusions(compared(placed=(5.0, 0.0)), "")) == [
+        "b against a: no metric differs (1 compared)."
+    ]
+
+
+def test_rounding_of_floats_is_no_difference() -> None:
+    runs = [run("a", 0, held=3.25), run("b", 0, held=3.25 + 5e-16)]
+    assert findings(Comparison(runs, "a"), "").same == ("held",)
