@@ -7,7 +7,7 @@ from bayplan.sim.assumed_classes import assumed_classes
 from bayplan.sim.result import SimulationResult
 from bayplan.sim.simulation import Simulation
 from bayplan.sim.workload import Step
-from tests.adapters.manifests import Content, node, pod
+from tests.adapters.manifests import Content, container, node, pod
 from tests.plugins.volume_kit import capacity, claim, csi_driver, storage_class, volume
 from tests.sim.runs import create, delete, simulation, workload
 
@@ -68,6 +68,17 @@ def test_a_claim_that_waits_gets_a_volume_made_where_its_pod_goes() -> None:
     assert made["status"]["phase"] == "Bound"
     [term] = made["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
     assert term == {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["b"]}]}
+
+
+def test_a_victim_whose_volume_is_being_made_is_not_lost() -> None:
+    """Its binding is cancelled, and it is placed when there is room again."""
+    important = pod("high", containers=[container("4")], priority=1000)
+    low = _using("low", containers=[container("4")])
+    there = [node("a"), _class(provisioner=MADE), _claim(), low]
+    steps = (create(0.5, important), create(30, node("b")))
+    _, result = _run(*there, steps=steps)
+    assert result.placements == {"default/high": "a", "default/low": "b"}
+    assert result.pods["default/low"].attempts > 1
 
 
 def test_a_claim_that_waits_gets_the_smallest_volume_its_node_reaches() -> None:
