@@ -3,10 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from bayplan.api.objects import NODE, POD, Node, Pod, decode
 from bayplan.comparison.job import RunResult, perform
+from bayplan.comparison.metrics import Domains
 from bayplan.comparison.planning import plan
 from bayplan.comparison.utilization import Utilization
 from bayplan.state.pods import PodInfo, pod_info
@@ -73,3 +75,24 @@ def test_a_node_that_grows_while_it_is_in_use_has_more() -> None:
     metric.pod(None, placed("p", "a"))
     metric.node(small, decoded(node("a", cpu=4)))
     assert metric.values(RESULT) == {"utilized_cpu_percent": pytest.approx(25)}
+
+
+def owned(found: PodInfo, kind: str) -> PodInfo:
+    owner = {"apiVersion": "apps/v1", "kind": kind, "name": "o", "uid": "o", "controller": True}
+    content = msgspec.to_builtins(found.pod)
+    content["metadata"]["ownerReferences"] = [owner]
+    decoded_pod = decode(POD, content)
+    assert isinstance(decoded_pod, Pod)
+    return pod_info(decoded_pod)
+
+
+@pytest.mark.parametrize("kind", ["DaemonSet", "Node"])
+def test_pods_that_come_with_their_node_do_not_make_it_a_used_one(kind: str) -> None:
+    metric, nodes = Utilization(), Domains()
+    for one in (metric, nodes):
+        for name in ("a", "b"):
+            one.node(None, decoded(node(name, cpu=4)))
+            one.pod(None, owned(placed(f"d{name}", name), kind))
+        one.pod(None, owned(placed("p", "a"), "ReplicaSet"))
+    assert metric.values(RESULT) == {"utilized_cpu_percent": 25.0}
+    assert nodes.values(RESULT)["nodes_used"] == 1.0

@@ -9,12 +9,13 @@ import numpy.typing as npt
 
 from bayplan.api.objects import Node
 from bayplan.api.pod_requests import PODS, amounts
+from bayplan.comparison.emptiable import Emptiable
 from bayplan.comparison.gangs import Gangs
 from bayplan.comparison.held import Held
 from bayplan.comparison.preemptions import Preemptions
 from bayplan.comparison.run_metric import Curve, RunMetric
 from bayplan.comparison.spans import told_spans
-from bayplan.comparison.utilization import Utilization, is_on_node
+from bayplan.comparison.utilization import Utilization, is_on_node, is_workload_on_node
 from bayplan.journal import AttemptRecord, Record
 from bayplan.sim.result import SimulationResult
 from bayplan.state.pods import PodInfo
@@ -174,7 +175,8 @@ class Fragmentation(RunMetric):
 
 @final
 class Domains(RunMetric):
-    """How many values of a topology label the nodes have that hold pods at the end."""
+    """How many nodes hold pods at the end, and how many values of a topology label they have.
+    Daemon pods and mirrors of static pods do not count: every node has them."""
 
     name = "domains"
 
@@ -189,7 +191,7 @@ class Domains(RunMetric):
 
     def pod(self, old: PodInfo | None, new: PodInfo | None) -> None:
         for pod, sign in ((old, -1), (new, 1)):
-            if is_on_node(pod) and pod is not None:
+            if is_workload_on_node(pod) and pod is not None:
                 self._pods[pod.node_name] += sign
 
     def values(self, result: SimulationResult) -> Mapping[str, float]:
@@ -209,6 +211,7 @@ BUILT_IN: tuple[type[RunMetric], ...] = (
     Utilization,
     Fragmentation,
     Domains,
+    Emptiable,
     Waiting,
     Gangs,
     Held,

@@ -16,11 +16,23 @@ def is_on_node(pod: PodInfo | None) -> bool:
     return pod is not None and bool(pod.node_name) and not is_terminal(pod.pod)
 
 
+def is_workload(pod: PodInfo) -> bool:
+    """Whether a pod is there for its own sake, and not for its node's: a DaemonSet's pod and the
+    mirror of a static pod come with the node."""
+    owners = pod.metadata.owner_references or ()
+    return not any(owner.controller and owner.kind in ("DaemonSet", "Node") for owner in owners)
+
+
+def is_workload_on_node(pod: PodInfo | None) -> bool:
+    """Whether a pod makes the node that it takes a part of a used one."""
+    return pod is not None and is_on_node(pod) and is_workload(pod)
+
+
 @final
 class Utilization(RunMetric):
     """What pods hold of each resource in percent of what the nodes have that hold pods: at the end,
     and as a curve over what the pods that have arrived ask for, in percent of what all nodes have.
-    """
+    Daemon pods and mirrors of static pods do not count: every node has them."""
 
     name = "utilization"
 
@@ -44,15 +56,15 @@ class Utilization(RunMetric):
         self._has[name] = has
 
     def pod(self, old: PodInfo | None, new: PodInfo | None) -> None:
-        if old is None and new is not None:
+        if old is None and new is not None and is_workload(new):
             self._note_points(new.requests)
             self._arrived.update(new.requests)
-        if is_on_node(old) and old is not None:
+        if is_workload_on_node(old) and old is not None:
             self._held.subtract(old.requests)
             self._pods[old.node_name] -= 1
             if not self._pods[old.node_name]:
                 self._in_use.subtract(self._has.get(old.node_name, {}))
-        if is_on_node(new) and new is not None:
+        if is_workload_on_node(new) and new is not None:
             self._held.update(new.requests)
             if not self._pods[new.node_name]:
                 self._in_use.update(self._has.get(new.node_name, {}))
