@@ -13,6 +13,8 @@ SCENARIOS_FLAGS ?=
 PEER_DIR ?=
 BENCH_FLAGS ?=
 TRACE_DIR ?=
+# What `make coverage` runs; empty: everything.
+COVERAGE_TESTS ?=
 OUT ?=
 IMAGE ?=
 PLATFORMS ?= linux/amd64,linux/arm64
@@ -32,7 +34,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: demo test test-live check bench bench-gangs bench-peer parity scenarios sim manifests image docs help clean \
+.PHONY: demo test test-live check coverage bench bench-gangs bench-peer parity scenarios sim manifests image docs help clean \
 	static
 
 demo: .venv/.runtime ## simulate examples/quickstart (installs what running needs, nothing more)
@@ -47,6 +49,13 @@ test-live: .venv/.dev ## tests against a real etcd and kube-apiserver, from KUBE
 
 check: static ## lint, format, types, layers, architecture
 	@$(BIN)/python -m pytest -q tests/test_architecture.py
+
+coverage: .venv/.dev ## all tests with branch coverage of src: the total, and what must keep 95 % of its lines
+	@$(BIN)/python -m coverage erase
+	@$(BIN)/python -m coverage run -m pytest -q -n $(JOBS) $(COVERAGE_TESTS)
+	@$(BIN)/python -m coverage combine -q
+	@$(BIN)/python -m coverage json -q -o .coverage.json
+	@$(BIN)/python -m tests.coverage_report .coverage.json
 
 static: .venv/.dev
 	$(BIN)/ruff check .

@@ -342,6 +342,23 @@ QUOTA = {
 }
 
 
+class QuotaGate(PreEnqueuePlugin):
+    """The same before the pod enters activeQ."""
+
+    name = "QuotaGate"
+    kinds = ("example.com/v1 Quota",)
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        quota = self.handle.objects("example.com/v1 Quota").get("q", pod.namespace)
+        return unschedulable("no quota yet") if quota is None else None
+
+
+def test_a_declared_kind_is_read_at_pre_enqueue() -> None:
+    feed = workload(node("n1"), pod("a"), steps=[create(40, QUOTA)])
+    result = simulation(feed, QuotaGate).run()
+    assert (result.pods["default/a"].bound_at, result.pods["default/a"].attempts) == (40.0, 1)
+
+
 def test_a_declared_kind_is_read_and_wakes_who_waits_for_it() -> None:
     feed = workload(node("n1"), pod("a"), steps=[create(40, QUOTA)])
     result = simulation(feed, Quota).run()

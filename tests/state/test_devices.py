@@ -76,6 +76,21 @@ def test_a_claim_in_flight_takes_its_devices_and_gives_them_back() -> None:
     assert not claims.allocated.is_taken(X)
 
 
+def test_get_and_list_show_no_allocation_in_flight_and_the_counts_do() -> None:
+    """Upstream: claimTracker's Get and List read the cache, ListAllAllocatedDevices adds those in
+    flight."""
+    store, devices = world()
+    claims, given = devices.resource_claims, allocation()
+    store.of(RESOURCE_CLAIM).put(WANTS)
+    claims.put_in_flight(WANTS, given)
+    found = claims.get(WANTS.metadata.namespace or "", WANTS.metadata.name)
+    assert found is not None
+    assert found.allocation is None
+    assert [each.allocation for each in claims.list()] == [None]
+    assert claims.pending_allocation(WANTS.uid) is given
+    assert list(claims.allocated.devices()) == [X]
+
+
 def test_when_the_api_tells_of_it_a_claim_is_in_flight_no_longer() -> None:
     store, devices = world()
     claims, given = devices.resource_claims, allocation()

@@ -1,0 +1,74 @@
+"""What `make coverage` prints: the total, and parts whose lines must be run by tests.
+
+    python -m tests.coverage_report FILE
+
+FILE is what `coverage json` writes. A signature that reads the wrong fields gives pods each other's
+answers, so every line of every `sign_pod`, and of the cache of results, has to be run by a test:
+the floor is 95 % of the lines of each. Ends with 1 where one is below.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+FLOOR_PERCENT = 95.0
+#: Files of src/bayplan that are looked at as a whole, and functions wherever they are.
+FILES = ("engine/reuse.py",)
+FUNCTION = "sign_pod"
+
+
+class Part(NamedTuple):
+    """A file or a function, and how many of its lines were run."""
+
+    name: str
+    covered_count: int
+    line_count: int
+
+    @property
+    def percent(self) -> float:
+        return 100.0 * self.covered_count / self.line_count if self.line_count else 100.0
+
+
+def parts(report: dict[str, Any]) -> Iterator[Part]:
+    """The parts that have a floor."""
+    for path, file in sorted(report["files"].items()):
+        name = path.partition("bayplan/")[2] or path
+        if name in FILES:
+            yield _part(name, file["summary"])
+        for function, region in file.get("functions", {}).items():
+            if function.rpartition(".")[2] == FUNCTION:
+                yield _part(f"{name} {function}", region["summary"])
+
+
+def _part(name: str, summary: dict[str, Any]) -> Part:
+    return Part(name, summary["covered_lines"], summary["num_statements"])
+
+
+def lines(report: dict[str, Any]) -> Iterator[str]:
+    """Parts below the floor, and the total."""
+    found = list(parts(report))
+    missing = [name for name in FILES if name not in {part.name for part in found}]
+    yield from (f"not measured: {name}" for name in missing)
+    for part in below(report):
+        yield f"below {FLOOR_PERCENT:g} % of lines: {part.name}, {part.percent:.1f} %"
+    totals = report["totals"]
+    branches = f"{totals['covered_branches']:,} of {totals['num_branches']:,} branches"
+    of_lines = f"{totals['covered_lines']:,} of {totals['num_statements']:,} lines"
+    yield f"{len(found)} parts with a floor of {FLOOR_PERCENT:g} % of lines"
+    yield f"coverage {totals['percent_covered']:.1f} %: {of_lines}, {branches}"
+
+
+def below(report: dict[str, Any]) -> list[Part]:
+    return [part for part in parts(report) if part.percent < FLOOR_PERCENT]
+
+
+def main(path: str) -> int:
+    report = json.loads(Path(path).read_text(encoding="utf-8"))
+    print("\n".join(lines(report)))
+    return 1 if below(report) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,44 @@
+"""The parts that have a floor, and what is said of them."""
+
+from typing import Any
+
+from tests.coverage_report import below, lines, parts
+
+
+def summary(covered_count: int, line_count: int) -> dict[str, Any]:
+    return {"summary": {"covered_lines": covered_count, "num_statements": line_count}}
+
+
+def report(signed_count: int) -> dict[str, Any]:
+    functions = {"NodePorts.sign_pod": summary(signed_count, 20), "NodePorts.filter": summary(0, 9)}
+    return {
+        "files": {
+            "src/bayplan/engine/reuse.py": {**summary(99, 100), "functions": {}},
+            "src/bayplan/plugins/node_ports.py": {**summary(1, 99), "functions": functions},
+        },
+        "totals": {
+            "percent_covered": 91.25,
+            "covered_lines": 1000,
+            "num_statements": 1100,
+            "covered_branches": 30,
+            "num_branches": 40,
+        },
+    }
+
+
+def test_reuse_and_every_sign_pod_have_a_floor() -> None:
+    names = [part.name for part in parts(report(20))]
+    assert names == ["engine/reuse.py", "plugins/node_ports.py NodePorts.sign_pod"]
+
+
+def test_a_part_below_the_floor_is_named() -> None:
+    assert [part.name for part in below(report(18))] == ["plugins/node_ports.py NodePorts.sign_pod"]
+    assert below(report(19)) == []
+    said = list(lines(report(18)))
+    assert said[0] == "below 95 % of lines: plugins/node_ports.py NodePorts.sign_pod, 90.0 %"
+    assert said[-1] == "coverage 91.2 %: 1,000 of 1,100 lines, 30 of 40 branches"
+
+
+def test_a_file_that_nothing_imported_is_named() -> None:
+    empty = {**report(20), "files": {}}
+    assert next(iter(lines(empty))) == "not measured: engine/reuse.py"
