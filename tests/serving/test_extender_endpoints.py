@@ -264,6 +264,24 @@ def test_questions_that_take_all_the_memory_leave_health_and_are_followed_by_oth
     assert statuses[-1] == 200
 
 
+def test_health_answers_between_questions_that_wait() -> None:
+    names = [f"n{number}" for number in range(20_000)]
+    question = msgspec.json.encode({"Pod": POD, "NodeNames": names})
+    order: list[str] = []
+
+    async def ask(session: aiohttp.ClientSession, url: str) -> None:
+        async def one(method: str, path: str, data: bytes | None = None) -> None:
+            async with session.request(method, f"{url}{path}", data=data) as answer:
+                assert answer.status == 200
+                order.append(path)
+
+        questions = [one("POST", "/filter", question) for _ in range(20)]
+        await asyncio.gather(*questions, one("GET", "/healthz"))
+
+    served(ask)
+    assert order.index("/healthz") < len(order) - 1
+
+
 def test_too_many_nodes_are_refused() -> None:
     names = [f"n{number}" for number in range(NODES_MAX + 1)]
     said = f"bayplan: found {NODES_MAX + 1} nodes in the question, wanted {NODES_MAX} at most"

@@ -21,7 +21,15 @@ import msgspec
 from aiohttp import web
 from msgspec import Raw, Struct, field
 
-from bayplan.api.objects import POD, DecodeError, Pod, decode
+from bayplan.api.objects import (
+    POD,
+    Affinity,
+    DecodeError,
+    NodeAffinity,
+    Pod,
+    PodSpec,
+    decode,
+)
 from bayplan.api.quantity import QuantityError
 from bayplan.engine.advice import Advisor, FilterAdvice, NoAdviceError
 from bayplan.framework.status import Code
@@ -44,6 +52,9 @@ QUESTIONS_BYTES_MAX = 256 * 2**20
 NODES_MAX = 65_000
 #: As much as etcd stores of one object.
 POD_BYTES_MAX = 3 * 2**19
+#: Tolerations, terms and requirements of affinity, and spread constraints of a pod: what plugins
+#: compare with every node and with every other pod.
+CONSTRAINTS_MAX = 1_000
 #: Its clients are few, and known: more connections than the endpoints of `bayplan run` take.
 _LIMITS = replace(
     DEFAULT_LIMITS, connection_rate_per_peer=Rate(100.0, 200), connection_rate=Rate(200.0, 400)
@@ -240,6 +251,10 @@ class ExtenderEndpoints:
         assert isinstance(found, Pod)
         if not found.metadata.uid:
             raise NoAdviceError("found a pod without uid, wanted one as the API server has it")
+        count = _constraint_count(found.spec)
+        if count > CONSTRAINTS_MAX:
+            text = f"found {count} tolerations, affinity terms and spread constraints"
+            raise NoAdviceError(f"{text} in the pod, wanted {CONSTRAINTS_MAX} at most")
         return pod_info(found), parts
 
     # ---- health ---------------------------------------------------------------------------
@@ -268,6 +283,34 @@ def _check_count(nodes: Collection[str]) -> None:
     """Raises NoAdviceError."""
     if len(nodes) > NODES_MAX:
         raise NoAdviceError(f"found {len(nodes)} nodes in the question, wanted {NODES_MAX} at most")
+
+
+def _constraint_count(spec: PodSpec) -> int:
+    affinity = spec.affinity or Affinity()
+    node = affinity.node_affinity or NodeAffinity()
+    node_terms = [
+        *((node.required.node_selector_terms or ()) if node.required else ()),
+        *(each.preference for each in node.preferred or ()),
+    ]
+    pod_terms = [
+        term
+        for part in (affinity.pod_affinity, affinity.pod_anti_affinity)
+        if part is not None
+        for term in (
+            *(part.required or ()),
+            *(each.pod_affinity_term for each in part.preferred or ()),
+        )
+    ]
+    constraints = spec.topology_spread_constraints or ()
+    selectors = [each.label_selector for each in (*pod_terms, *constraints)]
+    return (
+        len(spec.tolerations or ())
+        + len(node_terms)
+        + sum(len(term.match_expressions or ()) for term in node_terms)
+        + len(pod_terms)
+        + len(constraints)
+        + sum(len(each.match_expressions or ()) for each in selectors if each is not None)
+    )
 
 
 def _name(item: Raw) -> str:
