@@ -11,13 +11,16 @@ from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
 
-from bayplan.adapters.live.errors import AccessDeniedError
+from bayplan.adapters.live.errors import AccessDeniedError, UntrustedServerError
+from bayplan.clock import RealClock
 from bayplan.config import SchedulerConfig, config_from
 from bayplan.plugins.registry import Registry
 from bayplan.serving import scheduler_server
+from bayplan.serving.certificates import self_signed_context
 from bayplan.serving.scheduler_server import ServerOptions, ServingOptions, serve
-from tests.adapters.live.serving import kubeconfig, serving
+from tests.adapters.live.serving import kubeconfig, serving, status
 from tests.serving.fake_api import OFFERED, FakeApi
 
 
@@ -103,9 +106,61 @@ def test_without_an_election_no_lease_is_touched(tmp_path: Path) -> None:
     assert not [asked for asked in api.asked if "leases" in asked]
 
 
-def test_what_it_may_not_read_is_named_by_verb_and_resource(tmp_path: Path) -> None:
+def test_what_it_may_not_read_is_named_by_verb_and_resource(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scheduler_server, "DENIED_SECONDS_MAX", 0.0)
     with pytest.raises(AccessDeniedError, match='list resource "nodes" in API group ""'):
         played(tmp_path, FakeApi(forbidden=("list nodes",)))
+
+
+class StartingApi(FakeApi):
+    """Refuses or fails at first, as an API server whose roles are not there yet."""
+
+    def __init__(self, *refusals: tuple[int, str]) -> None:
+        super().__init__()
+        self._refusals = list(refusals)
+
+    async def __call__(self, request: Any) -> Any:
+        if self._refusals:
+            code, text = self._refusals.pop(0)
+            return status(code, "Forbidden" if code == 403 else "InternalError", text)
+        return await super().__call__(request)
+
+
+def test_an_api_server_that_is_starting_is_waited_for(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scheduler_server, "_FIRST_RETRY_SECONDS", 0.001)
+    forbidden = 'nodes is forbidden: User "u" cannot list resource "nodes" in API group ""'
+    api = StartingApi((403, forbidden), (403, "not yet ready to handle request"), (500, "starting"))
+    played(tmp_path, api)
+    said = lines(caplog)
+    assert said.count("The API server refuses; trying again, for it may be starting") == 2
+    assert said.count("The API server does not answer; trying again") == 1
+    assert api.listed.is_set()
+
+
+def test_a_certificate_that_is_not_trusted_ends_the_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        tls = self_signed_context("127.0.0.1", RealClock().epoch_seconds())
+        runner = web.ServerRunner(web.Server(FakeApi()))
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
+        server = f"https://127.0.0.1:{runner.addresses[0][1]}"
+        options = ServerOptions(
+            config=config(), registry=Registry(), kubeconfig=kubeconfig(tmp_path, server)
+        )
+        try:
+            with pytest.raises(UntrustedServerError, match=r"the certificate of .* is not trusted"):
+                await serve(options)
+        finally:
+            await runner.cleanup()
+
+    asyncio.run(main())
+    assert "The API server does not answer; trying again" not in lines(caplog)
 
 
 def test_what_it_may_not_write_is_told_and_it_goes_on(

@@ -1,10 +1,9 @@
 """The lease at a real API server."""
 
-from typing import final
-
-import msgspec
+from typing import Any, final
 
 from bayplan.adapters.live.client import ApiClient
+from bayplan.adapters.live.errors import read_answer
 from bayplan.adapters.live.rate_limit import Lane
 from bayplan.serving.lease import API_VERSION, Lease
 
@@ -38,4 +37,4 @@ class ApiLeaseLock:
 
     async def _request(self, method: str, path: str, content: Lease | None = None) -> Lease:
         answer = await self._client.request(method, path, content, lane=Lane.LEASES)
-        return msgspec.json.decode(answer)
+        return read_answer(answer, dict[str, Any], f"{method} {path}")

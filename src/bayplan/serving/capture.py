@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-import msgspec
-
 from bayplan.adapters.live.client import ApiClient
 from bayplan.adapters.live.discovery import Discovery, Resource
+from bayplan.adapters.live.errors import read_answer
 from bayplan.adapters.live.watching import FIELD_SELECTORS, PAGE_LENGTH
 from bayplan.api.objects import NAMESPACE, NODE, POD, PRIORITY_CLASS
 
@@ -62,7 +61,7 @@ async def _listed(client: ApiClient, resource: Resource) -> list[Content]:
     found: list[Content] = []
     while True:
         body = await client.request("GET", f"{resource.path()}?{urlencode(query)}")
-        page: Content = msgspec.json.decode(body)
+        page = read_answer(body, dict[str, Any], f"GET {resource.path()}")
         found += (_cleaned(resource.kind, content) for content in page.get("items") or ())
         more = page["metadata"].get("continue")
         if not more:

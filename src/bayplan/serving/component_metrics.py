@@ -50,6 +50,10 @@ def register_cluster(registry: CollectorRegistry, cluster: LiveCluster) -> None:
     def dropped() -> _Samples:
         yield (), cluster.dropped_event_count
 
+    def stalls() -> _Samples:
+        for kind, count in sorted(cluster.watch_stall_counts.items()):
+            yield (kind,), count
+
     def problems() -> _Samples:
         for what in sorted(cluster.problems):
             yield (what,), 1.0
@@ -71,6 +75,15 @@ def register_cluster(registry: CollectorRegistry, cluster: LiveCluster) -> None:
             "lasts.",
             ("request",),
             problems,
+        )
+    )
+    registry.register(
+        Reading(
+            CounterMetricFamily,
+            "bayplan_watch_stalls",
+            "Watches that the API server accepted and did not answer, or that fell silent.",
+            ("kind",),
+            stalls,
         )
     )
     cluster.event_queue.register(registry)

@@ -20,7 +20,14 @@ from bayplan.adapters.live.access import Right, denial, missing_rights, rights_t
 from bayplan.adapters.live.client import ApiClient, ClientOptions, open_client
 from bayplan.adapters.live.cluster import ClusterOptions, LiveCluster, open_cluster
 from bayplan.adapters.live.discovery import Discovery
-from bayplan.adapters.live.errors import AccessDeniedError, UnreachableError
+from bayplan.adapters.live.errors import (
+    FORBIDDEN,
+    SERVER_ERRORS,
+    TOO_MANY_REQUESTS,
+    UNAUTHORIZED,
+    AccessDeniedError,
+    UntrustedServerError,
+)
 from bayplan.api.objects import NODE, POD
 from bayplan.api.pod_groups import KINDS
 from bayplan.clock import RealClock, rfc3339
@@ -31,7 +38,7 @@ from bayplan.engine.effective import effective
 from bayplan.engine.scheduler import Scheduler
 from bayplan.journal import Journal, MemorySink
 from bayplan.plugins.registry import Registry
-from bayplan.ports import Ask, Cluster
+from bayplan.ports import ApiError, Ask, Cluster
 from bayplan.rng import stable_hash, stream
 from bayplan.runner import Runner
 from bayplan.serving.absent_kinds import kinds_in_use, without_absent
@@ -69,6 +76,8 @@ _log = Log("server")
 
 #: The API server is waited for at the beginning; then delays double.
 _FIRST_RETRY_SECONDS, _RETRY_SECONDS_MAX = 1.0, 15.0
+#: So long it may refuse us.
+DENIED_SECONDS_MAX = 30.0
 _LOOPBACK = frozenset(("127.0.0.1", "::1", "localhost"))
 
 
@@ -161,13 +170,34 @@ class _SchedulerServer:
     async def prepare(self) -> None:
         """Wait for the API server, and find out what it has and what we may do.
 
-        Raises ApiError, ConfigError.
+        An API server that is starting does not answer, fails, or refuses what it will allow once
+        its roles are there: the first is waited for, a refusal for `DENIED_SECONDS_MAX`. A
+        certificate that is not trusted is waited for in vain. Raises ApiError, ConfigError.
         """
+        delay_seconds, start_seconds = _FIRST_RETRY_SECONDS, self._clock.now()
+        while True:
+            try:
+                await self._find_out()
+                return
+            except UntrustedServerError:
+                raise
+            except ApiError as problem:
+                left_seconds = DENIED_SECONDS_MAX - (self._clock.now() - start_seconds)
+                _log_delay(problem, left_seconds)
+            await asyncio.sleep(delay_seconds)
+            delay_seconds = min(2 * delay_seconds, _RETRY_SECONDS_MAX)
+
+    async def _find_out(self) -> None:
+        """Raises ApiError, ConfigError."""
         discovery = Discovery(self._client)
-        await self._discover(discovery)
+        kinds = (NODE, POD, *kinds_in_use(self._options.config, self._options.registry), *KINDS)
+        await discovery.discover(kinds)
         self._config, absent = without_absent(
-            self._config, self._options.registry, lambda kind: discovery.resource(kind) is not None
+            self._options.config,
+            self._options.registry,
+            lambda kind: discovery.resource(kind) is not None,
         )
+        await self._check_rights(discovery)
         for found in absent:
             _log.warning("Plugin switched off", plugin=found.plugin, reason=str(found))
         self._absent_kinds = tuple(
@@ -175,19 +205,6 @@ class _SchedulerServer:
             for kind in kinds_in_use(self._config, self._options.registry)
             if discovery.resource(kind) is None
         )
-        await self._check_rights(discovery)
-
-    async def _discover(self, discovery: Discovery) -> None:
-        kinds = (NODE, POD, *kinds_in_use(self._config, self._options.registry), *KINDS)
-        delay_seconds = _FIRST_RETRY_SECONDS
-        while True:
-            try:
-                await discovery.discover(kinds)
-                return
-            except UnreachableError as problem:
-                _log.warning("The API server does not answer; trying again", err=str(problem))
-            await asyncio.sleep(delay_seconds)
-            delay_seconds = min(2 * delay_seconds, _RETRY_SECONDS_MAX)
 
     async def _check_rights(self, discovery: Discovery) -> None:
         """Without what it reads it cannot begin; without a right to write it goes as far as it
@@ -273,7 +290,7 @@ class _SchedulerServer:
         runner = Runner(scheduler, port, asks, on_synced=settle_memory)
         delays = self._config.spec.delay_cache_until_active
         replica = Replica(runner, candidate, delays_cache=delays)
-        endpoints = Endpoints(self._sources(scheduler, runner, replica), self._access())
+        endpoints = Endpoints(self._sources(scheduler, cluster, runner, replica), self._access())
         self._add_collectors(scheduler, replica, cluster)
         check = CacheCheck(scheduler, cluster)
         watchdog = PluginWatchdog(partial(tell_of_blocking, scheduler.metrics))
@@ -300,11 +317,14 @@ class _SchedulerServer:
         log = _ElectionLog(f"{namespace}/{spec.resource_name}", election.identity)
         return election, Candidate(election, lock, self._clock, jitter, log)
 
-    def _sources(self, scheduler: Scheduler, runner: Runner, replica: Replica) -> EndpointSources:
+    def _sources(
+        self, scheduler: Scheduler, cluster: LiveCluster, runner: Runner, replica: Replica
+    ) -> EndpointSources:
         return EndpointSources(
             registry=scheduler.metrics.registry,
             ready={
                 "caches": lambda: runner.is_synced or self._is_waiting_for_its_turn(replica),
+                "watches": lambda: cluster.is_hearing,
                 "shutdown": lambda: not replica.is_stopping,
             },
             config=effective(self._config, self._options.registry),
@@ -373,6 +393,19 @@ class _SchedulerServer:
         authorities = await self._delegation.client_authorities()
         if authorities:
             trust_client_authorities(tls, authorities)
+
+
+def _log_delay(problem: ApiError, left_seconds: float) -> None:
+    """Says what is waited for. Raises ``problem`` where waiting does not help."""
+    if problem.code in (UNAUTHORIZED, FORBIDDEN):
+        if left_seconds <= 0:
+            raise problem
+        text = "The API server refuses; trying again, for it may be starting"
+        _log.warning(text, secondsLeft=round(left_seconds), err=str(problem))
+    elif problem.code >= SERVER_ERRORS or problem.code == TOO_MANY_REQUESTS:
+        _log.warning("The API server does not answer; trying again", err=str(problem))
+    else:
+        raise problem
 
 
 @final

@@ -9,6 +9,7 @@ import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from bayplan.adapters.live import client as client_module
 from bayplan.adapters.live.client import (
     IN_FLIGHT_MAX,
     TRIES_FAILED,
@@ -17,9 +18,16 @@ from bayplan.adapters.live.client import (
     ClientOptions,
     open_client,
 )
-from bayplan.adapters.live.errors import AccessDeniedError, UnreachableError
+from bayplan.adapters.live.errors import (
+    AccessDeniedError,
+    UnreachableError,
+    UntrustedServerError,
+    WatchStalledError,
+)
 from bayplan.adapters.live.rate_limit import Lane
+from bayplan.clock import RealClock
 from bayplan.ports import ApiError, NotFoundError, OutcomeUnknownError, WatchDroppedError
+from bayplan.serving.certificates import self_signed_context
 from tests.adapters.live.serving import (
     Handler,
     Naps,
@@ -231,6 +239,18 @@ def test_what_failed_is_told_alike_at_every_attempt(tmp_path: Path) -> None:
         asked(tmp_path, Cutting(1), lambda client: client.request("POST", "/x?version=7"))
 
 
+@pytest.mark.parametrize("body", [b"", b"<html>log in first</html>", b'{"truncated":', b"[]"])
+def test_a_write_whose_answer_is_no_api_servers_may_not_have_been_carried_out(
+    tmp_path: Path, body: bytes
+) -> None:
+    with pytest.raises(OutcomeUnknownError, match="POST /x: found an answer that is not an API"):
+        asked(
+            tmp_path,
+            Script(lambda: web.Response(body=body)),
+            lambda client: client.request("POST", "/x"),
+        )
+
+
 # ---- streams ---------------------------------------------------------------------------------
 
 
@@ -258,6 +278,18 @@ def test_a_stream_that_falls_silent_is_dropped(tmp_path: Path) -> None:
 
     with pytest.raises(WatchDroppedError, match="nothing came for"):
         asked(tmp_path, silent, lambda client: pieces(client, 0.05))
+
+
+def test_a_stream_that_is_accepted_and_not_answered_is_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def mute(request: web.BaseRequest) -> web.StreamResponse:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    monkeypatch.setattr(client_module, "STREAM_ANSWER_SECONDS", 0.05)
+    with pytest.raises(WatchStalledError, match=r"GET /watch: nothing came for 0\.05 s"):
+        asked(tmp_path, mute, pieces)
 
 
 def test_a_stream_whose_connection_breaks_is_dropped(tmp_path: Path) -> None:
@@ -293,3 +325,28 @@ def test_every_attempt_is_counted(tmp_path: Path) -> None:
         if sample.name == "rest_client_requests_total"
     }
     assert counted == {("PATCH", "429"): 1, ("PATCH", "200"): 1, ("GET", "200"): 1}
+
+
+def test_a_certificate_that_is_not_trusted_is_told_as_one_and_not_tried_again(
+    tmp_path: Path,
+) -> None:
+    tls = self_signed_context("127.0.0.1", RealClock().epoch_seconds())
+
+    async def main() -> None:
+        runner = web.ServerRunner(web.Server(Script()))
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
+        config = kubeconfig(tmp_path, f"https://127.0.0.1:{runner.addresses[0][1]}")
+        try:
+            async with open_client(config, ClientOptions(sleep=naps)) as client:
+                for ask in (client.get("/x"), client.request("POST", "/x"), pieces(client)):
+                    with pytest.raises(
+                        UntrustedServerError, match=r"is not trusted: .*self-signed"
+                    ):
+                        await ask
+        finally:
+            await runner.cleanup()
+
+    naps = Naps()
+    asyncio.run(main())
+    assert naps.taken == []

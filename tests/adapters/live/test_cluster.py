@@ -1,14 +1,21 @@
 """The port over HTTP: what is sent, and what the answers mean."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import msgspec
 import pytest
 from aiohttp import web
+from prometheus_client import CollectorRegistry
 
-from bayplan.adapters.live.cluster import LiveCluster, open_cluster, status_patch
+from bayplan.adapters.live.cluster import (
+    ClusterOptions,
+    LiveCluster,
+    open_cluster,
+    status_patch,
+)
 from bayplan.api.objects import NODE, POD, PodCondition
 from bayplan.ports import (
     ApiError,
@@ -17,7 +24,9 @@ from bayplan.ports import (
     NotFoundError,
     OutcomeUnknownError,
     PatchPodStatus,
+    WatchDroppedError,
 )
+from bayplan.serving.component_metrics import register_cluster
 from bayplan.testing import pod
 from tests.adapters.live.serving import status
 from tests.adapters.live.talking import talking_to
@@ -219,3 +228,46 @@ def test_a_watch_that_is_too_old_is_no_trouble_and_one_that_is_refused_is() -> N
         assert cluster.problems == {"watch v1 Node": "cannot watch"}
 
     done(server, ask)
+
+
+def test_a_watch_that_falls_silent_is_told_counted_and_seen_in_health(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Until a watch tells something again."""
+    caplog.set_level(logging.INFO, logger="bayplan")
+    is_mute = True
+
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+        if request.path == "/api/v1":
+            return web.json_response({"resources": CORE})
+        if is_mute:
+            await asyncio.Event().wait()
+        bookmark = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "7"}}}
+        return web.Response(body=msgspec.json.encode(bookmark) + b"\n")
+
+    async def watch(cluster: LiveCluster) -> None:
+        async for _ in cluster.watch(NODE, "5"):
+            pass
+
+    async def main() -> None:
+        nonlocal is_mute
+        options = ClusterOptions(silence_seconds_max=0.05)
+        async with talking_to(handler) as client, open_cluster(client, options) as cluster:
+            registry = CollectorRegistry()
+            register_cluster(registry, cluster)
+            assert cluster.is_hearing
+            for _ in range(2):
+                with pytest.raises(WatchDroppedError):
+                    await watch(cluster)
+                assert not cluster.is_hearing
+            labels = {"kind": NODE}
+            assert registry.get_sample_value("bayplan_watch_stalls_total", labels) == 2
+            is_mute = False
+            await watch(cluster)
+            assert cluster.is_hearing
+
+    asyncio.run(main())
+    assert [record.getMessage() for record in caplog.records] == [
+        "cannot watch v1 Node: GET /api/v1/nodes: nothing came for 0.05 s",
+        "can watch v1 Node again",
+    ]

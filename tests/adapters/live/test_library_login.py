@@ -1,6 +1,8 @@
 """What kubernetes_asyncio reads becomes a login like any other."""
 
 import asyncio
+import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -40,3 +42,22 @@ def with_ca(folder: Path, name: str) -> str:
     content = Path(path).read_text()
     Path(path).write_text(content.replace('"server"', f'"certificate-authority":"{name}","server"'))
     return path
+
+
+def test_an_exec_plugin_is_told_before_it_runs_and_without_its_arguments(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    credential = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "kind": "ExecCredential",
+        "status": {"token": "of the plugin"},
+    }
+    plugin = tmp_path / "plugin.sh"
+    plugin.write_text(f"#!/bin/sh\necho '{json.dumps(credential)}'\n")
+    plugin.chmod(0o755)
+    command = {"command": str(plugin), "args": ["secret"], "apiVersion": credential["apiVersion"]}
+    caplog.set_level(logging.INFO, logger="bayplan")
+    found = login(tmp_path, {"exec": {**command, "interactiveMode": "Never"}})
+    assert found.authorization == "Bearer of the plugin"
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line == f"runs the exec plugin of kubeconfig {tmp_path / 'kubeconfig'}: {plugin}"

@@ -37,9 +37,9 @@ def test_a_proxy_is_asked_for_the_whole_url(
     async def proxy(request: web.BaseRequest) -> web.StreamResponse:
         headers = request.headers
         asked.append((request.raw_path, headers["Authorization"], headers["Content-Type"]))
-        return web.Response(body=b"fine")
+        return web.Response(body=b'{"fine":1}')
 
-    assert through(tmp_path, monkeypatch, proxy) == b"fine"
+    assert through(tmp_path, monkeypatch, proxy) == b'{"fine":1}'
     assert asked == [(f"{FAR}/x?a=b%2Cc", "Bearer secret", "application/json")]
 
 

@@ -9,8 +9,9 @@ import pytest
 from aiohttp import web
 
 from bayplan.adapters.live.discovery import Resource
+from bayplan.adapters.live.errors import UnreadableAnswerError
 from bayplan.adapters.live.watching import PAGE_LENGTH, WATCH_SECONDS_MIN, Reading, ReadingOptions
-from bayplan.api.objects import NODE, POD, DecodeError
+from bayplan.api.objects import NODE, POD
 from bayplan.ports import ApiError, EventType, GoneError, WatchEvent
 from bayplan.rng import stream
 from tests.adapters.live.serving import Handler, status
@@ -185,5 +186,37 @@ def test_any_other_error_is_the_servers() -> None:
 
 
 def test_what_is_no_such_object_is_told_as_one() -> None:
-    with pytest.raises(DecodeError):
+    with pytest.raises(UnreadableAnswerError):
         seen(line("ADDED", {"metadata": {"name": 5}}))
+
+
+NONSENSE = [
+    b'{"truncated":',
+    b"<html>log in first</html>",
+    b"\xff\xfe",
+    b"[" * 100_000,
+    b'{"items":[{"metadata":{"name":5}}]}',
+]
+
+
+@pytest.mark.parametrize("body", NONSENSE, ids=range(len(NONSENSE)))
+def test_a_list_that_is_no_answer_of_an_api_server_is_a_failure_outside(body: bytes) -> None:
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(body=body)
+
+    with pytest.raises(UnreadableAnswerError, match="is a proxy or a load balancer in between"):
+        asked(handler, lambda reading: reading.list())
+
+
+@pytest.mark.parametrize(
+    "line", [*NONSENSE[:4], b'{"type":"NEW","object":{"metadata":{"name":"a"}}}'], ids=range(5)
+)
+def test_a_watch_that_is_no_answer_of_an_api_server_is_a_failure_outside(line: bytes) -> None:
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(body=line + b"\n")
+
+    async def watch(reading: Reading) -> list[WatchEvent]:
+        return [event async for event in reading.watch("5")]
+
+    with pytest.raises(UnreadableAnswerError, match=r"^watch /api/v1/nodes: found an answer"):
+        asked(handler, watch)

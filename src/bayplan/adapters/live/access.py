@@ -13,6 +13,7 @@ import msgspec
 
 from bayplan.adapters.live.client import ApiClient
 from bayplan.adapters.live.discovery import Resource
+from bayplan.adapters.live.errors import read_answer
 from bayplan.api.pod_groups import KINDS, api_group_of
 
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -95,4 +96,4 @@ async def _is_allowed(client: ApiClient, right: Right) -> bool:
         "spec": {"resourceAttributes": attributes},
     }
     body = await client.request("POST", _REVIEWS, content)
-    return msgspec.json.decode(body, type=_Review).status.allowed
+    return read_answer(body, _Review, f"POST {_REVIEWS}").status.allowed

@@ -12,6 +12,7 @@ outcome is unknown, and reads back. Delays double, with jitter from the seeded s
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, final
@@ -27,6 +28,10 @@ from bayplan.adapters.live.errors import (
     UNAUTHORIZED,
     AccessDeniedError,
     UnreachableError,
+    UnreadableAnswerError,
+    UntrustedServerError,
+    WatchStalledError,
+    read_answer,
     refusal,
 )
 from bayplan.adapters.live.proxied import NOT_SENT, ProxiedSession
@@ -57,6 +62,8 @@ DELAY_SECONDS_MIN = 0.1
 DELAY_SECONDS_MAX = 5.0
 #: One attempt; the API server itself gives up after a minute.
 ANSWER_SECONDS = 65.0
+#: Until a stream is answered: the server accepts a watch before it has anything to tell.
+STREAM_ANSWER_SECONDS = 30.0
 #: Requests under way at once; each watch has a connection of its own besides.
 IN_FLIGHT_MAX = MappingProxyType(
     {
@@ -136,7 +143,8 @@ class ApiClient:
 
     async def get(self, path: str, *, timeout_seconds: float | None = None) -> Any:
         """An object as plain values. Raises ApiError."""
-        return msgspec.json.decode(await self.request("GET", path, timeout_seconds=timeout_seconds))
+        body = await self.request("GET", path, timeout_seconds=timeout_seconds)
+        return read_answer(body, object, f"GET {path.partition('?')[0]}")
 
     async def request(
         self,
@@ -165,13 +173,16 @@ class ApiClient:
                 await self._wait_for_turn(lane, asked, timeout_seconds)
                 async with self._room[lane], asyncio.timeout(attempts_seconds):
                     is_sent = True
-                    return await self._tried(asked)
+                    answer = await self._tried(asked)
         except TimeoutError:
             seconds = timeout_seconds or self._answer_seconds
             if not is_sent:
                 raise _late(asked, seconds) from None
             message = f"{asked}: no answer from {self.server} within {seconds:g} s"
             raise _unanswered(method, message) from None
+        if method != "GET":  # whoever reads looks into the answer
+            _check_written(asked, answer)
+        return answer
 
     async def _wait_for_turn(self, lane: Lane, asked: "_Asked", seconds_max: float | None) -> None:
         """Raises UnreachableError where the turn would come too late."""
@@ -207,6 +218,8 @@ class ApiClient:
         """Raises where this was the last attempt."""
         attempts.failed += 1
         was_sent = isinstance(problem, NoAnswerError)
+        if isinstance(problem, NotSentError) and problem.is_untrusted:
+            raise UntrustedServerError(str(asked), self.server, problem)
         is_for_ever = isinstance(problem, NotSentError) and problem.is_for_ever
         is_last = attempts.failed >= TRIES_FAILED or is_for_ever
         if is_last or (was_sent and asked.method not in _REPEATABLE):
@@ -237,31 +250,41 @@ class ApiClient:
     async def stream(self, path: str, silence_seconds_max: float) -> AsyncIterator[bytes]:
         """The answer as it comes, in pieces of any length.
 
-        Raises ApiError when the server refuses, WatchDroppedError when nothing comes for too long
-        or the connection breaks.
+        Raises ApiError when the server refuses, WatchStalledError when it does not answer or sends
+        nothing for too long, WatchDroppedError when the connection breaks.
         """
         asked = str(_Asked("GET", path))
         limits = aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS, sock_read=silence_seconds_max)
         await self._buckets[Lane.OTHER].take()
+        seconds = min(STREAM_ANSWER_SECONDS, silence_seconds_max)
         try:
-            async with self._streams.get(
-                URL(self.server + path, encoded=True),
-                headers=self._authorization_header(),
-                timeout=limits,
-                server_hostname=self._credentials.server_name,
-                proxy=self._credentials.proxy,
-            ) as answer:
+            async with contextlib.AsyncExitStack() as stack:
+                async with asyncio.timeout(seconds):
+                    answer = await stack.enter_async_context(self._opened(path, limits))
+                seconds = silence_seconds_max
                 self.metrics.began(answer.status)
                 await self._expect_success(asked, answer)
                 async for piece in answer.content.iter_any():
                     yield piece
+        except aiohttp.ClientConnectorCertificateError as problem:
+            raise UntrustedServerError(asked, self.server, problem) from None
         except NOT_SENT as problem:
             raise UnreachableError(f"{asked}: no answer from {self.server}: {problem}") from None
         except TimeoutError:
-            message = f"{asked}: nothing came for {silence_seconds_max:g} s"
-            raise WatchDroppedError(message) from None
+            raise WatchStalledError(f"{asked}: nothing came for {seconds:g} s") from None
         except (aiohttp.ClientError, OSError) as problem:
             raise WatchDroppedError(f"{asked}: {problem}") from None
+
+    def _opened(
+        self, path: str, limits: aiohttp.ClientTimeout
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        return self._streams.get(
+            URL(self.server + path, encoded=True),
+            headers=self._authorization_header(),
+            timeout=limits,
+            server_hostname=self._credentials.server_name,
+            proxy=self._credentials.proxy,
+        )
 
     async def _expect_success(self, asked: str, answer: aiohttp.ClientResponse) -> None:
         if answer.status < 300:
@@ -343,6 +366,21 @@ def _late(asked: _Asked, seconds: float) -> UnreachableError:
     return UnreachableError(
         f"{asked}: not sent: the client's own rate limit gives it no turn within {seconds:g} s"
     )
+
+
+class _AnyObject(msgspec.Struct):
+    """A JSON object, whatever is in it."""
+
+
+def _check_written(asked: _Asked, body: bytes) -> None:
+    """What says 200 in other words than an API server's may have written nothing.
+
+    Raises OutcomeUnknownError.
+    """
+    try:
+        read_answer(body, _AnyObject, str(asked))
+    except UnreadableAnswerError as problem:
+        raise OutcomeUnknownError(str(problem)) from None
 
 
 def _unanswered(method: str, message: str) -> ApiError | OutcomeUnknownError:

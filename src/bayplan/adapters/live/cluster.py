@@ -10,13 +10,19 @@ A kind that cannot be read is told of once (`troubles`).
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast, final
 
 from bayplan.adapters.live.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiClient
 from bayplan.adapters.live.discovery import Discovery
-from bayplan.adapters.live.errors import SERVER_ERRORS, UnreachableError, told_other_uid
+from bayplan.adapters.live.errors import (
+    SERVER_ERRORS,
+    UnreachableError,
+    WatchStalledError,
+    told_other_uid,
+)
 from bayplan.adapters.live.event_writer import EventWriter
 from bayplan.adapters.live.objects import LiveObjects
 from bayplan.adapters.live.originals import Originals
@@ -24,7 +30,7 @@ from bayplan.adapters.live.rate_limit import Lane
 from bayplan.adapters.live.troubles import Troubles
 from bayplan.adapters.live.watching import SILENCE_SECONDS_MAX, Reading, ReadingOptions
 from bayplan.adapters.live.work_queue_metrics import WorkQueueMetrics
-from bayplan.api.objects import POD, Pod, decode
+from bayplan.api.objects import POD, Pod
 from bayplan.clock import Clock, RealClock
 from bayplan.ports import (
     ApiError,
@@ -68,6 +74,9 @@ class LiveCluster(LiveObjects):
         self._random = stream(options.seed, "watches")
         self._troubles = Troubles()
         self._originals = Originals(options.whole_kinds)
+        #: Kinds whose watch fell silent and has told nothing since; how often that happened.
+        self._stalled_kinds: set[str] = set()
+        self._stall_counts: Counter[str] = Counter()
 
     # ---- which kinds there are --------------------------------------------------------------
 
@@ -99,13 +108,20 @@ class LiveCluster(LiveObjects):
         try:
             async for event in (await self._reading(kind)).watch(resource_version):
                 self._troubles.end(what)
+                self._stalled_kinds.discard(kind)
                 yield event
         except GoneError:
+            raise
+        except WatchStalledError as problem:
+            self._stall_counts[kind] += 1
+            self._stalled_kinds.add(kind)
+            self._troubles.begin(what, problem)
             raise
         except ApiError as problem:
             self._troubles.begin(what, problem)
             raise
         self._troubles.end(what)
+        self._stalled_kinds.discard(kind)
 
     async def _reading(self, kind: str) -> Reading:
         options = self._options
@@ -120,7 +136,7 @@ class LiveCluster(LiveObjects):
     async def get_pod(self, namespace: str, name: str) -> Pod:
         path = (await self.resource(POD)).path(namespace, name)
         body = await self._client.request("GET", path, lane=Lane.BINDINGS)
-        return cast(Pod, decode(POD, body, self._options.declared.get(POD, ())))
+        return cast(Pod, self._read(POD, body, f"GET {path}"))
 
     def whole(self, kind: str, namespace: str, name: str) -> bytes | None:
         """See adapters.whole_objects: as it was last listed or watched."""
@@ -188,6 +204,16 @@ class LiveCluster(LiveObjects):
     def problems(self) -> Mapping[str, str]:
         """What cannot be done at present ("list v1 Node"), and why."""
         return self._troubles.problems
+
+    @property
+    def is_hearing(self) -> bool:
+        """Whether no watch has fallen silent."""
+        return not self._stalled_kinds
+
+    @property
+    def watch_stall_counts(self) -> Mapping[str, int]:
+        """By kind, how often a watch was not answered or fell silent."""
+        return self._stall_counts
 
     @property
     def dropped_event_count(self) -> int:

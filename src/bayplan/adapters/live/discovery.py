@@ -12,6 +12,7 @@ from urllib.parse import quote
 import msgspec
 
 from bayplan.adapters.live.client import ApiClient
+from bayplan.adapters.live.errors import read_answer
 from bayplan.ports import NotFoundError
 
 
@@ -69,7 +70,8 @@ class Discovery:
             body = await self._client.request("GET", _group_path(version))
         except NotFoundError:
             return {}
-        listed = msgspec.json.decode(body, type=_ApiResourceList).resources or ()
+        asked = f"GET {_group_path(version)}"
+        listed = read_answer(body, _ApiResourceList, asked).resources or ()
         group = version.rpartition("/")[0]
         found = (
             Resource(f"{version} {one.kind}", group, one.name, one.namespaced)

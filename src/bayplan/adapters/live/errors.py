@@ -4,9 +4,11 @@ The server's own sentence is kept: it names user, verb, resource and object. Wha
 in front where the server did not answer itself.
 """
 
+from typing import TypeVar
+
 import msgspec
 
-from bayplan.ports import ApiError, ConflictError, GoneError, NotFoundError
+from bayplan.ports import ApiError, ConflictError, GoneError, NotFoundError, WatchDroppedError
 
 CONFLICT = 409
 GONE = 410
@@ -16,6 +18,9 @@ TOO_MANY_REQUESTS = 429
 UNAUTHORIZED = 401
 FORBIDDEN = 403
 SERVER_ERRORS = 500
+_SHOWN_BYTES = 80
+
+T = TypeVar("T")
 
 
 class UnreachableError(ApiError):
@@ -23,6 +28,24 @@ class UnreachableError(ApiError):
 
     def __init__(self, message: str) -> None:
         super().__init__(503, "ServiceUnavailable", message)
+
+
+class UnreadableAnswerError(UnreachableError):
+    """A success in words that no API server uses: something else answered in its place."""
+
+
+class UntrustedServerError(UnreachableError):
+    """The server's certificate is not trusted: to try again ends the same way."""
+
+    def __init__(self, asked: str, server: str, problem: Exception) -> None:
+        super().__init__(
+            f"{asked}: the certificate of {server} is not trusted: {problem}; check the "
+            f"kubeconfig's certificate-authority, and tls-server-name where the names differ"
+        )
+
+
+class WatchStalledError(WatchDroppedError):
+    """The server accepted a watch and does not answer, or sends nothing any more."""
 
 
 class AccessDeniedError(ApiError):
@@ -44,6 +67,22 @@ class Status(msgspec.Struct):
     reason: str | None = None
     code: int | None = None
     details: _Details | None = None
+
+
+def read_answer(body: bytes, wanted: type[T], asked: str) -> T:
+    """The JSON of a successful answer. Raises UnreadableAnswerError."""
+    try:
+        return msgspec.json.decode(body, type=wanted)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
+        raise UnreadableAnswerError(unreadable(asked, body, problem)) from None
+
+
+def unreadable(asked: str, body: bytes, problem: Exception) -> str:
+    """What was found in place of an API server's answer, and what may be the cause."""
+    return (
+        f"{asked}: found an answer that is not an API server's ({problem}): "
+        f"{body[:_SHOWN_BYTES]!r}; is a proxy or a load balancer in between?"
+    )
 
 
 def refusal(code: int, body: bytes, asked: str) -> ApiError:

@@ -5,14 +5,18 @@ Imported only where it is needed (docs/decisions/0006).
 
 # pyright: standard
 # (kubernetes_asyncio is not annotated.)
+import logging
 import os
 from pathlib import Path
 from typing import Any, final
 
 from kubernetes_asyncio.client import Configuration
-from kubernetes_asyncio.config import ConfigException, load_kube_config
+from kubernetes_asyncio.config import ConfigException
+from kubernetes_asyncio.config.kube_config import KubeConfigLoader, KubeConfigMerger
 
 from bayplan.adapters.live.login import Login, LoginError
+
+_log = logging.getLogger(__name__)
 
 #: The name under which kubernetes_asyncio keeps the whole Authorization header.
 _TOKEN = "BearerToken"
@@ -31,11 +35,14 @@ class LibraryKubeconfig:
         """Read everything. Raises LoginError, and whatever a malformed file leads to."""
         self._configuration = Configuration()
         try:
-            self._loader = await load_kube_config(
-                os.pathsep.join(self._paths),
-                client_configuration=self._configuration,
-                persist_config=False,
-            )
+            merged = KubeConfigMerger(os.pathsep.join(self._paths))
+            self._loader = KubeConfigLoader(config_dict=merged.config, config_base_path=None)
+            command = self._exec_command()
+            if command:
+                _log.info(
+                    "runs the exec plugin of kubeconfig %s: %s", ", ".join(self._paths), command
+                )
+            await self._loader.load_and_set(self._configuration)
         except ConfigException as problem:
             raise LoginError(str(problem)) from None
         return self._login()
@@ -44,8 +51,16 @@ class LibraryKubeconfig:
         """Token files and exec tokens; an exec plugin that gives certificates says no expiry here,
         so it runs again only when the server refuses them."""
         if _TOKEN in self._configuration.api_key:
+            before = self._loader.token
             await self._loader.load_and_set(self._configuration)
+            if self._loader.token != before and self._exec_command():
+                _log.info("has run the exec plugin again: %s", self._exec_command())
         return self._login()
+
+    def _exec_command(self) -> str:
+        """ "" where the user has no exec plugin. Its arguments may hold secrets."""
+        user = self._loader._user
+        return str(user["exec"]["command"]) if user and "exec" in user else ""
 
     def _login(self) -> Login:
         found = self._configuration

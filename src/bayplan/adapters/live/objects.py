@@ -5,9 +5,10 @@ from typing import Any
 
 from bayplan.adapters.live.client import MERGE_PATCH, ApiClient
 from bayplan.adapters.live.discovery import Discovery, Resource
+from bayplan.adapters.live.errors import UnreadableAnswerError, unreadable
 from bayplan.adapters.live.rate_limit import Lane
-from bayplan.api.objects import ApiObject, decode
-from bayplan.ports import NotFoundError
+from bayplan.api.objects import ApiObject, DecodeError, decode
+from bayplan.ports import NotFoundError, OutcomeUnknownError
 
 
 class LiveObjects:
@@ -32,7 +33,8 @@ class LiveObjects:
     async def read(self, kind: str, namespace: str, name: str) -> ApiObject:
         """Raises ApiError."""
         path = (await self.resource(kind)).path(namespace, name)
-        return self._decoded(kind, await self._client.request("GET", path, lane=Lane.BINDINGS))
+        body = await self._client.request("GET", path, lane=Lane.BINDINGS)
+        return self._read(kind, body, f"GET {path}")
 
     async def patch(
         self, kind: str, namespace: str, name: str, patch: dict[str, Any], subresource: str = ""
@@ -40,7 +42,7 @@ class LiveObjects:
         """Raises ApiError, OutcomeUnknownError."""
         path = (await self.resource(kind)).path(namespace, name, subresource)
         body = await self._client.request("PATCH", path, patch, media_type=MERGE_PATCH)
-        return self._decoded(kind, body)
+        return self._written(kind, body, f"PATCH {path}")
 
     async def create_object(self, kind: str, content: dict[str, Any]) -> ApiObject:
         """Raises ApiError, OutcomeUnknownError."""
@@ -48,7 +50,7 @@ class LiveObjects:
         meta: Mapping[str, Any] = content.get("metadata") or {}
         path = (await self.resource(kind)).path(meta.get("namespace") or "")
         whole = {**content, "apiVersion": api_version, "kind": name}
-        return self._decoded(kind, await self._client.request("POST", path, whole))
+        return self._written(kind, await self._client.request("POST", path, whole), f"POST {path}")
 
     async def delete_object(self, kind: str, namespace: str, name: str, uid: str) -> None:
         """Raises ApiError, OutcomeUnknownError."""
@@ -58,5 +60,16 @@ class LiveObjects:
         path = (await self.resource(kind)).path(namespace, name)
         await self._client.request("DELETE", path, content)
 
-    def _decoded(self, kind: str, body: bytes) -> ApiObject:
-        return decode(kind, body, self._declared.get(kind, ()))
+    def _read(self, kind: str, body: bytes, asked: str) -> ApiObject:
+        """Raises UnreadableAnswerError."""
+        try:
+            return decode(kind, body, self._declared.get(kind, ()))
+        except DecodeError as problem:
+            raise UnreadableAnswerError(unreadable(asked, body, problem)) from None
+
+    def _written(self, kind: str, body: bytes, asked: str) -> ApiObject:
+        """Raises OutcomeUnknownError."""
+        try:
+            return self._read(kind, body, asked)
+        except UnreadableAnswerError as problem:
+            raise OutcomeUnknownError(str(problem)) from None

@@ -9,7 +9,6 @@ from bayplan.adapters.live.transport import Answer, NoAnswerError, NotSentError
 
 #: Failures before the request left us.
 NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
-_FOR_EVER = (aiohttp.ClientConnectorCertificateError, aiohttp.InvalidURL)
 
 
 @final
@@ -38,7 +37,9 @@ class ProxiedSession:
             ) as answer:
                 read = await answer.read()
                 return Answer(answer.status, read, answer.headers.get("Retry-After", ""))
-        except _FOR_EVER as problem:
+        except aiohttp.ClientConnectorCertificateError as problem:
+            raise NotSentError(_said(problem), is_untrusted=True) from None
+        except aiohttp.InvalidURL as problem:
             raise NotSentError(_said(problem), is_for_ever=True) from None
         except NOT_SENT as problem:
             raise NotSentError(_said(problem)) from None

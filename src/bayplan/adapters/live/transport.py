@@ -39,10 +39,14 @@ class Answer:
 class NotSentError(Exception):
     """The request never left us."""
 
-    def __init__(self, message: str, *, is_for_ever: bool = False) -> None:
-        """``is_for_ever``: to try again would end the same way; a certificate is not trusted."""
+    def __init__(
+        self, message: str, *, is_for_ever: bool = False, is_untrusted: bool = False
+    ) -> None:
+        """``is_untrusted``: the server's certificate is not trusted. ``is_for_ever``: to try again
+        would end the same way, for that reason or another."""
         super().__init__(message)
-        self.is_for_ever = is_for_ever
+        self.is_untrusted = is_untrusted
+        self.is_for_ever = is_for_ever or is_untrusted
 
 
 class NoAnswerError(Exception):
@@ -244,7 +248,7 @@ class KeptConnections:
             message = f"no connection to {self._host}:{self._port} within {CONNECT_SECONDS:g} s"
             raise NotSentError(message) from None
         except ssl.SSLCertVerificationError as problem:
-            raise NotSentError(str(problem), is_for_ever=True) from None
+            raise NotSentError(str(problem), is_untrusted=True) from None
         except OSError as problem:
             raise NotSentError(str(problem)) from None
         return connection

@@ -15,20 +15,29 @@ import msgspec
 
 from bayplan.adapters.live.client import ApiClient
 from bayplan.adapters.live.discovery import Resource
-from bayplan.adapters.live.errors import Status, of_status
+from bayplan.adapters.live.errors import (
+    Status,
+    UnreadableAnswerError,
+    of_status,
+    read_answer,
+    unreadable,
+)
 from bayplan.adapters.live.originals import Originals
-from bayplan.api.objects import POD, ApiObject, decode
+from bayplan.api.objects import POD, ApiObject, DecodeError, decode
 from bayplan.ports import EventType, GoneError, Listing, WatchEvent
 from bayplan.rng import Stream
 
 PAGE_LENGTH = 500
 #: As client-go: a watch lives that long, up to twice.
 WATCH_SECONDS_MIN = 300
-#: The server sends bookmarks every minute or so.
-SILENCE_SECONDS_MAX = 150.0
+#: The server sends a bookmark every minute. Upstream: apiserver's cacher, bookmarkFrequency.
+SILENCE_SECONDS_MAX = 75.0
 
 #: What an informer of kube-scheduler asks for.
 FIELD_SELECTORS = {POD: "status.phase!=Succeeded,status.phase!=Failed"}
+
+
+_CHANGES = frozenset((EventType.ADDED, EventType.MODIFIED, EventType.DELETED))
 
 
 class _ListMeta(msgspec.Struct, rename="camel"):
@@ -85,7 +94,7 @@ class Reading:
     # ---- lists ------------------------------------------------------------------------------
 
     async def list(self) -> Listing:
-        """Raises ApiError, DecodeError."""
+        """Raises ApiError."""
         try:
             return await self._pages(PAGE_LENGTH)
         except GoneError:
@@ -97,8 +106,9 @@ class Reading:
         query = {**self._selectors, "limit": str(length)}
         while True:
             body = await self._client.request("GET", self._path(query))
-            page = msgspec.json.decode(body, type=_Page)
-            read = [(self._decoded(item), item) for item in page.items or ()]
+            asked = f"GET {self._resource.path()}"
+            page = read_answer(body, _Page, asked)
+            read = [(self._decoded(item, asked), item) for item in page.items or ()]
             found += (each for each, _ in read)
             if originals is not None:
                 originals.add(read)
@@ -108,8 +118,12 @@ class Reading:
                 return Listing(found, page.metadata.resource_version)
             query["continue"] = page.metadata.continue_
 
-    def _decoded(self, raw: msgspec.Raw) -> ApiObject:
-        return decode(self._resource.kind, bytes(raw), self._options.declared)
+    def _decoded(self, raw: msgspec.Raw, asked: str) -> ApiObject:
+        """Raises UnreadableAnswerError."""
+        try:
+            return decode(self._resource.kind, bytes(raw), self._options.declared)
+        except DecodeError as problem:
+            raise UnreadableAnswerError(unreadable(asked, bytes(raw), problem)) from None
 
     def _path(self, query: dict[str, str]) -> str:
         return f"{self._resource.path()}?{urlencode(query)}"
@@ -119,7 +133,7 @@ class Reading:
     async def watch(self, resource_version: str) -> AsyncIterator[WatchEvent]:
         """Changes after a version, with bookmarks, until the server ends it.
 
-        Raises ApiError (GoneError: list again), WatchDroppedError, DecodeError.
+        Raises ApiError (GoneError: list again), WatchDroppedError.
         """
         seconds = int(WATCH_SECONDS_MIN * (1 + self._random.random()))
         query = {
@@ -136,15 +150,19 @@ class Reading:
                 yield self._event(line)
 
     def _event(self, line: bytes) -> WatchEvent:
-        told = msgspec.json.decode(line, type=_Line)
         kind = self._resource.kind
+        asked = f"watch {self._resource.path()}"
+        told = read_answer(line, _Line, asked)
         if told.type == EventType.BOOKMARK:
-            version = msgspec.json.decode(told.object, type=_Bookmark).metadata.resource_version
+            version = read_answer(told.object, _Bookmark, asked).metadata.resource_version
             return WatchEvent(EventType.BOOKMARK, kind, None, version)
         if told.type == "ERROR":
-            status = msgspec.json.decode(told.object, type=Status)
+            status = read_answer(told.object, Status, asked)
             raise of_status(status.code or 0, status, f"watch of {kind}")
-        found = self._decoded(told.object)
+        found = self._decoded(told.object, asked)
+        if told.type not in _CHANGES:
+            problem = ValueError(f"found type {told.type!r}")
+            raise UnreadableAnswerError(unreadable(asked, line, problem))
         event = WatchEvent(EventType(told.type), kind, found, found.metadata.resource_version or "")
         if self._options.originals is not None:
             self._options.originals.note(event, told.object)
