@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.printable import printable
+from bayplan.printable import printable, quoted
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,18 @@ def test_no_control_character_is_left(text: str) -> None:
     assert not any(unicodedata.category(character) in ("Cc", "Cs", "Zl") for character in shown)
     assert len(shown.splitlines()) <= 1
     assert printable(shown) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "in_go"),
+    [
+        # As fmt.Sprintf("%q", text) prints them with Go 1.26.
+        pytest.param("data-0 ä", '"data-0 ä"', id="plain text"),
+        pytest.param('a"b\\c', r'"a\"b\\c"', id="quotes and backslashes"),
+        pytest.param("x\x1b[2J\n\x7f", r'"x\x1b[2J\n\x7f"', id="control characters"),
+        pytest.param("\u202e\u00a0", r'"\u202e\u00a0"', id="marks and spaces beyond ASCII"),
+        pytest.param("\U000e0001", r'"\U000e0001"', id="a tag beyond the first plane"),
+    ],
+)
+def test_a_name_is_quoted_as_go_quotes_it(text: str, in_go: str) -> None:
+    assert quoted(text) == in_go

@@ -22,9 +22,29 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub(_escaped, text)
 
 
+def quoted(text: str) -> str:
+    """``text`` as Go's %q writes it, between double quotes (strconv.Quote)."""
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    return f'"{"".join(map(_quoted_character, text))}"'
+
+
+def _quoted_character(character: str) -> str:
+    if character in '"\\':
+        return f"\\{character}"
+    if character.isprintable():
+        return character
+    return _escape(character)
+
+
 def _escaped(match: re.Match[str]) -> str:
-    character = match[0]
+    return _escape(match[0])
+
+
+def _escape(character: str) -> str:
     if character in _SHORT:
         return _SHORT[character]
     code = ord(character)
-    return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}"
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

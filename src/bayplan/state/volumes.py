@@ -9,6 +9,7 @@ from typing import final
 
 from bayplan.api.objects import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, Node
 from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim
+from bayplan.printable import quoted
 from bayplan.state.node_table import NodeTable
 from bayplan.state.object_store import ObjectStore
 from bayplan.state.pods import PodInfo
@@ -119,12 +120,12 @@ class Volumes:
 
 def claim_not_found(name: str) -> str:
     """As a lister says it."""
-    return f'persistentvolumeclaim "{name}" not found'
+    return f"persistentvolumeclaim {quoted(name)} not found"
 
 
 def volume_not_found(name: str) -> str:
-    return f'persistentvolume "{name}" not found'
+    return f"persistentvolume {quoted(name)} not found"
 
 
 def class_not_found(name: str) -> str:
-    return f'storageclass.storage.k8s.io "{name}" not found'
+    return f"storageclass.storage.k8s.io {quoted(name)} not found"

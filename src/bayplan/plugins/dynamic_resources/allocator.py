@@ -31,6 +31,7 @@ from bayplan.plugins.dynamic_resources.search import Search
 from bayplan.plugins.dynamic_resources.selection import Selection, SelectorResults
 from bayplan.plugins.dynamic_resources.takings import Takings
 from bayplan.plugins.dynamic_resources.wanted import Wanted, WantedClaim
+from bayplan.printable import quoted
 from bayplan.state.allocated_devices import AllocatedDevices
 
 NO_CAPACITY = (
@@ -191,7 +192,7 @@ class Allocator:
         device_class = self._classes.get(request.class_name)
         if device_class is None:
             name = request.class_name
-            missing = f'deviceclass.resource.k8s.io "{name}" not found'
+            missing = f"deviceclass.resource.k8s.io {quoted(name)} not found"
             raise AllocationError(f"{subject}: could not retrieve device class {name}: {missing}")
         return device_class
 
