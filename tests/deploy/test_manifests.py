@@ -153,3 +153,12 @@ def test_what_the_image_is_built_from_is_what_git_knows() -> None:
     kept = (DEPLOY.parent / ".dockerignore").read_text(encoding="utf-8").split()
     copied = re.findall(r"^COPY (?!--)(.*) \S+$", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE)
     assert {f"!{name}" for line in copied for name in line.split()} <= set(kept)
+
+
+def test_what_is_to_be_applied_makes_no_nodes() -> None:
+    paths = [
+        path for name in ("examples", "crds", "manifests") for path in (DEPLOY / name).iterdir()
+    ]
+    kinds = {one["kind"] for path in paths for one in documents(path.read_text(encoding="utf-8"))}
+    assert {"PodGroup", "ReplicaSet", "Deployment", "CustomResourceDefinition"} <= kinds
+    assert not kinds & {"Node", "List"}

@@ -11,7 +11,15 @@ DURATION = "bayplan.dev/duration"
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("90", 90), ("1.5", 1.5), ("30s", 30), ("1m30s", 90), ("250ms", 0.25), ("1.5h", 5400)],
+    [
+        ("90", 90),
+        ("1.5", 1.5),
+        ("30s", 30),
+        ("1m30s", 90),
+        ("250ms", 0.25),
+        ("1.5h", 5400),
+        (".5h", 1800),
+    ],
 )
 def test_durations_are_read_as_scenarios_write_them(text: str, seconds: float) -> None:
     assert run_seconds(pod(annotations={DURATION: text})) == seconds

@@ -49,7 +49,7 @@ def test_the_example_to_be_applied_to_a_cluster_is_placed_as_one() -> None:
     (container,) = template["spec"]["containers"]
     assert container["resources"]["requests"] == {"cpu": "100m", "memory": "200Mi"}
     assert (group["metadata"]["name"], group["spec"]["minMember"]) == ("nginx", 3)
-    found = simulated(folder)
+    found = simulated(folder / "gang.yaml", EXAMPLES / "gang_nodes.yaml")
     assert sorted(found["placements"].values()) == ["n1", "n2", "n3"]
     assert found["podgroups"]["default/nginx"]["phase"] == "Running"
 

@@ -10,8 +10,8 @@ from typing import Any, TypeVar, cast, final
 
 import click
 
-from bayplan.config.durations import is_duration
 from bayplan.config.feature_gates import COMPONENT_PREFIX, is_prefixed
+from bayplan.durations import is_duration
 from bayplan.problems import suggestion
 
 _TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))

@@ -21,7 +21,7 @@ from bayplan.cli.scheduler_flags import (
     overrides,
     serving_options,
 )
-from bayplan.config.durations import duration_seconds
+from bayplan.durations import duration_seconds
 from bayplan.engine.dry_start import dry_start
 from bayplan.engine.effective import effective, remarks
 from bayplan.ports import ApiError

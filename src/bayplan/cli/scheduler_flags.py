@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from bayplan.cli.pflag import GoBool, GoDuration, NameList
-from bayplan.config.durations import duration_seconds
+from bayplan.durations import duration_seconds
 from bayplan.serving.access import OPEN_PATHS, AccessPolicy
 from bayplan.serving.certificates import CIPHER_SUITES, TLS_VERSIONS, TlsSettings
 from bayplan.serving.delegation import DelegationOptions

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from bayplan import durations
 from bayplan.cli.console import ProgressLines, put, show, sign_of_life
 from bayplan.cli.options import (
     config_option,
@@ -33,12 +34,11 @@ from bayplan.cli.problems import (
     remark,
 )
 from bayplan.config import SchedulerConfig
+from bayplan.durations import DurationError, parse_duration
 from bayplan.engine.effective import remarks
 from bayplan.engine.resolved_config import resolve
 from bayplan.plugins.registry import Registry
 from bayplan.problems import wrong
-from bayplan.sim import durations
-from bayplan.sim.durations import DurationError, parse_duration
 from bayplan.sim.inputs import load_inputs
 from bayplan.sim.report import summary
 from bayplan.sim.result import SimulationResult

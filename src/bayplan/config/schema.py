@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar, dataclass_transform
 
 from msgspec import Meta, Struct, field, structs
 
-from bayplan.config.durations import Duration, duration_seconds
+from bayplan.durations import Duration, duration_seconds
 
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 KIND = "KubeSchedulerConfiguration"

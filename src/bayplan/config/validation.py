@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 from bayplan.api.pod_requests import is_extended
 from bayplan.api.selectors import is_label_key
-from bayplan.config.durations import duration_seconds
 from bayplan.config.extenders import verb_paths
 from bayplan.config.schema import (
     API_VERSION,
@@ -20,6 +19,7 @@ from bayplan.config.schema import (
     PluginEntry,
     Profile,
 )
+from bayplan.durations import duration_seconds
 from bayplan.problems import Problem, shown
 
 #: Separates a plugin's name from the label of one of its instances.

@@ -4,25 +4,22 @@ The annotation is a promise of whoever made the pod, not a limit that anybody en
 keeps it, so that what follows from it can be tried there.
 """
 
-import re
 from typing import Final
 
 from bayplan.clock import Clock, epoch_of
-from bayplan.config.durations import duration_seconds
+from bayplan.durations import DurationError, parse_duration
 from bayplan.state.pods import PodInfo
 
 #: As scenarios write it: 90, 30s, 1m30s.
 DURATION_ANNOTATION: Final = "bayplan.dev/duration"
-_BARE: Final = re.compile(r"[0-9]+(?:\.[0-9]*)?")
-_GO: Final = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?(?:ns|us|µs|μs|ms|s|m|h))+")
 
 
 def run_seconds(pod: PodInfo) -> float | None:
     """How long the pod runs once it is on a node; None: nobody says."""
-    text = pod.annotations.get(DURATION_ANNOTATION, "")
-    if _BARE.fullmatch(text):
-        return float(text)
-    return duration_seconds(text) if _GO.fullmatch(text) else None
+    try:
+        return parse_duration(pod.annotations.get(DURATION_ANNOTATION, ""))
+    except DurationError:
+        return None
 
 
 def end_seconds(pod: PodInfo, clock: Clock) -> float | None:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast, final
 
 from msgspec import structs
 
+from bayplan.durations import WANTED, DurationError, parse_duration
 from bayplan.perf.schema import (
     Churn,
     CreateAny,
@@ -24,7 +25,6 @@ from bayplan.perf.schema import (
     UpdateAny,
 )
 from bayplan.problems import Problem, listed, nearest, shown
-from bayplan.sim.durations import WANTED, DurationError, parse_duration
 from bayplan.yaml_documents import DocumentError, load_documents
 
 T = TypeVar("T")

@@ -32,8 +32,8 @@ from bayplan.api.objects import NODE, POD
 from bayplan.api.pod_groups import KINDS
 from bayplan.clock import RealClock, rfc3339
 from bayplan.config import SchedulerConfig
-from bayplan.config.durations import duration_seconds
 from bayplan.config.schema import LeaderElection
+from bayplan.durations import duration_seconds
 from bayplan.engine.effective import effective
 from bayplan.engine.scheduler import Scheduler
 from bayplan.journal import Journal, MemorySink

@@ -19,9 +19,9 @@ from bayplan.adapters.object_names import ObjectKey, object_key
 from bayplan.adapters.object_store import Stored
 from bayplan.api.objects import NODE, POD, Pod, is_terminal
 from bayplan.clock import Clock
+from bayplan.durations import DurationError, parse_duration
 from bayplan.ports import ApiError
 from bayplan.sim.daemon_pods import is_daemon_pod, target_node
-from bayplan.sim.durations import DurationError, parse_duration
 from bayplan.sim.loop import running_loop
 from bayplan.sim.volume_controller import VolumeController
 from bayplan.sim.workload import (

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator
 from typing import Any, cast, final
 
+from bayplan import durations
 from bayplan.adapters.api_validation import (
     SYSTEM_PRIORITY_CLASSES,
     identity_problems,
@@ -11,10 +12,9 @@ from bayplan.adapters.api_validation import (
 from bayplan.adapters.object_names import Content, key_of, kind_of
 from bayplan.adapters.selector_validation import one_of
 from bayplan.api.objects import POD, PRIORITY_CLASS
+from bayplan.durations import DurationError, parse_duration
 from bayplan.problems import Problem, joined, wrong
-from bayplan.sim import durations
 from bayplan.sim.controller_kinds import controller_problems, is_controller
-from bayplan.sim.durations import DurationError, parse_duration
 from bayplan.sim.not_understood import NotUnderstood
 from bayplan.sim.refusals import Complaints
 from bayplan.sim.workload import DURATION_ANNOTATION, WHEN_DONE, WHEN_DONE_ANNOTATION

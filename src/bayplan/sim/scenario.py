@@ -18,11 +18,11 @@ into actions; what they mean in a cluster is the timeline's to say.
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from bayplan import durations
 from bayplan.adapters.pod_gc_controller import PodGcTimes
 from bayplan.adapters.selector_validation import one_of
+from bayplan.durations import DurationError, parse_duration
 from bayplan.problems import Problem, joined, wrong
-from bayplan.sim import durations
-from bayplan.sim.durations import DurationError, parse_duration
 from bayplan.sim.refusals import Complaints
 from bayplan.sim.sources import SCENARIO_GROUP, Part
 from bayplan.sim.workload import Verb

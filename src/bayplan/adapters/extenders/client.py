@@ -14,9 +14,9 @@ from bayplan.adapters.extenders.wire import (
     encoded,
 )
 from bayplan.adapters.whole_objects import WholeObjects
-from bayplan.config.durations import duration_seconds
 from bayplan.config.extenders import named_extenders, verb_paths
 from bayplan.config.schema import Extender
+from bayplan.durations import duration_seconds
 from bayplan.ports import Ask, AskExtender, ExtenderAnswer, ExtenderVerb
 
 _OK = 200

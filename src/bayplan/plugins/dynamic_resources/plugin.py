@@ -14,7 +14,7 @@ import numpy as np
 
 from bayplan.api.device_objects import DEVICE_TAINT_RULE, ResourceClaim
 from bayplan.clock import rfc3339
-from bayplan.config.durations import Duration, duration_seconds
+from bayplan.durations import Duration, duration_seconds
 from bayplan.framework.arithmetic import uniform
 from bayplan.framework.events import ClusterEventWithHint
 from bayplan.framework.interface import (

@@ -1,0 +1,74 @@
+"""Durations as Go writes them: 15s, 1m30s, 1.5h, .5h, 100ms. The one reader of them.
+
+A configuration's fields are of the type `Duration`, which takes Go's syntax and no other
+(upstream: time.ParseDuration). Scenarios, annotations and the command line may also say bare
+seconds, and nothing that is negative: `parse_duration`.
+"""
+
+import math
+import re
+from decimal import Decimal
+from typing import Annotated, Any, Final
+
+from msgspec import Meta
+
+WANTED: Final = "a duration such as 30s, 1m30s, 250ms or a number of seconds"
+
+_UNITS: Final = {
+    "h": Decimal(3600),
+    "m": Decimal(60),
+    "s": Decimal(1),
+    "ms": Decimal("1e-3"),
+    "us": Decimal("1e-6"),
+    "µs": Decimal("1e-6"),  # the micro sign
+    "μs": Decimal("1e-6"),  # the Greek letter
+    "ns": Decimal("1e-9"),
+}
+_NUMBER: Final = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
+_UNIT: Final = f"(?:{'|'.join(sorted(_UNITS, key=len, reverse=True))})"
+_GO: Final = f"[-+]?(?:0|(?:{_NUMBER}{_UNIT})+)"
+_PART: Final = re.compile(f"({_NUMBER})({_UNIT})")
+_BARE: Final = re.compile(_NUMBER)
+
+#: A configuration's field that holds one.
+Duration = Annotated[str, Meta(pattern=f"^{_GO}$", description="a duration such as 15s or 1m30s")]
+
+#: Ten thousand years: what is beyond is a mistake.
+_SECONDS_MAX: Final = 3.2e11
+_LENGTH_MAX: Final = 100
+
+
+class DurationError(ValueError):
+    """What is no duration."""
+
+
+def is_duration(text: str) -> bool:
+    """Whether ``text`` is a `Duration`."""
+    return re.fullmatch(_GO, text) is not None
+
+
+def duration_seconds(duration: str) -> float:
+    """Seconds of a string that is a `Duration`; negative ones, too."""
+    total = float(sum(Decimal(number) * _UNITS[unit] for number, unit in _PART.findall(duration)))
+    return -total if duration.startswith("-") else total
+
+
+def parse_duration(value: Any) -> float:
+    """Seconds of Go's syntax or of a bare number, not negative. Raises DurationError."""
+    seconds = _seconds(value)
+    if not 0 <= seconds <= _SECONDS_MAX:
+        raise DurationError(f"{value!r} is no duration")
+    return seconds
+
+
+def _seconds(value: Any) -> float:
+    """Seconds, or a number out of every range for what is none."""
+    if isinstance(value, bool):
+        return math.inf
+    if isinstance(value, int | float):
+        return value if math.isfinite(value) else math.inf
+    if not isinstance(value, str) or len(value) > _LENGTH_MAX:
+        return math.inf
+    if _BARE.fullmatch(value):
+        return float(value)
+    return duration_seconds(value) if is_duration(value) else math.inf
