@@ -385,6 +385,39 @@ def test_a_plugin_that_fails_is_named_with_pod_file_and_line(tmp_path: Path) -> 
     ]
 
 
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("return 50.5", "score_node returned 50.5; wanted an int from 0 to 100, at half.py:7"),
+        ("pass", "score_node returned nothing (is a return missing?); wanted an int from 0 to 100"),
+    ],
+)
+def test_a_score_that_is_no_int_is_told_with_the_functions_line(
+    tmp_path: Path, body: str, said: str
+) -> None:
+    source = f"""
+from bayplan import ScalarScorePlugin
+
+class Half(ScalarScorePlugin):
+    name = "Half"
+
+    def score_node(self, state, pod, node):
+        {body}
+"""
+    file = written(tmp_path / "in.yaml", node("n1"), node("n2"), pod("a"))
+    plugin = written(tmp_path / "half.py", source)
+    config = written(tmp_path / "c.yaml", profile(score=["Half"]))
+    done = bayplan("simulate", file, "--plugin", plugin, "--config", config)
+    assert done.exit_code == 1
+    assert f'running Score plugin "Half": {said}' in done.stdout
+
+
+def test_a_plugin_whose_file_is_forgotten_is_asked_for(tmp_path: Path, objects: Path) -> None:
+    config = written(tmp_path / "c.yaml", profile(score=["PreferCheapNodes"]))
+    [line] = refusal("simulate", objects, "--config", config)
+    assert 'no plugin "PreferCheapNodes"; a plugin in a file is loaded by --plugin FILE.py' in line
+
+
 #: Extension point of `profile` → a method of a plugin that raises there.
 RAISING = {
     "preEnqueue": ("PreEnqueuePlugin", "def pre_enqueue(self, pod):"),

@@ -100,7 +100,10 @@ def test_a_name_without_a_plugin_is_told_with_what_it_should_be(name: str, said:
 def test_where_there_are_many_plugins_a_command_lists_them() -> None:
     assert absence("Xyz", Registry()) == (
         'no plugin "Xyz"',
-        "`bayplan plugins` tells which there are",
+        (
+            "a plugin in a file is loaded by --plugin FILE.py; "
+            "`bayplan plugins` lists those that are here"
+        ),
     )
 
 

@@ -1,10 +1,12 @@
 """A plugin written node by node, asked as if it were vectorised."""
 
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
+from bayplan.framework.answers import WrongNodeAnswer
 from bayplan.framework.interface import CycleState
 from bayplan.framework.scalar import filter_nodes, score_nodes
 from bayplan.framework.status import Code, Rejection, Status, unresolvable, unschedulable
@@ -69,7 +71,17 @@ def test_numpys_own_whole_numbers_do(answer: Any) -> None:
     assert (found.dtype, found.tolist()) == (np.int64, [7] * 4)
 
 
-def test_halves_are_not_cut_off_in_silence() -> None:
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (50.5, "returned 50.5; wanted an int from 0 to 100"),
+        (None, "returned nothing (is a return missing?); wanted an int from 0 to 100"),
+        ("7", "returned '7'; wanted an int from 0 to 100"),
+        (True, "returned True; wanted an int from 0 to 100"),
+    ],
+)
+def test_what_is_no_whole_number_is_refused_in_the_authors_words(answer: Any, said: str) -> None:
     nodes = cluster_of(*map(node, NAMES)).lend().nodes
-    found = score_nodes(made(answering("A", score_node=0.5)), CycleState(), pod(), nodes)
-    assert found.dtype == np.float64
+    plugin = made(answering("A", score_node=lambda _state, _pod, _info: answer))
+    with pytest.raises(WrongNodeAnswer, match=re.escape(said)):
+        score_nodes(plugin, CycleState(), pod(), nodes)

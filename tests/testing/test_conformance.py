@@ -8,6 +8,7 @@ from bayplan.framework.interface import (
     CycleState,
     FilterPlugin,
     Plugin,
+    PluginArgs,
     PreEnqueuePlugin,
     ScalarScorePlugin,
 )
@@ -95,3 +96,26 @@ def test_what_the_plugin_needs_can_be_prepared() -> None:
         check_plugin(NeedsService, clusters=1)
     policy = {"metadata": {"name": "all"}}
     check_plugin(NeedsService, prepare=lambda c: c.put("test.org/v1 Policy", policy), clusters=1)
+
+
+class MaxArgs(PluginArgs):
+    label: str
+
+
+@final
+class NeedsArgs(ScalarScorePlugin):
+    """Cannot be made without its label."""
+
+    name = "NeedsArgs"
+    args_type = MaxArgs
+
+    def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        return 0
+
+
+def test_missing_args_are_named_in_a_line() -> None:
+    with pytest.raises(CheckFailed) as raised:
+        check_plugin(NeedsArgs)
+    assert str(raised.value).startswith("args: NeedsArgs: label: ")
+    assert str(raised.value).endswith("; give it as check_plugin(…, args={…})")
+    assert raised.value.__suppress_context__

@@ -41,7 +41,12 @@ def absence(name: str, registry: Registry) -> tuple[str, str]:
     if plugin in REMOVED_PLUGINS:
         return f'no plugin "{plugin}"', "kube-scheduler has removed it"
     meant = suggestion(plugin, registry.names)
-    return f'no plugin "{plugin}"', meant or "`bayplan plugins` tells which there are"
+    return f'no plugin "{plugin}"', meant or _WHERE_PLUGINS_COME_FROM
+
+
+_WHERE_PLUGINS_COME_FROM = (
+    "a plugin in a file is loaded by --plugin FILE.py; `bayplan plugins` lists those that are here"
+)
 
 
 # ---- checking ------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ A plugin that raises, or answers in a form or with a code it may not, fails its 
 an Error that names it; it never stops the scheduler.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from traceback import walk_tb
 from typing import Any, Final
@@ -29,6 +29,22 @@ class WrongAnswer(RefusedAnswer):
 
     def __init__(self, found: object, wanted: str) -> None:
         super().__init__(f"returned {found}, expected {wanted}")
+
+
+class WrongNodeAnswer(RefusedAnswer):
+    """A plugin that answers node by node gave something else than the contract wants."""
+
+    def __init__(self, function: Callable[..., Any], found: object, wanted: str) -> None:
+        """``function``: the plugin's method, which is named with its file and line."""
+        name = getattr(function, "__name__", "the plugin")
+        what = "nothing (is a return missing?)" if found is None else repr(found)
+        super().__init__(f"{name} returned {what}; wanted {wanted}{_place_of_function(function)}")
+
+
+def _place_of_function(function: Callable[..., Any]) -> str:
+    """ ", at my_policy.py:12"; "" for what is not written in Python."""
+    code = getattr(function, "__code__", None)
+    return "" if code is None else f", at {Path(code.co_filename).name}:{code.co_firstlineno}"
 
 
 def checked(answer: Any) -> Status | None:

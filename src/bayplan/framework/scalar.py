@@ -1,10 +1,11 @@
 """A plugin written node by node, asked as if it were vectorised."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
-from bayplan.framework.answers import checked
+from bayplan.framework.answers import WrongNodeAnswer, checked
 from bayplan.framework.interface import CycleState, ScalarFilterPlugin, ScalarScorePlugin
 from bayplan.framework.status import Code, Rejection
 from bayplan.state.columns import NodeMask, NodeScores
@@ -35,6 +36,14 @@ def filter_nodes(
 def score_nodes(
     plugin: ScalarScorePlugin, state: CycleState, pod: PodInfo, nodes: NodeView
 ) -> NodeScores:
-    """int64[nodes]; what is not made of whole numbers stays as it is, and is refused."""
-    scores = np.array([plugin.score_node(state, pod, node) for node in nodes.infos()])
-    return scores.astype(np.int64, copy=False) if scores.dtype.kind in "iu" else scores
+    """int64[nodes]. Raises WrongNodeAnswer for a score that is not a whole number."""
+    answers = [plugin.score_node(state, pod, node) for node in nodes.infos()]
+    scores = np.array(answers)
+    if answers and scores.dtype.kind not in "iu":
+        raise WrongNodeAnswer(plugin.score_node, _first_wrong(answers), "an int from 0 to 100")
+    return scores.astype(np.int64, copy=False)
+
+
+def _first_wrong(answers: list[Any]) -> Any:
+    """The first answer that is not a whole number of 64 bits."""
+    return next((one for one in answers if np.array(one).dtype.kind not in "iu"), answers[0])

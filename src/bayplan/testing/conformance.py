@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from bayplan.config.problems import ConfigError
 from bayplan.framework.interface import Plugin
 from bayplan.testing.alike_checks import (
     alike_nodes_alike_answers,
@@ -20,6 +21,7 @@ from bayplan.testing.answer_checks import (
     same_through_any_selection,
     unchanged_but_for_declared_facets,
 )
+from bayplan.testing.asking import CheckFailed
 from bayplan.testing.factories import PodOptions
 from bayplan.testing.registration_checks import is_well_declared, registers_its_events
 from bayplan.testing.row_checks import same_row_by_row
@@ -95,7 +97,12 @@ def check_plugin(
     ones. ``prepare``: adds to each drawn cluster what the plugin needs to find there.
     """
     subject = Subject(plugin_class, args, pods, prepare, seed)
-    first = subject.scene(0)
+    try:
+        first = subject.scene(0)
+    except ConfigError as problem:
+        hint = "; give it as check_plugin(…, args={…})" if args is None else ""
+        # What is wrong is in the message: the way there tells an author nothing.
+        raise CheckFailed(f"args: {problem}{hint}") from None
     for check in _DECLARATIONS:
         check(subject, first)
     subject.listen()
