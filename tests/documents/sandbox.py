@@ -1,7 +1,8 @@
 """A folder in which what a document shows can be tried: its files, and what it says of them.
 
-There is a cluster (nodes n1 to n8, in two zones and four racks), a StatefulSet `web`, several
-configurations, and the examples. Python becomes `my_policy.py`, a configuration `scheduler.yaml`,
+There is a cluster (nodes n1 to n8, in two zones and four racks), a StatefulSet and a Deployment
+`web`, several configurations, and the examples. Python becomes `my_policy.py`, a configuration
+`scheduler.yaml`,
 an experiment `experiment.yaml`, a scenario `scenario.yaml`, as the documents call them.
 """
 
@@ -143,7 +144,8 @@ def steady(printed: str) -> str:
 
 def _write_files(folder: Path) -> None:
     written(folder / "cluster.yaml", *(_node(number) for number in range(1, 9)))
-    written(folder / "workload.yaml", _stateful_set("web", 4))
+    deployment = _workload("Deployment", "web", 2)
+    written(folder / "workload.yaml", _workload("StatefulSet", "web", 4), deployment)
     for name, strategy in (("a", "LeastAllocated"), ("b", "MostAllocated")):
         written(folder / f"{name}.yaml", configuration(strategy))
     written(folder / "packed.yaml", configuration("MostAllocated"))
@@ -159,12 +161,12 @@ def _node(number: int) -> dict[str, Any]:
     return found
 
 
-def _stateful_set(name: str, replicas: int) -> dict[str, Any]:
-    labels = {"app": name}
+def _workload(kind: str, name: str, replicas: int) -> dict[str, Any]:
+    labels = {"app": f"{kind}-{name}"}
     containers = [{"name": "main", "image": "x", "resources": {"requests": {"cpu": "1"}}}]
     return {
         "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
+        "kind": kind,
         "metadata": {"name": name, "namespace": "default"},
         "spec": {
             "replicas": replicas,
