@@ -14,6 +14,7 @@ from bayplan.framework.events import (
     EventResource,
     QueueingHint,
 )
+from bayplan.framework.in_process_extender import InProcessExtender
 from bayplan.framework.interface import (
     MAX_NODE_SCORE,
     MIN_NODE_SCORE,
@@ -83,6 +84,7 @@ __all__ = [
     "Facet",
     "FilterPlugin",
     "Handle",
+    "InProcessExtender",
     "Node",
     "NodeInfo",
     "NodeMask",

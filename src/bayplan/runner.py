@@ -68,11 +68,11 @@ class Runner:
         extenders: Mapping[str, Ask] | None = None,
         on_synced: Callable[[], None] = _nothing,
     ) -> None:
-        """``extenders``: by name, how each is asked. ``on_synced``: called once every kind was
-        listed."""
+        """``extenders``: by name, how each is asked that is no Python class. ``on_synced``: called
+        once every kind was listed."""
         self._scheduler = scheduler
         self._cluster = cluster
-        self._asking = _Asking(scheduler, extenders or {})
+        self._asking = _Asking(scheduler, {**scheduler.asks(cluster), **(extenders or {})})
         scheduler.extenders.ask = self._asking.ask
         self._on_synced = on_synced
         self._patches = PodPatches(cluster)

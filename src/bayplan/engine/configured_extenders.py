@@ -1,4 +1,4 @@
-"""The extenders of a configuration, as the engine knows them."""
+"""The extenders of a configuration, and those that are Python classes, as the engine knows them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from typing import final
 from bayplan.api.objects import Container
 from bayplan.config.extenders import named_extenders, verb_paths
 from bayplan.config.schema import Extender
+from bayplan.framework.in_process_extender import InProcessExtender
 from bayplan.ports import ExtenderVerb
 from bayplan.state.pods import PodInfo, PodShape
 
@@ -45,6 +46,20 @@ def configured_extenders(entries: Sequence[Extender]) -> list[ConfiguredExtender
             managed_resources=frozenset(resource.name for resource in entry.managed_resources),
         )
         for name, entry in named_extenders(entries).items()
+    ]
+
+
+def in_process_extenders(extenders: Sequence[InProcessExtender]) -> list[ConfiguredExtender]:
+    """Extenders that are Python classes, in their order."""
+    return [
+        ConfiguredExtender(
+            each.name,
+            verbs=each.verbs(),
+            weight=each.weight,
+            ignorable=each.ignorable,
+            managed_resources=frozenset(each.managed_resources),
+        )
+        for each in extenders
     ]
 
 

@@ -42,7 +42,9 @@ def kinds_to_follow(config: SchedulerConfig, registry: Registry) -> list[str]:
     profiles = build_profiles(config, registry, handle_for)
     plugins = [plugin for profile in profiles for plugin in profile.plugins.instances()]
     listed = {kind for plugin in with_parts(plugins) for kind in plugin.kinds}
-    waited_for = event_kinds(profiles, bool(config.spec.extenders)) - frozenset(KINDS)
+    waited_for = event_kinds(
+        profiles, bool(config.spec.extenders or registry.extenders)
+    ) - frozenset(KINDS)
     for plugin in plugins:
         plugin.close()
     return sorted(listed | waited_for)

@@ -23,7 +23,7 @@ from bayplan.engine.attempt_record import OnAttempt
 from bayplan.engine.attempts import Attempts
 from bayplan.engine.binding import BindingOutcome
 from bayplan.engine.cluster_events import ClusterEvents
-from bayplan.engine.configured_extenders import configured_extenders
+from bayplan.engine.configured_extenders import configured_extenders, in_process_extenders
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.extending import Extender, Extenders
 from bayplan.engine.gangs import Gangs
@@ -48,7 +48,7 @@ from bayplan.framework.runtime import Framework
 from bayplan.framework.timing import Watch
 from bayplan.journal import Journal
 from bayplan.plugins.registry import Registry
-from bayplan.ports import Effect, ExtenderAnswer, WatchEvent
+from bayplan.ports import Ask, BindPort, Effect, ExtenderAnswer, WatchEvent
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.queue.settings import QueueSettings
 from bayplan.state.pods import DEFAULT_SCHEDULER
@@ -86,7 +86,9 @@ class Scheduler:
         journal, raise_bugs = options.get("journal", Journal()), options.get("raise_bugs", False)
         engine = EngineState(clock, options.get("seed", 0), journal, raise_bugs, config.gates)
         found = configured_extenders(config.spec.extenders)
-        engine.extenders = Extenders((*found, *options.get("extenders", ())))
+        self._own_extenders = registry.make_extenders()
+        own = in_process_extenders(self._own_extenders)
+        engine.extenders = Extenders((*found, *own, *options.get("extenders", ())))
         self._engine = engine
         self._absent_kinds = frozenset(options.get("absent_kinds", ()))
         self.journal = engine.journal
@@ -215,6 +217,10 @@ class Scheduler:
     def bug(self, subject: str, problem: Exception) -> None:
         """Something of the shell's failed; raises it where bugs end the run."""
         self._engine.bug(subject, problem)
+
+    def asks(self, port: BindPort) -> dict[str, Ask]:
+        """By name, how extenders that are Python classes are asked; they write through ``port``."""
+        return {each.name: partial(each.answer, port=port) for each in self._own_extenders}
 
     # ---- looking in -----------------------------------------------------------------------
 

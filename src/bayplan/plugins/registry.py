@@ -9,15 +9,16 @@ nobody's subclass.
 import importlib.util
 import inspect
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
 from traceback import extract_tb
 from types import ModuleType
-from typing import Any, cast, final
+from typing import Any, TypeVar, cast, final
 
 from bayplan.api.field_tables import path_fault
 from bayplan.config.problems import ConfigError
+from bayplan.framework.in_process_extender import InProcessExtender
 from bayplan.framework.interface import Plugin, PluginArgs
 from bayplan.framework.profile import EXTENSION_POINTS, extension_points_of
 from bayplan.plugins.combine import Combine
@@ -50,7 +51,7 @@ from bayplan.plugins.topology_scorer import TopologyScorer
 from bayplan.plugins.volume_binding import VolumeBinding
 from bayplan.plugins.volume_restrictions import VolumeRestrictions
 from bayplan.plugins.volume_zone import VolumeZone
-from bayplan.ports import raise_interruption
+from bayplan.ports import ExtenderVerb, raise_interruption
 from bayplan.problems import Problem, listed
 from bayplan.rng import stable_hash
 
@@ -95,6 +96,9 @@ IN_TREE_PLUGINS: tuple[type[Plugin], ...] = (
 )
 
 
+C = TypeVar("C")
+
+
 @final
 class Registry:
     """Plugin classes by name, each with the place it came from."""
@@ -102,6 +106,7 @@ class Registry:
     def __init__(self, plugins: Iterable[type[Plugin]] = IN_TREE_PLUGINS) -> None:
         self._plugins: dict[str, type[Plugin]] = {}
         self._origins: dict[str, str] = {}
+        self._extenders: dict[str, type[InProcessExtender]] = {}
         for plugin in plugins:
             self.add(plugin, IN_TREE)
 
@@ -134,8 +139,33 @@ class Registry:
         self._plugins[plugin.name] = plugin
         self._origins[plugin.name] = origin
 
+    @property
+    def extenders(self) -> tuple[type[InProcessExtender], ...]:
+        """Extenders that are Python classes, in the order they came. Each is asked."""
+        return tuple(self._extenders.values())
+
+    def add_extender(self, extender: type[InProcessExtender], origin: str = "") -> None:
+        """Have an extender asked by every scheduler of this registry. Raises ConfigError."""
+        fault = _fault_of_extender(extender, self._extenders)
+        if fault:
+            raise ConfigError([Problem(extender.__qualname__, fault)], origin)
+        self._extenders[extender.name] = extender
+
+    def make_extenders(self) -> list[InProcessExtender]:
+        """An instance of each. Raises ConfigError for one that cannot start."""
+        made: list[InProcessExtender] = []
+        for name, extender in self._extenders.items():
+            try:
+                made.append(extender())
+            except BaseException as error:
+                raise_interruption(error)
+                text = f"extender {name} cannot start: {type(error).__name__}: {error}"
+                raise ConfigError([Problem("", text)]) from error
+        return made
+
     def load_file(self, path: str | Path) -> list[str]:
-        """Add every plugin that a Python file defines; returns their names.
+        """Add every plugin and every extender that a Python file defines; returns the plugins'
+        names.
 
         Raises ConfigError for a file that cannot be read, fails, or defines none.
         """
@@ -145,7 +175,10 @@ class Registry:
         for plugin in _defined_in(module):
             self.add(plugin, source)
             names.append(plugin.name)
-        if not names:
+        extenders = _classes_in(module, InProcessExtender)
+        for extender in extenders:
+            self.add_extender(extender, source)
+        if not names and not extenders:
             wanted = "wanted a class with one of the extension points, such as ScalarScorePlugin"
             raise ConfigError([Problem("", "no plugin is defined here", wanted)], source)
         return names
@@ -202,6 +235,20 @@ def _fault_of(plugin: Any) -> str | None:
     return _fault_of_fields(plugin.fields)
 
 
+def _fault_of_extender(extender: type[InProcessExtender], known: Container[str]) -> str | None:
+    """Why a class cannot serve as an extender."""
+    name = getattr(extender, "name", None)
+    if not isinstance(name, str) or not name:
+        return f'name is {name!r}; wanted a string, as in name = "MyExtender"'
+    if name in known:
+        return f"there is an extender {name} already"
+    if not extender.verbs():
+        return f"defines none of {listed(tuple(verb.value for verb in ExtenderVerb))}"
+    if extender.weight <= 0:
+        return f"weight is {extender.weight}; wanted 1 or more"
+    return None
+
+
 def _fault_of_fields(paths: Any) -> str | None:
     """Why `fields` cannot be read from nodes and pods."""
     if not isinstance(paths, tuple):
@@ -242,16 +289,20 @@ def _run(path: Path, source: str) -> ModuleType:
     return module
 
 
-def _defined_in(module: ModuleType) -> Iterator[type[Plugin]]:
-    """Its plugin classes in the order they stand there, but for abstract ones with subclasses."""
-    classes = [
+def _classes_in(module: ModuleType, base: type[C]) -> list[type[C]]:
+    """Subclasses of ``base`` that are defined there, in their order."""
+    return [
         value
         for value in vars(module).values()
         if isinstance(value, type)
-        and issubclass(value, Plugin)
+        and issubclass(value, base)
         and value.__module__ == module.__name__
     ]
-    for plugin in classes:
+
+
+def _defined_in(module: ModuleType) -> Iterator[type[Plugin]]:
+    """Its plugin classes in the order they stand there, but for abstract ones with subclasses."""
+    for plugin in _classes_in(module, Plugin):
         if not (inspect.isabstract(plugin) and plugin.__subclasses__()):
             yield plugin
 
