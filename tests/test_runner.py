@@ -786,3 +786,44 @@ def test_an_ignorable_one_that_does_not_answer_is_passed_over() -> None:
     bound = world.bound("far")
     assert bound is not None
     assert bound[0] == 0.0
+
+
+def test_a_kind_that_is_followed_later_has_its_objects_listed() -> None:
+    """Members of a group wait until groups of its kind are looked at."""
+    kind = "scheduling.x-k8s.io/v1alpha1 PodGroup"
+    clock = ManualClock()
+    setup = Setup(plugins=["NodeResourcesFit"])
+    scheduler = Scheduler(
+        config_from(config_dict(setup)), Registry(), clock, pod_group_kinds=(), raise_bugs=True
+    )
+    cluster = EmbeddedCluster(clock)
+    for content in (NODE_MANIFEST, POD_MANIFEST):
+        cluster.create(content)
+    label = {"scheduling.x-k8s.io/pod-group": "g"}
+    meta = {"name": "member", "namespace": "default", "labels": label}
+    cluster.create({**POD_MANIFEST, "metadata": meta})
+    group = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": 1}}
+    cluster.create({"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", **group})
+
+    def node_of(name: str) -> str | None:
+        return next(
+            stored.content["spec"].get("nodeName")
+            for stored in cluster.objects(POD)
+            if stored.content["metadata"]["name"] == name
+        )
+
+    async def main() -> None:
+        runner = Runner(scheduler, cluster)
+        task = asyncio.get_running_loop().create_task(runner.run())
+        await asyncio.wait([task], timeout=5)
+        assert node_of("member") is None
+        assert scheduler.awaited_api_groups == {"scheduling.x-k8s.io"}
+        runner.follow(kind)
+        await asyncio.wait([task], timeout=5)
+        assert node_of("member") is not None
+        assert not scheduler.awaited_api_groups
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    run(main(), clock)

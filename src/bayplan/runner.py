@@ -88,6 +88,8 @@ class Runner:
         if extenders:
             work.labels(_OPERATIONS[ExtenderVerb.PRIORITIZE])
         self._is_paused = False
+        #: Kinds that were to be followed after the start.
+        self._late_kinds: list[str] = []
         #: Whether every kind was listed once.
         self.is_synced = False
         self._failure: BaseException | None = None
@@ -100,10 +102,18 @@ class Runner:
             for kind in (NODE, *self._scheduler.kinds, *self._scheduler.group_kinds, POD):
                 await self._reflect(kind)
             self.is_synced = True
+            for kind in self._late_kinds:
+                self._begin_to_follow(kind)
             self._on_synced()
             await self._loop()
         finally:
             await self._stop()
+
+    def follow(self, kind: str) -> None:
+        """Follow a kind that the API server did not offer at the start. Nothing waits for it."""
+        self._late_kinds.append(kind)
+        if self.is_synced:
+            self._begin_to_follow(kind)
 
     def pause(self) -> None:
         """Try no further pod; what was begun goes on, and so does listening."""
@@ -122,10 +132,14 @@ class Runner:
             else:
                 await asyncio.sleep(0)
 
-    async def _reflect(self, kind: str) -> None:
-        """Start to follow a kind; returns when it has been listed."""
+    def _begin_to_follow(self, kind: str) -> "Reflector":
         reflector = Reflector(self._cluster, kind, self._deliver, self._scheduler.bug)
         self._spawn(reflector.run())
+        return reflector
+
+    async def _reflect(self, kind: str) -> None:
+        """Start to follow a kind; returns when it has been listed."""
+        reflector = self._begin_to_follow(kind)
         while not reflector.is_synced:
             await self._next_item()
 

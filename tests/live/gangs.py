@@ -49,8 +49,7 @@ class Gangs:
 
     async def begin(self, *, forbidden: str = "") -> None:
         """Kinds, and a ServiceAccount with its role. ``forbidden``: a resource it leaves out."""
-        crds = sorted((DEPLOY / "crds").glob("*.yaml"))
-        await apply(self.world.client, [yaml.safe_load(crd.read_text()) for crd in crds])
+        await apply(self.world.client, _definitions())
         path = f"/api/v1/namespaces/{self.name}/serviceaccounts"
         await self.world.client.request("POST", path, {"metadata": {"name": self.name}})
         await apply(self.world.client, await self._roles(forbidden))
@@ -58,6 +57,20 @@ class Gangs:
         model = self.world.control_plane.kubeconfig("admin")
         self._kubeconfig = kubeconfig_with(token, model, f"kubeconfig-{self.name}")
         await self._until_offered()
+
+    async def offer(self) -> None:
+        """Apply the custom resource definitions (again)."""
+        await apply(self.world.client, _definitions())
+        await self._until_offered()
+
+    async def withdraw(self) -> None:
+        """Delete the custom resource definition of this version's kind."""
+        group = self.version.partition("/")[0]
+        path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podgroups.{group}"
+        await self.world.client.request("DELETE", path)
+        async with asyncio.timeout(STATUS_SECONDS):
+            while await self._is_offered(self.version):
+                await asyncio.sleep(POLL_SECONDS)
 
     async def _roles(self, forbidden: str) -> list[Object]:
         """As they are printed for people."""
@@ -104,10 +117,13 @@ class Gangs:
 
     # ---- groups ---------------------------------------------------------------------------
 
-    async def add_group(self, name: str, minimum: int) -> None:
+    async def add_group(self, name: str, minimum: int, priority_class: str = "") -> None:
+        """``priority_class``: of its members, which a group of Kubernetes' own kind has, too."""
         spec: Object = {"minMember": minimum}
         if self.version not in LABELS:
             spec = {"schedulingPolicy": {"gang": {"minCount": minimum}}}
+            if priority_class:
+                spec["priorityClassName"] = priority_class
         content = {"metadata": {"name": name}, "spec": spec}
         kind = {"apiVersion": self.version, "kind": "PodGroup"}
         await self.world.client.request("POST", self._path(), {**kind, **content})
@@ -145,6 +161,12 @@ class Gangs:
         wanted = {"phase": "Running", "scheduled": count, "running": count}
         return lambda status: wanted.items() <= status.items() and "scheduleStartTime" in status
 
+    def is_assembling(self, status: Object) -> bool:
+        """Kubernetes' own kind gets a condition when an attempt was made."""
+        if self.version not in LABELS:
+            return not status.get("conditions")
+        return status.get("phase") == "Pending"
+
     def is_pending(self, why: str) -> Callable[[Object], bool]:
         if self.version not in LABELS:
             return lambda status: (
@@ -152,6 +174,11 @@ class Gangs:
                 and why in _condition(status).get("message", "")
             )
         return lambda status: status.get("phase") == "Pending" and not status.get("scheduled")
+
+
+def _definitions() -> list[Object]:
+    crds = sorted((DEPLOY / "crds").glob("*.yaml"))
+    return [yaml.safe_load(crd.read_text()) for crd in crds]
 
 
 def _condition(status: Object) -> Object:

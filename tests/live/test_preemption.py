@@ -183,7 +183,7 @@ def test_a_group_preempts_for_all_its_members_or_for_none(
         await world.until_running(6)
         with history(world) as seen:
             async with gangs.scheduler():
-                await gangs.add_group("g", 2)
+                await gangs.add_group("g", 2, high["priorityClassName"])
                 await gangs.add_members("g", "p", "q", cpu=3, **high)
                 await world.until_unschedulable("p", "q")
                 # Room for one of them could be made, and is not.

@@ -35,10 +35,16 @@ class FakeApi:
         self.asked: list[str] = []
         self.listed = asyncio.Event()
 
+    def offer(self, more: dict[str, Any]) -> None:
+        """Further kinds by version, from now on; None for a version that fails."""
+        self._offered = {**self._offered, **more}
+
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         self.asked.append(f"{request.method} {request.path}")
         version = request.path.removeprefix("/apis/").removeprefix("/api/")
         if version in self._offered:
+            if self._offered[version] is None:
+                return status(503, "ServiceUnavailable", "out of order")
             return self._discovery(version)
         if "selfsubjectaccessreviews" in request.path:
             return self._review(await request.json())

@@ -1,15 +1,107 @@
 """Kinds of pod groups that a live scheduler follows."""
 
-from bayplan.serving.group_kinds import offered_kinds
+import asyncio
+import logging
+from collections.abc import Collection
+
+import pytest
+
+from bayplan.api.pod_groups import COSCHEDULING_GROUP, KINDS, MING_GROUP
+from bayplan.serving.group_kinds import (
+    AWAITED_PERIOD_SECONDS,
+    PERIOD_SECONDS,
+    GroupKinds,
+    offered_kinds,
+)
+from tests.adapters.live.talking import talking_to
+from tests.serving.fake_api import OFFERED, FakeApi
+
+X_K8S = "scheduling.x-k8s.io/v1alpha1"
+MING = "scheduling.ming.io/v1"
+POD_GROUPS = (("PodGroup", "podgroups", True),)
 
 
 def test_a_server_without_pod_groups_has_none_to_follow() -> None:
-    assert offered_kinds(lambda _: False) == ()
+    assert offered_kinds(KINDS, lambda _: False) == ()
 
 
 def test_each_api_group_is_followed_in_its_newest_version() -> None:
-    assert offered_kinds(lambda kind: "/v1 " not in kind or ".ming." in kind) == (
+    assert offered_kinds(KINDS, lambda kind: "/v1 " not in kind or ".ming." in kind) == (
         "scheduling.k8s.io/v1beta1 PodGroup",
         "scheduling.x-k8s.io/v1alpha1 PodGroup",
         "scheduling.ming.io/v1 PodGroup",
     )
+
+
+class _Watched:
+    """What a watch does at a server that changes between its looks."""
+
+    def __init__(self, api: FakeApi, awaited: Collection[str] = ()) -> None:
+        self._api = api
+        self._awaited = awaited
+        #: What is offered from before each look on; the watch ends after the last.
+        self.changes: list[dict[str, object]] = []
+        self.followed: list[str] = []
+        self.slept_seconds: list[float] = []
+
+    async def _sleep(self, seconds: float) -> None:
+        self.slept_seconds.append(seconds)
+        if not self.changes:
+            raise asyncio.CancelledError
+        self._api.offer(self.changes.pop(0))
+
+    def run(self) -> None:
+        async def main() -> None:
+            async with talking_to(self._api) as client:
+                kinds = GroupKinds(client, tuple(KINDS), self._sleep)
+                self.followed += await kinds.look()
+                with pytest.raises(asyncio.CancelledError):
+                    await kinds.watch(lambda: self._awaited, self.followed.append)
+
+        asyncio.run(main())
+
+
+def _messages(caplog: pytest.LogCaptureFixture, text: str) -> list[str]:
+    return [r.getMessage() for r in caplog.records if r.getMessage().startswith(text)]
+
+
+def test_a_kind_that_comes_later_is_followed_from_then_on(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="bayplan")
+    watched = _Watched(FakeApi({**OFFERED, MING: POD_GROUPS}))
+    watched.changes = [{}, {X_K8S: POD_GROUPS}, {}]
+    watched.run()
+    assert watched.followed == [f"{MING} PodGroup", f"{X_K8S} PodGroup"]
+    assert watched.slept_seconds == [PERIOD_SECONDS] * 4
+    assert len(_messages(caplog, "Pod groups are followed from now on")) == 1
+
+
+def test_while_pods_wait_for_a_kind_it_is_looked_for_more_often_and_named_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    watched = _Watched(FakeApi(), awaited={COSCHEDULING_GROUP, "unheard.of"})
+    watched.changes = [{}, {}, {X_K8S: POD_GROUPS}]
+    watched.run()
+    assert watched.followed == [f"{X_K8S} PodGroup"]
+    assert watched.slept_seconds == [AWAITED_PERIOD_SECONDS] * 3 + [PERIOD_SECONDS]
+    (message,) = _messages(caplog, "Pods wait for groups of an API group")
+    assert "deploy/crds" in message
+
+
+def test_a_kind_that_may_not_be_read_is_named_once_and_followed_when_it_may(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    api = FakeApi({**OFFERED, MING: POD_GROUPS}, ("list podgroups",))
+    watched = _Watched(api, awaited={MING_GROUP})
+    watched.changes = [{}, {}]
+    watched.run()
+    assert watched.followed == []
+    assert len(_messages(caplog, "Pod groups are not looked at")) == 1
+
+
+def test_a_server_that_fails_once_is_asked_again(caplog: pytest.LogCaptureFixture) -> None:
+    api = FakeApi()
+    watched = _Watched(api)
+    watched.changes = [{X_K8S: None}, {X_K8S: POD_GROUPS}]
+    watched.run()
+    assert watched.followed == [f"{X_K8S} PodGroup"]
+    assert len(_messages(caplog, "Kinds of pod groups are looked for later")) == 1

@@ -239,6 +239,13 @@ class Scheduler:
         """Pods at Permit, in order of their uids."""
         return self._engine.waiting.all()
 
+    @property
+    def awaited_api_groups(self) -> frozenset[str]:
+        """API groups of groups that have no object, and that pods wait for."""
+        states = self._engine.pod_groups.all()
+        waiting = (state for state in states if state.group is None and state.waiting_count)
+        return frozenset(state.key.api_group for state in waiting)
+
     def is_responsible_for(self, scheduler_name: str | None) -> bool:
         """Whether pods of this spec.schedulerName are ours; None stands for the default."""
         return (scheduler_name or DEFAULT_SCHEDULER) in self._engine.frameworks

@@ -16,7 +16,7 @@ from typing import final
 from prometheus_client import ProcessCollector
 
 from bayplan.adapters.extenders.client import open_extenders, sender_makers
-from bayplan.adapters.live.access import Right, denial, missing_rights, rights_to_follow
+from bayplan.adapters.live.access import denial, missing_rights, rights_to_follow
 from bayplan.adapters.live.client import ApiClient, ClientOptions, open_client
 from bayplan.adapters.live.cluster import ClusterOptions, LiveCluster, open_cluster
 from bayplan.adapters.live.discovery import Discovery
@@ -61,7 +61,7 @@ from bayplan.serving.delegation import Delegation, DelegationOptions, open_deleg
 from bayplan.serving.election import Election, ElectionSettings
 from bayplan.serving.endpoints import Endpoints, EndpointSources
 from bayplan.serving.fence import FencedCluster, fenced_ask
-from bayplan.serving.group_kinds import offered_kinds
+from bayplan.serving.group_kinds import GroupKinds
 from bayplan.serving.identity import new_identity, own_namespace
 from bayplan.serving.leader_metrics import LeaderGauge
 from bayplan.serving.log_lines import Log
@@ -163,7 +163,8 @@ class _SchedulerServer:
         self._memory = MemorySink(RECORDS_MAX)
         self._started = rfc3339(clock.epoch_seconds() - clock.now())
         #: Of pod groups: those that the API server offers and that we may read.
-        self._group_kinds: tuple[str, ...] = ()
+        self._group_kinds = GroupKinds(client, tuple(KINDS))
+        self._group_kinds_at_start: tuple[str, ...] = ()
         #: What plugins look up, can do without, and must do without.
         self._absent_kinds: tuple[str, ...] = ()
 
@@ -190,7 +191,7 @@ class _SchedulerServer:
     async def _find_out(self) -> None:
         """Raises ApiError, ConfigError."""
         discovery = Discovery(self._client)
-        kinds = (NODE, POD, *kinds_in_use(self._options.config, self._options.registry), *KINDS)
+        kinds = (NODE, POD, *kinds_in_use(self._options.config, self._options.registry))
         await discovery.discover(kinds)
         self._config, absent = without_absent(
             self._options.config,
@@ -219,28 +220,7 @@ class _SchedulerServer:
             raise AccessDeniedError(403, "Forbidden", denial(unreadable))
         if missing:
             _log.error("Rights are missing", err=denial(missing))
-        self._group_kinds = await self._readable_groups(discovery)
-
-    async def _readable_groups(self, discovery: Discovery) -> tuple[str, ...]:
-        """Kinds of pod groups to follow: without some of them, pods are placed all the same, and
-        without a right to write their status, groups are."""
-        resources = [
-            discovery.resource(kind)
-            for kind in offered_kinds(lambda kind: discovery.resource(kind) is not None)
-        ]
-        readable: list[str] = []
-        for resource in resources:
-            if resource is None:
-                continue
-            missing = await missing_rights(self._client, rights_to_follow([resource]))
-            if missing:
-                _log.error("Pod groups are not looked at", kind=resource.kind, err=denial(missing))
-                continue
-            readable.append(resource.kind)
-            writing = Right(resource.group, f"{resource.plural}/status", "patch")
-            if await missing_rights(self._client, [writing]):
-                _log.error("Pod groups are not told how they stand", err=denial([writing]))
-        return tuple(readable)
+        self._group_kinds_at_start += await self._group_kinds.look()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Schedule until ``stop``."""
@@ -251,7 +231,7 @@ class _SchedulerServer:
             self._clock,
             seed=options.seed,
             journal=Journal([self._memory, OutcomeLog()]),
-            pod_group_kinds=self._group_kinds,
+            pod_group_kinds=self._group_kinds_at_start,
             absent_kinds=self._absent_kinds,
         )
         entries = self._config.spec.extenders
@@ -294,11 +274,14 @@ class _SchedulerServer:
         self._add_collectors(scheduler, replica, cluster)
         check = CacheCheck(scheduler, cluster)
         watchdog = PluginWatchdog(partial(tell_of_blocking, scheduler.metrics))
+        late_kinds = self._group_kinds.watch(lambda: scheduler.awaited_api_groups, runner.follow)
+        looking = asyncio.get_running_loop().create_task(late_kinds, name="group kinds")
         with on_signal("SIGUSR2", check.begin), watchdog:
             try:
                 await self._start(endpoints)
                 await replica.run(stop)
             finally:
+                looking.cancel()
                 check.stop()
                 await endpoints.stop()
 
