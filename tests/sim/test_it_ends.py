@@ -16,6 +16,7 @@ from bayplan import (
 from bayplan.config import config_from
 from bayplan.framework.status import Code
 from bayplan.plugins.registry import Registry
+from bayplan.sim.hopes import TRIES_MAX
 from bayplan.sim.simulation import Simulation
 from bayplan.sim.workload import Workload
 from tests.adapters.manifests import node, pod
@@ -41,17 +42,19 @@ class NeverAllows(PermitPlugin):
         return Status(Code.WAIT), 5.0
 
 
-def simulated(plugin: str, **gates: bool) -> Any:
+def simulated(plugin: str, *pods: str, **gates: bool) -> Any:
     registry = Registry()
     registry.add(RefusesAtPreBind)
     registry.add(NeverAllows)
+    registry.add(AllowsLate)
     config = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "featureGates": gates,
         "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": plugin}]}}}],
     }
-    workload = Workload(initial=(node("n1"), pod("p"))).for_scheduler("default-scheduler")
+    initial = (node("n1"), *map(pod, pods or ("p",)))
+    workload = Workload(initial=initial).for_scheduler("default-scheduler")
     return Simulation(workload, config_from(config), registry).run()
 
 
@@ -62,3 +65,34 @@ def test_a_pod_that_is_refused_for_ever_ends_the_run_pending(plugin: str, early:
     assert set(result.unschedulable) == {"default/p"}
     assert result.attempts < 10
     assert result.simulated_seconds < 60
+
+
+@pytest.mark.parametrize("early", [True, False], ids=["popped early", "waits out its delay"])
+@pytest.mark.parametrize("pods", [("p", "q"), ("p", "q", "r")], ids=["two", "three"])
+def test_pods_that_time_out_at_permit_for_ever_and_wake_one_another_end_the_run(
+    pods: tuple[str, ...], early: bool
+) -> None:
+    result = simulated("NeverAllows", *pods, SchedulerPopFromBackoffQ=early)
+    assert set(result.unschedulable) == {f"default/{name}" for name in pods}
+    assert result.attempts <= len(pods) * 2 * TRIES_MAX
+    assert result.simulated_seconds < 600
+
+
+@final
+class AllowsLate(PermitPlugin):
+    """Lets pods pass from its own ninth call on."""
+
+    name = "AllowsLate"
+
+    def setup(self) -> None:
+        self.call_count = 0
+
+    def permit(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> tuple[Status | None, float]:
+        self.call_count += 1
+        return (Status(Code.WAIT), 5.0) if self.call_count < 9 else (None, 0.0)
+
+
+def test_tries_that_come_to_something_after_a_while_are_waited_for() -> None:
+    assert not simulated("AllowsLate", "p", "q").unschedulable

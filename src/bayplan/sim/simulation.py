@@ -120,7 +120,9 @@ class Simulation:
         )
 
     def _waits_in_vain(self) -> bool:
-        return self.scheduler.only_retries_wait and not self._hopes.has_any(self.scheduler)
+        if self.scheduler.only_retries_wait and not self._hopes.has_any(self.scheduler):
+            return True
+        return self._hopes.tries_are_in_vain(self.scheduler)
 
     def keep_journal(self, sink: Sink) -> None:
         """Have the journal written to a further sink."""
