@@ -48,7 +48,7 @@ def experiment(folder: Path, **spec: Any) -> Path:
 def test_flags_say_what_is_compared(tmp_path: Path) -> None:
     text = answer("compare", cluster_file(tmp_path), *configs(tmp_path), "--seeds", "0..2")
     lines = [" ".join(line.split()) for line in text.splitlines()]
-    assert lines[0].startswith("spread against packed: worse in nodes_used (+2), ")
+    assert lines[0].startswith("spread against packed: better in nodes_emptiable (+2); worse in ")
     assert "nodes_used 1 ± 0 3 ± 0 +2 [+2, +2] worse" in lines
     assert any(line.startswith("6 runs, 24 simulated decisions, ") for line in lines)
 

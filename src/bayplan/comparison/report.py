@@ -113,7 +113,7 @@ def _how_fast(comparison: Comparison) -> str:
     seconds = sum(run.result.wall_seconds for run in comparison.runs)
     rate = attempts / seconds if seconds > 0 else 0.0
     return (
-        f"{len(comparison)} runs, {attempts:,} simulated decisions, "
+        f"{len(comparison)} run{'s' * (len(comparison) != 1)}, {attempts:,} simulated decisions, "
         f"{figure(round(rate))} per second in each process"
     )
 
