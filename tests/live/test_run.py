@@ -318,6 +318,7 @@ def test_the_plain_manifests_are_the_chart() -> None:
         "plugins.configMap.name=mine,plugins.configMap.files={a.py}",
         "plugins.image.reference=registry.example/plugins",
         "networkPolicy.enabled=false,serviceMonitor.enabled=true,leaderElection.enabled=false",
+        "prometheusRule.enabled=true,prometheusRule.labels.team=a",
     ],
 )
 def test_every_choice_of_values_renders(values: str) -> None:
