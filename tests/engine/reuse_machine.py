@@ -31,8 +31,8 @@ FLAVOURS = (
     (True, False, 1 << 26),
     (False, False, 1 << 26),
     (False, True, 1 << 26),
-    (False, False, 3000),
-    (False, False, 3000),
+    (False, False, 12_000),
+    (False, False, 12_000),
 )
 
 #: Tried before all others, the newest first, so that one comes right after another.

@@ -205,11 +205,11 @@ def test_an_object_voids_only_what_was_answered_by_those_who_look_it_up() -> Non
 
 
 def test_the_oldest_likes_leave_where_the_table_is_full() -> None:
-    engine = engine_of(5, config={"reuse": {"maxBytes": 1500}})
+    engine = engine_of(5, config={"reuse": {"maxBytes": 40_000}})
     for number in range(30):
         engine.add(equal(f"a{number}", f"kind{number}", cpu="10m"))
         engine.run()
-        assert reuse_of(engine).bytes_used <= 1500
+        assert reuse_of(engine).bytes_used <= 40_000
     reuse = reuse_of(engine)
     assert 0 < len(reuse) < 30
     assert reuse.dropped_counts[OUT_OF_BYTES] == 30 - len(reuse)

@@ -40,7 +40,7 @@ from tests.plugins.volume_kit import claim, storage_class, volume
 from tests.scenarios.world import PROFILE
 
 #: Of answers about a few dozen kinds of pods on five nodes.
-BYTES_MAX = 2500
+BYTES_MAX = 40_000
 
 COUNTING, FIT = "CountingFilter", "NodeResourcesFit"
 OFF = {"OpportunisticBatching": False}
@@ -469,6 +469,41 @@ def test_the_gate_goes_by_upstreams_name_and_by_the_keps(gate: str) -> None:
     assert reuse_of(engine).bytes_used == 0
     assert reuse_of(engine).row_counts()[COUNTING].kept == 0
     assert engine.metric("bayplan_reuse_possible_total", profile=PROFILE) == 2
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_what_stands_against_reuse_is_counted_whether_or_not_it_is_on(is_on: bool) -> None:
+    """B-039: shapes, what could have been reused, and why not."""
+    gates = {"OpportunisticBatching": is_on}
+    plugins = [(FIT, 1), "Unsigned", "Wide"]
+    engine = Engine(plugins=plugins, classes=[Unsigned, Wide], gates=gates)
+    many(engine, pod_count=3)
+
+    def told(name: str, **labels: str) -> float:
+        return engine.metric(name, profile=PROFILE, **labels)
+
+    prevented = "bayplan_reuse_prevented_total"
+    assert told(prevented, plugin="Unsigned", reason="unsigned") == 3
+    assert told(prevented, plugin="Wide", reason="across_nodes") == 3
+    reused = [label for label in reuse_of(engine).prevented_counts() if label[0] == FIT]
+    assert reused == []
+    assert told("bayplan_reuse_possible_total") == 2
+    assert told("bayplan_reuse_entries") == 1
+    saved = reuse_of(engine).row_counts()[FIT].kept
+    assert (saved > 0) is is_on
+
+
+class Wide(ScalarFilterPlugin, SignPlugin):
+    """Takes every node, and may look at others."""
+
+    name = "Wide"
+    scope = "cluster"
+
+    def filter_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return None
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        return ()
 
 
 def test_one_profile_may_reuse_answers_and_another_not() -> None:

@@ -40,6 +40,7 @@ class KnownPods:
         "cycle_count",
         "example",
         "generation",
+        "in_full",
         "is_vectorised",
         "parts",
         "picks",
@@ -63,6 +64,9 @@ class KnownPods:
         self.scores = scores
         self.parts: Sequence[KeptVerdicts | KeptScores] = [*verdicts.values(), *scores.values()]
         self.example = example
+        #: Instances that are evaluated on all nodes for each of these pods, and why; see
+        #: `Reuse.prevented_counts`.
+        self.in_full: Sequence[tuple[str, str]] = ()
         #: Whether nobody whose answers about such pods are kept is asked node by node.
         self.is_vectorised = False
         #: Pods of this kind that were tried, and attempts at them.

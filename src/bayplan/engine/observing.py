@@ -116,6 +116,12 @@ def _in_flight(queue: SchedulingQueue) -> Iterator[tuple[tuple[str], float]]:
     yield from (((label,), count) for label, count in queue.in_flight.counts().items())
 
 
+def _prevented(reuse: Mapping[str, Reuse]) -> Iterator[tuple[tuple[str, ...], float]]:
+    for profile, found in reuse.items():
+        for labels, count in sorted(found.prevented_counts().items()):
+            yield (profile, *labels), count
+
+
 def show_evaluations(engine: EngineState) -> None:
     """scheduler_plugin_evaluation_total: read from the profiles when somebody looks."""
     engine.metrics.show_counter(
@@ -172,6 +178,12 @@ def show_reuse(engine: EngineState) -> None:
     possible = "Attempts at pods whose like was tried before, whether or not that was of use."
     count = partial(_by_profile, reuse, lambda r: r.possible_count)
     metrics.show_counter("bayplan_reuse_possible", possible, ("profile",), count)
+    metrics.show_counter(
+        "bayplan_reuse_prevented",
+        "Attempts in which a plugin's results could not be reused, by reason.",
+        ("profile", "plugin", "reason"),
+        partial(_prevented, reuse),
+    )
     by_label: dict[str, tuple[str, str, Callable[[Reuse], Mapping[str, float]]]] = {
         "scheduler_batch_attempts": (
             "Attempts by how they profited from what was known.",

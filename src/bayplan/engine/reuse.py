@@ -51,6 +51,10 @@ OUT_OF_BYTES = "bytes"
 OBJECT_CHANGED = "object_changed"
 WRONG = "mismatch"
 
+#: Why an instance's results are not reused.
+UNSIGNED = "unsigned"
+ACROSS_NODES = "across_nodes"
+
 #: How an attempt profited: its like was unknown; its node was found by the ranking; it was found
 #: by asking, if only about some rows.
 NO_HINT = "no_hint"
@@ -63,6 +67,9 @@ SHADOW_PERIOD = 1000
 #: In smaller clusters all nodes are asked about at once faster than many changed ones are followed,
 #: if nobody is asked node by node.
 ASKED_NODES_MAX = 20_000
+
+#: An entry besides its arrays: objects, dictionaries, its signature. Measured with four plugins.
+_ENTRY_BYTES = 2048
 
 #: Totals that one signature has besides those in use; see KnownPods.set_aside.
 _ASIDE_MAX = 3
@@ -119,6 +126,8 @@ class Reuse:
         self._likes = Likes(plugins)
         #: Attempts at pods whose like was tried before.
         self.possible_count = 0
+        #: (instance, reason) → attempts, of entries that left; see `prevented_counts`.
+        self._gone_prevented: Counter[tuple[str, str]] = Counter()
         #: By upstream's words for how an attempt profited.
         self.attempt_counts = Counter[str]({NO_HINT: 0, HINT_USED: 0, HINT_NOT_USED: 0})
         #: By instance.
@@ -142,6 +151,14 @@ class Reuse:
             _add_up(total, known.counts)
         return total
 
+    def prevented_counts(self) -> Counter[tuple[str, str]]:
+        """(instance, reason) → attempts in which its results could not be reused, whether or not
+        reuse is on: a Filter or Score that does not sign such pods, or looks across nodes."""
+        total = Counter(self._gone_prevented)
+        for known in self.kinds():
+            _add_prevented(total, known)
+        return total
+
     def kinds(self) -> Iterable[KnownPods]:
         """All that are known."""
         return self._known.values()
@@ -155,7 +172,7 @@ class Reuse:
         if found is None:
             found = self._known[signature] = self._opened(signature, pod)
             if not self.is_on and len(self._known) > _SEEN_MAX:
-                self._known.popitem(last=False)
+                _add_prevented(self._gone_prevented, self._known.popitem(last=False)[1])
         else:
             self.possible_count += 1
             self._known.move_to_end(signature)
@@ -178,6 +195,7 @@ class Reuse:
                     self._scores[(name, part)] = found
                 scores[name] = found
         known = KnownPods(self._table.log, verdicts, scores, pod.key)
+        known.in_full = tuple(self._in_full(signature, pod))
         # Who does not sign is asked about all nodes in any case.
         known.is_vectorised = not any(
             plugin.instance_name in verdicts or plugin.instance_name in scores
@@ -187,6 +205,16 @@ class Reuse:
         for part in known.parts:
             part.like_count += 1
         return known
+
+    def _in_full(self, signature: PodSignature, pod: PodInfo) -> Iterator[tuple[str, str]]:
+        """(instance, reason) of those that are evaluated on all nodes for such pods."""
+        for name, plugin in {**self._filters, **self._scorers}.items():
+            if not is_concerned(plugin, pod.shape):
+                continue
+            if plugin.scope != "row":
+                yield name, ACROSS_NODES
+            elif signature.parts.get(name) is None:
+                yield name, UNSIGNED
 
     @staticmethod
     def _signed(
@@ -318,9 +346,9 @@ class Reuse:
         for part in known.parts:
             self.bytes_used += part.bytes_used - part.bytes_counted
             part.bytes_counted = part.bytes_used
-        of_picks = sum(totals.bytes_used for totals in known.all_totals())
-        self.bytes_used += of_picks - known.bytes_counted
-        known.bytes_counted = of_picks
+        of_entry = _ENTRY_BYTES + sum(totals.bytes_used for totals in known.all_totals())
+        self.bytes_used += of_entry - known.bytes_counted
+        known.bytes_counted = of_entry
         while self.bytes_used > self._bytes_max and len(self._known) > 1:
             self._let_go(*self._known.popitem(last=False))
         if self.bytes_used > self._bytes_max:
@@ -335,6 +363,7 @@ class Reuse:
         self.dropped_counts[OUT_OF_BYTES] += 1
         self._close(known)
         _add_up(self._gone_counts, known.counts)
+        _add_prevented(self._gone_prevented, known)
         self.bytes_used -= known.bytes_counted
         for part in known.parts:
             part.like_count -= 1
@@ -348,6 +377,11 @@ class Reuse:
 def _reads(plugin: Plugin, part: Hashable) -> tuple[int, bool]:
     """(facets that answers follow from, whether from amounts alone)"""
     return facets_read(plugin, part), plugin.follows_amounts
+
+
+def _add_prevented(total: Counter[tuple[str, str]], known: KnownPods) -> None:
+    for found in known.in_full:
+        total[found] += known.cycle_count
 
 
 def _add_up(total: Mapping[str, RowCounts], counts: Mapping[str, RowCounts]) -> None:

@@ -55,11 +55,11 @@ class Reusing:
         clock = cycle.framework.stopwatches["Filter"].now
         start = clock()
         known = reuse.known(cycle.pod)
+        known.cycle_count += 1
+        known.pod_count += cycle.queued.attempts <= 1
         if not reuse.is_on:
             return
         cycle.known = known
-        known.cycle_count += 1
-        known.pod_count += cycle.queued.attempts <= 1
         pod = cycle.pod
         is_bound_to = pod.nominated_node_name or pod.node_name or cycle.within is not None
         if is_bound_to or reuse.is_shadow_turn:
