@@ -13,7 +13,7 @@ from bayplan.framework.status import Code, unschedulable
 from bayplan.plugins.registry import Registry
 from bayplan.ports import BindPod, Perform
 from bayplan.testing import node
-from tests.engine.kit import Engine, Port, performed, waiting_pod
+from tests.engine.kit import Engine, Port, performed, start_task, waiting_pod
 from tests.framework.answering import answering
 
 
@@ -92,7 +92,7 @@ def test_a_binding_that_is_cancelled_from_outside_is_cancelled() -> None:
     (effect,) = engine.run_for(BindPod)
 
     async def main() -> None:
-        task = asyncio.ensure_future(effect.run(Port()))
+        task = asyncio.ensure_future(effect.run(Port(), start_task))
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -161,3 +161,16 @@ def test_a_plugin_s_file_that_exits_is_named(tmp_path: Path) -> None:
     file.write_text("import sys\nsys.exit(7)\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"policy\.py.*line 2: SystemExit: 7"):
         Registry().load_file(file)
+
+
+@pytest.mark.parametrize("mapping", ["labels", "annotations", "requests"])
+def test_a_plugin_that_changes_what_it_is_handed_is_told_to_change_a_copy(mapping: str) -> None:
+    def changes(state: Any, asked: Any, info: Any) -> None:
+        getattr(asked, mapping)["x"] = "y"
+
+    engine = Engine(plugins=["A"], classes=[answering("A", filter_node=changes)])
+    pod = waiting_pod("p", cpu=1, labels={"a": "b"}, annotations={"a": "b"})
+    engine.add(node("n1"), pod)
+    (note,) = engine.notes()
+    assert 'running Filter plugin "A"' in note
+    assert "read-only; change a copy" in note

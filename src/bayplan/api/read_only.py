@@ -12,14 +12,17 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
+READ_ONLY: Final = (
+    "this mapping belongs to an object of the cluster and is read-only; change a copy, "
+    "such as dict(pod.labels), and keep notes of an attempt in the CycleState"
+)
+
+
 class ReadOnlyError(TypeError):
     """Something tried to change a mapping of an object of the cluster."""
 
     def __init__(self) -> None:
-        super().__init__(
-            "this mapping belongs to an object of the cluster and is read-only; change a copy, "
-            "such as dict(pod.labels), and keep notes of an attempt in the CycleState"
-        )
+        super().__init__(READ_ONLY)
 
 
 def _refuse(*_: Any, **__: Any) -> NoReturn:

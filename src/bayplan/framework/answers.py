@@ -9,6 +9,7 @@ from pathlib import Path
 from traceback import walk_tb
 from typing import Any, Final
 
+from bayplan.api.read_only import READ_ONLY
 from bayplan.framework.interface import Plugin
 from bayplan.framework.status import Code, Rejection, Status
 from bayplan.ports import ApiError, OutcomeUnknownError, raise_interruption
@@ -16,6 +17,8 @@ from bayplan.ports import ApiError, OutcomeUnknownError, raise_interruption
 _PACKAGE: Final = Path(__file__).parent.parent
 #: Whose frames stand between a scheduler and its plugins.
 _CALLERS: Final = frozenset(_PACKAGE / name for name in ("engine", "framework", "queue"))
+#: What Python says of a change of a mapping that is but shown.
+_PROXY: Final = "'mappingproxy' object"
 #: Nothing is wrong with a plugin's line when the API says no.
 _OUTSIDE: Final = (ApiError, OutcomeUnknownError)
 
@@ -73,6 +76,8 @@ def failure_of(plugin: Plugin | str, point: str, problem: BaseException) -> Stat
     name = plugin if isinstance(plugin, str) else plugin.instance_name
     refused = isinstance(problem, RefusedAnswer)
     text = str(problem) if refused else f"{type(problem).__name__}: {problem}"
+    if isinstance(problem, TypeError) and _PROXY in text:
+        text = f"{type(problem).__name__}: {READ_ONLY}"
     if not refused and not isinstance(problem, _OUTSIDE):
         text += _place_of(problem)
     return Status(Code.ERROR, (f'running {point} plugin "{name}": {text}',), name)

@@ -8,6 +8,7 @@ row, with the names of upstream's NodeInfo, for plugins written node by node.
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -416,7 +417,7 @@ class NodeInfo:
     @property
     def annotations(self) -> Mapping[str, str]:
         annotations = self.node.metadata.annotations
-        return ReadOnlyDict(annotations) if annotations else EMPTY
+        return MappingProxyType(annotations) if annotations else EMPTY
 
     @property
     def declared(self) -> DeclaredFields:

@@ -7,6 +7,7 @@ hundred thousand placed pods as by the next thousand pending ones.
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -131,7 +132,8 @@ class PodInfo:
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        return ReadOnlyDict(self.metadata.annotations) if self.metadata.annotations else EMPTY
+        annotations = self.metadata.annotations
+        return MappingProxyType(annotations) if annotations else EMPTY
 
     @property
     def spec(self) -> PodSpec:
