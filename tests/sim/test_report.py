@@ -170,6 +170,11 @@ def test_where_pods_went_the_most_there_was_stands_beside() -> None:
     ]
 
 
+def test_a_peak_from_before_a_node_went_is_no_share_of_the_nodes_that_are_left() -> None:
+    usage = (Usage(resource="cpu", requested=4000, peak=8000, allocatable=4000),)
+    assert read(result(usage=usage))[4].split() == ["cpu", "4.0", "100.0%", "8.0", "4.0"]
+
+
 def test_a_resource_that_nobody_requested_has_no_row() -> None:
     usage = (
         Usage(resource="cpu", requested=1, peak=1, allocatable=4000),

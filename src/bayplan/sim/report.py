@@ -221,10 +221,15 @@ def _how_full(usage: Iterable[Usage]) -> Iterator[RenderableType]:
         told = [
             text
             for count in cells
-            for text in (amount(one.resource, count), f"{count / one.allocatable:.1%}")
+            for text in (amount(one.resource, count), _percentage(count, one.allocatable))
         ]
         table.add_row(one.resource, *told, amount(one.resource, one.allocatable))
     yield table
+
+
+def _percentage(count: int, allocatable: int) -> str:
+    """Nothing for a peak beyond what the nodes that are left have: nodes went since then."""
+    return f"{count / allocatable:.1%}" if count <= allocatable else ""
 
 
 def amount(resource: str, count: int) -> str:
