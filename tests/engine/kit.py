@@ -117,7 +117,7 @@ class Engine:
     def state_of(self, name: str) -> State:
         return self.scheduler.queue.state_of(uid(name))
 
-    def blamed(self, name: str) -> set[str]:
+    def blamed(self, name: str) -> frozenset[str]:
         queued = self.scheduler.queue.find(uid(name))
         assert queued is not None
         return queued.unschedulable_plugins

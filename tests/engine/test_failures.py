@@ -254,3 +254,16 @@ def test_a_nomination_that_is_not_told_back_yet_can_be_cleared() -> None:
     engine.until(3)
     engine.add(node("n2"))
     assert [patch.nominated_node_name for patch in engine.patches()] == [""]
+
+
+def test_pods_that_the_same_plugins_reject_share_their_names() -> None:
+    never = answering("Never", filter_node=unschedulable("no"))
+    engine = Engine(plugins=["Never"], classes=[never])
+    engine.add(node("n1"), waiting_pod("a"), waiting_pod("b"))
+    engine.run()
+    one, other = (engine.scheduler.queue.find(uid(name)) for name in "ab")
+    assert one is not None
+    assert other is not None
+    assert one.unschedulable_plugins == {"Never"}
+    assert one.unschedulable_plugins is other.unschedulable_plugins
+    assert one.pending_plugins is other.pending_plugins

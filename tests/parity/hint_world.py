@@ -71,8 +71,10 @@ class WaitingRoom:
         assert queued is not None, f"{pod!r} is held back"
         if self.state == IN_FLIGHT:
             return queued
-        blamed = queued.pending_plugins if self.state == PENDING else queued.unschedulable_plugins
-        blamed.add(self.plugin)
+        if self.state == PENDING:
+            queued.pending_plugins |= {self.plugin}
+        else:
+            queued.unschedulable_plugins |= {self.plugin}
         self.queue.add_unschedulable(queued)
         if self.state == BACKOFF_OVER:
             self._now += _LONG_SECONDS
@@ -82,7 +84,7 @@ class WaitingRoom:
         """Where the pod is now; an attempt that was under way has ended, rejected."""
         if self._queued is not None:
             self._queued.pod = newest
-            self._queued.unschedulable_plugins = {self.plugin}
+            self._queued.unschedulable_plugins = frozenset((self.plugin,))
             self.queue.add_unschedulable(self._queued)
             self._queued = None
         return PLACES[self.queue.state_of(self._uid)]

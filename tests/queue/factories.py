@@ -58,8 +58,8 @@ def queued(
     return QueuedPodInfo(
         pod(name),
         at,
-        unschedulable_plugins=set(rejected_by),
-        pending_plugins=set(pending),
+        unschedulable_plugins=frozenset(rejected_by),
+        pending_plugins=frozenset(pending),
     )
 
 
@@ -176,8 +176,8 @@ class Rig:
         return found
 
     def fail(self, queued: QueuedPodInfo, *rejected_by: str, pending: Sequence[str] = ()) -> None:
-        queued.unschedulable_plugins = set(rejected_by)
-        queued.pending_plugins = set(pending)
+        queued.unschedulable_plugins = frozenset(rejected_by)
+        queued.pending_plugins = frozenset(pending)
         self.queue.add_unschedulable(queued)
 
     def state(self, pod: PodInfo) -> str:

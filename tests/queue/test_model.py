@@ -210,7 +210,8 @@ class QueueMachine(RuleBasedStateMachine):
         is_back = newest.uid in self.model.pods
         if not is_back:
             found.pod = newest
-            found.unschedulable_plugins, found.pending_plugins = set(rejected_by), set(pending)
+            found.unschedulable_plugins = frozenset(rejected_by)
+            found.pending_plugins = frozenset(pending)
         self.rig.queue.add_unschedulable(found)
         self.model.fail(expected, newest, rejected_by, pending)
 

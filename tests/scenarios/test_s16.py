@@ -73,7 +73,7 @@ class Run:
         return self.result.pods["default/p"]
 
     @property
-    def blamed(self) -> set[str]:
+    def blamed(self) -> frozenset[str]:
         queued = self.queue.find(self.uid)
         assert queued is not None
         return queued.unschedulable_plugins

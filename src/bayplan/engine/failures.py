@@ -19,7 +19,7 @@ from bayplan.engine.own_writes import POD_SCHEDULED
 from bayplan.engine.resizes import is_awaited
 from bayplan.framework.interface import NominatingMode, Nomination, QueuedPodInfo
 from bayplan.framework.queued_group import QueuedPodGroupInfo
-from bayplan.framework.status import Code, Diagnosis, Status, is_rejected
+from bayplan.framework.status import Code, Diagnosis, Status, is_rejected, shared_names
 from bayplan.state.pods import PodInfo
 
 _FALSE = "False"
@@ -80,7 +80,7 @@ class FailureHandler:
                 engine.queue.done(queued.pod.uid)
                 continue
             if not rejected:
-                queued.unschedulable_plugins, queued.pending_plugins = set[str](), set[str]()
+                queued.unschedulable_plugins = queued.pending_plugins = shared_names()
             queued.pod = known
             lead.members[known.uid] = queued
         if not lead.members:
@@ -108,8 +108,8 @@ class FailureHandler:
     def _requeue(self, queued: QueuedPodInfo, failure: Failure) -> PodInfo | None:
         """The pod as the API knows it now; None where it is gone, or runs and is done with."""
         engine, uid, diagnosis = self._engine, queued.pod.uid, failure.diagnosis
-        queued.unschedulable_plugins = set(diagnosis.unschedulable_plugins) if diagnosis else set()
-        queued.pending_plugins = set(diagnosis.pending_plugins) if diagnosis else set()
+        queued.unschedulable_plugins = shared_names(diagnosis and diagnosis.unschedulable_plugins)
+        queued.pending_plugins = shared_names(diagnosis and diagnosis.pending_plugins)
         known = engine.known.get(uid)
         if known is None or not is_awaited(engine, known):
             engine.queue.done(uid)

@@ -48,7 +48,14 @@ from bayplan.engine.parked import ParkedCycles
 from bayplan.engine.placements import Placements
 from bayplan.framework.interface import QueuedPodInfo
 from bayplan.framework.queued_group import QueuedPodGroupInfo
-from bayplan.framework.status import Code, Diagnosis, Status, is_rejected, unschedulable
+from bayplan.framework.status import (
+    Code,
+    Diagnosis,
+    Status,
+    is_rejected,
+    shared_names,
+    unschedulable,
+)
 from bayplan.ports import ExtenderVerb
 from bayplan.state.pod_groups import GroupState
 from bayplan.state.snapshot import Trial
@@ -405,13 +412,12 @@ class GroupAttempts:
         fitted = {one.cycle.pod.uid for one in found.fitted}
         for queued in members:
             diagnosis = diagnoses.get(queued.pod.uid)
-            queued.unschedulable_plugins = set[str]()
-            queued.pending_plugins = set[str]()
+            queued.unschedulable_plugins = queued.pending_plugins = shared_names()
             if diagnosis is not None:
-                queued.unschedulable_plugins = set(diagnosis.unschedulable_plugins)
-                queued.pending_plugins = set(diagnosis.pending_plugins)
+                queued.unschedulable_plugins = shared_names(diagnosis.unschedulable_plugins)
+                queued.pending_plugins = shared_names(diagnosis.pending_plugins)
             elif queued.pod.uid in fitted and found.error is None:
-                queued.unschedulable_plugins = set(found.rejecting)
+                queued.unschedulable_plugins = shared_names(found.rejecting)
             queued.unschedulable_plugins |= found.elsewhere
             if is_short:
                 framework = self._engine.frameworks[queued.pod.scheduler_name]

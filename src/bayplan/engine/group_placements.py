@@ -17,7 +17,7 @@ from bayplan.engine.placements import Placed, Placements
 from bayplan.engine.waiting import HeldPod
 from bayplan.framework.events import EVENT_ASSIGNED_POD_DELETE
 from bayplan.framework.queued_group import QueuedPodGroupInfo
-from bayplan.framework.status import Diagnosis, Status, code_of, is_rejected
+from bayplan.framework.status import Diagnosis, Status, code_of, is_rejected, shared_names
 from bayplan.state.pods import PodInfo
 
 
@@ -112,8 +112,8 @@ class GroupPlacements:
         diagnosis = Diagnosis()
         diagnosis.add_plugin_status(status)
         for placed in group.members:
-            placed.queued.unschedulable_plugins = set(diagnosis.unschedulable_plugins)
-            placed.queued.pending_plugins = set(diagnosis.pending_plugins)
+            placed.queued.unschedulable_plugins = shared_names(diagnosis.unschedulable_plugins)
+            placed.queued.pending_plugins = shared_names(diagnosis.pending_plugins)
         message = f"group {group.lead.key}: {pod.key}: {status.message}"
         failure = Failure(status, message, diagnosis, CLEAR_NOMINATION)
         if not is_rejected(status):

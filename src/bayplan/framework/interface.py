@@ -12,7 +12,7 @@ events, private parts. A plugin is final; to change one, wrap it (`handle.make`)
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, Protocol, dataclass_transform
 
@@ -82,8 +82,8 @@ class QueuedPodInfo:
     attempts: int = 0
     #: When it first entered activeQ: from here the user's waiting time counts.
     initial_attempt_seconds: float | None = None
-    unschedulable_plugins: set[str] = field(default_factory=set[str])
-    pending_plugins: set[str] = field(default_factory=set[str])
+    unschedulable_plugins: frozenset[str] = frozenset()
+    pending_plugins: frozenset[str] = frozenset()
     unschedulable_count: int = 0
     consecutive_errors_count: int = 0
     #: The PreEnqueue plugin that keeps it out of activeQ, and what it said; "": none does.

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 import numpy as np
@@ -95,6 +95,17 @@ class Status:
         """The same answer wrapping another error, whose text takes the former one's place."""
         reasons = self.reasons if self.error is None else self.reasons[1:]
         return replace(self, reasons=reasons, error=error)
+
+
+def shared_names(names: Iterable[str] | None = ()) -> frozenset[str]:
+    """Names of plugins as one object for all pods that the same ones reject: a set for each of
+    100,000 pods that wait takes 40 MB."""
+    return _shared(frozenset(names or ()))
+
+
+@lru_cache(maxsize=4096)
+def _shared(names: frozenset[str]) -> frozenset[str]:
+    return names
 
 
 def unschedulable(*reasons: str) -> Status:

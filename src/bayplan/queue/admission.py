@@ -5,7 +5,7 @@ from typing import final
 
 from bayplan.framework.answers import checked, failure_of
 from bayplan.framework.interface import PreEnqueuePlugin, QueuedPodInfo
-from bayplan.framework.status import Code, Status, is_success
+from bayplan.framework.status import Code, Status, is_success, shared_names
 from bayplan.queue.entry import Entry
 from bayplan.queue.settings import QueueProfile, QueueRecorder
 from bayplan.queue.transitions import State
@@ -93,7 +93,7 @@ class Admission:
         pod = queued.pod
         if plugin not in queued.unschedulable_plugins and plugin not in queued.pending_plugins:
             self._recorder.unschedulable_delta(plugin, pod.scheduler_name, 1)
-        queued.unschedulable_plugins.add(plugin)
+        queued.unschedulable_plugins = shared_names((*queued.unschedulable_plugins, plugin))
         if (queued.gating_plugin, queued.gating_message) != (plugin, status.message):
             self._recorder.gated(pod, plugin, status)
         queued.gating_plugin = plugin
