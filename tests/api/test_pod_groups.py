@@ -6,13 +6,12 @@ import pytest
 
 from bayplan.api.objects import decode
 from bayplan.api.pod_groups import (
+    BUILT_IN_KINDS,
     KINDS,
     PREFERRED_TOPOLOGY,
     REQUIRED_TOPOLOGY,
     GroupKey,
     PodGroup,
-    compiled,
-    membership,
 )
 
 UPSTREAM = [kind for kind in KINDS if kind.startswith("scheduling.k8s.io/")]
@@ -21,7 +20,7 @@ COSCHEDULING = [kind for kind in KINDS if kind not in UPSTREAM]
 
 def _group(kind: str, spec: dict[str, Any], **meta: Any) -> PodGroup:
     content = {"metadata": {"name": "job", "namespace": "ml", **meta}, "spec": spec}
-    return compiled(kind, decode(kind, content))
+    return KINDS[kind].compile(kind, decode(kind, content))
 
 
 def test_all_kinds_that_users_have_are_known() -> None:
@@ -90,5 +89,5 @@ def test_upstreams_basic_policy_asks_for_no_minimum(kind: str) -> None:
 def test_a_pod_names_its_group(
     labels: dict[str, str] | None, name: str | None, expected: str | None
 ) -> None:
-    found = membership("ml", labels, name)
+    found = BUILT_IN_KINDS.membership("ml", labels, name)
     assert found == (None if expected is None else GroupKey(expected, "ml", "g"))

@@ -144,8 +144,8 @@ def test_what_is_refused_or_does_not_start_has_none() -> None:
         ),
         ({"featureGates": {"NodeSwap": True}}, "featureGates: NodeSwap has no effect"),
         (
-            {"featureGates": {"GenericWorkload": True}},
-            "featureGates: GenericWorkload has no effect",
+            {"featureGates": {"GenericWorkload": True, "PodGroupPreemptionPolicy": True}},
+            "featureGates: PodGroupPreemptionPolicy has no effect",
         ),
     ],
 )

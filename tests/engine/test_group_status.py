@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.adapters.object_names import object_key
 from bayplan.api.objects import decode
-from bayplan.api.pod_groups import GroupKey, compiled
+from bayplan.api.pod_groups import KINDS, GroupKey
 from bayplan.engine.group_status import phase_of
 from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.state.pod_groups import GroupState, Standing
@@ -29,7 +29,7 @@ KIND = "scheduling.x-k8s.io/v1alpha1 PodGroup"
 def _state(bound: int, running: int, succeeded: int, failed: int, pending: int) -> GroupState:
     """``bound``: members that have, or had, a node."""
     content = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": 3}}
-    group = compiled(KIND, decode(KIND, content))
+    group = KINDS[KIND].compile(KIND, decode(KIND, content))
     state = GroupState(GroupKey("scheduling.x-k8s.io", "default", "g"), group)
     counts = {
         Standing.BOUND: bound - running - succeeded - failed,

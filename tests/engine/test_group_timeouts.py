@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from bayplan.api.objects import ObjectMeta, Pod, decode
-from bayplan.api.pod_groups import compiled, key_of
+from bayplan.api.pod_groups import KINDS, key_of
 from bayplan.clock import ManualClock, rfc3339
 from bayplan.engine.group_timeouts import GroupTimeouts, timed_out_message
 from bayplan.state.pod_groups import GroupState, Standing
@@ -18,7 +18,9 @@ KIND = "scheduling.x-k8s.io/v1alpha1 PodGroup"
 def group_of(clock: ManualClock, created_seconds: float = 0.0, **spec: Any) -> GroupState:
     stamp = rfc3339(clock.epoch_seconds() - clock.now() + created_seconds)
     meta = {"name": "g", "namespace": "default", "creationTimestamp": stamp}
-    group = compiled(KIND, decode(KIND, {"metadata": meta, "spec": {"minMember": 2, **spec}}))
+    group = KINDS[KIND].compile(
+        KIND, decode(KIND, {"metadata": meta, "spec": {"minMember": 2, **spec}})
+    )
     return GroupState(key_of(KIND, ObjectMeta(name="g", namespace="default")), group)
 
 

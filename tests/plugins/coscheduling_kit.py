@@ -3,7 +3,7 @@
 from typing import Any, Unpack
 
 from bayplan.api.objects import decode
-from bayplan.api.pod_groups import COSCHEDULING_LABEL, compiled
+from bayplan.api.pod_groups import COSCHEDULING_LABEL, KINDS
 from bayplan.plugins.coscheduling import Coscheduling
 from bayplan.state.pods import PodInfo
 from bayplan.testing import NodeOptions, PodOptions, SampleCluster, api_pod, node, plugin, pod
@@ -35,7 +35,7 @@ def nodes(**options: NodeOptions) -> SampleCluster:
 def put_group(cluster: SampleCluster, name: str = "g", **spec: Any) -> None:
     manifest = group_manifest(name, **spec)
     content = {part: manifest[part] for part in ("metadata", "spec")}
-    cluster.pod_groups.put(compiled(KIND, decode(KIND, content)))
+    cluster.pod_groups.put(KINDS[KIND].compile(KIND, decode(KIND, content)))
 
 
 def put_members(cluster: SampleCluster, *names: str, group: str = "g") -> None:

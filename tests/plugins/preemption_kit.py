@@ -11,7 +11,7 @@ from typing import Any, final
 
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET
 from bayplan.api.objects import Node, decode
-from bayplan.api.pod_groups import compiled
+from bayplan.api.pod_groups import KINDS
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.cycle_runner import CycleRunner
 from bayplan.framework.interface import NodeToStatus, QueuedPodInfo
@@ -112,7 +112,7 @@ class Scene:
         """A group of `scheduling.k8s.io`; its members are those that are placed by now."""
         kind = "scheduling.k8s.io/v1beta1 PodGroup"
         content = {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
-        self.cluster.pod_groups.put(compiled(kind, decode(kind, content)))
+        self.cluster.pod_groups.put(KINDS[kind].compile(kind, decode(kind, content)))
         for each in self.cluster.cache.pods():
             self.cluster.pod_groups.put_pod(each.pod)
 

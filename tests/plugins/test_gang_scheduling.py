@@ -1,7 +1,7 @@
 """GangScheduling."""
 
 from bayplan.api.objects import Pod, decode
-from bayplan.api.pod_groups import compiled
+from bayplan.api.pod_groups import KINDS
 from bayplan.engine.handle import PluginHandle
 from bayplan.framework.events import EventResource, QueueingHint
 from bayplan.plugins.gang_scheduling import GangScheduling
@@ -19,7 +19,7 @@ def member(name: str) -> Pod:
 def with_group(found: SampleCluster, minimum: int) -> None:
     spec = {"schedulingPolicy": {"gang": {"minCount": minimum}}}
     content = {"metadata": {"name": "g", "namespace": "default"}, "spec": spec}
-    found.pod_groups.put(compiled(KIND, decode(KIND, content)))
+    found.pod_groups.put(KINDS[KIND].compile(KIND, decode(KIND, content)))
 
 
 def said(found: SampleCluster, pod: Pod) -> str:

@@ -10,7 +10,19 @@ from tests.scenarios.world import PROFILE, World
 
 X_K8S = "scheduling.x-k8s.io/v1alpha1 PodGroup"
 MING = "scheduling.ming.io/v1 PodGroup"
-LABELS = {X_K8S: COSCHEDULING_LABEL, MING: MING_LABEL}
+#: Known by configuration only.
+CONFIGURED = "batch.example.com/v1 Gang"
+CONFIGURED_ROW = {
+    "group": "batch.example.com",
+    "version": "v1",
+    "kind": "Gang",
+    "label": "batch.example.com/gang",
+}
+LABELS = {
+    X_K8S: COSCHEDULING_LABEL,
+    MING: MING_LABEL,
+    CONFIGURED: CONFIGURED_ROW["label"],
+}
 FIT = [("NodeResourcesFit", 1)]
 
 

@@ -6,9 +6,12 @@ from typing import Any, cast
 import pytest
 
 from bayplan.api.pod_groups import KINDS
+from bayplan.journal import NoteRecord
 from bayplan.ports import ApiError, Cluster
 from bayplan.state.pods import PodInfo
 from tests.scenarios.gangs import (
+    CONFIGURED,
+    CONFIGURED_ROW,
     FIT,
     LABELS,
     MING,
@@ -98,7 +101,7 @@ def test_part_a_all_go_when_the_last_one_comes_and_a_late_one_goes_at_once(kind:
 
 def test_part_a_the_same_bindings_whatever_the_kind() -> None:
     places: list[list[Any]] = []
-    for kind in KINDS:
+    for kind in (*KINDS, CONFIGURED):
 
         async def story(world: World, kind: str = kind) -> None:
             await _two_of_three(world, kind)
@@ -106,10 +109,39 @@ def test_part_a_the_same_bindings_whatever_the_kind() -> None:
             add_member(world, "nginx-3", "nginx", kind)
             await world.until(61)
             places.append([world.bound(name) for name in NAMES])
+            if kind in LABELS:
+                assert scheduled_status(world, "nginx", kind) == (3, 3)
 
-        play(story, plugins=FIT)
+        play(story, plugins=FIT, config={"podGroups": {"kinds": [CONFIGURED_ROW]}})
     assert all(found == places[0] for found in places)
     assert None not in places[0]
+
+
+def test_an_object_of_a_configured_kind_that_makes_no_sense_is_noted_and_no_group() -> None:
+    async def story(world: World) -> None:
+        world.add_node("n1")
+        put_group(world, "g", 1, CONFIGURED, minMember="three")
+        add_member(world, "a", "g", CONFIGURED)
+        await world.until(1)
+        assert list(bound(world, "a")) == [None]
+        assert "PodGroup not found in batch.example.com" in explanation(world, "g")
+        notes = [each.text for each in world.journal.records if isinstance(each, NoteRecord)]
+        assert any("minMember" in text for text in notes)
+        put_group(world, "g", 1, CONFIGURED)
+        await world.until(2)
+        assert list(bound(world, "a")) == [1]
+
+    play(story, plugins=FIT, config={"podGroups": {"kinds": [CONFIGURED_ROW]}})
+
+
+def test_without_the_row_its_label_is_a_label_like_others() -> None:
+    async def story(world: World) -> None:
+        world.add_node("n1")
+        add_member(world, "a", "g", CONFIGURED)
+        await world.until(1)
+        assert list(bound(world, "a")) == [0]
+
+    play(story, plugins=FIT)
 
 
 @pytest.mark.parametrize("kind", [X_K8S, MING, UPSTREAM])

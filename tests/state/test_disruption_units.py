@@ -3,7 +3,7 @@
 from typing import Any
 
 from bayplan.api.objects import decode
-from bayplan.api.pod_groups import compiled
+from bayplan.api.pod_groups import KINDS
 from bayplan.state.disruption_units import Unit, Units
 from bayplan.testing import SampleCluster, api_pod, node, pod
 
@@ -20,7 +20,7 @@ def cluster(*placed: Any, **groups: dict[str, Any]) -> SampleCluster:
     found = SampleCluster().add(*(node(f"n{number}") for number in (1, 2, 3)), *placed)
     for name, spec in groups.items():
         content = {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
-        found.pod_groups.put(compiled(KIND, decode(KIND, content)))
+        found.pod_groups.put(KINDS[KIND].compile(KIND, decode(KIND, content)))
     for each in placed:
         found.pod_groups.put_pod(each.pod)
     return found

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from bayplan.api.objects import Pod, decode
-from bayplan.api.pod_groups import COSCHEDULING_LABEL, GroupKey, PodGroup, compiled
+from bayplan.api.pod_groups import COSCHEDULING_LABEL, KINDS, GroupKey, PodGroup
 from bayplan.state.pod_groups import GroupState, PodGroups
 from bayplan.state.pods import pod_info
 from bayplan.testing import api_pod
@@ -22,7 +22,7 @@ def _groups() -> PodGroups:
 def _group(min_member: int = 3, **status: Any) -> PodGroup:
     spec = {"minMember": min_member}
     content = {"metadata": {"name": "g", "namespace": "default"}, "spec": spec, "status": status}
-    return compiled(KIND, decode(KIND, content))
+    return KINDS[KIND].compile(KIND, decode(KIND, content))
 
 
 def _member(name: str, **options: Any) -> Pod:

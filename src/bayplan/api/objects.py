@@ -444,6 +444,16 @@ def decode(kind: str, content: bytes | dict[str, Any], declared: tuple[str, ...]
         raise DecodeError(f"{kind}: {problem}") from None
 
 
+def decoded_as(kind: str, wanted: type[Any], found: ApiObject) -> Any:
+    """An object as a type that `decode` does not know for its kind. Raises DecodeError."""
+    if not isinstance(found, Unstructured):
+        return found
+    try:
+        return _decoded(wanted, found.content)
+    except (msgspec.MsgspecError, RecursionError, TypeError) as problem:
+        raise DecodeError(f"{kind}: {problem}") from None
+
+
 def _decoded(wanted: type[Any], content: Any) -> Any:
     """Raises what msgspec raises, naming the path."""
     try:

@@ -1,13 +1,14 @@
 """Pod groups: several kinds of objects, one meaning.
 
-A kind is one row of the table `KINDS`: how its objects are decoded, and the mark by which a pod
-says that it belongs to one. Whatever the kind, the scheduler works with one `PodGroup`. A group is
-known by API group, namespace and name: several versions of one API group tell of the same object.
+A kind is one row of a table, `PodGroupKinds`: how its objects are decoded, and the mark by which a
+pod says that it belongs to one. The configuration may add rows. Whatever the
+kind, the scheduler works with one `PodGroup`. A group is known by API group, namespace and name:
+several versions of one API group tell of the same object.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, final
 
 from bayplan.api.object_meta import Api, Int64, ObjectMeta, Quantities
 
@@ -204,7 +205,7 @@ def _annotation(metadata: ObjectMeta, name: str) -> str:
 
 
 def key_of(kind: str, metadata: ObjectMeta) -> GroupKey:
-    """Which group an object of one of `KINDS` is."""
+    """Which group an object of a kind of groups is."""
     return GroupKey(api_group_of(kind), metadata.namespace or "default", metadata.name)
 
 
@@ -229,44 +230,65 @@ class PodGroupKind:
 
 _UPSTREAM_VERSIONS = ("v1alpha2", "v1alpha3", "v1beta1", "v1")
 
-KINDS: Final[Mapping[str, PodGroupKind]] = {
-    row.kind: row
-    for row in (
+
+@final
+class PodGroupKinds:
+    """The kinds that one scheduler knows; the versions of an API group oldest first."""
+
+    def __init__(self, rows: Iterable[PodGroupKind]) -> None:
+        """Of several rows of one kind the last one counts."""
+        self.by_kind: Final[Mapping[str, PodGroupKind]] = {row.kind: row for row in rows}
+        #: (API group, label) of kinds whose members carry a label, in the order they are looked
+        #: for.
+        self.labels: Final = tuple(
+            dict.fromkeys((api_group_of(r.kind), r.label) for r in self.by_kind.values() if r.label)
+        )
+
+    def __contains__(self, kind: str) -> bool:
+        return kind in self.by_kind
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.by_kind)
+
+    @property
+    def api_groups(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(map(api_group_of, self)))
+
+    def with_kinds(self, rows: Iterable[PodGroupKind]) -> "PodGroupKinds":
+        """These and further ones; a row for a kind of these replaces it."""
+        more = tuple(rows)
+        return PodGroupKinds((*self.by_kind.values(), *more)) if more else self
+
+    def membership(
+        self, namespace: str, labels: Mapping[str, str] | None, pod_group_name: str | None
+    ) -> GroupKey | None:
+        """The group a pod says it belongs to, whether there is such an object or not; always one
+        of its own namespace. ``pod_group_name``: spec.schedulingGroup.podGroupName, which goes
+        first."""
+        if pod_group_name:
+            return GroupKey(UPSTREAM_GROUP, namespace, pod_group_name)
+        if labels:
+            for api_group, label in self.labels:
+                name = labels.get(label)
+                if name:
+                    return GroupKey(api_group, namespace, name)
+        return None
+
+
+def labelled_kind(kind: str, label: str) -> PodGroupKind:
+    """A kind with the fields of the Coscheduling plugin's, whose members carry a label."""
+    return PodGroupKind(kind, CoschedulingPodGroup, _from_coscheduling, label)
+
+
+#: Those that every scheduler knows.
+BUILT_IN_KINDS: Final = PodGroupKinds(
+    (
         *(
             PodGroupKind(f"{UPSTREAM_GROUP}/{version} PodGroup", UpstreamPodGroup, _from_upstream)
             for version in _UPSTREAM_VERSIONS
         ),
-        PodGroupKind(
-            f"{COSCHEDULING_GROUP}/v1alpha1 PodGroup",
-            CoschedulingPodGroup,
-            _from_coscheduling,
-            COSCHEDULING_LABEL,
-        ),
-        PodGroupKind(
-            f"{MING_GROUP}/v1 PodGroup", CoschedulingPodGroup, _from_coscheduling, MING_LABEL
-        ),
+        labelled_kind(f"{COSCHEDULING_GROUP}/v1alpha1 PodGroup", COSCHEDULING_LABEL),
+        labelled_kind(f"{MING_GROUP}/v1 PodGroup", MING_LABEL),
     )
-}
-
-#: (API group, label) of the kinds whose members carry a label, in the order they are looked for.
-_LABELS: Final = tuple((api_group_of(row.kind), row.label) for row in KINDS.values() if row.label)
-
-
-def compiled(kind: str, found: Any) -> PodGroup:
-    """The group that an object of one of `KINDS` describes."""
-    return KINDS[kind].compile(kind, found)
-
-
-def membership(
-    namespace: str, labels: Mapping[str, str] | None, pod_group_name: str | None
-) -> GroupKey | None:
-    """The group a pod says it belongs to, whether there is such an object or not; always one of
-    its own namespace. ``pod_group_name``: spec.schedulingGroup.podGroupName, which goes first."""
-    if pod_group_name:
-        return GroupKey(UPSTREAM_GROUP, namespace, pod_group_name)
-    if labels:
-        for api_group, label in _LABELS:
-            name = labels.get(label)
-            if name:
-                return GroupKey(api_group, namespace, name)
-    return None
+)
+KINDS: Final = BUILT_IN_KINDS.by_kind

@@ -34,6 +34,7 @@ from bayplan.cli.problems import (
     remark,
 )
 from bayplan.config import SchedulerConfig
+from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.durations import DurationError, parse_duration
 from bayplan.engine.effective import remarks
 from bayplan.engine.resolved_config import resolve
@@ -142,7 +143,7 @@ def _simulated(options: _Options) -> SimulationResult:
             options.paths,
             time_mode=options.time_mode,
             is_strict=options.strict,
-            read_kinds=registry.kinds,
+            read_kinds={*registry.kinds, *group_kinds(config.spec.pod_groups.kinds)},
         )
     workload = _with_pod_gc(workload, options)
     if options.config_path is None:

@@ -20,6 +20,7 @@ from bayplan.comparison.metrics import BUILT_IN
 from bayplan.comparison.renumbering import name_users
 from bayplan.comparison.seeds import parse_seeds
 from bayplan.config import ConfigError
+from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.engine.resolved_config import resolve
 from bayplan.plugins.registry import Registry, default_registry
 from bayplan.problems import Problem, joined, listed, wrong
@@ -55,12 +56,10 @@ def plan(spec: ExperimentSpec, source: str, *, is_strict: bool = False) -> Plan:
     configurations = _configurations(spec.configurations, source, complaints)
     complaints.raise_if_any()
     registry = default_registry([file.path for file in files])
-    _check(configurations, registry, complaints)
+    kinds = {*registry.kinds, *_check(configurations, registry, complaints)}
 
     def read(one: InputSpec) -> Workload:
-        return load_inputs(
-            one.paths, time_mode=spec.time, is_strict=is_strict, read_kinds=registry.kinds
-        )
+        return load_inputs(one.paths, time_mode=spec.time, is_strict=is_strict, read_kinds=kinds)
 
     inputs = [(one, _workload(one, read, spec, source, complaints)) for one in spec.inputs]
     complaints.raise_if_any()
@@ -146,14 +145,19 @@ def _configurations(
 
 def _check(
     configurations: Sequence[Configuration], registry: Registry, complaints: Complaints
-) -> None:
-    """Whether each would start, with the plugins there are."""
+) -> set[str]:
+    """Whether each would start, with the plugins there are. Returns kinds of groups of pods that
+    they know."""
+    kinds = set[str]()
     for one in configurations:
         try:
-            resolve(config_of(one), registry)
+            config = config_of(one)
+            kinds.update(group_kinds(config.spec.pod_groups.kinds))
+            resolve(config, registry)
         except ConfigError as problem:
             for line in str(problem).splitlines():
                 complaints.add(f"configuration {one.name}", line)
+    return kinds
 
 
 def _workload(

@@ -136,6 +136,16 @@ class ReuseLimits(_Part):
     max_bytes: Positive64 = 64 * 2**20
 
 
+class PodGroupKindSettings(_Part):
+    """A kind of groups with the fields of the Coscheduling plugin's PodGroup."""
+
+    group: str = ""
+    version: str = ""
+    kind: str = "PodGroup"
+    #: By which pods name their group.
+    label: str = ""
+
+
 class PodGroupSettings(_Part):
     """Ours: how groups of pods are treated."""
 
@@ -143,6 +153,8 @@ class PodGroupSettings(_Part):
     reserve_after_seconds: Natural32 = 0
     #: Whether members of a group that assembles get a condition and events that say so.
     report_assembling: bool = False
+    #: Kinds besides those that are known.
+    kinds: tuple[PodGroupKindSettings, ...] = ()
 
 
 class ExtenderTLSConfig(_Part):

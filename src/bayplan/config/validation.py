@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from bayplan.api.pod_requests import is_extended
 from bayplan.api.selectors import is_label_key
 from bayplan.config.extenders import verb_paths
+from bayplan.config.pod_group_kinds import kind_problems
 from bayplan.config.schema import (
     API_VERSION,
     KIND,
@@ -41,6 +42,7 @@ def problems_of(spec: KubeSchedulerConfiguration) -> Iterator[Problem]:
     yield from _scheduler_names(spec.profiles)
     yield from _queue_sorts(spec.profiles)
     yield from _extenders(spec.extenders)
+    yield from kind_problems(spec.pod_groups.kinds)
 
 
 def _must_be(path: str, found: str, wanted: str) -> Iterator[Problem]:

@@ -8,8 +8,17 @@ from collections.abc import Callable, Iterable
 from typing import Any, final
 
 from bayplan.api.device_objects import DEVICE_TAINT_RULE
-from bayplan.api.objects import NODE, POD, Node, Pod, Unstructured, is_terminal
-from bayplan.api.pod_groups import KINDS, compiled, key_of
+from bayplan.api.objects import (
+    NODE,
+    POD,
+    DecodeError,
+    Node,
+    Pod,
+    Unstructured,
+    decoded_as,
+    is_terminal,
+)
+from bayplan.api.pod_groups import PodGroup, key_of
 from bayplan.api.pod_requests import amounts
 from bayplan.api.quantity import QuantityError
 from bayplan.engine.engine_state import EngineState
@@ -88,7 +97,7 @@ class ClusterEvents:
             handled = self._pod(event.type, event.object)
         elif event.kind == NODE:
             handled = self._node(event.type, event.object)
-        elif event.kind in KINDS:
+        elif event.kind in self._engine.group_kinds:
             handled = self._group(event)
         else:
             handled = self._other(event)
@@ -181,12 +190,22 @@ class ClusterEvents:
         problem: object = "it has no uid"
         if pod.metadata.uid:
             try:
-                return pod_info(pod)
+                return pod_info(pod, self._engine.group_kinds)
             except QuantityError as error:
                 problem = error
         name = f"{pod.metadata.namespace}/{pod.metadata.name}"
         self._engine.note(name, f"ignored: {problem}")
         return None
+
+    def _compiled_group(self, event: WatchEvent) -> PodGroup | None:
+        """None for an object of a configured kind that makes no sense; why is noted."""
+        row = self._engine.group_kinds.by_kind[event.kind]
+        try:
+            found = decoded_as(event.kind, row.decoded_as, event.object)
+        except DecodeError as problem:
+            self._engine.note(f"group {key_of(event.kind, event.object.metadata)}", str(problem))
+            return None
+        return row.compile(event.kind, found)
 
     def _is_ours(self, pod: PodInfo) -> bool:
         return pod.scheduler_name in self._engine.frameworks
@@ -306,7 +325,10 @@ class ClusterEvents:
         if event.type is EventType.DELETED:
             state = groups.remove(key)
         else:
-            state = groups.put(compiled(event.kind, event.object))
+            group = self._compiled_group(event)
+            if group is None:
+                return ()
+            state = groups.put(group)
         handled = self._other(event)
         if state is not None:
             # A status, our own patches among them, helps nobody.

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any, NoReturn, final
 
-from bayplan.api.pod_groups import KINDS
 from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.config.loading import SchedulerConfig
+from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.engine.handle import PluginHandle, Write
 from bayplan.engine.profiles import build_profiles, event_kinds, make_plugin
 from bayplan.framework.composition import with_parts
@@ -44,7 +44,7 @@ def kinds_to_follow(config: SchedulerConfig, registry: Registry) -> list[str]:
     listed = {kind for plugin in with_parts(plugins) for kind in plugin.kinds}
     waited_for = event_kinds(
         profiles, bool(config.spec.extenders or registry.extenders)
-    ) - frozenset(KINDS)
+    ) - frozenset(group_kinds(config.spec.pod_groups.kinds))
     for plugin in plugins:
         plugin.close()
     return sorted(listed | waited_for)

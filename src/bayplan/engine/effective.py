@@ -33,7 +33,15 @@ from bayplan.plugins.registry import Registry
 _IS_TYPE = frozenset(("apiVersion", "kind"))
 
 #: Gates that are asked for somewhere; the others are known, and change nothing.
-READ_GATES = frozenset(("DRADeviceTaintRules", "OpportunisticBatching", "SchedulerPopFromBackoffQ"))
+READ_GATES = frozenset(
+    (
+        "DRADeviceTaintRules",
+        "GenericWorkload",
+        "OpportunisticBatching",
+        "SchedulerPopFromBackoffQ",
+        "TopologyAwareWorkloadScheduling",
+    )
+)
 
 #: Keys that are there for kube-scheduler's sake → why they have no effect.
 _WITHOUT_EFFECT = {
@@ -194,6 +202,10 @@ def _idle_args(
             yield f"{at}: {given.name} is not here yet: its args have no effect"
         elif given.name not in profile.instances:
             yield f"{at}: {given.name} is not enabled: its args have no effect"
+        else:
+            args = profile.instances[given.name].args
+            for name, why in () if args is None else args.remarks(frozenset(given.args)):
+                yield f"{at}.args.{name}: has no effect: {why}"
 
 
 def _idle_weights(written: Profile, registry: Registry, path: str) -> Iterator[str]:

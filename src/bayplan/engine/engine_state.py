@@ -10,7 +10,7 @@ from traceback import format_exception
 from typing import Any, Protocol
 
 from bayplan.api.objects import PodCondition
-from bayplan.api.pod_groups import GroupKey, PodGroup
+from bayplan.api.pod_groups import BUILT_IN_KINDS, GroupKey, PodGroup, PodGroupKinds
 from bayplan.clock import Clock
 from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.engine.activations import Activations
@@ -80,6 +80,7 @@ class EngineState:
     #: A bug of ours ends the run (simulation), not just what failed by it (live).
     raise_bugs: bool = False
     gates: FeatureGates = field(default_factory=default_gates)
+    group_kinds: PodGroupKinds = BUILT_IN_KINDS
     metrics: SchedulerMetrics = field(default_factory=SchedulerMetrics)
     cache: Cache = field(default_factory=Cache)
     objects: ObjectStore = field(default_factory=ObjectStore)
@@ -124,7 +125,7 @@ class EngineState:
         self.devices = Devices(self.cache.table, self.objects, has_taint_rules=has_rules)
         self.nominator = Nominator(self.known.get)
         self.activations = Activations(self.clock)
-        self.pod_groups = PodGroups(self.frameworks.__contains__)
+        self.pod_groups = PodGroups(self.frameworks.__contains__, self.group_kinds)
 
     # ---- the loan -------------------------------------------------------------------------
 

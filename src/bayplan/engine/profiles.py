@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, final
 
-from bayplan.api.pod_groups import KINDS
 from bayplan.config.decoding import path_within
 from bayplan.config.loading import SchedulerConfig
+from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.config.problems import ConfigError
 from bayplan.engine.handle import PluginHandle
 from bayplan.engine.instances import Instance, checked_args
@@ -112,6 +112,7 @@ def build_profiles(
             built.append(_built(profile, running, events))
             unwatched += [(path, name, events[name]) for name in events]
     declared = {resource_of_kind(kind) for plugin in with_parts(started) for kind in plugin.kinds}
+    declared |= set(map(resource_of_kind, group_kinds(config.spec.pod_groups.kinds)))
     problems += [p for entry in unwatched for p in _without_kind(*entry, declared)]
     if problems:
         for plugin in started:
@@ -213,7 +214,7 @@ def _without_kind(
     path: str, name: str, events: Events, declared: Container[str]
 ) -> Iterator[Problem]:
     """Events that could never come: of their resource no kind, and so no version, is told."""
-    known = (*_ALWAYS_WATCHED, *KIND_OF_RESOURCE, *map(resource_of_kind, KINDS))
+    known = (*_ALWAYS_WATCHED, *KIND_OF_RESOURCE)
     for resource in dict.fromkeys(e.event.resource for e in events if not e.event.kind):
         if resource in known or resource in declared:
             continue

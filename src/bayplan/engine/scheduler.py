@@ -15,9 +15,9 @@ from functools import partial
 from typing import TypedDict, Unpack, final
 
 from bayplan.api.objects import NODE, POD
-from bayplan.api.pod_groups import KINDS
 from bayplan.clock import Clock
 from bayplan.config import SchedulerConfig
+from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.engine.advice import Advisor
 from bayplan.engine.attempt_record import OnAttempt
 from bayplan.engine.attempts import Attempts
@@ -84,7 +84,9 @@ class Scheduler:
     ) -> None:
         """Starts the plugins. Raises ConfigError."""
         journal, raise_bugs = options.get("journal", Journal()), options.get("raise_bugs", False)
-        engine = EngineState(clock, options.get("seed", 0), journal, raise_bugs, config.gates)
+        kinds = group_kinds(config.spec.pod_groups.kinds)
+        seed = options.get("seed", 0)
+        engine = EngineState(clock, seed, journal, raise_bugs, config.gates, kinds)
         found = configured_extenders(config.spec.extenders)
         self._own_extenders = registry.make_extenders()
         own = in_process_extenders(self._own_extenders)
@@ -104,7 +106,7 @@ class Scheduler:
         #: Groups of pods as they stand, to be looked at.
         self.pod_groups = engine.pod_groups
         #: Kinds of pod groups that are followed and no plugin looks up.
-        self.group_kinds = sorted({*options.get("pod_group_kinds", KINDS)} - engine.listed)
+        self.group_kinds = sorted({*options.get("pod_group_kinds", kinds)} - engine.listed)
         #: Pods that plugins want tried later.
         self.activations = engine.activations
         #: What plugins say of nodes, for those who place pods themselves.
@@ -254,7 +256,7 @@ class Scheduler:
     def kinds(self) -> list[str]:
         """Kinds that the configured plugins look up or wait for, besides pods, nodes and groups
         of pods; sorted."""
-        followed = self._engine.listed | (self._event_kinds - frozenset(KINDS))
+        followed = self._engine.listed | (self._event_kinds - frozenset(self._engine.group_kinds))
         return sorted(followed - {POD, NODE} - self._absent_kinds)
 
     @property

@@ -11,7 +11,15 @@ Inside a class the order is: what it is, its args, extension points in the order
 events, private parts. A plugin is final; to change one, wrap it (`handle.make`)."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Hashable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, Protocol, dataclass_transform
@@ -322,6 +330,11 @@ class PluginArgs(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     def problems(self) -> Iterable[tuple[str, str]]:
         """(path, what was found and what is wanted) of each value out of range."""
+        return ()
+
+    def remarks(self, written: Collection[str]) -> Iterable[tuple[str, str]]:
+        """(path, why it has no effect) of each value that is accepted and not used. ``written``:
+        the fields that the configuration names."""
         return ()
 
 

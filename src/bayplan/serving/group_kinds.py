@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Final, final
 
-from bayplan.adapters.live.access import Right, denial, missing_rights, rights_to_follow
+from bayplan.adapters.live.access import denial, group_statuses, missing_rights, rights_to_follow
 from bayplan.adapters.live.client import ApiClient
 from bayplan.adapters.live.discovery import Discovery, Resource
 from bayplan.api.pod_groups import api_group_of
@@ -77,9 +77,9 @@ class GroupKinds:
                 self._unreadable.add(kind)
                 _log.error("Pod groups are not looked at", kind=kind, err=denial(missing))
             return False
-        writing = Right(resource.group, f"{resource.plural}/status", "patch")
-        if await missing_rights(self._client, [writing]):
-            _log.error("Pod groups are not told how they stand", kind=kind, err=denial([writing]))
+        missing = await missing_rights(self._client, group_statuses([resource]))
+        if missing:
+            _log.error("Pod groups are not told how they stand", kind=kind, err=denial(missing))
         return True
 
     async def watch(

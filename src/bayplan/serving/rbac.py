@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from bayplan.adapters.live.access import GROUP_STATUSES, WRITING, Right, rights_to_follow
+from bayplan.adapters.live.access import WRITING, Right, group_statuses, rights_to_follow
 from bayplan.adapters.live.discovery import Resource
 from bayplan.adapters.object_names import is_namespaced
 from bayplan.api.object_meta import resource_of
 from bayplan.api.objects import NODE, POD
-from bayplan.api.pod_groups import KINDS
 from bayplan.config import SchedulerConfig
+from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.engine.resolved_config import resolve
 from bayplan.plugins.registry import Registry
 from bayplan.serving.absent_kinds import kinds_in_use
@@ -73,11 +73,11 @@ def manifests(config: SchedulerConfig, registry: Registry, names: Names) -> list
 
 def cluster_rules(config: SchedulerConfig, registry: Registry) -> list[Manifest]:
     """What is needed in all namespaces. Raises ConfigError."""
-    kinds = (NODE, POD, *kinds_in_use(config, registry), *KINDS)
+    groups = group_kinds(config.spec.pod_groups.kinds)
+    kinds = (NODE, POD, *kinds_in_use(config, registry), *groups)
     reading = rights_to_follow(map(_resource, kinds))
-    return list(
-        _rules((*reading, *rights_to_write(config, registry), *GROUP_STATUSES, *_REVIEWING))
-    )
+    statuses = group_statuses(map(_resource, groups))
+    return list(_rules((*reading, *rights_to_write(config, registry), *statuses, *_REVIEWING)))
 
 
 def rights_to_write(config: SchedulerConfig, registry: Registry) -> tuple[Right, ...]:

@@ -29,9 +29,9 @@ from bayplan.adapters.live.errors import (
     UntrustedServerError,
 )
 from bayplan.api.objects import NODE, POD
-from bayplan.api.pod_groups import KINDS
 from bayplan.clock import RealClock, rfc3339
 from bayplan.config import SchedulerConfig
+from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.config.schema import LeaderElection
 from bayplan.durations import duration_seconds
 from bayplan.engine.effective import effective
@@ -163,7 +163,8 @@ class _SchedulerServer:
         self._memory = MemorySink(RECORDS_MAX)
         self._started = rfc3339(clock.epoch_seconds() - clock.now())
         #: Of pod groups: those that the API server offers and that we may read.
-        self._group_kinds = GroupKinds(client, tuple(KINDS))
+        kinds = group_kinds(options.config.spec.pod_groups.kinds)
+        self._group_kinds = GroupKinds(client, tuple(kinds))
         self._group_kinds_at_start: tuple[str, ...] = ()
         #: What plugins look up, can do without, and must do without.
         self._absent_kinds: tuple[str, ...] = ()

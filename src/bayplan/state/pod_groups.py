@@ -12,7 +12,13 @@ from enum import Enum
 from typing import Final, final
 
 from bayplan.api.objects import Pod
-from bayplan.api.pod_groups import SCHEDULE_TIMED_OUT, GroupKey, PodGroup, membership
+from bayplan.api.pod_groups import (
+    BUILT_IN_KINDS,
+    SCHEDULE_TIMED_OUT,
+    GroupKey,
+    PodGroup,
+    PodGroupKinds,
+)
 from bayplan.state.pods import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, PodInfo
 
 
@@ -53,11 +59,11 @@ def standing_of(pod: Pod, is_ours: Callable[[str], bool]) -> Standing:
     return Standing.OUTSIDE if spec.scheduling_gates else Standing.PENDING
 
 
-def group_key_of(pod: Pod) -> GroupKey | None:
+def group_key_of(pod: Pod, kinds: PodGroupKinds) -> GroupKey | None:
     """The group a pod names."""
     group = pod.spec.scheduling_group
     name = None if group is None else group.pod_group_name
-    return membership(pod.metadata.namespace or DEFAULT_NAMESPACE, pod.metadata.labels, name)
+    return kinds.membership(pod.metadata.namespace or DEFAULT_NAMESPACE, pod.metadata.labels, name)
 
 
 def _no_members() -> dict[Standing, dict[str, Pod]]:
@@ -180,8 +186,12 @@ class GroupState:
 class PodGroups:
     """All groups that an object or a pod told of."""
 
-    def __init__(self, is_ours: Callable[[str], bool]) -> None:
+    def __init__(
+        self, is_ours: Callable[[str], bool], kinds: PodGroupKinds = BUILT_IN_KINDS
+    ) -> None:
+        """``kinds``: by which labels pods name their groups."""
         self._is_ours = is_ours
+        self.kinds = kinds
         self._groups: dict[GroupKey, GroupState] = {}
         self._key_of: dict[str, GroupKey] = {}
 
@@ -228,7 +238,7 @@ class PodGroups:
 
     def put_pod(self, pod: Pod) -> tuple[GroupState, ...]:
         """A pod came, changed or ended. Returns the groups it concerns."""
-        uid, key = pod.metadata.uid or "", group_key_of(pod)
+        uid, key = pod.metadata.uid or "", group_key_of(pod, self.kinds)
         left = self._left(uid, key)
         if key is None:
             return left

@@ -23,7 +23,7 @@ from bayplan.api.objects import (
     Toleration,
     namespaced_name,
 )
-from bayplan.api.pod_groups import GroupKey, membership
+from bayplan.api.pod_groups import BUILT_IN_KINDS, GroupKey, PodGroupKinds
 from bayplan.api.pod_requests import (
     CPU,
     MEMORY,
@@ -211,8 +211,9 @@ _encoder = msgspec.msgpack.Encoder(order=None)
 _shapes: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
 
 
-def pod_info(pod: Pod) -> PodInfo:
-    """Compile a pod. Raises QuantityError where a request is no quantity."""
+def pod_info(pod: Pod, group_kinds: PodGroupKinds = BUILT_IN_KINDS) -> PodInfo:
+    """Compile a pod. ``group_kinds``: by which labels it may name its group. Raises QuantityError
+    where a request is no quantity."""
     node_name = pod.spec.node_name or ""
     if node_name:
         spec = msgspec.structs.replace(pod.spec, node_name=None)
@@ -221,7 +222,7 @@ def pod_info(pod: Pod) -> PodInfo:
     if pod.declared:
         declared = DeclaredFields("Pod", pod.metadata.name, pod.declared)
     is_deferred = bool(node_name) and _is_resize_deferred(pod.status)
-    shape = _shape_of(pod, is_deferred=is_deferred)
+    shape = _shape_of(pod, group_kinds, is_deferred=is_deferred)
     return PodInfo(pod.metadata, pod.status, shape, node_name, declared)
 
 
@@ -237,16 +238,17 @@ def _read_only(spec: PodSpec) -> PodSpec:
     )
 
 
-def _shape_of(pod: Pod, *, is_deferred: bool) -> PodShape:
+def _shape_of(pod: Pod, group_kinds: PodGroupKinds, *, is_deferred: bool) -> PodShape:
     meta, status_part = pod.metadata, _status_part(pod.status)
-    key = _encoder.encode((meta.namespace, meta.labels, pod.spec, status_part, is_deferred))
+    labels = None if group_kinds is BUILT_IN_KINDS else group_kinds.labels
+    key = _encoder.encode((meta.namespace, meta.labels, pod.spec, status_part, is_deferred, labels))
     found = _shapes.get(key)
     if found is None:
-        found = _compiled(pod, is_deferred=is_deferred)
+        found = _compiled(pod, group_kinds, is_deferred=is_deferred)
         if status_part is not None and not is_deferred:
             # Every running pod says what it was given: mostly what its template asks for.
             plain = msgspec.structs.replace(pod, status=PodStatus())
-            template = _shape_of(plain, is_deferred=False)
+            template = _shape_of(plain, group_kinds, is_deferred=False)
             found = template if _asks_alike(found, template) else found
         _shapes[key] = found
     return found
@@ -280,7 +282,7 @@ def _asks_alike(one: PodShape, other: PodShape) -> bool:
     )
 
 
-def _compiled(pod: Pod, *, is_deferred: bool) -> PodShape:
+def _compiled(pod: Pod, group_kinds: PodGroupKinds, *, is_deferred: bool) -> PodShape:
     namespace = pod.metadata.namespace or DEFAULT_NAMESPACE
     affinity = pod.spec.affinity
     errors: list[str] = []
@@ -303,6 +305,6 @@ def _compiled(pod: Pod, *, is_deferred: bool) -> PodShape:
         affinity=compile_terms(terms, namespace, f"{path}.podAffinity", errors),
         anti_affinity=compile_terms(anti_terms, namespace, f"{path}.podAntiAffinity", errors),
         errors=tuple(errors),
-        group_key=membership(namespace, labels, group_name),
+        group_key=group_kinds.membership(namespace, labels, group_name),
         has_deferred_resize=is_deferred,
     )

@@ -7,6 +7,7 @@ import pytest
 
 from bayplan.config import ConfigError, config_from
 from bayplan.config.loading import DEFAULT_CONFIG
+from bayplan.engine.effective import remarks
 from bayplan.engine.resolved_config import resolve
 from bayplan.plugins.coscheduling import CoschedulingArgs
 from bayplan.plugins.registry import Registry
@@ -70,3 +71,34 @@ def test_an_unknown_one_is_refused_with_the_nearest_name() -> None:
 def test_the_bounds_are_in_range() -> None:
     for percentage in (0, 100):
         assert not list(CoschedulingArgs(pod_group_reject_percentage=percentage).problems())
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ({}, []),
+        ({"kubeMaster": "https://example.com"}, ["kubeMaster"]),
+        (
+            {"permitWaitingTimeSeconds": 60, "deniedPGExpirationTimeSeconds": 20},
+            ["permitWaitingTimeSeconds", "deniedPGExpirationTimeSeconds"],
+        ),
+        (
+            {"placement": "pod", "permitWaitingTimeSeconds": 5, "kubeConfigPath": "x"},
+            ["kubeConfigPath"],
+        ),
+    ],
+)
+def test_what_is_written_and_has_no_effect_gets_a_remark(
+    given: dict[str, Any], names: list[str]
+) -> None:
+    plugins = {
+        "queueSort": {"disabled": [{"name": "PrioritySort"}]},
+        "multiPoint": {"enabled": [{"name": "Coscheduling"}]},
+    }
+    profile = {"plugins": plugins, "pluginConfig": [{"name": "Coscheduling", "args": given}]}
+    config = config_from({**DEFAULT_CONFIG, "profiles": [profile]})
+    found = [line for line in remarks(config, Registry()) if ".args." in line]
+    begin = "profiles[0].pluginConfig[0].args"
+    assert [line.partition(": has no effect: ")[0] for line in found] == [
+        f"{begin}.{name}" for name in names
+    ]

@@ -14,7 +14,6 @@ import msgspec
 from bayplan.adapters.live.client import ApiClient
 from bayplan.adapters.live.discovery import Resource
 from bayplan.adapters.live.errors import read_answer
-from bayplan.api.pod_groups import KINDS, api_group_of
 
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
@@ -42,12 +41,6 @@ WRITING = (
     Right("events.k8s.io", "events", "patch"),
 )
 
-#: What is written of pod groups, where there are any.
-GROUP_STATUSES = tuple(
-    Right(group, "podgroups/status", "patch")
-    for group in dict.fromkeys(api_group_of(kind) for kind in KINDS)
-)
-
 
 def rights_to_follow(resources: Iterable[Resource]) -> list[Right]:
     """To list and watch these kinds."""
@@ -56,6 +49,12 @@ def rights_to_follow(resources: Iterable[Resource]) -> list[Right]:
         for resource in resources
         for verb in ("list", "watch")
     ]
+
+
+def group_statuses(resources: Iterable[Resource]) -> list[Right]:
+    """To write the statuses of groups of these kinds."""
+    rights = (Right(each.group, f"{each.plural}/status", "patch") for each in resources)
+    return list(dict.fromkeys(rights))
 
 
 async def missing_rights(client: ApiClient, wanted: Iterable[Right]) -> list[Right]:

@@ -1,13 +1,33 @@
 """CoschedulingArgs: upstream's, those it had before 2022, and how members are placed."""
 
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Collection, Iterator
+from typing import Final, Literal
 
 from msgspec import field
 
 from bayplan.framework.interface import PluginArgs
 
 DEFAULT_WAIT_SECONDS = 60
+
+#: Why a field has no effect where members are placed in one pass.
+_IN_ONE_PASS: Final = {
+    "permitWaitingTimeSeconds": (
+        "with placement: group no member waits at Permit; a group's own scheduleTimeoutSeconds "
+        "says when it gets the condition ScheduleTimedOut"
+    ),
+    "podGroupBackoffSeconds": (
+        "with placement: group no group is denied: one that failed has the queue's backoff"
+    ),
+    "deniedPGExpirationTimeSeconds": (
+        "with placement: group no group is denied: one that failed has the queue's backoff"
+    ),
+    "podGroupRejectPercentage": "with placement: group all members are placed, or none",
+}
+#: Why a field never has one.
+_NEVER: Final = dict.fromkeys(
+    ("kubeMaster", "kubeConfigPath"),
+    "clientConnection and --kubeconfig say how the API server is reached",
+)
 
 _SECONDS_MAX = 2**31 - 1
 
@@ -37,6 +57,10 @@ class CoschedulingArgs(PluginArgs, frozen=True):
     @property
     def denied_seconds(self) -> int:
         return max(self.pod_group_backoff_seconds, self.denied_pg_expiration_time_seconds or 0)
+
+    def remarks(self, written: Collection[str]) -> Iterator[tuple[str, str]]:
+        without_effect = {**(_IN_ONE_PASS if self.placement == "group" else {}), **_NEVER}
+        return ((name, why) for name, why in without_effect.items() if name in written)
 
     def problems(self) -> Iterator[tuple[str, str]]:
         seconds = {

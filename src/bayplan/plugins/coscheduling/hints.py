@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from bayplan.api.objects import Node
-from bayplan.api.pod_groups import KINDS, GroupKey, api_group_of
+from bayplan.api.pod_groups import GroupKey, PodGroupKinds
 from bayplan.framework.events import (
     UPDATE,
     ActionType,
@@ -18,6 +18,7 @@ from bayplan.framework.events import (
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
+    resource_of_kind,
 )
 from bayplan.state.pod_groups import PodGroups, Standing
 from bayplan.state.pods import DEFAULT_NAMESPACE, PodInfo
@@ -35,17 +36,17 @@ def member_events(groups: PodGroups) -> Sequence[ClusterEventWithHint]:
         ClusterEventWithHint(came, _after_pod_came),
         ClusterEventWithHint(left, partial(_after_pod_left, groups)),
         ClusterEventWithHint(more_nodes, partial(_after_node, groups)),
-        *_group_events(),
+        *_group_events(groups.kinds),
     ]
 
 
-def _group_events() -> list[ClusterEventWithHint]:
+def _group_events(kinds: PodGroupKinds) -> list[ClusterEventWithHint]:
     changed = ActionType.ADD | UPDATE
     return [
         ClusterEventWithHint(
-            ClusterEvent(f"{api_group}/PodGroup", changed), partial(_after_group, api_group)
+            ClusterEvent(resource, changed), partial(_after_group, resource.partition("/")[0])
         )
-        for api_group in dict.fromkeys(map(api_group_of, KINDS))
+        for resource in dict.fromkeys(map(resource_of_kind, kinds))
     ]
 
 
