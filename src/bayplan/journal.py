@@ -9,10 +9,13 @@ virtual or monotonic time only, so that the digest of a run is a function of its
 import hashlib
 from collections import deque
 from collections.abc import Iterable
-from typing import BinaryIO, Protocol, final
+from typing import BinaryIO, Final, Protocol, final
 
 import msgspec
 from msgspec import Struct
+
+#: Begins the message of an attempt, and the text of a note, that a bug of Bayplan ended.
+BUG_PREFIX: Final = "bug in the scheduler"
 
 
 class RejectionCount(Struct, frozen=True):

@@ -1,6 +1,8 @@
 """What counts as a failure: errors, not rejections."""
 
-from bayplan.journal import AttemptRecord, BindingRecord, GateRecord, NoteRecord, Record
+import pytest
+
+from bayplan.journal import BUG_PREFIX, AttemptRecord, BindingRecord, GateRecord, NoteRecord, Record
 from bayplan.sim.failures import Failures
 from bayplan.sim.result import FailureResult
 
@@ -85,3 +87,18 @@ def test_a_gate_is_an_answer_unless_its_plugin_failed() -> None:
         return GateRecord(at_seconds=0.0, pod="ns/a", uid="a", plugin="Mine", code=code)
 
     assert [one.plugin for one in results(gate(""), gate("Error"))] == ["Mine"]
+
+
+@pytest.mark.parametrize(
+    ("plugin", "message", "is_defect"),
+    [
+        pytest.param("Mine", "broken", True, id="a plugin"),
+        pytest.param("", f"{BUG_PREFIX}: KeyError", True, id="Bayplan itself"),
+        pytest.param("", 'Post "http://x/filter": connection refused', False, id="an extender"),
+    ],
+)
+def test_what_lies_outside_is_a_failure_but_no_defect(
+    plugin: str, message: str, is_defect: bool
+) -> None:
+    (failure,) = results(attempt("ns/a", "error", plugin, message))
+    assert failure.is_defect == is_defect

@@ -130,7 +130,7 @@ def simulate_command(**given: Any) -> None:
         put(msgspec.json.encode(result) + b"\n")
     else:
         show([*summary(result), Text(_what_next(result, options.out))])
-    if result.failures:
+    if any(failure.is_defect for failure in result.failures):
         sys.exit(EXIT_FAILED)
 
 

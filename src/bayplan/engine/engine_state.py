@@ -24,7 +24,7 @@ from bayplan.framework.answers import failure_of
 from bayplan.framework.interface import PodInPreBind
 from bayplan.framework.queued_group import Gathering
 from bayplan.framework.runtime import Framework
-from bayplan.journal import GroupRecord, Journal, NoteRecord
+from bayplan.journal import BUG_PREFIX, GroupRecord, Journal, NoteRecord
 from bayplan.metrics import SchedulerMetrics
 from bayplan.ports import (
     ApiError,
@@ -182,7 +182,7 @@ class EngineState:
         if self.raise_bugs:
             raise problem
         self.metrics.bugs.add()
-        self.note(subject, "bug in the scheduler: " + "".join(format_exception(problem)))
+        self.note(subject, f"{BUG_PREFIX}: " + "".join(format_exception(problem)))
 
     def patch_status(
         self, pod: PodInfo, condition: PodCondition | None, nominated_node_name: str | None

@@ -40,7 +40,7 @@ from bayplan.framework.status import (
     is_skip,
     is_success,
 )
-from bayplan.journal import BindingRecord
+from bayplan.journal import BUG_PREFIX, BindingRecord
 from bayplan.ports import BindPod
 from bayplan.state.pods import PodInfo
 
@@ -273,7 +273,7 @@ class Placements:
             self._engine.bug(subject, problem)
             for each in queued:
                 self.drop(each.pod)
-            text = f"bug in the scheduler: {type(problem).__name__}: {problem}"
+            text = f"{BUG_PREFIX}: {type(problem).__name__}: {problem}"
             fail(Failure(Status(Code.ERROR, (text,)), text))
 
     def drop(self, pod: PodInfo) -> None:

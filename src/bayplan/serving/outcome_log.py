@@ -8,6 +8,7 @@ from typing import assert_never, final
 
 from bayplan.framework.status import NO_NODES_AVAILABLE
 from bayplan.journal import (
+    BUG_PREFIX,
     AttemptRecord,
     BindingRecord,
     GateRecord,
@@ -23,7 +24,6 @@ _DETAIL = 4
 _NO_FIT = "Unable to schedule pod; no fit; waiting"
 _NO_NODES = "Unable to schedule pod; no nodes are registered to the cluster; waiting"
 _RETRYING = "Error scheduling pod; retrying"
-_BUG = "bug in the scheduler"
 
 
 @final
@@ -90,7 +90,7 @@ class OutcomeLog:
             self._log.info(text, v=OUTCOME, podGroup=name, apiGroup=api_group, **keys)
 
     def _note(self, record: NoteRecord) -> None:
-        if record.text.startswith(_BUG):
+        if record.text.startswith(BUG_PREFIX):
             self._log.error("Bug in the scheduler", subject=record.subject, err=record.text)
         elif record.plugin:
             subject, plugin = record.subject, record.plugin

@@ -4,6 +4,8 @@ from typing import final
 
 from msgspec import Struct, field
 
+from bayplan.journal import BUG_PREFIX
+
 
 class PodResult(Struct, frozen=True, kw_only=True):
     """One pod's fate. Times are seconds of virtual time; None: it did not happen."""
@@ -60,6 +62,12 @@ class FailureResult(Struct, frozen=True, kw_only=True):
     example: str
     #: What was said there.
     message: str
+
+    @property
+    def is_defect(self) -> bool:
+        """Whether a plugin or Bayplan is at fault, and not something outside, as an extender that
+        does not answer: that is a state of the world which a simulation may be about."""
+        return bool(self.plugin) or self.message.startswith(BUG_PREFIX)
 
 
 class Counts(Struct, frozen=True, kw_only=True):
