@@ -14,6 +14,9 @@ from hypothesis import settings
 
 from tests.seeded import REPLAY
 
+# pytest-xdist sets it for its workers; what is printed in a test is as wide as in a pipe.
+os.environ.pop("COLUMNS", None)
+
 settings.register_profile("bayplan", deadline=None, derandomize=False, print_blob=True)
 # A push fails for what it changed, not for a new draw: here the examples are always the same.
 settings.register_profile(
