@@ -1,0 +1,189 @@
+"""What holds when nothing has happened for a while: nobody waits in vain, and the scheduler's
+picture is the API's.
+
+Computed by brute force from the JSON of API objects; of the scheduler only its cache and its queue
+are read.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from typing import cast
+
+from bayplan.adapters.embedded import EmbeddedCluster
+from bayplan.api.device_objects import RESOURCE_CLAIM, RESOURCE_SLICE
+from bayplan.api.objects import (
+    CSI_NODE,
+    NAMESPACE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    STORAGE_CLASS,
+    Node,
+    Pod,
+)
+from bayplan.api.pod_groups import COSCHEDULING_GROUP, COSCHEDULING_LABEL
+from bayplan.engine import cache_check
+from bayplan.engine.scheduler import Scheduler
+from tests.sim.brute_force import (
+    NODE,
+    POD,
+    Content,
+    Key,
+    Picture,
+    has_ended,
+    is_terminating,
+    key_of,
+    labels_of,
+    uid_of,
+)
+from tests.sim.brute_force_storage import nodes_that_take, why_not
+
+POD_GROUP = f"{COSCHEDULING_GROUP}/v1alpha1 PodGroup"
+KINDS = (
+    NAMESPACE,
+    NODE,
+    POD,
+    POD_GROUP,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    STORAGE_CLASS,
+    CSI_NODE,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+)
+
+
+def picture_of(cluster: EmbeddedCluster) -> Picture:
+    """All that the API server has now."""
+    objects: dict[str, Mapping[Key, Content]] = {
+        kind: {(s.key.namespace, s.key.name): s.content for s in cluster.objects(kind)}
+        for kind in KINDS
+    }
+    return Picture.of(objects, {})
+
+
+def is_ours(pod: Content) -> bool:
+    return pod["spec"].get("schedulerName") in (None, "default-scheduler")
+
+
+def priority_of(pod: Content) -> int:
+    return pod["spec"].get("priority") or 0
+
+
+def group_of(pod: Content) -> str:
+    return labels_of(pod).get(COSCHEDULING_LABEL) or ""
+
+
+# ---- pods that wait -----------------------------------------------------------------------
+
+
+def pending(picture: Picture) -> Iterator[Content]:
+    """Pods that a scheduler has to place."""
+    for pod in picture.kind(POD).values():
+        is_done = pod["spec"].get("nodeName") or has_ended(pod) or is_terminating(pod)
+        if not is_done and is_ours(pod) and not pod["spec"].get("schedulingGates"):
+            yield pod
+
+
+def waits_in_vain(picture: Picture, excused: Collection[str] = ()) -> list[str]:
+    """Pods that fit a node, and groups of which enough members do; `excused` by uid."""
+    found: list[str] = []
+    groups: dict[Key, list[Content]] = defaultdict(list)
+    for pod in pending(picture):
+        if uid_of(pod) in excused:
+            continue
+        if group_of(pod):
+            groups[key_of(pod)[0], group_of(pod)].append(pod)
+            continue
+        with_nominated = _with_nominated(picture, pod)
+        for name in nodes_that_take(picture, pod):
+            if not why_not(with_nominated, pod, name):
+                found.append(f"{'/'.join(key_of(pod))} fits {name} and waits")
+                break
+    return found + [text for key, pods in groups.items() if (text := _fits(picture, key, pods))]
+
+
+def _with_nominated(picture: Picture, pod: Content) -> Picture:
+    """With the pods for which room was made, and which go first."""
+    for other in pending(picture):
+        node_name = (other.get("status") or {}).get("nominatedNodeName")
+        if node_name and other is not pod and priority_of(other) >= priority_of(pod):
+            picture = picture.with_pod(other, node_name)
+    return picture
+
+
+def _fits(picture: Picture, key: Key, pods: list[Content]) -> str:
+    """Members are alike: how many fit does not follow from their order."""
+    group = picture.kind(POD_GROUP).get(key)
+    if group is None:
+        return ""
+    minimum = group["spec"]["minMember"]
+    assigned_count = sum(
+        group_of(each.pod) == key[1] and key_of(each.pod)[0] == key[0]
+        for each in picture.placed.values()
+    )
+    placed_count = 0
+    for pod in pods if assigned_count + len(pods) >= minimum else ():
+        names = nodes_that_take(picture, pod)
+        if not names:
+            break
+        picture = picture.with_pod(pod, names[0])
+        placed_count += 1
+    if placed_count and assigned_count + placed_count >= minimum:
+        return f"group {'/'.join(key)} waits: {placed_count} more members fit, of {minimum}"
+    return ""
+
+
+def could_preempt(picture: Picture) -> list[str]:
+    """Pods that fit a node without pods of lower priority. Pods of groups are left out on both
+    sides, and pods whose affinity might need a victim."""
+    found: list[str] = []
+    for pod in pending(picture):
+        if group_of(pod) or "podAffinity" in (pod["spec"].get("affinity") or {}):
+            continue
+        for name in picture.node_names():
+            victims = [
+                uid_of(each)
+                for each in picture.occupants(name)
+                if priority_of(each) < priority_of(pod) and not group_of(each)
+            ]
+            if victims and not why_not(_with_nominated(picture.without(victims), pod), pod, name):
+                found.append(f"{'/'.join(key_of(pod))} would fit {name} without lower priorities")
+                break
+    return found
+
+
+# ---- the scheduler's picture --------------------------------------------------------------
+
+
+def differences(scheduler: Scheduler, cluster: EmbeddedCluster) -> list[str]:
+    """Where the scheduler's picture is not the API's, to the version of each object."""
+    nodes = cast(list[Node], [stored.object for stored in cluster.objects(NODE)])
+    pods = cast(list[Pod], [stored.object for stored in cluster.objects(POD)])
+    return [
+        *cache_check.differences(scheduler, nodes, pods),
+        *_outdated(scheduler, nodes, pods),
+        *_assumed(scheduler),
+    ]
+
+
+def _outdated(scheduler: Scheduler, nodes: list[Node], pods: list[Pod]) -> Iterator[str]:
+    for node in nodes:
+        ours = scheduler.cache.node(node.metadata.name)
+        if ours is not None and ours.metadata.resource_version != node.metadata.resource_version:
+            yield f"node {node.metadata.name} is known in an older version"
+    waiting = scheduler.queue.pending_pods().values()
+    known = {pod.uid: pod for pod in scheduler.cache.pods()}
+    known |= {pod.uid: pod for each in waiting for pod in each}
+    for pod in pods:
+        ours = known.get(pod.metadata.uid or "")
+        version = pod.metadata.resource_version
+        if ours is not None and ours.metadata.resource_version != version:
+            yield f"pod {ours.key} is known in an older version"
+
+
+def _assumed(scheduler: Scheduler) -> Iterator[str]:
+    for pod in scheduler.cache.pods():
+        if scheduler.cache.is_assumed(pod.uid):
+            yield f"pod {pod.key} is assumed on {pod.node_name} and not confirmed"
+    for held in scheduler.waiting_pods():
+        yield f"pod {held.pod.key} waits at Permit"

@@ -1,0 +1,180 @@
+"""What one scheduler has been told: a port around the cluster that keeps every answer.
+
+The picture is what the port has delivered, listing by listing and event by event, and nothing that
+the scheduler made of it. It is exact at each decision: a reflector hands on what it receives in the
+same step of the event loop, and the runner handles everything that it received before it tries a
+pod.
+
+A writing call that has begun goes on when its scheduler stops, as a request on the wire does.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, TypeVar, final
+
+from bayplan.adapters.object_store import Stored
+from bayplan.api.objects import ApiObject, Pod
+from bayplan.ports import (
+    Cluster,
+    EmitEvent,
+    EventType,
+    Listing,
+    PatchPodGroupStatus,
+    PatchPodStatus,
+    WatchEvent,
+)
+from bayplan.state.pods import PodInfo
+from tests.sim.brute_force import (
+    POD,
+    Content,
+    Key,
+    Picture,
+    Placed,
+    is_terminating,
+    key_of,
+    uid_of,
+)
+
+T = TypeVar("T")
+
+
+@final
+class Contents:
+    """An observer of the API server: the JSON of every version of every object."""
+
+    def __init__(self) -> None:
+        self._by_version: dict[str, Content] = {}
+
+    def observe(self, before: Stored | None, after: Stored | None) -> None:
+        if after is not None:
+            self._by_version[str(after.version)] = after.content
+
+    def of(self, found: ApiObject) -> Content:
+        return self._by_version[found.metadata.resource_version or ""]
+
+
+@final
+class DeliveringPort:
+    """ports.Cluster around another one, for one scheduler."""
+
+    def __init__(self, inner: Cluster, contents: Contents) -> None:
+        self._inner = inner
+        self._contents = contents
+        self._objects: dict[str, dict[Key, Content]] = {}
+        #: Pods that have a node for all that the scheduler knows, by uid: it decided so, or the
+        #: API answered that the binding was written. Their objects do not say so yet.
+        self.assumed: dict[str, Placed] = {}
+        self._acknowledged: dict[str, Placed] = {}
+        #: Kinds that were listed at least once.
+        self.listed: set[str] = set()
+
+    # ---- what is known ----------------------------------------------------------------------
+
+    def picture(self) -> Picture:
+        return Picture.of(self._objects, {**self.assumed, **self._acknowledged})
+
+    def content(self, kind: str, key: Key) -> Content | None:
+        return self._objects.get(kind, {}).get(key)
+
+    def _put(self, kind: str, found: ApiObject) -> None:
+        content = self._contents.of(found)
+        key, objects = key_of(content), self._objects.setdefault(kind, {})
+        before = objects.get(key)
+        if before is not None and uid_of(before) != uid_of(content):
+            self._remove(kind, key)
+        objects[key] = content
+        is_bound = kind == POD and content["spec"].get("nodeName")
+        if kind == POD and (is_bound or is_terminating(content)):
+            self._forget(content)
+
+    def _remove(self, kind: str, key: Key) -> None:
+        gone = self._objects.get(kind, {}).pop(key, None)
+        if gone is not None and kind == POD:
+            self._forget(gone)
+
+    def _forget(self, pod: Content) -> None:
+        """From now on the pod's object says all."""
+        self.assumed.pop(uid_of(pod), None)
+        self._acknowledged.pop(uid_of(pod), None)
+
+    # ---- reading ----------------------------------------------------------------------------
+
+    async def list(self, kind: str) -> Listing:
+        listing = await self._inner.list(kind)
+        there = {key_of(self._contents.of(found)) for found in listing.objects}
+        for key in [key for key in self._objects.get(kind, {}) if key not in there]:
+            self._remove(kind, key)
+        for found in listing.objects:
+            self._put(kind, found)
+        self.listed.add(kind)
+        return listing
+
+    async def watch(self, kind: str, resource_version: str) -> AsyncIterator[WatchEvent]:
+        async for event in self._inner.watch(kind, resource_version):
+            if event.type is EventType.DELETED:
+                meta = event.object.metadata
+                self._remove(kind, (meta.namespace or "", meta.name))
+            else:
+                self._put(kind, event.object)
+            yield event
+
+    async def get_pod(self, namespace: str, name: str) -> Pod:
+        return await self._inner.get_pod(namespace, name)
+
+    async def read(self, kind: str, namespace: str, name: str) -> ApiObject:
+        return await self._inner.read(kind, namespace, name)
+
+    async def sleep(self, seconds: float) -> None:
+        await self._inner.sleep(seconds)
+
+    # ---- writing ----------------------------------------------------------------------------
+
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        await _on_the_wire(lambda: self._inner.bind(pod, node_name))
+        content = self.content(POD, (pod.namespace, pod.name))
+        if content is not None and uid_of(content) == pod.uid and not _has_node(content):
+            self._acknowledged[pod.uid] = Placed(content, node_name)
+
+    async def patch(
+        self, kind: str, namespace: str, name: str, patch: dict[str, Any], subresource: str = ""
+    ) -> ApiObject:
+        inner = self._inner
+        return await _on_the_wire(lambda: inner.patch(kind, namespace, name, patch, subresource))
+
+    async def create_object(self, kind: str, content: dict[str, Any]) -> ApiObject:
+        return await _on_the_wire(lambda: self._inner.create_object(kind, content))
+
+    async def delete_object(self, kind: str, namespace: str, name: str, uid: str) -> None:
+        await _on_the_wire(lambda: self._inner.delete_object(kind, namespace, name, uid))
+
+    async def patch_pod_status(self, patch: PatchPodStatus) -> None:
+        await _on_the_wire(lambda: self._inner.patch_pod_status(patch))
+
+    async def patch_group_status(self, patch: PatchPodGroupStatus) -> None:
+        await _on_the_wire(lambda: self._inner.patch_group_status(patch))
+
+    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
+        await _on_the_wire(lambda: self._inner.delete_pod(namespace, name, uid))
+
+    async def create_event(self, event: EmitEvent) -> None:
+        await _on_the_wire(lambda: self._inner.create_event(event))
+
+
+def _has_node(pod: Content) -> bool:
+    return bool(pod["spec"].get("nodeName"))
+
+
+async def _on_the_wire(call: Callable[[], Awaitable[T]]) -> T:
+    """The call ends by itself, whether or not somebody still waits for it."""
+
+    async def outcome() -> tuple[T | None, Exception | None]:
+        try:
+            return await call(), None
+        except Exception as problem:  # noqa: BLE001 - raised again below, if somebody waits
+            return None, problem
+
+    sent = asyncio.get_running_loop().create_task(outcome(), name="a request on the wire")
+    answer, problem = await asyncio.shield(sent)
+    if problem is not None:
+        raise problem
+    return answer  # type: ignore[return-value]  # an answer without a problem

@@ -1,0 +1,300 @@
+"""What the drawn worlds consist of: nodes, pods, storage, devices, groups, as JSON.
+
+Everything a Filter plugin decides by occurs, each in few values, so that pods meet.
+"""
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_SLICE
+from bayplan.api.pod_groups import COSCHEDULING_LABEL
+from bayplan.rng import Stream
+
+Content = dict[str, Any]
+
+DRIVER = "disk.test"
+DEVICE_DRIVER = "gpu.test"
+GPU = "example.com/gpu"
+#: Storage classes: volumes there are, volumes that are made.
+LOCAL, MADE = "local", "made"
+NAMESPACES = ("default", "blue")
+ZONES = ("a", "b", "c")
+TAINT: Content = {"key": "team", "value": "x"}
+OTHER_SCHEDULER = "other-scheduler"
+HOSTNAME = "kubernetes.io/hostname"
+
+
+def content(kind: str, name: str, namespace: str = "", **fields: Any) -> Content:
+    version, _, word = kind.partition(" ")
+    meta: Content = {"name": name, **fields.pop("meta", {})}
+    if namespace:
+        meta["namespace"] = namespace
+    return {"apiVersion": version, "kind": word, "metadata": meta, **fields}
+
+
+def namespaces() -> list[Content]:
+    return [content("v1 Namespace", name, meta={"labels": {"team": name}}) for name in NAMESPACES]
+
+
+# ---- nodes --------------------------------------------------------------------------------
+
+
+def node(random: Stream, name: str) -> Content:
+    labels = {HOSTNAME: name, "zone": random.choice(ZONES), "disk": random.choice(("ssd", "hdd"))}
+    allocatable = {
+        "cpu": random.choice(("2", "4", "8")),
+        "memory": "16Gi",
+        "pods": random.choice(("4", "110")),
+        GPU: random.choice(("0", "1", "2")),
+    }
+    return content(
+        "v1 Node",
+        name,
+        meta={"labels": labels},
+        spec=node_spec(random),
+        status={"allocatable": allocatable},
+    )
+
+
+def node_spec(random: Stream) -> Content:
+    spec: Content = {}
+    if random.random() < 0.25:
+        effect = random.choice(("NoSchedule", "NoExecute", "PreferNoSchedule"))
+        spec["taints"] = [{**TAINT, "effect": effect}]
+    if random.random() < 0.1:
+        spec["unschedulable"] = True
+    return spec
+
+
+def attachments_of(random: Stream, name: str) -> Content:
+    """How many volumes a node attaches."""
+    driver = {
+        "name": DRIVER,
+        "nodeID": name,
+        "topologyKeys": ["zone"],
+        "allocatable": {"count": random.choice((1, 2))},
+    }
+    return content("storage.k8s.io/v1 CSINode", name, spec={"drivers": [driver]})
+
+
+def devices_of(name: str) -> Content:
+    """Two devices of a node."""
+    pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
+    devices = [{"name": "d0"}, {"name": "d1"}]
+    spec = {"driver": DEVICE_DRIVER, "pool": pool, "nodeName": name, "devices": devices}
+    return content(RESOURCE_SLICE, name, spec=spec)
+
+
+# ---- storage and devices ------------------------------------------------------------------
+
+
+def storage() -> list[Content]:
+    """Classes, a driver, local volumes in each zone, a class of devices."""
+    kind = "storage.k8s.io/v1 StorageClass"
+    waits = {"volumeBindingMode": "WaitForFirstConsumer", "reclaimPolicy": "Delete"}
+    allowed = [{"matchLabelExpressions": [{"key": "zone", "values": ["a", "b"]}]}]
+    return [
+        content(kind, LOCAL, provisioner="kubernetes.io/no-provisioner", **waits),
+        content(kind, MADE, provisioner=DRIVER, allowedTopologies=allowed, **waits),
+        content("storage.k8s.io/v1 CSIDriver", DRIVER, spec={"attachRequired": True}),
+        content(DEVICE_CLASS, "gpu", spec={}),
+        *(volume(f"local-{zone}{n}", zone) for zone in ZONES for n in range(2)),
+    ]
+
+
+def volume(name: str, zone: str) -> Content:
+    expression = {"key": "zone", "operator": "In", "values": [zone]}
+    spec = {
+        "capacity": {"storage": "10Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "persistentVolumeReclaimPolicy": "Retain",
+        "storageClassName": LOCAL,
+        "local": {"path": "/disk"},
+        "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}},
+    }
+    return content("v1 PersistentVolume", name, spec=spec)
+
+
+def volume_claim(random: Stream, name: str, namespace: str) -> Content:
+    made = random.random() < 0.7
+    alone = ("ReadWriteOncePod",) * 2
+    mode = random.choice(("ReadWriteOnce", *alone)) if made else "ReadWriteOnce"
+    spec = {
+        "accessModes": [mode],
+        "storageClassName": MADE if made else LOCAL,
+        "resources": {"requests": {"storage": "5Gi"}},
+    }
+    return content("v1 PersistentVolumeClaim", name, namespace, spec=spec)
+
+
+def device_claim(random: Stream, name: str, namespace: str) -> Content:
+    exactly = {"deviceClassName": "gpu", "count": random.choice((1, 1, 2))}
+    spec = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
+    return content("resource.k8s.io/v1 ResourceClaim", name, namespace, spec=spec)
+
+
+# ---- pods ---------------------------------------------------------------------------------
+
+
+def pod(random: Stream, name: str, left_out: Collection["Constraint"] = ()) -> Content:
+    """A pod with none, one or two constraints."""
+    labels = {"app": random.choice(("web", "db"))}
+    spec: Content = {
+        "priority": random.choice((0, 0, 0, 10)),
+        "terminationGracePeriodSeconds": random.choice((0, 30)),
+        "containers": [_container(random)],
+    }
+    if random.random() < 0.3:
+        effect = random.choice(({}, {"effect": "NoSchedule"}))
+        toleration = random.choice(({"operator": "Exists"}, {**TAINT, "operator": "Equal"}))
+        spec["tolerations"] = [{**toleration, **effect}]
+    if random.random() < 0.15:
+        init = {"requests": {"cpu": "2", "memory": "50Mi"}}
+        spec["initContainers"] = [{"name": "i", "image": "app", "resources": init}]
+    choices = [each for each in _CONSTRAINTS if each not in left_out]
+    for _ in range(random.choice((0, 1, 1, 1, 2))):
+        chosen = random.choice(choices)(random, labels, name)
+        if "affinity" in chosen:
+            chosen["affinity"] |= spec.get("affinity", {})
+        spec |= chosen
+    namespace = random.choice((*NAMESPACES, NAMESPACES[0]))
+    return content("v1 Pod", name, namespace, meta={"labels": labels}, spec=spec)
+
+
+def _container(random: Stream) -> Content:
+    requests = {"cpu": random.choice(("100m", "500m", "1", "2", "16")), "memory": "100Mi"}
+    resources: Content = {"requests": requests}
+    if random.random() < 0.15:
+        requests[GPU] = "1"
+        resources["limits"] = {GPU: "1"}
+    found: Content = {"name": "c", "image": "app", "resources": resources}
+    if random.random() < 0.3:
+        found["ports"] = [_port(random)]
+    return found
+
+
+def _port(random: Stream) -> Content:
+    found: Content = {"containerPort": 80, "hostPort": 80}
+    if random.random() < 0.4:
+        found["hostIP"] = random.choice(("10.0.0.1", "10.0.0.2"))
+    if random.random() < 0.2:
+        found["protocol"] = "UDP"
+    return found
+
+
+def _gate(random: Stream, labels: dict[str, str], name: str) -> Content:
+    return {"schedulingGates": [{"name": "wait"}]}
+
+
+def _selector(random: Stream, labels: dict[str, str], name: str) -> Content:
+    return {"nodeSelector": {"zone": random.choice(ZONES)}}
+
+
+def _node_affinity(random: Stream, labels: dict[str, str], name: str) -> Content:
+    operator, values = random.choice(
+        (("In", ["ssd"]), ("NotIn", ["ssd"]), ("In", ["ssd", "hdd"]), ("DoesNotExist", []))
+    )
+    expression = {"key": "disk", "operator": operator, "values": values}
+    if not values:
+        expression = {"key": "zone", "operator": "NotIn", "values": ["b", "d"]}
+    terms = [{"matchExpressions": [expression]}]
+    return {"affinity": {"nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": terms}}}}
+
+
+def _anti_affinity(random: Stream, labels: dict[str, str], name: str) -> Content:
+    term = _term(random, {"app": random.choice(("web", "db"))})
+    return {"affinity": {"podAntiAffinity": {_REQUIRED: [term]}}}
+
+
+def _affinity(random: Stream, labels: dict[str, str], name: str) -> Content:
+    wanted = labels if random.random() < 0.7 else {"app": "db"}
+    term = {**_term(random, wanted), "topologyKey": "zone"}
+    return {"affinity": {"podAffinity": {_REQUIRED: [term]}}}
+
+
+def _term(random: Stream, labels: dict[str, str]) -> Content:
+    term: Content = {
+        "labelSelector": {"matchLabels": labels},
+        "topologyKey": random.choice((HOSTNAME, HOSTNAME, "zone")),
+    }
+    if random.random() < 0.3:
+        wide = ({"namespaces": ["blue"]}, {"namespaceSelector": {}})
+        term |= random.choice(wide)
+    return term
+
+
+def _spreading(random: Stream, labels: dict[str, str], name: str) -> Content:
+    constraint: Content = {
+        "maxSkew": random.choice((1, 1, 2)),
+        "topologyKey": random.choice(("zone", HOSTNAME)),
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": labels},
+    }
+    if random.random() < 0.3:
+        constraint["nodeTaintsPolicy"] = "Honor"
+    if random.random() < 0.2:
+        constraint["minDomains"] = 2
+    return {"topologySpreadConstraints": [constraint]}
+
+
+def names_volumes(random: Stream, labels: dict[str, str], name: str) -> Content:
+    """A claim of its own, or one that pods share."""
+    claim = random.choice((f"claim-{name}", "shared-0", "shared-1", "shared-1"))
+    return {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]}
+
+
+def names_devices(random: Stream, labels: dict[str, str], name: str) -> Content:
+    claim = random.choice((f"devices-{name}", f"devices-{name}", "shared-devices"))
+    return {"resourceClaims": [{"name": "d", "resourceClaimName": claim}]}
+
+
+#: Fields of a pod's spec; of the pod are known its labels and its name.
+Constraint = Callable[[Stream, dict[str, str], str], Content]
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_CONSTRAINTS: tuple[Constraint, ...] = (
+    _gate,
+    _selector,
+    _node_affinity,
+    _anti_affinity,
+    _anti_affinity,
+    _affinity,
+    _spreading,
+    _spreading,
+    *(names_volumes,) * 4,
+    *(names_devices,) * 4,
+)
+
+
+def claims_of(random: Stream, created: Content) -> list[Content]:
+    """The claims that a pod names, to be made with it where they are not there."""
+    namespace, spec = created["metadata"]["namespace"], created["spec"]
+    found: list[Content] = []
+    for each in spec.get("volumes") or ():
+        name = each["persistentVolumeClaim"]["claimName"]
+        found.append(volume_claim(random, name, namespace))
+    names = [each["resourceClaimName"] for each in spec.get("resourceClaims") or ()]
+    return found + [device_claim(random, name, namespace) for name in names]
+
+
+# ---- groups -------------------------------------------------------------------------------
+
+
+def gang(random: Stream, name: str) -> list[Content]:
+    """Members that are alike: how many fit does not follow from who goes first. Some are missing,
+    or too many, and the group's object may come last."""
+    minimum = random.randint(2, 5)
+    group = content(
+        "scheduling.x-k8s.io/v1alpha1 PodGroup", name, "default", spec={"minMember": minimum}
+    )
+    requests = {"cpu": random.choice(("500m", "1", "2")), "memory": "100Mi"}
+    spec = {"containers": [{"name": "c", "image": "app", "resources": {"requests": requests}}]}
+    meta = {"labels": {COSCHEDULING_LABEL: name}}
+    count = minimum + random.choice((-1, 0, 0, 0, 1))
+    members = [
+        content("v1 Pod", f"{name}-{n}", "default", meta=meta, spec=spec) for n in range(count)
+    ]
+    objects = [group, *members]
+    if random.random() < 0.3:
+        objects.reverse()
+    return objects

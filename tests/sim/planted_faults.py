@@ -1,0 +1,371 @@
+"""Faults to be planted into the scheduler: the fault simulation must find each of them.
+
+Each is one that a change of the code could bring about, and each names what must be reported of it:
+so every rule of the brute force, and every other checker, is shown to catch something.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayplan import runner
+from bayplan.api.objects import POD
+from bayplan.engine.placements import Placements
+from bayplan.framework.interface import Plugin
+from bayplan.framework.status import Code, Rejection, Status
+from bayplan.plugins.default_binder import DefaultBinder
+from bayplan.plugins.default_preemption.plugin import DefaultPreemption
+from bayplan.plugins.dynamic_resources.filtering import NodeFilter
+from bayplan.plugins.dynamic_resources.plugin import DynamicResources
+from bayplan.plugins.inter_pod_affinity.plugin import InterPodAffinity
+from bayplan.plugins.node_affinity import NodeAffinity
+from bayplan.plugins.node_ports import NodePorts
+from bayplan.plugins.node_resources_fit import NodeResourcesFit
+from bayplan.plugins.node_unschedulable import NodeUnschedulable
+from bayplan.plugins.node_volume_limits import NodeVolumeLimits
+from bayplan.plugins.pod_topology_spread.plugin import PodTopologySpread
+from bayplan.plugins.scheduling_gates import SchedulingGates
+from bayplan.plugins.taint_toleration import TaintToleration
+from bayplan.plugins.volume_binding.finding import Found
+from bayplan.plugins.volume_binding.plugin import VolumeBinding
+from bayplan.plugins.volume_restrictions import VolumeRestrictions
+from bayplan.ports import ApiError, EventType, OutcomeUnknownError
+from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.state.cache import Cache
+from bayplan.state.devices import Claims
+
+Patch = pytest.MonkeyPatch
+
+
+@dataclass(frozen=True)
+class Plant:
+    """A fault, and a pattern of what is to be reported of it."""
+
+    name: str
+    put: Callable[[Patch], None]
+    finding: str
+
+
+# ---- plugins that let everything pass -----------------------------------------------------
+
+
+def _says_yes(plugin: type[Plugin]) -> Callable[[Patch], None]:
+    def put(patch: Patch) -> None:
+        patch.setattr(plugin, "filter", lambda *_: ())
+        if hasattr(plugin, "filter_row"):
+            patch.setattr(plugin, "filter_row", lambda *_: ())
+
+    return put
+
+
+def _anti_affinity_of_placed_pods_is_ignored(patch: Patch) -> None:
+    patch.setattr(InterPodAffinity, "_terms_about", lambda *_: ())
+
+
+def _own_anti_affinity_is_ignored(patch: Patch) -> None:
+    notes_of = InterPodAffinity._notes
+
+    def notes(self: InterPodAffinity, *args: Any) -> Any:
+        found = notes_of(self, *args)
+        found.away = type(found.away)()
+        return found
+
+    patch.setattr(InterPodAffinity, "_notes", notes)
+
+
+def _addresses_of_ports_do_not_meet(patch: Patch) -> None:
+    """0.0.0.0 is an address like any other, for pods that are asked about node by node."""
+
+    def rejection(self: NodePorts, state: Any, pod: Any, node: Any) -> Any:
+        wanted = set(pod.shape.host_ports)
+        is_taken = any(wanted & set(other.shape.host_ports) for other in node.pods)
+        return ((Code.UNSCHEDULABLE, ("taken",)),) if is_taken else ()
+
+    def rejections(self: NodePorts, state: Any, pod: Any, nodes: Any, feasible: Any) -> Any:
+        verdicts = [rejection(self, state, pod, nodes.info(at)) for at in range(len(nodes))]
+        yield Rejection(np.array([bool(each) for each in verdicts]), Code.UNSCHEDULABLE, ("taken",))
+
+    patch.setattr(NodePorts, "filter", rejections)
+    patch.setattr(NodePorts, "filter_row", rejection)
+
+
+def _volumes_are_within_reach(patch: Patch) -> None:
+    rejections = Found.rejections
+
+    def all_but_one(self: Found) -> Any:
+        self.out_of_reach[:] = False
+        return rejections(self)
+
+    patch.setattr(Found, "rejections", all_but_one)
+
+
+def _gates_are_open(patch: Patch) -> None:
+    patch.setattr(SchedulingGates, "pre_enqueue", lambda *_: None)
+
+
+def _devices_fit(patch: Patch) -> None:
+    """A node is not asked about for pods whose devices are allocated elsewhere."""
+    verdict_of = NodeFilter.verdict
+
+    def verdict(self: NodeFilter, attempt: Any, pod: Any, node: Any) -> Status | None:
+        found = verdict_of(self, attempt, pod, node)
+        return found if attempt.allocator is not None else None
+
+    patch.setattr(NodeFilter, "verdict", verdict)
+
+
+# ---- what is counted ----------------------------------------------------------------------
+
+
+def _room_is_not_given_back(patch: Patch) -> None:
+    def give_back(self: Placements, placed: Any) -> None:
+        del self._placed[placed.pod.uid]
+        for _ in placed.framework.run_unreserve(placed.state, placed.pod, placed.node_name):
+            pass
+
+    patch.setattr(Placements, "give_back", give_back)
+
+
+def _bound_pods_are_not_counted_until_the_api_tells(patch: Patch) -> None:
+    bound = Placements._bound
+
+    def forgetful(self: Placements, placed: Any) -> None:
+        bound(self, placed)
+        self._engine.forget(placed.pod)
+
+    patch.setattr(Placements, "_bound", forgetful)
+
+
+def _a_pod_is_counted_on_the_old_node(patch: Patch) -> None:
+    """The API says that it is bound elsewhere than it was assumed."""
+    update = Cache.update_pod
+
+    def stubborn(self: Cache, pod: Any) -> None:
+        old = self.pod(pod.uid)
+        if old is not None and old.node_name != pod.node_name:
+            self._assumed.discard(pod.uid)
+            self._pods[pod.uid] = old
+        else:
+            update(self, pod)
+
+    patch.setattr(Cache, "update_pod", stubborn)
+
+
+def _pods_of_a_lost_node_are_forgotten(patch: Patch) -> None:
+    """They stand on the node that comes under its name."""
+    remove = Cache.remove_node
+
+    def forgetful(self: Cache, name: str) -> None:
+        for pod in self.pods():
+            if pod.node_name == name:
+                self.remove_pod(pod.uid)
+        remove(self, name)
+
+    patch.setattr(Cache, "remove_node", forgetful)
+
+
+def _devices_in_flight_are_free(patch: Patch) -> None:
+    patch.setattr(Claims, "put_in_flight", lambda *_: None)
+    patch.setattr(Claims, "remove_in_flight", lambda *_: False)
+
+
+# ---- what is told -------------------------------------------------------------------------
+
+
+def _some_deletions_are_dropped(patch: Patch) -> None:
+    told, numbers = runner.Reflector._told, count()
+
+    def lossy(self: runner.Reflector, event: Any) -> Any:
+        is_dropped = event.type is EventType.DELETED and self._kind == POD
+        if is_dropped and next(numbers) % 10 == 9:
+            self._known.pop(runner._key(event.object.metadata), None)
+            return []
+        return told(self, event)
+
+    patch.setattr(runner.Reflector, "_told", lossy)
+
+
+def _some_changes_are_dropped(patch: Patch) -> None:
+    told, numbers = runner.Reflector._told, count()
+
+    def lossy(self: runner.Reflector, event: Any) -> Any:
+        is_dropped = event.type is EventType.MODIFIED and next(numbers) % 30 == 29
+        return [] if is_dropped else told(self, event)
+
+    patch.setattr(runner.Reflector, "_told", lossy)
+
+
+def _deletions_that_a_listing_shows_are_dropped(patch: Patch) -> None:
+    changes_of = runner.Reflector._changes
+
+    def lossy(self: runner.Reflector, objects: Any) -> Any:
+        return [e for e in changes_of(self, objects) if e.type is not EventType.DELETED]
+
+    patch.setattr(runner.Reflector, "_changes", lossy)
+
+
+def _a_pod_that_another_replaced_stays(patch: Patch) -> None:
+    """Its deletion was not seen, and another pod has its name."""
+    appeared = runner.Reflector._appeared
+
+    def last(self: runner.Reflector, found: Any, kind: Any) -> Any:
+        return appeared(self, found, kind)[-1:]
+
+    patch.setattr(runner.Reflector, "_appeared", last)
+
+
+def _pods_are_tried_before_all_is_listed(patch: Patch) -> None:
+    async def reflect(self: runner.Runner, kind: str) -> None:
+        arguments = (self._cluster, kind, self._deliver, self._scheduler.bug)
+        self._spawn(runner.Reflector(*arguments).run())
+
+    patch.setattr(runner.Runner, "_reflect", reflect)
+
+
+# ---- the queue ----------------------------------------------------------------------------
+
+
+def _events_wake_nobody(patch: Patch) -> None:
+    patch.setattr(SchedulingQueue, "move_all", lambda *_, **__: None)
+
+
+def _a_rejected_pod_is_lost(patch: Patch) -> None:
+    patch.setattr(SchedulingQueue, "add_unschedulable", lambda *_, **__: None)
+
+
+def _nobody_is_preempted(patch: Patch) -> None:
+    no = (None, Status(Code.UNSCHEDULABLE, ("nobody",)))
+    patch.setattr(DefaultPreemption, "post_filter", lambda *_: no)
+
+
+# ---- bindings -----------------------------------------------------------------------------
+
+
+def _bindings_are_sent_twice(patch: Patch) -> None:
+    """The second is refused, and its answer is taken for the first's."""
+
+    async def bind(self: DefaultBinder, state: Any, pod: Any, node_name: str, port: Any) -> Any:
+        try:
+            await port.bind(pod, node_name)
+            await port.bind(pod, node_name)
+        except (ApiError, OutcomeUnknownError) as problem:
+            return Status.from_error(problem)
+        return None
+
+    patch.setattr(DefaultBinder, "bind", bind)
+
+
+def _an_unknown_outcome_is_taken_for_success(patch: Patch) -> None:
+    async def bind(self: DefaultBinder, state: Any, pod: Any, node_name: str, port: Any) -> Any:
+        try:
+            await port.bind(pod, node_name)
+        except ApiError as problem:
+            return Status.from_error(problem)
+        except OutcomeUnknownError:
+            return None
+        return None
+
+    patch.setattr(DefaultBinder, "bind", bind)
+
+
+def _pods_are_bound_where_the_pod_before_went(patch: Patch) -> None:
+    bind_of, before = DefaultBinder.bind, [""]
+
+    async def bind(self: DefaultBinder, state: Any, pod: Any, node_name: str, port: Any) -> Any:
+        before[0], name = node_name, before[0] or node_name
+        return await bind_of(self, state, pod, name, port)
+
+    patch.setattr(DefaultBinder, "bind", bind)
+
+
+def _nothing_is_done_before_binding(plugin: type[Plugin]) -> Callable[[Patch], None]:
+    async def pre_bind(*_: Any) -> None:
+        return None
+
+    return lambda patch: patch.setattr(plugin, "pre_bind", pre_bind)
+
+
+def _what_extenders_left_out_comes_back(patch: Patch) -> None:
+    patch.setattr("bayplan.engine.exchange.applied", lambda *_: None)
+
+
+PLANTS = (
+    Plant("NodeResourcesFit says yes", _says_yes(NodeResourcesFit), r"resources: \w+: asks"),
+    Plant("NodePorts says yes", _says_yes(NodePorts), "ports: host port"),
+    Plant("0.0.0.0 is an address", _addresses_of_ports_do_not_meet, "ports: host port"),
+    Plant("NodeAffinity says yes", _says_yes(NodeAffinity), "node_affinity: "),
+    Plant("NodeUnschedulable says yes", _says_yes(NodeUnschedulable), "unschedulable: "),
+    Plant("TaintToleration says yes", _says_yes(TaintToleration), "taints: "),
+    Plant("InterPodAffinity says yes", _says_yes(InterPodAffinity), r"\baffinity: required"),
+    Plant("own anti-affinity is ignored", _own_anti_affinity_is_ignored, r"\banti_affinity: "),
+    Plant(
+        "anti-affinity of placed pods is ignored",
+        _anti_affinity_of_placed_pods_is_ignored,
+        "anti_affinity_of_placed: ",
+    ),
+    Plant("PodTopologySpread says yes", _says_yes(PodTopologySpread), "spreading: "),
+    Plant("NodeVolumeLimits says yes", _says_yes(NodeVolumeLimits), "attach_limits: "),
+    Plant("VolumeRestrictions says yes", _says_yes(VolumeRestrictions), "one_pod: "),
+    Plant("volumes are within reach", _volumes_are_within_reach, "volumes: volume .* reach"),
+    Plant("devices fit", _devices_fit, "devices: the devices of claim .* reach"),
+    Plant("devices in flight are free", _devices_in_flight_are_free, "is given .*, which .* has"),
+    Plant("gates are open", _gates_are_open, "gates: "),
+    Plant("extenders are not heard", _what_extenders_left_out_comes_back, "the extender did not"),
+    Plant("room is not given back", _room_is_not_given_back, "counted on|and waits"),
+    Plant(
+        "bound pods are not counted until the API tells",
+        _bound_pods_are_not_counted_until_the_api_tells,
+        "is placed on .*: (resources|ports|.*affinity|spreading)",
+    ),
+    Plant(
+        "a pod is counted on the old node",
+        _a_pod_is_counted_on_the_old_node,
+        "counted on|is placed on .*: resources|and waits",
+    ),
+    Plant(
+        "pods of a lost node are forgotten", _pods_of_a_lost_node_are_forgotten, "and not counted"
+    ),
+    Plant("some deletions are dropped", _some_deletions_are_dropped, "differ|not woken"),
+    Plant("some changes are dropped", _some_changes_are_dropped, "older version|not confirmed"),
+    Plant(
+        "deletions that a listing shows are dropped",
+        _deletions_that_a_listing_shows_are_dropped,
+        "and counted on|is queued and not pending|is placed on .* and was deleted|not there",
+    ),
+    Plant(
+        "a pod that another replaced stays",
+        _a_pod_that_another_replaced_stays,
+        "and counted on|is queued and not pending|and was deleted",
+    ),
+    Plant(
+        "pods are tried before all is listed", _pods_are_tried_before_all_is_listed, "before these"
+    ),
+    Plant("events wake nobody", _events_wake_nobody, "not woken"),
+    Plant("a rejected pod is lost", _a_rejected_pod_is_lost, "pending and lost|not woken"),
+    Plant("nobody is preempted", _nobody_is_preempted, "without lower priorities"),
+    Plant("bindings are sent twice", _bindings_are_sent_twice, "is placed on .* and stands on"),
+    Plant(
+        "an unknown outcome is taken for success",
+        _an_unknown_outcome_is_taken_for_success,
+        "differ: .* counted on|not confirmed|not woken",
+    ),
+    Plant(
+        "pods are bound where the pod before went",
+        _pods_are_bound_where_the_pod_before_went,
+        "which no scheduler chose",
+    ),
+    Plant(
+        "pods are bound before their volumes are",
+        _nothing_is_done_before_binding(VolumeBinding),
+        "has no volume",
+    ),
+    Plant(
+        "pods are bound before their devices are allocated",
+        _nothing_is_done_before_binding(DynamicResources),
+        "has no devices|is not reserved",
+    ),
+)
