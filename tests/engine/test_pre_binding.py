@@ -48,6 +48,13 @@ async def outcome_of(
     return await BindingCycle(framework, state, PLACED, "n1", None, control)(Port(), start_task)
 
 
+class SleepingPort(Port):
+    """A port on which others go on meanwhile."""
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(0.0)
+
+
 def run(main: Callable[[], Coroutine[Any, Any, BindingOutcome]]) -> Status | None:
     return asyncio.run(main()).status
 
@@ -131,7 +138,7 @@ def test_a_binding_that_is_cancelled_fails_with_the_reason() -> None:
         await asyncio.sleep(0.0)
         assert control.cancel("preempted by P")
         assert control.cancel("preempted by Q"), "it is cancelled already"
-        await control.ended()
+        await control.ended(SleepingPort())
         return await ends
 
     status = run(main)
@@ -151,6 +158,26 @@ def test_a_binding_that_is_cancelled_before_it_begins_fails_as_well() -> None:
     status = run(main)
     assert status is not None
     assert status.message == 'running PreBind plugin "A": preempted by P'
+    assert log == []
+
+
+def test_who_cancels_a_binding_waits_also_for_one_that_has_not_begun() -> None:
+    """Before PreBind, a binding waits for the status patch of the pod that is under way. Who
+    tries again at once meanwhile finds the pod on its node still, and cancels it again."""
+    log: Log = []
+
+    async def main() -> BindingOutcome:
+        control, port = PodInPreBind(), SleepingPort()
+        assert control.cancel("preempted by P")
+        ended = asyncio.ensure_future(control.ended(port))
+        for _ in range(5):
+            await asyncio.sleep(0.0)
+        assert not ended.done()
+        outcome = await outcome_of(waiting("A", log), control=control)
+        await ended
+        return outcome
+
+    assert run(main) is not None
     assert log == []
 
 

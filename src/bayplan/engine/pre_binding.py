@@ -8,12 +8,15 @@ runtime/framework.go, RunPreBindPlugins; runtime/pods_in_prebind_map.go.
 
 from collections.abc import Awaitable, Callable, Iterable
 from itertools import groupby
-from typing import final
+from typing import Final, final
 
 from bayplan.framework.answers import as_error
 from bayplan.framework.calls import Bind, Calls, NamedCalls
 from bayplan.framework.status import Code, Status, is_success
-from bayplan.ports import StartWork, Work
+from bayplan.ports import BindPort, StartWork, Work
+
+#: Between two looks at whether a binding that was cancelled has ended.
+POLL_SECONDS: Final = 0.01
 
 #: (instance name, its PreBind) → its answer; does not raise.
 Run = Callable[[str, Bind], Awaitable[Status | None]]
@@ -25,7 +28,9 @@ class PodInPreBind:
 
     def __init__(self) -> None:
         self._works: list[Work] = []
+        #: Whether all plugins have agreed; whether PreBind has ended in whatever way.
         self._is_finished = False
+        self._has_ended = False
         #: Why the binding was cancelled; "" while it was not.
         self.cause = ""
 
@@ -38,9 +43,14 @@ class PodInPreBind:
                 work.cancel()
         return True
 
-    async def ended(self) -> None:
-        for work in self._works:
-            await work.wait()
+    async def ended(self, port: BindPort) -> None:
+        while not self._has_ended:
+            # PreBind may not have begun: a binding waits for a patch of the pod that is under way.
+            await port.sleep(POLL_SECONDS)
+
+    def end(self) -> None:
+        """No plugin runs any more, and none will."""
+        self._has_ended = True
 
     def mark_prebound(self) -> bool:
         """PreBind has ended: from here on nothing cancels the binding. False: it is cancelled."""
@@ -51,10 +61,13 @@ class PodInPreBind:
         self, calls: Calls, skipped: set[str], run: Run, start: StartWork
     ) -> Status | None:
         """Run all groups in order. Returns the first failure; None: the binding goes on."""
-        for group in groups_of(calls, skipped):
-            status = await self._run_group(group, run, start)
-            if status is not None:
-                return status
+        try:
+            for group in groups_of(calls, skipped):
+                status = await self._run_group(group, run, start)
+                if status is not None:
+                    return status
+        finally:
+            self.end()
         return None if self.mark_prebound() else Status(Code.ERROR, (self.cause,))
 
     async def _run_group(

@@ -143,8 +143,8 @@ class PodInPreBind(Protocol):
         ended, and the binding goes on."""
         ...
 
-    async def ended(self) -> None:
-        """Wait until the plugins that run have ended. Does not raise."""
+    async def ended(self, port: BindPort) -> None:
+        """Wait until PreBind has ended, also where it has not begun yet. Does not raise."""
         ...
 
 

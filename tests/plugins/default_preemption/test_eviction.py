@@ -91,7 +91,13 @@ def test_a_victim_in_pre_bind_goes_back_to_the_queue() -> None:
     victim = PodInPreBind()
     over.cluster.pods_in_pre_bind[pod("v").uid] = victim
     over.attempt(HIGH)
-    port = over.perform()
+
+    class EndingPort(Port):
+        async def sleep(self, seconds: float) -> None:
+            assert not over.cluster.activated
+            victim.end()
+
+    port = over.perform(EndingPort())
     assert (port.deleted, victim.cause) == ([], "preempted by DefaultPreemption")
     assert over.cluster.emitted[0].note.endswith("on node n1 (in kube-scheduler memory).")
     assert over.cluster.activated == [HIGH]

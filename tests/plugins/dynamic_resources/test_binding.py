@@ -192,13 +192,24 @@ def test_a_write_without_an_answer_that_was_not_carried_out_is_repeated() -> Non
     assert bind(port).is_reserved_for(PLACED.uid)
 
 
+def test_a_claim_that_was_given_other_devices_meanwhile_is_not_the_one_its_node_was_chosen_for():
+    """Somebody deallocated it, and somebody else allocated it on another node."""
+    port = world(status=allocated(("n1", "x")))
+    seen = now(port)
+    other = {"status": allocated(("n2", "y"), users=[("q", "uid-q")])}
+    asyncio.run(port.cluster.patch(*KEY, other, "status"))
+    with pytest.raises(BindingError, match="claim default/c got allocated elsewhere"):
+        bind(port, seen, given=None)
+    assert not now(port).is_reserved_for(PLACED.uid)
+
+
 # ---- taking back ---------------------------------------------------------------------------
 
 
 def test_a_user_is_removed_and_the_others_stay() -> None:
     port = world(status=allocated(("n1", "x"), users=[("p", PLACED.uid), ("q", "uid-q")]))
     for _ in range(2):
-        done(port, lambda p: binding.unreserve(p, now(port), PLACED.uid))
+        assert done(port, lambda p: binding.unreserve(p, now(port), PLACED.uid)) == now(port)
     assert [user.name for user in now(port).status.reserved_for or ()] == ["q"]
     assert now(port).allocation is not None
 

@@ -11,6 +11,7 @@ from bayplan.config.problems import ConfigError
 from bayplan.framework.interface import CycleState
 from bayplan.framework.status import SKIP, Code, NodeToStatus, Status
 from bayplan.plugins.dynamic_resources import DynamicResources
+from bayplan.plugins.dynamic_resources.releases import POLL_SECONDS
 from bayplan.state.allocated_devices import DeviceId
 from bayplan.state.pods import PodInfo
 from bayplan.testing import SampleCluster, check_plugin, plugin, pod
@@ -148,6 +149,39 @@ def test_a_binding_that_fails_later_gives_the_reservation_up() -> None:
     story.write()
     assert not story.claim().is_reserved_for(placed.uid)
     assert story.claim().allocation is not None
+
+
+def test_a_pod_that_is_tried_again_waits_until_its_old_reservation_is_given_up() -> None:
+    """What the API has told of the claim names the pod as a user still."""
+    story, placed = Story(slice_of("n1", "x"), claim("c", exactly())), asking()
+    story.reserved(placed, "n1")
+    story.bound(placed, "n1")
+    story.plugin.unreserve(story.state, placed, "n1")
+    assert story.claim().is_reserved_for(placed.uid)
+    story.reserved(placed, "n1")
+    port = Writer(story)
+    assert asyncio.run(story.plugin.pre_bind(story.state, placed, "n1", port)) is None  # pyright: ignore[reportArgumentType]
+    assert port.slept_seconds == [POLL_SECONDS]
+    assert story.claim().is_reserved_for(placed.uid)
+
+
+class Writer:
+    """A port on which what the plugin asked for is written while somebody sleeps."""
+
+    def __init__(self, story: Story) -> None:
+        self._story = story
+        self._port = SamplePort(story.cluster.store)
+        self.slept_seconds: list[float] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._port, name)
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept_seconds.append(seconds)
+        for _, write in self._story.cluster.writes:
+            await write(self._port)
+        assert not self._story.claim().status.reserved_for
+        self._story.cluster.writes.clear()
 
 
 def test_a_claim_that_changed_so_that_it_cannot_be_bound_is_an_error() -> None:

@@ -73,7 +73,7 @@ class Telling:
         ApiError, OutcomeUnknownError."""
         preemptor = self._preemptor
         note = f"Preempted by {preemptor.kind} {preemptor.uid} on node {preemptor.place}"
-        in_memory = await self._preempt_in_memory(victim)
+        in_memory = await self._preempt_in_memory(port, victim)
         if in_memory:
             note += " (in kube-scheduler memory)."
         else:
@@ -86,7 +86,7 @@ class Telling:
         )
         return in_memory
 
-    async def _preempt_in_memory(self, victim: PodInfo) -> bool:
+    async def _preempt_in_memory(self, port: BindPort, victim: PodInfo) -> bool:
         """End the wait or the binding of a pod that is not bound yet; it is tried again."""
         waiting = self._handle.waiting_pod(victim.uid)
         if waiting is not None:
@@ -95,7 +95,7 @@ class Telling:
         if in_pre_bind is None or not in_pre_bind.cancel(f"preempted by {self._instance_name}"):
             return False
         # An attempt of the preemptor before that would find the same victim.
-        await in_pre_bind.ended()
+        await in_pre_bind.ended(port)
         return True
 
     async def _delete(self, port: BindPort, victim: PodInfo) -> None:

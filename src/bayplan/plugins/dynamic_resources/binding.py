@@ -43,8 +43,10 @@ async def bind_claim(
 ) -> ResourceClaim:
     """Store allocation (if it is new) and reservation; returns the claim as it is then.
 
-    Raises BindingError, ApiError, OutcomeUnknownError.
+    A claim that is allocated already must still have the devices that it has in ``claim``: the
+    pod's node was chosen for them. Raises BindingError, ApiError, OutcomeUnknownError.
     """
+    chosen_for = claim
     what = "add allocation and reservation" if allocation is not None else "add reservation"
     reason = ""
     for _ in range(CONFLICT_TRIES):
@@ -54,10 +56,10 @@ async def bind_claim(
         except ConflictError as problem:
             reason = str(problem)
             await port.sleep(CONFLICT_DELAY_SECONDS)
-            claim = await _read(port, claim)
+            claim = await refreshed(port, chosen_for)
         except OutcomeUnknownError as problem:
             reason = str(problem)
-            claim = await _read(port, claim)
+            claim = await refreshed(port, chosen_for)
             if claim.allocation is not None and claim.is_reserved_for(pod.uid):
                 return claim
         except ApiError as problem:
@@ -66,28 +68,40 @@ async def bind_claim(
     raise BindingError(f"{what} to claim {claim.key}: {reason}")
 
 
-async def unreserve(port: BindPort, claim: ResourceClaim, pod_uid: str) -> None:
-    """Remove a pod from the users of a claim. Raises ApiError, OutcomeUnknownError.
+async def refreshed(port: BindPort, claim: ResourceClaim) -> ResourceClaim:
+    """The newest version of a claim. Raises BindingError where other devices are allocated to it
+    by now, or another claim has its name."""
+    newest = await _read(port, claim)
+    if claim.allocation is None or newest.allocation is None:
+        return newest
+    if claim.allocation.results != newest.allocation.results:
+        raise BindingError(f"claim {claim.key} got allocated elsewhere in the meantime")
+    return newest
 
-    A claim that is gone has no users, also where another one has its name by now.
+
+async def unreserve(port: BindPort, claim: ResourceClaim, pod_uid: str) -> ResourceClaim | None:
+    """Remove a pod from the users of a claim; returns the claim as it is then.
+
+    None: the claim is gone, also where another one has its name by now, or others keep on writing
+    to it. Raises ApiError, OutcomeUnknownError.
     """
     for _ in range(CONFLICT_TRIES):
         try:
             newest = await _newest(port, claim)
         except NotFoundError:
-            return
+            return None
         if newest is None:
-            return
+            return None
         claim = newest
         users = [u for u in claim.status.reserved_for or () if u.uid != pod_uid]
         if len(users) == len(claim.status.reserved_for or ()):
-            return
+            return claim
         status: Patch = {"reservedFor": _plain(users) or None}
         try:
-            await _patched(port, claim, {"status": status})
-            return
+            return await _patched(port, claim, {"status": status})
         except ConflictError:
             await port.sleep(CONFLICT_DELAY_SECONDS)
+    return None
 
 
 async def deallocate(port: BindPort, claim: ResourceClaim) -> None:

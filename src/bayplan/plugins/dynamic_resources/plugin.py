@@ -51,6 +51,7 @@ from bayplan.plugins.dynamic_resources.readiness import (
     is_timed_out,
     waits_for_conditions,
 )
+from bayplan.plugins.dynamic_resources.releases import Releases
 from bayplan.ports import ApiError, BindPort, OutcomeUnknownError
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import NodeScores
@@ -124,6 +125,7 @@ class DynamicResources(
             self._features.binding_conditions,
         )
         self._pools = PoolsByNode(self.handle.devices.resource_slices, self._features)
+        self._releases = Releases()
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
         """A pod waits until its claims are there."""
@@ -207,9 +209,8 @@ class DynamicResources(
         self._give_back(attempt)
         for index, claim in enumerate(attempt.user_claims()):
             if index in attempt.written or claim.is_reserved_for(pod.uid):
-                _perform(
-                    self.handle, claim, partial(binding.unreserve, claim=claim, pod_uid=pod.uid)
-                )
+                self._releases.begin(claim.uid, pod.uid)
+                _perform(self.handle, claim, partial(self._release, claim, pod.uid))
         special = attempt.special
         if special is not None and attempt.special_is_in_api and attempt.written:
             _perform(self.handle, special, partial(binding.delete_claim, claim=special))
@@ -225,6 +226,9 @@ class DynamicResources(
         attempt: Attempt = state[_KEY]
         try:
             for index, claim in enumerate(list(attempt.claims)):
+                if await self._releases.ended(claim.uid, pod.uid, port):
+                    # What the attempt knows of the claim's users may be from before.
+                    claim = attempt.claims[index] = await binding.refreshed(port, claim)
                 if not claim.is_reserved_for(pod.uid):
                     await self._bind(attempt, index, pod, node_name, port)
             if self._features.binding_conditions and any(
@@ -269,6 +273,15 @@ class DynamicResources(
             special = attempt.by_node[node_name].special
             assert special is not None, f"{pod.key} has no claim for extended resources"
             await binding.tell_containers(port, pod, bound.metadata.name, special.mappings)
+
+    async def _release(self, claim: ResourceClaim, pod_uid: str, port: BindPort) -> None:
+        """The pod uses the claim no more. Raises ApiError, OutcomeUnknownError."""
+        try:
+            released = await binding.unreserve(port, claim, pod_uid)
+            if released is not None:
+                self.handle.devices.resource_claims.assume(released)
+        finally:
+            self._releases.end(claim.uid, pod_uid)
 
     async def _create_special(self, attempt: Attempt, node_name: str, port: BindPort) -> None:
         """From now on the claim is known by another uid."""
