@@ -18,6 +18,11 @@ from bayplan.adapters.embedded import EmbeddedCluster
 from bayplan.adapters.faults import FaultOptions, FaultyCluster
 from bayplan.adapters.object_names import object_key
 from bayplan.adapters.object_store import Stored
+from bayplan.adapters.pod_gc_controller import (
+    UPSTREAM_PERIOD_SECONDS,
+    UPSTREAM_QUARANTINE_SECONDS,
+    PodGcTimes,
+)
 from bayplan.api.device_objects import RESOURCE_CLAIM, RESOURCE_SLICE
 from bayplan.api.objects import CSI_NODE, NODE, PERSISTENT_VOLUME_CLAIM, POD, Pod
 from bayplan.clock import ManualClock
@@ -58,6 +63,7 @@ CALM_SECONDS = 420.0
 _CHANCES = (0.02, 0.1, 0.3)
 _SLOW_SECONDS = (0.05, 0.5, 3.0, 20.0)
 _BURST = 5
+_UPSTREAM_POD_GC = (UPSTREAM_QUARANTINE_SECONDS, UPSTREAM_PERIOD_SECONDS)
 
 _Happening = Callable[[], Awaitable[None] | None]
 
@@ -172,7 +178,8 @@ class FaultWorld:
         self.digest_sink = DigestSink()
         self.findings = Findings()
         self.contents = Contents()
-        self.cluster = EmbeddedCluster(self.clock)
+        times = self._random.choice((PodGcTimes(), PodGcTimes(*_UPSTREAM_POD_GC)))
+        self.cluster = EmbeddedCluster(self.clock, pod_gc=times)
         self.writes = WriteChecker(self.findings)
         self.extender = DrawnExtender(seed) if self.options.has_extender else None
         for observer in (self.contents, self.writes):
@@ -298,14 +305,10 @@ class FaultWorld:
                 self.cluster.delete(object_key(kind, "", name))
 
     def _lose_node(self) -> None:
-        """A node goes, and as a garbage collector would, its pods with it."""
+        """A node goes; its pods are collected, at once or after upstream's times."""
         if len(self.cluster.objects(NODE)) < 2:
             return
-        name = self._some_node().key.name
-        self._remove_node(name)
-        for stored in self.cluster.objects(POD):
-            if stored.content["spec"].get("nodeName") == name:
-                self.cluster.delete(stored.key)
+        self._remove_node(self._some_node().key.name)
         self._maybe_forget_history()
 
     def _replace_node(self) -> None:

@@ -327,7 +327,9 @@ PLANTS = (
         "counted on|is placed on .*: resources|and waits",
     ),
     Plant(
-        "pods of a lost node are forgotten", _pods_of_a_lost_node_are_forgotten, "and not counted"
+        "pods of a lost node are forgotten",
+        _pods_of_a_lost_node_are_forgotten,
+        "and not counted|is placed on ",
     ),
     Plant("some deletions are dropped", _some_deletions_are_dropped, "differ|not woken"),
     Plant("some changes are dropped", _some_changes_are_dropped, "older version|not confirmed"),
