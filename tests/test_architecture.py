@@ -40,7 +40,6 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "sim/claim_binding.py": "sim/test_volumes.py",
     "sim/free_volumes.py": "sim/test_volumes.py",
     "sim/made_volumes.py": "sim/test_volumes.py",
-    "sim/volume_controller.py": "sim/test_volumes.py",
 }
 
 # Names that say nothing about what is inside.
