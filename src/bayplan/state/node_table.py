@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from bayplan.api.objects import Node, Taint
 from bayplan.api.pod_requests import amounts
-from bayplan.api.read_only import ReadOnlyDict
 from bayplan.state.change_log import ALL_FACETS, ALL_ROWS, ChangeLog, Facet
 from bayplan.state.claim_users import ClaimUsers
 from bayplan.state.columns import INITIAL_CAPACITY, Column, Floats, Mask, Rows, Vocabulary
@@ -162,10 +161,7 @@ class NodeTable:
 
     def _write(self, row: int, node: Node | None) -> None:
         """Make the node's own columns say what the node says; all empty for None."""
-        labels = None
-        if node is not None:
-            labels = ReadOnlyDict(node.metadata.labels or {})
-        self.labels[row] = labels
+        self.labels[row] = labels = (node.metadata.labels or {}) if node is not None else None
         self.label_columns.set_row(row, labels)
         self.resources.set_allocatable(row, amounts(node.status.allocatable) if node else {})
         unschedulable = node is not None and bool(node.spec.unschedulable)

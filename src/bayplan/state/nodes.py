@@ -408,7 +408,8 @@ class NodeInfo:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        return self._open().labels[self._row] or EMPTY
+        labels = self._open().labels[self._row]
+        return MappingProxyType(labels) if labels else EMPTY
 
     def label_id(self, key: str) -> int:
         """The id of this label's value, -1 where absent; see NodeView.label_ids."""
