@@ -17,7 +17,7 @@ Failures = list[tuple[str, str, str]]
 def order(key: Any, failures: Failures | None = None) -> QueueOrder:
     told: Failures = [] if failures is None else failures
 
-    def failed(queued: QueuedPodInfo, plugin: str, error: Exception) -> None:
+    def failed(queued: QueuedPodInfo, plugin: str, error: BaseException) -> None:
         told.append((queued.pod.name, plugin, str(error)))
 
     return QueueOrder(made(answering("Sort", key=key)), failed)
