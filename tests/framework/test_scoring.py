@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayplan.framework.answers import WrongAnswer
+from bayplan.framework.answers import RefusedAnswer
 from bayplan.framework.interface import CycleState, Normalizer
 from bayplan.framework.score_table import PluginScores
 from bayplan.framework.scoring import (
@@ -85,9 +85,9 @@ def test_scores_may_be_given_node_by_node() -> None:
         ),
         pytest.param({"score": lambda *_: [1, 2, 3]}, "list, expected", id="a list"),
         pytest.param({"score": None}, "NoneType, expected", id="nothing"),
-        pytest.param({"score_node": 0.5}, "float64(3,), expected", id="half a point"),
-        pytest.param({"score_node": True}, "bool(3,), expected", id="truth"),
-        pytest.param({"score_node": None}, "object(3,), expected", id="nothing, node by node"),
+        pytest.param({"score_node": 0.5}, "returned 0.5; wanted an int", id="half a point"),
+        pytest.param({"score_node": True}, "returned True; wanted an int", id="truth"),
+        pytest.param({"score_node": None}, "returned nothing", id="nothing, node by node"),
         pytest.param(
             {"score": scores(1, 2, 3), "normalize": scores(1, 2)},
             "int64(2,), expected",
@@ -99,7 +99,7 @@ def test_an_answer_of_the_wrong_form_is_refused(answers: dict[str, Any], said: s
     normalize = answers.get("normalize")
     if normalize is not None:
         answers = {**answers, "normalize": lambda state, asked, raw: normalize(None, None, None)}
-    with pytest.raises(WrongAnswer) as caught:
+    with pytest.raises(RefusedAnswer) as caught:
         column(answering("A", **answers))
     assert said in str(caught.value)
 
