@@ -33,7 +33,9 @@ def test_an_address_that_is_none_is_refused(text: str) -> None:
 
 
 class TokenWanted:
-    async def denial(self, path: str, authorization: str, owner: Any) -> Denial | None:
+    async def denial(
+        self, path: str, authorization: str, owner: Any, peer: str = ""
+    ) -> Denial | None:
         return None if authorization == "Bearer t" else Denial(401, "Unauthorized: no token")
 
 
