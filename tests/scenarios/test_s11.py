@@ -180,7 +180,7 @@ def test_a_kind_that_is_not_declared_is_refused_at_the_start() -> None:
 
     with pytest.raises(ConfigError) as caught:
         play(story, plugins=["Undeclared"], classes=[Undeclared])
-    for word in ("Undeclared", QUOTA, "kinds", "right to list and watch"):
+    for word in ("Undeclared", QUOTA, "kinds", 'verbs ["list", "watch"]'):
         assert word in str(caught.value)
 
 
