@@ -8,7 +8,8 @@ import pytest
 
 from bayplan.journal import AttemptRecord, NoteRecord, Record
 from bayplan.sim.result import SimulationResult
-from bayplan.sim.run_folder import Manifest, RunFolder, RunFolderError, is_of_a_run
+from bayplan.sim.run_folder import Manifest, RunFolder, RunFolderError
+from bayplan.sim.sources import belongs_to_run
 from bayplan.sim.workload import Workload
 from tests.adapters.manifests import container, node, pod
 from tests.sim.runs import simulation, workload
@@ -170,7 +171,7 @@ def test_what_a_run_keeps_can_be_told_from_what_lies_beside_it(tmp_path: Path) -
     kept(tmp_path, plugin)
     (tmp_path / "cluster.yaml").touch()
     files = {path for path in tmp_path.rglob("*") if path.is_file()}
-    others = {path.name for path in files if not is_of_a_run(path)}
+    others = {path.name for path in files if not belongs_to_run(path)}
     assert others == {"policy.py", "cluster.yaml"}
 
 
@@ -178,7 +179,7 @@ def test_files_of_such_names_without_a_run_are_none_of_a_run(tmp_path: Path) -> 
     (tmp_path / "inputs").mkdir()
     for name in ("summary.json", "inputs/cluster.yaml"):
         (tmp_path / name).touch()
-        assert not is_of_a_run(tmp_path / name)
+        assert not belongs_to_run(tmp_path / name)
 
 
 # ---- reading -------------------------------------------------------------------------------

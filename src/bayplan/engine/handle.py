@@ -4,10 +4,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, final
 
 from bayplan.config.feature_gates import FeatureGates
-from bayplan.engine.waiting import HeldPod
 from bayplan.framework.extender import Extender
 from bayplan.framework.filter_runner import FilterRunner, Likeness, Verdicts
-from bayplan.framework.interface import CycleState, Plugin, PodInPreBind
+from bayplan.framework.interface import CycleState, Plugin, PodInPreBind, WaitingPod
 from bayplan.framework.relieved_filters import filter_relieved, likeness, only_amounts_matter
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Status
@@ -66,8 +65,8 @@ class Services(Protocol):
     def pod_groups(self) -> PodGroups: ...
     def perform(self, subject: str, write: Write, plugin: str) -> None: ...
     def activate(self, pods: Iterable[PodInfo], at_seconds: float | None) -> None: ...
-    def waiting_pods(self) -> list[HeldPod]: ...
-    def waiting_pod(self, uid: str) -> HeldPod | None: ...
+    def waiting_pods(self) -> Sequence[WaitingPod]: ...
+    def waiting_pod(self, uid: str) -> WaitingPod | None: ...
     def reject_waiting_pod(self, uid: str, plugin: str) -> bool: ...
     def make_plugin(self, name: str, args: Any, handle: "PluginHandle") -> Plugin: ...
     def emit(self, pod: PodInfo, event: EmitEvent) -> None: ...
@@ -145,10 +144,10 @@ class PluginHandle:
     def activate(self, pods: Iterable[PodInfo], at_seconds: float | None = None) -> None:
         self._services.activate(pods, at_seconds)
 
-    def waiting_pods(self) -> list[HeldPod]:
+    def waiting_pods(self) -> Sequence[WaitingPod]:
         return self._services.waiting_pods()
 
-    def waiting_pod(self, uid: str) -> HeldPod | None:
+    def waiting_pod(self, uid: str) -> WaitingPod | None:
         return self._services.waiting_pod(uid)
 
     def reject_waiting_pod(self, uid: str) -> bool:

@@ -12,8 +12,7 @@ from typing import NamedTuple
 from bayplan.adapters.object_names import Content, kind_of
 from bayplan.api.objects import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS
 from bayplan.api.storage_objects import BETA_STORAGE_CLASS, WAIT_FOR_FIRST_CONSUMER
-from bayplan.sim.made_volumes import claim_templates
-from bayplan.sim.workload import is_pod
+from bayplan.sim.workload import claim_templates, is_pod
 
 DEFAULT_CLASS_ANNOTATION = "storageclass.kubernetes.io/is-default-class"
 #: What a default class is called where nobody says.

@@ -3,14 +3,14 @@
 Upstream: sig-storage-lib-external-provisioner (controller.go), pkg/controller/volume/ephemeral.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 from bayplan.adapters.object_names import Content, key_of
 from bayplan.api.csi_migration import BY_NAME
 from bayplan.api.objects import StorageClass
 from bayplan.api.storage_objects import NO_PROVISIONER
 from bayplan.sim.pod_templates import reference
+from bayplan.sim.workload import claim_templates
 
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 
@@ -86,14 +86,6 @@ def _one_of(key: str, values: Iterable[str]) -> Content:
 
 
 # ---- ephemeral volumes ---------------------------------------------------------------------
-
-
-def claim_templates(pod: Content) -> Iterator[tuple[str, Content]]:
-    """(name of the claim, its template) for each ephemeral volume of a pod."""
-    for volume in (pod.get("spec") or {}).get("volumes") or ():
-        template: Any = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
-        if template is not None:
-            yield f"{pod['metadata']['name']}-{volume['name']}", template
 
 
 def ephemeral_claims(pod: Content) -> list[Content]:

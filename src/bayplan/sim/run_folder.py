@@ -21,20 +21,12 @@ from msgspec import Struct
 
 from bayplan.journal import FileSink, JournalError, Record, Sink, read
 from bayplan.sim.result import SimulationResult
+from bayplan.sim.sources import INPUTS, JOURNAL, MANIFEST, PLACEMENTS, RUN_FILES, SUMMARY
 from bayplan.sim.workload import Workload
 
 T = TypeVar("T")
 
-_INPUTS = "inputs"
-_MANIFEST = f"{_INPUTS}/manifest.json"
-_WORKLOAD = f"{_INPUTS}/workload.json"
-_JOURNAL = "journal.jsonl"
-_SUMMARY = "summary.json"
-_PLACEMENTS = "placements.csv"
-
-
-#: All that a run has in its folder.
-_OWN = (_SUMMARY, _PLACEMENTS, _JOURNAL, _INPUTS)
+_WORKLOAD = f"{INPUTS}/workload.json"
 
 
 class RunFolderError(Exception):
@@ -85,7 +77,7 @@ class RunFolder:
             for name, content in contents.items():
                 (self.path / name).parent.mkdir(parents=True, exist_ok=True)
                 (self.path / name).write_bytes(content)
-            file = (self.path / _JOURNAL).open("wb")
+            file = (self.path / JOURNAL).open("wb")
         try:
             yield _JournalFile(self.path, FileSink(file))
         finally:
@@ -94,14 +86,14 @@ class RunFolder:
 
     def _clear(self) -> None:
         """Take away what an earlier run left, so that what is here is of one run."""
-        there = [name for name in _OWN if self._has(name)]
-        if there and not self._has(_MANIFEST):
+        there = [name for name in RUN_FILES if self._has(name)]
+        if there and not self._has(MANIFEST):
             raise RunFolderError(
                 f"{self.path}: holds {', '.join(there)}, and is no run; "
                 "wanted a folder that is new, empty, or of an earlier run"
             )
         for name in there:
-            if name == _INPUTS:
+            if name == INPUTS:
                 shutil.rmtree(self.path / name)
             else:
                 (self.path / name).unlink()
@@ -109,13 +101,13 @@ class RunFolder:
     def finish(self, result: SimulationResult) -> None:
         """Raises RunFolderError."""
         with _writing(self.path):
-            with (self.path / _PLACEMENTS).open("w", encoding="utf-8", newline="") as file:
+            with (self.path / PLACEMENTS).open("w", encoding="utf-8", newline="") as file:
                 writer = csv.writer(file, lineterminator="\n")
                 writer.writerow(("pod", "node", "bound_at"))
                 for name, node in result.placements.items():
                     writer.writerow((name, node, result.pods[name].bound_at))
             encoded = msgspec.json.format(msgspec.json.encode(result), indent=2)
-            (self.path / _SUMMARY).write_bytes(encoded + b"\n")
+            (self.path / SUMMARY).write_bytes(encoded + b"\n")
 
     def _has(self, name: str) -> bool:
         return (self.path / name).exists()
@@ -126,24 +118,24 @@ class RunFolder:
         """Every record. Raises RunFolderError."""
         count = 0
         try:
-            with (self.path / _JOURNAL).open("rb") as file:
+            with (self.path / JOURNAL).open("rb") as file:
                 for record in read(file):
                     yield record
                     count += 1
         except OSError as problem:
             raise self._not_a_run(problem) from None
         except UnicodeDecodeError:
-            raise RunFolderError(f"{self.path / _JOURNAL}: line {count + 1}: not UTF-8") from None
+            raise RunFolderError(f"{self.path / JOURNAL}: line {count + 1}: not UTF-8") from None
         except JournalError as problem:
-            raise RunFolderError(f"{self.path / _JOURNAL}: {problem}") from None
+            raise RunFolderError(f"{self.path / JOURNAL}: {problem}") from None
 
     def result(self) -> SimulationResult | None:
         """What came out; None for a run that was interrupted. Raises RunFolderError."""
-        return self._decoded(_SUMMARY, SimulationResult) if self._has(_SUMMARY) else None
+        return self._decoded(SUMMARY, SimulationResult) if self._has(SUMMARY) else None
 
     def inputs(self) -> Inputs:
         """What the run was made from. Raises RunFolderError."""
-        manifest = self._decoded(_MANIFEST, Manifest)
+        manifest = self._decoded(MANIFEST, Manifest)
         for name, digest in manifest.digests.items():
             if _digest(self._read(name)) != digest:
                 raise RunFolderError(f"{self.path / name}: was changed since the run")
@@ -172,15 +164,7 @@ class RunFolder:
 
 def is_run(path: Path) -> bool:
     """Whether a folder holds a run."""
-    return (path / _MANIFEST).is_file()
-
-
-def is_of_a_run(path: Path) -> bool:
-    """Whether a file is one that a run keeps in its folder."""
-    return any(
-        path.relative_to(folder).parts[0] in _OWN and (folder / _MANIFEST).is_file()
-        for folder in path.parents
-    )
+    return (path / MANIFEST).is_file()
 
 
 @final
@@ -207,12 +191,12 @@ def _writing(folder: Path) -> Iterator[None]:
 def _kept(manifest: Manifest, workload: Workload, plugin_files: Sequence[Path]) -> dict[str, bytes]:
     """What a run is made from: path inside the folder → content."""
     # A folder for each plugin file, so that all keep their own names.
-    plugins = {f"{_INPUTS}/plugin-{i}/{file.name}": file for i, file in enumerate(plugin_files)}
+    plugins = {f"{INPUTS}/plugin-{i}/{file.name}": file for i, file in enumerate(plugin_files)}
     contents = {name: file.read_bytes() for name, file in plugins.items()}
     contents[_WORKLOAD] = msgspec.json.encode(workload)
     digests = {name: _digest(content) for name, content in contents.items()}
     whole = msgspec.structs.replace(manifest, plugins=tuple(plugins), digests=digests)
-    contents[_MANIFEST] = msgspec.json.format(msgspec.json.encode(whole), indent=2)
+    contents[MANIFEST] = msgspec.json.format(msgspec.json.encode(whole), indent=2)
     return contents
 
 

@@ -12,12 +12,20 @@ from typing import Any, NamedTuple
 
 from bayplan.problems import wrong
 from bayplan.sim.refusals import Complaints
-from bayplan.sim.run_folder import is_of_a_run
 from bayplan.yaml_documents import DocumentError, load_documents
 
 STANDARD_INPUT = "-"
 SCENARIO = "Scenario"
 SCENARIO_GROUP = "bayplan.dev"
+
+#: The files of a run's folder; sim/run_folder.py writes them.
+INPUTS = "inputs"
+MANIFEST = f"{INPUTS}/manifest.json"
+JOURNAL = "journal.jsonl"
+SUMMARY = "summary.json"
+PLACEMENTS = "placements.csv"
+RUN_FILES = (SUMMARY, PLACEMENTS, JOURNAL, INPUTS)
+
 _SUFFIXES = (".csv", ".json", ".yaml", ".yml")
 
 
@@ -53,7 +61,7 @@ def read_sources(paths: Iterable[str], complaints: Complaints) -> list[Part | Cs
 def _folder(folder: Path, complaints: Complaints) -> Iterator[Part | CsvText]:
     found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _SUFFIXES)
     # Runs may be kept where their input is: they are none.
-    files = [path for path in found if not path.is_dir() and not is_of_a_run(path)]
+    files = [path for path in found if not path.is_dir() and not belongs_to_run(path)]
     if not files:
         complaints.add(str(folder), f"found no file ending in one of {', '.join(_SUFFIXES)}")
     for path in files:
@@ -137,3 +145,11 @@ def is_scenario(value: Any) -> bool:
     if not isinstance(value, dict) or value.get("kind") != SCENARIO:
         return False
     return str(value.get("apiVersion")).partition("/")[0] == SCENARIO_GROUP
+
+
+def belongs_to_run(path: Path) -> bool:
+    """Whether a run wrote the file into its folder. Such a file is no input of another run."""
+    return any(
+        path.relative_to(folder).parts[0] in RUN_FILES and (folder / MANIFEST).is_file()
+        for folder in path.parents
+    )

@@ -119,3 +119,11 @@ def has_ended(content: Content) -> bool:
     if not is_pod(content):
         return False
     return (content.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
+def claim_templates(pod: Content) -> Iterator[tuple[str, Content]]:
+    """(name of the claim, its template) for each ephemeral volume of a pod."""
+    for volume in (pod.get("spec") or {}).get("volumes") or ():
+        template: Any = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
+        if template is not None:
+            yield f"{pod['metadata']['name']}-{volume['name']}", template
