@@ -1,6 +1,6 @@
 """Retries that would help and that upstream misses: where our hints say Queue on purpose.
 
-Three kinds, and no other answer may differ (docs/decisions/0004-hints-that-upstream-misses.md). In
+Three kinds, and no other answer may differ (docs/decisions/0004). In
 each, upstream's hint leaves out a part of what the plugin's Filter goes by. So the same case can be
 said in other words, in which that part stands where upstream's hint looks:
 

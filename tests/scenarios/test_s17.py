@@ -106,7 +106,7 @@ def test_a_page_speaks_of_what_it_is_looked_for(page: str) -> None:
 
 def test_why_answers_are_kept_is_recorded_with_the_test_that_shows_it() -> None:
     """Rows B-065 and B-081."""
-    (record,) = (ROOT / "docs" / "decisions").glob("*answers-are-kept-row-by-row.md")
+    (record,) = (ROOT / "docs" / "decisions").glob("*results-are-cached-per-row.md")
     assert "tests/engine/test_reuse_machine.py" in record.read_text(encoding="utf-8")
 
 
