@@ -10,7 +10,7 @@
 {{- .Values.serviceAccount.name | default (include "bayplan.fullname" .) -}}
 {{- end -}}
 
-{{/* Cluster-wide objects of two releases of one name must not meet. */}}
+{{/* Cluster-wide objects of two releases with one name must have different names. */}}
 {{- define "bayplan.clusterName" -}}
 {{- $name := include "bayplan.fullname" . -}}
 {{- if eq $name .Release.Namespace -}}{{- $name -}}{{- else -}}{{- printf "%s-%s" .Release.Namespace $name -}}{{- end -}}
@@ -27,7 +27,7 @@ app.kubernetes.io/component: scheduler
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- end -}}
 
-{{/* The lease has the release's name: two releases never share one. */}}
+{{/* The Lease has the name of the release, so two releases never share a Lease. */}}
 {{- define "bayplan.config" -}}
 {{- $election := dict "leaderElect" .Values.leaderElection.enabled "leaseDuration" .Values.leaderElection.leaseDuration "renewDeadline" .Values.leaderElection.renewDeadline "retryPeriod" .Values.leaderElection.retryPeriod "resourceName" (include "bayplan.fullname" .) "resourceNamespace" .Release.Namespace -}}
 {{- merge (dict "leaderElection" $election) .Values.config | toYaml -}}
