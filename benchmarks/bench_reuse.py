@@ -31,8 +31,8 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.journal import DigestSink, Journal, Sink
 from bayplan.plugins.registry import default_registry
 from bayplan.ports import BindPod, EventType, WatchEvent
-from bayplan.sim.openb import TracePod, read_table
-from bayplan.sim.workload import DURATION_ANNOTATION
+from bayplan.sim.input.openb import TracePod, read_table
+from bayplan.sim.input.workload import DURATION_ANNOTATION
 from benchmarks import shapes
 from benchmarks.engine_run import config_of
 from benchmarks.machine import machine, markdown_table, put_between, today

@@ -36,10 +36,7 @@ LARGE_CLASSES: dict[str, int] = {
 MANY_PARAMETERS: dict[str, int] = {}
 # "path": where its tests are, if they neither mirror the module nor import it
 TESTED_ELSEWHERE: dict[str, str] = {
-    "framework/normalizer.py": "framework/test_arithmetic.py",
-    "sim/claim_binding.py": "sim/test_volumes.py",
-    "sim/free_volumes.py": "sim/test_volumes.py",
-    "sim/made_volumes.py": "sim/test_volumes.py",
+    "sim/world/claim_binding.py": "sim/test_volumes.py",
 }
 
 # Names that say nothing about what is inside.
@@ -270,26 +267,8 @@ def test_every_plugin_is_final() -> None:
     assert not open_classes
 
 
-#: What answers are kept and ranked by.
-REUSE = {
-    f"engine/{name}.py"
-    for name in (
-        "asking",
-        "kept_answers",
-        "known_pods",
-        "known_rest",
-        "likes",
-        "out_of_date",
-        "picks",
-        "ranking",
-        "reuse",
-        "reusing",
-        "row_totals",
-        "shadow",
-        "shares",
-        "standing",
-    )
-}
+#: The cache of results and its ranking.
+REUSE = [path for path in paths_under(SOURCE) if path.startswith("engine/reuse")]
 
 READERS = {"TopologyScorer", "Invert", "Normalize", "Scale", "Steps", "Combine"}
 
@@ -314,7 +293,7 @@ def test_every_plugin_that_filters_or_scores_signs_pods() -> None:
     assert not untested
 
 
-@pytest.mark.parametrize("path", sorted(REUSE))
+@pytest.mark.parametrize("path", REUSE)
 def test_reuse_knows_neither_plugins_nor_groups(path: str) -> None:
     """A formula changes in its plugin's file only, and a group is a caller like any other."""
     imported = {
@@ -322,14 +301,14 @@ def test_reuse_knows_neither_plugins_nor_groups(path: str) -> None:
         for node in ast.walk(parsed(path))
         if isinstance(node, ast.ImportFrom) and node.module is not None
     }
-    unknown = ("bayplan.plugins", "bayplan.engine.group", "bayplan.engine.gangs")
+    unknown = ("bayplan.plugins", "bayplan.engine.podgroups")
     groups = {"bayplan.api.pod_groups", "bayplan.state.pod_groups"}
     assert not [module for module in imported if module.startswith(unknown)]
     assert not imported & groups
 
 
 def test_all_of_reuse_is_looked_at() -> None:
-    assert set(MODULES) >= REUSE
+    assert "engine/reuse/cache.py" in REUSE
 
 
 def has_code(tree: ast.Module) -> bool:

@@ -13,7 +13,7 @@ def report(signed_count: int) -> dict[str, Any]:
     functions = {"NodePorts.sign_pod": summary(signed_count, 20), "NodePorts.filter": summary(0, 9)}
     return {
         "files": {
-            "src/bayplan/engine/reuse.py": {**summary(99, 100), "functions": {}},
+            "src/bayplan/engine/reuse/cache.py": {**summary(99, 100), "functions": {}},
             "src/bayplan/plugins/node_ports.py": {**summary(1, 99), "functions": functions},
         },
         "totals": {
@@ -28,7 +28,7 @@ def report(signed_count: int) -> dict[str, Any]:
 
 def test_reuse_and_every_sign_pod_have_a_floor() -> None:
     names = [part.name for part in parts(report(20))]
-    assert names == ["engine/reuse.py", "plugins/node_ports.py NodePorts.sign_pod"]
+    assert names == ["engine/reuse/cache.py", "plugins/node_ports.py NodePorts.sign_pod"]
 
 
 def test_a_part_below_the_floor_is_named() -> None:
@@ -41,4 +41,4 @@ def test_a_part_below_the_floor_is_named() -> None:
 
 def test_a_file_that_nothing_imported_is_named() -> None:
     empty = {**report(20), "files": {}}
-    assert next(iter(lines(empty))) == "not measured: engine/reuse.py"
+    assert next(iter(lines(empty))) == "not measured: engine/reuse/cache.py"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bayplan.adapters.embedded import EVENT, EmbeddedCluster
+from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
 from bayplan.api.objects import NODE, POD, PodCondition, Unstructured
 from bayplan.clock import ManualClock
 from bayplan.config import config_from
@@ -46,8 +46,8 @@ from bayplan.runner import (
     Runner,
     check_cache,
 )
-from bayplan.sim.checkers import differences
 from bayplan.sim.loop import run, settled
+from bayplan.sim.world.checkers import differences
 from bayplan.state.pods import PodInfo, pod_info
 from bayplan.testing import api_pod
 from tests.framework.answering import answering

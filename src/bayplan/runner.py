@@ -16,7 +16,7 @@ from typing import Any, cast, final
 from bayplan.api.objects import NODE, POD, ApiObject, Node, ObjectMeta, Pod, Unstructured
 from bayplan.engine.binding import BindingOutcome
 from bayplan.engine.cache_check import differences
-from bayplan.engine.extending import not_connected, raised
+from bayplan.engine.extenders.results import not_connected, raised
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.status import Status
 from bayplan.ports import (

@@ -13,7 +13,7 @@ import pytest
 from rich.text import Text
 
 from bayplan.cli import console
-from bayplan.sim.tables import table
+from bayplan.sim.output.report import new_table as table
 from tests.adapters.manifests import node, pod
 from tests.cli.command_line import process, written
 

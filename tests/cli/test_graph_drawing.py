@@ -3,7 +3,7 @@
 from xml.etree import ElementTree
 
 from bayplan.cli.graph_drawing import as_dot, as_svg, as_text
-from bayplan.engine.score_edges import ProfileGraph, ScoreEdge
+from bayplan.profile.plugin_table import ProfileGraph, ScoreEdge
 
 DIAMOND = ProfileGraph(
     "bayplan",

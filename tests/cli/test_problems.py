@@ -7,8 +7,8 @@ import pytest
 
 from bayplan.cli.problems import read_config, read_plugins, refusals
 from bayplan.config import ConfigError, Problem
-from bayplan.sim.inputs import InputError
-from bayplan.sim.run_folder import RunFolderError
+from bayplan.sim.input.inputs import InputError
+from bayplan.sim.output.run_folder import RunFolderError
 from tests.cli.command_line import written
 
 PROBLEMS = [

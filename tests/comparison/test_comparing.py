@@ -10,7 +10,7 @@ import bayplan
 from bayplan.comparison import comparing
 from bayplan.comparison.comparing import performed
 from bayplan.comparison.planning import plan
-from bayplan.sim.refusals import InputError
+from bayplan.sim.input.errors import InputError
 from tests.comparison.kit import cluster_file, configuration, spec
 
 CONFIGURATIONS = {

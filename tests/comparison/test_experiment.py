@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bayplan.comparison.experiment import ExperimentDocument, is_experiment, read_experiment
-from bayplan.sim.refusals import Complaints, InputError
+from bayplan.sim.input.errors import Complaints, InputError
 from tests.comparison.kit import configuration
 
 

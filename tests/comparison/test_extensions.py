@@ -12,7 +12,7 @@ from bayplan.comparison.extensions import METRICS_GROUP, installed_metrics
 from bayplan.comparison.job import perform
 from bayplan.comparison.planning import plan
 from bayplan.journal import AttemptRecord, Record
-from bayplan.sim.refusals import InputError
+from bayplan.sim.input.errors import InputError
 from tests.comparison.kit import spec
 
 

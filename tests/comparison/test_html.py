@@ -7,7 +7,7 @@ from msgspec import structs
 from bayplan.comparison.about import About, ComparedConfiguration
 from bayplan.comparison.html import page
 from bayplan.comparison.table import SPEED, Comparison
-from bayplan.sim.result import FailureResult
+from bayplan.sim.output.result import FailureResult
 from tests.comparison.kit import run
 
 FOUND = Comparison(

@@ -1,13 +1,24 @@
-"""One run as a value."""
+"""One run as a value.
 
+What makes two runs the same run.
+
+Garbage collection is rarer inside, and as before outside.
+"""
+
+import gc
 from pathlib import Path
 
 import msgspec
+import pytest
 
+from bayplan.comparison import job as identity
 from bayplan.comparison.experiment import ConfigurationSpec
-from bayplan.comparison.job import Job, JobResult, perform
+from bayplan.comparison.job import Job, JobResult, code_digest, key_of, perform, rarely_collected
 from bayplan.comparison.planning import plan
 from tests.comparison.kit import configuration, spec
+
+# ---- job ------------------------------------------------------------------------------------
+
 
 PLUGIN = """
 from bayplan import ScalarScorePlugin
@@ -71,3 +82,42 @@ def test_without_a_configuration_all_pods_are_the_default_schedulers(tmp_path: P
         wanted, inputs=(msgspec.structs.replace(one, paths=(str(file),)),)
     )
     assert perform(plan(wanted, "test").jobs[0]).result.metrics["placed"] == 4
+
+
+# ---- identity -------------------------------------------------------------------------------
+
+
+def test_a_key_follows_from_the_parts_and_not_from_their_order_in_a_mapping() -> None:
+    assert key_of({"a": 1, "b": 2}) == key_of({"b": 2, "a": 1})
+    assert key_of({"a": 1}) != key_of({"a": 2})
+
+
+def test_code_that_was_edited_makes_other_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "policy.py"
+    monkeypatch.setattr(identity, "_sources", lambda _package: [file])
+    keys = []
+    for text in ("x = 1", "x = 2", "x = 1"):
+        file.write_text(text)
+        code_digest.cache_clear()
+        keys.append(key_of("run"))
+    code_digest.cache_clear()
+    assert keys[0] == keys[2] != keys[1]
+
+
+# ---- collecting -----------------------------------------------------------------------------
+
+
+def test_collections_are_rarer_while_it_lasts() -> None:
+    before = gc.get_threshold()
+    with rarely_collected():
+        assert gc.get_threshold()[0] > before[0]
+    assert gc.get_threshold() == before
+
+
+def test_thresholds_come_back_after_a_failure() -> None:
+    before = gc.get_threshold()
+    with pytest.raises(ValueError, match="broken"), rarely_collected():
+        raise ValueError("broken")
+    assert gc.get_threshold() == before

@@ -10,7 +10,7 @@ from bayplan.comparison import outputs
 from bayplan.comparison.outputs import results_csv, write_outputs
 from bayplan.comparison.store import Run
 from bayplan.comparison.table import Comparison
-from bayplan.sim.run_folder import RunFolderError
+from bayplan.sim.output.run_folder import RunFolderError
 from tests.comparison.kit import run
 
 RUNS = [

@@ -1,4 +1,7 @@
-"""From an experiment to its jobs."""
+"""From an experiment to its jobs.
+
+Seeds as they are written.
+"""
 
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -8,13 +11,15 @@ import msgspec
 import pytest
 
 from bayplan.comparison import extensions
-from bayplan.comparison.arrivals import Arrivals
 from bayplan.comparison.experiment import ConfigurationSpec, InputSpec
-from bayplan.comparison.planning import plan
-from bayplan.sim.refusals import InputError
-from bayplan.sim.workload import Workload
+from bayplan.comparison.metrics.scheduling import Arrivals
+from bayplan.comparison.planning import parse_seeds, plan
+from bayplan.sim.input.errors import InputError
+from bayplan.sim.input.workload import Workload
 from bayplan.state.pods import PodInfo
 from tests.comparison.kit import cluster_file, configuration, pod, spec
+
+# ---- planning -------------------------------------------------------------------------------
 
 
 def wrong(wanted: Any) -> list[str]:
@@ -136,3 +141,32 @@ def test_a_preparation_adds_objects_that_follow_from_the_pods(
 def test_a_preparation_that_nobody_brings_is_refused(tmp_path: Path) -> None:
     [line] = wrong(spec(tmp_path, prepare=("nobodys",)))
     assert line.startswith('e.yaml: spec.prepare[0]: found "nobodys", wanted ')
+
+
+# ---- seeds ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "seeds"),
+    [
+        ("0..3", (0, 1, 2, 3)),
+        ("42", (42,)),
+        ("5, 1..2, 5", (5, 1, 2)),
+        (7, (7,)),
+        ([3, 1], (3, 1)),
+        (["0..1", 9], (0, 1, 9)),
+    ],
+)
+def test_ranges_and_lists_are_read_in_their_order_and_each_seed_once(
+    value: object, seeds: tuple[int, ...]
+) -> None:
+    assert parse_seeds(value, "seeds") == (seeds, [])
+
+
+@pytest.mark.parametrize(
+    "value", ["", "a", "3..1", "1...2", "-1", -1, True, None, 1.5, "0..999999"]
+)
+def test_anything_else_is_refused_with_its_path(value: object) -> None:
+    seeds, [problem] = parse_seeds(value, "spec.seeds")
+    assert seeds == ()
+    assert str(problem).startswith("spec.seeds: found ")

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from bayplan.adapters.object_names import object_key
+from bayplan.adapters.embedded.object_names import object_key
 from bayplan.comparison.renumbering import name_users, renumbered
-from bayplan.sim.workload import Step, Verb, Workload, create_step
+from bayplan.sim.input.workload import Step, Verb, Workload, create_step
 from tests.comparison.kit import node, pod
 
 NODES = tuple(node(f"n{i:02}") for i in range(12))

@@ -1,9 +1,14 @@
-"""Means, deviations, and paired differences with their intervals."""
+"""Means, deviations, and paired differences with their intervals.
+
+Spans of time in four numbers.
+"""
 
 import pytest
 
 from bayplan.comparison import statistics
-from bayplan.comparison.statistics import paired, summary
+from bayplan.comparison.statistics import paired, summary, told_spans
+
+# ---- statistics -----------------------------------------------------------------------------
 
 
 def test_the_deviation_is_that_of_a_sample() -> None:
@@ -49,3 +54,16 @@ def test_without_scipy_there_are_means_and_no_intervals(monkeypatch: pytest.Monk
     assert found is not None
     assert (found.mean, found.low, found.high) == (4.5, None, None)
     assert not statistics.has_intervals()
+
+
+# ---- spans ----------------------------------------------------------------------------------
+
+
+def test_spans_are_told_by_mean_median_tail_and_maximum() -> None:
+    assert told_spans("s", [0, 10, 20]) == pytest.approx(
+        {"s_mean": 10, "s_p50": 10, "s_p95": 19, "s_max": 20}
+    )
+
+
+def test_nothing_is_said_of_no_spans() -> None:
+    assert told_spans("s", []) == {}

@@ -8,7 +8,7 @@ from bayplan.comparison.decisions import Attempt, Outcome
 from bayplan.comparison.job import Job, perform
 from bayplan.comparison.planning import plan
 from bayplan.comparison.store import RunStore, decisions_of, is_compared_run
-from bayplan.sim.run_folder import RunFolderError
+from bayplan.sim.output.run_folder import RunFolderError
 from tests.comparison.kit import spec
 
 

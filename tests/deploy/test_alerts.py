@@ -4,7 +4,7 @@ import re
 
 from prometheus_client import CollectorRegistry
 
-from bayplan.serving.leader_metrics import LeaderGauge
+from bayplan.serving.election.election import LeaderGauge
 from tests.deploy.rendering import CHART
 from tests.engine.kit import Engine
 

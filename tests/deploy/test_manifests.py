@@ -11,8 +11,8 @@ import yaml
 
 from bayplan.cli import run
 from bayplan.config import load_config
-from bayplan.engine.resolved_config import resolve
 from bayplan.plugins.registry import Registry
+from bayplan.profile.resolved_config import resolve
 from bayplan.serving.rbac import Names, manifests
 from bayplan.serving.scheduler_server import ServerOptions
 from tests.cli.command_line import bayplan

@@ -18,10 +18,10 @@ from bayplan.cli import cli
 from bayplan.comparison import RunMetric
 from bayplan.comparison.experiment import read_experiment
 from bayplan.config import load_config
-from bayplan.engine.resolved_config import resolve
 from bayplan.framework.interface import Plugin
 from bayplan.plugins.registry import Registry
-from bayplan.sim.refusals import Complaints
+from bayplan.profile.resolved_config import resolve
+from bayplan.sim.input.errors import Complaints
 from tests.cli.command_line import answer, bayplan, written
 from tests.comparison.kit import configuration, node
 from tests.documents.reading import ROOT, Shown

@@ -25,7 +25,7 @@ from bayplan.framework.interface import QueuedPodInfo
 from bayplan.framework.queued_group import QueuedPodGroupInfo
 from bayplan.framework.status import Code, Status
 from bayplan.ports import BindPod, EventType
-from bayplan.sim.gang_checker import GangChecker
+from bayplan.sim.world.checkers import GangChecker
 from bayplan.testing import PodOptions, node
 from tests.engine.kit import Engine, waiting_pod
 from tests.engine.naive_gangs import Member, NaiveCluster, Room

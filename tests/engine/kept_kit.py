@@ -12,13 +12,12 @@ from typing import Any
 
 from msgspec import structs
 
-from bayplan.engine.asking import Asking
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.cycle_runner import CycleRunner
-from bayplan.engine.known_pods import KnownPods
-from bayplan.engine.picks import Picks
-from bayplan.engine.prepared import Epoch
-from bayplan.engine.reuse import Reuse
+from bayplan.engine.reuse.cache import Reuse
+from bayplan.engine.reuse.entry import Epoch, KnownPods
+from bayplan.engine.reuse.ranked_nodes import Picks
+from bayplan.engine.reuse.single_node import Asking
+from bayplan.engine.schedule_one import CycleRunner
 from bayplan.framework.interface import (
     CycleState,
     Normalizer,

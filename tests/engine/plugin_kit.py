@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, final
 
 from bayplan.config import ConfigError, SchedulerConfig, config_from
-from bayplan.engine.dry_start import idle_handle
 from bayplan.framework.events import (
     ActionType,
     ClusterEvent,
@@ -23,6 +22,7 @@ from bayplan.framework.interface import (
     SignPlugin,
 )
 from bayplan.plugins.registry import Registry
+from bayplan.profile.dry_start import idle_handle
 
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 NODE_ADDED = ClusterEvent(EventResource.NODE, ActionType.ADD)

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayplan.engine.cycle_runner import CycleRunner
-from bayplan.engine.prepared import Epoch
-from bayplan.engine.row_totals import RowTotals
+from bayplan.engine.reuse.entry import Epoch
+from bayplan.engine.reuse.ranked_nodes import RowTotals
+from bayplan.engine.reuse.weighted_score import Share
+from bayplan.engine.schedule_one import CycleRunner
 from bayplan.engine.scheduler import Scheduler
-from bayplan.engine.shares import Share
-from bayplan.plugins.default_preemption.kept_searches import KeptSearch
-from bayplan.state.alike_rows import AlikeRows
+from bayplan.plugins.default_preemption.search_cache import KeptSearch
 from bayplan.state.change_log import Facet
 from bayplan.state.node_table import NodeTable
+from bayplan.state.resources import AlikeRows
 from bayplan.state.snapshot import Snapshot
 from tests.engine.reuse_pair import Fault, no_fault
 from tests.engine.reuse_plugins import Most

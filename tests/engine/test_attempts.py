@@ -349,7 +349,7 @@ def test_a_bug_while_a_cycle_is_taken_up_again_does_not_lose_the_pod(
     engine = asking(raise_bugs=False)
     engine.add(waiting_pod(**FAR))
     ask = question(engine)
-    monkeypatch.setattr("bayplan.engine.exchange.applied", raising)
+    monkeypatch.setattr("bayplan.engine.extenders.round.applied", raising)
     engine.scheduler.extender_answered(ask.token, ExtenderAnswer())
     assert engine.state_of("p") is State.ERROR_BACKOFF
     assert engine.metric("bayplan_bugs_total") == 1
@@ -366,7 +366,7 @@ def test_a_bug_in_the_cycle_fails_one_attempt(monkeypatch: pytest.MonkeyPatch) -
     plugin = answering("A", score_node=0)
     engine = Engine(plugins=[("A", 1)], classes=[plugin], raise_bugs=False)
     engine.add(node("n1"), node("n2"), waiting_pod())
-    monkeypatch.setattr("bayplan.engine.cycle_runner.choose", raising)
+    monkeypatch.setattr("bayplan.engine.schedule_one.choose", raising)
     (patch,) = engine.patches()
     assert patch.condition is not None
     assert patch.condition.reason == "SchedulerError"
@@ -384,7 +384,7 @@ def test_a_bug_in_the_cycle_fails_one_attempt(monkeypatch: pytest.MonkeyPatch) -
 def test_a_bug_in_the_cycle_ends_a_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine(plugins=[("A", 1)], classes=[answering("A", score_node=0)])
     engine.add(node("n1"), node("n2"), waiting_pod())
-    monkeypatch.setattr("bayplan.engine.cycle_runner.choose", raising)
+    monkeypatch.setattr("bayplan.engine.schedule_one.choose", raising)
     with pytest.raises(ZeroDivisionError):
         engine.run()
 
@@ -395,7 +395,7 @@ def test_a_failing_pod_does_not_keep_others_from_being_tried(
     plugin = answering("A", score_node=0)
     engine = Engine(plugins=[("A", 1)], classes=[plugin], raise_bugs=False)
     engine.add(node("n1"), node("n2"), waiting_pod("p"))
-    monkeypatch.setattr("bayplan.engine.cycle_runner.choose", raising)
+    monkeypatch.setattr("bayplan.engine.schedule_one.choose", raising)
     engine.run()
     monkeypatch.undo()
     engine.add(waiting_pod("q"))

@@ -1,7 +1,13 @@
-"""Deadlines: each key's time comes once."""
+"""Deadlines: each key's time comes once.
+
+Activations: who is to be tried when. The way there and back stands in test_services.
+"""
 
 from bayplan.clock import ManualClock
-from bayplan.engine.deadlines import Deadlines
+from bayplan.engine.deadlines import Activations, Deadlines
+from bayplan.testing import pod
+
+# ---- deadlines ------------------------------------------------------------------------------
 
 
 def test_a_key_is_taken_when_its_time_has_come_and_only_once() -> None:
@@ -37,3 +43,33 @@ def test_one_that_is_forgotten_or_set_anew_has_no_other_time() -> None:
     deadlines.forget("a")
     assert "a" not in deadlines
     assert deadlines.next_seconds() is None
+
+
+# ---- activations ----------------------------------------------------------------------------
+
+
+def test_each_is_taken_at_the_time_asked_for_last() -> None:
+    clock = ManualClock()
+    found, a, b = Activations(clock), pod("a"), pod("b")
+    found.ask([a, b], 5.0)
+    found.ask([b], 7.0)
+    clock.advance_to(5.0)
+    assert found.take_due() == [a.uid]
+    clock.advance_to(7.0)
+    assert found.take_due() == [b.uid]
+    assert found.take_due() == []
+
+
+def test_it_knows_since_when_somebody_waits() -> None:
+    clock = ManualClock()
+    found, a = Activations(clock), pod("a")
+    assert not found.any_asked_by(9.0)
+    clock.advance_to(2.0)
+    found.ask([a], 5.0)
+    clock.advance_to(3.0)
+    found.ask([a], 6.0)
+    assert not found.any_asked_by(1.9)
+    assert found.any_asked_by(2.0)
+    clock.advance_to(6.0)
+    found.take_due()
+    assert not found.any_asked_by(6.0)

@@ -1,4 +1,7 @@
-"""What the parts of the scheduler share."""
+"""What the parts of the scheduler share.
+
+One thing at a time.
+"""
 
 import pytest
 from hypothesis import given
@@ -6,11 +9,14 @@ from hypothesis import strategies as st
 
 from bayplan.api.objects import PodCondition
 from bayplan.clock import ManualClock
-from bayplan.engine.engine_state import NOTE_BYTES_MAX, EngineState, cut
+from bayplan.engine.engine_state import NOTE_BYTES_MAX, EngineState, Turns, cut
 from bayplan.journal import Journal, MemorySink, NoteRecord
 from bayplan.ports import EmitEvent, ObjectReference, PatchPodStatus
 from bayplan.state.nodes import LoanEnded
 from bayplan.testing import node, pod
+
+# ---- engine state ---------------------------------------------------------------------------
+
 
 UNTRUE = PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message="no")
 
@@ -136,3 +142,86 @@ def test_a_pod_the_api_does_not_know_cannot_be_nominated() -> None:
     engine.known["uid-default/p"] = pod("p")
     engine.nominator.add_nominated_pod(pod("p", nominated_node="n1"))
     assert engine.nominator.nominated_nodes() == ["n1"]
+
+
+# ---- turns ----------------------------------------------------------------------------------
+
+
+Failures = list[tuple[str, str]]
+
+
+def begun(failures: Failures | None = None) -> Turns:
+    told: Failures = [] if failures is None else failures
+    turns = Turns(lambda subject, problem: told.append((subject, str(problem))))
+    turns.begin()
+    return turns
+
+
+def test_outside_of_a_turn_work_is_done_at_once() -> None:
+    done: list[int] = []
+    begun().take("a", lambda: done.append(1))
+    assert done == [1]
+
+
+def test_inside_of_one_it_comes_after_it_in_order() -> None:
+    turns, done = begun(), list[str]()
+
+    def first() -> None:
+        turns.take("b", second)
+        turns.take("c", lambda: done.append("third"))
+        done.append("first")
+
+    def second() -> None:
+        turns.take("d", lambda: done.append("fourth"))
+        done.append("second")
+
+    turns.take("a", first)
+    assert done == ["first", "second", "third", "fourth"]
+
+
+def test_who_looks_does_so_between_turns() -> None:
+    turns, seen = begun(), list[str]()
+
+    def first() -> None:
+        turns.take("b", lambda: seen.append("second"))
+        seen.append("first")
+
+    turns.observe(lambda: seen.append("look"))
+    turns.take("a", first)
+    assert seen == ["first", "look", "second", "look"]
+
+
+def test_before_the_beginning_everything_waits() -> None:
+    done: list[int] = []
+    turns = Turns(lambda subject, problem: None)
+    turns.take("a", lambda: done.append(1))
+    assert done == []
+    turns.begin()
+    assert done == [1]
+
+
+def test_a_failure_is_told_and_the_rest_goes_on() -> None:
+    failures: Failures = []
+    turns, done = begun(failures), list[int]()
+
+    def fails() -> None:
+        turns.take("later", lambda: done.append(1))
+        raise ValueError("boom")
+
+    turns.take("a", fails)
+    assert (failures, done) == ([("a", "boom")], [1])
+
+
+def test_whoever_is_told_may_end_it() -> None:
+    def ends(subject: str, problem: Exception) -> None:
+        raise problem
+
+    def fails() -> None:
+        raise ValueError("boom")
+
+    turns, done = Turns(ends), list[int]()
+    turns.begin()
+    with pytest.raises(ValueError, match="boom"):
+        turns.take("a", fails)
+    turns.take("b", lambda: done.append(1))
+    assert done == [1]

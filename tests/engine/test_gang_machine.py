@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.engine.group_cycle import GroupPass
-from bayplan.sim.checkers import InvariantBroken
+from bayplan.engine.podgroups.trial import GroupPass
+from bayplan.sim.world.checkers import InvariantBroken
 from tests.engine.gang_machine import GangMachine
 from tests.seeded import Play, replayable, seeds, table_of
 
@@ -36,7 +36,7 @@ def test_groups_are_placed_as_a_naive_scheduler_would(
 def too_few_are_enough(patch: pytest.MonkeyPatch) -> None:
     run = GroupPass.run
     patch.setattr(GroupPass, "run", lambda self, members, needed: run(self, members, needed - 1))
-    best = "bayplan.engine.group_attempts.max"
+    best = "bayplan.engine.podgroups.attempts.max"
     patch.setattr(best, lambda *counts: max(1, max(*counts) - 1), raising=False)
 
 

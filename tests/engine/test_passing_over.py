@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from bayplan.engine import reuse as module
-from bayplan.engine.row_totals import CHANGES_MAX
+from bayplan.engine.reuse import cache as module
+from bayplan.engine.reuse.ranked_nodes import CHANGES_MAX
 from tests.engine.kit import Engine, waiting_pod
-from tests.engine.test_reuse import CountingFilter
-from tests.engine.test_reusing import FIT, OFF, nodes
+from tests.engine.reuse.test_cache import CountingFilter
+from tests.engine.test_reuse_steps import FIT, OFF, nodes
 from tests.scenarios.world import PROFILE
 
 NODES = 40

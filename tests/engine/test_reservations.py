@@ -1,11 +1,33 @@
-"""Room that is kept for a group that has waited long."""
+"""Room that is kept for a group that has waited long.
 
+How long pods say that they run.
+
+Cycles of pods that may not go to reserved nodes.
+"""
+
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from bayplan.api.pod_groups import GroupKey
+from bayplan.clock import ManualClock, rfc3339
+from bayplan.engine.cycle import OUTSIDE_DOMAIN
+from bayplan.engine.reservations import (
+    RESERVATION_NAME,
+    RESERVED,
+    Reservation,
+    Reservations,
+    end_seconds,
+    keep_off_reserved,
+    run_seconds,
+)
+from bayplan.testing import pod
 from tests.scenarios.gangs import FIT, add_member, bound, message, put_group
 from tests.scenarios.world import World, play
+
+# ---- reservations ---------------------------------------------------------------------------
+
 
 ON = {"podGroups": {"reserveAfterSeconds": 10}}
 GANG = ("g1", "g2")
@@ -155,3 +177,69 @@ def test_a_reserved_node_that_goes_is_replaced() -> None:
         assert list(bound(world, *GANG)) == [90, 90]
 
     play(story, plugins=FIT, config=ON)
+
+
+# ---- run times ------------------------------------------------------------------------------
+
+
+DURATION = "bayplan.dev/duration"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90", 90),
+        ("1.5", 1.5),
+        ("30s", 30),
+        ("1m30s", 90),
+        ("250ms", 0.25),
+        ("1.5h", 5400),
+        (".5h", 1800),
+    ],
+)
+def test_durations_are_read_as_scenarios_write_them(text: str, seconds: float) -> None:
+    assert run_seconds(pod(annotations={DURATION: text})) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "-5", "soon", "5 s", "1e9", "s", "infinity"])
+def test_what_is_no_duration_is_not_known(text: str) -> None:
+    assert run_seconds(pod(annotations={DURATION: text})) is None
+    assert end_seconds(pod(annotations={DURATION: text}), ManualClock()) is None
+
+
+def test_the_end_counts_from_the_start_and_is_never_past() -> None:
+    clock = ManualClock()
+    clock.advance_to(100)
+    started = rfc3339(clock.epoch_seconds() - 40)
+    running = pod(annotations={DURATION: "60"}, status={"startTime": started})
+    assert end_seconds(running, clock) == 120
+    clock.advance_to(500)
+    assert end_seconds(running, clock) == 500
+    assert end_seconds(pod(annotations={DURATION: "60"}), clock) == 560
+
+
+# ---- kept off -------------------------------------------------------------------------------
+
+
+def looked_at(within: frozenset[str] | None, *, is_held: bool) -> Any:
+    reservations = Reservations(ManualClock(), 10.0)
+    if is_held:
+        key = GroupKey("x", "default", "g")
+        reservations.held = Reservation(key, 0, frozenset({"n1"}), 100.0)
+    nodes = SimpleNamespace(names=lambda: ["n1", "n2", "n3"])
+    snapshot = SimpleNamespace(nodes=nodes)
+    cycle: Any = SimpleNamespace(pod=pod("p"), within=within, snapshot=snapshot)
+    cycle.within_because = ("", OUTSIDE_DOMAIN)
+    keep_off_reserved(cycle, reservations)
+    return cycle
+
+
+def test_without_a_reservation_nothing_changes() -> None:
+    assert looked_at(None, is_held=False).within is None
+
+
+def test_reserved_nodes_are_left_out_of_all_and_of_a_domain() -> None:
+    cycle = looked_at(None, is_held=True)
+    assert cycle.within == {"n2", "n3"}
+    assert cycle.within_because == (RESERVATION_NAME, RESERVED)
+    assert looked_at(frozenset({"n1", "n3"}), is_held=True).within == {"n3"}

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from bayplan.engine.out_of_date import (
+from bayplan.engine.reuse.cache import OBJECT_CHANGED
+from bayplan.engine.reuse.weighted_score import (
     EXTREME_MOVED,
     NODES_CAME_OR_WENT,
     PLUGIN_FAILED,
     TOO_MUCH_CHANGED,
 )
-from bayplan.engine.reuse import OBJECT_CHANGED
 from bayplan.state.cache import Cache
 from tests.engine.reuse_faults import FAULTS, Plant, a_domain_count_is_stale
 from tests.engine.reuse_kinds import CHANGES, KINDS

@@ -4,7 +4,7 @@ import gc
 import tracemalloc
 from dataclasses import dataclass
 
-from bayplan.engine.reuse import Reuse
+from bayplan.engine.reuse.cache import Reuse
 from bayplan.testing import node
 from tests.engine.kit import Engine, waiting_pod
 from tests.scenarios.world import PROFILE

@@ -17,7 +17,7 @@ from bayplan.api.objects import decode
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.status import unschedulable
 from bayplan.ports import BindPod, EventType
-from bayplan.state.device_counts import DeviceCounts
+from bayplan.state.device_table import DeviceCounts
 from bayplan.testing import api_pod, node
 from tests.engine.reuse_pair import FIRST, Fault, Pair, no_fault
 from tests.plugins.devices_kit import allocated, claim, class_of, slice_of

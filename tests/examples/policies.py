@@ -6,11 +6,11 @@ from pathlib import Path
 from bayplan import Node, Plugin, PodInfo
 from bayplan.config import load_config
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.cycle_runner import CycleRunner
-from bayplan.engine.profiles import build_profiles
+from bayplan.engine.schedule_one import CycleRunner
 from bayplan.framework.interface import QueuedPodInfo
 from bayplan.framework.runtime import Framework
 from bayplan.plugins.registry import Registry
+from bayplan.profile.profiles import build_profiles
 from bayplan.testing import SampleCluster, cluster
 from bayplan.testing.clusters import handle_for
 

@@ -7,14 +7,14 @@ import pytest
 
 from bayplan.config import ConfigError, SchedulerConfig, load_config
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.cycle_runner import CycleRunner
-from bayplan.engine.dry_start import dry_start
-from bayplan.engine.profiles import build_profiles
+from bayplan.engine.schedule_one import CycleRunner
 from bayplan.framework.interface import QueuedPodInfo
 from bayplan.framework.runtime import Framework
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.pod_topology_spread import PodTopologySpread
 from bayplan.plugins.registry import Registry
+from bayplan.profile.dry_start import dry_start
+from bayplan.profile.profiles import build_profiles
 from bayplan.state.pods import PodInfo
 from bayplan.testing import SampleCluster, check_plugin, node, pod
 from bayplan.testing.clusters import handle_for

@@ -6,7 +6,7 @@ import pytest
 
 from bayplan import Node
 from bayplan.testing import check_plugin, cluster, node, pod
-from bayplan.testing.asking import ask
+from bayplan.testing.evaluation import ask
 from bayplan.testing.instances import plugin
 from tests.examples.policies import chosen, cycle_with, policy
 

@@ -1,6 +1,6 @@
 """Extenders as the Handle shows them."""
 
-from bayplan.engine.configured_extenders import ConfiguredExtender
+from bayplan.engine.extenders.configured import ConfiguredExtender
 from bayplan.framework.extender import Extender
 from bayplan.ports import ExtenderVerb
 from bayplan.testing import SampleCluster, handle, pod

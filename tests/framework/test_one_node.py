@@ -7,7 +7,7 @@ import pytest
 from bayplan.framework.calls import Calls, calls_of
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.interface import CycleState, FilterPlugin, RowFilter, Verdict
-from bayplan.framework.one_node import filter_one
+from bayplan.framework.runtime import filter_one
 from bayplan.framework.status import Code, Rejection, unschedulable
 from bayplan.framework.timing import Bare
 from bayplan.testing import SampleCluster, node, pod

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayplan.framework.answers import RefusedAnswer
 from bayplan.framework.interface import CycleState, Normalizer
 from bayplan.framework.score_table import PluginScores
 from bayplan.framework.scoring import (
@@ -15,6 +14,7 @@ from bayplan.framework.scoring import (
     normalize_scores,
     score_of,
 )
+from bayplan.framework.validation import RefusedAnswer
 from bayplan.plugins.image_locality import ImageLocality
 from bayplan.plugins.taint_toleration import TaintToleration
 from bayplan.testing import node, plugin, pod

@@ -9,7 +9,7 @@ from bayplan.framework.interface import CycleState, Normalizer
 from bayplan.framework.score_table import ScoreTable, TieStep
 from bayplan.framework.status import SKIP, Status
 from bayplan.framework.tie_break import break_ties
-from bayplan.plugins.node_name_order import NodeNameOrder
+from bayplan.plugins.node_name import NodeNameOrder
 from bayplan.testing import node, pod
 from tests.framework.answering import answering, cluster_of, framework_of, made, scores
 

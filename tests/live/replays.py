@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
 
+from bayplan.adapters.embedded.object_store import Stored
 from bayplan.adapters.live.client import MERGE_PATCH
-from bayplan.adapters.object_store import Stored
 from bayplan.api.objects import NODE, POD
 from tests.live.mirror import Object
 from tests.live.priorities import priority

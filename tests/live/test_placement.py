@@ -10,8 +10,8 @@ from bayplan.config import config_from
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.journal import AttemptRecord, MemorySink
 from bayplan.plugins.registry import Registry
+from bayplan.sim.input.workload import Workload
 from bayplan.sim.simulation import Simulation
-from bayplan.sim.workload import Workload
 from tests.live.control_plane import ControlPlane
 from tests.live.kubelet import node
 from tests.live.mirror import Object

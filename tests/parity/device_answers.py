@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 
 from bayplan.api.device_objects import RESOURCE_CLAIM, ResourceClaim
-from bayplan.engine.handle import Write
 from bayplan.framework.interface import CycleState
 from bayplan.plugins.dynamic_resources import DynamicResources
 from bayplan.plugins.dynamic_resources.attempt import Attempt
+from bayplan.profile.handle import Write
 from bayplan.testing.clusters import SampleCluster
-from bayplan.testing.sample_port import SamplePort
+from bayplan.testing.state_checks import SamplePort
 from tests.parity.question import PodQuestion
 
 Json = dict[str, Any]

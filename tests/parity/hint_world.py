@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 from typing import Any, cast, final
 
 from bayplan.api.objects import NODE, POD
-from bayplan.engine.cluster_events import ClusterEvents
 from bayplan.engine.engine_state import EngineState
-from bayplan.engine.gangs import Gangs
+from bayplan.engine.event_handlers import ClusterEvents
 from bayplan.engine.placements import Placements
-from bayplan.engine.profiles import BuiltProfile
+from bayplan.engine.podgroups.controller import Gangs
 from bayplan.framework.events import ClusterEvent, EventResource
 from bayplan.framework.interface import QueuedPodInfo
 from bayplan.journal import Journal
 from bayplan.ports import EventType, WatchEvent
+from bayplan.profile.profiles import BuiltProfile
 from bayplan.queue.hints import Change, Hints
-from bayplan.queue.parked import PreCheck
 from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.queue.sub_queues import PreCheck
 from bayplan.queue.transitions import State
 from bayplan.state.pods import PodInfo
 from tests.parity.world import Remarks, World

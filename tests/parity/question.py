@@ -7,9 +7,9 @@ from typing import Any, final
 import msgspec
 
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.cycle_runner import CycleRunner
-from bayplan.engine.prepared import Epoch
-from bayplan.engine.reuse import Reuse
+from bayplan.engine.reuse.cache import Reuse
+from bayplan.engine.reuse.entry import Epoch
+from bayplan.engine.schedule_one import CycleRunner
 from bayplan.framework.interface import QueuedPodInfo
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.runtime import Framework

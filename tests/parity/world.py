@@ -6,12 +6,12 @@ from typing import Any
 
 from bayplan.config import ConfigError, SchedulerConfig, config_from
 from bayplan.config.upstream import UPSTREAM_PLUGINS, default_plugins
-from bayplan.engine.handle import PluginHandle
-from bayplan.engine.plugin_sets import plugin_name
-from bayplan.engine.profiles import BuiltProfile, build_profiles
 from bayplan.framework.interface import Plugin
 from bayplan.framework.status import Code, Status
 from bayplan.plugins.registry import Registry
+from bayplan.profile.handle import PluginHandle
+from bayplan.profile.plugin_sets import plugin_name
+from bayplan.profile.profiles import BuiltProfile, build_profiles
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.queue.settings import QueueProfile, QueueRecorder, QueueSettings
 from bayplan.state.pods import PodInfo

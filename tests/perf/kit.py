@@ -6,13 +6,12 @@ from typing import Any
 import yaml
 
 from bayplan.clock import ManualClock
-from bayplan.perf.planning import Plan, Refused, Setting, plan_all
+from bayplan.perf.planning import Plan, Refused, Selection, Setting, plan_all
 from bayplan.perf.reading import ReadCase, read_files
 from bayplan.perf.running import Outcome, WorkloadRun
-from bayplan.perf.selecting import Selection
 from bayplan.plugins.registry import Registry
+from bayplan.sim.input.errors import Complaints
 from bayplan.sim.loop import run
-from bayplan.sim.refusals import Complaints
 
 Value = dict[str, Any]
 

@@ -1,4 +1,11 @@
-"""Each operation does what upstream's does, on a cluster under virtual time."""
+"""Each operation does what upstream's does, on a cluster under virtual time.
+
+An update replaces what a user may change, and keeps what is the server's own.
+
+What has a pace keeps it, whatever the work at each tick takes.
+
+Claims get devices without pods, each of some node that has enough.
+"""
 
 import asyncio
 import itertools
@@ -7,12 +14,20 @@ from typing import Any
 
 import pytest
 
-from bayplan.adapters.object_names import object_key
-from bayplan.api.objects import NODE, POD
+from bayplan.adapters.embedded.object_names import ObjectKey, object_key
+from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
+from bayplan.api.objects import NODE, POD, ApiObject, decode
 from bayplan.clock import ManualClock
+from bayplan.config.feature_gates import default_gates
+from bayplan.perf.operations import allocations, at_pace, paced, updated
 from bayplan.perf.running import Outcome
 from bayplan.sim.loop import run
+from bayplan.testing import node
 from tests.perf.kit import LARGE_POD, SMALL_POD, case, op, run_of, written
+from tests.plugins.devices_kit import allocated, claim, class_of, exactly, slice_of
+
+# ---- operations -----------------------------------------------------------------------------
+
 
 NODES = op("createNodes", count=2)
 GATED = SMALL_POD.replace("spec: {", "spec: {schedulingGates: [{name: g}], ")
@@ -294,3 +309,116 @@ def test_claims_for_which_there_is_nothing_end_the_workload(tmp_path: Path) -> N
     clock = ManualClock()
     outcome = run(run_of(path, clock).play(), clock)
     assert "no node has devices for ResourceClaim ns/claim-" in outcome.failure
+
+
+# ---- updates --------------------------------------------------------------------------------
+
+
+def pod(**spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
+
+
+def test_a_pod_keeps_what_admission_gave_it() -> None:
+    old = pod(priority=5, tolerations=[{"key": "a"}], schedulingGates=[{"name": "g"}])
+    found = updated(old, pod(containers=[]), ())
+    assert found["spec"] == {"priority": 5, "tolerations": [{"key": "a"}], "containers": []}
+
+
+def test_another_kind_is_replaced() -> None:
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "spec": {}}
+    old = {**node, "spec": {"taints": [{"key": "a"}]}}
+    assert updated(old, node, ()) == node
+
+
+def test_a_resize_changes_resources_only() -> None:
+    old = pod(containers=[{"name": "a", "image": "i", "resources": 1}, {"name": "b"}])
+    old["metadata"]["labels"] = {"x": "y"}
+    found = updated(old, pod(containers=[{"name": "a", "image": "j", "resources": 2}]), ("resize",))
+    assert found["spec"]["containers"] == [
+        {"name": "a", "image": "i", "resources": 2},
+        {"name": "b"},
+    ]
+    assert found["metadata"] == old["metadata"]
+
+
+def test_a_status_changes_nothing_else() -> None:
+    old = {**pod(nodeName="n"), "status": {"phase": "Running"}}
+    found = updated(old, {**pod(), "status": {"phase": "Failed"}}, ("status",))
+    assert found == {**old, "status": {"phase": "Failed"}}
+
+
+# ---- background -----------------------------------------------------------------------------
+
+
+KEYS = [object_key(POD, "default", str(n)) for n in range(3)]
+
+
+def test_items_come_at_their_ticks() -> None:
+    clock, seen = ManualClock(), []
+
+    async def main() -> None:
+        async for item in paced("abc", 2, clock):
+            seen.append((item, clock.now()))
+            await asyncio.sleep(0.3)
+
+    run(main(), clock)
+    assert seen == [("a", 0.5), ("b", 1.0), ("c", 1.5)]
+
+
+@pytest.mark.parametrize(("per_second", "moments"), [(0, [0, 0, 0]), (4, [0.25, 0.5, 0.75])])
+def test_something_is_done_about_each(per_second: int, moments: list[float]) -> None:
+    clock: ManualClock = ManualClock()
+    done: list[Any] = []
+    work = at_pace(KEYS, per_second, clock, lambda key: done.append((key, clock.now())))
+    run(work, clock)
+    assert done == list(zip(KEYS, moments, strict=True))
+
+
+# ---- claim allocation -----------------------------------------------------------------------
+
+
+OBJECTS: dict[str, list[Any]] = {
+    DEVICE_CLASS: [class_of()],
+    RESOURCE_SLICE: [slice_of("n1", "a"), slice_of("n2", "a")],
+    RESOURCE_CLAIM: [claim(name, exactly()) for name in ("c1", "c2", "c3")],
+}
+
+
+def objects_of(contents: dict[str, list[Any]]) -> Any:
+    def objects(kind: str) -> list[tuple[ObjectKey, ApiObject]]:
+        if kind == NODE:
+            return [(object_key(NODE, "", name), node(name)) for name in ("n1", "n2")]
+        found = [decode(kind, content) for content in contents.get(kind, ())]
+        return [(object_key(kind, "default", each.metadata.name), each) for each in found]
+
+    return objects
+
+
+def given(contents: dict[str, list[Any]], namespace: str = "") -> dict[str, Any]:
+    """Claim → pools of its devices."""
+    found = allocations(objects_of(contents), namespace, default_gates())
+    return {
+        key.name: patch
+        and [each["pool"] for each in patch["status"]["allocation"]["devices"]["results"]]
+        for key, patch in found
+    }
+
+
+def test_each_claim_gets_devices_that_no_other_has() -> None:
+    found = given(OBJECTS)
+    assert sorted([found["c1"], found["c2"]], key=str) == [["n1"], ["n2"]]
+    assert found["c3"] is None
+
+
+def test_the_same_again_is_the_same() -> None:
+    assert given(OBJECTS) == given(OBJECTS)
+
+
+def test_claims_that_have_devices_keep_them_and_others_get_the_rest() -> None:
+    has_some = claim("c1", exactly(), status=allocated(("n1", "a")))
+    contents = {**OBJECTS, RESOURCE_CLAIM: [has_some, claim("c2", exactly())]}
+    assert given(contents) == {"c2": ["n2"]}
+
+
+def test_claims_of_other_namespaces_are_left_alone() -> None:
+    assert given(OBJECTS, "elsewhere") == {}

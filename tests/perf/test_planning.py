@@ -1,5 +1,11 @@
-"""Everything is checked before anything runs; what cannot be run says why."""
+"""Everything is checked before anything runs; what cannot be run says why.
 
+Names are patterns, labels are filtered as upstream's flag does it.
+
+Workloads that hang on plugins which are not here are named with them.
+"""
+
+import re
 from pathlib import Path
 from typing import Any
 
@@ -7,10 +13,24 @@ import pytest
 import yaml
 
 from bayplan.config import load_config
-from bayplan.perf.planning import Plan, Refused, Setting, plan_all
-from bayplan.perf.selecting import Selection
+from bayplan.config.feature_gates import default_gates, resolve_gates
+from bayplan.framework.interface import CycleState, ScalarScorePlugin
+from bayplan.perf.planning import (
+    Plan,
+    Refused,
+    Selection,
+    Setting,
+    features_missing,
+    missing_for,
+    plan_all,
+)
 from bayplan.plugins.registry import IN_TREE_PLUGINS, Registry
+from bayplan.state.nodes import NodeInfo
+from bayplan.state.pods import PodInfo
 from tests.perf.kit import SMALL_POD, case, op, plan, planned, read, refusal, written
+
+# ---- planning -------------------------------------------------------------------------------
+
 
 CONFIG = "{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration%s}"
 
@@ -121,3 +141,100 @@ def test_upstreams_own_writing_is_read(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_text(yaml.safe_dump([whole], default_flow_style=True))
     assert plan(path).name == "Case/small"
+
+
+# ---- selecting ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("label_filter", "takes"),
+    [
+        ("", True),
+        ("performance", True),
+        ("+performance", True),
+        ("performance,short", False),
+        ("performance,-short", True),
+        ("performance, !short", True),
+        ("-performance", False),
+        ("!performance", False),
+        (",", True),
+    ],
+)
+def test_labels_must_or_must_not_be_there(label_filter: str, takes: bool) -> None:
+    assert Selection(label_filter=label_filter).takes("A/b", ["performance", "slow"]) is takes
+
+
+@pytest.mark.parametrize(
+    ("pattern", "takes"),
+    [("Basic", True), ("^Basic/5Nodes$", True), ("/500", False), ("^5", False)],
+)
+def test_a_name_is_searched_for(pattern: str, takes: bool) -> None:
+    assert Selection([re.compile(pattern)]).takes("Basic/5Nodes", ()) is takes
+
+
+# ---- needs ----------------------------------------------------------------------------------
+
+
+def pod(**spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
+
+
+NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+DEVICES = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass"}
+NO_PLUGINS = Registry([])
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (pod(resourceClaims=[{"name": "a"}]), "pods with resource claims need DynamicResources"),
+        (pod(schedulingGroup={"podGroupName": "a"}), "pods of a group need GangScheduling"),
+        (
+            pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]),
+            "pods with volume claims need VolumeBinding, ",
+        ),
+        (
+            {**NODE, "status": {"declaredFeatures": ["A"]}},
+            "nodes that declare features need NodeDeclaredFeatures, which is not here yet",
+        ),
+        (
+            {**DEVICES, "spec": {"extendedResourceName": "example.com/gpu"}},
+            "extended resources of devices need DynamicResources",
+        ),
+    ],
+)
+def test_what_is_needed_is_named(content: dict[str, Any], said: str) -> None:
+    (found,) = missing_for([content], NO_PLUGINS)
+    assert found.startswith(said)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pod(volumes=[{"name": "v", "secret": {"secretName": "s"}}]),
+        NODE,
+        {**DEVICES, "spec": {}},
+        {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"}},
+    ],
+)
+def test_what_no_plugin_looks_at_needs_none(content: dict[str, Any]) -> None:
+    assert not list(missing_for([content], NO_PLUGINS))
+
+
+class Gang(ScalarScorePlugin):
+    name = "GangScheduling"
+
+    def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        return 0
+
+
+def test_a_plugin_that_is_here_is_not_missing() -> None:
+    grouped = pod(schedulingGroup={"podGroupName": "a"})
+    assert not list(missing_for([grouped], Registry([Gang])))
+
+
+def test_features_that_no_plugin_knows_are_named() -> None:
+    gates, _ = resolve_gates(("", {"DRAListTypeAttributes": True, "DRADeviceTaints": True}))
+    found = list(features_missing(gates, Registry()))
+    assert found == ["the feature DRAListTypeAttributes is not here yet"]
+    assert not list(features_missing(default_gates(), Registry()))

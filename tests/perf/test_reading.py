@@ -1,14 +1,20 @@
-"""Files are read strictly, and all that is wrong in them is told at once."""
+"""Files are read strictly, and all that is wrong in them is told at once.
+
+Names are found whatever their case, where a type knows them.
+"""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bayplan.perf.reading import read_files
-from bayplan.perf.schema import Barrier, CreatePods, NotSupported
-from bayplan.sim.refusals import Complaints
+from bayplan.api.objects import Pod
+from bayplan.perf.reading import read_files, with_field_names
+from bayplan.perf.schema import Barrier, CreateNodes, CreatePods, NotSupported
+from bayplan.sim.input.errors import Complaints
 from tests.perf.kit import case, complaints_about, op, read, written
+
+# ---- reading --------------------------------------------------------------------------------
 
 
 def test_operations_are_read_by_their_opcodes(tmp_path: Path) -> None:
@@ -126,3 +132,33 @@ def test_an_empty_folder_is_told(tmp_path: Path) -> None:
     assert read_files([str(tmp_path)], complaints) == []
     with pytest.raises(ValueError, match=r"found no performance-config.yaml"):
         complaints.raise_if_any()
+
+
+# ---- field names ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "found"),
+    [
+        pytest.param(CreateNodes, {"CountParam": "$n"}, {"countParam": "$n"}, id="a struct"),
+        pytest.param(
+            Pod,
+            {"spec": {"topologySpreadConstraints": [{"NodeTaintsPolicy": "Honor"}]}},
+            {"spec": {"topologySpreadConstraints": [{"nodeTaintsPolicy": "Honor"}]}},
+            id="a struct in a list that may be absent",
+        ),
+        pytest.param(
+            Pod,
+            {"metadata": {"labels": {"Name": "a", "name": "b"}}},
+            {"metadata": {"labels": {"Name": "a", "name": "b"}}},
+            id="what is no field's name stays",
+        ),
+        pytest.param(
+            Pod, {"Spec": {}, "spec": {"a": 1}}, {"Spec": {}, "spec": {"a": 1}}, id="both"
+        ),
+        pytest.param(Pod, {"other": {"Deep": 1}}, {"other": {"Deep": 1}}, id="an unknown field"),
+        pytest.param(Pod, {"spec": None}, {"spec": None}, id="a null"),
+    ],
+)
+def test_members_get_the_names_their_type_knows(kind: Any, value: Any, found: Any) -> None:
+    assert with_field_names(value, kind) == found

@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 
 from bayplan.clock import ManualClock, RealClock
-from bayplan.perf.planning import Plan, Setting, plan_all
+from bayplan.perf.planning import Plan, Selection, Setting, plan_all
 from bayplan.perf.reading import read_files
 from bayplan.perf.running import WorkloadRun
-from bayplan.perf.selecting import Selection
 from bayplan.plugins.registry import Registry
+from bayplan.sim.input.errors import Complaints
 from bayplan.sim.loop import run
-from bayplan.sim.refusals import Complaints
 from tests.perf.kit import SMALL_POD, case, op, plan, played, run_of, written
 
 NODES = op("createNodes", count=3)

@@ -12,7 +12,7 @@ from bayplan.api.device_objects import (
 )
 from bayplan.api.objects import Node, decode
 from bayplan.plugins.dynamic_resources.allocator import Allocator, PoolsByNode
-from bayplan.state.devices import Devices
+from bayplan.state.device_table import Devices
 from bayplan.state.node_table import NodeTable
 from bayplan.state.object_store import ObjectStore
 from bayplan.testing import SampleCluster, node

@@ -13,7 +13,7 @@ from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET
 from bayplan.api.objects import Node, decode
 from bayplan.api.pod_groups import KINDS
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.cycle_runner import CycleRunner
+from bayplan.engine.schedule_one import CycleRunner
 from bayplan.framework.interface import NodeToStatus, QueuedPodInfo
 from bayplan.framework.preemption import REVIEW, CandidateReview
 from bayplan.framework.profile import ProfilePlugins
@@ -30,7 +30,7 @@ from bayplan.plugins.taint_toleration import TaintToleration
 from bayplan.ports import PatchPodStatus
 from bayplan.state.pods import PodInfo
 from bayplan.testing.clusters import PROFILE, SampleCluster, handle_for
-from bayplan.testing.sample_port import SamplePort
+from bayplan.testing.state_checks import SamplePort
 
 EARLY, LATER, LATEST = (f"2026-01-01T00:0{minute}:00Z" for minute in (1, 2, 3))
 

@@ -22,8 +22,8 @@ from bayplan.api.objects import (
 from bayplan.api.selectors import first_untolerated, map_selector, node_term
 from bayplan.framework.interface import Handle
 from bayplan.plugins.pod_topology_spread import PodTopologySpread, PodTopologySpreadArgs
-from bayplan.plugins.pod_topology_spread.args import HARD
 from bayplan.plugins.pod_topology_spread.constraints import (
+    HARD,
     SELECTING_KINDS,
     Constraint,
     SpreadRules,

@@ -2,9 +2,9 @@
 
 from bayplan.api.objects import Pod, decode
 from bayplan.api.pod_groups import KINDS
-from bayplan.engine.handle import PluginHandle
 from bayplan.framework.events import EventResource, QueueingHint
 from bayplan.plugins.gang_scheduling import GangScheduling
+from bayplan.profile.handle import PluginHandle
 from bayplan.state.pods import pod_info
 from bayplan.testing import api_pod
 from bayplan.testing.clusters import PROFILE, SampleCluster

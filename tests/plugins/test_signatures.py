@@ -20,11 +20,11 @@ from bayplan.plugins.registry import IN_TREE_PLUGINS
 from bayplan.rng import Stream
 from bayplan.state.pods import PodInfo
 from bayplan.testing import CheckFailed, api_pod, ask, pod
-from bayplan.testing.drawn_pods import FIELD_DRAWS, draw_field, draw_pod
-from bayplan.testing.draws import Draws
+from bayplan.testing.cases import Scene, Subject
 from bayplan.testing.factories import PodOptions
+from bayplan.testing.generators import Draws
+from bayplan.testing.pod_generator import FIELD_DRAWS, draw_field, draw_pod
 from bayplan.testing.recording import Reads, recorded_pod
-from bayplan.testing.scenes import Scene, Subject
 from bayplan.testing.signature_checks import compare_pair
 from tests.framework.answering import plugins_of
 from tests.testing.test_signature_checks import SignsTooLittle

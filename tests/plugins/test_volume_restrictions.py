@@ -8,8 +8,8 @@ from bayplan.framework.events import ActionType, EventResource, QueueingHint
 from bayplan.plugins.volume_restrictions import CLAIM_IN_USE, DISK_CONFLICT, VolumeRestrictions
 from bayplan.state.pods import PodInfo
 from bayplan.testing import check_plugin, node, pod
-from bayplan.testing.asking import alone
 from bayplan.testing.clusters import SampleCluster
+from bayplan.testing.evaluation import alone
 from tests.plugins.volume_kit import (
     add,
     asked,

@@ -18,8 +18,8 @@ from bayplan.framework.events import ActionType, ClusterEvent, QueueingHint
 from bayplan.framework.interface import CycleState, EnqueueExtensions, Plugin
 from bayplan.framework.status import is_success
 from bayplan.state.pods import PodInfo
-from bayplan.testing.asking import Answer, alone, ask
 from bayplan.testing.clusters import SampleCluster, handle_for
+from bayplan.testing.evaluation import Answer, alone, ask
 from bayplan.testing.factories import node, pod
 
 Content = dict[str, Any]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.queue.hints import Change
-from bayplan.queue.in_flight import InFlight
+from bayplan.queue.scheduling_queue import InFlight
 from tests.queue.factories import NODE_ADD, OWN_LABEL, pod
 
 

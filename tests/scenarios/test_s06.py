@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.adapters.object_store import Stored
+from bayplan.adapters.embedded.object_store import Stored
 from bayplan.framework.cycle_state import Cloneable
 from bayplan.framework.interface import (
     CycleState,

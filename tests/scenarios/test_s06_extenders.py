@@ -13,9 +13,9 @@ import pytest
 from bayplan.config import config_from
 from bayplan.plugins.registry import Registry
 from bayplan.ports import AskExtender, ExtenderAnswer, ExtenderVerb, NamedVictims, Victims
-from bayplan.sim.result import PodResult
+from bayplan.sim.input.workload import Workload
+from bayplan.sim.output.result import PodResult
 from bayplan.sim.simulation import Simulation
-from bayplan.sim.workload import Workload
 from bayplan.state.pods import PodInfo
 from bayplan.testing import PodOptions, api_pod, node
 from tests.adapters.extenders.server import Answer, closed_port, extender

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from bayplan.adapters.object_names import object_key
+from bayplan.adapters.embedded.object_names import object_key
 from bayplan.api.objects import NODE
-from bayplan.engine.reuse import Reuse
+from bayplan.engine.reuse.cache import Reuse
 from bayplan.framework.interface import CycleState, ScalarFilterPlugin, SignPlugin
 from bayplan.framework.status import Status, unschedulable
 from bayplan.ports import PatchPodStatus

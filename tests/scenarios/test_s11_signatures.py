@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from bayplan.config import config_from
-from bayplan.engine.dry_start import idle_handle
-from bayplan.engine.profiles import build_profiles
 from bayplan.framework.interface import Plugin
 from bayplan.framework.signing import Signer
 from bayplan.plugins.registry import IN_TREE_PLUGINS, Registry
+from bayplan.profile.dry_start import idle_handle
+from bayplan.profile.profiles import build_profiles
 from bayplan.testing import CheckFailed, PodOptions, check_plugin, pod
 from tests.testing.test_answer_checks import RanksNodes, WritesColumns
 from tests.testing.test_signature_checks import SignsTooLittle

@@ -5,7 +5,7 @@ from collections.abc import Hashable
 from bayplan.framework.interface import CycleState, NodeInfo, ScalarFilterPlugin, SignPlugin
 from bayplan.framework.status import Status
 from bayplan.journal import AttemptRecord
-from bayplan.sim.checkers import differences
+from bayplan.sim.world.checkers import differences
 from bayplan.state.pods import PodInfo
 from tests.scenarios.gangs import FIT, add_member, bound, group_attempts, message, put_group
 from tests.scenarios.world import World, play

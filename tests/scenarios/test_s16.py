@@ -15,9 +15,9 @@ from bayplan.framework.status import EXTENDER_NAME
 from bayplan.journal import AttemptRecord, MemorySink
 from bayplan.plugins.registry import Registry
 from bayplan.ports import AskExtender, ExtenderAnswer
-from bayplan.sim.result import PodResult
+from bayplan.sim.input.workload import Workload
+from bayplan.sim.output.result import PodResult
 from bayplan.sim.simulation import Simulation
-from bayplan.sim.workload import Workload
 from bayplan.testing import api_pod, node
 from tests.adapters.extenders.server import Extender as Server
 from tests.adapters.extenders.server import closed_port, extender

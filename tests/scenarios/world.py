@@ -20,13 +20,13 @@ from typing import Any, Unpack
 
 import msgspec
 
-from bayplan.adapters.embedded import EVENT, EmbeddedCluster
-from bayplan.adapters.object_names import Content, object_key
-from bayplan.adapters.object_store import Stored
+from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
+from bayplan.adapters.embedded.object_names import Content, object_key
+from bayplan.adapters.embedded.object_store import Stored
 from bayplan.api.objects import NODE, POD, Pod, PodCondition
 from bayplan.clock import ManualClock
 from bayplan.config import config_from
-from bayplan.engine.extending import Extender
+from bayplan.engine.extenders.results import Extender
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.waiting import HeldPod
 from bayplan.framework.interface import Plugin
@@ -35,9 +35,8 @@ from bayplan.metrics import SchedulerMetrics
 from bayplan.plugins.registry import Registry
 from bayplan.ports import Ask, Cluster
 from bayplan.runner import Runner
-from bayplan.sim.checkers import differences
-from bayplan.sim.gang_checker import GangChecker
 from bayplan.sim.loop import run, settled
+from bayplan.sim.world.checkers import GangChecker, differences
 from bayplan.testing import NodeOptions, PodOptions, api_pod, node
 
 PROFILE = "bayplan"

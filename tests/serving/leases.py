@@ -4,11 +4,11 @@ import asyncio
 from typing import Any
 
 from bayplan.ports import ApiError, ConflictError, NotFoundError
-from bayplan.serving.lease import Lease
+from bayplan.serving.election.lease import Lease
 
 
 class MemoryLock:
-    """serving.lease.LeaseLock over a dict that several candidates share."""
+    """serving.election.lease.LeaseLock over a dict that several candidates share."""
 
     namespace, name = "kube-system", "bayplan"
 
@@ -56,7 +56,7 @@ class MemoryLock:
 
 
 class HeardElection:
-    """serving.candidate.ElectionLog that keeps what it is told."""
+    """serving.election.candidate.ElectionLog that keeps what it is told."""
 
     def __init__(self) -> None:
         self.leaders: list[str] = []

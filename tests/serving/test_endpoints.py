@@ -12,8 +12,8 @@ from bayplan.journal import BindingRecord, MemorySink
 from bayplan.metrics import SchedulerMetrics
 from bayplan.serving.access import Access, Denial, Owner
 from bayplan.serving.certificates import self_signed_context
+from bayplan.serving.decision_history import answer_about, decode
 from bayplan.serving.endpoints import Endpoints, EndpointSources
-from bayplan.serving.stories import answer_about, decode
 
 BOUND = BindingRecord(at_seconds=1.0, pod="a/p", uid="u", node="n1", result="bound")
 

@@ -9,7 +9,7 @@ import aiohttp
 import msgspec
 import pytest
 
-from bayplan.adapters.embedded import EmbeddedCluster
+from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.clock import RealClock
 from bayplan.config import config_from
 from bayplan.engine.scheduler import Scheduler

@@ -1,4 +1,9 @@
-"""What one peer can take of an HTTP server. Peers are addresses of loopback."""
+"""What one peer can take of an HTTP server. Peers are addresses of loopback.
+
+Rates for each peer address.
+
+Requests that a browser sends for a foreign page.
+"""
 
 import asyncio
 import contextlib
@@ -11,10 +16,22 @@ import uvloop
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 
-from bayplan.serving.browser_guard import refuse_foreign_names
+from bayplan.clock import ManualClock
 from bayplan.serving.certificates import self_signed_context
-from bayplan.serving.http_server import HttpLimits, HttpServer
-from bayplan.serving.peer_rates import Rate
+from bayplan.serving.http_server import (
+    PEERS_MAX,
+    HttpLimits,
+    HttpServer,
+    PeerRates,
+    Rate,
+    answer_everybody,
+    peer_of,
+    refuse_foreign_names,
+    refuse_pages,
+)
+
+# ---- http server ----------------------------------------------------------------------------
+
 
 FIRST, SECOND = "127.0.0.1", "127.0.0.2"
 #: Of a deadline that a test waits for.
@@ -295,3 +312,89 @@ def test_an_address_in_use_is_an_error_of_the_system(play: Play) -> None:
             await second.stop()
 
     play(main())
+
+
+# ---- peer rates -----------------------------------------------------------------------------
+
+
+def takes(rates: PeerRates, address: str, count: int) -> int:
+    """How many of so many tries get a token."""
+    return sum(rates.try_take(address) for _ in range(count))
+
+
+def test_each_peer_has_its_own_rate() -> None:
+    clock = ManualClock()
+    rates = PeerRates(Rate(2, 3), clock, total=Rate(100, 100))
+    assert [takes(rates, "10.0.0.1", 9), takes(rates, "10.0.0.2", 9)] == [3, 3]
+    clock.advance_to(1.0)
+    assert takes(rates, "10.0.0.1", 9) == 2
+
+
+def test_all_peers_together_have_a_rate() -> None:
+    rates = PeerRates(Rate(1, 1), ManualClock(), total=Rate(1, 5))
+    assert sum(rates.try_take(f"10.0.0.{number}") for number in range(100)) == 5
+
+
+def test_the_peers_seen_last_are_remembered() -> None:
+    rates = PeerRates(Rate(1, 1), ManualClock(), total=Rate(1, 10 * PEERS_MAX))
+    assert takes(rates, "first", 2) == 1
+    for number in range(PEERS_MAX - 1):
+        rates.try_take(f"p{number}")
+    assert not rates.try_take("first")
+    for number in range(PEERS_MAX):
+        rates.try_take(f"q{number}")
+    assert rates.try_take("first")
+
+
+@pytest.mark.parametrize(
+    ("address", "peer"),
+    [
+        ("10.0.0.1", "10.0.0.1"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("2001:db8:0:1:2:3:4:5", "2001:db8:0:1::"),
+        ("fe80::1%eth0", "fe80::"),
+        ("", ""),
+    ],
+)
+def test_one_host_of_ipv6_is_one_peer(address: str, peer: str) -> None:
+    assert peer_of(address) == peer
+
+
+# ---- browser guard --------------------------------------------------------------------------
+
+
+LOCAL = ["localhost", "localhost:10259", "127.0.0.1:10259", "127.9.9.9", "[::1]:10259", "LOCALHOST"]
+FOREIGN = ["evil.example", "10.0.0.1:80", "localhost.evil.example", "127.0.0.1.evil.example", "[::"]
+
+
+@pytest.mark.parametrize("host", LOCAL)
+def test_a_name_of_this_machine_is_answered(host: str) -> None:
+    assert refuse_foreign_names({"Host": host}) == ""
+    assert refuse_foreign_names({"Host": "localhost", "Origin": f"http://{host}"}) == ""
+
+
+@pytest.mark.parametrize("host", FOREIGN)
+def test_another_name_is_refused(host: str) -> None:
+    text = f"Forbidden: Host is '{host}', wanted localhost or an address of loopback"
+    assert refuse_foreign_names({"Host": host}) == text
+    origin = f"https://{host}"
+    assert "Origin is" in refuse_foreign_names({"Host": "localhost", "Origin": origin})
+
+
+@pytest.mark.parametrize("origin", ["null", "", "file://", "chrome-extension://abc"])
+def test_an_origin_without_a_local_name_is_refused(origin: str) -> None:
+    assert "Origin is" in refuse_foreign_names({"Host": "localhost", "Origin": origin})
+
+
+def test_where_names_are_unknown_a_page_is_told_by_its_origin() -> None:
+    assert refuse_pages({"Host": "anything.example"}) == ""
+    assert refuse_pages({"Host": "localhost", "Origin": "http://localhost"}).startswith("Forbidden")
+
+
+def test_what_is_refused_is_shown_short_and_without_control_characters() -> None:
+    assert refuse_foreign_names({"Host": "\x1b" + "x" * 5000}).count("x") < 110
+    assert "\x1b" not in refuse_foreign_names({"Host": "\x1b[2J.example"})
+
+
+def test_a_server_with_credentials_answers_under_every_name() -> None:
+    assert answer_everybody({"Host": "evil.example", "Origin": "https://evil.example"}) == ""

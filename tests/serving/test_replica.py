@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.adapters.embedded import EVENT, EmbeddedCluster
+from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
 from bayplan.adapters.live import transport
 from bayplan.api.objects import POD
 from bayplan.clock import ManualClock
@@ -17,9 +17,9 @@ from bayplan.ports import OutcomeUnknownError
 from bayplan.rng import stream
 from bayplan.runner import Runner
 from bayplan.serving import http_server, replica
-from bayplan.serving.candidate import Candidate
-from bayplan.serving.election import Election, ElectionSettings
-from bayplan.serving.fence import FencedCluster
+from bayplan.serving.election.candidate import Candidate
+from bayplan.serving.election.election import Election, ElectionSettings
+from bayplan.serving.election.leader_guard import FencedCluster
 from bayplan.serving.replica import DRAIN_SECONDS_MAX, LeaseLostError, Replica
 from bayplan.sim.loop import run, settled
 from bayplan.state.pods import PodInfo

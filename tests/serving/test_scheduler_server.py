@@ -1,4 +1,9 @@
-"""`bayplan run`, put together: how it begins and how it ends."""
+"""`bayplan run`, put together: how it begins and how it ends.
+
+A plugin that blocks is logged and counted.
+
+Caches compared with the API server.
+"""
 
 import asyncio
 import logging
@@ -16,12 +21,24 @@ from aiohttp import web
 from bayplan.adapters.live.errors import AccessDeniedError, UntrustedServerError
 from bayplan.clock import RealClock
 from bayplan.config import SchedulerConfig, config_from
+from bayplan.metrics import SchedulerMetrics
 from bayplan.plugins.registry import Registry
+from bayplan.ports import ApiError
 from bayplan.serving import scheduler_server
 from bayplan.serving.certificates import self_signed_context
-from bayplan.serving.scheduler_server import ServerOptions, ServingOptions, serve
+from bayplan.serving.scheduler_server import (
+    CacheCheck,
+    ServerOptions,
+    ServingOptions,
+    serve,
+    tell_of_blocking,
+)
+from bayplan.watchdog import BlockingCall
 from tests.adapters.live.serving import kubeconfig, serving, status
+from tests.scenarios.world import World, play
 from tests.serving.fake_api import OFFERED, FakeApi
+
+# ---- scheduler server -----------------------------------------------------------------------
 
 
 @pytest.fixture(autouse=True)
@@ -252,3 +269,98 @@ def test_endpoints_elsewhere_speak_tls_and_ask_for_a_token(
     address = ServingOptions(address="0.0.0.0", port=unused_port)
     played(tmp_path, FakeApi(), look, address=address)
     assert seen == {"/livez": 200, "/metrics": 401}
+
+
+# ---- blocking -------------------------------------------------------------------------------
+
+
+def test_a_blocking_call_is_counted_each_second_and_logged_when_it_is_news(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    metrics = SchedulerMetrics()
+    for seconds, is_news in ((5.0, True), (6.0, False)):
+        call = BlockingCall("Slow/one", "Filter", "policy.py:12", seconds, is_news)
+        tell_of_blocking(metrics, call)
+    labels = {"plugin": "Slow/one", "extension_point": "Filter"}
+    assert metrics.value("bayplan_plugin_blocking_seconds_total", **labels) == 2
+    (line,) = caplog.records
+    assert (line.levelno, line.getMessage()) == (logging.ERROR, "A plugin blocks the scheduler")
+    assert vars(line)["bayplan_keys"] == {
+        "plugin": "Slow/one",
+        "extensionPoint": "Filter",
+        "at": "policy.py:12",
+        "seconds": 5.0,
+    }
+
+
+# ---- cache check ----------------------------------------------------------------------------
+
+
+def keys(record: logging.LogRecord) -> dict[str, Any]:
+    return vars(record)["bayplan_keys"]
+
+
+def test_what_differs_is_told_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="bayplan")
+
+    async def story(world: World) -> None:
+        world.add_node("n1")
+        world.add_pod("p")
+        world.add_pod("gated", gates=["wait"])
+        await world.until(1)
+        check = CacheCheck(world.scheduler, world.cluster)
+        await check.run()
+        (same,) = caplog.records
+        assert (keys(same)["differences"], keys(same)["nodes"], keys(same)["pods"]) == (0, 1, 1)
+        caplog.clear()
+        known = world.scheduler.cache.node("n1")
+        assert known is not None
+        world.scheduler.cache.remove_node("n1")
+        await check.run()
+        world.scheduler.cache.add_node(known)
+        assert caplog.records[0].getMessage() == "Cache differs from the API server"
+        assert "n1" in keys(caplog.records[0])["difference"]
+        assert keys(caplog.records[-1])["differences"] >= 1
+
+    play(story)
+
+
+class Busy:
+    async def list(self, kind: str) -> Any:
+        raise ApiError(503, "ServiceUnavailable", "busy")
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+def test_a_server_that_cannot_be_asked_is_said_so(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(world: World) -> None:
+        busy: Any = Busy()
+        await CacheCheck(world.scheduler, busy).run()
+
+    play(story)
+    (record,) = caplog.records
+    assert (record.getMessage(), keys(record)["err"]) == (
+        "The caches could not be compared",
+        "busy",
+    )
+
+
+def test_one_check_at_a_time_and_none_after_the_end() -> None:
+    calls: list[str] = []
+
+    class Slow:
+        async def list(self, kind: str) -> Any:
+            calls.append(kind)
+            await asyncio.Event().wait()
+
+    async def story(world: World) -> None:
+        slow: Any = Slow()
+        check = CacheCheck(world.scheduler, slow)
+        check.begin()
+        await world.until(1)
+        check.begin()
+        await world.until(2)
+        check.stop()
+        assert len(calls) == 1
+
+    play(story)

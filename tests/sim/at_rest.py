@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from typing import cast
 
-from bayplan.adapters.embedded import EmbeddedCluster
+from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.api.device_objects import RESOURCE_CLAIM, RESOURCE_SLICE
 from bayplan.api.objects import (
     CSI_NODE,

@@ -14,11 +14,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import final
 
-from bayplan.adapters.object_store import Stored
+from bayplan.adapters.embedded.object_store import Stored
 from bayplan.api.device_objects import RESOURCE_CLAIM
 from bayplan.api.objects import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from bayplan.journal import AttemptRecord, BindingRecord, Record
-from bayplan.sim.checkers import InvariantBroken
+from bayplan.sim.world.checkers import InvariantBroken
 from tests.sim.brute_force import (
     NODE,
     POD,

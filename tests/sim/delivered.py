@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar, final
 
-from bayplan.adapters.object_store import Stored
+from bayplan.adapters.embedded.object_store import Stored
 from bayplan.api.objects import ApiObject, Pod
 from bayplan.ports import (
     Cluster,

@@ -14,11 +14,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast, final
 
-from bayplan.adapters.embedded import EmbeddedCluster
-from bayplan.adapters.faults import FaultOptions, FaultyCluster
-from bayplan.adapters.object_names import object_key
-from bayplan.adapters.object_store import Stored
-from bayplan.adapters.pod_gc_controller import (
+from bayplan.adapters.embedded.cluster import EmbeddedCluster
+from bayplan.adapters.embedded.object_names import object_key
+from bayplan.adapters.embedded.object_store import Stored
+from bayplan.adapters.embedded.pod_gc_controller import (
     UPSTREAM_PERIOD_SECONDS,
     UPSTREAM_QUARANTINE_SECONDS,
     PodGcTimes,
@@ -33,10 +32,11 @@ from bayplan.plugins.registry import default_registry
 from bayplan.ports import ApiError
 from bayplan.rng import stream
 from bayplan.runner import Runner
-from bayplan.sim.gang_checker import GangChecker
 from bayplan.sim.loop import run, settled
-from bayplan.sim.volume_controller import VolumeController
+from bayplan.sim.world.checkers import GangChecker
+from bayplan.sim.world.volume_controller import VolumeController
 from bayplan.state.pods import PodInfo, pod_info
+from tests.adapters.faulty_cluster import FaultOptions, FaultyCluster
 from tests.sim import fault_objects
 from tests.sim.at_rest import (
     POD_GROUP,

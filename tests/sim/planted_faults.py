@@ -30,13 +30,13 @@ from bayplan.plugins.node_volume_limits import NodeVolumeLimits
 from bayplan.plugins.pod_topology_spread.plugin import PodTopologySpread
 from bayplan.plugins.scheduling_gates import SchedulingGates
 from bayplan.plugins.taint_toleration import TaintToleration
-from bayplan.plugins.volume_binding.finding import Found
+from bayplan.plugins.volume_binding.claims import Found
 from bayplan.plugins.volume_binding.plugin import VolumeBinding
 from bayplan.plugins.volume_restrictions import VolumeRestrictions
 from bayplan.ports import ApiError, EventType, OutcomeUnknownError
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.state.cache import Cache
-from bayplan.state.devices import Claims
+from bayplan.state.device_table import Claims
 
 Patch = pytest.MonkeyPatch
 
@@ -290,7 +290,7 @@ def _nothing_is_done_before_binding(plugin: type[Plugin]) -> Callable[[Patch], N
 
 
 def _what_extenders_left_out_comes_back(patch: Patch) -> None:
-    patch.setattr("bayplan.engine.exchange.applied", lambda *_: None)
+    patch.setattr("bayplan.engine.extenders.round.applied", lambda *_: None)
 
 
 PLANTS = (

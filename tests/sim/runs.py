@@ -8,9 +8,9 @@ from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.framework.interface import Plugin
 from bayplan.framework.profile import extension_points_of
 from bayplan.plugins.registry import default_registry
-from bayplan.sim.result import SimulationResult
+from bayplan.sim.input.workload import Step, Verb, Workload, create_step
+from bayplan.sim.output.result import SimulationResult
 from bayplan.sim.simulation import Simulation
-from bayplan.sim.workload import Step, Verb, Workload, create_step
 from tests.adapters.manifests import Content
 
 

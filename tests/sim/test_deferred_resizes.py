@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from bayplan.adapters.object_names import object_key
+from bayplan.adapters.embedded.object_names import object_key
 from bayplan.api.objects import POD
 from bayplan.config import SchedulerConfig, config_from
 from bayplan.journal import AttemptRecord, MemorySink
-from bayplan.sim.result import SimulationResult
-from bayplan.sim.workload import Step, Verb
+from bayplan.sim.input.workload import Step, Verb
+from bayplan.sim.output.result import SimulationResult
 from tests.adapters.manifests import Content, container, node, pod
 from tests.sim.runs import create, simulation, workload
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from bayplan.sim.checkers import InvariantBroken
+from bayplan.sim.world.checkers import InvariantBroken
 from tests.seeded import replayable, seeds
 from tests.sim.fault_world import FaultWorld
 from tests.sim.planted_faults import PLANTS, Plant

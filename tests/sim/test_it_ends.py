@@ -16,9 +16,9 @@ from bayplan import (
 from bayplan.config import config_from
 from bayplan.framework.status import Code
 from bayplan.plugins.registry import Registry
-from bayplan.sim.hopes import TRIES_MAX
+from bayplan.sim.input.workload import Workload
 from bayplan.sim.simulation import Simulation
-from bayplan.sim.workload import Workload
+from bayplan.sim.world.retry_outlook import TRIES_MAX
 from tests.adapters.manifests import node, pod
 
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import yaml
 
-from bayplan.adapters.pod_gc_controller import PodGcTimes
+from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
 from bayplan.config import config_from
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.plugins.registry import default_registry
-from bayplan.sim.inputs import load_inputs
-from bayplan.sim.result import SimulationResult
+from bayplan.sim.input.inputs import load_inputs
+from bayplan.sim.input.workload import Workload
+from bayplan.sim.output.result import SimulationResult
 from bayplan.sim.simulation import Simulation
-from bayplan.sim.workload import Workload
 from tests.adapters.manifests import Content, node, pod
 from tests.sim.manifests import controller, owned, scenario
 from tests.sim.runs import delete, simulation, workload

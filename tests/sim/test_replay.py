@@ -11,10 +11,10 @@ from bayplan.config import config_from, load_config
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.journal import AttemptRecord
 from bayplan.plugins.registry import default_registry
+from bayplan.sim.input.workload import Workload
+from bayplan.sim.output.run_folder import Manifest, RunFolder, RunFolderError
 from bayplan.sim.replay import NodeVerdict, node_verdict
-from bayplan.sim.run_folder import Manifest, RunFolder, RunFolderError
 from bayplan.sim.simulation import Simulation
-from bayplan.sim.workload import Workload
 from tests.adapters.manifests import Content, container, node, pod
 from tests.sim.runs import create, delete, workload
 

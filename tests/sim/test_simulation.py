@@ -29,9 +29,9 @@ from bayplan import (
 from bayplan.config import ConfigError
 from bayplan.journal import AttemptRecord, MemorySink
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
-from bayplan.sim.checkers import InvariantBroken
-from bayplan.sim.result import Usage
-from bayplan.sim.workload import DURATION_ANNOTATION
+from bayplan.sim.input.workload import DURATION_ANNOTATION
+from bayplan.sim.output.result import Usage
+from bayplan.sim.world.checkers import InvariantBroken
 from tests.adapters.manifests import Content, container, node, pod
 from tests.sim.runs import create, delete, patch, profile, simulate, simulation, workload
 

@@ -3,10 +3,10 @@
 from typing import Any
 
 from bayplan.api.objects import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
-from bayplan.sim.assumed_classes import assumed_classes
-from bayplan.sim.result import SimulationResult
+from bayplan.sim.input.assumed_classes import assumed_classes
+from bayplan.sim.input.workload import Step
+from bayplan.sim.output.result import SimulationResult
 from bayplan.sim.simulation import Simulation
-from bayplan.sim.workload import Step
 from tests.adapters.manifests import Content, container, node, pod
 from tests.plugins.volume_kit import capacity, claim, csi_driver, storage_class, volume
 from tests.sim.runs import create, delete, simulation, workload

@@ -16,8 +16,8 @@ from bayplan.journal import (
     RejectionCount,
     TieBreakStep,
 )
+from bayplan.sim.output.result import Counts, PodResult, SimulationResult
 from bayplan.sim.replay import NodeVerdict, Scores
-from bayplan.sim.result import Counts, PodResult, SimulationResult
 from bayplan.sim.why import (
     known_pods,
     ruling,

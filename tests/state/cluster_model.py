@@ -16,11 +16,11 @@ from bayplan.api.pod_requests import amounts
 from bayplan.api.selectors import EVERYTHING, map_selector
 from bayplan.rng import stable_hash
 from bayplan.state.change_log import Facet
+from bayplan.state.domain_counts import PodSet
 from bayplan.state.host_ports import HostPort, conflicts
 from bayplan.state.nodes import NodeView
 from bayplan.state.placed_terms import TermKind
 from bayplan.state.pods import PodInfo
-from bayplan.state.selector_counts import PodSet
 
 LABEL_KEYS = (HOSTNAME_LABEL, ZONE_LABEL, "disk")
 RESOURCES = ("cpu", "memory", "pods", "example.com/gpu", "example.com/never")

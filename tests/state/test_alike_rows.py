@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.state.alike_rows import AlikeRows
+from bayplan.state.resources import AlikeRows
 from bayplan.testing import SampleCluster, node, pod
 
 SMALL, LARGE = "100m", "1500m"

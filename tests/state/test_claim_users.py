@@ -2,7 +2,7 @@
 
 from bayplan.state.cache import Cache
 from bayplan.state.change_log import Facet
-from bayplan.state.claim_users import ClaimUsers, named_claims
+from bayplan.state.node_table import ClaimUsers, named_claims
 from bayplan.testing import node, pod
 from tests.plugins.volume_kit import with_claims
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from bayplan.api.selectors import Selector
 from bayplan.state.cache import Cache
-from bayplan.state.domain_counts import DomainTables
-from bayplan.state.selector_counts import PodSet
+from bayplan.state.domain_counts import DomainTables, PodSet
 from bayplan.testing import pod
 from tests.state.making import node
 

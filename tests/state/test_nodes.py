@@ -9,11 +9,11 @@ from bayplan.api.objects import HOSTNAME_LABEL, ZONE_LABEL, NodeSelectorTerm
 from bayplan.api.selectors import EVERYTHING, NodeTerm, Requirement, map_selector, node_term
 from bayplan.state.cache import Cache
 from bayplan.state.change_log import Facet
+from bayplan.state.domain_counts import PodSet
 from bayplan.state.host_ports import HostPort
 from bayplan.state.nodes import LoanEnded, NodeView
 from bayplan.state.placed_terms import TermKind
 from bayplan.state.pods import PodInfo
-from bayplan.state.selector_counts import PodSet
 from tests.state.making import PREFERRED, REQUIRED, node, pod, term, weighted
 
 WEB = {"app": "web"}

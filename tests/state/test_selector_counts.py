@@ -19,8 +19,8 @@ from bayplan.api.selectors import (
     Selector,
     map_selector,
 )
+from bayplan.state.domain_counts import INDEXED_KEYS_MAX, Counter, PodSet, SelectorCounts
 from bayplan.state.pods import PodInfo
-from bayplan.state.selector_counts import INDEXED_KEYS_MAX, Counter, PodSet, SelectorCounts
 from tests.state.making import pod
 
 CAPACITY = 4

@@ -1,9 +1,14 @@
-"""Planted plugins that reserve, permit and bind as they may not."""
+"""Planted plugins that reserve, permit and bind as they may not.
 
-from typing import Any, final
+The port of a sample cluster writes into it.
+"""
+
+import asyncio
+from typing import Any, cast, final
 
 import pytest
 
+from bayplan.api.device_objects import RESOURCE_CLAIM, ResourceClaim
 from bayplan.framework.interface import (
     BindPlugin,
     CycleState,
@@ -22,7 +27,11 @@ from bayplan.framework.status import SKIP, Code, NodeToStatus, Status, unschedul
 from bayplan.ports import BindPort
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
-from bayplan.testing import CheckFailed, check_plugin
+from bayplan.testing import CheckFailed, SampleCluster, check_plugin, pod
+from bayplan.testing.state_checks import SamplePort
+from tests.plugins.devices_kit import claim, put
+
+# ---- state checks ---------------------------------------------------------------------------
 
 
 def said_about(plugin_class: type[Plugin]) -> str:
@@ -252,3 +261,35 @@ WRONG: list[tuple[type[Plugin], str]] = [
 @pytest.mark.parametrize(("plugin_class", "words"), WRONG)
 def test_a_code_of_another_point_is_caught(plugin_class: type[Plugin], words: str) -> None:
     assert words in said_about(plugin_class)
+
+
+# ---- sample port ----------------------------------------------------------------------------
+
+
+def test_objects_are_read_patched_created_and_deleted() -> None:
+    cluster = SampleCluster()
+    put(cluster.store, claim("c"))
+    port = SamplePort(cluster.store)
+
+    async def story() -> None:
+        patch = {"metadata": {"finalizers": ["f"]}}
+        patched = await port.patch(RESOURCE_CLAIM, "default", "c", patch)
+        assert cast(ResourceClaim, patched).metadata.finalizers == ("f",)
+        assert await port.read(RESOURCE_CLAIM, "default", "c") == patched
+        content = {"metadata": {"namespace": "default", "generateName": "d-"}}
+        created = await port.create_object(RESOURCE_CLAIM, content)
+        assert created.metadata.name
+        await port.delete_object(RESOURCE_CLAIM, "default", "c", "uid-c")
+
+    asyncio.run(story())
+    assert [found.metadata.name for found in cluster.objects(RESOURCE_CLAIM).list()] == ["created"]
+
+
+def test_a_bound_pod_is_read_back_where_it_is() -> None:
+    port = SamplePort(SampleCluster().store)
+
+    async def story() -> str | None:
+        await port.bind(pod("p"), "n1")
+        return (await port.get_pod("default", "p")).spec.node_name
+
+    assert asyncio.run(story()) == "n1"

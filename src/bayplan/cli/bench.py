@@ -32,16 +32,15 @@ from bayplan.cli.problems import (
 from bayplan.clock import RealClock
 from bayplan.config import SchedulerConfig
 from bayplan.config.upstream import default_plugins
-from bayplan.engine.plugin_sets import is_awaited
-from bayplan.engine.resolved_config import resolve
 from bayplan.perf.data_items import DataItems, data_items
-from bayplan.perf.planning import Plan, Refused, Setting, plan_all
+from bayplan.perf.planning import Plan, Refused, Selection, Setting, plan_all
 from bayplan.perf.reading import ReadCase, read_files
 from bayplan.perf.report import below_threshold, errors, listing, summary
 from bayplan.perf.running import TIMEOUT_SECONDS, Outcome, WorkloadRun
-from bayplan.perf.selecting import Selection
 from bayplan.plugins.registry import Registry
-from bayplan.sim.refusals import Complaints
+from bayplan.profile.plugin_sets import is_awaited
+from bayplan.profile.resolved_config import resolve
+from bayplan.sim.input.errors import Complaints
 
 
 @final

@@ -16,8 +16,8 @@ from bayplan.cli.options import config_option, examples, plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import fail, read_config, read_plugins, refusals, remark
 from bayplan.ports import ApiError
-from bayplan.serving.absent_kinds import kinds_in_use
 from bayplan.serving.capture import Capture, capture
+from bayplan.serving.discovery import kinds_in_use
 from bayplan.serving.redaction import KEPT, redacted
 
 #: Nobody else's requests wait for ours: a capture is a few lists.

@@ -35,8 +35,8 @@ from bayplan.comparison.planning import Plan, plan
 from bayplan.comparison.report import told, told_differences
 from bayplan.comparison.store import Run, decisions_of, is_compared_run
 from bayplan.comparison.table import Comparison
-from bayplan.sim.refusals import Complaints
-from bayplan.sim.run_folder import RunFolder, is_run
+from bayplan.sim.input.errors import Complaints
+from bayplan.sim.output.run_folder import RunFolder, is_run
 
 
 @final

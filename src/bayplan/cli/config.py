@@ -12,10 +12,9 @@ from bayplan.cli.lazy_group import LazyGroup
 from bayplan.cli.options import format_option, plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import read_config, read_plugins, refusals, remark
-from bayplan.engine.config_schema import json_schema
-from bayplan.engine.effective import effective, remarks
-from bayplan.engine.foreign import foreign
-from bayplan.engine.score_edges import profile_graphs
+from bayplan.profile.config_schema import json_schema
+from bayplan.profile.effective_config import effective, foreign, remarks
+from bayplan.profile.plugin_table import profile_graphs
 
 #: The commands of this file; `rbac` needs to know what a real API server is asked.
 _PLACES = {

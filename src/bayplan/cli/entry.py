@@ -8,7 +8,7 @@ from bayplan.cli.console import prepare_streams
 from bayplan.cli.lazy_group import LazyGroup
 from bayplan.cli.options import examples
 from bayplan.cli.problems import EXIT_FAILED, EXIT_INTERRUPTED, remark
-from bayplan.sim.checkers import InvariantBroken
+from bayplan.sim.world.checkers import InvariantBroken
 
 _PLACES = {
     "run": ("bayplan.cli.run", "run_command"),

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree
 
-from bayplan.engine.score_edges import ProfileGraph
+from bayplan.profile.plugin_table import ProfileGraph
 
 _BOX_WIDTH, _BOX_HEIGHT = 220, 44
 _GAP_ACROSS, _GAP_DOWN, _MARGIN = 60, 24, 20

@@ -15,8 +15,8 @@ from bayplan.cli.lazy_group import CommandGroup
 from bayplan.cli.new_plugin import new_command
 from bayplan.cli.options import config_option, format_option, plugin_option
 from bayplan.cli.problems import read_config, read_plugins, refusals
-from bayplan.engine.plugin_table import NOT_HERE_YET, PluginRow, plugin_table
 from bayplan.plugins.registry import IN_TREE
+from bayplan.profile.plugin_table import NOT_HERE_YET, PluginRow, plugin_table
 
 
 @click.group("plugins", cls=CommandGroup, invoke_without_command=True)

@@ -13,8 +13,8 @@ from bayplan.config import ConfigError, Problem, SchedulerConfig, config_from, l
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.plugins.registry import Registry, default_registry
 from bayplan.printable import printable
-from bayplan.sim.inputs import InputError
-from bayplan.sim.run_folder import RunFolderError
+from bayplan.sim.input.inputs import InputError
+from bayplan.sim.output.run_folder import RunFolderError
 
 #: The run ended, and something in it failed by an error; or what was compared differs.
 EXIT_FAILED = 1

@@ -22,9 +22,9 @@ from bayplan.cli.scheduler_flags import (
     serving_options,
 )
 from bayplan.durations import duration_seconds
-from bayplan.engine.dry_start import dry_start
-from bayplan.engine.effective import effective, remarks
 from bayplan.ports import ApiError
+from bayplan.profile.dry_start import dry_start
+from bayplan.profile.effective_config import effective, remarks
 from bayplan.serving.certificates import CertificateError
 from bayplan.serving.log_lines import FORMATS, TEXT, VERBOSITY_MAX, Log, write_log
 from bayplan.serving.replica import LeaseLostError

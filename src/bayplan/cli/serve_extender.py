@@ -11,13 +11,13 @@ from bayplan.cli.event_loop import run_event_loop
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import fail, read_config, read_plugins, refusals, remark
 from bayplan.config import SchedulerConfig
-from bayplan.engine.resolved_config import resolve
 from bayplan.ports import ApiError
-from bayplan.serving.browser_guard import is_loopback
+from bayplan.profile.resolved_config import resolve
 from bayplan.serving.certificates import CertificateError, server_context
 from bayplan.serving.extender_server import ExtenderServerOptions, serve_extender
+from bayplan.serving.http_server import is_loopback
 from bayplan.serving.log_lines import FORMATS, TEXT, VERBOSITY_MAX, write_log
-from bayplan.sim.inputs import load_inputs
+from bayplan.sim.input.inputs import load_inputs
 
 #: The process ends without having been asked to: somebody should start it again.
 EXIT_FAILED = 1

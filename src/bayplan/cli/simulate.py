@@ -36,16 +36,16 @@ from bayplan.cli.problems import (
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.durations import DurationError, parse_duration
-from bayplan.engine.effective import remarks
-from bayplan.engine.resolved_config import resolve
 from bayplan.plugins.registry import Registry
 from bayplan.problems import wrong
-from bayplan.sim.inputs import load_inputs
-from bayplan.sim.report import summary
-from bayplan.sim.result import SimulationResult
-from bayplan.sim.run_folder import Manifest, RunFolder
+from bayplan.profile.effective_config import remarks
+from bayplan.profile.resolved_config import resolve
+from bayplan.sim.input.inputs import load_inputs
+from bayplan.sim.input.workload import Workload
+from bayplan.sim.output.report import summary
+from bayplan.sim.output.result import SimulationResult
+from bayplan.sim.output.run_folder import Manifest, RunFolder
 from bayplan.sim.simulation import Simulation
-from bayplan.sim.workload import Workload
 from bayplan.state.pods import DEFAULT_SCHEDULER
 from bayplan.watchdog import BlockingCall, PluginWatchdog
 

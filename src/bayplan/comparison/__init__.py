@@ -1,5 +1,5 @@
 """Comparing configurations: inputs x configurations x seeds, measured alike."""
 
-from bayplan.comparison.run_metric import Curve, RunMetric
+from bayplan.comparison.metrics.run_metric import Curve, RunMetric
 
 __all__ = ["Curve", "RunMetric"]

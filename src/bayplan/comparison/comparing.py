@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bayplan.comparison.arrivals import Arrivals, Demand
 from bayplan.comparison.executors import executor_for
 from bayplan.comparison.experiment import (
     DEFAULT_TOPOLOGY_KEYS,
@@ -14,6 +13,7 @@ from bayplan.comparison.experiment import (
     InputSpec,
 )
 from bayplan.comparison.matrix import OnRun, run_matrix
+from bayplan.comparison.metrics.scheduling import Arrivals, Demand
 from bayplan.comparison.outputs import write_outputs
 from bayplan.comparison.planning import Plan, plan
 from bayplan.comparison.store import RunStore

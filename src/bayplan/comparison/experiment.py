@@ -25,11 +25,11 @@ from typing import Any, dataclass_transform
 
 from msgspec import Struct, field
 
-from bayplan.comparison.arrivals import Arrivals
+from bayplan.comparison.metrics.scheduling import Arrivals
 from bayplan.config.decoding import decode
 from bayplan.problems import Problem, wrong
-from bayplan.sim.refusals import Complaints
-from bayplan.sim.scenario import API_VERSION
+from bayplan.sim.input.errors import Complaints
+from bayplan.sim.input.scenario import API_VERSION
 from bayplan.yaml_documents import Document, DocumentError, load_documents
 
 KIND = "Experiment"

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import entry_points
 from typing import Any
 
-from bayplan.comparison.run_metric import RunMetric
-from bayplan.sim.refusals import InputError
+from bayplan.comparison.metrics.run_metric import RunMetric
+from bayplan.sim.input.errors import InputError
 from bayplan.state.pods import PodInfo
 
 METRICS_GROUP = "bayplan.metrics"

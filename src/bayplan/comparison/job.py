@@ -1,36 +1,110 @@
-"""One run of a comparison, as a value that can be sent anywhere, and what comes back.
+"""What makes two runs the same run: a key over everything a run follows from.
+
+The code is part of it, by content and not by version alone: that of Bayplan, and that of every
+plugin and metric that is installed. Whatever is edited, no run of before is taken for one of now.
+
+Fewer garbage collections while one run lasts: what it makes stays until its end.
+
+One run of a comparison, as a value that can be sent anywhere, and what comes back.
 
 A job carries everything it needs, bytes and all, so that it can be worked on in another process or
 on another machine; nothing is written there. The same job gives the same result, but for how long
 it took.
 """
 
+import gc
+import hashlib
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
+from importlib.metadata import entry_points, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import final
 
 import msgspec
 from msgspec import Struct
 
-from bayplan.adapters.object_store import Stored
+from bayplan.adapters.embedded.object_store import Stored
 from bayplan.api.objects import Node, Pod
-from bayplan.comparison.arrivals import Arrivals, arranged
-from bayplan.comparison.collecting import rarely_collected
 from bayplan.comparison.decisions import DecisionSink, to_csv
-from bayplan.comparison.extensions import installed_metrics
-from bayplan.comparison.identity import digest, key_of
-from bayplan.comparison.metrics import BUILT_IN, Domains
-from bayplan.comparison.run_metric import RunMetric
+from bayplan.comparison.extensions import METRICS_GROUP, PREPARATIONS_GROUP, installed_metrics
+from bayplan.comparison.metrics.catalogue import BUILT_IN, Domains
+from bayplan.comparison.metrics.run_metric import RunMetric
+from bayplan.comparison.metrics.scheduling import Arrivals, arranged
 from bayplan.config import SchedulerConfig, config_from, load_config
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.journal import Record
-from bayplan.plugins.registry import default_registry
-from bayplan.sim.result import FailureResult
+from bayplan.plugins.registry import ENTRY_POINT_GROUP, default_registry
+from bayplan.sim.input.workload import Workload
+from bayplan.sim.output.result import FailureResult
 from bayplan.sim.simulation import Simulation
-from bayplan.sim.workload import Workload
 from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo, pod_info
+
+# ---- identity -------------------------------------------------------------------------------
+
+
+_GROUPS = (ENTRY_POINT_GROUP, METRICS_GROUP, PREPARATIONS_GROUP)
+#: So much of a key names its folder.
+_KEY_LENGTH = 24
+
+
+def key_of(parts: object) -> str:
+    """A name for what follows from plain values and this code."""
+    return digest(msgspec.json.encode((code_digest(), parts), order="deterministic"))[:_KEY_LENGTH]
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+@cache
+def code_digest() -> str:
+    """A hash over the code that decides."""
+    found = hashlib.sha256(version("bayplan").encode())
+    for package in sorted({"bayplan", *_installed()}):
+        for path in _sources(package):
+            found.update(path.name.encode())
+            found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+def _installed() -> Iterator[str]:
+    """The top packages of whatever extends Bayplan here."""
+    for group in _GROUPS:
+        for point in entry_points(group=group):
+            yield point.module.partition(".")[0]
+
+
+def _sources(package: str) -> Iterable[Path]:
+    spec = find_spec(package)
+    if spec is None:
+        return ()
+    if spec.submodule_search_locations:
+        folders = sorted(spec.submodule_search_locations)
+        return [path for folder in folders for path in sorted(Path(folder).rglob("*.py"))]
+    return [Path(spec.origin)] if spec.origin and spec.origin.endswith(".py") else []
+
+
+# ---- collecting -----------------------------------------------------------------------------
+
+
+#: A default collection for every 700 new objects takes an eighth of a run's time.
+_THRESHOLDS = (100_000, 20, 100)
+
+
+@contextmanager
+def rarely_collected() -> Iterator[None]:
+    before = gc.get_threshold()
+    gc.set_threshold(*_THRESHOLDS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+# ---- job ------------------------------------------------------------------------------------
 
 
 class PluginFile(Struct, frozen=True):

@@ -16,7 +16,7 @@ from typing import Any
 
 from bayplan.comparison.html import page
 from bayplan.comparison.table import Comparison, speed
-from bayplan.sim.run_folder import RunFolderError
+from bayplan.sim.output.run_folder import RunFolderError
 
 RESULTS = "results.csv"
 PARQUET = "results.parquet"

@@ -1,8 +1,11 @@
-"""From an experiment to its jobs: inputs read and prepared, configurations checked, names known.
+"""Seeds as they are written: `0..9`, `42`, `1,2,10..12`.
+
+From an experiment to its jobs: inputs read and prepared, configurations checked, names known.
 
 What is wrong with an experiment is told before its first run, and all of it at once.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,24 +13,61 @@ from typing import Any, cast
 
 import msgspec
 
-from bayplan.adapters.object_names import key_of as object_key_of
+from bayplan.adapters.embedded.object_names import key_of as object_key_of
 from bayplan.api.objects import POD, Pod, decode
 from bayplan.comparison.about import About, ComparedConfiguration
 from bayplan.comparison.experiment import ConfigurationSpec, ExperimentSpec, InputSpec
 from bayplan.comparison.extensions import installed_metrics, installed_preparations
 from bayplan.comparison.job import Configuration, Job, PluginFile, Watched, config_of
-from bayplan.comparison.metrics import BUILT_IN
+from bayplan.comparison.metrics.catalogue import BUILT_IN
 from bayplan.comparison.renumbering import name_users
-from bayplan.comparison.seeds import parse_seeds
 from bayplan.config import ConfigError
 from bayplan.config.pod_group_kinds import group_kinds
-from bayplan.engine.resolved_config import resolve
 from bayplan.plugins.registry import Registry, default_registry
 from bayplan.problems import Problem, joined, listed, wrong
-from bayplan.sim.inputs import InputError, load_inputs
-from bayplan.sim.refusals import Complaints
-from bayplan.sim.workload import Content, Workload, is_pending_pod
+from bayplan.profile.resolved_config import resolve
+from bayplan.sim.input.errors import Complaints
+from bayplan.sim.input.inputs import InputError, load_inputs
+from bayplan.sim.input.workload import Content, Workload, is_pending_pod
 from bayplan.state.pods import PodInfo, pod_info
+
+# ---- seeds ----------------------------------------------------------------------------------
+
+
+WANTED = "seeds such as 0..9, or 1,2,5"
+#: More than this is a slip of the pen.
+SEEDS_MAX = 100_000
+_RANGE = re.compile(r"(\d+)(?:\.\.(\d+))?")
+
+
+def parse_seeds(value: object, path: str) -> tuple[tuple[int, ...], list[Problem]]:
+    """The seeds in the order in which they are written, each once; and what is wrong."""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return (value,), []
+    if isinstance(value, str):
+        return _parsed(value.split(","), value, path)
+    if isinstance(value, Sequence):
+        return _parsed([str(part) for part in value], value, path)
+    return (), [wrong(path, value, WANTED)]
+
+
+def _parsed(
+    parts: Sequence[str], value: object, path: str
+) -> tuple[tuple[int, ...], list[Problem]]:
+    seeds: dict[int, None] = {}
+    for part in parts:
+        match = _RANGE.fullmatch(part.strip())
+        if match is None:
+            return (), [wrong(path, value, WANTED)]
+        first = int(match[1])
+        last = int(match[2]) if match[2] is not None else first
+        if last < first or last - first >= SEEDS_MAX:
+            return (), [wrong(path, part.strip(), f"an ascending range, of {SEEDS_MAX:,} at most")]
+        seeds.update(dict.fromkeys(range(first, last + 1)))
+    return tuple(seeds), [] if seeds else [wrong(path, None, WANTED)]
+
+
+# ---- planning -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

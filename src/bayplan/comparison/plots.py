@@ -13,7 +13,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from bayplan.comparison.findings import findings
-from bayplan.comparison.run_metric import Curve
+from bayplan.comparison.metrics.run_metric import Curve
 from bayplan.comparison.store import Run
 from bayplan.comparison.table import Comparison
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
-from bayplan.adapters.object_names import Content, key_of
+from bayplan.adapters.embedded.object_names import Content, key_of
 from bayplan.api.objects import HOSTNAME_LABEL, NODE
 from bayplan.rng import stream
-from bayplan.sim.workload import Workload
+from bayplan.sim.input.workload import Workload
 
 
 def renumbered(workload: Workload, seed: int) -> Workload:

@@ -7,14 +7,14 @@ from rich.table import Table
 from rich.text import Text
 
 from bayplan.comparison.decisions import Difference, Outcome
-from bayplan.comparison.figures import difference, figure, spread
 from bayplan.comparison.findings import Findings, conclusions, findings
+from bayplan.comparison.formatting import difference, figure, spread
 from bayplan.comparison.statistics import CONFIDENCE, has_intervals
 from bayplan.comparison.store import Run
 from bayplan.comparison.table import SPEED, Comparison
-from bayplan.sim.result import FailureResult
-from bayplan.sim.tables import BLANK
-from bayplan.sim.tables import table as new_table
+from bayplan.sim.output.report import BLANK
+from bayplan.sim.output.report import new_table as new_table
+from bayplan.sim.output.result import FailureResult
 
 #: So many differing decisions are told; the others are counted.
 EXAMPLES_MAX = 10

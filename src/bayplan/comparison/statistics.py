@@ -1,4 +1,6 @@
-"""Means, deviations and paired differences.
+"""Spans of time in four numbers.
+
+Means, deviations and paired differences.
 
 Runs of one seed and one input are pairs: they had the same pods in the same order. So
 configurations are compared by their differences within pairs, with Student's interval for the mean
@@ -12,6 +14,25 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
+
+# ---- spans ----------------------------------------------------------------------------------
+
+
+def told_spans(name: str, seconds: Sequence[float]) -> Mapping[str, float]:
+    """``name`` with _mean, _p50, _p95 and _max; nothing of no spans."""
+    if not seconds:
+        return {}
+    median, tail = np.percentile(seconds, (50, 95)).tolist()
+    return {
+        f"{name}_mean": float(np.mean(seconds)),
+        f"{name}_p50": median,
+        f"{name}_p95": tail,
+        f"{name}_max": float(max(seconds)),
+    }
+
+
+# ---- statistics -----------------------------------------------------------------------------
+
 
 #: Of ten such intervals computed from ten studies, this share holds the true difference.
 CONFIDENCE = 0.95

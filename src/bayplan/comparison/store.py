@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from bayplan.comparison.decisions import Decisions, from_csv
 from bayplan.comparison.job import Job, JobResult, RunResult
-from bayplan.sim.run_folder import RunFolderError
+from bayplan.sim.output.run_folder import RunFolderError
 
 _RUNS = "runs"
 _RUN = "run.json"

@@ -10,7 +10,7 @@ from typing import Any, final, overload
 from bayplan.comparison.about import About
 from bayplan.comparison.statistics import Paired, Summary, paired, summary
 from bayplan.comparison.store import Run
-from bayplan.sim.result import FailureResult
+from bayplan.sim.output.result import FailureResult
 
 Row = dict[str, Any]
 

@@ -1,7 +1,7 @@
 """A configuration from text: decoded, its defaults filled in, and all that is wrong with it.
 
 Problems travel with the configuration: only once its plugins are known, everything can be reported
-at once. `engine.profiles.resolve` does that, and nothing runs that it has not accepted.
+at once. `profile.profiles.resolve` does that, and nothing runs that it has not accepted.
 """
 
 from collections.abc import Iterable, Mapping

@@ -4,13 +4,22 @@ Field names, types and defaults are those of kubescheduler.config.k8s.io/v1 of K
 Four fields are ours: `featureGates`, which kube-scheduler takes from the command line,
 `plugins.tieBreak`, `reuse`, and `podGroups`. What these types cannot say is checked in
 `validation`. Upstream: kube-scheduler/config/v1, component-base/config.
+
+The extenders of a configuration: what each is called, and what it is asked for.
+
+Upstream names an extender by its URL; one with the URL of another is told apart by its place.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any, TypeVar, dataclass_transform
 
 from msgspec import Meta, Struct, field, structs
 
 from bayplan.durations import Duration, duration_seconds
+from bayplan.ports import ExtenderVerb
+
+# ---- schema ---------------------------------------------------------------------------------
+
 
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 KIND = "KubeSchedulerConfiguration"
@@ -262,3 +271,32 @@ def _is_unset(name: str, value: Any) -> bool:
     if name in _DURATIONS:
         return duration_seconds(value) == 0
     return not value and not isinstance(value, bool)
+
+
+# ---- extenders ------------------------------------------------------------------------------
+
+
+def named_extenders(entries: Sequence[Extender]) -> dict[str, Extender]:
+    """In the order of the configuration."""
+    found: dict[str, Extender] = {}
+    for index, entry in enumerate(entries):
+        name = entry.url_prefix
+        found[f"{name} (extenders[{index}])" if name in found else name] = entry
+    return found
+
+
+def verb_paths(entry: Extender) -> dict[ExtenderVerb, str]:
+    """What it may be asked for, and what follows its URL then."""
+    paths = {
+        ExtenderVerb.FILTER: entry.filter_verb,
+        ExtenderVerb.PRIORITIZE: entry.prioritize_verb,
+        ExtenderVerb.PREEMPT: entry.preempt_verb,
+        ExtenderVerb.BIND: entry.bind_verb,
+    }
+    return {verb: path for verb, path in paths.items() if path}
+
+
+def ignored_resources(entries: Sequence[Extender]) -> tuple[str, ...]:
+    """What extenders look after, so that NodeResourcesFit need not: ignoredByScheduler."""
+    managed = (resource for entry in entries for resource in entry.managed_resources)
+    return tuple(resource.name for resource in managed if resource.ignored_by_scheduler)

@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 from bayplan.api.pod_requests import is_extended
 from bayplan.api.selectors import is_label_key
-from bayplan.config.extenders import verb_paths
 from bayplan.config.pod_group_kinds import kind_problems
 from bayplan.config.schema import (
     API_VERSION,
@@ -19,6 +18,7 @@ from bayplan.config.schema import (
     LeaderElection,
     PluginEntry,
     Profile,
+    verb_paths,
 )
 from bayplan.durations import duration_seconds
 from bayplan.problems import Problem, shown

@@ -13,19 +13,19 @@ from typing import final
 
 from bayplan.engine.attempt_record import CycleEnd, OnAttempt
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.cycle_runner import CycleRunner
 from bayplan.engine.engine_state import EngineState
-from bayplan.engine.evicting import EvictingAttempts
-from bayplan.engine.exchange import ExtendersReview
-from bayplan.engine.extending import Answered, Question
+from bayplan.engine.extenders.results import Answered, Question
+from bayplan.engine.extenders.round import ExtendersReview
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler
-from bayplan.engine.group_attempts import GroupAttempts
-from bayplan.engine.group_cycle import Trying
-from bayplan.engine.group_domains import domain_of_members
-from bayplan.engine.kept_off import keep_off_reserved
-from bayplan.engine.parked import ParkedCycles
+from bayplan.engine.pending_extender_calls import ParkedCycles
 from bayplan.engine.placements import Placements
+from bayplan.engine.podgroups.attempts import GroupAttempts
+from bayplan.engine.podgroups.domains import domain_of_members
+from bayplan.engine.podgroups.trial import Trying
+from bayplan.engine.reservations import keep_off_reserved
 from bayplan.engine.resizes import is_awaited, waiting_for_kubelet
+from bayplan.engine.schedule_one import CycleRunner
+from bayplan.engine.sync_preemption import EvictingAttempts
 from bayplan.framework.interface import Nomination, QueuedPodInfo
 from bayplan.framework.preemption import EVICTING, REVIEW, Evicting
 from bayplan.framework.queued_group import QueuedPodGroupInfo

@@ -10,15 +10,13 @@ from typing import final
 
 import numpy as np
 
-from bayplan.engine.exchange import Exchange
-from bayplan.engine.extending import Question
-from bayplan.engine.known_pods import KnownPods
-from bayplan.engine.picks import Picks
-from bayplan.engine.row_totals import RowTotals
+from bayplan.engine.extenders.results import Question
+from bayplan.engine.extenders.round import Exchange
+from bayplan.engine.reuse.entry import KnownPods
+from bayplan.engine.reuse.ranked_nodes import Picks, RowTotals
 from bayplan.engine.selection import Choice
-from bayplan.framework.filtering import FilterOutcome
+from bayplan.framework.filtering import FilterOutcome, RejectedNodes
 from bayplan.framework.interface import CycleState, QueuedPodInfo
-from bayplan.framework.rejected import RejectedNodes
 from bayplan.framework.runtime import Framework
 from bayplan.framework.score_table import ScoreTable
 from bayplan.framework.status import (

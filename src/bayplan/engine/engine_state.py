@@ -1,4 +1,11 @@
-"""What the parts of the scheduler share: the cluster as known, the queue, and the way out.
+"""One thing at a time: what is asked for in the middle of something comes after it.
+
+A plugin may do anything at any moment: activate pods from a hint, reject a waiting pod while a
+cycle reads the cluster, hand in an event from Reserve. Nothing of that may change what is being
+looked at, so it waits for the end of the present turn; outside of one it happens at once. Before
+`begin` everything waits.
+
+What the parts of the scheduler share: the cluster as known, the queue, and the way out.
 
 One object, made once, handed to the parts that change it. It decides nothing.
 """
@@ -7,23 +14,22 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from traceback import format_exception
-from typing import Any, Protocol
+from typing import Any, Protocol, final
 
 from bayplan.api.objects import PodCondition
 from bayplan.api.pod_groups import BUILT_IN_KINDS, GroupKey, PodGroup, PodGroupKinds
 from bayplan.clock import Clock
 from bayplan.config.feature_gates import FeatureGates, default_gates
-from bayplan.engine.activations import Activations
-from bayplan.engine.extending import Extenders
-from bayplan.engine.own_writes import OwnWrites
+from bayplan.engine.deadlines import Activations
+from bayplan.engine.extenders.results import Extenders
+from bayplan.engine.pending_patches import OwnWrites
 from bayplan.engine.reservations import Reservations
-from bayplan.engine.reuse import Reuse
-from bayplan.engine.turns import Turns
+from bayplan.engine.reuse.cache import Reuse
 from bayplan.engine.waiting import WaitingPods
-from bayplan.framework.answers import failure_of
 from bayplan.framework.interface import PodInPreBind
 from bayplan.framework.queued_group import Gathering
 from bayplan.framework.runtime import Framework
+from bayplan.framework.validation import failure_of
 from bayplan.journal import BUG_PREFIX, GroupRecord, Journal, NoteRecord
 from bayplan.metrics import SchedulerMetrics
 from bayplan.ports import (
@@ -40,12 +46,63 @@ from bayplan.ports import (
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.state.cache import Cache
-from bayplan.state.devices import Devices
+from bayplan.state.device_table import Devices
 from bayplan.state.object_store import ObjectStore
 from bayplan.state.pod_groups import GroupState, PodGroups
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
 from bayplan.state.volumes import Volumes
+
+# ---- turns ----------------------------------------------------------------------------------
+
+
+Work = Callable[[], None]
+
+
+@final
+class Turns:
+    """Runs work in the order it was asked for, never one inside another."""
+
+    def __init__(self, failed: Callable[[str, Exception], None]) -> None:
+        """``failed``: told what was being done, and how it failed; the rest goes on unless it
+        raises."""
+        self._failed = failed
+        self._is_taken = True
+        self._later: deque[tuple[str, Work]] = deque()
+        self._observers: list[Work] = []
+
+    def observe(self, look: Work) -> None:
+        """Have ``look`` called after each turn, when nothing is half done."""
+        self._observers.append(look)
+
+    def begin(self) -> None:
+        """From now on work is done; first what was asked for until now."""
+        self._is_taken = False
+        self._run()
+
+    def take(self, subject: str, work: Work) -> None:
+        """Do it now, or after what is being done."""
+        self._later.append((subject, work))
+        if not self._is_taken:
+            self._run()
+
+    def _run(self) -> None:
+        self._is_taken = True
+        try:
+            while self._later:
+                subject, work = self._later.popleft()
+                try:
+                    work()
+                except Exception as problem:  # noqa: BLE001 - who was told decides what it ends
+                    self._failed(subject, problem)
+                for look in self._observers:
+                    look()
+        finally:
+            self._is_taken = False
+
+
+# ---- engine state ---------------------------------------------------------------------------
+
 
 #: Longer notes of events are cut, as upstream cuts them; bytes, for that is what the API counts.
 NOTE_BYTES_MAX = 1024

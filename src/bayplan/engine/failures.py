@@ -15,7 +15,7 @@ from typing import Final, final
 from bayplan.api.objects import PodCondition
 from bayplan.clock import rfc3339
 from bayplan.engine.engine_state import EngineState
-from bayplan.engine.own_writes import POD_SCHEDULED
+from bayplan.engine.pending_patches import POD_SCHEDULED
 from bayplan.engine.resizes import is_awaited
 from bayplan.framework.interface import NominatingMode, Nomination, QueuedPodInfo
 from bayplan.framework.queued_group import QueuedPodGroupInfo

@@ -14,13 +14,11 @@ import msgspec
 
 from bayplan.api.device_objects import ResourceClaim
 from bayplan.engine.attempt_record import CycleEnd
-from bayplan.engine.binding import BindingCycle, BindingOutcome
+from bayplan.engine.binding import BindingCycle, BindingOutcome, PodInPreBind
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler
-from bayplan.engine.pre_binding import PodInPreBind
 from bayplan.engine.waiting import HeldPod
-from bayplan.framework.chosen_node import goes_straight_to_bind
 from bayplan.framework.events import (
     EVENT_ASSIGNED_POD_DELETE,
     UPDATE,
@@ -28,7 +26,7 @@ from bayplan.framework.events import (
     EventResource,
 )
 from bayplan.framework.interface import CycleState, QueuedPodInfo
-from bayplan.framework.runtime import Framework
+from bayplan.framework.runtime import Framework, goes_straight_to_bind
 from bayplan.framework.status import (
     Code,
     Diagnosis,

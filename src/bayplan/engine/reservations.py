@@ -1,22 +1,60 @@
-"""Room that is kept for a group that has waited long: a big one need not starve behind small pods.
+"""How long pods run, where they say so: what may be known of when room becomes free.
+
+The annotation is a promise of whoever made the pod, not a limit that anybody enforces. A simulation
+keeps it, so that what follows from it can be tried there.
+
+Room that is kept for a group that has waited long: a big one need not starve behind small pods.
 
 One group at a time, the first that failed after its wait, gets the nodes on which it would fit if
 pods left in the order in which they are known to end (`group_reserving`). From then on only pods
 go there that will have ended by the time the group is expected to start, by their known durations;
 pods of a higher priority; and those of a DaemonSet. All others are placed around it. This is EASY
 backfilling (Lifka, The ANL/IBM SP scheduling system, 1995) with nodes in place of processors.
+
+Cycles of pods that may not go to nodes kept for a group.
 """
 
 from dataclasses import dataclass
 from typing import Final, final
 
 from bayplan.api.pod_groups import GroupKey
-from bayplan.clock import Clock
+from bayplan.clock import Clock, epoch_of
+from bayplan.durations import DurationError, parse_duration
+from bayplan.engine.cycle import Cycle
 from bayplan.engine.deadlines import Deadlines
-from bayplan.engine.run_times import run_seconds
 from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithHint
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
+
+# ---- run times ------------------------------------------------------------------------------
+
+
+#: As scenarios write it: 90, 30s, 1m30s.
+DURATION_ANNOTATION: Final = "bayplan.dev/duration"
+
+
+def run_seconds(pod: PodInfo) -> float | None:
+    """How long the pod runs once it is on a node; None: nobody says."""
+    try:
+        return parse_duration(pod.annotations.get(DURATION_ANNOTATION, ""))
+    except DurationError:
+        return None
+
+
+def end_seconds(pod: PodInfo, clock: Clock) -> float | None:
+    """When a pod on a node will have ended, on the scheduler's clock; None: nobody says."""
+    seconds = run_seconds(pod)
+    if seconds is None:
+        return None
+    now = clock.now()
+    started = epoch_of(pod.status.start_time or "")
+    since = now if started is None else started - (clock.epoch_seconds() - now)
+    # One that runs longer than it said may end at any moment.
+    return max(now, since + seconds)
+
+
+# ---- reservations ---------------------------------------------------------------------------
+
 
 #: Blamed for pods that find no node because some are kept for a group.
 RESERVATION_NAME: Final = "PodGroupReservation"
@@ -104,3 +142,14 @@ def allowed_nodes(
 
 def is_daemon(pod: PodInfo) -> bool:
     return any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references or ())
+
+
+# ---- kept off -------------------------------------------------------------------------------
+
+
+def keep_off_reserved(cycle: Cycle, reservations: Reservations) -> None:
+    """Have a cycle look at the nodes that its pod may go to."""
+    barred = reservations.barred_for(cycle.pod)
+    if barred:
+        cycle.within = allowed_nodes(cycle.snapshot, cycle.within, barred)
+        cycle.within_because = (RESERVATION_NAME, RESERVED)

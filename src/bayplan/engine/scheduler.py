@@ -1,4 +1,10 @@
-"""Scheduler: events in, effects out. Owns cache, queue and profiles; waits for nothing.
+"""What the queue is told of a configuration's plugins, kept safe from what they do wrong.
+
+There is one queue for all pods, so a key that fails for one of them must not stop it: such a pod
+comes after all others. A key that cannot be compared with the others' would fail later, in the
+middle of the queue, so all keys must be of one kind.
+
+Scheduler: events in, effects out. Owns cache, queue and profiles; waits for nothing.
 
     scheduler.handle(event)              something changed in the cluster
     scheduler.schedule_one()             one attempt at the first entry of activeQ
@@ -12,22 +18,20 @@ a run is a function of configuration, seed and events.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TypedDict, Unpack, final
+from typing import Any, TypedDict, Unpack, cast, final
 
 from bayplan.api.objects import NODE, POD
 from bayplan.clock import Clock
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
-from bayplan.engine.advice import Advisor
 from bayplan.engine.attempt_record import OnAttempt
 from bayplan.engine.attempts import Attempts
 from bayplan.engine.binding import BindingOutcome
-from bayplan.engine.cluster_events import ClusterEvents
-from bayplan.engine.configured_extenders import configured_extenders, in_process_extenders
 from bayplan.engine.engine_state import EngineState
-from bayplan.engine.extending import Extender, Extenders
-from bayplan.engine.gangs import Gangs
-from bayplan.engine.observing import (
+from bayplan.engine.event_handlers import ClusterEvents
+from bayplan.engine.extenders.configured import configured_extenders, in_process_extenders
+from bayplan.engine.extenders.results import Extender, Extenders
+from bayplan.engine.instrumentation import (
     QueueJournal,
     reuse_of,
     show_evaluations,
@@ -35,23 +39,87 @@ from bayplan.engine.observing import (
     show_reuse,
     show_sizes,
 )
-from bayplan.engine.profiles import BuiltProfile, build_profiles, event_kinds
-from bayplan.engine.queue_order import QueueOrder, queue_profile
-from bayplan.engine.reservations import Reservations
-from bayplan.engine.reuse import Reuse
+from bayplan.engine.one_shot import Advisor
+from bayplan.engine.podgroups.controller import Gangs
+from bayplan.engine.podgroups.domains import TOPOLOGY_EVENTS, TOPOLOGY_NAME
+from bayplan.engine.reservations import RESERVATION_EVENTS, RESERVATION_NAME, Reservations
+from bayplan.engine.reuse.cache import Reuse
 from bayplan.engine.services import EngineServices
 from bayplan.engine.waiting import HeldPod
-from bayplan.framework.answers import failure_of
 from bayplan.framework.composition import with_parts
-from bayplan.framework.interface import Plugin
+from bayplan.framework.events import default_events
+from bayplan.framework.interface import Plugin, QueuedPodInfo, QueueSortPlugin
 from bayplan.framework.runtime import Framework
+from bayplan.framework.status import EXTENDER_NAME
 from bayplan.framework.timing import Watch
+from bayplan.framework.validation import WrongAnswer, failure_of
 from bayplan.journal import Journal
 from bayplan.plugins.registry import Registry
 from bayplan.ports import Ask, BindPort, Effect, ExtenderAnswer, WatchEvent
+from bayplan.profile.profiles import BuiltProfile, build_profiles, event_kinds
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.queue.settings import QueueSettings
+from bayplan.queue.settings import QueueProfile, QueueSettings
 from bayplan.state.pods import DEFAULT_SCHEDULER
+
+# ---- queue order ----------------------------------------------------------------------------
+
+
+#: (pod, instance, what was wrong)
+OnFailure = Callable[[QueuedPodInfo, str, BaseException], None]
+
+
+@final
+class QueueOrder:
+    """The key of queue.settings.QueueSettings: ascending."""
+
+    def __init__(self, plugin: QueueSortPlugin, failed: OnFailure) -> None:
+        self._name = plugin.instance_name
+        self._key = plugin.key
+        self._failed = failed
+        self._kind: object = None
+
+    def __call__(self, queued: QueuedPodInfo) -> tuple[int, Any]:
+        try:
+            key = self._key(queued)
+            kind = _kind(key)
+            if kind != self._kind:
+                self._take_kind(key, kind)
+            return 0, key
+        except BaseException as problem:  # noqa: BLE001 - a plugin's failure does not stop the queue
+            self._failed(queued, self._name, problem)
+            return 1, 0
+
+    def _take_kind(self, key: object, kind: object) -> None:
+        """The first key says what kind all are of. Raises WrongAnswer, TypeError."""
+        if self._kind is not None:
+            raise WrongAnswer(repr(key), "a key of the same kind as of other pods")
+        _ = cast("Any", key) < key
+        self._kind = kind
+
+
+def _kind(key: object) -> object:
+    """Keys of one kind can be compared."""
+    if isinstance(key, tuple):
+        return tuple(map(_kind, cast("tuple[object, ...]", key)))
+    return float if isinstance(key, int) else type(key)
+
+
+def queue_profile(built: BuiltProfile, has_extenders: bool) -> QueueProfile:
+    """A profile as the queue knows it.
+
+    Extenders say nothing of what may help the pods they turned away: everything may.
+    """
+    events = {
+        **built.events,
+        TOPOLOGY_NAME: TOPOLOGY_EVENTS,
+        RESERVATION_NAME: RESERVATION_EVENTS,
+    }
+    if has_extenders:
+        events[EXTENDER_NAME] = default_events()
+    return QueueProfile(built.plugins.pre_enqueue, events, built.signer.part)
+
+
+# ---- scheduler ------------------------------------------------------------------------------
 
 
 class SchedulerOptions(TypedDict, total=False):

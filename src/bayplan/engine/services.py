@@ -1,4 +1,4 @@
-"""What plugins' handles ask for, done by the engine: see engine.handle.Services.
+"""What plugins' handles ask for, done by the engine: see profile.handle.Services.
 
 It stands before the plugins do, so that they may use their handles from the beginning. What would
 change something in the middle of a turn comes after it.
@@ -9,15 +9,15 @@ from typing import Any, final
 
 from bayplan.config.feature_gates import FeatureGates
 from bayplan.engine.engine_state import EngineState
-from bayplan.engine.handle import PluginHandle, Write
-from bayplan.engine.profiles import make_plugin
 from bayplan.engine.waiting import HeldPod
 from bayplan.framework.interface import Plugin
 from bayplan.framework.runtime import Framework
 from bayplan.plugins.registry import Registry
 from bayplan.ports import EmitEvent
+from bayplan.profile.handle import PluginHandle, Write
+from bayplan.profile.profiles import make_plugin
 from bayplan.queue.nominator import Nominator
-from bayplan.state.devices import Devices
+from bayplan.state.device_table import Devices
 from bayplan.state.object_store import KindStore
 from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
@@ -27,7 +27,7 @@ from bayplan.state.volumes import Volumes
 
 @final
 class EngineServices:
-    """engine.handle.Services over the engine's state."""
+    """profile.handle.Services over the engine's state."""
 
     def __init__(self, engine: EngineState, registry: Registry) -> None:
         self._engine = engine

@@ -10,7 +10,7 @@ from functools import partial
 from types import TracebackType
 from typing import NoReturn, ParamSpec, Protocol, TypeVar, final
 
-from bayplan.framework import scalar
+from bayplan.framework import single_node as scalar
 from bayplan.framework.composition import (
     forwarded_changes,
     forwarded_pre_filters,
@@ -35,8 +35,8 @@ from bayplan.framework.interface import (
     ScorePlugin,
 )
 from bayplan.framework.profile import ProfilePlugins, TieBreaker
-from bayplan.framework.rows import AskRowFilter, AskRowScore, row_filter_of, row_score_of
 from bayplan.framework.scoring import ScoreCall, normalize_of, score_of
+from bayplan.framework.single_node import AskRowFilter, AskRowScore, row_filter_of, row_score_of
 from bayplan.framework.status import NodeToStatus, Rejection, Status
 from bayplan.framework.tie_break import TieBreakCall, TieBreakPlugin, by_number, by_score
 from bayplan.ports import BindPort, raise_interruption

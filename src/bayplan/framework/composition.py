@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from bayplan.framework.answers import checked
 from bayplan.framework.interface import (
     CycleState,
     FilterPlugin,
@@ -25,6 +24,7 @@ from bayplan.framework.interface import (
     ScorePlugin,
 )
 from bayplan.framework.status import SKIP, Status, is_skip, is_success
+from bayplan.framework.validation import checked
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
 

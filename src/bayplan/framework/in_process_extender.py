@@ -15,7 +15,7 @@ defines say what it is asked for. Upstream: fwk.Extender, extender/v1.
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from bayplan.framework.answers import WrongAnswer
+from bayplan.framework.validation import WrongAnswer
 from bayplan.ports import (
     AskExtender,
     BindPort,

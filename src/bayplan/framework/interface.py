@@ -1,4 +1,6 @@
-"""The contract of a plugin: extension points, CycleState, Handle.
+"""How raw scores become scores.
+
+The contract of a plugin: extension points, CycleState, Handle.
 
 A plugin is one class that implements the extension points it lists as bases. It answers for many
 nodes at once (`FilterPlugin`, `ScorePlugin`: arrays, one value per node of the view it is given)
@@ -8,18 +10,11 @@ with Code.ERROR, is named, and never stops the scheduler. Verbs and classes are 
 (k8s.io/kube-scheduler/framework, v1.37) in snake_case.
 
 Inside a class the order is: what it is, its args, extension points in the order they run, sign and
-events, private parts. A plugin is final; to change one, wrap it (`handle.make`)."""
+events, private parts. A plugin is final; to change one, wrap it (`handle.make`).
+"""
 
 from abc import ABC, abstractmethod
-from collections.abc import (
-    Awaitable,
-    Callable,
-    Collection,
-    Hashable,
-    Iterable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, Protocol, dataclass_transform
@@ -32,7 +27,6 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ClusterEventWithHint
 from bayplan.framework.extender import Extender
 from bayplan.framework.filter_runner import FilterRunner
-from bayplan.framework.normalizer import Normalizer
 from bayplan.framework.shared_devices import SharedDRAManager
 from bayplan.framework.status import Code, NodeToStatus, Rejection, Status
 from bayplan.metrics import SchedulerMetrics
@@ -44,6 +38,25 @@ from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo, PodShape
 from bayplan.state.snapshot import Snapshot
 from bayplan.state.volumes import Volumes
+
+# ---- normalizer -----------------------------------------------------------------------------
+
+
+class Normalizer(Enum):
+    """How raw scores become 0..100, over the feasible nodes."""
+
+    #: They are already.
+    NONE = "none"
+    #: 100 x score / highest; all zero stays zero.
+    MAX = "max"
+    #: 100 - that; all zero becomes 100: the fewest is the best.
+    MAX_REVERSED = "maxReversed"
+    #: 100 x (score - lowest) / (highest - lowest).
+    MIN_MAX = "minMax"
+
+
+# ---- interface ------------------------------------------------------------------------------
+
 
 MIN_NODE_SCORE = 0
 MAX_NODE_SCORE = 100

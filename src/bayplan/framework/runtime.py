@@ -1,4 +1,14 @@
-"""Framework: runs one profile's extension points and checks what comes back.
+"""Reserve, Permit, and the preflight of PreBind: what plugins say about the node that was chosen.
+
+Upstream: runtime/framework.go, RunReservePluginsReserve, RunPermitPlugins and
+RunPreBindPreFlights.
+
+Filter of a single node: by one-row forms, where plugins have their own.
+
+A DaemonSet's pod, a nomination and a what-if ask about one node; as an array of one, the answer
+takes several times as long.
+
+Framework: runs one profile's extension points and checks what comes back.
 
 Each ``run_*`` method is one extension point with upstream's rules (runtime/framework.go, v1.37):
 the order of the plugins, what Skip leaves out, which answer ends the run, and whose name a status
@@ -9,23 +19,17 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from bayplan.framework.answers import as_error, checked, failure_of, told
-from bayplan.framework.calls import (
-    Calls,
-    CallsByShape,
-    ChangePod,
-)
-from bayplan.framework.chosen_node import permit, pre_flights, reserve
+from bayplan.framework.calls import Calls, CallsByShape, ChangePod, NamedCalls, OnNode, Permit
 from bayplan.framework.evaluations import Evaluations
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.interface import (
+    MAX_PERMIT_TIMEOUT_SECONDS,
     CycleState,
     NominatingMode,
     Nomination,
     PodNominator,
     PreFilterResult,
 )
-from bayplan.framework.one_node import filter_one
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.score_graph import graph_of, graph_scores
 from bayplan.framework.score_table import PluginScores, ScoreTable, total_scores
@@ -34,6 +38,7 @@ from bayplan.framework.status import (
     SKIP,
     Code,
     NodeToStatus,
+    Rejection,
     Status,
     is_rejected,
     is_skip,
@@ -46,13 +51,124 @@ from bayplan.framework.timing import (
     Bare,
     PluginTimer,
     Watch,
+    Watched,
     stopwatches,
     timed_point,
 )
-from bayplan.state.columns import NodeMask
+from bayplan.framework.validation import WrongAnswer, as_error, checked, failure_of, told
+from bayplan.state.columns import NodeMask, Rows, all_true
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
+
+# ---- chosen node ----------------------------------------------------------------------------
+
+
+#: What these points come to where nobody stands at them.
+_STRAIGHT = (
+    ("Reserve", Code.SUCCESS),
+    ("Permit", Code.SUCCESS),
+    ("PreBindPreFlight", Code.SKIP),
+)
+
+
+def goes_straight_to_bind(watched: Watched, calls: Calls) -> bool:
+    """Whether nobody has anything to do at Reserve, Permit and PreBind, which then count as run."""
+    if calls.reserve or calls.permit or calls.pre_bind_pre_flight:
+        return False
+    for point, code in _STRAIGHT:
+        watched.stopwatches[point].idle(code)
+    return True
+
+
+@timed_point("Reserve")
+def reserve(
+    watched: Watched, calls: NamedCalls[OnNode], state: CycleState, pod: PodInfo, node_name: str
+) -> Status | None:
+    for name, ask in calls:
+        try:
+            status = checked(ask(state, pod, node_name))
+        except BaseException as problem:  # noqa: BLE001
+            return failure_of(name, "Reserve", problem)
+        if status is not None and not is_success(status):
+            return told(status, "Reserve", name)
+    return None
+
+
+@timed_point("Permit")
+def permit(
+    watched: Watched, calls: NamedCalls[Permit], state: CycleState, pod: PodInfo, node_name: str
+) -> tuple[Status | None, dict[str, float]]:
+    waits: dict[str, float] = {}
+    for name, ask in calls:
+        try:
+            answer, timeout_seconds = ask(state, pod, node_name)
+            status = checked(answer)
+            if status is not None and status.code is Code.WAIT:
+                waits[name] = _wait(timeout_seconds)
+                continue
+        except BaseException as problem:  # noqa: BLE001
+            return failure_of(name, "Permit", problem), {}
+        if status is not None and not is_success(status):
+            return told(status, "Permit", name), {}
+    return (Status(Code.WAIT) if waits else None), waits
+
+
+@timed_point("PreBindPreFlight")
+def pre_flights(
+    watched: Watched, calls: NamedCalls[OnNode], state: CycleState, pod: PodInfo, node_name: str
+) -> Status | None:
+    busy = False
+    for name, ask in calls:
+        try:
+            status = checked(ask(state, pod, node_name))
+        except BaseException as problem:  # noqa: BLE001
+            return failure_of(name, "PreBindPreFlight", problem)
+        if is_skip(status):
+            state.skip_pre_bind_plugins.add(name)
+        elif status is None or status.code is Code.SUCCESS:
+            busy = True
+        else:
+            return as_error(status, "PreBindPreFlight", name)
+    return None if busy else SKIP
+
+
+def _wait(timeout_seconds: float) -> float:
+    """How long to wait at most. Raises WrongAnswer for what is no duration."""
+    if not timeout_seconds >= 0:
+        raise WrongAnswer(f"a time-out of {timeout_seconds}", "seconds, 0 or more")
+    return min(timeout_seconds, MAX_PERMIT_TIMEOUT_SECONDS)
+
+
+# ---- one node -------------------------------------------------------------------------------
+
+
+#: The position of a single node.
+_IT: Rows = np.zeros(1, np.intp)
+
+
+def filter_one(calls: Calls, state: CycleState, pod: PodInfo, nodes: NodeView) -> FilterOutcome:
+    """``nodes``: one of them."""
+    outcome, node = FilterOutcome(nodes, all_true(1)), nodes.info(0)
+    for name, ask in calls.filter:
+        if name in state.skip_filter_plugins:
+            continue
+        if name in calls.own_rows:
+            try:
+                verdict = calls.filter_row[name](state, pod, node)
+                if verdict:
+                    outcome.add(name, [Rejection(_IT, *rejection) for rejection in verdict])
+            except BaseException as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
+                outcome.error = failure_of(name, "Filter", problem)
+        else:
+            outcome.ask(name, ask, state, pod)
+        if outcome.is_settled:
+            break
+    return outcome
+
+
+# ---- runtime --------------------------------------------------------------------------------
+
 
 #: What a plugin may answer about the pod as a whole in PreFilter.
 _PRE_FILTER_REJECTS = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)

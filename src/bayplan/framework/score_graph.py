@@ -16,7 +16,6 @@ from typing import final
 
 import numpy as np
 
-from bayplan.framework.answers import as_error, checked, failure_of
 from bayplan.framework.arithmetic import uniform, uniform_score
 from bayplan.framework.calls import Calls
 from bayplan.framework.interface import CycleState, Plugin
@@ -32,6 +31,7 @@ from bayplan.framework.score_sources import (
 from bayplan.framework.score_table import PluginScores, ScoreTable, total_scores
 from bayplan.framework.scoring import ScorerFailed
 from bayplan.framework.status import Status, is_skip, is_success
+from bayplan.framework.validation import as_error, checked, failure_of
 from bayplan.state.columns import NodeScores
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo

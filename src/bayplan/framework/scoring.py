@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.framework import scalar
-from bayplan.framework.answers import RefusedAnswer, WrongAnswer
+from bayplan.framework import single_node as scalar
 from bayplan.framework.arithmetic import in_score_range, normalized
 from bayplan.framework.interface import (
     MAX_NODE_SCORE,
@@ -24,6 +23,7 @@ from bayplan.framework.interface import (
 )
 from bayplan.framework.score_table import PluginScores
 from bayplan.framework.status import Status
+from bayplan.framework.validation import RefusedAnswer, WrongAnswer
 from bayplan.state.columns import NodeScores
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo

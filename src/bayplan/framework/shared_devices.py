@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from bayplan.api.device_objects import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
-from bayplan.state.allocated_devices import AllocatedDevices
-from bayplan.state.device_counts import CountsByRow
+from bayplan.state.device_table import AllocatedDevices, CountsByRow
 
 
 class ResourceClaimTracker(Protocol):

@@ -13,12 +13,12 @@ from functools import partial
 
 import numpy as np
 
-from bayplan.framework.answers import failure_of
 from bayplan.framework.arithmetic import highest
 from bayplan.framework.interface import CycleState, Plugin
 from bayplan.framework.score_table import ScoreTable, TieStep
 from bayplan.framework.scoring import ScorerFailed, check_form
 from bayplan.framework.status import Status
+from bayplan.framework.validation import failure_of
 from bayplan.state.columns import NodeScores, Rows
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Concatenate, Final, ParamSpec, Protocol, TypeVar, final
 
-from bayplan.framework.answers import code_in
 from bayplan.framework.status import Code
+from bayplan.framework.validation import code_in
 
 P = ParamSpec("P")
 R = TypeVar("R")

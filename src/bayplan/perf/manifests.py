@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, final
 
-from bayplan.adapters.api_validation import identity_problems
-from bayplan.adapters.object_names import (
+from bayplan.adapters.embedded.api_validation import identity_problems
+from bayplan.adapters.embedded.object_names import (
     Content,
     is_namespaced,
     key_of,
@@ -19,10 +19,9 @@ from bayplan.adapters.object_names import (
     stable_uid,
 )
 from bayplan.api.objects import HOSTNAME_LABEL, NODE, POD, Node, Pod
-from bayplan.perf.field_names import with_field_names
+from bayplan.perf.gotemplate import Template, TemplateError
+from bayplan.perf.reading import with_field_names
 from bayplan.perf.schema import CreateNodes, NodeAllocatableStrategy
-from bayplan.perf.template_syntax import TemplateError
-from bayplan.perf.templating import Template
 from bayplan.yaml_documents import DocumentError, load_documents
 
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"

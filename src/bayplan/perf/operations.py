@@ -1,4 +1,16 @@
-"""Performing the operations of a workload, one after the other.
+"""What an update makes of an object: the new content, with what no update of the API changes.
+
+The scenario's file is the object as a user sends it. The parts of a pod that admission once added
+stay, and a subresource changes its own part only. Upstream: updateAny of scheduler_perf, the
+strategies of pods and their resize in pkg/registry/core/pod.
+
+What goes on at its own pace: churn, and objects that are deleted or updated one by one.
+
+Allocating claims without pods, as if they had been given to pods before: what a benchmark fills
+a cluster with. One claim after the other gets devices of a node that is drawn, always alike.
+Upstream: allocResourceClaimsOp in scheduler_perf's dra.go.
+
+Performing the operations of a workload, one after the other.
 
 What each does is upstream's (WorkloadExecutor in scheduler_perf's executor.go). A wait for pods is
 for the pods of the operations in question, not for any that many in their namespace.
@@ -7,12 +19,25 @@ for the pods of the operations in question, not for any that many in their names
 import asyncio
 import contextlib
 import gc
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, final
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from itertools import count
+from typing import Any, TypeVar, cast, final
 
-from bayplan.adapters.object_names import Content, ObjectKey, key_of
-from bayplan.perf.background import at_pace, churn, paced
-from bayplan.perf.claim_allocation import allocate_claims
+import msgspec
+
+from bayplan.adapters.embedded.object_names import Content, ObjectKey, key_of, kind_of
+from bayplan.api.device_objects import RESOURCE_CLAIM, AllocationResult, ResourceClaim
+from bayplan.api.objects import NODE, POD, ApiObject, Node
+from bayplan.clock import Clock
+from bayplan.config.feature_gates import FeatureGates
 from bayplan.perf.data_items import Measurement, measurement
 from bayplan.perf.manifests import csi_node, in_namespace, named, prepared_node
 from bayplan.perf.parameters import seconds
@@ -36,9 +61,169 @@ from bayplan.perf.schema import (
     StopCollectingMetrics,
     UpdateAny,
 )
-from bayplan.perf.updates import updated
 from bayplan.perf.world import WorkloadFailed, World
+from bayplan.plugins.dynamic_resources.allocator import Allocator, PoolsByNode
+from bayplan.plugins.dynamic_resources.features import features_of
+from bayplan.plugins.dynamic_resources.pools import AllocationError
 from bayplan.ports import ApiError
+from bayplan.rng import stream
+from bayplan.state.device_table import DEVICE_KINDS, Devices
+from bayplan.state.node_table import NodeTable
+from bayplan.state.object_store import ObjectStore
+
+# ---- updates --------------------------------------------------------------------------------
+
+
+#: What a pod's creation added, and an update keeps.
+_ADMITTED = ("priority", "preemptionPolicy", "tolerations")
+
+
+def updated(old: Content, new: Content, subresources: Sequence[str]) -> Content:
+    """``new`` as it replaces ``old``."""
+    if "resize" in subresources:
+        return {**old, "spec": _resized(old["spec"], new.get("spec") or {})}
+    if "status" in subresources:
+        return {**old, "status": new.get("status") or {}}
+    if kind_of(new) != POD:
+        return new
+    given = old.get("spec") or {}
+    kept = {name: given[name] for name in _ADMITTED if name in given}
+    return {**new, "spec": {**kept, **(new.get("spec") or {})}}
+
+
+def _resized(old: Content, new: Content) -> Content:
+    """Containers with the resources that the update names for them."""
+    resources = {one.get("name"): one.get("resources") for one in new.get("containers") or ()}
+    containers = [
+        {**one, "resources": resources[one.get("name")]} if resources.get(one.get("name")) else one
+        for one in old.get("containers") or ()
+    ]
+    return {**old, "containers": containers}
+
+
+# ---- background -----------------------------------------------------------------------------
+
+
+T = TypeVar("T")
+
+
+async def paced(items: Iterable[T], per_second: float, clock: Clock) -> AsyncIterator[T]:
+    """Each item at its tick; a tick that is late does not make the next one late."""
+    begin = clock.now()
+    for number, item in enumerate(items, start=1):
+        await asyncio.sleep(max(begin + number / per_second - clock.now(), 0.0))
+        yield item
+
+
+async def at_pace(
+    keys: Iterable[ObjectKey], per_second: int, clock: Clock, do: Callable[[ObjectKey], None]
+) -> None:
+    """Do something about each object; ``per_second`` 0: at once."""
+    if not per_second:
+        for key in keys:
+            do(key)
+        return
+    async for key in paced(keys, per_second, clock):
+        do(key)
+
+
+async def churn(operation: Churn, contents: Sequence[Content], world: World) -> None:
+    """Create objects at every tick, up to a number; or create and delete them in turn, for ever."""
+    per_second = 1000 / (operation.interval_milliseconds or 500)
+    if operation.mode == "create":
+        ticks = range(operation.number) if operation.number else count()
+        async for _ in paced(ticks, per_second, world.clock):
+            for content in contents:
+                _created(world, content)
+        return
+    slots: dict[tuple[int, int], ObjectKey | None] = {}
+    async for tick in paced(count(), per_second, world.clock):
+        for index, content in enumerate(contents):
+            slot = (index, tick % operation.number)
+            key = slots.get(slot)
+            slots[slot] = _created(world, content) if key is None else _deleted(world, key)
+
+
+def _created(world: World, content: Content) -> ObjectKey | None:
+    """As upstream, one that cannot be created is tried again at its next turn."""
+    try:
+        return world.cluster.create(content).key
+    except ApiError:
+        return None
+
+
+def _deleted(world: World, key: ObjectKey) -> None:
+    try:
+        world.cluster.delete(key)
+    except ApiError:
+        return  # somebody was faster: a pod may have been preempted
+
+
+# ---- claim allocation -----------------------------------------------------------------------
+
+
+#: Key and object of all that there are of a kind.
+Objects = Callable[[str], Sequence[tuple[ObjectKey, ApiObject]]]
+
+
+async def allocate_claims(world: World, namespace: str, gates: FeatureGates) -> None:
+    """Of a namespace, or of all. Raises WorkloadFailed."""
+    cluster = world.cluster
+
+    def objects(kind: str) -> list[tuple[ObjectKey, ApiObject]]:
+        return [(each.key, each.object) for each in cluster.objects(kind)]
+
+    try:
+        for key, patch in allocations(objects, namespace, gates):
+            if patch is None:
+                raise WorkloadFailed(f"no node has devices for {key}")
+            await cluster.patch(key.kind, key.namespace, key.name, patch, "status")
+    except AllocationError as problem:
+        raise WorkloadFailed(f"cannot allocate: {problem}") from None
+
+
+def allocations(
+    objects: Objects, namespace: str, gates: FeatureGates
+) -> Iterator[tuple[ObjectKey, dict[str, Any] | None]]:
+    """Each claim of a namespace (all where it is "") that has no devices yet, with the patch that
+    gives it some; None: no node has enough. Raises AllocationError."""
+    store = ObjectStore()
+    for kind in DEVICE_KINDS:
+        for _, found in objects(kind):
+            store.of(kind).put(found)
+    rules = gates.enabled("DRADeviceTaintRules")
+    devices = Devices(NodeTable(), store, has_taint_rules=rules)
+    draws = stream(0, "allocResourceClaims")
+    pools = PoolsByNode(devices.resource_slices, features_of(gates))
+    claims = devices.resource_claims
+    allocator = Allocator(pools, devices.device_classes, claims.allocated)
+    nodes = [cast(Node, node) for _, node in objects(NODE)]
+    for key, found in objects(RESOURCE_CLAIM):
+        claim = cast(ResourceClaim, found)
+        if claim.allocation is None and namespace in ("", key.namespace):
+            draws.shuffle(nodes)
+            given = _given(allocator, claim, nodes)
+            if given is not None:
+                claims.put_in_flight(claim, given)
+            yield key, None if given is None else _patch(given)
+
+
+def _given(
+    allocator: Allocator, claim: ResourceClaim, nodes: Sequence[Node]
+) -> AllocationResult | None:
+    for node in nodes:
+        found = allocator.allocate(node, [claim], lambda: None)
+        if found is not None:
+            return found[0]
+    return None
+
+
+def _patch(given: AllocationResult) -> dict[str, Any]:
+    return {"status": {"allocation": msgspec.json.decode(msgspec.json.encode(given))}}
+
+
+# ---- operations -----------------------------------------------------------------------------
+
 
 Failed = Callable[[BaseException], None]
 

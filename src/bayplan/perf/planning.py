@@ -1,27 +1,124 @@
-"""Plans: each selected workload with all that is needed to run it, checked before anything runs.
+"""Which workloads of the files are run: by their names and by upstream's label filter.
+
+What the objects of a workload need that this scheduler does not have.
+
+A pod whose claims nobody looks at would be bound all the same, only faster: such a number would be
+a lie. So a workload that hangs on a plugin which is not here yet is refused with the plugin's name.
+
+Plans: each selected workload with all that is needed to run it, checked before anything runs.
 
 A workload that cannot be run here is `Refused` with its reasons, and those beside it run all the
 same: it misses a parameter, names a file with something unknown in it, needs a plugin that is not
 here yet, or a feature gate that is locked. Upstream's own files have some of each.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import final
 
-from bayplan.adapters.api_validation import problems
-from bayplan.adapters.object_names import Content
+from bayplan.adapters.embedded.api_validation import problems
+from bayplan.adapters.embedded.object_names import Content, kind_of
+from bayplan.api.objects import NODE, POD
 from bayplan.config import ConfigError, SchedulerConfig, config_from, load_config
+from bayplan.config.feature_gates import FeatureGates
 from bayplan.config.loading import DEFAULT_CONFIG
-from bayplan.engine.resolved_config import resolve
 from bayplan.perf.manifests import ManifestError, scope_fault
-from bayplan.perf.needs import features_missing, missing_for
 from bayplan.perf.parameters import filled_in
 from bayplan.perf.reading import ReadCase
 from bayplan.perf.scenario_files import ScenarioFiles
 from bayplan.perf.schema import CreateAny, NotSupported, Operation, UpdateAny, Workload
-from bayplan.perf.selecting import Selection
 from bayplan.plugins.registry import Registry
+from bayplan.profile.resolved_config import resolve
+
+# ---- selecting ------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """``names``: patterns of which one occurs in "TestCase/Workload"; none: all names.
+
+    ``label_filter``: upstream's -perf-scheduling-label-filter: labels that must be there, those
+    with "-" (or "!") in front must not, separated by commas.
+    """
+
+    names: Sequence[re.Pattern[str]] = ()
+    label_filter: str = ""
+
+    def takes(self, name: str, labels: Iterable[str]) -> bool:
+        """``labels``: those of the test case and of the workload."""
+        if self.names and not any(pattern.search(name) for pattern in self.names):
+            return False
+        present = set(labels)
+        return all(_holds(part.strip(), present) for part in self.label_filter.split(","))
+
+
+def _holds(part: str, present: set[str]) -> bool:
+    if not part:
+        return True
+    if part[0] in "-!":
+        return part[1:] not in present
+    return part.removeprefix("+") in present
+
+
+# ---- needs ----------------------------------------------------------------------------------
+
+
+_VOLUMES = ("VolumeBinding", "VolumeRestrictions", "NodeVolumeLimits", "VolumeZone")
+
+
+#: Alpha features without which claims would be served otherwise, or not at all.
+_FEATURES = (
+    "DRADerivedAttributes",
+    "DRADeviceCompatibilityGroups",
+    "DRAFractionalCapacityRange",
+    "DRAListTypeAttributes",
+    "DRANodeAllocatableResources",
+    "DRAOptionalNodeOperations",
+    "DRAWorkloadResourceClaims",
+)
+
+
+def features_missing(gates: FeatureGates, registry: Registry) -> Iterator[str]:
+    """What is switched on for a workload, and no plugin knows."""
+    plugins = filter(None, map(registry.find, registry.names))
+    known = {name for plugin in plugins for name in plugin.gates}
+    for name in _FEATURES:
+        if gates.enabled(name) and name not in known:
+            yield f"the feature {name} is not here yet"
+
+
+def missing_for(contents: Iterable[Content], registry: Registry) -> Iterator[str]:
+    """Why these objects cannot be measured, one line for each reason."""
+    for content in contents:
+        for what, plugins in _needs(content):
+            absent = [name for name in plugins if registry.find(name) is None]
+            if absent:
+                verb = "is" if len(absent) == 1 else "are"
+                yield f"{what} need {', '.join(absent)}, which {verb} not here yet"
+
+
+def _needs(content: Content) -> Iterator[tuple[str, tuple[str, ...]]]:
+    kind = kind_of(content)
+    if kind == POD:
+        spec = content.get("spec") or {}
+        if spec.get("resourceClaims"):
+            yield "pods with resource claims", ("DynamicResources",)
+        if spec.get("schedulingGroup"):
+            yield "pods of a group", ("GangScheduling",)
+        if any(
+            "persistentVolumeClaim" in one or "ephemeral" in one
+            for one in spec.get("volumes") or ()
+        ):
+            yield "pods with volume claims", _VOLUMES
+    elif kind == NODE and (content.get("status") or {}).get("declaredFeatures"):
+        yield "nodes that declare features", ("NodeDeclaredFeatures",)
+    elif kind.endswith(" DeviceClass") and (content.get("spec") or {}).get("extendedResourceName"):
+        yield "extended resources of devices", ("DynamicResources",)
+
+
+# ---- planning -------------------------------------------------------------------------------
 
 
 @final

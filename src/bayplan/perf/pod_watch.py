@@ -8,8 +8,8 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Protocol, final
 
-from bayplan.adapters.object_names import ObjectKey
-from bayplan.adapters.object_store import Stored
+from bayplan.adapters.embedded.object_names import ObjectKey
+from bayplan.adapters.embedded.object_store import Stored
 from bayplan.api.objects import Pod
 from bayplan.clock import Clock
 

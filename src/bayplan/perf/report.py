@@ -10,8 +10,8 @@ from bayplan.perf.data_items import Measurement
 from bayplan.perf.planning import Plan, Refused
 from bayplan.perf.running import Outcome
 from bayplan.perf.sampling import SAMPLES_MIN
-from bayplan.sim.tables import BLANK
-from bayplan.sim.tables import table as new_table
+from bayplan.sim.output.report import BLANK
+from bayplan.sim.output.report import new_table as new_table
 
 _COLUMNS = ("workload", "nodes", "pods", "used", "seconds", "pods/s")
 _SAMPLED = {"Average": "average", "Perc50": "p50", "Perc90": "p90", "Perc99": "p99"}

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import final
 
-from bayplan.adapters.embedded import EmbeddedCluster
+from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.api.objects import NODE, POD
 from bayplan.clock import Clock
 from bayplan.engine.scheduler import Scheduler

@@ -8,10 +8,10 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, final
 
-from bayplan.adapters.api_errors import AlreadyExistsError
-from bayplan.adapters.embedded import EmbeddedCluster
-from bayplan.adapters.object_names import Content, ObjectKey, object_key
-from bayplan.adapters.object_store import Stored
+from bayplan.adapters.embedded.api_errors import AlreadyExistsError
+from bayplan.adapters.embedded.cluster import EmbeddedCluster
+from bayplan.adapters.embedded.object_names import Content, ObjectKey, object_key
+from bayplan.adapters.embedded.object_store import Stored
 from bayplan.api.objects import NAMESPACE, POD, Pod
 from bayplan.clock import Clock
 from bayplan.engine.scheduler import Scheduler

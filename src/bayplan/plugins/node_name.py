@@ -2,6 +2,10 @@
 
 Such a pod is not scheduled as a rule: whoever named the node has bound it. Upstream:
 plugins/nodename.
+
+NodeNameOrder: among equal nodes the one with the smallest name. Ours; a tie-break key.
+
+Names are compared letter by letter, as kubectl sorts them: node-10 comes before node-9.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -9,12 +13,7 @@ from typing import final
 
 import numpy as np
 
-from bayplan.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    EventResource,
-)
+from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
 from bayplan.framework.interface import (
     CycleState,
     EnqueueExtensions,
@@ -24,10 +23,14 @@ from bayplan.framework.interface import (
     SignPlugin,
 )
 from bayplan.framework.status import Code, Rejection, Status
+from bayplan.framework.tie_break import TieBreakPlugin
 from bayplan.state.change_log import Facet
-from bayplan.state.columns import NodeMask
+from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
+
+# ---- node name ------------------------------------------------------------------------------
+
 
 OTHER_NODE = "node(s) didn't match the requested node name"
 
@@ -62,3 +65,22 @@ class NodeName(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
         return (pod.node_name,)
+
+
+# ---- node name order ------------------------------------------------------------------------
+
+
+@final
+class NodeNameOrder(TieBreakPlugin):
+    """Prefers the smallest name to all others."""
+
+    name = "NodeNameOrder"
+    scope = "cluster"
+    facets = Facet(0)
+
+    def tie_break(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
+        """int64[nodes]: 1 for the smallest name, 0 for all others."""
+        names = nodes.names()
+        first = np.zeros(len(names), np.int64)
+        first[min(range(len(names)), key=names.__getitem__)] = 1
+        return first

@@ -21,7 +21,6 @@ from bayplan.config.problems import ConfigError
 from bayplan.framework.in_process_extender import InProcessExtender
 from bayplan.framework.interface import Plugin, PluginArgs
 from bayplan.framework.profile import EXTENSION_POINTS, extension_points_of
-from bayplan.plugins.combine import Combine
 from bayplan.plugins.coscheduling import Coscheduling
 from bayplan.plugins.default_binder import DefaultBinder
 from bayplan.plugins.default_preemption import DefaultPreemption
@@ -30,22 +29,18 @@ from bayplan.plugins.dynamic_resources import DynamicResources
 from bayplan.plugins.gang_scheduling import GangScheduling
 from bayplan.plugins.image_locality import ImageLocality
 from bayplan.plugins.inter_pod_affinity import InterPodAffinity
-from bayplan.plugins.invert import Invert
 from bayplan.plugins.node_affinity import NodeAffinity
 from bayplan.plugins.node_declared_features import NodeDeclaredFeatures
-from bayplan.plugins.node_name import NodeName
-from bayplan.plugins.node_name_order import NodeNameOrder
+from bayplan.plugins.node_name import NodeName, NodeNameOrder
 from bayplan.plugins.node_ports import NodePorts
 from bayplan.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.node_unschedulable import NodeUnschedulable
 from bayplan.plugins.node_volume_limits import NodeVolumeLimits
-from bayplan.plugins.normalize import Normalize
 from bayplan.plugins.pod_topology_spread import PodTopologySpread
 from bayplan.plugins.priority_sort import PrioritySort
-from bayplan.plugins.scale import Scale
 from bayplan.plugins.scheduling_gates import SchedulingGates
-from bayplan.plugins.steps import Steps
+from bayplan.plugins.score_connectors import Combine, Invert, Normalize, Scale, Steps
 from bayplan.plugins.taint_toleration import TaintToleration
 from bayplan.plugins.topology_scorer import TopologyScorer
 from bayplan.plugins.volume_binding import VolumeBinding

@@ -34,8 +34,8 @@ from bayplan.framework.interface import (
 )
 from bayplan.framework.status import SKIP, Code, Rejection, Status, unresolvable
 from bayplan.state.change_log import Facet
-from bayplan.state.claim_users import named_claims
 from bayplan.state.columns import Mask, NodeMask
+from bayplan.state.node_table import named_claims
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo, PodShape
 from bayplan.state.volumes import STORAGE_KINDS, claim_not_found

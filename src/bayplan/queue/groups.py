@@ -16,7 +16,7 @@ from bayplan.framework.interface import QueuedPodInfo
 from bayplan.framework.queued_group import Gathering, QueuedPodGroupInfo
 from bayplan.queue.entry import Entry
 from bayplan.queue.hints import Strategy
-from bayplan.queue.places import Places
+from bayplan.queue.sub_queues import Places
 from bayplan.queue.transitions import Cause, State, is_waiting
 from bayplan.state.pods import PodInfo
 

@@ -21,7 +21,7 @@ from typing import Any, Generic, Protocol, TypeVar, final
 
 from bayplan.clock import Clock
 from bayplan.ports import ApiError, OutcomeUnknownError
-from bayplan.serving.peer_rates import PeerRates, Rate
+from bayplan.serving.http_server import PeerRates, Rate
 
 #: Upstream: --authorization-always-allow-paths.
 OPEN_PATHS = frozenset(("/healthz", "/livez", "/readyz"))

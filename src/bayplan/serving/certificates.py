@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from bayplan.adapters.live.pem_files import as_file
+from bayplan.adapters.live.kubeconfig import as_file
 
 #: Clocks differ; and the process is started anew before it has run out.
 _BACKDATED, _VALID = timedelta(days=1), timedelta(days=3650)

@@ -19,11 +19,10 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
-from bayplan.serving import stories
+from bayplan.serving import decision_history as stories
 from bayplan.serving.access import Access, Denial, OpenAccess, owner_of
-from bayplan.serving.browser_guard import answer_everybody, refuse_foreign_names
-from bayplan.serving.http_server import Handler, HttpServer
-from bayplan.serving.stories import StoryAnswer
+from bayplan.serving.decision_history import StoryAnswer
+from bayplan.serving.http_server import Handler, HttpServer, answer_everybody, refuse_foreign_names
 
 #: Name → whether all is well. Asked at each request.
 Checks = Mapping[str, Callable[[], bool]]

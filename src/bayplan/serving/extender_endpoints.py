@@ -31,18 +31,19 @@ from bayplan.api.objects import (
     decode,
 )
 from bayplan.api.quantity import QuantityError
-from bayplan.engine.advice import Advisor, FilterAdvice, NoAdviceError
+from bayplan.engine.one_shot import Advisor, FilterAdvice, NoAdviceError
 from bayplan.framework.status import Code
-from bayplan.serving.browser_guard import (
+from bayplan.serving.http_server import (
+    DEFAULT_LIMITS,
     Guard,
+    HttpServer,
+    Rate,
     answer_everybody,
     is_loopback,
     refuse_foreign_names,
     refuse_pages,
 )
-from bayplan.serving.http_server import DEFAULT_LIMITS, HttpServer
 from bayplan.serving.log_lines import Log
-from bayplan.serving.peer_rates import Rate
 from bayplan.state.pods import PodInfo, pod_info
 
 #: Five thousand whole nodes of 25 KiB.

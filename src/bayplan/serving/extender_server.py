@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bayplan.adapters.embedded import EmbeddedCluster
+from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.live.client import ClientOptions, open_client
 from bayplan.adapters.live.cluster import ClusterOptions, open_cluster
 from bayplan.adapters.live.discovery import Discovery
@@ -19,9 +19,9 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.plugins.registry import Registry
 from bayplan.ports import Cluster
 from bayplan.runner import Runner
-from bayplan.serving.absent_kinds import kinds_in_use, without_absent
+from bayplan.serving.discovery import kinds_in_use, without_absent
+from bayplan.serving.election.leader_guard import FencedCluster
 from bayplan.serving.extender_endpoints import Advice, ExtenderEndpoints
-from bayplan.serving.fence import FencedCluster
 from bayplan.serving.log_lines import Log
 from bayplan.serving.process import stop_on_signals, unless
 

@@ -1,4 +1,15 @@
-"""An HTTP server that bounds what one peer can take of it.
+"""Rates for each peer address, so that one peer cannot use up what all share.
+
+A peer is an IPv4 address or the first 64 bits of an IPv6 address, which one host owns. Peers that
+were not seen for longest are forgotten when there are too many; a total rate bounds them all.
+
+Requests that a browser sends for a foreign page.
+
+A server on loopback that asks for no credentials is reachable from every page a user opens: by a
+cross-origin request, or by DNS rebinding, where the page's own name suddenly means 127.0.0.1. Both
+are told from the user's own requests by the headers Origin and Host.
+
+An HTTP server that bounds what one peer can take of it.
 
 aiohttp parses and answers; what it does not bound is bounded here. Connections are accepted at a
 rate for each peer address. When there are too many, the peer that has most of them loses its
@@ -11,20 +22,129 @@ connections and nobody else's.
 import asyncio
 import socket
 import ssl
-from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
+from ipaddress import AddressValueError, IPv6Address, ip_address
 from typing import Any, cast, final
+from urllib.parse import urlsplit
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily
 
+from bayplan.adapters.live.rate_limit import TokenBucket
 from bayplan.clock import Clock, RealClock
 from bayplan.metrics import Reading
-from bayplan.serving.browser_guard import Guard, answer_everybody
 from bayplan.serving.log_lines import Log
-from bayplan.serving.peer_rates import PeerRates, Rate, peer_of
+
+# ---- peer rates -----------------------------------------------------------------------------
+
+
+PEERS_MAX = 1000
+_IPV6_HOST_BITS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """``burst`` at once, then ``per_second``."""
+
+    per_second: float
+    burst: int
+
+
+@final
+class PeerRates:
+    """A token bucket for each peer, and one for all of them."""
+
+    def __init__(self, rate: Rate, clock: Clock, *, total: Rate) -> None:
+        self._rate = rate
+        self._clock = clock
+        self._total = self._bucket(total)
+        #: Those seen last are at the end.
+        self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
+
+    def try_take(self, address: str) -> bool:
+        """Take a token of this peer and one of all, if both are there now."""
+        peer = peer_of(address)
+        bucket = self._buckets.pop(peer, None) or self._bucket(self._rate)
+        self._buckets[peer] = bucket
+        if len(self._buckets) > PEERS_MAX:
+            self._buckets.popitem(last=False)
+        return bucket.try_take() and self._total.try_take()
+
+    def _bucket(self, rate: Rate) -> TokenBucket:
+        return TokenBucket(rate.per_second, rate.burst, self._clock, asyncio.sleep)
+
+
+def peer_of(address: str) -> str:
+    """The part of an address that tells hosts apart."""
+    try:
+        found = IPv6Address(address.partition("%")[0])
+    except AddressValueError:
+        return address
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(IPv6Address(int(found) >> _IPV6_HOST_BITS << _IPV6_HOST_BITS))
+
+
+# ---- browser guard --------------------------------------------------------------------------
+
+
+#: The headers of a request → why it is refused; "": it is not.
+Guard = Callable[[Mapping[str, str]], str]
+
+_TEXT_LENGTH_MAX = 100
+
+
+def refuse_foreign_names(headers: Mapping[str, str]) -> str:
+    """For a server on loopback: Host, and Origin where there is one, must name this machine."""
+    host, origin = headers.get("Host", ""), headers.get("Origin")
+    if host and not _is_local(f"//{host}"):
+        return _forbidden("Host", host)
+    if origin is not None and not _is_local(origin):
+        return _forbidden("Origin", origin)
+    return ""
+
+
+def refuse_pages(headers: Mapping[str, str]) -> str:
+    """For a server that no page has any business with, under whatever name it is known."""
+    origin = headers.get("Origin")
+    return "" if origin is None else f"Forbidden: a page of {_shown(origin)} may not ask here"
+
+
+def answer_everybody(headers: Mapping[str, str]) -> str:
+    """For a server that asks for credentials which no browser sends by itself."""
+    return ""
+
+
+def is_loopback(name: str) -> bool:
+    """Whether a host name or address is this machine's loopback."""
+    if name == "localhost":
+        return True
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_local(url: str) -> bool:
+    try:
+        return is_loopback(urlsplit(url).hostname or "")
+    except ValueError:
+        return False
+
+
+def _forbidden(header: str, text: str) -> str:
+    return f"Forbidden: {header} is {_shown(text)}, wanted localhost or an address of loopback"
+
+
+def _shown(text: str) -> str:
+    return ascii(text[:_TEXT_LENGTH_MAX])
+
+
+# ---- http server ----------------------------------------------------------------------------
+
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -10,16 +10,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from bayplan.adapters.embedded.object_names import is_namespaced
 from bayplan.adapters.live.access import WRITING, Right, group_statuses, rights_to_follow
 from bayplan.adapters.live.discovery import Resource
-from bayplan.adapters.object_names import is_namespaced
 from bayplan.api.object_meta import resource_of
 from bayplan.api.objects import NODE, POD
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
-from bayplan.engine.resolved_config import resolve
 from bayplan.plugins.registry import Registry
-from bayplan.serving.absent_kinds import kinds_in_use
+from bayplan.profile.resolved_config import resolve
+from bayplan.serving.discovery import kinds_in_use
 
 RBAC_VERSION = "rbac.authorization.k8s.io/v1"
 _LEASE_GROUP = "coordination.k8s.io"

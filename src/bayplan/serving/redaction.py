@@ -17,7 +17,7 @@ from typing import Any, Final, final
 
 import msgspec
 
-from bayplan.adapters.object_names import kind_of
+from bayplan.adapters.embedded.object_names import kind_of
 from bayplan.api import (
     device_objects,
     disruption_objects,

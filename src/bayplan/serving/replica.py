@@ -11,7 +11,7 @@ from collections.abc import Coroutine
 from typing import Any, final
 
 from bayplan.runner import Runner
-from bayplan.serving.candidate import Candidate
+from bayplan.serving.election.candidate import Candidate
 from bayplan.serving.log_lines import Log
 
 #: From the request to stop to the end of the process, whatever the API server does; less than a

@@ -1,4 +1,8 @@
-"""`bayplan run`, put together: client, cluster, scheduler, election, endpoints, signals.
+"""A plugin's call that holds the scheduler, in the log and in a metric.
+
+The caches compared with the API server, when somebody asks (SIGUSR2, as for kube-scheduler).
+
+`bayplan run`, put together: client, cluster, scheduler, election, endpoints, signals.
 
 The scheduler and its runner are those of a simulation; what differs is the API server behind the
 port and the clock.
@@ -34,19 +38,15 @@ from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.config.schema import LeaderElection
 from bayplan.durations import duration_seconds
-from bayplan.engine.effective import effective
 from bayplan.engine.scheduler import Scheduler
 from bayplan.journal import Journal, MemorySink
+from bayplan.metrics import SchedulerMetrics
 from bayplan.plugins.registry import Registry
-from bayplan.ports import ApiError, Ask, Cluster
+from bayplan.ports import ApiError, Ask, Cluster, OutcomeUnknownError
+from bayplan.profile.effective_config import effective
 from bayplan.rng import stable_hash, stream
-from bayplan.runner import Runner
-from bayplan.serving.absent_kinds import kinds_in_use, without_absent
+from bayplan.runner import Runner, check_cache
 from bayplan.serving.access import Access, OpenAccess, ReviewedAccess
-from bayplan.serving.api_lease_lock import ApiLeaseLock
-from bayplan.serving.blocking import tell_of_blocking
-from bayplan.serving.cache_check import CacheCheck
-from bayplan.serving.candidate import Candidate
 from bayplan.serving.certificates import (
     TlsSettings,
     apply_tls_settings,
@@ -57,20 +57,78 @@ from bayplan.serving.certificates import (
     trust_clients,
 )
 from bayplan.serving.component_metrics import register_build_info, register_cluster
+from bayplan.serving.decision_history import RECORDS_MAX, StoryAnswer, answer_about
 from bayplan.serving.delegation import Delegation, DelegationOptions, open_delegation
-from bayplan.serving.election import Election, ElectionSettings
+from bayplan.serving.discovery import GroupKinds, kinds_in_use, without_absent
+from bayplan.serving.election.candidate import Candidate
+from bayplan.serving.election.election import Election, ElectionSettings, LeaderGauge
+from bayplan.serving.election.leader_guard import FencedCluster, fenced_ask
+from bayplan.serving.election.lease import ApiLeaseLock, new_identity, own_namespace
 from bayplan.serving.endpoints import Endpoints, EndpointSources
-from bayplan.serving.fence import FencedCluster, fenced_ask
-from bayplan.serving.group_kinds import GroupKinds
-from bayplan.serving.identity import new_identity, own_namespace
-from bayplan.serving.leader_metrics import LeaderGauge
-from bayplan.serving.log_lines import Log
-from bayplan.serving.outcome_log import OutcomeLog
+from bayplan.serving.log_lines import Log, OutcomeLog
 from bayplan.serving.process import on_signal, settle_memory, stop_on_signals, unless
 from bayplan.serving.rbac import rights_to_write
 from bayplan.serving.replica import FLUSH_SECONDS_MAX, Replica
-from bayplan.serving.stories import RECORDS_MAX, StoryAnswer, answer_about
-from bayplan.watchdog import PluginWatchdog
+from bayplan.watchdog import PERIOD_SECONDS, BlockingCall, PluginWatchdog
+
+# ---- blocking -------------------------------------------------------------------------------
+
+
+_watchdog_log = Log("watchdog")
+
+
+def tell_of_blocking(metrics: SchedulerMetrics, call: BlockingCall) -> None:
+    """Called once a period while it lasts, on another thread than the scheduler's."""
+    metrics.plugin_blocking.add(call.plugin, call.point, count=PERIOD_SECONDS)
+    if call.is_news:
+        keys = {"plugin": call.plugin, "extensionPoint": call.point, "at": call.place}
+        text = "A plugin blocks the scheduler"
+        _watchdog_log.error(text, **keys, seconds=round(call.seconds, 1))
+
+
+# ---- cache check ----------------------------------------------------------------------------
+
+
+#: More than these are counted.
+_SHOWN_MAX = 20
+
+
+@final
+class CacheCheck:
+    """Runs a check at a time; what it finds is logged."""
+
+    def __init__(self, scheduler: Scheduler, cluster: Cluster) -> None:
+        self._scheduler = scheduler
+        self._cluster = cluster
+        self._log = Log("cache-check")
+        self._running: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Returns at once."""
+        if self._running is None or self._running.done():
+            self._running = asyncio.get_running_loop().create_task(self.run())
+
+    async def run(self) -> None:
+        try:
+            found = await check_cache(self._scheduler, self._cluster)
+        except (ApiError, OutcomeUnknownError) as problem:
+            self._log.error("The caches could not be compared", err=str(problem))
+            return
+        for difference in found[:_SHOWN_MAX]:
+            self._log.error("Cache differs from the API server", difference=difference)
+        queue = {name: len(pods) for name, pods in self._scheduler.queue.pending_pods().items()}
+        nodes, pods = self._scheduler.cache.table.node_count, len(self._scheduler.cache.pods())
+        self._log.info(
+            "Compared caches", differences=len(found), nodes=nodes, pods=pods, pending=queue
+        )
+
+    def stop(self) -> None:
+        if self._running is not None:
+            self._running.cancel()
+
+
+# ---- scheduler server -----------------------------------------------------------------------
+
 
 _log = Log("server")
 
@@ -394,7 +452,7 @@ def _log_delay(problem: ApiError, left_seconds: float) -> None:
 
 @final
 class _ElectionLog:
-    """serving.candidate.ElectionLog into log lines."""
+    """serving.election.candidate.ElectionLog into log lines."""
 
     def __init__(self, lease: str, identity: str) -> None:
         self._lease = lease

@@ -20,7 +20,7 @@ from bayplan.framework.score_table import ScoreTable
 from bayplan.framework.status import Status
 from bayplan.journal import AttemptRecord, NodeScore, Record
 from bayplan.plugins.registry import default_registry
-from bayplan.sim.run_folder import Manifest, RunFolder, RunFolderError
+from bayplan.sim.output.run_folder import Manifest, RunFolder, RunFolderError
 from bayplan.sim.simulation import Simulation
 
 

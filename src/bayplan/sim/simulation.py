@@ -12,9 +12,9 @@ from typing import Any, Protocol, final
 
 from msgspec.structs import replace
 
-from bayplan.adapters.embedded import EmbeddedCluster
-from bayplan.adapters.object_names import key_of
-from bayplan.adapters.object_store import Stored
+from bayplan.adapters.embedded.cluster import EmbeddedCluster
+from bayplan.adapters.embedded.object_names import key_of
+from bayplan.adapters.embedded.object_store import Stored
 from bayplan.api.objects import NODE, Pod
 from bayplan.clock import ManualClock, wall_seconds
 from bayplan.config import SchedulerConfig
@@ -25,19 +25,21 @@ from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.registry import Registry
 from bayplan.ports import Ask
 from bayplan.runner import Runner
-from bayplan.sim.checkers import CapacityChecker, differences
-from bayplan.sim.driver import Driver
-from bayplan.sim.failures import Failures
-from bayplan.sim.gang_checker import GangChecker
-from bayplan.sim.group_results import group_results, reasons_to_wait
-from bayplan.sim.hopes import Hopes
+from bayplan.sim.input.workload import Workload
 from bayplan.sim.loop import run, settled
-from bayplan.sim.lost_pods import LossLog
-from bayplan.sim.occupancy import Occupancy
-from bayplan.sim.pod_kinds import pod_kinds
-from bayplan.sim.pod_log import PodLog, is_gated_by_api
-from bayplan.sim.result import Counts, PodResult, SimulationResult
-from bayplan.sim.workload import Workload
+from bayplan.sim.output.lost_pods import LossLog, PodLog, is_gated_by_api
+from bayplan.sim.output.result import (
+    Counts,
+    Failures,
+    PodResult,
+    SimulationResult,
+    group_results,
+    pod_kinds,
+    reasons_to_wait,
+)
+from bayplan.sim.world.checkers import CapacityChecker, GangChecker, Occupancy, differences
+from bayplan.sim.world.driver import Driver
+from bayplan.sim.world.retry_outlook import Hopes
 
 #: (pods that have come, pods in all): told whenever one comes.
 OnProgress = Callable[[int, int], None]
@@ -235,7 +237,7 @@ def _respects_resources(scheduler: Scheduler, config: SchedulerConfig) -> bool:
 
 
 class _OutsideExtenders(Protocol):
-    """See bayplan.sim.outside."""
+    """See bayplan.sim.world.real_time_bridge."""
 
     def run(
         self,
@@ -251,7 +253,7 @@ def _extenders(config: SchedulerConfig) -> _OutsideExtenders | None:
     if not entries:
         return None
     # Nobody else should wait for a client of HTTP to load.
-    return importlib.import_module("bayplan.sim.outside").OutsideExtenders(entries)
+    return importlib.import_module("bayplan.sim.world.real_time_bridge").OutsideExtenders(entries)
 
 
 @final

@@ -23,11 +23,10 @@ from bayplan.journal import (
     PluginScore,
     Record,
 )
+from bayplan.sim.output.report import BLANK, by_message, examples
+from bayplan.sim.output.report import new_table as new_table
+from bayplan.sim.output.result import PodResult, SimulationResult
 from bayplan.sim.replay import NodeVerdict, Scores
-from bayplan.sim.report import by_message, examples
-from bayplan.sim.result import PodResult, SimulationResult
-from bayplan.sim.tables import BLANK
-from bayplan.sim.tables import table as new_table
 
 _NAMED_PODS_MAX = 5
 #: So many names are compared letter by letter.

@@ -1,18 +1,295 @@
-"""Pods counted by topology domain: kept current row by row, as pods and nodes come and go.
+"""How many pods per node match a selector, kept current as pods come and go.
+
+Pods fall into classes of equal (namespace, labels, terminating); each class knows on which rows
+its pods are. A counter for a (namespaces, selector) pair is made when first asked for, by matching
+classes, not pods, and then follows every placement; the counters not asked for in the longest
+time leave. Both ways an index by namespace and one key=value finds who may match: counters for a
+new class, classes for a new counter. So neither the ten-thousandth selector nor the ten-thousandth
+set of labels is compared with all the others.
+
+Invariant: a counter's column is what counting all placed pods one by one would give.
+
+Pods counted by topology domain: kept current row by row, as pods and nodes come and go.
 
 A domain is a value of a label, told by its id. To count pods by domain anew is a pass over all
 nodes; mostly one pod was placed since the last time, on one node, in one domain.
 """
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
 
+from bayplan.api.selectors import Selector
 from bayplan.state.change_log import ChangeLog, Facet
-from bayplan.state.columns import Column, Floats
+from bayplan.state.columns import Column, Floats, Int32s
 from bayplan.state.labels import LabelColumn
+from bayplan.state.pods import PodInfo, PodShape
+
+# ---- selector counts ------------------------------------------------------------------------
+
+
+#: Counters kept; each is an int32 per row.
+COUNTERS_MAX = 512
+#: Label keys by which the classes of a namespace are found; selectors use few.
+INDEXED_KEYS_MAX = 32
+
+_Labels = frozenset[tuple[str, str]]
+_Pair = tuple[str, str]
+_ClassKey = tuple[_Labels, bool]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PodSet:
+    """Which pods are meant. ``namespaces`` None = all namespaces."""
+
+    namespaces: frozenset[str] | None
+    selector: Selector
+    #: Whether pods that are being deleted count, too.
+    with_terminating: bool = True
+    _hash: int = field(init=False, repr=False, compare=False, default=0)
+
+    def __post_init__(self) -> None:
+        # Looked up several times per cycle: hashing a selector each time would cost more than that.
+        parts = (self.namespaces, self.selector, self.with_terminating)
+        object.__setattr__(self, "_hash", hash(parts))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def matches(self, namespace: str, labels: Mapping[str, str], terminating: bool) -> bool:
+        if terminating and not self.with_terminating:
+            return False
+        if self.namespaces is not None and namespace not in self.namespaces:
+            return False
+        return self.selector.matches(labels)
+
+
+@dataclass(slots=True, eq=False)
+class PodClass:
+    """Pods that no selector can tell apart, and how many of them are on which row."""
+
+    namespace: str
+    labels: Mapping[str, str]
+    terminating: bool
+    rows: dict[int, int] = field(default_factory=dict[int, int])
+    counters: list["Counter"] = field(default_factory=list["Counter"])
+
+
+@dataclass(slots=True, eq=False)
+class Counter:
+    """int32 matching pods per row, for one `PodSet`.
+
+    Good until the next counter is asked for: it may be the one that leaves.
+    """
+
+    pods: PodSet
+    column: Column
+    total: int = 0
+
+    def include(self, pod_class: PodClass) -> None:
+        """Count a class from now on, with the pods it has."""
+        pod_class.counters.append(self)
+        for row, count in pod_class.rows.items():
+            self.column.values[row] += count
+            self.total += count
+
+
+@final
+class SelectorCounts:
+    """All counters in use, and the classes of placed pods they are made from."""
+
+    def __init__(self, capacity: int, counters_max: int = COUNTERS_MAX) -> None:
+        self._capacity = capacity
+        self._counters_max = counters_max
+        self._namespaces: dict[str, _Classes] = {}
+        self._counters: OrderedDict[PodSet, Counter] = OrderedDict()
+        #: The class of the last pod that came: mostly the next is of the same template.
+        self._last: tuple[PodShape | None, PodClass | None] = None, None
+        #: (namespace or None, (key, value) or None) → counters whose matches must carry it.
+        self._index: dict[tuple[str | None, _Pair | None], list[Counter]] = {}
+
+    # ---- asking ---------------------------------------------------------------------------
+
+    def counter(self, pods: PodSet) -> Counter:
+        """The counter of a pod set; made on first demand."""
+        counter = self._counters.get(pods)
+        if counter is not None:
+            self._counters.move_to_end(pods)
+            return counter
+        counter = Counter(pods, Column(self._capacity, np.int32))
+        for pod_class in self._classes_for(pods):
+            if pods.matches(pod_class.namespace, pod_class.labels, pod_class.terminating):
+                counter.include(pod_class)
+        self._enter(counter)
+        return counter
+
+    def counts(self, pods: PodSet) -> Int32s:
+        """int32[all rows], read-only."""
+        return self.counter(pods).column.lent
+
+    # ---- following placements -------------------------------------------------------------
+
+    def add(self, row: int, pod: PodInfo) -> None:
+        pod_class = self._class_of(pod)
+        pod_class.rows[row] = pod_class.rows.get(row, 0) + 1
+        for counter in pod_class.counters:
+            counter.column.values[row] += 1
+            counter.total += 1
+
+    def remove(self, row: int, pod: PodInfo) -> None:
+        classes = self._namespaces[pod.namespace]
+        pod_class = classes.by_key[_class_key(pod)]
+        left_count = pod_class.rows[row] - 1
+        if left_count:
+            pod_class.rows[row] = left_count
+        else:
+            del pod_class.rows[row]
+        for counter in pod_class.counters:
+            counter.column.values[row] -= 1
+            counter.total -= 1
+        if not pod_class.rows:
+            self._last = None, None
+            classes.leave(_class_key(pod))
+            if not classes.by_key:
+                del self._namespaces[pod.namespace]
+
+    def grow(self, capacity: int) -> None:
+        self._capacity = capacity
+        for counter in self._counters.values():
+            counter.column.grow(capacity)
+
+    # ---- inside ---------------------------------------------------------------------------
+
+    def _class_of(self, pod: PodInfo) -> PodClass:
+        if pod.is_terminating:
+            return self._found(pod)
+        shape, pod_class = self._last
+        if pod.shape is not shape:
+            pod_class = self._found(pod)
+            self._last = pod.shape, pod_class
+        assert pod_class is not None
+        return pod_class
+
+    def _found(self, pod: PodInfo) -> PodClass:
+        classes = self._namespaces.get(pod.namespace)
+        if classes is None:
+            classes = self._namespaces[pod.namespace] = _Classes()
+        key = _class_key(pod)
+        found = classes.by_key.get(key)
+        if found is None:
+            found = PodClass(pod.namespace, pod.labels, pod.is_terminating)
+            classes.enter(key, found)
+            found.counters += [
+                counter
+                for counter in self._counters_for(found)
+                if counter.pods.matches(found.namespace, found.labels, found.terminating)
+            ]
+        return found
+
+    def _counters_for(self, pod_class: PodClass) -> Iterator[Counter]:
+        """Those that may match a class."""
+        pairs = (None, *pod_class.labels.items())
+        for namespace in (pod_class.namespace, None):
+            for pair in pairs:
+                yield from self._index.get((namespace, pair), ())
+
+    def _classes_for(self, pods: PodSet) -> Iterator[PodClass]:
+        """Those that may match a pod set."""
+        pair = pods.selector.equality()
+        wanted = self._namespaces if pods.namespaces is None else pods.namespaces
+        for namespace in wanted:
+            classes = self._namespaces.get(namespace)
+            if classes is not None:
+                yield from classes.carrying(pair)
+
+    def _enter(self, counter: Counter) -> None:
+        self._counters[counter.pods] = counter
+        for place in _places_of(counter.pods):
+            self._index.setdefault(place, []).append(counter)
+        if len(self._counters) > self._counters_max:
+            self._leave(self._counters.popitem(last=False)[1])
+
+    def _leave(self, counter: Counter) -> None:
+        for place in _places_of(counter.pods):
+            self._index[place].remove(counter)
+            if not self._index[place]:
+                del self._index[place]
+        for pod_class in self._classes_for(counter.pods):
+            if counter in pod_class.counters:
+                pod_class.counters.remove(counter)
+
+
+class _Classes:
+    """The classes of one namespace, found by a label once a selector has asked for that label."""
+
+    __slots__ = ("_by_label", "by_key")
+
+    def __init__(self) -> None:
+        self.by_key: dict[_ClassKey, PodClass] = {}
+        #: Label key → value → classes (an ordered set).
+        self._by_label: dict[str, dict[str, dict[PodClass, None]]] = {}
+
+    def carrying(self, pair: _Pair | None) -> Collection[PodClass]:
+        """Classes with this label; None: all."""
+        if pair is None:
+            return self.by_key.values()
+        key, value = pair
+        by_value = self._by_label.get(key)
+        if by_value is None:
+            by_value = self._indexed(key)
+        return by_value.get(value, ())
+
+    def enter(self, key: _ClassKey, pod_class: PodClass) -> None:
+        self.by_key[key] = pod_class
+        for label, by_value in self._by_label.items():
+            _note(by_value, pod_class, label)
+
+    def leave(self, key: _ClassKey) -> None:
+        pod_class = self.by_key.pop(key)
+        for label, by_value in self._by_label.items():
+            value = pod_class.labels.get(label)
+            if value is not None:
+                del by_value[value][pod_class]
+                if not by_value[value]:
+                    del by_value[value]
+
+    def _indexed(self, label: str) -> dict[str, dict[PodClass, None]]:
+        if len(self._by_label) >= INDEXED_KEYS_MAX:
+            self._by_label.clear()
+        by_value = self._by_label[label] = {}
+        for pod_class in self.by_key.values():
+            _note(by_value, pod_class, label)
+        return by_value
+
+
+def _note(by_value: dict[str, dict[PodClass, None]], pod_class: PodClass, label: str) -> None:
+    value = pod_class.labels.get(label)
+    if value is not None:
+        by_value.setdefault(value, {})[pod_class] = None
+
+
+def _class_key(pod: PodInfo) -> _ClassKey:
+    return pod.shape.once("selector_counts.labels", _label_set), pod.is_terminating
+
+
+def _label_set(shape: PodShape) -> _Labels:
+    return frozenset(shape.labels.items())
+
+
+def _places_of(pods: PodSet) -> Iterator[tuple[str | None, _Pair | None]]:
+    """Where a counter stands in the index."""
+    pair = pods.selector.equality()
+    namespaces: Iterable[str | None] = (None,) if pods.namespaces is None else pods.namespaces
+    for namespace in namespaces:
+        yield namespace, pair
+
+
+# ---- domain counts --------------------------------------------------------------------------
+
 
 #: Tables in use; the one that was not asked for longest leaves.
 TABLES_MAX = 128

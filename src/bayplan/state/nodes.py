@@ -20,15 +20,14 @@ from bayplan.api.pod_requests import CPU, MEMORY
 from bayplan.api.read_only import EMPTY, ReadOnlyDict
 from bayplan.api.selectors import NodeTerm, Requirement
 from bayplan.state.change_log import Facet
-from bayplan.state.claim_users import named_claims
 from bayplan.state.columns import Column, Floats, Int32s, Int64s, Mask, Rows
+from bayplan.state.domain_counts import PodSet
 from bayplan.state.host_ports import HostPort
 from bayplan.state.images import ImageState
-from bayplan.state.node_table import NodeTable
+from bayplan.state.node_table import NodeTable, named_claims
 from bayplan.state.placed_terms import PlacedTerm, TermKind, TermsAbout
 from bayplan.state.pods import PodInfo, PodShape
 from bayplan.state.resources import Bundle, RowAmounts, Usage
-from bayplan.state.selector_counts import PodSet
 
 
 class LoanEnded(RuntimeError):

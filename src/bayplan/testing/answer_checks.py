@@ -17,12 +17,12 @@ from bayplan.framework.signing import facets_read
 from bayplan.framework.status import Code, is_success
 from bayplan.state.change_log import Facet
 from bayplan.state.pods import PodInfo, PodShape
-from bayplan.testing.asking import NO_NODE, Answer, alone, ask
-from bayplan.testing.drawn_nodes import FACET_DRAWS, merged
-from bayplan.testing.drawn_pods import draw_placed_pod
+from bayplan.testing.cases import Scene, Subject, rebuilt
+from bayplan.testing.evaluation import NO_NODE, Answer, alone, ask
 from bayplan.testing.factories import NodeOptions, node, pod
 from bayplan.testing.fingerprints import columns_of
-from bayplan.testing.scenes import Scene, Subject, rebuilt
+from bayplan.testing.node_generator import FACET_DRAWS, merged
+from bayplan.testing.pod_generator import draw_placed_pod
 
 _SUBSETS: Final = 3
 _CHANGES: Final = 4

@@ -1,7 +1,7 @@
 """A small cluster for tests: what a scheduler knows, without a scheduler.
 
 A `SampleCluster` holds nodes, placed pods and other objects, and lends them as a scheduling cycle
-does. It stands in for the engine where plugins are handed their `Handle` (engine.handle.Services):
+does. It stands in for the engine where plugins are handed their `Handle` (profile.handle.Services):
 they see its clock, its nominations and its objects, and what they ask for (activate, emit) is kept
 to be looked at.
 """
@@ -19,8 +19,6 @@ from bayplan.api.objects import (
 )
 from bayplan.clock import ManualClock
 from bayplan.config.feature_gates import FeatureGates, default_gates
-from bayplan.engine.handle import PluginHandle, Write
-from bayplan.engine.profiles import make_plugin
 from bayplan.engine.waiting import HeldPod, WaitingPods
 from bayplan.framework.extender import Extender
 from bayplan.framework.interface import Plugin, PodInPreBind
@@ -28,19 +26,21 @@ from bayplan.framework.runtime import Framework
 from bayplan.metrics import SchedulerMetrics
 from bayplan.plugins.registry import Registry
 from bayplan.ports import EmitEvent
+from bayplan.profile.handle import PluginHandle, Write
+from bayplan.profile.profiles import make_plugin
 from bayplan.queue.nominator import Nominator
 from bayplan.rng import stream
 from bayplan.state.cache import Cache
-from bayplan.state.devices import Devices
+from bayplan.state.device_table import Devices
 from bayplan.state.object_store import KindStore, ObjectStore
 from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
 from bayplan.state.volumes import Volumes
-from bayplan.testing.drawn_nodes import draw_node
-from bayplan.testing.drawn_pods import draw_placed_pod
-from bayplan.testing.draws import NAMESPACES, Draws, Vocabulary
 from bayplan.testing.factories import node, pod
+from bayplan.testing.generators import NAMESPACES, Draws, Vocabulary
+from bayplan.testing.node_generator import draw_node
+from bayplan.testing.pod_generator import draw_placed_pod
 
 PROFILE = "default-scheduler"
 
@@ -114,7 +114,7 @@ class SampleCluster:
             self.lent_snapshot.end()
             self.lent_snapshot = None
 
-    # ---- what handles ask for (engine.handle.Services) -----------------------------------
+    # ---- what handles ask for (profile.handle.Services) -----------------------------------
 
     def now_seconds(self) -> float:
         return self.clock.now()

@@ -10,10 +10,6 @@ from typing import Any, Final
 
 from bayplan.config.problems import ConfigError
 from bayplan.framework.interface import Plugin
-from bayplan.testing.alike_checks import (
-    alike_nodes_alike_answers,
-    prepared_once_for_all_alike,
-)
 from bayplan.testing.answer_checks import (
     leaves_its_mask_alone,
     notes_follow_a_what_if,
@@ -21,11 +17,15 @@ from bayplan.testing.answer_checks import (
     same_through_any_selection,
     unchanged_but_for_declared_facets,
 )
-from bayplan.testing.asking import CheckFailed
+from bayplan.testing.cases import Prepare, Scene, Subject
+from bayplan.testing.equivalence_checks import (
+    alike_nodes_alike_answers,
+    prepared_once_for_all_alike,
+    same_row_by_row,
+)
+from bayplan.testing.evaluation import CheckFailed
 from bayplan.testing.factories import PodOptions
 from bayplan.testing.registration_checks import is_well_declared, registers_its_events
-from bayplan.testing.row_checks import same_row_by_row
-from bayplan.testing.scenes import Prepare, Scene, Subject
 from bayplan.testing.signature_checks import (
     alike_whatever_else_differs,
     equal_signatures_equal_answers,

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from bayplan.config.problems import ConfigError
-from bayplan.engine.profiles import REJECTING
 from bayplan.framework.events import (
     ALL,
     ClusterEvent,
@@ -15,11 +14,12 @@ from bayplan.framework.events import (
 from bayplan.framework.interface import EnqueueExtensions
 from bayplan.framework.object_changes import node_events, pod_events
 from bayplan.plugins.registry import Registry
+from bayplan.profile.profiles import REJECTING
 from bayplan.state.change_log import ALL_FACETS, Facet
-from bayplan.testing.drawn_nodes import FACET_DRAWS, draw_node, merged
-from bayplan.testing.drawn_pods import draw_placed_pod, draw_variant
+from bayplan.testing.cases import Scene, Subject
 from bayplan.testing.factories import node, pod
-from bayplan.testing.scenes import Scene, Subject
+from bayplan.testing.node_generator import FACET_DRAWS, draw_node, merged
+from bayplan.testing.pod_generator import draw_placed_pod, draw_variant
 
 _CHANGES: Final = 6
 

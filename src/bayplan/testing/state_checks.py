@@ -1,8 +1,15 @@
-"""Checks of what is asked once per pod: gates, order, PostFilter, Reserve, Permit, the binding."""
+"""The outside of a sample cluster: what PreBind and Bind write to in tests.
+
+Checks of what is asked once per pod: gates, order, PostFilter, Reserve, Permit, the binding.
+"""
 
 from collections.abc import Coroutine
-from typing import Any, Final
+from typing import Any, Final, final
 
+import msgspec
+
+from bayplan.adapters.embedded.json_merge import merge_patch
+from bayplan.api.objects import ApiObject, Pod, decode
 from bayplan.clock import cpu_seconds
 from bayplan.framework.interface import (
     BindPlugin,
@@ -27,10 +34,66 @@ from bayplan.framework.status import (
     is_success,
     unschedulable,
 )
+from bayplan.ports import PatchPodStatus
+from bayplan.state.object_store import ObjectStore
 from bayplan.state.pods import PodInfo
+from bayplan.testing.cases import Scene, Subject
 from bayplan.testing.fingerprints import fingerprint
-from bayplan.testing.sample_port import SamplePort
-from bayplan.testing.scenes import Scene, Subject
+
+# ---- sample port ----------------------------------------------------------------------------
+
+
+@final
+class SamplePort:
+    """ports.BindPort of a cluster in which everything succeeds at once."""
+
+    def __init__(self, objects: ObjectStore) -> None:
+        self._objects = objects
+        self._bound: dict[tuple[str, str], Pod] = {}
+        #: What was written about pods: statuses, and the keys of those that were told to go.
+        self.patches: list[PatchPodStatus] = []
+        self.deleted: list[str] = []
+
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        self._bound[(pod.namespace, pod.name)] = pod.on_node(node_name).pod
+
+    async def get_pod(self, namespace: str, name: str) -> Pod:
+        return self._bound[(namespace, name)]
+
+    async def read(self, kind: str, namespace: str, name: str) -> ApiObject:
+        found = self._objects.of(kind).get(name, namespace)
+        assert found is not None, f"there is no {kind} {namespace}/{name}"
+        return found
+
+    async def patch(
+        self, kind: str, namespace: str, name: str, patch: dict[str, Any], subresource: str = ""
+    ) -> ApiObject:
+        old = await self.read(kind, namespace, name)
+        return self._put(kind, merge_patch(msgspec.to_builtins(old), patch))
+
+    async def create_object(self, kind: str, content: dict[str, Any]) -> ApiObject:
+        meta = {"name": "created", "uid": "created", **content.get("metadata", {})}
+        return self._put(kind, {**content, "metadata": meta})
+
+    async def delete_object(self, kind: str, namespace: str, name: str, uid: str) -> None:
+        self._objects.of(kind).remove(await self.read(kind, namespace, name))
+
+    async def patch_pod_status(self, patch: PatchPodStatus) -> None:
+        self.patches.append(patch)
+
+    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
+        self.deleted.append(f"{namespace}/{name}")
+
+    def _put(self, kind: str, content: dict[str, Any]) -> ApiObject:
+        found = decode(kind, content)
+        self._objects.of(kind).put(found)
+        return found
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+# ---- state checks ---------------------------------------------------------------------------
+
 
 #: A PreEnqueue is asked on every move to activeQ: on average it must not take longer than this.
 PRE_ENQUEUE_CPU_SECONDS_MAX: Final = 0.001

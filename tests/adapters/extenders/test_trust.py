@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.adapters.extenders.sending import HttpSender, NoAnswerError, Request
-from bayplan.adapters.extenders.trust import ssl_context
+from bayplan.adapters.extenders.client import HttpSender, NoAnswerError, Request, ssl_context
 from bayplan.config import ConfigError
 from bayplan.config.decoding import decode
 from bayplan.config.schema import Extender

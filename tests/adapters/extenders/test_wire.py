@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from bayplan.adapters.embedded import EmbeddedCluster
+from bayplan.adapters.embedded.cluster import EmbeddedCluster
+from bayplan.adapters.embedded.object_store import StoredObjects
 from bayplan.adapters.extenders.wire import GoneError, NonsenseError, decoded, encoded
-from bayplan.adapters.stored_objects import StoredObjects
 from bayplan.api.objects import POD, Pod
 from bayplan.clock import ManualClock
 from bayplan.ports import AskExtender, ExtenderAnswer, ExtenderVerb, NamedVictims, Victims

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 
 from bayplan.adapters.live.client import ApiClient, ClientOptions
 from bayplan.adapters.live.credentials import Credentials
-from bayplan.adapters.live.login import Login
+from bayplan.adapters.live.kubeconfig import Login
 from bayplan.clock import ManualClock
 from tests.adapters.live.serving import Handler, Naps, serving
 

@@ -1,4 +1,7 @@
-"""The port over HTTP: what is sent, and what the answers mean."""
+"""The port over HTTP: what is sent, and what the answers mean.
+
+What cannot be done at present.
+"""
 
 import asyncio
 import logging
@@ -13,6 +16,7 @@ from prometheus_client import CollectorRegistry
 from bayplan.adapters.live.cluster import (
     ClusterOptions,
     LiveCluster,
+    Troubles,
     open_cluster,
     status_patch,
 )
@@ -31,6 +35,9 @@ from bayplan.testing import pod
 from tests.adapters.live.serving import status
 from tests.adapters.live.talking import talking_to
 from tests.adapters.live.test_discovery import CORE
+
+# ---- cluster --------------------------------------------------------------------------------
+
 
 T = TypeVar("T")
 WEB = pod("web", namespace="ns", uid="uid-web")
@@ -270,4 +277,25 @@ def test_a_watch_that_falls_silent_is_told_counted_and_seen_in_health(
     assert [record.getMessage() for record in caplog.records] == [
         "cannot watch v1 Node: GET /api/v1/nodes: nothing came for 0.05 s",
         "can watch v1 Node again",
+    ]
+
+
+# ---- troubles -------------------------------------------------------------------------------
+
+
+def test_a_trouble_is_told_when_it_begins_and_when_it_is_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    troubles = Troubles()
+    for problem in ("no", "no", "still no", "still no"):
+        troubles.begin("list v1 Node", RuntimeError(problem))
+    assert troubles.problems == {"list v1 Node": "still no"}
+    troubles.end("list v1 Node")
+    troubles.end("list v1 Node")
+    assert not troubles.problems
+    assert caplog.messages == [
+        "cannot list v1 Node: no",
+        "cannot list v1 Node: still no",
+        "can list v1 Node again",
     ]

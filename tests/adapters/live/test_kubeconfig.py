@@ -1,14 +1,22 @@
-"""The plain kind of kubeconfig, and what is not of it."""
+"""The plain kind of kubeconfig, and what is not of it.
+
+What a login means for TLS.
+
+Contents as files.
+"""
 
 import base64
+import ssl
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from bayplan.adapters.live.kubeconfig import plain_login
-from bayplan.adapters.live.login import Login
+from bayplan.adapters.live.kubeconfig import Login, as_file, plain_login, ssl_context
+from tests.adapters.live.pems import certificate_and_key
+
+# ---- kubeconfig -----------------------------------------------------------------------------
 
 
 def written(folder: Path, user: Any, cluster: Any = None, **fields: Any) -> Path:
@@ -110,3 +118,52 @@ def test_what_is_no_kubeconfig_is_left_to_the_library(tmp_path: Path, text: str)
     path = tmp_path / "kubeconfig"
     path.write_bytes(text.encode("latin-1"))
     assert plain_login(path) is None
+
+
+# ---- login ----------------------------------------------------------------------------------
+
+
+def test_plain_http_has_no_tls() -> None:
+    assert ssl_context(Login(server="http://x")) is None
+
+
+def test_only_the_given_authority_is_trusted() -> None:
+    certificate, _ = certificate_and_key()
+    context = ssl_context(Login(server="https://x", ca="Ümlaut\n".encode() + certificate))
+    assert context is not None
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert context.cert_store_stats()["x509"] == 1
+
+
+def test_verification_can_be_switched_off() -> None:
+    context = ssl_context(Login(server="https://x", is_verified=False))
+    assert context is not None
+    assert (context.verify_mode, context.check_hostname) == (ssl.CERT_NONE, False)
+
+
+def test_a_client_certificate_leaves_no_file_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert ssl_context(Login(server="https://x", certificate=certificate_and_key())) is not None
+    with pytest.raises(ssl.SSLError):
+        ssl_context(Login(server="https://x", certificate=(b"no", b"PEM")))
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- pem files ------------------------------------------------------------------------------
+
+
+def test_a_content_can_be_read_under_its_path_while_the_block_lasts() -> None:
+    with as_file(b"content") as path:
+        assert Path(path).read_bytes() == b"content"
+    assert not Path(path).exists()
+
+
+def test_where_there_are_no_files_in_memory_it_is_a_short_lived_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr("os.memfd_create", raising=False)
+    with as_file(b"content") as path:
+        assert Path(path).read_bytes() == b"content"
+    assert not Path(path).exists()

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from bayplan.adapters.live.kubeconfig import Login, LoginError
 from bayplan.adapters.live.library_login import LibraryKubeconfig
-from bayplan.adapters.live.login import Login, LoginError
 from tests.adapters.live.serving import kubeconfig
 
 SERVER = "http://localhost:1"

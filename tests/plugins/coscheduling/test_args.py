@@ -7,10 +7,10 @@ import pytest
 
 from bayplan.config import ConfigError, config_from
 from bayplan.config.loading import DEFAULT_CONFIG
-from bayplan.engine.effective import remarks
-from bayplan.engine.resolved_config import resolve
 from bayplan.plugins.coscheduling import CoschedulingArgs
 from bayplan.plugins.registry import Registry
+from bayplan.profile.effective_config import remarks
+from bayplan.profile.resolved_config import resolve
 from tests.plugins.coscheduling_kit import coscheduling, nodes
 
 

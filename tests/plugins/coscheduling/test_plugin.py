@@ -1,17 +1,39 @@
-"""Coscheduling: the order of the queue, and members placed one by one."""
+"""Coscheduling: the order of the queue, and members placed one by one.
 
-from typing import Any
+What makes a rejected member worth another attempt.
+
+Recent: each group for the same time, and not a moment longer.
+
+What all nodes together lack of a group's minResources.
+"""
+
+from typing import Any, Unpack
 
 import pytest
 from msgspec.structs import replace
 
+from bayplan.api.objects import decode
+from bayplan.api.pod_groups import GroupKey
+from bayplan.api.quantity import QuantityError
+from bayplan.framework.events import (
+    EVENT_ASSIGNED_POD_ADD,
+    EVENT_ASSIGNED_POD_DELETE,
+    EVENT_UNSCHEDULED_POD_ADD,
+    UPDATE,
+    ActionType,
+    ClusterEvent,
+    EventResource,
+    QueueingHint,
+)
 from bayplan.framework.interface import CycleState, QueuedPodInfo
 from bayplan.framework.status import Code, NodeToStatus, code_of
 from bayplan.journal import AttemptRecord, Record
 from bayplan.plugins.coscheduling import Coscheduling
+from bayplan.plugins.coscheduling.plugin import Recent, member_events, missing, told
 from bayplan.state.pods import PodInfo, pod_info
-from bayplan.testing import PodOptions, SampleCluster, check_plugin, pod
+from bayplan.testing import NodeOptions, PodOptions, SampleCluster, check_plugin, node, pod
 from tests.plugins.coscheduling_kit import (
+    KIND,
     coscheduling,
     group_manifest,
     labels,
@@ -21,6 +43,9 @@ from tests.plugins.coscheduling_kit import (
     put_members,
 )
 from tests.scenarios.world import World, play
+
+# ---- plugin ---------------------------------------------------------------------------------
+
 
 FIT = "NodeResourcesFit"
 
@@ -455,3 +480,175 @@ def test_only_members_that_hold_a_node_are_counted_at_permit() -> None:
 
     world = play(story, **pod_by_pod(permitWaitingTimeSeconds=10))
     assert [world.bound(name) for name in "abcde"] == [None] * 5
+
+
+# ---- hints ----------------------------------------------------------------------------------
+
+
+NODE_ADD = ClusterEvent(EventResource.NODE, ActionType.ADD)
+NODE_LABEL = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_LABEL)
+X_K8S_UPDATE = ClusterEvent("scheduling.x-k8s.io/PodGroup", UPDATE)
+MING_ADD = ClusterEvent("scheduling.ming.io/PodGroup", ActionType.ADD)
+
+
+def wakes(cluster: SampleCluster, event: ClusterEvent, old: Any, new: Any) -> bool:
+    """Whether it is worth another attempt to member a of group g."""
+    hints = [r.hint for r in member_events(cluster.pod_groups) if r.event.match(event)]
+    waiting = member("a")
+    return any(h is None or h(waiting, old, new) is QueueingHint.QUEUE for h in hints)
+
+
+def with_group(min_member: int, *members: str) -> SampleCluster:
+    cluster = nodes()
+    put_group(cluster, minMember=min_member)
+    put_members(cluster, *members)
+    return cluster
+
+
+@pytest.mark.parametrize("event", [EVENT_UNSCHEDULED_POD_ADD, EVENT_ASSIGNED_POD_ADD])
+def test_a_sibling_that_comes_is_worth_an_attempt(event: ClusterEvent) -> None:
+    cluster = with_group(2, "a")
+    assert wakes(cluster, event, None, member("b"))
+    assert not wakes(cluster, event, None, member("b", group="other"))
+    assert not wakes(cluster, event, None, pod("alone"))
+    elsewhere = pod("b", namespace="other", labels=labels())
+    assert not wakes(cluster, event, None, elsewhere)
+
+
+def test_freed_room_is_where_the_group_is_complete() -> None:
+    left = pod("other", node="n1")
+    assert wakes(with_group(2, "a", "b"), EVENT_ASSIGNED_POD_DELETE, left, None)
+    assert not wakes(with_group(3, "a", "b"), EVENT_ASSIGNED_POD_DELETE, left, None)
+
+
+def test_a_place_that_is_given_back_is_no_freed_room() -> None:
+    cluster = with_group(2, "a", "b")
+    assert not wakes(cluster, EVENT_ASSIGNED_POD_DELETE, member("b", node="n1"), None)
+    put_members(cluster, "x", group="other")
+    other = member("x", group="other", node="n1")
+    assert not wakes(cluster, EVENT_ASSIGNED_POD_DELETE, other, None)
+    assert wakes(cluster, EVENT_ASSIGNED_POD_DELETE, member("gone", node="n1"), None)
+
+
+def test_a_node_is_where_the_group_is_complete() -> None:
+    assert wakes(with_group(1, "a"), NODE_ADD, None, node("n1"))
+    assert not wakes(with_group(2, "a"), NODE_ADD, None, node("n1"))
+    assert not wakes(with_group(1, "a"), NODE_LABEL, node("n1"), node("n1"))
+
+
+def test_a_change_of_its_own_groups_object_is() -> None:
+    cluster = with_group(3, "a")
+    mine, other = (decode(KIND, group_manifest(name)) for name in ("g", "other"))
+    assert wakes(cluster, X_K8S_UPDATE, mine, mine)
+    assert not wakes(cluster, X_K8S_UPDATE, other, other)
+    assert not wakes(cluster, MING_ADD, None, mine)
+
+
+# ---- recent ---------------------------------------------------------------------------------
+
+
+A, B = GroupKey("g", "default", "a"), GroupKey("g", "default", "b")
+
+
+def test_a_group_is_remembered_until_its_time_is_over() -> None:
+    recent = Recent(3.0)
+    recent.note(A, 10.0)
+    assert [recent.has(A, at) for at in (10.0, 12.9, 13.0)] == [True, True, False]
+    assert not recent.has(B, 10.0)
+
+
+def test_noting_it_again_does_not_extend_that() -> None:
+    recent = Recent(3.0)
+    recent.note(A, 0.0)
+    recent.note(A, 2.0)
+    assert not recent.has(A, 3.0)
+
+
+def test_after_that_it_may_be_noted_anew() -> None:
+    recent = Recent(3.0)
+    recent.note(A, 0.0)
+    recent.note(A, 3.0)
+    assert recent.has(A, 5.9)
+
+
+def test_a_group_may_be_dropped() -> None:
+    recent = Recent(3.0)
+    recent.note(A, 0.0)
+    recent.drop(A)
+    recent.drop(B)
+    assert not recent.has(A, 0.0)
+
+
+def test_zero_seconds_remember_nothing() -> None:
+    recent = Recent(0.0)
+    recent.note(A, 0.0)
+    assert not recent.has(A, 0.0)
+    assert len(recent) == 0
+
+
+def test_groups_leave_nothing_behind() -> None:
+    recent = Recent(3.0)
+    for second in range(100):
+        recent.note(GroupKey("g", "default", str(second)), float(second))
+    assert len(recent) == 3
+
+
+# ---- shortage -------------------------------------------------------------------------------
+
+
+FOUR: NodeOptions = {"cpu": 4, "memory": "8Gi"}
+
+
+def lack(
+    min_resources: dict[str, Any] | None,
+    *placed: PodInfo,
+    min_member: int = 1,
+    **options: Unpack[NodeOptions],
+) -> dict[str, int]:
+    """With n1 and n2; ``placed`` members are given back."""
+    given: NodeOptions = {**FOUR, **options}
+    cluster = nodes(n1=given, n2=given).add(*placed)
+    put_group(cluster, minMember=min_member, minResources=min_resources)
+    state = cluster.pod_groups.get(GroupKey(KIND.partition("/")[0], "default", "g"))
+    assert state is not None and state.group is not None
+    members = [each for each in placed if each.group_key is not None]
+    return missing(state.group, members, cluster.lend().nodes)
+
+
+def test_all_nodes_count_together() -> None:
+    assert lack({"cpu": 8, "memory": "16Gi"}) == {}
+    assert lack({"cpu": "8500m", "memory": "16Gi"}) == {"cpu": 500}
+
+
+def test_nothing_is_missing_where_nothing_is_asked_for() -> None:
+    assert lack(None, min_member=1000) == {}
+
+
+def test_what_others_use_is_not_free() -> None:
+    assert lack({"cpu": 8}, pod("other", cpu=3, node="n1")) == {"cpu": 3000}
+
+
+def test_what_members_use_is_given_back() -> None:
+    assert lack({"cpu": 8}, member("a", cpu=3, node="n1"), member("b", cpu=2, node="n2")) == {}
+
+
+def test_an_overcommitted_node_takes_nothing_from_the_others() -> None:
+    assert lack({"cpu": 4}, pod("other", cpu=9, node="n1")) == {}
+
+
+def test_each_member_takes_a_place_among_the_pods() -> None:
+    assert lack({"cpu": 1}, min_member=5, pods=2) == {"pods": 1}
+    assert lack({"cpu": 1}, member("a", node="n1"), min_member=4, pods=2) == {}
+
+
+def test_a_resource_that_no_node_has_is_missing() -> None:
+    assert lack({"nvidia.com/gpu": 2}) == {"nvidia.com/gpu": 2}
+
+
+def test_what_is_no_quantity_is_told() -> None:
+    with pytest.raises(QuantityError):
+        lack({"cpu": "many"})
+
+
+def test_the_gap_is_told_in_order() -> None:
+    assert told({"nvidia.com/gpu": 2, "cpu": 500}) == "resource gap: cpu 500m, nvidia.com/gpu 2"

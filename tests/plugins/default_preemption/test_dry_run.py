@@ -63,7 +63,7 @@ def test_side_by_side_is_one_by_one(drawn: tuple[Scene, PodInfo]) -> None:
     if over.cycle(wanted).choice is not None:
         return
     together = found_by(over, wanted)
-    with patch("bayplan.engine.handle.only_amounts_matter", return_value=False):
+    with patch("bayplan.profile.handle.only_amounts_matter", return_value=False):
         assert found_by(over, wanted) == together
 
 

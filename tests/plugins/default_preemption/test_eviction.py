@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayplan.engine.pre_binding import PodInPreBind
+from bayplan.engine.binding import PodInPreBind
 from bayplan.engine.waiting import HeldPod
 from bayplan.framework.status import Code, Status
 from bayplan.ports import ApiError, NotFoundError, OutcomeUnknownError

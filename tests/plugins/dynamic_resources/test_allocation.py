@@ -7,8 +7,8 @@ import pytest
 
 from bayplan.api.device_objects import AllocationResult
 from bayplan.plugins.dynamic_resources.allocator import Allocator, PoolsByNode
-from bayplan.plugins.dynamic_resources.problems import AllocationError
-from bayplan.state.devices import Devices
+from bayplan.plugins.dynamic_resources.pools import AllocationError
+from bayplan.state.device_table import Devices
 from bayplan.state.node_table import NodeTable
 from bayplan.state.object_store import ObjectStore
 from bayplan.testing import node

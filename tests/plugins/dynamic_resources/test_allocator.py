@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.plugins.dynamic_resources.allocator import PoolsByNode
-from bayplan.plugins.dynamic_resources.problems import AllocationError, NodeAllocationFailed
-from bayplan.state.devices import Devices
+from bayplan.plugins.dynamic_resources.pools import AllocationError, NodeAllocationFailed
+from bayplan.state.device_table import Devices
 from bayplan.state.node_table import NodeTable
 from bayplan.state.object_store import ObjectStore
 from bayplan.testing import node

@@ -7,7 +7,7 @@ import pytest
 from bayplan.api.device_objects import CapacityRequirements, Device
 from bayplan.api.quantity import NANOS
 from bayplan.plugins.dynamic_resources.capacity import consumed_by, fits, written
-from bayplan.plugins.dynamic_resources.problems import AllocationError
+from bayplan.plugins.dynamic_resources.pools import AllocationError
 from tests.plugins.devices_kit import as_slice, device, slice_of
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.api.device_objects import DeviceConstraint
 from bayplan.plugins.dynamic_resources.constraints import constraint
-from bayplan.plugins.dynamic_resources.problems import AllocationError
+from bayplan.plugins.dynamic_resources.pools import AllocationError
 from tests.plugins.devices_kit import DRIVER, device, exactly, first_of, found_on, slice_of
 
 NUMA = f"{DRIVER}/numa"

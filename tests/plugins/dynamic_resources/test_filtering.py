@@ -15,7 +15,7 @@ from bayplan.plugins.dynamic_resources.filtering import (
     OPTIONAL_NODE_OPERATIONS,
     NodeFilter,
 )
-from bayplan.plugins.dynamic_resources.preparing import prepare
+from bayplan.plugins.dynamic_resources.pre_filter import prepare
 from bayplan.testing import SampleCluster, handle, node, pod
 from tests.plugins.devices_kit import allocated, claim, exactly, sample, slice_of
 

@@ -1,4 +1,9 @@
-"""DynamicResources as a plugin: its extension points one after another, and its contract."""
+"""DynamicResources as a plugin: its extension points one after another, and its contract.
+
+Which changes are worth another attempt. The recorded suite of kube-scheduler says more.
+
+Reservations that are being given up, as the next attempt at their pod sees them.
+"""
 
 import asyncio
 from typing import Any, cast
@@ -8,17 +13,23 @@ import pytest
 from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM, ResourceClaim
 from bayplan.api.objects import POD, Pod
 from bayplan.config.problems import ConfigError
+from bayplan.framework.events import ActionType, ClusterEvent, EventResource
 from bayplan.framework.interface import CycleState
 from bayplan.framework.status import SKIP, Code, NodeToStatus, Status
 from bayplan.plugins.dynamic_resources import DynamicResources
-from bayplan.plugins.dynamic_resources.releases import POLL_SECONDS
-from bayplan.state.allocated_devices import DeviceId
+from bayplan.plugins.dynamic_resources import plugin as releases
+from bayplan.plugins.dynamic_resources.plugin import RELEASE_POLL_SECONDS as POLL_SECONDS
+from bayplan.plugins.dynamic_resources.plugin import Releases
+from bayplan.plugins.dynamic_resources.plugin import device_events as events
+from bayplan.ports import BindPort
+from bayplan.state.device_table import DeviceId
 from bayplan.state.pods import PodInfo
 from bayplan.testing import SampleCluster, check_plugin, plugin, pod
-from bayplan.testing.sample_port import SamplePort
+from bayplan.testing.state_checks import SamplePort
 from tests.plugins.devices_kit import (
     DRIVER,
     allocated,
+    as_claim,
     claim,
     class_of,
     exactly,
@@ -27,6 +38,9 @@ from tests.plugins.devices_kit import (
     sample,
     slice_of,
 )
+
+# ---- plugin ---------------------------------------------------------------------------------
+
 
 GPU = "example.com/gpu"
 
@@ -368,3 +382,98 @@ def test_it_keeps_to_the_contract() -> None:
 
 def test_a_device_is_named_by_driver_pool_and_name() -> None:
     assert str(DeviceId(DRIVER, "n1", "x")) == f"{DRIVER}/n1/x"
+
+
+# ---- hints ----------------------------------------------------------------------------------
+
+
+WAITING = pod("p", spec={"resourceClaims": [{"name": "g", "resourceClaimName": "mine"}]})
+MINE, OTHER = claim("mine", exactly()), claim("other", exactly())
+HAS_X = allocated(("n1", "x"))
+
+
+def hint(old: Any, new: Any, *there: Any) -> str:
+    """``there``: claims as they are after the change."""
+    registered = events(sample(*there).devices.resource_claims)
+    changed = ClusterEvent(RESOURCE_CLAIM, ActionType.ADD)
+    (ask,) = [each.hint for each in registered if each.event.match(changed)]
+    assert ask is not None
+    both = [None if each is None else as_claim(each) for each in (old, new)]
+    return str(ask(WAITING, *both))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "there", "said"),
+    [
+        (None, MINE, (MINE,), "Queue"),
+        (None, OTHER, (MINE, OTHER), "QueueSkip"),
+        (MINE, MINE, (MINE,), "QueueSkip"),
+        (MINE, {**MINE, "status": HAS_X}, (MINE,), "Queue"),
+        ({**OTHER, "status": HAS_X}, OTHER, (MINE, OTHER), "Queue"),
+        ({**OTHER, "status": HAS_X}, OTHER, (OTHER,), "QueueSkip"),
+        (OTHER, None, (MINE,), "QueueSkip"),
+        ({**OTHER, "status": HAS_X}, None, (MINE,), "Queue"),
+    ],
+)
+def test_a_claim_that_changes_is_worth_a_try_if_it_is_ones_own_or_frees_devices(
+    old: Any, new: Any, there: tuple[Any, ...], said: str
+) -> None:
+    assert hint(old, new, *there) == said
+
+
+def test_a_pod_is_tried_when_all_its_claims_are_there() -> None:
+    own = ClusterEvent(EventResource.TARGET_POD, ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
+    for there, said in (((), "QueueSkip"), ((MINE,), "Queue")):
+        registered = events(sample(*there).devices.resource_claims)
+        (ask,) = [each.hint for each in registered if each.event.match(own)]
+        assert ask is not None
+        assert str(ask(WAITING, WAITING, WAITING)) == said
+
+
+# ---- releases -------------------------------------------------------------------------------
+
+
+class Port:
+    """Time passes; after so many looks the write has ended."""
+
+    def __init__(self, over: Releases, looks: int) -> None:
+        self._over = over
+        self._looks = looks
+
+    async def sleep(self, seconds: float) -> None:
+        self._looks -= 1
+        if not self._looks:
+            self._over.end("claim", "pod")
+
+
+def ended(over: Releases, looks: int = 0) -> bool:
+    return asyncio.run(over.ended("claim", "pod", cast(BindPort, Port(over, looks))))
+
+
+def test_who_gave_nothing_up_waits_for_nothing() -> None:
+    over = Releases()
+    over.begin("claim", "another")
+    assert not ended(over)
+
+
+def test_the_next_attempt_waits_for_the_write_and_knows_of_it_once() -> None:
+    over = Releases()
+    over.begin("claim", "pod")
+    assert ended(over, looks=3)
+    assert not ended(over)
+
+
+def test_a_write_that_has_ended_is_known_until_the_next_attempt() -> None:
+    over = Releases()
+    over.begin("claim", "pod")
+    over.end("claim", "pod")
+    assert ended(over)
+
+
+def test_of_many_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(releases, "COUNT_MAX", 2)
+    over = Releases()
+    for pod_uid in ("pod", "q", "r"):
+        over.begin("claim", pod_uid)
+    over.end("claim", "pod")
+    assert not ended(over)

@@ -1,13 +1,22 @@
-"""Pools are put together from slices, as far as a node can use them."""
+"""Pools are put together from slices, as far as a node can use them.
+
+Two ways for an allocation to end that are not the same.
+"""
 
 from typing import Any
 
 import pytest
 
-from bayplan.plugins.dynamic_resources.pools import gather_pools
-from bayplan.plugins.dynamic_resources.problems import AllocationError
+from bayplan.plugins.dynamic_resources.pools import (
+    AllocationError,
+    NodeAllocationFailed,
+    gather_pools,
+)
 from bayplan.testing import node
 from tests.plugins.devices_kit import as_slice, device, slice_of
+
+# ---- pools ----------------------------------------------------------------------------------
+
 
 NODE = node("n1", zone="a")
 IN_ZONE_A = {
@@ -107,3 +116,11 @@ def test_a_selector_that_does_not_parse_is_an_error() -> None:
     wrong = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Maybe"}]}]}
     with pytest.raises(AllocationError, match="failed to parse node selector"):
         pools(slice_of("s", "x", nodeSelector=wrong))
+
+
+# ---- problems -------------------------------------------------------------------------------
+
+
+def test_what_is_wrong_with_a_claim_is_not_what_is_wrong_with_a_node() -> None:
+    assert not issubclass(AllocationError, NodeAllocationFailed)
+    assert not issubclass(NodeAllocationFailed, AllocationError)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.plugins.dynamic_resources.problems import AllocationError
+from bayplan.plugins.dynamic_resources.pools import AllocationError
 from tests.plugins.devices_kit import (
     DRIVER,
     all_of,

@@ -6,8 +6,7 @@ import pytest
 
 from bayplan.api.device_objects import Device
 from bayplan.api.device_selectors import DeviceSelectorProgram
-from bayplan.plugins.dynamic_resources.pools import Candidate, gather_pools
-from bayplan.plugins.dynamic_resources.problems import AllocationError
+from bayplan.plugins.dynamic_resources.pools import AllocationError, Candidate, gather_pools
 from bayplan.plugins.dynamic_resources.requests import alternatives_of
 from bayplan.plugins.dynamic_resources.selection import Selection, SelectorResults
 from bayplan.testing import node

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.api.selectors import Selector
-from bayplan.plugins.inter_pod_affinity.counts import DomainCounts
+from bayplan.plugins.inter_pod_affinity.plugin import DomainCounts
 from bayplan.state.cache import Cache
+from bayplan.state.domain_counts import PodSet
 from bayplan.state.nodes import NodeView
-from bayplan.state.selector_counts import PodSet
 from bayplan.testing import pod
 from tests.state.making import node
 

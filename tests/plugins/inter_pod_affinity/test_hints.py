@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.api.objects import Node
 from bayplan.framework.events import QueueingHint
-from bayplan.plugins.inter_pod_affinity.hints import Labels, after_assigned_pod, after_node
+from bayplan.plugins.inter_pod_affinity.plugin import Labels, after_assigned_pod, after_node
 from bayplan.state.pods import PodInfo
 from tests.plugins.affinity_kit import World
 from tests.state.making import PREFERRED, REQUIRED, node, pod, term, weighted

@@ -7,8 +7,8 @@ import pytest
 from bayplan.api.selectors import EVERYTHING, NOTHING, map_selector
 from bayplan.framework.interface import Objects
 from bayplan.plugins.inter_pod_affinity.terms import own_terms
+from bayplan.state.domain_counts import PodSet
 from bayplan.state.pods import PodInfo
-from bayplan.state.selector_counts import PodSet
 from tests.plugins.affinity_kit import Namespaces
 from tests.state.making import PREFERRED, REQUIRED, pod, term, weighted
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from bayplan.api.objects import HOSTNAME_LABEL, ZONE_LABEL
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.plugins.pod_topology_spread.args import HARD
-from bayplan.plugins.pod_topology_spread.constraints import Constraint
+from bayplan.plugins.pod_topology_spread.constraints import HARD, Constraint
 from bayplan.plugins.pod_topology_spread.filtering import (
     NO_LABEL,
     TOO_SKEWED,

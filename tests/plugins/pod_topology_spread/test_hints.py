@@ -7,13 +7,13 @@ import pytest
 
 from bayplan.api.objects import SERVICE, ZONE_LABEL, Node
 from bayplan.framework.events import QueueingHint
-from bayplan.plugins.pod_topology_spread.args import (
+from bayplan.plugins.pod_topology_spread.constraints import (
     HARD,
     SOFT,
     DefaultConstraint,
     PodTopologySpreadArgs,
 )
-from bayplan.plugins.pod_topology_spread.hints import SpreadHints
+from bayplan.plugins.pod_topology_spread.plugin import SpreadHints
 from bayplan.state.pods import PodInfo
 from tests.plugins.spread_kit import NO_DEFAULTS, RACK, World, constraint, node, pod, rules
 

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.api.objects import HOSTNAME_LABEL, SERVICE, ZONE_LABEL
-from bayplan.plugins.pod_topology_spread.args import SOFT, PodTopologySpreadArgs
-from bayplan.plugins.pod_topology_spread.constraints import Constraint
+from bayplan.plugins.pod_topology_spread.constraints import SOFT, Constraint, PodTopologySpreadArgs
 from bayplan.plugins.pod_topology_spread.scoring import SoftSpread, go_log, soft_spread
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.plugins.volume_binding.binding import BindingFailed, Progress
-from bayplan.plugins.volume_binding.decision import Decision
+from bayplan.plugins.volume_binding.binding import BindingFailed, Decision, Progress
 from bayplan.testing.clusters import SampleCluster
 from tests.plugins.volume_binding.test_decision import decided
 from tests.plugins.volume_kit import add, claim, cluster, storage_class, volume, zoned

@@ -1,13 +1,43 @@
-"""Which of a pod's claims are bound, which wait, and what keeps a pod from running at all."""
+"""Which of a pod's claims are bound, which wait, and what keeps a pod from running at all.
 
+Which volumes a pod would get on each node: examples, and a plain restatement node by node.
+"""
+
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bayplan.framework.status import Code, Status
-from bayplan.plugins.volume_binding.claims import PodClaims, pod_claims
+from bayplan.plugins.volume_binding.claims import (
+    NO_SUCH_VOLUME,
+    NONE,
+    NOT_ENOUGH_SPACE,
+    NOTHING_TO_BIND,
+    OUT_OF_REACH,
+    Found,
+    PodClaims,
+    find_volumes,
+    pod_claims,
+)
 from bayplan.testing import node
-from tests.plugins.volume_kit import claim, cluster, storage_class, with_claims
+from bayplan.testing.clusters import SampleCluster
+from tests.plugins.volume_kit import (
+    capacity,
+    claim,
+    cluster,
+    csi_driver,
+    csi_node,
+    storage_class,
+    volume,
+    with_claims,
+    zoned,
+)
+
+# ---- claims ---------------------------------------------------------------------------------
+
 
 LATE = storage_class()
 
@@ -78,3 +108,280 @@ def test_an_ephemeral_claim_must_be_there_and_the_pods_own() -> None:
     owner = {"kind": "Pod", "name": "p", "uid": "uid-default/p", "controller": True}
     own = claim("p-scratch", bound_to="pv", meta={"ownerReferences": [owner]})
     assert names(found(own, **scratch)) == (["p-scratch"], [])
+
+
+# ---- finding --------------------------------------------------------------------------------
+
+
+NODES = zoned(n1="a", n2="b", n3="c")
+
+
+def find(over: SampleCluster, *claims: str) -> Found:
+    told = pod_claims(over.volumes, with_claims("p", *claims))
+    assert isinstance(told, PodClaims), told
+    return find_volumes(over.volumes, told, over.lend().nodes)
+
+
+def rejected(over: SampleCluster, *claims: str) -> dict[str, list[str]]:
+    """Node → its reasons."""
+    names = over.lend().nodes.names()
+    reasons: dict[str, list[str]] = {}
+    for rejection in find(over, *claims).rejections():
+        for name, is_rejected in zip(names, rejection.rows.tolist(), strict=True):
+            if is_rejected:
+                reasons.setdefault(name, []).extend(rejection.reasons)
+    return reasons
+
+
+def taken(over: SampleCluster, *claims: str) -> dict[str, dict[str, str]]:
+    """Node → claim → the volume it would take, "" for one that is made."""
+    names, found = over.lend().nodes.names(), find(over, *claims)
+    chosen: dict[str, dict[str, str]] = {name: {} for name in names}
+    for matched in found.matched:
+        for name, index in zip(names, matched.chosen.tolist(), strict=True):
+            if index != NONE:
+                chosen[name][matched.claim.name] = matched.volumes[index].name
+    for made in found.provisioned:
+        for name, is_wanted in zip(names, made.wanted.tolist(), strict=True):
+            if is_wanted:
+                chosen[name][made.claim.name] = ""
+    return chosen
+
+
+# ---- bound claims --------------------------------------------------------------------------
+
+
+def test_a_bound_volume_holds_its_pod_where_it_is_reached() -> None:
+    over = cluster(NODES, claim("data", bound_to="pv"), volume("pv", zone="b"))
+    assert rejected(over, "data") == {"n1": [OUT_OF_REACH], "n3": [OUT_OF_REACH]}
+
+
+def test_a_volume_that_is_gone_is_missed_everywhere() -> None:
+    over = cluster(NODES[:1], claim("data", bound_to="pv"))
+    assert rejected(over, "data") == {"n1": [NO_SUCH_VOLUME]}
+
+
+def test_the_first_claim_that_fails_decides() -> None:
+    over = cluster(
+        NODES[:2], claim("x", bound_to="pv"), volume("pv", zone="a"), claim("y", bound_to="gone")
+    )
+    assert rejected(over, "x", "y") == {"n1": [NO_SUCH_VOLUME], "n2": [OUT_OF_REACH]}
+    assert rejected(over, "y", "x") == {"n1": [NO_SUCH_VOLUME], "n2": [NO_SUCH_VOLUME]}
+
+
+def test_where_a_driver_took_over_its_own_label_of_the_zone_counts() -> None:
+    key = "topology.kubernetes.io/zone"
+    term = {"matchExpressions": [{"key": key, "operator": "In", "values": ["a"]}]}
+    disk = volume(
+        "pv",
+        cinder={"volumeID": "c"},
+        nodeAffinity={"required": {"nodeSelectorTerms": [term]}},
+    )
+    note = {"storage.alpha.kubernetes.io/migrated-plugins": "x,kubernetes.io/cinder"}
+    nodes = zoned(n1="a", n2="a")
+    over = cluster(nodes, claim("data", bound_to="pv"), disk, csi_node("n2", annotations=note))
+    for name, label in (("n1", key), ("n2", "topology.cinder.csi.openstack.org/zone")):
+        assert rejected(over, "data")[name] == [OUT_OF_REACH]
+        found = over.cache.node(name)
+        assert found is not None and found.metadata.labels is not None
+        over.take_back()
+        changed = zoned(**{name: "a"})[0]
+        assert changed.metadata.labels is not None
+        changed.metadata.labels[label] = "a"
+        over.cache.update_node(changed)
+    assert rejected(over, "data") == {}
+
+
+def test_a_disk_that_no_driver_understands_is_an_error_where_one_took_over() -> None:
+    note = {"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/aws-ebs"}
+    disk = volume("pv", awsElasticBlockStore={"volumeID": "aws://a/nonsense"})
+    over = cluster(NODES[:2], claim("data", bound_to="pv"), disk, csi_node("n2", annotations=note))
+    [rejection] = find(over, "data").rejections()
+    assert (rejection.code, rejection.rows.tolist()) == (Code.ERROR, [False, True])
+    assert rejection.reasons[0].startswith("could not translate pv: ")
+
+
+# ---- volumes that are there ----------------------------------------------------------------
+
+
+def test_each_node_takes_the_smallest_volume_that_will_do() -> None:
+    over = cluster(
+        NODES,
+        storage_class(),
+        claim("data", "5Gi"),
+        volume("large", "20Gi"),
+        volume("fits", "6Gi", zone="a"),
+        volume("small", "4Gi"),
+    )
+    assert taken(over, "data") == {
+        "n1": {"data": "fits"},
+        "n2": {"data": "large"},
+        "n3": {"data": "large"},
+    }
+
+
+def test_no_volume_is_taken_for_two_claims() -> None:
+    over = cluster(
+        NODES[:2],
+        storage_class(),
+        claim("big", "8Gi"),
+        claim("small", "1Gi"),
+        volume("a", "10Gi"),
+        volume("b", "9Gi", zone="a"),
+    )
+    assert taken(over, "big", "small")["n1"] == {"small": "b", "big": "a"}
+    assert rejected(over, "big", "small") == {"n2": [NOTHING_TO_BIND]}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "asks"),
+    [
+        pytest.param(volume("pv", claim="other"), {}, id="somebody else's"),
+        pytest.param(volume("pv", phase="Released"), {}, id="not available"),
+        pytest.param(volume("pv", volumeMode="Block"), {}, id="another mode"),
+        pytest.param(volume("pv", class_name="other"), {}, id="another class"),
+        pytest.param(volume("pv"), {"accessModes": ["ReadWriteMany"]}, id="another access"),
+        pytest.param(volume("pv"), {"volumeAttributesClassName": "gold"}, id="other attributes"),
+        pytest.param(volume("pv"), {"selector": {"matchLabels": {"a": "b"}}}, id="not selected"),
+        pytest.param(
+            volume("pv", meta={"deletionTimestamp": "2026-01-01T00:00:00Z"}), {}, id="going"
+        ),
+    ],
+)
+def test_a_volume_that_will_not_do_is_not_taken(wrong: Any, asks: dict[str, Any]) -> None:
+    over = cluster(NODES[:1], storage_class(), claim("data", **asks), wrong)
+    assert rejected(over, "data") == {"n1": [NOTHING_TO_BIND]}
+
+
+def test_a_selector_that_does_not_parse_is_an_error() -> None:
+    wrong = {"matchExpressions": [{"key": "a", "operator": "Wrong"}]}
+    over = cluster(NODES[:1], storage_class(), claim("data", selector=wrong))
+    [rejection] = find(over, "data").rejections()
+    assert rejection.code is Code.ERROR
+
+
+def test_a_volume_that_is_the_claims_own_is_the_only_one_for_it() -> None:
+    over = cluster(
+        NODES[:2],
+        storage_class(),
+        claim("data", "5Gi"),
+        volume("own", "9Gi", claim="data", zone="a", phase="Bound"),
+        volume("free", "5Gi"),
+    )
+    assert taken(over, "data")["n1"] == {"data": "own"}
+    assert rejected(over, "data") == {"n2": [NOTHING_TO_BIND]}
+
+
+# ---- volumes to make -----------------------------------------------------------------------
+
+MAKER = storage_class(provisioner="disk.test")
+
+
+def test_what_is_not_there_is_made() -> None:
+    over = cluster(NODES[:2], MAKER, claim("data"), volume("pv", zone="a"))
+    assert taken(over, "data") == {"n1": {"data": "pv"}, "n2": {"data": ""}}
+
+
+def test_a_class_makes_volumes_in_its_topologies_only() -> None:
+    expression = {"key": "zone", "values": ["b", "c"]}
+    terms = [{"matchLabelExpressions": [expression]}, {"matchLabelExpressions": []}]
+    limited = storage_class(provisioner="disk.test", allowedTopologies=terms)
+    over = cluster(NODES, limited, claim("data"))
+    assert rejected(over, "data") == {"n1": [NOTHING_TO_BIND]}
+
+
+def test_a_claim_that_was_given_a_node_goes_nowhere_else() -> None:
+    note = {"volume.kubernetes.io/selected-node": "n2"}
+    over = cluster(NODES, MAKER, claim("data", annotations=note))
+    assert rejected(over, "data") == {"n1": [NOTHING_TO_BIND], "n3": [NOTHING_TO_BIND]}
+    assert taken(over, "data")["n2"] == {"data": ""}
+
+
+def test_there_must_be_room_where_the_driver_keeps_count() -> None:
+    rooms = [capacity("x", "5Gi", "a"), capacity("y", "50Gi", "b", maximumVolumeSize="10Gi")]
+    over = cluster(NODES, MAKER, claim("data"), csi_driver(storageCapacity=True), *rooms)
+    assert rejected(over, "data") == {"n1": [NOT_ENOUGH_SPACE], "n3": [NOT_ENOUGH_SPACE]}
+    over = cluster(NODES, MAKER, claim("data"), csi_driver(), *rooms)
+    assert rejected(over, "data") == {}
+
+
+def test_a_claim_without_a_size_needs_no_room() -> None:
+    over = cluster(NODES[:1], MAKER, claim("data", None), csi_driver(storageCapacity=True))
+    assert rejected(over, "data") == {}
+
+
+def test_a_claim_we_have_assumed_is_not_given_away() -> None:
+    over = cluster(NODES[:1], storage_class(), claim("data"), claim("other"), volume("pv"))
+    found = over.volumes.volume("pv")
+    assert found is not None
+    from_other = cluster(NODES[:1], volume("pv", claim="other")).volumes.volume("pv")
+    assert from_other is not None
+    over.volumes.assume_volume(from_other.volume)
+    assert rejected(over, "data") == {"n1": [NOTHING_TO_BIND]}
+    assert rejected(over, "other") == {}
+
+
+# ---- the rule, said plainly ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Disk:
+    size: int
+    zone: str | None
+    owner: str | None
+    is_available: bool
+
+    def content(self, number: int) -> Any:
+        phase = "Available" if self.is_available else "Released"
+        name, size = f"pv{number}", f"{self.size}Gi"
+        return volume(name, size, zone=self.zone, claim=self.owner, phase=phase)
+
+
+def choose(zone: str, sizes: dict[str, int], disks: list[Disk]) -> dict[str, str] | None:
+    """What the claims get on a node of this zone, as upstream goes about it; None: they do not."""
+    chosen: dict[str, str] = {}
+    for name, size in sorted(sizes.items(), key=lambda each: each[1]):
+        best: tuple[int, str] | None = None
+        owned = False
+        for number, disk in enumerate(disks):
+            pv = f"pv{number}"
+            if pv in chosen.values() or disk.owner not in (None, name) or disk.size < size:
+                continue
+            reached = disk.zone in (None, zone)
+            if disk.owner == name:
+                best, owned = ((disk.size, pv) if reached else None), True
+                break
+            if disk.is_available and reached and (best is None or disk.size < best[0]):
+                best = (disk.size, pv)
+        if best is None:
+            return None
+        chosen[name] = best[1]
+        assert owned or best
+    return chosen
+
+
+DISKS = st.lists(
+    st.builds(
+        Disk,
+        st.integers(1, 4),
+        st.sampled_from([None, "a", "b"]),
+        st.sampled_from([None, None, None, "c0", "c1", "other"]),
+        st.booleans(),
+    ),
+    max_size=6,
+)
+
+
+@given(DISKS, st.lists(st.integers(1, 4), min_size=1, max_size=3))
+def test_it_says_what_the_rule_says_of_each_node(disks: list[Disk], sizes: list[int]) -> None:
+    asked = {f"c{number}": size for number, size in enumerate(sizes)}
+    claims = [claim(name, f"{size}Gi") for name, size in asked.items()]
+    objects = [disk.content(number) for number, disk in enumerate(disks)]
+    over = cluster(zoned(n1="a", n2="b"), storage_class(), *claims, *objects)
+    refused = rejected(over, *asked)
+    got = taken(over, *asked)
+    for name, zone in (("n1", "a"), ("n2", "b")):
+        wanted = choose(zone, asked, disks)
+        assert (name in refused) == (wanted is None)
+        if wanted is not None:
+            assert got[name] == wanted

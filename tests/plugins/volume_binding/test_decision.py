@@ -2,14 +2,8 @@
 
 from typing import Any
 
-from bayplan.plugins.volume_binding.claims import PodClaims, pod_claims
-from bayplan.plugins.volume_binding.decision import (
-    Decision,
-    claim_write,
-    decide,
-    volume_write,
-)
-from bayplan.plugins.volume_binding.finding import find_volumes
+from bayplan.plugins.volume_binding.binding import Decision, claim_write, decide, volume_write
+from bayplan.plugins.volume_binding.claims import PodClaims, find_volumes, pod_claims
 from bayplan.testing.clusters import SampleCluster
 from tests.plugins.volume_kit import claim, cluster, storage_class, volume, with_claims, zoned
 

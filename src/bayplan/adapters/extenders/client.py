@@ -1,23 +1,219 @@
-"""The extenders of a configuration, each with its way to be asked."""
+"""TLS towards an extender, as upstream's tlsConfig has it.
+
+Whom to trust: the given CA and nobody else; without one, anybody where enableHTTPS or insecure
+says so, else the system's CAs. Upstream: makeTransport in extender.go, and client-go's
+TLSConfigFor.
+
+One HTTP request to an extender: sent once, answered in time or not at all.
+
+What went wrong is said as Go's HTTP client says it, as far as both know the failure: these
+sentences stand in pods' conditions, where operators look for what they have seen before.
+
+The extenders of a configuration, each with its way to be asked.
+"""
 
 import contextlib
+import errno
+import ssl
+import tempfile
+import urllib.parse
+import urllib.request
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import final
+from pathlib import Path
+from typing import Protocol, final
 
-from bayplan.adapters.extenders.sending import HttpSender, NoAnswerError, Request, Sender
-from bayplan.adapters.extenders.trust import ssl_context
-from bayplan.adapters.extenders.wire import (
-    GoneError,
-    NonsenseError,
-    decoded,
-    encoded,
-)
-from bayplan.adapters.whole_objects import WholeObjects
-from bayplan.config.extenders import named_extenders, verb_paths
-from bayplan.config.schema import Extender
+import aiohttp
+from yarl import URL
+
+from bayplan.adapters.embedded.object_store import WholeObjects
+from bayplan.adapters.extenders.wire import GoneError, NonsenseError, decoded, encoded
+from bayplan.config.problems import ConfigError
+from bayplan.config.schema import Extender, ExtenderTLSConfig, named_extenders, verb_paths
 from bayplan.durations import duration_seconds
 from bayplan.ports import Ask, AskExtender, ExtenderAnswer, ExtenderVerb
+from bayplan.problems import Problem
+
+# ---- trust ----------------------------------------------------------------------------------
+
+
+def ssl_context(path: str, entry: Extender) -> ssl.SSLContext:
+    """``path``: where the entry stands in the configuration. Raises ConfigError."""
+    given = entry.tls_config or ExtenderTLSConfig()
+    has_ca = bool(given.ca_file or given.ca_data)
+    if given.insecure and has_ca:
+        wanted = "wanted one of them: what is not checked needs no CA"
+        raise ConfigError([Problem(f"{path}.tlsConfig", "found insecure and a CA", wanted)])
+    try:
+        context = _trusting(given) if has_ca else ssl.create_default_context()
+        # Clusters' own certificates lack extensions that Python 3.13 asks for and Go does not.
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        if given.insecure or (entry.enable_https and not has_ca):
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        _show_certificate(context, given)
+    except (OSError, ssl.SSLError, ValueError) as problem:
+        named = [f for f in (given.ca_file, given.cert_file, given.key_file) if f]
+        said = getattr(problem, "strerror", None) or str(problem)
+        found = f"{', '.join(named)}: {said}" if named else said
+        raise ConfigError([Problem(f"{path}.tlsConfig", found)]) from None
+    return context
+
+
+def _trusting(given: ExtenderTLSConfig) -> ssl.SSLContext:
+    """Data counts before a file."""
+    data = given.ca_data.decode("ascii") if given.ca_data else None
+    file = None if data else given.ca_file
+    return ssl.create_default_context(cafile=file, cadata=data)
+
+
+def _show_certificate(context: ssl.SSLContext, given: ExtenderTLSConfig) -> None:
+    has_certificate = given.cert_data or given.cert_file
+    has_key = given.key_data or given.key_file
+    if not has_certificate and not has_key:
+        return
+    if not (has_certificate and has_key):
+        raise ValueError("found a client certificate without its key, or a key alone; wanted both")
+    # OpenSSL reads certificates from files only.
+    with tempfile.TemporaryDirectory(prefix="bayplan-") as folder:
+        context.load_cert_chain(
+            _as_file(given.cert_data, given.cert_file, Path(folder, "cert.pem")),
+            _as_file(given.key_data, given.key_file, Path(folder, "key.pem")),
+        )
+
+
+def _as_file(data: bytes, file: str, place: Path) -> str:
+    if not data:
+        return file
+    place.touch(mode=0o600)
+    place.write_bytes(data)
+    return str(place)
+
+
+# ---- sending --------------------------------------------------------------------------------
+
+
+_HEADERS = {"Content-Type": "application/json", "User-Agent": "bayplan"}
+#: As Go's client: so many connections are kept for the next questions.
+_CONNECTIONS_MAX = 100
+_LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
+
+_ERRNO_TEXTS = {
+    errno.ECONNREFUSED: "connect: connection refused",
+    errno.EHOSTUNREACH: "connect: no route to host",
+    errno.ENETUNREACH: "connect: network is unreachable",
+    errno.ETIMEDOUT: "connect: connection timed out",
+}
+#: What OpenSSL says of a certificate that no known authority has signed.
+_UNKNOWN_AUTHORITY = frozenset((18, 19, 20, 21))
+
+
+class NoAnswerError(Exception):
+    """No answer came; the message is a whole sentence that names the URL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to send where."""
+
+    url: str
+    body: bytes
+    timeout_seconds: float
+    #: It may be sent once more where a kept connection turned out to be closed.
+    is_repeatable: bool = True
+
+
+class Sender(Protocol):
+    """Sends to one extender."""
+
+    async def send(self, request: Request) -> tuple[int, bytes]:
+        """(HTTP status, body). Raises NoAnswerError."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+@final
+class HttpSender:
+    """Over aiohttp. Made inside the event loop that it is used in."""
+
+    def __init__(self, context: ssl.SSLContext, server_name: str = "") -> None:
+        """``server_name``: whom the certificate must name, where that is not the URL's host."""
+        self._server_name = server_name or None
+        connector = aiohttp.TCPConnector(limit=_CONNECTIONS_MAX, ssl=context)
+        self._session = aiohttp.ClientSession(connector=connector, headers=_HEADERS)
+
+    async def send(self, request: Request) -> tuple[int, bytes]:
+        try:
+            return await self._sent(request)
+        except aiohttp.ServerDisconnectedError:
+            if not request.is_repeatable:
+                raise NoAnswerError(_told(request.url, "EOF")) from None
+        try:
+            return await self._sent(request)
+        except aiohttp.ServerDisconnectedError:
+            raise NoAnswerError(_told(request.url, "EOF")) from None
+
+    async def _sent(self, request: Request) -> tuple[int, bytes]:
+        """Raises NoAnswerError, ServerDisconnectedError."""
+        try:
+            async with self._session.post(
+                URL(request.url, encoded=True),
+                data=request.body,
+                timeout=aiohttp.ClientTimeout(total=request.timeout_seconds),
+                proxy=_proxy(request.url),
+                server_hostname=self._server_name,
+            ) as answer:
+                return answer.status, await answer.read()
+        except aiohttp.ServerDisconnectedError:
+            raise
+        except TimeoutError:
+            said = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+            raise NoAnswerError(_told(request.url, said)) from None
+        except (aiohttp.ClientError, OSError, ValueError) as problem:
+            raise NoAnswerError(_told(request.url, _reason(problem))) from None
+
+    async def close(self) -> None:
+        await self._session.close()
+
+
+def _told(url: str, reason: str) -> str:
+    return f'Post "{url}": {reason}'
+
+
+def _reason(problem: Exception) -> str:
+    if isinstance(problem, aiohttp.ClientConnectorDNSError):
+        return f"dial tcp: lookup {problem.host}: no such host"
+    if isinstance(problem, aiohttp.ClientConnectorCertificateError):
+        return f"tls: failed to verify certificate: {_distrust(problem.certificate_error)}"
+    if isinstance(problem, aiohttp.ClientConnectorError):
+        said = _ERRNO_TEXTS.get(problem.os_error.errno or 0)
+        if said:
+            return f"dial tcp {problem.host}:{problem.port}: {said}"
+    if isinstance(problem, ConnectionResetError):
+        return "read: connection reset by peer"
+    return str(problem) or type(problem).__name__
+
+
+def _distrust(problem: Exception) -> str:
+    if getattr(problem, "verify_code", 0) in _UNKNOWN_AUTHORITY:
+        return "x509: certificate signed by unknown authority"
+    return str(getattr(problem, "verify_message", "") or problem)
+
+
+def _proxy(url: str) -> str | None:
+    """As Go's clients: the environment's, but never for this machine."""
+    parts = urllib.parse.urlsplit(url)
+    host = parts.hostname or ""
+    proxies: Mapping[str, str] = urllib.request.getproxies()
+    if not proxies or host in _LOOPBACK or urllib.request.proxy_bypass(host):
+        return None
+    return proxies.get(parts.scheme)
+
+
+# ---- client ---------------------------------------------------------------------------------
+
 
 _OK = 200
 

@@ -34,15 +34,15 @@ from bayplan.adapters.live.errors import (
     read_answer,
     refusal,
 )
-from bayplan.adapters.live.proxied import NOT_SENT, ProxiedSession
-from bayplan.adapters.live.rate_limit import Lane, LateTurnError, Sleep, TokenBucket
-from bayplan.adapters.live.request_metrics import RequestMetrics
+from bayplan.adapters.live.rate_limit import Lane, LateTurnError, RequestMetrics, Sleep, TokenBucket
 from bayplan.adapters.live.transport import (
     CONNECT_SECONDS,
+    NOT_SENT,
     Answer,
     KeptConnections,
     NoAnswerError,
     NotSentError,
+    ProxiedSession,
     Transport,
     kept_alive,
 )

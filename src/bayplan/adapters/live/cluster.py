@@ -1,4 +1,10 @@
-"""LiveCluster: a real API server behind the port of the embedded one.
+"""What cannot be done at present: told once when it begins, once when it is over.
+
+A reflector tries for ever; a log line at each attempt would bury the one that matters.
+
+The verbs of the port that take any object, over HTTP: read, patch, create, delete.
+
+LiveCluster: a real API server behind the port of the embedded one.
 
 The scheduler cannot tell the two apart. Every request is one a kube-scheduler sends: lists and
 watches with bookmarks, the binding subresource with the pod's uid, strategic merge patches of
@@ -10,27 +16,27 @@ A kind that cannot be read is told of once (`troubles`).
 
 import asyncio
 import contextlib
+import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast, final
 
 from bayplan.adapters.live.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiClient
-from bayplan.adapters.live.discovery import Discovery
+from bayplan.adapters.live.discovery import Discovery, Resource
 from bayplan.adapters.live.errors import (
     SERVER_ERRORS,
     UnreachableError,
+    UnreadableAnswerError,
     WatchStalledError,
     told_other_uid,
+    unreadable,
 )
 from bayplan.adapters.live.event_writer import EventWriter
-from bayplan.adapters.live.objects import LiveObjects
-from bayplan.adapters.live.originals import Originals
 from bayplan.adapters.live.rate_limit import Lane
-from bayplan.adapters.live.troubles import Troubles
-from bayplan.adapters.live.watching import SILENCE_SECONDS_MAX, Reading, ReadingOptions
+from bayplan.adapters.live.watching import SILENCE_SECONDS_MAX, Originals, Reading, ReadingOptions
 from bayplan.adapters.live.work_queue_metrics import WorkQueueMetrics
-from bayplan.api.objects import POD, Pod
+from bayplan.api.objects import POD, ApiObject, DecodeError, Pod, decode
 from bayplan.clock import Clock, RealClock
 from bayplan.ports import (
     ApiError,
@@ -45,6 +51,105 @@ from bayplan.ports import (
 )
 from bayplan.rng import stream
 from bayplan.state.pods import PodInfo
+
+# ---- troubles -------------------------------------------------------------------------------
+
+
+_log = logging.getLogger(__name__)
+
+
+@final
+class Troubles:
+    """By what was tried ("list v1 Node"), why it failed."""
+
+    def __init__(self) -> None:
+        self._problems: dict[str, str] = {}
+
+    @property
+    def problems(self) -> Mapping[str, str]:
+        return self._problems
+
+    def begin(self, what: str, problem: Exception) -> None:
+        """It failed, perhaps once more."""
+        why = str(problem)
+        if self._problems.get(what) != why:
+            self._problems[what] = why
+            _log.error("cannot %s: %s", what, why)
+
+    def end(self, what: str) -> None:
+        """It works."""
+        if self._problems and self._problems.pop(what, None) is not None:
+            _log.info("can %s again", what)
+
+
+# ---- objects --------------------------------------------------------------------------------
+
+
+class LiveObjects:
+    """The part of ports.Cluster that knows no kinds."""
+
+    def __init__(
+        self, client: ApiClient, discovery: Discovery, declared: Mapping[str, tuple[str, ...]]
+    ) -> None:
+        """``declared``: per kind, further field paths that decoded objects keep."""
+        self._client = client
+        self._discovery = discovery
+        self._declared = declared
+
+    async def resource(self, kind: str) -> Resource:
+        """Path and scope of a kind. Raises NotFoundError, ApiError."""
+        await self._discovery.discover((kind,))
+        found = self._discovery.resource(kind)
+        if found is None:
+            raise NotFoundError(f"the API server at {self._client.server} has no kind {kind}")
+        return found
+
+    async def read(self, kind: str, namespace: str, name: str) -> ApiObject:
+        """Raises ApiError."""
+        path = (await self.resource(kind)).path(namespace, name)
+        body = await self._client.request("GET", path, lane=Lane.BINDINGS)
+        return self._read(kind, body, f"GET {path}")
+
+    async def patch(
+        self, kind: str, namespace: str, name: str, patch: dict[str, Any], subresource: str = ""
+    ) -> ApiObject:
+        """Raises ApiError, OutcomeUnknownError."""
+        path = (await self.resource(kind)).path(namespace, name, subresource)
+        body = await self._client.request("PATCH", path, patch, media_type=MERGE_PATCH)
+        return self._written(kind, body, f"PATCH {path}")
+
+    async def create_object(self, kind: str, content: dict[str, Any]) -> ApiObject:
+        """Raises ApiError, OutcomeUnknownError."""
+        api_version, _, name = kind.partition(" ")
+        meta: Mapping[str, Any] = content.get("metadata") or {}
+        path = (await self.resource(kind)).path(meta.get("namespace") or "")
+        whole = {**content, "apiVersion": api_version, "kind": name}
+        return self._written(kind, await self._client.request("POST", path, whole), f"POST {path}")
+
+    async def delete_object(self, kind: str, namespace: str, name: str, uid: str) -> None:
+        """Raises ApiError, OutcomeUnknownError."""
+        content: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        if uid:
+            content["preconditions"] = {"uid": uid}
+        path = (await self.resource(kind)).path(namespace, name)
+        await self._client.request("DELETE", path, content)
+
+    def _read(self, kind: str, body: bytes, asked: str) -> ApiObject:
+        """Raises UnreadableAnswerError."""
+        try:
+            return decode(kind, body, self._declared.get(kind, ()))
+        except DecodeError as problem:
+            raise UnreadableAnswerError(unreadable(asked, body, problem)) from None
+
+    def _written(self, kind: str, body: bytes, asked: str) -> ApiObject:
+        """Raises OutcomeUnknownError."""
+        try:
+            return self._read(kind, body, asked)
+        except UnreadableAnswerError as problem:
+            raise OutcomeUnknownError(str(problem)) from None
+
+
+# ---- cluster --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

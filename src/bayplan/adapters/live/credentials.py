@@ -18,8 +18,13 @@ from typing import Any, Protocol, final
 
 import yaml
 
-from bayplan.adapters.live.kubeconfig import plain_login
-from bayplan.adapters.live.login import Login, LoginError, load_certificate, ssl_context
+from bayplan.adapters.live.kubeconfig import (
+    Login,
+    LoginError,
+    load_certificate,
+    plain_login,
+    ssl_context,
+)
 from bayplan.clock import Clock
 
 RENEWAL_SECONDS = 60.0

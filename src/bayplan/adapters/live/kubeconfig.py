@@ -1,4 +1,8 @@
-"""The plain kind of kubeconfig: one file, a token, a token file or a client certificate.
+"""What a kubeconfig or a pod says about the API server and about us, whoever has read it.
+
+Certificates and keys as files, as OpenSSL wants them, without leaving them on a disk.
+
+The plain kind of kubeconfig: one file, a token, a token file or a client certificate.
 
 It is read here because kubernetes_asyncio, which reads every kind, costs a third of a second and
 39 MB (docs/decisions/0006). What is anything but plain is left to it: exec plugins, auth
@@ -8,13 +12,90 @@ complains.
 
 import base64
 import binascii
+import contextlib
+import os
+import ssl
+import tempfile
+from collections.abc import Generator
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 import yaml
 from msgspec import Struct
 
-from bayplan.adapters.live.login import Login
+# ---- login ----------------------------------------------------------------------------------
+
+
+_HTTPS = "https"
+
+
+class LoginError(Exception):
+    """There is none, or it makes no sense."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """Where the API server is, how it is trusted, and how it knows us."""
+
+    server: str
+    #: The Authorization header, "" without one.
+    authorization: str = ""
+    #: Whose certificates are trusted, as PEM; None: whom the system trusts.
+    ca: bytes | None = None
+    #: Our certificate and its key, as PEM.
+    certificate: tuple[bytes, bytes] | None = None
+    is_verified: bool = True
+    #: Whose certificate is wanted, where that is not the URL's host.
+    server_name: str | None = None
+    proxy: str | None = None
+
+
+def ssl_context(login: Login) -> ssl.SSLContext | None:
+    """None for plain HTTP. Raises ssl.SSLError."""
+    if not login.server.startswith(_HTTPS):
+        return None
+    # Comments between certificates may be in any language.
+    ca = None if login.ca is None else login.ca.decode("ascii", "ignore")
+    context = ssl.create_default_context(cadata=ca)
+    # Clusters' own certificates lack extensions that Python 3.13 asks for and Go does not.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if not login.is_verified:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if login.certificate is not None:
+        load_certificate(context, login.certificate)
+    return context
+
+
+def load_certificate(context: ssl.SSLContext, certificate: tuple[bytes, bytes]) -> None:
+    """New connections use this certificate."""
+    with contextlib.ExitStack() as stack:
+        context.load_cert_chain(*(stack.enter_context(as_file(part)) for part in certificate))
+
+
+# ---- pem files ------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def as_file(content: bytes) -> Generator[str]:
+    """A path that OpenSSL can read; on Linux no disk is touched, and the root may be read-only."""
+    if not hasattr(os, "memfd_create"):
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(content)
+            file.flush()
+            yield file.name
+        return
+    descriptor = os.memfd_create("pem", os.MFD_CLOEXEC)
+    try:
+        os.write(descriptor, content)
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
+
+
+# ---- kubeconfig -----------------------------------------------------------------------------
+
 
 # libyaml's where it was built in; the loaders differ in speed only.
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -14,7 +14,7 @@ from kubernetes_asyncio.client import Configuration
 from kubernetes_asyncio.config import ConfigException
 from kubernetes_asyncio.config.kube_config import KubeConfigLoader, KubeConfigMerger
 
-from bayplan.adapters.live.login import Login, LoginError
+from bayplan.adapters.live.kubeconfig import Login, LoginError
 
 _log = logging.getLogger(__name__)
 

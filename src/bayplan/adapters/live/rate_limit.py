@@ -5,14 +5,29 @@ its clientConnection. Here bindings, status patches, leases and reviews of who r
 have buckets of their own, too: a flood of one delays no other.
 
 Upstream: client-go/util/flowcontrol.
+
+How requests to the API server fare, under client-go's names, labels and buckets.
+
+Upstream: component-base/metrics/prometheus/restclient/metrics.go. A watch counts as one request,
+by how it was answered; how long it lasted is not told.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
 from enum import StrEnum
+from functools import partial
 from typing import final
+from urllib.parse import urlsplit
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily
 
 from bayplan.clock import Clock
+from bayplan.metrics import Histogram, Reading
+
+# ---- rate limit -----------------------------------------------------------------------------
+
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -82,3 +97,80 @@ class TokenBucket:
         now = self._clock.now()
         self._tokens = min(self._burst, self._tokens + (now - self._filled_at) * self._qps)
         self._filled_at = now
+
+
+# ---- request metrics ------------------------------------------------------------------------
+
+
+_SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0]
+#: The code of an attempt without an answer.
+NO_ANSWER = "<error>"
+
+
+@final
+class RequestMetrics:
+    """Told of every attempt. Its families are there once it is registered."""
+
+    def __init__(self, server: str) -> None:
+        self._host = urlsplit(server).netloc
+        #: (method, code) → attempts, and those of them that were tried again.
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._retries: Counter[tuple[str, str]] = Counter()
+        labels = ("host", "verb")
+        self._duration = Histogram(
+            "rest_client_request_duration_seconds",
+            "Request latency in seconds, by verb and host.",
+            _SECONDS,
+            labels,
+        )
+        self._limited = Histogram(
+            "rest_client_rate_limiter_duration_seconds",
+            "How long the client's own rate limits held requests back, by verb and host.",
+            _SECONDS,
+            labels,
+        )
+
+    def register(self, registry: CollectorRegistry) -> None:
+        registry.register(self._duration)
+        registry.register(self._limited)
+        for name, text, labels, counts in (
+            (
+                "rest_client_requests",
+                "HTTP requests, by status code, method and host.",
+                ("code", "host", "method"),
+                self._counts,
+            ),
+            (
+                "rest_client_request_retries",
+                "Attempts that were tried again, by status code, verb and host.",
+                ("code", "host", "verb"),
+                self._retries,
+            ),
+        ):
+            read = partial(_sorted, counts, self._host)
+            registry.register(Reading(CounterMetricFamily, name, text, labels, read))
+
+    def waited(self, method: str, seconds: float) -> None:
+        """For its turn, in its lane."""
+        self._limited.observe(seconds, self._host, method)
+
+    def answered(self, method: str, status: int, seconds: float) -> None:
+        self._counts[method, str(status)] += 1
+        self._duration.observe(seconds, self._host, method)
+
+    def unanswered(self, method: str, seconds: float) -> None:
+        self._counts[method, NO_ANSWER] += 1
+        self._duration.observe(seconds, self._host, method)
+
+    def began(self, status: int) -> None:
+        """A watch."""
+        self._counts["GET", str(status)] += 1
+
+    def retried(self, method: str, status: int | None) -> None:
+        """``status`` None: no answer came."""
+        self._retries[method, NO_ANSWER if status is None else str(status)] += 1
+
+
+def _sorted(counts: Counter[tuple[str, str]], host: str) -> Iterator[tuple[tuple[str, ...], float]]:
+    for (method, code), count in sorted(counts.items()):
+        yield (code, host, method), count

@@ -4,6 +4,8 @@ A request is one write, its answer parsed by httptools; a connection carries one
 and is used again, the latest first, so that the others grow old and are closed. What a failure
 means is told apart by one question: had anything been sent? docs/decisions/0006 says why this is
 not aiohttp, which still carries watches, and everything where a proxy is in between.
+
+Requests through a proxy, which aiohttp knows how to ask.
 """
 
 import asyncio
@@ -15,8 +17,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol, cast, final
 
+import aiohttp
 import httptools
 from yarl import URL
+
+# ---- transport ------------------------------------------------------------------------------
+
 
 CONNECT_SECONDS = 10.0
 CLOSE_SECONDS = 1.0
@@ -279,3 +285,53 @@ _KEEPALIVE = MappingProxyType(
         if hasattr(socket, name)
     }
 )
+
+
+# ---- proxied --------------------------------------------------------------------------------
+
+
+#: Failures before the request left us.
+NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+
+
+@final
+class ProxiedSession:
+    """transport.Transport through a session that belongs to somebody else."""
+
+    def __init__(
+        self, session: aiohttp.ClientSession, server: str, server_name: str | None, proxy: str
+    ) -> None:
+        self._session = session
+        self._server = server
+        self._server_name = server_name
+        self._proxy = proxy
+
+    async def send(self, method: str, path: str, head: str, body: bytes | None) -> Answer:
+        """Raises NotSentError, NoAnswerError."""
+        headers = dict(line.split(": ", 1) for line in head.splitlines())
+        try:
+            async with self._session.request(
+                method,
+                URL(self._server + path, encoded=True),
+                data=body,
+                headers=headers,
+                server_hostname=self._server_name,
+                proxy=self._proxy,
+            ) as answer:
+                read = await answer.read()
+                return Answer(answer.status, read, answer.headers.get("Retry-After", ""))
+        except aiohttp.ClientConnectorCertificateError as problem:
+            raise NotSentError(_said(problem), is_untrusted=True) from None
+        except aiohttp.InvalidURL as problem:
+            raise NotSentError(_said(problem), is_for_ever=True) from None
+        except NOT_SENT as problem:
+            raise NotSentError(_said(problem)) from None
+        except (aiohttp.ClientError, OSError) as problem:
+            raise NoAnswerError(_said(problem)) from None
+
+    async def close(self) -> None:
+        """The session is its owner's."""
+
+
+def _said(problem: Exception) -> str:
+    return str(problem) or type(problem).__name__

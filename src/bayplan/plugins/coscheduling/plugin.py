@@ -1,14 +1,39 @@
-"""The extension points of Coscheduling, in the order they run."""
+"""What makes a member that was rejected worth another attempt.
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+A sibling that comes, or gets a node, may complete the group; a change of the group's object may
+ask for less; room that is freed may let one more member wait. A place that a member of some group
+gives back, unbound, is no such room: two groups that both fall short would hand it to and fro.
+
+Recent: groups that something happened to a moment ago.
+
+What a group asks for in sum, held against what all nodes have free together.
+
+A floor, no more: enough in sum says nothing of a single member's fitting anywhere.
+
+The extension points of Coscheduling, in the order they run.
+"""
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, final
+from functools import partial
+from typing import Any, Final, final
 
-from bayplan.api.objects import Pod
-from bayplan.api.pod_groups import GroupKey, PodGroup
+import numpy as np
+
+from bayplan.api.objects import Node, Pod
+from bayplan.api.pod_groups import GroupKey, PodGroup, PodGroupKinds
+from bayplan.api.pod_requests import CPU, PODS, amounts
 from bayplan.api.quantity import QuantityError
 from bayplan.clock import go_duration
-from bayplan.framework.events import ClusterEventWithHint
+from bayplan.framework.events import (
+    UPDATE,
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    resource_of_kind,
+)
 from bayplan.framework.interface import (
     CycleState,
     EnqueueExtensions,
@@ -27,13 +52,156 @@ from bayplan.framework.interface import (
 )
 from bayplan.framework.status import Code, NodeToStatus, Status, unresolvable, unschedulable
 from bayplan.plugins.coscheduling.args import CoschedulingArgs
-from bayplan.plugins.coscheduling.hints import member_events
-from bayplan.plugins.coscheduling.recent import Recent
-from bayplan.plugins.coscheduling.shortage import missing, told
 from bayplan.ports import BindPort
+from bayplan.state.columns import Int64s
 from bayplan.state.nodes import NodeView
-from bayplan.state.pod_groups import GroupState, Standing
-from bayplan.state.pods import PodInfo, pod_info
+from bayplan.state.pod_groups import GroupState, PodGroups, Standing
+from bayplan.state.pods import DEFAULT_NAMESPACE, PodInfo, pod_info
+
+# ---- hints ----------------------------------------------------------------------------------
+
+
+_QUEUE, _SKIP = QueueingHint.QUEUE, QueueingHint.QUEUE_SKIP
+
+
+def member_events(groups: PodGroups) -> Sequence[ClusterEventWithHint]:
+    """What members wait for, with hints that look at their groups."""
+    came = ClusterEvent(EventResource.POD, ActionType.ADD)
+    left = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE)
+    added_or_grown = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
+    more_nodes = ClusterEvent(EventResource.NODE, added_or_grown)
+    return [
+        ClusterEventWithHint(came, _after_pod_came),
+        ClusterEventWithHint(left, partial(_after_pod_left, groups)),
+        ClusterEventWithHint(more_nodes, partial(_after_node, groups)),
+        *_group_events(groups.kinds),
+    ]
+
+
+def _group_events(kinds: PodGroupKinds) -> list[ClusterEventWithHint]:
+    changed = ActionType.ADD | UPDATE
+    return [
+        ClusterEventWithHint(
+            ClusterEvent(resource, changed), partial(_after_group, resource.partition("/")[0])
+        )
+        for resource in dict.fromkeys(map(resource_of_kind, kinds))
+    ]
+
+
+def _after_pod_came(pod: PodInfo, old: None, new: PodInfo) -> QueueingHint:
+    """Another member is here, or on a node."""
+    is_sibling = pod.group_key is not None and pod.group_key == new.group_key
+    return _QUEUE if is_sibling else _SKIP
+
+
+def _after_pod_left(groups: PodGroups, pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:
+    """Room for a member of a group that is complete."""
+    state = groups.of(pod)
+    if state is None or not state.is_complete:
+        return _SKIP
+    left = groups.of(old)
+    gives_back = left is not None and old.uid in left.members[Standing.PENDING]
+    return _SKIP if gives_back else _QUEUE
+
+
+def _after_node(groups: PodGroups, pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
+    state = groups.of(pod)
+    return _QUEUE if state is not None and state.is_complete else _SKIP
+
+
+def _after_group(api_group: str, pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+    """Its own group's object came, or says something else."""
+    metadata = new.metadata
+    key = GroupKey(api_group, metadata.namespace or DEFAULT_NAMESPACE, metadata.name)
+    return _QUEUE if pod.group_key == key else _SKIP
+
+
+# ---- recent ---------------------------------------------------------------------------------
+
+
+@final
+class Recent:
+    """Remembers each group for the same time. Noting it again meanwhile does not extend that."""
+
+    def __init__(self, seconds: float) -> None:
+        """0: nothing is remembered."""
+        self.seconds = seconds
+        #: In the order in which they are forgotten.
+        self._until_seconds: dict[GroupKey, float] = {}
+
+    def note(self, group: GroupKey, now_seconds: float) -> None:
+        self._forget_until(now_seconds)
+        if self.seconds > 0:
+            self._until_seconds.setdefault(group, now_seconds + self.seconds)
+
+    def has(self, group: GroupKey, now_seconds: float) -> bool:
+        until_seconds = self._until_seconds.get(group)
+        return until_seconds is not None and now_seconds < until_seconds
+
+    def until_seconds(self, group: GroupKey) -> float:
+        """When it is forgotten; raises KeyError for one that is not remembered."""
+        return self._until_seconds[group]
+
+    def drop(self, group: GroupKey) -> None:
+        self._until_seconds.pop(group, None)
+
+    def __len__(self) -> int:
+        return len(self._until_seconds)
+
+    def _forget_until(self, now_seconds: float) -> None:
+        """Groups that are gone leave nothing behind."""
+        while self._until_seconds:
+            group, until_seconds = next(iter(self._until_seconds.items()))
+            if now_seconds < until_seconds:
+                return
+            del self._until_seconds[group]
+
+
+# ---- shortage -------------------------------------------------------------------------------
+
+
+def missing(group: PodGroup, members: Sequence[Pod | PodInfo], nodes: NodeView) -> dict[str, int]:
+    """Resource → how much of it all nodes together lack; empty: nothing is missing.
+
+    What ``members``, those that hold a node, use is counted as free. Raises QuantityError.
+    """
+    if not group.min_resources:
+        return {}
+    used = _used_by(members, nodes)
+    found: dict[str, int] = {}
+    for resource, wanted in {**amounts(group.min_resources), PODS: group.min_member}.items():
+        lack = wanted - _free(resource, used, nodes)
+        if lack > 0:
+            found[resource] = lack
+    return found
+
+
+def told(gap: Mapping[str, int]) -> str:
+    """The gap in words, in order of the resources' names."""
+    parts = [f"{name} {gap[name]}{'m' if name == CPU else ''}" for name in sorted(gap)]
+    return f"resource gap: {', '.join(parts)}"
+
+
+def _used_by(
+    members: Sequence[Pod | PodInfo], nodes: NodeView
+) -> list[tuple[int, Mapping[str, int]]]:
+    """(the node's position, what the member requests there), of each that is on a node."""
+    infos = [each if isinstance(each, PodInfo) else pod_info(each) for each in members]
+    placed = [(nodes.position(each.node_name), each.requests) for each in infos]
+    return [(at, {**requests, PODS: 1}) for at, requests in placed if at is not None]
+
+
+def _free(resource: str, used: Sequence[tuple[int, Mapping[str, int]]], nodes: NodeView) -> int:
+    """A node that is overcommitted has nothing, and takes nothing from the others."""
+    taken = nodes.pod_counts() if resource == PODS else nodes.requested(resource)
+    free: Int64s = nodes.allocatable(resource) - taken
+    for at, requests in used:
+        free[at] += requests.get(resource, 0)
+    return int(np.maximum(free, 0).sum())
+
+
+# ---- plugin ---------------------------------------------------------------------------------
+
 
 DENIED: Final = "pod with pgName: {} last failed in {}, deny."
 TOO_FEW: Final = (

@@ -19,13 +19,15 @@ from bayplan.framework.preemption import Victims
 from bayplan.framework.status import Code, Status, unresolvable
 from bayplan.plugins.default_preemption.budgets import Budgets
 from bayplan.plugins.default_preemption.candidates import Batch, joined, listed
-from bayplan.plugins.default_preemption.kept_searches import KeptSearches
-from bayplan.plugins.default_preemption.on_many_nodes import (
+from bayplan.plugins.default_preemption.search_cache import KeptSearches
+from bayplan.plugins.default_preemption.victims import (
+    NO_VICTIMS,
     SIDE_BY_SIDE_MIN,
     Side,
+    fits_without,
+    victims_on,
     victims_on_all,
 )
-from bayplan.plugins.default_preemption.on_one_node import NO_VICTIMS, fits_without, victims_on
 from bayplan.state.columns import Rows, is_any
 from bayplan.state.disruption_units import Units
 from bayplan.state.nodes import NodeView

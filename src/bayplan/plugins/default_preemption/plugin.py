@@ -53,16 +53,16 @@ from bayplan.framework.status import (
 from bayplan.plugins.default_preemption.budgets import Budgets
 from bayplan.plugins.default_preemption.candidates import Batch, chosen, listed
 from bayplan.plugins.default_preemption.dry_run import DryRun, Findings
-from bayplan.plugins.default_preemption.eviction import Evictions
-from bayplan.plugins.default_preemption.kept_searches import KeptSearches
-from bayplan.plugins.default_preemption.on_one_node import violations
-from bayplan.plugins.default_preemption.telling import (
+from bayplan.plugins.default_preemption.executor import (
     POD,
     POD_GROUP,
     PREFIX,
+    Evictions,
     Preemptor,
     is_preempted,
 )
+from bayplan.plugins.default_preemption.search_cache import KeptSearches
+from bayplan.plugins.default_preemption.victims import violations
 from bayplan.ports import ObjectReference
 from bayplan.state.columns import Rows
 from bayplan.state.disruption_units import Unit, Units

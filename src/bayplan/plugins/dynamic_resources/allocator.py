@@ -21,18 +21,23 @@ from bayplan.api.device_objects import (
 from bayplan.api.objects import Node
 from bayplan.framework.shared_devices import DeviceClassLister, ResourceSliceLister
 from bayplan.plugins.dynamic_resources.allocation import allocation
+from bayplan.plugins.dynamic_resources.allocation_state import Wanted, WantedClaim
 from bayplan.plugins.dynamic_resources.capacity import consumed_by, fits
 from bayplan.plugins.dynamic_resources.constraints import constraint
 from bayplan.plugins.dynamic_resources.features import ALL_ON, DeviceFeatures
-from bayplan.plugins.dynamic_resources.pools import Candidate, Pool, gather_pools
-from bayplan.plugins.dynamic_resources.problems import AllocationError, NodeAllocationFailed
+from bayplan.plugins.dynamic_resources.pools import (
+    AllocationError,
+    Candidate,
+    NodeAllocationFailed,
+    Pool,
+    gather_pools,
+)
 from bayplan.plugins.dynamic_resources.requests import Request, alternatives_of
 from bayplan.plugins.dynamic_resources.search import Search
 from bayplan.plugins.dynamic_resources.selection import Selection, SelectorResults
-from bayplan.plugins.dynamic_resources.takings import Takings
-from bayplan.plugins.dynamic_resources.wanted import Wanted, WantedClaim
+from bayplan.plugins.dynamic_resources.tentative import Takings
 from bayplan.printable import quoted
-from bayplan.state.allocated_devices import AllocatedDevices
+from bayplan.state.device_table import AllocatedDevices
 
 NO_CAPACITY = (
     "claim {}, {} {}: has capacity requests, but the DRAConsumableCapacity feature is disabled"

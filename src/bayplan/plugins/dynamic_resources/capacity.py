@@ -16,8 +16,8 @@ from bayplan.api.device_objects import (
     DeviceCapacity,
 )
 from bayplan.api.quantity import INT64_MAX, NANOS, QuantityError, nanos, units_of
-from bayplan.plugins.dynamic_resources.problems import AllocationError
-from bayplan.state.allocated_devices import Amounts
+from bayplan.plugins.dynamic_resources.pools import AllocationError
+from bayplan.state.device_table import Amounts
 
 _UNREPRESENTABLE = "capacity request cannot be represented in the device's range arithmetic"
 _NEGATIVE = "capacity value is negative"

@@ -7,8 +7,7 @@ long as those before it stay. Upstream: matchAttributeConstraint, distinctAttrib
 from typing import Protocol, final
 
 from bayplan.api.device_objects import DeviceAttribute, DeviceConstraint
-from bayplan.plugins.dynamic_resources.pools import Candidate
-from bayplan.plugins.dynamic_resources.problems import AllocationError
+from bayplan.plugins.dynamic_resources.pools import AllocationError, Candidate
 from bayplan.plugins.dynamic_resources.requests import Request
 
 #: Kind of the value and the value: true and 1 differ.

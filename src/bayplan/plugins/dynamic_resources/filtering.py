@@ -10,9 +10,12 @@ from bayplan.framework.interface import Handle
 from bayplan.framework.status import Code, Status, unresolvable
 from bayplan.plugins.dynamic_resources.attempt import Attempt, NodeAllocation
 from bayplan.plugins.dynamic_resources.extended import NodeClaim, claim_for_node
-from bayplan.plugins.dynamic_resources.pools import any_matches
-from bayplan.plugins.dynamic_resources.problems import AllocationError, NodeAllocationFailed
-from bayplan.plugins.dynamic_resources.readiness import is_ready, is_timed_out
+from bayplan.plugins.dynamic_resources.pools import (
+    AllocationError,
+    NodeAllocationFailed,
+    any_matches,
+)
+from bayplan.plugins.dynamic_resources.pre_filter import is_ready, is_timed_out
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
 

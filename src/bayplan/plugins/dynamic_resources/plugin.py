@@ -1,4 +1,12 @@
-"""DynamicResources: devices for a pod's claims (KEP-4381 and those that follow it).
+"""Which changes make a pod that was rejected for its claims worth another attempt.
+
+Pods that are being taken off the users of a claim after their binding failed.
+
+The next attempt at such a pod may come before the write ends, or before the API tells of it. The
+claim still names the pod as a user then, and the reservation would be gone once the pod is bound.
+So PreBind waits for the write and reads the claim anew.
+
+DynamicResources: devices for a pod's claims (KEP-4381 and those that follow it).
 
 A pod may name claims; a claim asks for devices. A claim that is allocated binds its pods to the
 nodes where its devices are. One that is not is given devices of the node that the pod will go to:
@@ -8,15 +16,28 @@ Upstream: plugins/dynamicresources.
 
 from collections.abc import Hashable, Iterable, Sequence
 from functools import partial
-from typing import final
+from typing import Any, Final, final
 
 import numpy as np
 
-from bayplan.api.device_objects import DEVICE_TAINT_RULE, ResourceClaim
+from bayplan.api.device_objects import (
+    DEVICE_CLASS,
+    DEVICE_TAINT_RULE,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+    ResourceClaim,
+)
 from bayplan.clock import rfc3339
 from bayplan.durations import Duration, duration_seconds
 from bayplan.framework.arithmetic import uniform
-from bayplan.framework.events import ClusterEventWithHint
+from bayplan.framework.events import (
+    UPDATE,
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+)
 from bayplan.framework.interface import (
     CycleState,
     EnqueueExtensions,
@@ -36,28 +57,114 @@ from bayplan.framework.interface import (
     SignPlugin,
 )
 from bayplan.framework.status import SKIP, Code, NodeToStatus, Status, unschedulable
-from bayplan.plugins.dynamic_resources import binding, hints
+from bayplan.plugins.dynamic_resources import binding
 from bayplan.plugins.dynamic_resources.allocator import PoolsByNode
 from bayplan.plugins.dynamic_resources.attempt import Attempt, preference
 from bayplan.plugins.dynamic_resources.binding import BindingError
-from bayplan.plugins.dynamic_resources.claims import claims_of
+from bayplan.plugins.dynamic_resources.claims import ClaimLookup, claims_of
 from bayplan.plugins.dynamic_resources.extended import may_want_devices
 from bayplan.plugins.dynamic_resources.features import GATES, features_of
 from bayplan.plugins.dynamic_resources.filtering import NodeFilter
-from bayplan.plugins.dynamic_resources.preparing import prepare
-from bayplan.plugins.dynamic_resources.readiness import (
+from bayplan.plugins.dynamic_resources.pre_filter import (
     BINDING_TIMEOUT,
     is_ready,
     is_timed_out,
+    prepare,
     waits_for_conditions,
 )
-from bayplan.plugins.dynamic_resources.releases import Releases
 from bayplan.ports import ApiError, BindPort, OutcomeUnknownError
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import NodeScores
-from bayplan.state.devices import DEVICE_KINDS
+from bayplan.state.device_table import DEVICE_KINDS
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo, PodShape
+
+# ---- hints ----------------------------------------------------------------------------------
+
+
+_NODE_ACTIONS = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
+
+
+def device_events(claims: ClaimLookup) -> Sequence[ClusterEventWithHint]:
+    """What pods with claims wait for. Hints look claims up as they are after the change."""
+
+    def after_claim(
+        pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim | None
+    ) -> QueueingHint:
+        return _after_claim(pod, old, new, claims)
+
+    def after_own_update(pod: PodInfo, old: Any, new: PodInfo) -> QueueingHint:
+        """Its claims were made: the controller says so in the pod's status."""
+        found = claims_of(new, claims)
+        return QueueingHint.QUEUE_SKIP if isinstance(found, Status) else QueueingHint.QUEUE
+
+    claim_changed = ClusterEvent(RESOURCE_CLAIM, ActionType.ADD | UPDATE | ActionType.DELETE)
+    own_claims = ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
+    return [
+        ClusterEventWithHint(ClusterEvent(EventResource.NODE, _NODE_ACTIONS)),
+        ClusterEventWithHint(claim_changed, after_claim),
+        ClusterEventWithHint(ClusterEvent(EventResource.TARGET_POD, own_claims), after_own_update),
+        ClusterEventWithHint(ClusterEvent(DEVICE_CLASS, ActionType.ADD | UPDATE)),
+        ClusterEventWithHint(ClusterEvent(RESOURCE_SLICE, ActionType.ADD | UPDATE)),
+    ]
+
+
+def _after_claim(
+    pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim | None, claims: ClaimLookup
+) -> QueueingHint:
+    if new is None:
+        was_allocated = old is not None and old.allocation is not None
+        return QueueingHint.QUEUE if was_allocated else QueueingHint.QUEUE_SKIP
+    own = claims_of(pod, claims)
+    if isinstance(own, Status):
+        return QueueingHint.QUEUE_SKIP
+    if old is not None and old.allocation is not None and new.allocation is None:
+        return QueueingHint.QUEUE  # its devices are free, for whomever
+    is_own = any(claim.uid == new.uid for claim in own)
+    if not is_own or (old is not None and old.status == new.status):
+        return QueueingHint.QUEUE_SKIP
+    return QueueingHint.QUEUE
+
+
+# ---- releases -------------------------------------------------------------------------------
+
+
+#: Between two looks at whether a write has ended.
+RELEASE_POLL_SECONDS: Final = 0.05
+#: How many are remembered; of the oldest is known what the API tells, and no more.
+COUNT_MAX: Final = 10_000
+
+
+@final
+class Releases:
+    """By the uids of claim and pod, since the pod's last PreBind."""
+
+    def __init__(self) -> None:
+        #: Whether the write is under way still.
+        self._is_open: dict[tuple[str, str], bool] = {}
+
+    def begin(self, claim_uid: str, pod_uid: str) -> None:
+        """A write is about to be sent."""
+        self._is_open.pop((claim_uid, pod_uid), None)
+        self._is_open[claim_uid, pod_uid] = True
+        if len(self._is_open) > COUNT_MAX:
+            del self._is_open[next(iter(self._is_open))]
+
+    def end(self, claim_uid: str, pod_uid: str) -> None:
+        """It was carried out, or failed."""
+        if (claim_uid, pod_uid) in self._is_open:
+            self._is_open[claim_uid, pod_uid] = False
+
+    async def ended(self, claim_uid: str, pod_uid: str, port: BindPort) -> bool:
+        """Wait for the write. False: there was none since the pod's last PreBind."""
+        key = (claim_uid, pod_uid)
+        while self._is_open.get(key):
+            await port.sleep(RELEASE_POLL_SECONDS)
+        return self._is_open.pop(key, None) is not None
+
+
+# ---- plugin ---------------------------------------------------------------------------------
+
 
 DEALLOCATED = "deallocation of ResourceClaim completed"
 DELETED = "deletion of ResourceClaim completed"
@@ -242,7 +349,7 @@ class DynamicResources(
         return None
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        return hints.events(self.handle.devices.resource_claims)
+        return device_events(self.handle.devices.resource_claims)
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
         """Devices are found for the whole cluster: an answer about them is never kept.

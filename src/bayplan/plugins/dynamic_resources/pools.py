@@ -1,4 +1,6 @@
-"""Pools of devices that a node can use, put together from slices.
+"""What ends an allocation, other than that there are not enough devices.
+
+Pools of devices that a node can use, put together from slices.
 
 A driver publishes a pool as several slices of one generation; while it replaces them a pool is
 incomplete, and nothing is taken from it. A pool that contradicts itself is invalid. Devices are
@@ -15,8 +17,20 @@ from bayplan.api.object_meta import NodeSelector
 from bayplan.api.objects import Node
 from bayplan.api.selectors import NodeTerm, node_term
 from bayplan.plugins.dynamic_resources.features import ALL_ON, DeviceFeatures
-from bayplan.plugins.dynamic_resources.problems import AllocationError
-from bayplan.state.allocated_devices import DeviceId
+from bayplan.state.device_table import DeviceId
+
+# ---- problems -------------------------------------------------------------------------------
+
+
+class AllocationError(Exception):
+    """Something is wrong with a claim, a class or a slice: the attempt ends with an Error."""
+
+
+class NodeAllocationFailed(Exception):
+    """This node cannot be used, whatever is asked; others may do."""
+
+
+# ---- pools ----------------------------------------------------------------------------------
 
 
 class PoolId(NamedTuple):

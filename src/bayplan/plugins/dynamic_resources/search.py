@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 
 from bayplan.api.device_objects import ALLOCATION_RESULTS_MAX
-from bayplan.plugins.dynamic_resources.pools import Candidate
-from bayplan.plugins.dynamic_resources.problems import AllocationError
+from bayplan.plugins.dynamic_resources.allocation_state import Given, Wanted, WantedClaim
+from bayplan.plugins.dynamic_resources.pools import AllocationError, Candidate
 from bayplan.plugins.dynamic_resources.selection import Selection
-from bayplan.plugins.dynamic_resources.takings import Taking, Takings
-from bayplan.plugins.dynamic_resources.wanted import Given, Wanted, WantedClaim
-from bayplan.state.allocated_devices import DeviceId
+from bayplan.plugins.dynamic_resources.tentative import Taking, Takings
+from bayplan.state.device_table import DeviceId
 
 _TOO_MANY = "allocation max size exceeded"
 

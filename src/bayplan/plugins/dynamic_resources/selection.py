@@ -11,8 +11,7 @@ from bayplan.api.device_objects import DeviceClass, DeviceSelector, ResourceSlic
 from bayplan.api.device_selectors import CelError, compile_selector
 from bayplan.api.objects import Node
 from bayplan.plugins.dynamic_resources.features import ALL_ON, DeviceFeatures
-from bayplan.plugins.dynamic_resources.pools import Candidate, matches_node
-from bayplan.plugins.dynamic_resources.problems import AllocationError
+from bayplan.plugins.dynamic_resources.pools import AllocationError, Candidate, matches_node
 from bayplan.plugins.dynamic_resources.requests import Request
 
 #: (expression, device) → whether it holds.

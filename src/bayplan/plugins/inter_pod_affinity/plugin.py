@@ -1,12 +1,27 @@
-"""When InterPodAffinity is asked what. The idea is told by the package."""
+"""Which changes make a pod that InterPodAffinity rejected worth another attempt.
 
-from collections.abc import Hashable, Iterable, Sequence
+As upstream's queueing hints have it, with one exception. Upstream asks a term's namespace selector
+about a namespace without labels, whatever labels it has, and so misses pods that do matter. Here a
+change counts when it counts either way: never more rarely than upstream, nor when it really helps.
+Upstream: isSchedulableAfterAssignedPodChange and isSchedulableAfterNodeChange.
+
+Pods counted by topology domain: for some label keys, an amount for each value of the key.
+
+A domain is a label's value: pods by domain are a table by label id, which the cluster keeps
+current, and the answer for each node is one look-up by its id. The last place of a table is for
+nodes without the label, whose id is -1: it stays 0.
+
+When InterPodAffinity is asked what. The idea is told by the package.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
 
-from bayplan.api.objects import NAMESPACE
+from bayplan.api.affinity import AffinityTerm
+from bayplan.api.objects import NAMESPACE, Node
 from bayplan.framework.arithmetic import uniform
 from bayplan.framework.cycle_state import Cloneable
 from bayplan.framework.events import (
@@ -31,15 +46,169 @@ from bayplan.framework.interface import (
     SignPlugin,
 )
 from bayplan.framework.status import SKIP, Code, Rejection, Status, unresolvable
-from bayplan.plugins.inter_pod_affinity.counts import DomainCounts
-from bayplan.plugins.inter_pod_affinity.hints import Labels, after_assigned_pod, after_node
 from bayplan.plugins.inter_pod_affinity.terms import OwnTerms, own_terms
 from bayplan.state.change_log import Facet
-from bayplan.state.columns import Mask, NodeMask, NodeScores
+from bayplan.state.columns import Floats, Mask, NodeMask, NodeScores
+from bayplan.state.domain_counts import PodSet
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.placed_terms import PlacedTerm, TermKind
 from bayplan.state.pods import PodInfo, PodShape
-from bayplan.state.selector_counts import PodSet
+
+# ---- hints ----------------------------------------------------------------------------------
+
+
+Labels = Mapping[str, str]
+#: Namespace → its labels.
+LabelsOf = Callable[[str], Labels]
+
+_NO_LABELS: Labels = {}
+
+
+def after_assigned_pod(
+    pod: PodInfo, old: PodInfo | None, new: PodInfo | None, labels_of: LabelsOf
+) -> QueueingHint:
+    """Another pod came to a node (``old`` None), changed there, or left (``new`` None)."""
+    if any(other is not None and not _has_place(other) for other in (old, new)):
+        return QueueingHint.QUEUE_SKIP
+    if own_terms(pod).is_unclear or (new is None and old is not None and own_terms(old).is_unclear):
+        return QueueingHint.QUEUE
+    if _helps(pod, old, new, lambda namespace: _NO_LABELS) or _helps(pod, old, new, labels_of):
+        return QueueingHint.QUEUE
+    return QueueingHint.QUEUE_SKIP
+
+
+def after_node(pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
+    """A node came (``old`` None), or its labels changed: does it join a domain that matters?"""
+    if own_terms(pod).is_unclear:
+        return QueueingHint.QUEUE
+    before, after = _labels(old), _labels(new)
+    for term in pod.shape.affinity.required:
+        key = term.topology_key
+        if key in after and (old is None or before.get(key) != after[key]):
+            return QueueingHint.QUEUE
+    for term in pod.shape.anti_affinity.required:
+        key = term.topology_key
+        # A node without the label may always take the pod.
+        if old is None or (key in before and before[key] != after.get(key)):
+            return QueueingHint.QUEUE
+    return QueueingHint.QUEUE_SKIP
+
+
+def _labels(node: Node | None) -> Labels:
+    return (node.metadata.labels or _NO_LABELS) if node is not None else _NO_LABELS
+
+
+def _has_place(pod: PodInfo) -> bool:
+    return bool(pod.node_name or pod.nominated_node_name)
+
+
+def _helps(pod: PodInfo, old: PodInfo | None, new: PodInfo | None, labels_of: LabelsOf) -> bool:
+    wanted, unwanted = pod.shape.affinity.required, pod.shape.anti_affinity.required
+    if new is not None:
+        comes_near = _all_mean(wanted, new, labels_of)
+        if old is None:
+            return comes_near
+        if comes_near and not _all_mean(wanted, old, labels_of):
+            return True
+        return _any_means(unwanted, old, labels_of) and not _any_means(unwanted, new, labels_of)
+    assert old is not None
+    refusing = old.shape.anti_affinity.required
+    return _any_means(unwanted, old, labels_of) or _any_means(refusing, pod, labels_of)
+
+
+def _all_mean(terms: tuple[AffinityTerm, ...], pod: PodInfo, labels_of: LabelsOf) -> bool:
+    """Whether there are terms and each of them means the pod."""
+    return bool(terms) and all(_means(term, pod, labels_of) for term in terms)
+
+
+def _any_means(terms: Iterable[AffinityTerm], pod: PodInfo, labels_of: LabelsOf) -> bool:
+    return any(_means(term, pod, labels_of) for term in terms)
+
+
+def _means(term: AffinityTerm, pod: PodInfo, labels_of: LabelsOf) -> bool:
+    return term.matches(pod.namespace, pod.labels, labels_of(pod.namespace))
+
+
+# ---- counts ---------------------------------------------------------------------------------
+
+
+class DomainCounts:
+    """Topology key → table of amounts: float64[values + 1], whole numbers, by label id.
+
+    A key whose domains all count nothing may be missing. Tables are shared by clones until one
+    of them changes.
+    """
+
+    __slots__ = ("_owned", "_tables")
+
+    def __init__(self, tables: dict[str, Floats] | None = None) -> None:
+        self._tables: dict[str, Floats] = tables if tables is not None else {}
+        #: Keys whose table nobody else holds.
+        self._owned: set[str] = set()
+
+    @property
+    def keys(self) -> list[str]:
+        return list(self._tables)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no domain counts anything."""
+        return not any(table.any() for table in self._tables.values())
+
+    def count(self, nodes: NodeView, key: str, pods: PodSet | PlacedTerm, weight: int = 1) -> None:
+        """Add ``weight`` for each of these pods in the domains of all nodes."""
+        table = nodes.pods_by_domain(pods, key)
+        if table is None:
+            return
+        if weight != 1:
+            table *= weight
+        known = self._tables.get(key)
+        self._tables[key] = table if known is None else known + table
+        self._owned.add(key)
+
+    def add(self, key: str, label_id: int, amount: int) -> None:
+        """Add to one domain; to none where the label is absent."""
+        if label_id < 0:
+            return
+        table = self._tables.get(key)
+        if table is None or label_id + 1 >= len(table):
+            table = _resized(table if table is not None else _NOTHING, label_id + 2)
+        elif key not in self._owned:
+            table = table.copy()
+        self._tables[key] = table
+        self._owned.add(key)
+        table[label_id] += amount
+
+    def clone(self) -> "DomainCounts":
+        self._owned.clear()
+        return DomainCounts(dict(self._tables))
+
+    def of(self, nodes: NodeView, key: str) -> Floats:
+        """float64[nodes]: what each node's domain counts, 0 where it is in none."""
+        return self._table(nodes, key).take(nodes.label_ids(key))
+
+    def present(self, nodes: NodeView, key: str) -> Mask:
+        """bool[nodes]: whose domain counts more than nothing."""
+        return (self._table(nodes, key) > 0).take(nodes.label_ids(key))
+
+    def _table(self, nodes: NodeView, key: str) -> Floats:
+        """A table with a place for every value the label has by now."""
+        length = len(nodes.label_values(key)) + 1
+        table = self._tables.get(key, _NOTHING)
+        return table if len(table) == length else _resized(table, length)
+
+
+def _resized(table: Floats, length: int) -> Floats:
+    resized = np.zeros(length)
+    resized[: len(table) - 1] = table[:-1]
+    return resized
+
+
+_NOTHING: Floats = np.zeros(1)
+
+
+# ---- plugin ---------------------------------------------------------------------------------
+
 
 NO_AFFINITY = "node(s) didn't match pod affinity rules"
 NO_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"

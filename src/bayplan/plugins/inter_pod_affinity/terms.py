@@ -13,8 +13,8 @@ from typing import Any
 from bayplan.api.affinity import AffinityTerm
 from bayplan.api.selectors import NOTHING, Selector, with_requirements
 from bayplan.framework.interface import Objects
+from bayplan.state.domain_counts import PodSet
 from bayplan.state.pods import PodInfo, PodShape
-from bayplan.state.selector_counts import PodSet
 
 #: Where a pod states terms → upstream's name for that list.
 _LISTS = {

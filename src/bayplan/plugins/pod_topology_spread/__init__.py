@@ -14,7 +14,7 @@ a domain's count is one `bincount` over the nodes' label ids; no pod is looked a
 of the label's value.
 """
 
-from bayplan.plugins.pod_topology_spread.args import PodTopologySpreadArgs
+from bayplan.plugins.pod_topology_spread.constraints import PodTopologySpreadArgs
 from bayplan.plugins.pod_topology_spread.plugin import PodTopologySpread
 
 __all__ = ["PodTopologySpread", "PodTopologySpreadArgs"]

@@ -1,4 +1,6 @@
-"""What a pod is held to: its own constraints, or the configured defaults, compiled.
+"""PodTopologySpreadArgs: constraints for pods that have none of their own.
+
+What a pod is held to: its own constraints, or the configured defaults, compiled.
 
 Own constraints follow from the pod's shape and are compiled once for it. Defaults apply to a pod
 without own ones if Services select it or a controller owns it: their selectors, put together, say
@@ -12,10 +14,12 @@ from typing import Any, Final, final
 from weakref import WeakKeyDictionary
 
 from bayplan.api.objects import (
+    HOSTNAME_LABEL,
     REPLICA_SET,
     REPLICATION_CONTROLLER,
     SERVICE,
     STATEFUL_SET,
+    ZONE_LABEL,
     LabelSelector,
     OwnerReference,
     Service,
@@ -26,14 +30,85 @@ from bayplan.api.selectors import (
     Requirement,
     Selector,
     SelectorError,
+    is_label_key,
     label_selector,
     map_selector,
     with_requirements,
 )
-from bayplan.framework.interface import Handle
-from bayplan.plugins.pod_topology_spread.args import HARD, SOFT, PodTopologySpreadArgs
+from bayplan.framework.interface import Handle, PluginArgs
+from bayplan.state.domain_counts import PodSet
 from bayplan.state.pods import PodInfo, PodShape
-from bayplan.state.selector_counts import PodSet
+
+# ---- args -----------------------------------------------------------------------------------
+
+
+HARD = "DoNotSchedule"
+SOFT = "ScheduleAnyway"
+
+SYSTEM_DEFAULTING = "System"
+LIST_DEFAULTING = "List"
+
+_MAX_SKEW_MAX = 2**31 - 1
+
+
+class DefaultConstraint(TopologySpreadConstraint, frozen=True, forbid_unknown_fields=True):
+    """A constraint as a pod may have it, but without a selector."""
+
+
+#: What DefaultingType System stands for.
+SYSTEM_CONSTRAINTS = (
+    DefaultConstraint(max_skew=3, topology_key=HOSTNAME_LABEL, when_unsatisfiable=SOFT),
+    DefaultConstraint(max_skew=5, topology_key=ZONE_LABEL, when_unsatisfiable=SOFT),
+)
+
+
+class PodTopologySpreadArgs(PluginArgs, frozen=True):
+    """Defaults for pods without constraints; they are applied to the pods that the Services and
+    the owner of such a pod select. Upstream: ValidatePodTopologySpreadArgs."""
+
+    default_constraints: tuple[DefaultConstraint, ...] | None = None
+    defaulting_type: str | None = None
+
+    @property
+    def is_system_defaulting(self) -> bool:
+        return (self.defaulting_type or SYSTEM_DEFAULTING) == SYSTEM_DEFAULTING
+
+    def constraints(self) -> tuple[DefaultConstraint, ...]:
+        """The defaults in force."""
+        return SYSTEM_CONSTRAINTS if self.is_system_defaulting else self.default_constraints or ()
+
+    def problems(self) -> Iterable[tuple[str, str]]:
+        constraints = self.default_constraints or ()
+        if not self.is_system_defaulting and self.defaulting_type != LIST_DEFAULTING:
+            yield "defaultingType", f"{self.defaulting_type!r}; wanted System or List"
+        elif self.is_system_defaulting and constraints:
+            yield "defaultingType", "System; wanted List, since defaultConstraints are given"
+        for index, constraint in enumerate(constraints):
+            path = f"defaultConstraints[{index}]"
+            yield from _problems(path, constraint)
+            if any(_pair(constraint) == _pair(former) for former in constraints[:index]):
+                found = ", ".join(_pair(constraint))
+                yield path, f"{{{found}}} a second time; wanted each pair once"
+
+
+def _problems(path: str, constraint: DefaultConstraint) -> Iterable[tuple[str, str]]:
+    if not 0 < constraint.max_skew <= _MAX_SKEW_MAX:
+        yield f"{path}.maxSkew", f"{constraint.max_skew}; wanted 1 to {_MAX_SKEW_MAX}"
+    if not is_label_key(constraint.topology_key):
+        yield f"{path}.topologyKey", f"{constraint.topology_key!r}; wanted a label key"
+    if constraint.when_unsatisfiable not in (HARD, SOFT):
+        found = constraint.when_unsatisfiable
+        yield f"{path}.whenUnsatisfiable", f"{found!r}; wanted {HARD} or {SOFT}"
+    if constraint.label_selector is not None:
+        yield f"{path}.labelSelector", "a selector; wanted none, it is deduced for each pod"
+
+
+def _pair(constraint: DefaultConstraint) -> tuple[str, str]:
+    return constraint.topology_key, constraint.when_unsatisfiable
+
+
+# ---- constraints ----------------------------------------------------------------------------
+
 
 _HONOR = "Honor"
 _OWNER_KINDS = (REPLICATION_CONTROLLER, REPLICA_SET, STATEFUL_SET)

@@ -17,9 +17,9 @@ from bayplan.api.objects import NO_EXECUTE, NO_SCHEDULE, Taint
 from bayplan.api.selectors import NodeTerm, first_untolerated, map_selector, node_term
 from bayplan.plugins.pod_topology_spread.constraints import Constraint
 from bayplan.state.columns import Floats, Int32s, Mask
+from bayplan.state.domain_counts import PodSet
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo, PodShape
-from bayplan.state.selector_counts import PodSet
 
 #: intp[nodes]: 0 where the label is absent, else 1 + the id of its value.
 Slots = npt.NDArray[np.intp]

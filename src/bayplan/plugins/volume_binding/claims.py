@@ -1,15 +1,42 @@
-"""A pod's claims: those that are bound to a volume, and those that get one with the pod."""
+"""A pod's claims: those that are bound to a volume, and those that get one with the pod.
 
-from dataclasses import dataclass
-from typing import Final
+Which volumes a pod would get on each node: for all nodes at once.
 
+Bound claims hold the pod to the nodes that reach their volumes. For each claim that waits, from the
+smallest to the largest, every node takes the smallest volume that will do and that it has not taken
+for another claim; where there is none, one is to be made. A volume is looked at once for all nodes,
+not once per node. Upstream: volumebinding/binder.go (FindPodVolumes), component-helpers
+storage/volume (FindMatchingVolume).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, final
+
+import numpy as np
+
+from bayplan.api.csi_migration import NotTranslated
 from bayplan.api.objects import namespaced_name
-from bayplan.api.storage_objects import LOST, WAIT_FOR_FIRST_CONSUMER
-from bayplan.framework.status import Code, Status, unresolvable
-from bayplan.state.pod_volumes import ClaimUse
-from bayplan.state.pods import PodInfo
-from bayplan.state.storage_infos import ClaimInfo
+from bayplan.api.selectors import IN, Requirement, Selector, SelectorError, is_label_key
+from bayplan.api.storage_objects import (
+    AVAILABLE,
+    FILESYSTEM,
+    LOST,
+    MIGRATED_PLUGINS,
+    NO_PROVISIONER,
+    WAIT_FOR_FIRST_CONSUMER,
+    StorageClass,
+    TopologySelectorTerm,
+)
+from bayplan.framework.status import Code, Rejection, Status, unresolvable
+from bayplan.state.columns import Int32s, Mask
+from bayplan.state.nodes import NodeView
+from bayplan.state.pods import ClaimUse, PodInfo
+from bayplan.state.storage_infos import CapacityInfo, ClaimInfo, NodeTerms, VolumeInfo
 from bayplan.state.volumes import Volumes, claim_not_found
+
+# ---- claims ---------------------------------------------------------------------------------
+
 
 UNBOUND_IMMEDIATE: Final = "pod has unbound immediate PersistentVolumeClaims"
 NOT_MADE_YET: Final = (
@@ -83,3 +110,316 @@ def _waits_for_consumer(volumes: Volumes, claim: ClaimInfo) -> bool | Status:
     if mode is None:
         return Status(Code.ERROR, (NO_BINDING_MODE.format(claim.class_name),))
     return mode == WAIT_FOR_FIRST_CONSUMER
+
+
+# ---- finding --------------------------------------------------------------------------------
+
+
+OUT_OF_REACH: Final = "node(s) didn't match PersistentVolume's node affinity"
+NOTHING_TO_BIND: Final = "node(s) didn't find available persistent volumes to bind"
+NOT_ENOUGH_SPACE: Final = "node(s) did not have enough free storage"
+NO_SUCH_VOLUME: Final = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+
+#: In place of a volume's or a capacity's number.
+NONE: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """A claim with the volume it would be bound to: ``chosen``: int32[nodes], a place in
+    ``volumes`` or NONE."""
+
+    claim: ClaimInfo
+    volumes: Sequence[VolumeInfo]
+    chosen: Int32s
+
+
+@dataclass(frozen=True, slots=True)
+class Provisioned:
+    """A claim that a volume is to be made for. ``wanted``: bool[nodes]; ``found``: int32[nodes],
+    where in ``capacities`` it says that there is room, NONE where nobody keeps count."""
+
+    claim: ClaimInfo
+    wanted: Mask
+    capacities: Sequence[CapacityInfo]
+    found: Int32s
+
+
+def _no_problems() -> list[tuple[Mask, str]]:
+    return []
+
+
+@dataclass(slots=True)
+class Found:
+    """What was found for the nodes of one view. Masks are bool[nodes]."""
+
+    #: Nodes that do not reach a bound volume; nodes without volume to bind, or to make; nodes with
+    #: too little room to make one; a bound volume does not exist.
+    out_of_reach: Mask
+    unbound: Mask
+    short: Mask
+    missing: Mask
+    matched: list[Matched] = field(default_factory=list[Matched])
+    provisioned: list[Provisioned] = field(default_factory=list[Provisioned])
+    #: Where something is wrong with the objects themselves: the attempt ends with an error.
+    problems: list[tuple[Mask, str]] = field(default_factory=_no_problems)
+
+    def rejections(self) -> Iterator[Rejection]:
+        """Several reasons of one node add up, in this order."""
+        for mask, message in self.problems:
+            yield Rejection(mask, Code.ERROR, (message,))
+        for mask, reason in (
+            (self.out_of_reach, OUT_OF_REACH),
+            (self.unbound, NOTHING_TO_BIND),
+            (self.short, NOT_ENOUGH_SPACE),
+            (self.missing, NO_SUCH_VOLUME),
+        ):
+            if np.count_nonzero(mask):
+                yield Rejection(mask, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,))
+
+    @property
+    def fits(self) -> bool:
+        """Of a view of one node: whether it would do."""
+        masks = (self.out_of_reach, self.unbound, self.short, self.missing)
+        return not self.problems and not any(mask.any() for mask in masks)
+
+
+def find_volumes(volumes: Volumes, claims: PodClaims, nodes: NodeView) -> Found:
+    """What becomes of a pod's claims on each node."""
+    return _Search(volumes, nodes).run(claims)
+
+
+@final
+class _Search:
+    """One question about the nodes of one view."""
+
+    def __init__(self, volumes: Volumes, nodes: NodeView) -> None:
+        self._volumes = volumes
+        self._nodes = nodes
+        none = np.zeros(len(nodes), np.bool_)
+        self._found = Found(none, none.copy(), none.copy(), none.copy())
+        self._none = none.copy()
+        #: Volume's name → nodes that have taken it.
+        self._taken: dict[str, Mask] = {}
+
+    def run(self, claims: PodClaims) -> Found:
+        self._look_at_bound(claims.bound)
+        open_nodes = self._all()
+        for mask, _ in self._found.problems:
+            open_nodes &= ~mask
+        selected = [claim for claim in claims.delayed if claim.selected_node is not None]
+        for claim in selected:
+            elsewhere = open_nodes & ~self._named(claim.selected_node or "")
+            self._found.unbound |= elsewhere
+            open_nodes = open_nodes & ~elsewhere
+        to_make = [(claim, open_nodes) for claim in selected]
+        unselected = (claim for claim in claims.delayed if claim.selected_node is None)
+        for claim in sorted(unselected, key=lambda each: each.size_nanos or 0):
+            matched = self._match(claim, open_nodes)
+            if matched is None:
+                return self._found
+            self._found.matched.append(matched)
+            to_make.append((claim, open_nodes & (matched.chosen == NONE)))
+        self._make(to_make)
+        return self._found
+
+    def _all(self) -> Mask:
+        return np.ones(len(self._nodes), np.bool_)
+
+    def _named(self, name: str) -> Mask:
+        mask = np.zeros(len(self._nodes), np.bool_)
+        position = self._nodes.position(name)
+        if position is not None:
+            mask[position] = True
+        return mask
+
+    # ---- bound claims ---------------------------------------------------------------------
+
+    def _look_at_bound(self, claims: Iterable[ClaimInfo]) -> None:
+        """The first claim in which a node fails decides what is said of it."""
+        undecided = self._all()
+        for claim in claims:
+            volume = self._volumes.volume(claim.volume_name)
+            if volume is None:
+                self._found.missing |= undecided
+                return
+            wrong = undecided & ~self._reaching(volume, undecided)
+            self._found.out_of_reach |= wrong
+            undecided = undecided & ~wrong
+
+    def _reaching(self, volume: VolumeInfo, asked: Mask) -> Mask:
+        """bool[nodes]: who reaches a volume; where a CSI driver has taken over, by its labels."""
+        reaching = matching(volume.node_terms, self._nodes)
+        if volume.plugin is None or not volume.plugin.is_counted:
+            return reaching
+        migrated = self._migrated(volume.plugin.name)
+        if not migrated.any():
+            return reaching
+        try:
+            return np.where(migrated, matching(volume.csi_node_terms, self._nodes), reaching)
+        except NotTranslated as problem:
+            failing = asked & migrated
+            if failing.any():
+                self._found.problems.append((failing, f"could not translate pv: {problem}"))
+            return reaching | failing
+
+    def _migrated(self, plugin: str) -> Mask:
+        """bool[nodes]: whose CSINode says that a driver serves the plugin's volumes."""
+        names = [
+            csi_node.metadata.name
+            for csi_node in self._volumes.api.csi_nodes
+            if plugin in (csi_node.metadata.annotations or {}).get(MIGRATED_PLUGINS, "").split(",")
+        ]
+        mask = np.zeros(len(self._nodes), np.bool_)
+        mask[self._nodes.positions(names)] = True
+        return mask
+
+    # ---- volumes that are there -----------------------------------------------------------
+
+    def _match(self, claim: ClaimInfo, asked: Mask) -> Matched | None:
+        """The volume that each node would take; None: the claim makes no sense."""
+        candidates, preferred = self._candidates(claim)
+        chosen = np.full(len(self._nodes), NONE, np.int32)
+        try:
+            fitting = [] if preferred else fitting_volumes(claim, candidates)
+        except SelectorError as problem:
+            message = f"error creating internal label selector for claim: {claim.key}: {problem}"
+            self._found.problems.append((asked, message))
+            return None
+        unserved = asked
+        for index, volume in enumerate(preferred or fitting):
+            if not unserved.any():
+                break
+            taken = self._taken.get(volume.name, self._none)
+            free = unserved & ~taken
+            taking = free & matching(volume.node_terms, self._nodes)
+            chosen[taking] = index
+            self._taken[volume.name] = taken | taking
+            # A volume made for this claim is the only one for it, even out of a node's reach.
+            unserved = unserved & ~(free if preferred else taking)
+        return Matched(claim, preferred or fitting, chosen)
+
+    def _candidates(self, claim: ClaimInfo) -> tuple[list[VolumeInfo], list[VolumeInfo]]:
+        """(volumes of the class that are large enough, those made for just this claim)."""
+        volumes = [
+            volume
+            for volume in self._volumes.volumes_of_class(claim.class_name)
+            if may_hold(volume, claim)
+        ]
+        return volumes, [volume for volume in volumes if volume.is_claimed_by(claim)]
+
+    # ---- volumes to make ------------------------------------------------------------------
+
+    def _make(self, claims: Iterable[tuple[ClaimInfo, Mask]]) -> None:
+        """The first claim in which a node fails decides what is said of it."""
+        undecided = self._all()
+        for claim, needing in claims:
+            wanted = needing & undecided
+            if not wanted.any():
+                continue
+            storage_class, problem = self._class_of(claim)
+            if storage_class is None:
+                self._found.problems.append((wanted, problem))
+                undecided = undecided & ~wanted
+                continue
+            unfit = wanted & ~self._may_make(storage_class)
+            self._found.unbound |= unfit
+            capacities, found, enough = self._room(claim, storage_class)
+            short = wanted & ~unfit & ~enough
+            self._found.short |= short
+            undecided = undecided & ~unfit & ~short
+            made = wanted & undecided
+            self._found.provisioned.append(Provisioned(claim, made, capacities, found))
+
+    def _class_of(self, claim: ClaimInfo) -> tuple[StorageClass | None, str]:
+        name = claim.class_name
+        if not name:
+            return None, f'no class for claim "{claim.key}"'
+        return self._volumes.api.storage_class(name), f'failed to find storage class "{name}"'
+
+    def _may_make(self, storage_class: StorageClass) -> Mask:
+        """bool[nodes]: for whom the class makes volumes."""
+        if storage_class.provisioner in ("", NO_PROVISIONER):
+            return np.zeros(len(self._nodes), np.bool_)
+        terms = storage_class.allowed_topologies
+        if not terms:
+            return self._all()
+        allowed = np.zeros(len(self._nodes), np.bool_)
+        for term in terms:
+            allowed |= _in_topology(term, self._nodes)
+        return allowed
+
+    def _room(
+        self, claim: ClaimInfo, storage_class: StorageClass
+    ) -> tuple[Sequence[CapacityInfo], Int32s, Mask]:
+        """(what is known of the room, which of it each node would use, where there is enough)."""
+        found = np.full(len(self._nodes), NONE, np.int32)
+        driver = self._volumes.api.csi_driver(storage_class.provisioner)
+        if claim.size_nanos is None or driver is None or not driver.spec.storage_capacity:
+            return (), found, self._all()
+        capacities = self._volumes.api.capacities(storage_class.metadata.name)
+        for index, capacity in enumerate(capacities):
+            most = capacity.volume_bytes_max
+            if most is not None and most >= claim.size_bytes:
+                found[(found == NONE) & _selected(capacity.nodes, self._nodes)] = index
+        return capacities, found, found != NONE
+
+
+def matching(terms: NodeTerms, nodes: NodeView) -> Mask:
+    """bool[nodes]: who reaches a volume with these terms."""
+    if terms is None:
+        return np.ones(len(nodes), np.bool_)
+    found = np.zeros(len(nodes), np.bool_)
+    for term in terms:
+        found |= _satisfying(term, nodes)
+    return found
+
+
+def _satisfying(requirements: Iterable[Requirement], nodes: NodeView) -> Mask:
+    mask = np.ones(len(nodes), np.bool_)
+    for requirement in requirements:
+        mask &= nodes.satisfying(requirement)
+    return mask
+
+
+def _selected(selector: Selector, nodes: NodeView) -> Mask:
+    if selector.nothing:
+        return np.zeros(len(nodes), np.bool_)
+    return _satisfying(selector.requirements, nodes)
+
+
+def _in_topology(term: TopologySelectorTerm, nodes: NodeView) -> Mask:
+    """A term that is empty, or that does not parse, allows nobody."""
+    expressions = term.match_label_expressions or ()
+    if not expressions or not all(one.values and is_label_key(one.key) for one in expressions):
+        return np.zeros(len(nodes), np.bool_)
+    return _satisfying([Requirement(one.key, IN, one.values or ()) for one in expressions], nodes)
+
+
+def may_hold(volume: VolumeInfo, claim: ClaimInfo) -> bool:
+    """Whether a volume is nobody else's, large enough, and of the right mode and attributes."""
+    spec, wanted = volume.volume.spec, claim.claim.spec
+    if spec.claim_ref is not None and not volume.is_claimed_by(claim):
+        return False
+    if volume.size_nanos < (claim.size_nanos or 0):
+        return False
+    if volume.mode != (wanted.volume_mode or FILESYSTEM):
+        return False
+    attributes = wanted.volume_attributes_class_name or ""
+    if (spec.volume_attributes_class_name or "") != attributes:
+        return False
+    return volume.volume.metadata.deletion_timestamp is None
+
+
+def fitting_volumes(claim: ClaimInfo, volumes: Iterable[VolumeInfo]) -> list[VolumeInfo]:
+    """Those nobody has, smallest first. Raises SelectorError."""
+    selector = claim.selector
+    modes = set(claim.claim.spec.access_modes or ())
+    found = [
+        volume
+        for volume in volumes
+        if volume.volume.status.phase == AVAILABLE
+        and (selector is None or selector.matches(volume.labels))
+        and modes <= set(volume.volume.spec.access_modes or ())
+    ]
+    return sorted(found, key=lambda volume: volume.size_nanos)

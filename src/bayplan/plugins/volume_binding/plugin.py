@@ -1,14 +1,40 @@
-"""VolumeBinding, the plugin: from claims to bound volumes. Upstream: plugins/volumebinding."""
+"""Which changes of storage may help a pod that VolumeBinding rejected.
+
+How much of the storage that a node offers a pod's claims would use, as a score.
+
+Of volumes that are there, asked for against their size; of volumes to be made, asked for against
+the room there is; per storage class, and the mean over the classes. Upstream:
+volumebinding/scorer.go, and Score of the plugin (gate StorageCapacityScoring).
+
+VolumeBinding, the plugin: from claims to bound volumes. Upstream: plugins/volumebinding.
+"""
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, final
 
 import msgspec
+import numpy as np
 
+from bayplan.api.objects import namespaced_name
+from bayplan.api.storage_objects import (
+    MIGRATED_PLUGINS,
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolumeClaim,
+    StorageClass,
+)
 from bayplan.config.problems import ConfigError
 from bayplan.framework.arithmetic import uniform
-from bayplan.framework.events import ClusterEventWithHint
+from bayplan.framework.events import (
+    UPDATE,
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+)
 from bayplan.framework.interface import (
     CycleState,
     EnqueueExtensions,
@@ -30,24 +56,165 @@ from bayplan.framework.utilization_shape import (
     broken_line,
     shape_problems,
 )
-from bayplan.plugins.volume_binding.binding import NO_NODE, NO_POD, BindingFailed, Progress
-from bayplan.plugins.volume_binding.claims import PodClaims, pod_claims
-from bayplan.plugins.volume_binding.decision import (
+from bayplan.plugins.volume_binding.binding import (
+    NO_NODE,
+    NO_POD,
+    BindingFailed,
     Decision,
+    Progress,
     claim_write,
     decide,
     volume_write,
 )
-from bayplan.plugins.volume_binding.finding import find_volumes
-from bayplan.plugins.volume_binding.hints import registered_events
-from bayplan.plugins.volume_binding.scoring import scores
+from bayplan.plugins.volume_binding.claims import NONE, Found, PodClaims, find_volumes, pod_claims
 from bayplan.ports import ApiError, BindPort, OutcomeUnknownError
 from bayplan.problems import Problem
 from bayplan.state.change_log import Facet
-from bayplan.state.columns import NodeMask, NodeScores
+from bayplan.state.columns import Int64s, Mask, NodeMask, NodeScores
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo, PodShape
+from bayplan.state.storage_infos import CapacityInfo
 from bayplan.state.volumes import STORAGE_KINDS
+
+# ---- hints ----------------------------------------------------------------------------------
+
+
+def registered_events() -> Sequence[ClusterEventWithHint]:
+    """Upstream: EventsToRegister of volumebinding."""
+    written = ActionType.ADD | UPDATE
+    claim = ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, written)
+    capacity = ClusterEvent(EventResource.CSI_STORAGE_CAPACITY, written)
+    node = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
+    return [
+        ClusterEventWithHint(ClusterEvent(EventResource.STORAGE_CLASS, written), _after_class),
+        ClusterEventWithHint(claim, _after_claim),
+        ClusterEventWithHint(ClusterEvent(EventResource.PERSISTENT_VOLUME, written)),
+        ClusterEventWithHint(node),
+        ClusterEventWithHint(ClusterEvent(EventResource.CSI_NODE, written), _after_csi_node),
+        ClusterEventWithHint(ClusterEvent(EventResource.CSI_DRIVER, UPDATE), _after_driver),
+        ClusterEventWithHint(capacity, _after_capacity),
+    ]
+
+
+def _worth(it: bool) -> QueueingHint:
+    return QueueingHint.QUEUE if it else QueueingHint.QUEUE_SKIP
+
+
+def _after_class(pod: PodInfo, old: StorageClass | None, new: StorageClass) -> QueueingHint:
+    """Of a class only the topologies can change."""
+    if old is None:
+        return QueueingHint.QUEUE
+    return _worth((old.allowed_topologies or ()) != (new.allowed_topologies or ()))
+
+
+def _after_claim(
+    pod: PodInfo, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim
+) -> QueueingHint:
+    key = namespaced_name(new.metadata.namespace, new.metadata.name)
+    return _worth(key in pod.claim_keys())
+
+
+def _after_csi_node(pod: PodInfo, old: CSINode | None, new: CSINode) -> QueueingHint:
+    return _worth(old is None or _migrated(old) != _migrated(new))
+
+
+def _migrated(csi_node: CSINode) -> str:
+    return (csi_node.metadata.annotations or {}).get(MIGRATED_PLUGINS, "")
+
+
+def _after_driver(pod: PodInfo, old: CSIDriver, new: CSIDriver) -> QueueingHint:
+    """Worth it where capacity is not asked about any more. Upstream looks at inline volumes."""
+    is_used = new.metadata.name in pod.shape.volumes.inline_drivers
+    stopped = bool(old.spec.storage_capacity) and not new.spec.storage_capacity
+    return _worth(is_used and stopped)
+
+
+def _after_capacity(
+    pod: PodInfo, old: CSIStorageCapacity | None, new: CSIStorageCapacity
+) -> QueueingHint:
+    """Worth it where larger volumes can be made than before."""
+    if old is None:
+        return QueueingHint.QUEUE
+    before, after = CapacityInfo(old).volume_bytes_max, CapacityInfo(new).volume_bytes_max
+    return _worth(after is not None and (before is None or after > before))
+
+
+# ---- scoring --------------------------------------------------------------------------------
+
+
+class _Classes:
+    """Per storage class: what is asked for, what is offered, and where; [nodes] each."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self.requested: dict[str, Int64s] = {}
+        self.offered: dict[str, Int64s] = {}
+        self.where: dict[str, Mask] = {}
+
+    def add(self, name: str, where: Mask, requested: int) -> Int64s:
+        """Returns what is offered of the class, to be written to."""
+        zeros = np.zeros(self._count, np.int64)
+        self.requested[name] = self.requested.get(name, zeros) + requested * where
+        self.where[name] = self.where.get(name, where) | where
+        return self.offered.setdefault(name, zeros.copy())
+
+
+def scores(found: Found, by_utilization: Sequence[int], count: int) -> NodeScores:
+    """int64[nodes]: 0..100; nodes where nothing is known of any storage score 0."""
+    classes = _Classes(count)
+    has_static = np.zeros(count, np.bool_)
+    for matched in found.matched:
+        has_static |= matched.chosen != NONE
+    _add_matched(classes, found)
+    _add_provisioned(classes, found, ~has_static)
+    if not any(where.any() for where in classes.where.values()):
+        return uniform(0, count)
+    line = np.array(by_utilization, np.int64)
+    total, class_count = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    for name, where in classes.where.items():
+        used = _utilization(classes.requested[name], classes.offered[name])
+        total += np.where(where, line[used], 0)
+        class_count += where
+    # Go rounds half away from zero; none of these is negative.
+    return np.floor(total / np.maximum(class_count, 1) + 0.5).astype(np.int64)
+
+
+def _add_matched(classes: _Classes, found: Found) -> None:
+    for matched in found.matched:
+        if not matched.volumes:
+            continue
+        taken = matched.chosen != NONE
+        sizes = np.array([volume.size_bytes for volume in matched.volumes], np.int64)
+        # By the field, as upstream, which looks at the old annotation elsewhere.
+        names = [volume.volume.spec.storage_class_name for volume in matched.volumes]
+        for name in dict.fromkeys(names):
+            of_class = np.array([each == name for each in names], np.bool_)
+            where = taken & of_class[matched.chosen]
+            offered = classes.add(name, where, matched.claim.size_bytes)
+            offered += np.where(where, sizes[matched.chosen], 0)
+
+
+def _add_provisioned(classes: _Classes, found: Found, where_nothing_is_there: Mask) -> None:
+    for provisioned in found.provisioned:
+        known = provisioned.wanted & where_nothing_is_there & (provisioned.found != NONE)
+        if not known.any():
+            continue
+        sizes = np.array([each.capacity_bytes for each in provisioned.capacities], np.int64)
+        # Two volumes of one class are made in the same room: it is not offered twice.
+        claim = provisioned.claim
+        offered = classes.add(claim.class_name, known, claim.size_bytes)
+        offered[known] = sizes[provisioned.found[known]]
+
+
+def _utilization(requested: Int64s, offered: Int64s) -> Int64s:
+    """int64[nodes]: 0..100; more than there is, and nothing at all, is full."""
+    is_full = (offered == 0) | (requested > offered)
+    share = requested * MAX_UTILIZATION // np.maximum(offered, 1)
+    return np.where(is_full, MAX_UTILIZATION, share)
+
+
+# ---- plugin ---------------------------------------------------------------------------------
+
 
 #: Between two looks at what the volume controller has done.
 POLL_SECONDS: Final = 1.0

@@ -1,0 +1,1 @@
+"""The API server in memory: object store, verbs, defaults, validation and its controllers."""

@@ -1,0 +1,393 @@
+"""One stored version per kind, whatever version a manifest is written in.
+
+A real API server serves some kinds in several versions and stores them in one. Those that the
+scheduler reads in another version than a manifest may have are converted when they come in.
+
+The defaults of claims and their templates. Upstream: pkg/apis/resource/v1/defaults.go.
+
+What the API server fills in: the defaults of v1.37's types and of its built-in admission.
+
+The engine never fills in anything; it reads what is there. Defaults of types are set whenever an
+object is written, those of admission when a pod is created. Filled in is what a scheduler or one
+of its plugins can see; nothing here makes an invalid object valid.
+
+Where this differs from upstream, on purpose: a pod without terminationGracePeriodSeconds gets 0
+(upstream 30), so that time passes in a simulation only where it is asked to; a priority that is
+given is kept (upstream refuses one that differs from its class), so that a pod needs no class to
+be important and one from another cluster stays what it was.
+
+Sources: pkg/apis/core/v1/defaults.go, pkg/registry/core/pod/strategy.go (PrepareForCreate),
+plugin/pkg/admission/{defaulttolerationseconds,podtopologylabels}.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from bayplan.adapters.embedded.object_names import Content
+from bayplan.api.device_objects import EXACT_COUNT, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
+from bayplan.api.objects import NAMESPACE, NODE, POD, STORAGE_CLASS, Pod, decode
+from bayplan.api.pod_requests import CPU, is_pod_level, requested
+from bayplan.api.quantity import NANOS_PER_MILLI, nanos, thousandths
+
+# ---- api versions ---------------------------------------------------------------------------
+
+
+_DEVICES = "resource.k8s.io"
+_STORAGE = "storage.k8s.io"
+
+
+def in_stored_version(content: Content) -> Content:
+    """The same object in the version it is kept in; itself where that is its own."""
+    convert = _CONVERSIONS.get(content.get("apiVersion", ""))
+    return content if convert is None else convert(content)
+
+
+def _renamed(version: str) -> Callable[[Content], Content]:
+    return lambda content: {**content, "apiVersion": version}
+
+
+def _from_first_beta(content: Content) -> Content:
+    """In v1beta1 a request is what it asks for, and a device's content stands under `basic`."""
+    spec = content.get("spec") or {}
+    kind = content.get("kind")
+    if kind == "ResourceClaim":
+        spec = _claim_spec(spec)
+    elif kind == "ResourceClaimTemplate":
+        spec = {**spec, "spec": _claim_spec(spec.get("spec") or {})}
+    elif kind == "ResourceSlice":
+        devices = [_device(device) for device in spec.get("devices") or ()]
+        spec = {**spec, "devices": devices}
+    return {**content, "apiVersion": f"{_DEVICES}/v1", "spec": spec}
+
+
+def _claim_spec(spec: Mapping[str, Any]) -> Content:
+    devices = spec.get("devices") or {}
+    requests = [_versioned_request(request) for request in devices.get("requests") or ()]
+    return {**spec, "devices": {**devices, "requests": requests}}
+
+
+def _versioned_request(request: Content) -> Content:
+    if "exactly" in request or "firstAvailable" in request:
+        return request
+    rest = {key: value for key, value in request.items() if key != "name"}
+    return {"name": request.get("name"), "exactly": rest}
+
+
+def _device(device: Content) -> Content:
+    rest = {key: value for key, value in device.items() if key != "basic"}
+    return {**rest, **(device.get("basic") or {})}
+
+
+_CONVERSIONS: Mapping[str, Callable[[Content], Content]] = {
+    f"{_DEVICES}/v1beta1": _from_first_beta,
+    f"{_DEVICES}/v1beta2": _renamed(f"{_DEVICES}/v1"),
+    f"{_STORAGE}/v1beta1": _renamed(f"{_STORAGE}/v1"),
+}
+
+
+# ---- device defaults ------------------------------------------------------------------------
+
+
+def claim_with_defaults(content: Content) -> Content:
+    """A ResourceClaim with its defaults."""
+    return {**content, "spec": _spec(content.get("spec") or {})}
+
+
+def template_with_defaults(content: Content) -> Content:
+    """A ResourceClaimTemplate with the defaults of the claims it makes."""
+    spec: Content = content.get("spec") or {}
+    return {**content, "spec": {**spec, "spec": _spec(spec.get("spec") or {})}}
+
+
+def _spec(spec: Content) -> Content:
+    devices: Content = spec.get("devices") or {}
+    requests = devices.get("requests")
+    if not requests:
+        return spec
+    return {**spec, "devices": {**devices, "requests": [_request(each) for each in requests]}}
+
+
+def _request(request: Content) -> Content:
+    filled = dict(request)
+    if request.get("exactly"):
+        filled["exactly"] = _wanted(request["exactly"])
+    if request.get("firstAvailable"):
+        filled["firstAvailable"] = [_wanted(each) for each in request["firstAvailable"]]
+    return filled
+
+
+def _wanted(wanted: Content) -> Content:
+    """One device, unless something else is said."""
+    filled: dict[str, Any] = {**wanted}
+    filled["allocationMode"] = wanted.get("allocationMode") or EXACT_COUNT
+    if filled["allocationMode"] == EXACT_COUNT and not wanted.get("count"):
+        filled["count"] = 1
+    tolerations = wanted.get("tolerations")
+    if tolerations:
+        filled["tolerations"] = [{"operator": "Equal", **each} for each in tolerations]
+    return filled
+
+
+# ---- api defaults ---------------------------------------------------------------------------
+
+
+#: Upstream has 30; see above.
+GRACE_PERIOD_SECONDS = 0
+TOLERATION_SECONDS = 300
+NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
+TOPOLOGY_LABELS = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
+
+_GATED: Content = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+_DEFAULT_TOLERATIONS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+
+
+def defaulted(kind: str, content: Content) -> Content:
+    """The defaults of the type, at every write. The content decodes; it is not changed."""
+    fill_in = _DEFAULTS.get(kind)
+    return content if fill_in is None else fill_in(content)
+
+
+# ---- pods: defaults of the type -------------------------------------------------------------
+
+
+def _pod(pod: Content) -> Content:
+    spec: Content = {
+        "restartPolicy": "Always",
+        "schedulerName": "default-scheduler",
+        **_given(pod.get("spec") or {}),
+    }
+    if spec.get("overhead"):
+        spec["overhead"] = _rounded(spec["overhead"])
+    if spec.get("resources"):
+        spec["resources"] = _rounded_resources(spec["resources"])
+    grace = spec.get("terminationGracePeriodSeconds", GRACE_PERIOD_SECONDS)
+    spec["terminationGracePeriodSeconds"] = 1 if grace < 0 else grace
+    on_host = bool(spec.get("hostNetwork"))
+    for name in ("containers", "initContainers"):
+        if spec.get(name):
+            spec[name] = [_container(one, on_host) for one in spec[name]]
+    return {**pod, "spec": spec}
+
+
+def _given(members: Content) -> Content:
+    """Without what is null or an empty string: both mean absent where a default exists."""
+    return {name: value for name, value in members.items() if value is not None and value != ""}
+
+
+def _container(container: Content, on_host: bool) -> Content:
+    filled = dict(container)
+    if container.get("resources"):
+        resources = _rounded_resources(container["resources"])
+        if resources.get("limits"):
+            requests = {**resources["limits"], **(resources.get("requests") or {})}
+            resources = {**resources, "requests": requests}
+        filled["resources"] = resources
+    if container.get("ports"):
+        filled["ports"] = [_port(one, on_host) for one in container["ports"]]
+    return filled
+
+
+def _port(port: Content, on_host: bool) -> Content:
+    filled: Content = {"protocol": "TCP", **_given(port)}
+    if on_host and not filled.get("hostPort") and "containerPort" in filled:
+        filled["hostPort"] = filled["containerPort"]
+    return filled
+
+
+def _rounded_resources(resources: Content) -> Content:
+    return {
+        **resources,
+        **{
+            name: _rounded(resources[name])
+            for name in ("limits", "requests")
+            if resources.get(name)
+        },
+    }
+
+
+def _rounded(quantities: Content) -> Content:
+    """No resource is counted finer than in thousandths: what is between is rounded up."""
+    return {
+        name: quantity if nanos(quantity) % NANOS_PER_MILLI == 0 else f"{thousandths(quantity)}m"
+        for name, quantity in quantities.items()
+    }
+
+
+# ---- other kinds ----------------------------------------------------------------------------
+
+
+def _node(node: Content) -> Content:
+    status = node.get("status") or {}
+    has = {name: _rounded(status[name]) for name in ("allocatable", "capacity") if status.get(name)}
+    if "capacity" in has and status.get("allocatable") is None:
+        has["allocatable"] = has["capacity"]
+    return {**node, "status": {**status, **has}} if has else node
+
+
+def _namespace(namespace: Content) -> Content:
+    meta = namespace["metadata"]
+    labels = {**(meta.get("labels") or {}), NAMESPACE_NAME_LABEL: meta["name"]}
+    return {**namespace, "metadata": {**meta, "labels": labels}}
+
+
+def _storage_class(content: Content) -> Content:
+    return {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate", **_given(content)}
+
+
+_DEFAULTS: Mapping[str, Callable[[Content], Content]] = {
+    POD: _pod,
+    NODE: _node,
+    NAMESPACE: _namespace,
+    RESOURCE_CLAIM: claim_with_defaults,
+    RESOURCE_CLAIM_TEMPLATE: template_with_defaults,
+    STORAGE_CLASS: _storage_class,
+}
+
+
+# ---- pods: what their creation adds ---------------------------------------------------------
+
+
+def created_pod(pod: Content) -> Content:
+    """What a pod gets once, when it is created: all but its priority and what its node gives it.
+
+    The pod has the defaults of its type.
+    """
+    spec = dict(pod["spec"])
+    spec["tolerations"] = _tolerations(spec.get("tolerations") or [])
+    labels = (pod.get("metadata") or {}).get("labels") or {}
+    if spec.get("affinity"):
+        spec["affinity"] = _affinity(spec["affinity"], labels)
+    if spec.get("topologySpreadConstraints"):
+        spec["topologySpreadConstraints"] = [
+            _with_label_keys(one, labels) for one in spec["topologySpreadConstraints"]
+        ]
+    if spec.get("resources"):
+        spec["resources"] = _pod_level_resources(pod)
+    return {**pod, "spec": spec}
+
+
+def _tolerations(given: list[Content]) -> list[Content]:
+    """A node that is not ready, or not heard of, is put up with for five minutes.
+
+    Added unless the pod says something about that taint itself. It concerns NoExecute only, which
+    a cordon or a full disk does not set, and so rarely decides where a pod goes.
+    """
+    return given + [
+        {
+            "key": key,
+            "operator": "Exists",
+            "effect": "NoExecute",
+            "tolerationSeconds": TOLERATION_SECONDS,
+        }
+        for key in _DEFAULT_TOLERATIONS
+        if not any(_speaks_of(one, key) for one in given)
+    ]
+
+
+def _speaks_of(toleration: Content, key: str) -> bool:
+    return (toleration.get("key") or key) == key and (
+        toleration.get("effect") or "NoExecute"
+    ) == "NoExecute"
+
+
+def _affinity(affinity: Content, labels: Mapping[str, str]) -> Content:
+    filled = dict(affinity)
+    for name in ("podAffinity", "podAntiAffinity"):
+        if affinity.get(name):
+            filled[name] = _pod_affinity(affinity[name], labels)
+    return filled
+
+
+def _pod_affinity(terms: Content, labels: Mapping[str, str]) -> Content:
+    filled = dict(terms)
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    preferred = "preferredDuringSchedulingIgnoredDuringExecution"
+    if terms.get(required):
+        filled[required] = [_with_label_keys(one, labels) for one in terms[required]]
+    if terms.get(preferred):
+        filled[preferred] = [
+            {**one, "podAffinityTerm": _with_label_keys(one.get("podAffinityTerm") or {}, labels)}
+            for one in terms[preferred]
+        ]
+    return filled
+
+
+def _with_label_keys(term: Content, labels: Mapping[str, str]) -> Content:
+    """(mis)matchLabelKeys merged into the selector; a null selector selects nothing and stays.
+
+    What is merged already, in a pod read back from a cluster, is not merged again.
+    """
+    selector = term.get("labelSelector")
+    if selector is None:
+        return term
+    present = list(selector.get("matchExpressions") or [])
+    added = [
+        *_label_requirements(term.get("matchLabelKeys") or (), "In", labels),
+        *_label_requirements(term.get("mismatchLabelKeys") or (), "NotIn", labels),
+    ]
+    new = [one for one in added if one not in present]
+    if not new:
+        return term
+    return {**term, "labelSelector": {**selector, "matchExpressions": present + new}}
+
+
+def _label_requirements(
+    keys: Iterable[str], operator: str, labels: Mapping[str, str]
+) -> list[Content]:
+    return [
+        {"key": key, "operator": operator, "values": [labels[key]]} for key in keys if key in labels
+    ]
+
+
+def _pod_level_resources(pod: Content) -> Content:
+    """Requests of the pod as a whole: what its containers ask, else its own limit."""
+    resources = pod["spec"]["resources"]
+    limits = resources.get("limits") or {}
+    requests = dict(resources.get("requests") or {})
+    if not limits and not requests:
+        return resources
+    typed = decode(POD, {"spec": {**pod["spec"], "overhead": {}}})
+    assert isinstance(typed, Pod)
+    for name, amount in requested(typed, pod_level=False).items():
+        # Huge pages cannot be promised twice: for them the limit counts.
+        if is_pod_level(name) and not name.startswith("hugepages-"):
+            requests.setdefault(name, f"{amount}m" if name == CPU else str(amount))
+    for name, limit in limits.items():
+        if is_pod_level(name):
+            requests.setdefault(name, limit)
+    return {**resources, "requests": requests}
+
+
+def created_status(pod: Content) -> Content:
+    """The status a pod begins with: pending, or running where it stands on a node already."""
+    status = {"phase": "Pending", **_given(pod.get("status") or {})}
+    if status["phase"] in ("Succeeded", "Failed"):
+        return status
+    if pod["spec"].get("nodeName"):
+        return {**status, "phase": "Running"}
+    conditions = status.get("conditions") or []
+    if pod["spec"].get("schedulingGates") and not any(
+        one.get("type") == "PodScheduled" for one in conditions
+    ):
+        status["conditions"] = [*conditions, dict(_GATED)]
+    return status
+
+
+# ---- pods: labels from their node -----------------------------------------------------------
+
+
+def with_topology_labels(pod: Content, node: Mapping[str, Any] | None) -> Content:
+    """A pod on a node carries the node's zone and region as labels, over its own."""
+    if node is None:
+        return pod
+    found = (node["metadata"].get("labels") or {}).items()
+    taken = {key: value for key, value in found if key in TOPOLOGY_LABELS}
+    if not taken:
+        return pod
+    meta = pod["metadata"]
+    return {**pod, "metadata": {**meta, "labels": {**(meta.get("labels") or {}), **taken}}}

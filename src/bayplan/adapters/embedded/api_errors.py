@@ -1,0 +1,57 @@
+"""How the API server says no, in its own codes and words."""
+
+from bayplan.adapters.embedded.object_names import ObjectKey
+from bayplan.api.object_meta import resource_of
+from bayplan.ports import ApiError, ConflictError, NotFoundError
+
+
+class AlreadyExistsError(ApiError):
+    """409: the name is taken."""
+
+    def __init__(self, key: ObjectKey) -> None:
+        super().__init__(409, "AlreadyExists", f"{named(key)} already exists")
+
+
+class InvalidError(ApiError):
+    """422: the object is not as the API wants it; the message says where."""
+
+    def __init__(self, key: ObjectKey, message: str) -> None:
+        super().__init__(422, "Invalid", f"{named(key)} is invalid: {message}")
+
+
+class ForbiddenError(ApiError):
+    """403: an admission plugin said no."""
+
+    def __init__(self, key: ObjectKey, message: str) -> None:
+        super().__init__(403, "Forbidden", f"{named(key)} is forbidden: {message}")
+
+
+def named(key: ObjectKey) -> str:
+    """`pods "web"`."""
+    return f'{resource_of(key.kind)} "{key.name}"'
+
+
+def not_found(key: ObjectKey) -> NotFoundError:
+    return NotFoundError(f"{named(key)} not found")
+
+
+def modified(key: ObjectKey) -> ConflictError:
+    """Somebody wrote in between."""
+    return ConflictError(
+        f"Operation cannot be fulfilled on {named(key)}: the object has been modified; "
+        f"please apply your changes to the latest version and try again"
+    )
+
+
+def other_uid(key: ObjectKey, expected: str, own: str) -> ConflictError:
+    """Another object has that name by now."""
+    return ConflictError(
+        f"Operation cannot be fulfilled on {named(key)}: Precondition failed: "
+        f"UID in precondition: {expected}, UID in object meta: {own}"
+    )
+
+
+def not_bindable(key: ObjectKey, why: str) -> ConflictError:
+    return ConflictError(
+        f'Operation cannot be fulfilled on pods/binding "{key.name}": pod {key.name} {why}'
+    )

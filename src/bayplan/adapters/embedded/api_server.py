@@ -1,0 +1,438 @@
+"""What a binding, a status patch and a failure make of a pod: new content from old, nothing else.
+
+Upstream: pkg/registry/core/pod/storage (setPodNodeAndMetadata), api/v1/pod (UpdatePodCondition).
+
+A pod's priority from its class, as the Priority admission plugin resolves it.
+
+A priority that is given is kept whatever the class says: a pod of a scenario needs no class to be
+important, and one that was read from a cluster keeps what it was admitted with.
+
+The rules of an API server over objects in memory: the verbs, what they refuse, what they set.
+
+No call waits: what an API server does at once happens at once here. Only a graceful deletion takes
+time, through the ``later`` it was given. Pods need no kubelet: once bound a pod runs, and when its
+grace has passed it is gone.
+
+A binding is checked as upstream checks it (uid, not being deleted, not bound, no gates); whether
+the node exists is not, as upstream does not.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, cast, final
+
+from bayplan.adapters.embedded.api_defaults import (
+    created_pod,
+    created_status,
+    defaulted,
+    in_stored_version,
+    with_topology_labels,
+)
+from bayplan.adapters.embedded.api_errors import (
+    AlreadyExistsError,
+    ForbiddenError,
+    InvalidError,
+    modified,
+    not_bindable,
+    not_found,
+    other_uid,
+)
+from bayplan.adapters.embedded.api_validation import (
+    SYSTEM_PRIORITY_CLASSES,
+    identity_problems,
+    problems,
+    update_problems,
+)
+from bayplan.adapters.embedded.json_merge import merge_patch
+from bayplan.adapters.embedded.object_names import (
+    Content,
+    ObjectKey,
+    key_of,
+    object_key,
+    stable_suffix,
+    stable_uid,
+)
+from bayplan.adapters.embedded.object_store import ObjectStore, Stored
+from bayplan.api.objects import (
+    NODE,
+    POD,
+    PRIORITY_CLASS,
+    Pod,
+    PodCondition,
+    PriorityClass,
+    is_terminal,
+)
+from bayplan.clock import Clock, rfc3339
+from bayplan.ports import ApiError, PatchPodStatus
+
+# ---- pod status -----------------------------------------------------------------------------
+
+
+POD_SCHEDULED = "PodScheduled"
+
+
+def why_not_bindable(pod: Content) -> str | None:
+    """What speaks against a binding, in upstream's words."""
+    spec = pod["spec"]
+    if pod["metadata"].get("deletionTimestamp"):
+        return "is being deleted, cannot be assigned to a host"
+    if spec.get("nodeName"):
+        return f'is already assigned to node "{spec["nodeName"]}"'
+    if spec.get("schedulingGates"):
+        return "has non-empty .spec.schedulingGates"
+    return None
+
+
+def bound(pod: Content, node_name: str, stamp: str) -> Content:
+    """The pod on its node. It runs at once: there is no kubelet to wait for."""
+    status = {**pod["status"], "phase": "Running"}
+    status.pop("nominatedNodeName", None)
+    scheduled = {"type": POD_SCHEDULED, "status": "True"}
+    status["conditions"] = _with_condition(status, scheduled, stamp)
+    return {**pod, "spec": {**pod["spec"], "nodeName": node_name}, "status": status}
+
+
+def failed(status: Content, condition: Content | None, stamp: str) -> Content:
+    """A status of a pod that has failed, and the condition that says why."""
+    status = {**status, "phase": "Failed"}
+    if condition is not None:
+        status["conditions"] = _with_condition(status, condition, stamp)
+    return status
+
+
+def patched(status: Content, patch: PatchPodStatus, stamp: str) -> Content:
+    """A status with one condition and the nomination set anew."""
+    status = dict(status)
+    if patch.nominated_node_name is not None:
+        status["nominatedNodeName"] = patch.nominated_node_name
+        if not patch.nominated_node_name:
+            del status["nominatedNodeName"]
+    if patch.condition is not None:
+        status["conditions"] = _with_condition(status, _plain(patch.condition), stamp)
+    return status
+
+
+def _plain(condition: PodCondition) -> Content:
+    told = {
+        "type": condition.type,
+        "status": condition.status,
+        "reason": condition.reason,
+        "message": condition.message,
+        "observedGeneration": condition.observed_generation,
+    }
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def _with_condition(status: Content, condition: Content, stamp: str) -> list[Content]:
+    """Conditions with one more, or anew; its time moves only when its status does."""
+    conditions: list[Content] = list(status.get("conditions") or ())
+    for index, old in enumerate(conditions):
+        if old.get("type") == condition["type"]:
+            same = old.get("status") == condition["status"]
+            since = old.get("lastTransitionTime") if same else None
+            conditions[index] = {**condition, "lastTransitionTime": since or stamp}
+            return conditions
+    return [*conditions, {**condition, "lastTransitionTime": stamp}]
+
+
+# ---- priorities -----------------------------------------------------------------------------
+
+
+PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
+
+
+class NoPriorityClass(LookupError):
+    """A pod names a class that does not exist."""
+
+
+def with_priority(pod: Content, classes: Iterable[PriorityClass]) -> Content:
+    """The pod with priority and preemptionPolicy. Raises NoPriorityClass."""
+    spec = pod["spec"]
+    name = spec.get("priorityClassName") or ""
+    given = spec.get("priority")
+    if name:
+        found = _named(name, classes)
+        if found is None and given is None:
+            raise NoPriorityClass(f"no PriorityClass with name {name} was found")
+    else:
+        # A class for all who name none is for those without a priority of their own.
+        found = _global_default(classes) if given is None else None
+    filled = dict(spec)
+    if given is None:
+        filled["priority"] = found.value if found is not None else 0
+    if found is not None and not name:
+        filled["priorityClassName"] = found.metadata.name
+    if not spec.get("preemptionPolicy"):
+        policy = found.preemption_policy if found is not None else None
+        filled["preemptionPolicy"] = policy or PREEMPT_LOWER_PRIORITY
+    return {**pod, "spec": filled}
+
+
+def _named(name: str, classes: Iterable[PriorityClass]) -> PriorityClass | None:
+    for one in classes:
+        if one.metadata.name == name:
+            return one
+    if name in SYSTEM_PRIORITY_CLASSES:
+        return PriorityClass(value=SYSTEM_PRIORITY_CLASSES[name])
+    return None
+
+
+def _global_default(classes: Iterable[PriorityClass]) -> PriorityClass | None:
+    """Of several, which a race may leave, the one of the lowest value."""
+    marked = [one for one in classes if one.global_default]
+    return min(marked, key=lambda one: one.value, default=None)
+
+
+# ---- api server -----------------------------------------------------------------------------
+
+
+#: ``later(seconds, call)``: call it when so much time has passed.
+Later = Callable[[float, Callable[[], None]], object]
+
+#: Metadata that only the server writes.
+_FIXED = frozenset(
+    (
+        "creationTimestamp",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "generation",
+        "name",
+        "namespace",
+        "uid",
+    )
+)
+
+
+@final
+class ApiServer:
+    """Create, update, patch, delete, bind. Every call raises ApiError when it refuses."""
+
+    def __init__(self, clock: Clock, store: ObjectStore, later: Later) -> None:
+        self._clock = clock
+        self._store = store
+        self._later = later
+        #: How many objects ever had a name: each of them gets a uid of its own.
+        self._made: dict[ObjectKey, int] = {}
+        #: Pods whose grace has not passed yet, by uid.
+        self.terminating: dict[str, ObjectKey] = {}
+
+    # ---- create -----------------------------------------------------------------------------
+
+    def create(self, content: Content) -> Stored:
+        """Defaults, admission, validation, in that order. Returns the object as it is stored.
+
+        A uid, a creationTimestamp and a deletionTimestamp that are given are kept: an object read
+        from a cluster stays who it was, and may be on its way out.
+        """
+        content = in_stored_version(content)
+        nameless = identity_problems(content)
+        if nameless:
+            raise ApiError(400, "BadRequest", "; ".join(map(str, nameless)))
+        content = self._named(content)
+        key = key_of(content)
+        if self._store.get(key) is not None:
+            raise AlreadyExistsError(key)
+        self._check(key, content)
+        content = self._identified(key, defaulted(key.kind, content))
+        if key.kind == POD:
+            content = self._admitted(key, content)
+        self._made[key] = self._made.get(key, 0) + 1
+        stored = self._store.put(key, content)
+        if content["metadata"].get("deletionTimestamp"):
+            self._end_gracefully(stored)
+        return stored
+
+    def _named(self, content: Content) -> Content:
+        """With a name, where one is to be made from generateName, and a namespace."""
+        meta = dict(content.get("metadata") or {})
+        key = key_of(content)
+        prefix = meta.get("generateName")
+        if not key.name and isinstance(prefix, str):
+            made = self._made[key] = self._made.get(key, 0) + 1
+            meta["name"] = prefix + stable_suffix(f"{key.kind}/{key.namespace}/{prefix}/{made}")
+        if key.namespace:
+            meta["namespace"] = key.namespace
+        return {**content, "metadata": meta}
+
+    def _check(self, key: ObjectKey, content: Content, before: Content | None = None) -> None:
+        found = problems(content, before)
+        if found:
+            raise InvalidError(key, "; ".join(map(str, found)))
+
+    def _identified(self, key: ObjectKey, content: Content) -> Content:
+        meta = {
+            "uid": stable_uid(key, self._made.get(key, 0)),
+            "creationTimestamp": self._stamp(),
+            **content["metadata"],
+            "generation": 1,
+        }
+        return {**content, "metadata": meta}
+
+    def _admitted(self, key: ObjectKey, pod: Content) -> Content:
+        classes = [one.object for one in self._store.all(PRIORITY_CLASS)]
+        try:
+            pod = with_priority(created_pod(pod), cast(list[PriorityClass], classes))
+        except NoPriorityClass as problem:
+            raise ForbiddenError(key, str(problem)) from None
+        pod = {**pod, "status": created_status(pod)}
+        return self._placed(pod) if pod["spec"].get("nodeName") else pod
+
+    def _placed(self, pod: Content) -> Content:
+        """A pod that stands on a node: it has the node's zone, and runs unless it has ended."""
+        node = self._store.get(object_key(NODE, "", pod["spec"]["nodeName"]))
+        pod = with_topology_labels(pod, None if node is None else node.content)
+        status = pod["status"]
+        if status["phase"] == "Running" and not status.get("startTime"):
+            pod = {**pod, "status": {**status, "startTime": self._stamp()}}
+        return pod
+
+    # ---- update -----------------------------------------------------------------------------
+
+    def get(self, key: ObjectKey) -> Stored:
+        found = self._store.get(key)
+        if found is None:
+            raise not_found(key)
+        return found
+
+    def update(self, content: Content) -> Stored:
+        """Replace an object. A resourceVersion that is given must be the newest one."""
+        content = in_stored_version(content)
+        return self._write(self.get(key_of(content)), content)
+
+    def patch(self, key: ObjectKey, patch: Content) -> Stored:
+        """JSON merge patch. A resourceVersion or uid in it must be the object's own."""
+        old = self.get(key)
+        return self._write(old, merge_patch(old.content, patch))
+
+    def set_phase(self, key: ObjectKey, phase: str) -> Stored:
+        """What a kubelet reports of a pod."""
+        return self.patch(key, {"status": {"phase": phase}})
+
+    def _write(self, old: Stored, new: Content) -> Stored:
+        new = {**new, "apiVersion": old.content["apiVersion"], "kind": old.content["kind"]}
+        self._check(old.key, new, old.content)
+        _expect_same(old, new.get("metadata") or {})
+        new = _kept_identity(old.content, defaulted(old.key.kind, new))
+        if _without_version(new) == _without_version(old.content):
+            return old
+        found = update_problems(old.key.kind, old.content, new)
+        if found:
+            raise InvalidError(old.key, "; ".join(map(str, found)))
+        stored = self._store.put(old.key, new)
+        if new["metadata"].get("deletionTimestamp"):
+            self._remove_if_free(stored)
+        return stored
+
+    # ---- pods -------------------------------------------------------------------------------
+
+    def bind(self, key: ObjectKey, uid: str, node_name: str) -> Stored:
+        """Put a pod on a node, once. It runs at once."""
+        old = self.get(key)
+        _expect_uid(old, uid)
+        why_not = why_not_bindable(old.content)
+        if why_not is not None:
+            raise not_bindable(key, why_not)
+        return self._store.put(key, self._placed(bound(old.content, node_name, self._stamp())))
+
+    def patch_pod_status(self, patch: PatchPodStatus) -> Stored:
+        """Set a condition of a pod, and its nomination. What changes nothing is no change."""
+        old = self.get(object_key(POD, patch.namespace, patch.name))
+        _expect_uid(old, patch.uid)
+        status = patched(old.content["status"], patch, self._stamp())
+        if status == old.content["status"]:
+            return old
+        return self._store.put(old.key, {**old.content, "status": status})
+
+    def _stamp(self) -> str:
+        return rfc3339(self._clock.epoch_seconds())
+
+    # ---- delete -----------------------------------------------------------------------------
+
+    def delete(self, key: ObjectKey, uid: str = "", *, is_forced: bool = False) -> None:
+        """Remove an object, after its grace and its finalizers. Asking again changes nothing.
+
+        ``is_forced``: no grace, and what is left of one that runs is void.
+        """
+        old = self.get(key)
+        _expect_uid(old, uid)
+        if old.content["metadata"].get("deletionTimestamp"):
+            if is_forced:
+                self.terminating.pop(old.content["metadata"]["uid"], None)
+                self._remove_if_free(old)
+            return
+        grace = 0 if is_forced else _grace_seconds(old)
+        if not grace and not old.content["metadata"].get("finalizers"):
+            self._store.remove(key)
+            return
+        stamp = rfc3339(self._clock.epoch_seconds() + grace)
+        meta = {**old.content["metadata"], "deletionTimestamp": stamp}
+        if key.kind == POD:
+            meta["deletionGracePeriodSeconds"] = grace
+        self._end_gracefully(self._store.put(key, {**old.content, "metadata": meta}))
+
+    def forget_oldest(self, kind: str) -> None:
+        """Remove the oldest object of a kind whose names are never used again."""
+        oldest = self._store.oldest(kind)
+        self._store.remove(oldest.key)
+        del self._made[oldest.key]
+
+    def _end_gracefully(self, stored: Stored) -> None:
+        """From now on the object is on its way out."""
+        grace = _grace_seconds(stored)
+        if not grace:
+            self._remove_if_free(stored)
+            return
+        uid = stored.content["metadata"]["uid"]
+        self.terminating[uid] = stored.key
+        self._later(grace, lambda: self._grace_has_passed(stored.key, uid))
+
+    def _grace_has_passed(self, key: ObjectKey, uid: str) -> None:
+        self.terminating.pop(uid, None)
+        found = self._store.get(key)
+        if found is not None and found.content["metadata"]["uid"] == uid:
+            self._remove_if_free(found)
+
+    def _remove_if_free(self, stored: Stored) -> None:
+        """What is being deleted goes when its grace has passed and no finalizer holds it."""
+        meta: dict[str, Any] = stored.content["metadata"]
+        if not meta.get("finalizers") and meta["uid"] not in self.terminating:
+            self._store.remove(stored.key)
+
+
+def _grace_seconds(stored: Stored) -> int:
+    """How long an object takes to go: only a pod that runs on a node takes any time."""
+    pod = stored.object
+    if not isinstance(pod, Pod) or not pod.spec.node_name or is_terminal(pod):
+        return 0
+    return pod.spec.termination_grace_period_seconds or 0
+
+
+def _expect_same(stored: Stored, meta: Content) -> None:
+    """Who writes and names a version or a uid means this one."""
+    version = meta.get("resourceVersion")
+    if version and version != str(stored.version):
+        raise modified(stored.key)
+    _expect_uid(stored, meta.get("uid") or "")
+
+
+def _expect_uid(stored: Stored, uid: str) -> None:
+    own = stored.content["metadata"]["uid"]
+    if uid and uid != own:
+        raise other_uid(stored.key, uid, own)
+
+
+def _kept_identity(old: Content, new: Content) -> Content:
+    """``new`` with what no write may change, and its generation one higher if its spec differs."""
+    was = old["metadata"]
+    given = (new.get("metadata") or {}).items()
+    meta = {name: value for name, value in given if name not in _FIXED}
+    meta |= {name: value for name, value in was.items() if name in _FIXED}
+    if new.get("spec") != old.get("spec"):
+        meta["generation"] = was.get("generation", 1) + 1
+    # A status that is left out is not taken away: it is the server's own.
+    status = {"status": old["status"]} if "status" in old else {}
+    return {**status, **new, "metadata": meta}
+
+
+def _without_version(content: Content) -> Content:
+    meta = {key: value for key, value in content["metadata"].items() if key != "resourceVersion"}
+    return {**content, "metadata": meta}

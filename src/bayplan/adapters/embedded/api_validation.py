@@ -1,0 +1,192 @@
+"""What the API server refuses and a user has to be told: of each kind that decides a placement.
+
+Lenient about what it does not know: fields and kinds that no scheduler reads pass unseen, as
+objects printed by a cluster are full of them. An object of the wrong type somewhere is told by the
+decoder, and then nothing else of that object is looked at.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, cast
+
+from bayplan.adapters.embedded import device_validation as devices
+from bayplan.adapters.embedded import selector_validation as selectors
+from bayplan.adapters.embedded import storage_validation as storage
+from bayplan.adapters.embedded.decoding_problems import of_decoding
+from bayplan.adapters.embedded.object_names import Content, is_namespaced, kind_of
+from bayplan.adapters.embedded.pod_validation import choice, effect, pod_spec, quantities
+from bayplan.adapters.embedded.selector_validation import (
+    DNS_LABEL,
+    DNS_SUBDOMAIN,
+    LABEL_KEY,
+    LABEL_VALUE,
+    is_dns_label,
+    is_dns_subdomain,
+)
+from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
+from bayplan.api.objects import (
+    NAMESPACE,
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    PRIORITY_CLASS,
+    STORAGE_CLASS,
+    DecodeError,
+    Node,
+    ObjectMeta,
+    Pod,
+    PriorityClass,
+    decode,
+)
+from bayplan.api.selectors import is_label_key, is_label_value
+from bayplan.problems import Problem, joined, wrong
+
+#: Above this only the two classes of the system may be.
+HIGHEST_USER_PRIORITY = 1_000_000_000
+SYSTEM_PRIORITY_CLASSES: Mapping[str, int] = {
+    "system-cluster-critical": 2_000_000_000,
+    "system-node-critical": 2_000_001_000,
+}
+_PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
+
+
+def identity_problems(content: Any) -> list[Problem]:
+    """What is missing for a value to be an object at all: apiVersion, kind and a name."""
+    if not isinstance(content, dict):
+        return [wrong("", content, "an object with apiVersion, kind and metadata")]
+    found: list[Problem] = []
+    members = cast(Content, content)
+    for name, example in (("apiVersion", "v1"), ("kind", "Pod")):
+        value = members.get(name)
+        if not isinstance(value, str) or not value:
+            found.append(wrong(name, value, f"a name such as {example}"))
+    meta = members.get("metadata")
+    if not isinstance(meta, dict):
+        return [*found, wrong("metadata", meta, "a mapping with a name")]
+    named = cast(Content, meta)
+    name = named.get("name") or named.get("generateName")
+    if not isinstance(name, str):
+        found.append(wrong("metadata.name", name, "a name"))
+    namespace = named.get("namespace")
+    if namespace is not None and not isinstance(namespace, str):
+        found.append(wrong("metadata.namespace", namespace, DNS_LABEL))
+    return found
+
+
+def problems(content: Content, before: Content | None = None) -> list[Problem]:
+    """Everything that is wrong with an object; its apiVersion, kind and name are there.
+
+    ``before``: the version that it replaces, which was checked: a pod's spec that both share is not
+    looked through again.
+    """
+    kind = kind_of(content)
+    try:
+        found: Any = decode(kind, content)
+    except DecodeError as failure:
+        return [of_decoding(failure, content)]
+    checks = None if _is_checked_pod(kind, content, before) else _CHECKS.get(kind)
+    wrong_meta = list(_metadata(kind, found.metadata))
+    if kind == RESOURCE_CLAIM_TEMPLATE:
+        return [*wrong_meta, *devices.claim_template(content)]
+    return wrong_meta if checks is None else [*wrong_meta, *checks(found)]
+
+
+def _is_checked_pod(kind: str, content: Content, before: Content | None) -> bool:
+    return kind == POD and before is not None and before.get("spec") is content.get("spec")
+
+
+def update_problems(kind: str, old: Content, new: Content) -> list[Problem]:
+    """What may not change: where a pod stands, and gates only ever go."""
+    if kind != POD:
+        return []
+    before, after = old.get("spec") or {}, new.get("spec") or {}
+    return [*_moved(before, after), *_new_gates(before, after)]
+
+
+def _moved(before: Content, after: Content) -> Iterator[Problem]:
+    if (after.get("nodeName") or "") != (before.get("nodeName") or ""):
+        wanted = f"{before.get('nodeName') or 'nothing'}: only a binding says where a pod goes"
+        yield wrong("spec.nodeName", after.get("nodeName"), wanted)
+
+
+def _new_gates(before: Content, after: Content) -> Iterator[Problem]:
+    known = {gate.get("name") for gate in before.get("schedulingGates") or ()}
+    for index, gate in enumerate(after.get("schedulingGates") or ()):
+        if gate.get("name") not in known:
+            wanted = "one of its gates: none can be added after creation"
+            yield wrong(f"spec.schedulingGates[{index}].name", gate.get("name"), wanted)
+
+
+# ---- metadata -------------------------------------------------------------------------------
+
+
+def _metadata(kind: str, meta: ObjectMeta) -> Iterator[Problem]:
+    yield from _name(kind, meta)
+    if is_namespaced(kind) and meta.namespace and not is_dns_label(meta.namespace):
+        yield wrong("metadata.namespace", meta.namespace, DNS_LABEL)
+    yield from selectors.labels(meta.labels, "metadata.labels")
+    for key in meta.annotations or {}:
+        if not is_label_key(key.lower()):
+            yield wrong("metadata.annotations", key, LABEL_KEY)
+
+
+def _name(kind: str, meta: ObjectMeta) -> Iterator[Problem]:
+    # What is generated begins with a prefix, which may end in '-'.
+    name = meta.name or (meta.generate_name or "").rstrip("-")
+    if not name:
+        yield wrong("metadata.name", None, "a name")
+    elif kind == NAMESPACE:
+        if not is_dns_label(name):
+            yield wrong("metadata.name", name, DNS_LABEL)
+    elif kind in _CHECKS:
+        if not is_dns_subdomain(name):
+            yield wrong("metadata.name", name, DNS_SUBDOMAIN)
+    elif name in (".", "..") or "/" in name or "%" in name:
+        yield wrong("metadata.name", name, "a name without '/' and '%'")
+
+
+# ---- kinds ----------------------------------------------------------------------------------
+
+
+def _pod(pod: Pod) -> Iterator[Problem]:
+    return pod_spec(pod.spec, "spec")
+
+
+def _node(node: Node) -> Iterator[Problem]:
+    yield from quantities(node.status.capacity, "status.capacity")
+    yield from quantities(node.status.allocatable, "status.allocatable")
+    seen: set[tuple[str, str]] = set()
+    for index, taint in enumerate(node.spec.taints or ()):
+        path = f"spec.taints[{index}]"
+        yield from selectors.label_key(taint.key, joined(path, "key"))
+        if not is_label_value(taint.value or ""):
+            yield wrong(joined(path, "value"), taint.value, LABEL_VALUE)
+        yield from effect(taint.effect, joined(path, "effect"))
+        if (taint.key, taint.effect) in seen:
+            yield wrong(path, taint.key, "each key once per effect")
+        seen.add((taint.key, taint.effect))
+
+
+def _priority_class(found: PriorityClass) -> Iterator[Problem]:
+    name = found.metadata.name
+    highest = SYSTEM_PRIORITY_CLASSES.get(name, HIGHEST_USER_PRIORITY)
+    if not -(2**31) <= found.value <= highest:
+        yield wrong("value", found.value, f"at most {highest}")
+    yield from choice(found.preemption_policy, "preemptionPolicy", _PREEMPTION_POLICIES)
+
+
+def _namespace(_: Any) -> Iterator[Problem]:
+    return iter(())
+
+
+_CHECKS: Mapping[str, Callable[[Any], Iterator[Problem]]] = {
+    POD: _pod,
+    NODE: _node,
+    NAMESPACE: _namespace,
+    PRIORITY_CLASS: _priority_class,
+    PERSISTENT_VOLUME: storage.volume,
+    PERSISTENT_VOLUME_CLAIM: storage.volume_claim,
+    STORAGE_CLASS: storage.storage_class,
+    RESOURCE_CLAIM: devices.claim,
+    DEVICE_CLASS: devices.device_class,
+}

@@ -1,0 +1,218 @@
+"""The disruption controller, as far as a simulation needs it: what budgets allow right now.
+
+A budget's status is written anew when its spec changes, and when a pod that it selects comes, goes,
+begins to run or ends. One that came with a status of its own, as a budget that was read from a
+cluster does, keeps it until such a pod that was there begins or ceases to be healthy: what the
+cluster knew of its controllers is not known here. Upstream: pkg/controller/disruption.
+
+Where this differs from upstream: a pod without a condition Ready is healthy while it runs, for
+nobody reports readiness here; and a controller has as many pods as it ever had at a time, for
+controllers are not stored.
+"""
+
+import re
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import cast, final
+
+from bayplan.adapters.embedded.api_server import ApiServer
+from bayplan.adapters.embedded.object_names import Content, ObjectKey
+from bayplan.adapters.embedded.object_store import ObjectStore, Stored
+from bayplan.api.disruption_objects import (
+    POD_DISRUPTION_BUDGET,
+    PodDisruptionBudget,
+    PodDisruptionBudgetSpec,
+)
+from bayplan.api.objects import POD, Pod
+from bayplan.api.selectors import Selector, SelectorError, label_selector
+from bayplan.ports import ApiError
+
+_PERCENT = re.compile(r"(\d+)%")
+
+#: Calls back when the change under way is done.
+Soon = Callable[[Callable[[], None]], object]
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A pod that a budget selects."""
+
+    is_healthy: bool
+    #: uid of its controller; "": it has none.
+    owner: str
+
+
+@dataclass(slots=True)
+class _Followed:
+    """A budget, and the pods that it selects."""
+
+    namespace: str
+    selector: Selector | None
+    #: Its status is its own, and still holds.
+    is_given: bool
+    pods: dict[str, _Member] = field(default_factory=dict[str, _Member])
+    healthy_count: int = 0
+    #: Pods by controller: now, and the most there ever were.
+    owned: Counter[str] = field(default_factory=Counter[str])
+    scales: dict[str, int] = field(default_factory=dict[str, int])
+
+    def see(self, name: str, pod: Pod | None) -> bool:
+        """A pod of its namespace is so now; None: it is gone. Whether that concerns the budget."""
+        before = self.pods.pop(name, None)
+        after = _member(pod) if pod is not None and self._selects(pod) else None
+        if before is not None:
+            self.healthy_count -= before.is_healthy
+            self.owned[before.owner] -= 1
+        if after is not None:
+            self.pods[name] = after
+            self.healthy_count += after.is_healthy
+            self.owned[after.owner] += 1
+            scale = self.scales.get(after.owner, 0)
+            self.scales[after.owner] = max(scale, self.owned[after.owner])
+        was_healthy = before is not None and before.is_healthy
+        is_healthy = after is not None and after.is_healthy
+        if self.is_given:
+            # Who comes healthy was there when the status was written.
+            self.is_given = before is None or was_healthy == is_healthy
+            return not self.is_given
+        return before != after
+
+    def _selects(self, pod: Pod) -> bool:
+        return self.selector is not None and self.selector.matches(pod.metadata.labels or {})
+
+    def status(self, spec: PodDisruptionBudgetSpec) -> Content:
+        """Upstream: getExpectedPodCount, updatePdbStatus."""
+        expected, desired = self._wanted(spec)
+        allowed = max(self.healthy_count - desired, 0) if expected > 0 else 0
+        return {
+            "currentHealthy": self.healthy_count,
+            "desiredHealthy": desired,
+            "expectedPods": expected,
+            "disruptionsAllowed": allowed,
+        }
+
+    def _wanted(self, spec: PodDisruptionBudgetSpec) -> tuple[int, int]:
+        """(pods that should be there, how many of them healthy)."""
+        scale = sum(
+            self.scales[owner] for owner, count in self.owned.items() if owner and count > 0
+        )
+        if spec.max_unavailable is not None:
+            return scale, max(scale - _scaled(spec.max_unavailable, scale), 0)
+        if isinstance(spec.min_available, str):
+            return scale, _scaled(spec.min_available, scale)
+        if spec.min_available is not None:
+            return len(self.pods), spec.min_available
+        return 0, 0
+
+
+@final
+class BudgetController:
+    """Follows pods and budgets of one store."""
+
+    def __init__(self, server: ApiServer, store: ObjectStore, soon: Soon) -> None:
+        self._server = server
+        self._store = store
+        self._soon = soon
+        self._followed: dict[ObjectKey, _Followed] = {}
+        #: Budgets whose status is to be written, in order.
+        self._waiting: deque[ObjectKey] = deque()
+        self._is_writing = False
+        store.observe(self._observe)
+
+    def work(self) -> None:
+        """Write what follows from the changes so far."""
+        while self._waiting:
+            key = self._waiting.popleft()
+            found, followed = self._store.get(key), self._followed.get(key)
+            if found is None or followed is None:
+                continue
+            spec = cast(PodDisruptionBudget, found.object).spec
+            generation = found.content["metadata"]["generation"]
+            status = {**followed.status(spec), "observedGeneration": generation}
+            self._is_writing = True
+            try:
+                self._server.patch(key, {"status": status})
+            except ApiError:
+                continue  # it was invalid from the beginning
+            finally:
+                self._is_writing = False
+
+    def _observe(self, before: Stored | None, after: Stored | None) -> None:
+        changed = after or before
+        assert changed is not None
+        if changed.key.kind == POD_DISRUPTION_BUDGET:
+            self._see_budget(before, after)
+        elif changed.key.kind == POD:
+            pod = None if after is None else cast(Pod, after.object)
+            for key, followed in self._followed.items():
+                if key.namespace == changed.key.namespace and followed.see(changed.key.name, pod):
+                    self._look_at(key)
+
+    def _see_budget(self, before: Stored | None, after: Stored | None) -> None:
+        if after is None:
+            assert before is not None
+            del self._followed[before.key]
+            return
+        if before is not None and _spec(before) == _spec(after):
+            if not self._is_writing and _status(before) != _status(after):
+                self._followed[after.key].is_given = True
+            return
+        is_given = before is None and "disruptionsAllowed" in _status(after)
+        self._followed[after.key] = self._follow(after, is_given=is_given)
+        if not is_given:
+            self._look_at(after.key)
+
+    def _follow(self, stored: Stored, *, is_given: bool) -> _Followed:
+        budget = cast(PodDisruptionBudget, stored.object)
+        found = _Followed(stored.key.namespace, _selector(budget), is_given)
+        for one in self._store.all(POD):
+            if one.key.namespace == stored.key.namespace:
+                found.see(one.key.name, cast(Pod, one.object))
+        return found
+
+    def _look_at(self, key: ObjectKey) -> None:
+        if key not in self._waiting:
+            self._waiting.append(key)
+        self._soon(self.work)
+
+
+def _spec(stored: Stored) -> Content:
+    return stored.content.get("spec") or {}
+
+
+def _status(stored: Stored) -> Content:
+    return stored.content.get("status") or {}
+
+
+def _selector(budget: PodDisruptionBudget) -> Selector | None:
+    """None: it selects nothing."""
+    try:
+        return label_selector(budget.spec.selector)
+    except SelectorError:
+        return None
+
+
+def _member(pod: Pod) -> _Member:
+    owners = pod.metadata.owner_references or ()
+    controller = next((owner.uid for owner in owners if owner.controller), "")
+    return _Member(_is_healthy(pod), controller or "")
+
+
+def _is_healthy(pod: Pod) -> bool:
+    """Upstream: countHealthyPods."""
+    if pod.metadata.deletion_timestamp is not None:
+        return False
+    for condition in pod.status.conditions or ():
+        if condition.type == "Ready":
+            return condition.status == "True"
+    return pod.status.phase == "Running"
+
+
+def _scaled(bound: int | str, count: int) -> int:
+    """A number, or a percentage of the pods, rounded up. Upstream: GetScaledValueFromIntOrPercent;
+    what is neither counts as all of them."""
+    if isinstance(bound, int):
+        return bound
+    found = _PERCENT.fullmatch(bound)
+    return -(-int(found[1]) * count // 100) if found else count

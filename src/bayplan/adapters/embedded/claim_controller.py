@@ -1,0 +1,211 @@
+"""The resource-claim controller, as far as a simulation needs it, and the garbage collector's part.
+
+It makes claims from templates and tells the pod their names; takes pods that are gone or done off
+the users of a claim, and its devices with the last of them; deletes claims that were made for a pod
+which does not need them any more. It acts right after the change that asks for it, at one moment.
+Upstream: pkg/controller/resourceclaim.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, cast, final
+
+from bayplan.adapters.embedded.api_server import ApiServer
+from bayplan.adapters.embedded.object_names import Content, ObjectKey, object_key
+from bayplan.adapters.embedded.object_store import ObjectStore, Stored
+from bayplan.api.device_objects import (
+    CLAIM_FINALIZER,
+    POD_CLAIM_NAME_ANNOTATION,
+    RESOURCE_CLAIM,
+    RESOURCE_CLAIM_TEMPLATE,
+    ResourceClaim,
+)
+from bayplan.api.objects import POD, Pod, PodResourceClaim, is_terminal
+from bayplan.ports import ApiError
+
+#: What a generated name begins with is no longer than this, without its suffix.
+_PREFIX_LENGTH_MAX = 57
+
+#: Calls back when the change under way is done.
+Soon = Callable[[Callable[[], None]], object]
+
+
+@final
+class ClaimController:
+    """Follows pods, claims and templates of one store."""
+
+    def __init__(self, server: ApiServer, store: ObjectStore, soon: Soon) -> None:
+        self._server = server
+        self._store = store
+        self._soon = soon
+        #: Pods and claims to be looked at, in order; those waiting are not entered twice.
+        self._waiting: deque[ObjectKey] = deque()
+        store.observe(self._observe)
+
+    def _observe(self, before: Stored | None, after: Stored | None) -> None:
+        changed = after or before
+        assert changed is not None
+        kind, keys = changed.key.kind, list[ObjectKey]()
+        if kind == POD:
+            keys = self._after_pod(before, after)
+        elif kind == RESOURCE_CLAIM and after is not None:
+            keys = [changed.key]
+        elif kind == RESOURCE_CLAIM_TEMPLATE and after is not None:
+            keys = [one.key for one in self._store.all(POD) if _lacks_claims(one)]
+        for key in keys:
+            if key not in self._waiting:
+                self._waiting.append(key)
+        if self._waiting:
+            self._soon(self._work)
+
+    def _after_pod(self, before: Stored | None, after: Stored | None) -> list[ObjectKey]:
+        if after is not None and not _is_done(cast(Pod, after.object)):
+            return [after.key] if _lacks_claims(after) else []
+        gone = after or before
+        assert gone is not None
+        pod = cast(Pod, gone.object)
+        uid = pod.metadata.uid or ""
+        return [
+            one.key
+            for one in self._store.all(RESOURCE_CLAIM)
+            if one.key.namespace == gone.key.namespace and _concerns(one, uid)
+        ]
+
+    def _work(self) -> None:
+        while self._waiting:
+            key = self._waiting.popleft()
+            found = self._store.get(key)
+            if found is None:
+                continue
+            try:
+                if key.kind == POD:
+                    self._make_claims(found)
+                else:
+                    self._clean_claim(found)
+            except ApiError:
+                continue  # what stands in the way will change, and then it is looked at again
+
+    # ---- claims for pods --------------------------------------------------------------------
+
+    def _make_claims(self, stored: Stored) -> None:
+        """Make what is missing of a pod's claims. Raises ApiError."""
+        pod = cast(Pod, stored.object)
+        if not _lacks_claims(stored) or _is_done(pod):
+            return
+        known = {
+            each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses or ()
+        }
+        for named in pod.spec.resource_claims or ():
+            if named.resource_claim_template_name is not None and named.name not in known:
+                made = self._claim_for(stored, pod, named)
+                if made is not None:
+                    known[named.name] = made
+        statuses = [
+            {"name": name, "resourceClaimName": claim} for name, claim in sorted(known.items())
+        ]
+        self._server.patch(stored.key, {"status": {"resourceClaimStatuses": statuses}})
+
+    def _claim_for(self, stored: Stored, pod: Pod, named: PodResourceClaim) -> str | None:
+        """The name of a new claim; None: there is no such template yet. Raises ApiError."""
+        namespace = stored.key.namespace
+        template_name = named.resource_claim_template_name or ""
+        template = self._store.get(object_key(RESOURCE_CLAIM_TEMPLATE, namespace, template_name))
+        if template is None:
+            return None
+        spec: Content = template.content.get("spec") or {}
+        given: Content = spec.get("metadata") or {}
+        owner = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "name": pod.metadata.name,
+            "uid": pod.metadata.uid,
+            "controller": True,
+        }
+        meta = {
+            "generateName": _prefix(pod.metadata.name, named.name),
+            "namespace": namespace,
+            "labels": given.get("labels") or {},
+            "annotations": {
+                **(given.get("annotations") or {}),
+                POD_CLAIM_NAME_ANNOTATION: named.name,
+            },
+            "ownerReferences": [owner],
+        }
+        api_version, _, kind = RESOURCE_CLAIM.partition(" ")
+        content = {"apiVersion": api_version, "kind": kind, "metadata": meta}
+        return self._server.create({**content, "spec": spec.get("spec") or {}}).key.name
+
+    # ---- claims that are needed no more -----------------------------------------------------
+
+    def _clean_claim(self, stored: Stored) -> None:
+        """Raises ApiError."""
+        claim = cast(ResourceClaim, stored.object)
+        users: list[Content] = (stored.content.get("status") or {}).get("reservedFor") or []
+        remaining = [user for user in users if self._still_uses(stored.key.namespace, user)]
+        has_finalizer = CLAIM_FINALIZER in (claim.metadata.finalizers or ())
+        is_leaving = claim.metadata.deletion_timestamp is not None
+        if len(remaining) < len(users) or (is_leaving and has_finalizer and not remaining):
+            self._server.patch(stored.key, _released(claim, remaining))
+        if not remaining and not is_leaving and self._owner_is_gone(stored):
+            self._server.delete(stored.key)
+
+    def _still_uses(self, namespace: str, user: Content) -> bool:
+        """Whom nobody here knows is kept."""
+        if user.get("resource") != "pods" or user.get("apiGroup"):
+            return True
+        pod = self._pod(namespace, user.get("name") or "")
+        return pod is not None and pod.metadata.uid == user.get("uid") and not _is_done(pod)
+
+    def _owner_is_gone(self, stored: Stored) -> bool:
+        owners = cast(ResourceClaim, stored.object).metadata.owner_references or ()
+        for owner in owners:
+            if owner.controller and owner.kind == "Pod":
+                pod = self._pod(stored.key.namespace, owner.name)
+                return pod is None or pod.metadata.uid != owner.uid or _is_done(pod)
+        return False
+
+    def _pod(self, namespace: str, name: str) -> Pod | None:
+        found = self._store.get(object_key(POD, namespace, name))
+        return None if found is None else cast(Pod, found.object)
+
+
+def _released(claim: ResourceClaim, remaining: list[Content]) -> Content:
+    """A claim loses its devices with its last user."""
+    status: dict[str, Any] = {"reservedFor": remaining or None}
+    if remaining:
+        return {"status": status}
+    finalizers = [f for f in claim.metadata.finalizers or () if f != CLAIM_FINALIZER]
+    cleared = {**status, "allocation": None, "devices": None}
+    return {"metadata": {"finalizers": finalizers or None}, "status": cleared}
+
+
+def _concerns(stored: Stored, uid: str) -> bool:
+    """Whether the pod of this uid uses the claim, or has it made."""
+    claim = cast(ResourceClaim, stored.object)
+    owners = claim.metadata.owner_references or ()
+    return claim.is_reserved_for(uid) or any(owner.uid == uid for owner in owners)
+
+
+def _lacks_claims(stored: Stored) -> bool:
+    pod = cast(Pod, stored.object)
+    known = {each.name for each in pod.status.resource_claim_statuses or ()}
+    return pod.metadata.deletion_timestamp is None and any(
+        named.resource_claim_template_name is not None and named.name not in known
+        for named in pod.spec.resource_claims or ()
+    )
+
+
+def _is_done(pod: Pod) -> bool:
+    """It has ended, or was deleted before it was placed."""
+    is_deleted = pod.metadata.deletion_timestamp is not None
+    return is_terminal(pod) or (is_deleted and not pod.spec.node_name)
+
+
+def _prefix(pod_name: str, claim_name: str) -> str:
+    """Of both names as much as there is room for, in proportion."""
+    whole = f"{pod_name}-{claim_name}-"
+    if len(whole) <= _PREFIX_LENGTH_MAX:
+        return whole
+    of_pod = pod_name[: len(pod_name) * _PREFIX_LENGTH_MAX // len(whole)]
+    shortened = f"{of_pod}-{claim_name}"
+    return of_pod + "-" + claim_name[: len(claim_name) * _PREFIX_LENGTH_MAX // len(shortened)]

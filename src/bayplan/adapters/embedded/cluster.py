@@ -1,0 +1,229 @@
+"""The verbs of the port that take any object: read, patch, create, delete.
+
+EmbeddedCluster: an API server in memory behind the port of the real one.
+
+The scheduler cannot tell the two apart. Calls take no time unless a wrapper (`faults`) makes them;
+what waits, a sleep or a pod's grace, waits on the event loop, so that under a virtual loop it takes
+virtual time. Everything runs in one thread and in one order: a run repeats itself.
+
+What a scheduler does not do, but the world around it (creating pods, losing nodes, ending pods),
+are the further verbs: `create`, `update`, `delete`, `end_pod`.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from typing import Any, cast, final
+
+from bayplan.adapters.embedded.api_server import ApiServer
+from bayplan.adapters.embedded.budget_controller import BudgetController
+from bayplan.adapters.embedded.claim_controller import ClaimController
+from bayplan.adapters.embedded.object_names import Content, ObjectKey, object_key, stable_suffix
+from bayplan.adapters.embedded.object_store import (
+    HISTORY_LENGTH,
+    ObjectStore,
+    Observer,
+    Stored,
+    Watch,
+)
+from bayplan.adapters.embedded.pod_gc_controller import PodGcController, PodGcTimes
+from bayplan.api.objects import POD, ApiObject, Pod
+from bayplan.clock import Clock, rfc3339
+from bayplan.ports import EmitEvent, Listing, PatchPodGroupStatus, PatchPodStatus
+from bayplan.state.pods import PodInfo
+
+# ---- object port ----------------------------------------------------------------------------
+
+
+#: Metadata by which a patch of a status says which version it means.
+_MEANT = ("resourceVersion", "uid")
+
+
+class ObjectPort:
+    """The part of ports.Cluster that knows no kinds, over a server in memory."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self._server = server
+
+    async def read(self, kind: str, namespace: str, name: str) -> ApiObject:
+        """Raises ApiError."""
+        return self._server.get(object_key(kind, namespace, name)).object
+
+    async def patch(
+        self, kind: str, namespace: str, name: str, patch: dict[str, Any], subresource: str = ""
+    ) -> ApiObject:
+        """Raises ApiError."""
+        if subresource:
+            patch = _within(patch, subresource)
+        return self._server.patch(object_key(kind, namespace, name), patch).object
+
+    async def create_object(self, kind: str, content: dict[str, Any]) -> ApiObject:
+        """Raises ApiError."""
+        api_version, _, name = kind.partition(" ")
+        return self._server.create({**content, "apiVersion": api_version, "kind": name}).object
+
+    async def delete_object(self, kind: str, namespace: str, name: str, uid: str) -> None:
+        """Raises ApiError."""
+        self._server.delete(object_key(kind, namespace, name), uid)
+
+
+def _within(patch: Content, subresource: str) -> Content:
+    """What a write of a subresource may change: that part, and nothing else."""
+    meta = {name: value for name, value in (patch.get("metadata") or {}).items() if name in _MEANT}
+    return {"metadata": meta, **{name: part for name, part in patch.items() if name == subresource}}
+
+
+# ---- embedded -------------------------------------------------------------------------------
+
+
+EVENT = "events.k8s.io/v1 Event"
+
+#: Events are kept like upstream's, which live for an hour: the oldest go.
+EVENTS_KEPT = 20_000
+
+
+@final
+class EmbeddedCluster(ObjectPort):
+    """ports.Cluster in memory."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        declared: Mapping[str, tuple[str, ...]] | None = None,
+        history_length: int = HISTORY_LENGTH,
+        pod_gc: PodGcTimes | None = None,
+    ) -> None:
+        """``declared``: per kind, further field paths that decoded objects keep. ``pod_gc``: when
+        pods are collected whose node is gone; None: never, as without a controller manager."""
+        self._clock = clock
+        self._store = ObjectStore(declared, history_length)
+        super().__init__(ApiServer(clock, self._store, _after))
+        ClaimController(self._server, self._store, _soon)
+        self._budgets = BudgetController(self._server, self._store, _soon)
+        self._pod_gc = (
+            None
+            if pod_gc is None
+            else PodGcController(self._server, self._store, clock, _after, pod_gc)
+        )
+        self._event_count = 0
+
+    # ---- the port ---------------------------------------------------------------------------
+
+    async def list(self, kind: str) -> Listing:
+        """As an informer of a scheduler sees them: without pods that have ended."""
+        return self._store.list(kind)
+
+    def watch(self, kind: str, resource_version: str) -> Watch:
+        return self._store.watch(kind, resource_version)
+
+    async def get_pod(self, namespace: str, name: str) -> Pod:
+        return cast(Pod, self._server.get(object_key(POD, namespace, name)).object)
+
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        self._server.bind(object_key(POD, pod.namespace, pod.name), pod.uid, node_name)
+
+    async def patch_pod_status(self, patch: PatchPodStatus) -> None:
+        self._server.patch_pod_status(patch)
+
+    async def patch_group_status(self, patch: PatchPodGroupStatus) -> None:
+        key = object_key(patch.kind, patch.namespace, patch.name)
+        meta = {"uid": patch.uid} if patch.uid else {}
+        self._server.patch(key, {"metadata": meta, "status": patch.status})
+
+    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
+        self._server.delete(object_key(POD, namespace, name), uid)
+
+    async def create_event(self, event: EmitEvent) -> None:
+        self._event_count += 1
+        stamp = rfc3339(self._clock.epoch_seconds())
+        self._server.create(_event_object(event, self._event_count, stamp))
+        if self._store.count(EVENT) > EVENTS_KEPT:
+            self._server.forget_oldest(EVENT)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    # ---- the world around -------------------------------------------------------------------
+
+    def create(self, content: Content) -> Stored:
+        """Create an object as a user or a controller would. Raises ApiError."""
+        created = self._server.create(content)
+        # Before a run begins there is no moment after this one.
+        self._budgets.work()
+        return created
+
+    def update(self, content: Content) -> Stored:
+        """Replace an object; a resourceVersion in it must be the newest. Raises ApiError."""
+        return self._server.update(content)
+
+    def delete(self, key: ObjectKey) -> None:
+        """Delete an object; a running pod takes its grace to go. Raises ApiError."""
+        self._server.delete(key)
+
+    def end_pod(self, key: ObjectKey, phase: str = "Succeeded") -> None:
+        """A pod's containers have ended. Raises ApiError."""
+        self._server.set_phase(key, phase)
+
+    # ---- what a simulation asks -------------------------------------------------------------
+
+    def get(self, key: ObjectKey) -> Stored | None:
+        return self._store.get(key)
+
+    def objects(self, kind: str) -> "list[Stored]":
+        """All objects of a kind, pods that have ended included, in the order of creation."""
+        return self._store.all(kind)
+
+    def observe(self, observer: Observer) -> None:
+        """Call ``observer(before, after)`` at every change, while it happens; it must not write."""
+        self._store.observe(observer)
+
+    def forget_history(self) -> None:
+        """Watches that resume from before this moment get GoneError."""
+        self._store.forget_history()
+
+    @property
+    def version(self) -> int:
+        """How many changes there have been."""
+        return self._store.version
+
+    @property
+    def terminating_count(self) -> int:
+        """Pods whose grace has not passed yet."""
+        return len(self._server.terminating)
+
+    @property
+    def next_collection_seconds(self) -> float | None:
+        """When pods are looked at next whose node is gone; None: there are none."""
+        return None if self._pod_gc is None else self._pod_gc.due_seconds
+
+
+def _event_object(event: EmitEvent, number: int, stamp: str) -> Content:
+    """As events.k8s.io/v1 has it; its name ends in something of its own, as upstream's do."""
+    regarding = event.regarding
+    ending = stable_suffix(f"{regarding.uid}/{number}", length=10)
+    content: Content = {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": f"{regarding.name}.{ending}", "namespace": regarding.namespace},
+        "eventTime": stamp,
+        "type": event.type,
+        "reason": event.reason,
+        "action": event.action,
+        "note": event.note,
+        "reportingController": event.reporter,
+        "reportingInstance": event.reporter,
+        "regarding": regarding.content(),
+    }
+    if event.related is not None:
+        content["related"] = event.related.content()
+    return content
+
+
+def _soon(call: Any) -> None:
+    """Outside of a loop, with the first change inside of one."""
+    with contextlib.suppress(RuntimeError):
+        asyncio.get_running_loop().call_soon(call)
+
+
+def _after(seconds: float, call: Any) -> None:
+    asyncio.get_running_loop().call_later(seconds, call)

@@ -1,0 +1,123 @@
+"""Claims of devices and their templates and classes, as the API server checks them.
+
+Upstream: pkg/apis/resource/validation.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import cast
+
+from bayplan.adapters.embedded.decoding_problems import of_decoding
+from bayplan.adapters.embedded.object_names import Content
+from bayplan.adapters.embedded.pod_validation import choice, quantities
+from bayplan.adapters.embedded.selector_validation import (
+    DNS_LABEL,
+    DNS_SUBDOMAIN,
+    is_dns_label,
+    is_dns_subdomain,
+)
+from bayplan.api.device_objects import (
+    RESOURCE_CLAIM,
+    DeviceClaim,
+    DeviceClass,
+    DeviceConstraint,
+    DeviceRequest,
+    DeviceSelector,
+    DeviceSubRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+)
+from bayplan.api.device_selectors import CelError, compile_selector
+from bayplan.api.objects import DecodeError, decode
+from bayplan.problems import Problem, joined, wrong
+
+EXACT_COUNT, ALL = "ExactCount", "All"
+ALLOCATION_MODES = (EXACT_COUNT, ALL)
+
+
+def claim(found: ResourceClaim) -> Iterator[Problem]:
+    return _devices(found.spec.devices, "spec.devices")
+
+
+def claim_template(content: Content) -> Iterator[Problem]:
+    """A template is not decoded otherwise: what it makes is."""
+    spec = content.get("spec")
+    inner: Content = {"metadata": {}, "spec": spec.get("spec") if isinstance(spec, dict) else None}
+    if not isinstance(inner["spec"], dict):
+        yield wrong("spec.spec", inner["spec"], "the spec of the claims that it makes")
+        return
+    try:
+        found = list(claim(cast(ResourceClaim, decode(RESOURCE_CLAIM, inner))))
+    except DecodeError as failure:
+        found = [of_decoding(failure, inner)]
+    for problem in found:
+        yield problem.under("spec")
+
+
+def device_class(found: DeviceClass) -> Iterator[Problem]:
+    return _selectors(found.spec.selectors, "spec.selectors")
+
+
+def _devices(devices: DeviceClaim, path: str) -> Iterator[Problem]:
+    names: set[str] = set()
+    for index, request in enumerate(devices.requests or ()):
+        place = f"{path}.requests[{index}]"
+        if request.name in names:
+            yield wrong(joined(place, "name"), request.name, "each name once")
+        names.add(request.name)
+        names.update(f"{request.name}/{each.name}" for each in request.first_available or ())
+        yield from _request(request, place)
+    for index, constraint in enumerate(devices.constraints or ()):
+        yield from _constraint(constraint, names, f"{path}.constraints[{index}]")
+
+
+def _request(request: DeviceRequest, path: str) -> Iterator[Problem]:
+    yield from _label(request.name, joined(path, "name"))
+    if (request.exactly is None) == (not request.first_available):
+        given = "both" if request.exactly is not None else None
+        yield wrong(path, given, "one of exactly and firstAvailable")
+    if request.exactly is not None:
+        yield from _wanted(request.exactly, joined(path, "exactly"))
+    for index, each in enumerate(request.first_available or ()):
+        place = f"{path}.firstAvailable[{index}]"
+        yield from _label(each.name, joined(place, "name"))
+        yield from _wanted(each, place)
+
+
+def _wanted(wanted: ExactDeviceRequest | DeviceSubRequest, path: str) -> Iterator[Problem]:
+    name = wanted.device_class_name
+    if not is_dns_subdomain(name):
+        yield wrong(joined(path, "deviceClassName"), name or None, DNS_SUBDOMAIN)
+    # Where nothing is said it is one device: that is filled in.
+    mode = wanted.allocation_mode or None
+    yield from choice(mode, joined(path, "allocationMode"), ALLOCATION_MODES)
+    if wanted.count < 0 or (mode == EXACT_COUNT and not wanted.count):
+        yield wrong(joined(path, "count"), wanted.count, "more than nothing")
+    elif mode == ALL and wanted.count:
+        yield wrong(joined(path, "count"), wanted.count, f"nothing beside allocationMode {ALL}")
+    yield from _selectors(wanted.selectors, joined(path, "selectors"))
+    if wanted.capacity is not None:
+        yield from quantities(wanted.capacity.requests, joined(path, "capacity.requests"))
+
+
+def _selectors(selectors: Iterable[DeviceSelector] | None, path: str) -> Iterator[Problem]:
+    for index, each in enumerate(selectors or ()):
+        place = f"{path}[{index}].cel.expression"
+        expression = each.cel.expression if each.cel is not None else ""
+        compiled = compile_selector(expression) if expression else None
+        if compiled is None:
+            yield wrong(place, None, "an expression about a device")
+        elif isinstance(compiled, CelError):
+            why = str(compiled).splitlines()[0]
+            yield wrong(place, expression, f"an expression about a device ({why})")
+
+
+def _constraint(constraint: DeviceConstraint, names: set[str], path: str) -> Iterator[Problem]:
+    for index, name in enumerate(constraint.requests or ()):
+        if name not in names:
+            place = f"{path}.requests[{index}]"
+            yield wrong(place, name, "the name of a request of the claim", sorted(names))
+
+
+def _label(name: str, path: str) -> Iterator[Problem]:
+    if not is_dns_label(name):
+        yield wrong(path, name or None, DNS_LABEL)

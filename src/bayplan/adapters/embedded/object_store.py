@@ -1,0 +1,273 @@
+"""Versioned objects and the watches that follow them: what etcd and the watch cache are upstream.
+
+One counter numbers all changes of all kinds. Each kind keeps its newest changes in a log of bounded
+length; a watch is a position in that log and waits at its end. Who asks for changes older than the
+log gets `GoneError` and lists again.
+
+Objects never change: a change is another content under the same key, decoded once and shared by
+everybody who watches. Watches and lists see what a scheduler's informer asks for: of pods only
+those that have not ended, so a pod that ends is a deletion to them.
+
+The objects of a cluster in memory, to be sent on to somebody else.
+
+Objects as the API server has them, to be sent on to somebody else.
+"""
+
+import asyncio
+from bisect import bisect_right
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, Protocol, cast, final
+
+import msgspec
+
+from bayplan.adapters.embedded.object_names import Content, ObjectKey, object_key
+from bayplan.api.objects import ApiObject, Pod, decode, is_terminal
+from bayplan.ports import EventType, GoneError, Listing, WatchEvent
+
+# ---- object store ---------------------------------------------------------------------------
+
+
+#: Changes a kind's log keeps at least; it is cut when it is twice as long.
+HISTORY_LENGTH = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One version of one object: its plain content, and that decoded."""
+
+    key: ObjectKey
+    content: Content
+    object: ApiObject
+    version: int
+
+    @property
+    def is_visible(self) -> bool:
+        """Whether a scheduler's informer sees it."""
+        return not (isinstance(self.object, Pod) and is_terminal(self.object))
+
+
+Observer = Callable[[Stored | None, Stored | None], None]
+
+
+@final
+class ObjectStore:
+    """All objects by key. Keeps no rules but those of versions."""
+
+    def __init__(
+        self,
+        declared: Mapping[str, tuple[str, ...]] | None = None,
+        history_length: int = HISTORY_LENGTH,
+    ) -> None:
+        """``declared``: further field paths per kind that decoded objects keep."""
+        self._declared = declared or {}
+        self._history_length = history_length
+        self._objects: dict[str, dict[ObjectKey, Stored]] = {}
+        self._logs: dict[str, _Log] = {}
+        self._observers: list[Observer] = []
+        self.version = 0
+
+    def get(self, key: ObjectKey) -> Stored | None:
+        return self._objects.get(key.kind, {}).get(key)
+
+    def all(self, kind: str) -> list[Stored]:
+        """Whatever their state, in the order in which they were created."""
+        return list(self._objects.get(kind, {}).values())
+
+    def count(self, kind: str) -> int:
+        return len(self._objects.get(kind, {}))
+
+    def oldest(self, kind: str) -> Stored:
+        """The first created of those that are there; there is one."""
+        return next(iter(self._objects[kind].values()))
+
+    def put(self, key: ObjectKey, content: Content) -> Stored:
+        """Create or replace. Raises DecodeError, and nothing has changed then."""
+        content = _versioned(content, self.version + 1)
+        found = self._decoded(key, content)
+        self.version += 1
+        old = self.get(key)
+        new = Stored(key, content, found, self.version)
+        self._objects.setdefault(key.kind, {})[key] = new
+        self._tell(key, old, new, found)
+        return new
+
+    def remove(self, key: ObjectKey) -> None:
+        """The object must exist. Watches see its last content with the version of its removal."""
+        old = self._objects[key.kind].pop(key)
+        self.version += 1
+        self._tell(key, old, None, self._decoded(key, _versioned(old.content, self.version)))
+
+    def _decoded(self, key: ObjectKey, content: Content) -> ApiObject:
+        return decode(key.kind, content, self._declared.get(key.kind, ()))
+
+    def observe(self, observer: Observer) -> None:
+        """Call ``observer(before, after)`` at every change, while it happens; it must not write."""
+        self._observers.append(observer)
+
+    # ---- lists and watches ------------------------------------------------------------------
+
+    def list(self, kind: str) -> Listing:
+        """What an informer of this kind sees now, in the order of creation."""
+        found = [one.object for one in self._objects.get(kind, {}).values() if one.is_visible]
+        return Listing(found, str(self.version))
+
+    def watch(self, kind: str, resource_version: str) -> "Watch":
+        """Changes after a version; GoneError comes from the first step of the watch."""
+        return Watch(self._log(kind), _number(resource_version))
+
+    def forget_history(self) -> None:
+        """Whoever resumes from before this moment has to list again."""
+        for log in self._logs.values():
+            log.forget(self.version)
+
+    def _log(self, kind: str) -> "_Log":
+        log = self._logs.get(kind)
+        if log is None:
+            log = self._logs[kind] = _Log(self._history_length)
+        return log
+
+    def _tell(
+        self, key: ObjectKey, old: Stored | None, new: Stored | None, last: ApiObject
+    ) -> None:
+        """Write the change into the log, as those see it who see only what is visible."""
+        was_seen = old is not None and old.is_visible
+        is_seen = new is not None and new.is_visible
+        if was_seen or is_seen:
+            appears = EventType.MODIFIED if was_seen else EventType.ADDED
+            change = appears if is_seen else EventType.DELETED
+            event = WatchEvent(change, key.kind, last, str(self.version))
+            self._log(key.kind).append(self.version, event)
+        for observer in self._observers:
+            observer(old, new)
+
+
+@final
+class _Log:
+    """The newest changes of one kind. Positions count from the first change there ever was."""
+
+    def __init__(self, length: int) -> None:
+        self._length = length
+        self._events: list[tuple[int, WatchEvent]] = []
+        self._dropped_count = 0
+        #: Changes up to this version are no longer here.
+        self._dropped_version = 0
+        self._waiters: list[asyncio.Future[None]] = []
+
+    def append(self, version: int, event: WatchEvent) -> None:
+        self._events.append((version, event))
+        if len(self._events) > 2 * self._length:
+            self._drop(len(self._events) - self._length)
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def forget(self, version: int) -> None:
+        self._drop(len(self._events))
+        self._dropped_version = version
+
+    def _drop(self, count: int) -> None:
+        if count:
+            self._dropped_version = self._events[count - 1][0]
+            self._dropped_count += count
+            del self._events[:count]
+
+    def position_after(self, version: int) -> int:
+        """Where a watch from ``version`` begins. Raises GoneError."""
+        if version < self._dropped_version:
+            raise GoneError(f"too old resource version: {version} ({self._dropped_version})")
+        return self._dropped_count + bisect_right(self._events, version, key=itemgetter(0))
+
+    def at(self, position: int) -> WatchEvent | None:
+        """The change at a position; None at the end. Raises GoneError."""
+        index = position - self._dropped_count
+        if index < 0:
+            raise GoneError(f"too old resource version: fell behind {self._dropped_version}")
+        return self._events[index][1] if index < len(self._events) else None
+
+    async def grown(self) -> None:
+        """Wait for the next change."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        await waiter
+
+
+@final
+class Watch(AsyncIterator[WatchEvent]):
+    """Changes of one kind, one after the other, for ever. Raises GoneError."""
+
+    def __init__(self, log: _Log, version: int) -> None:
+        self._log = log
+        self._version = version
+        self._position: int | None = None
+
+    def __aiter__(self) -> "Watch":
+        return self
+
+    async def __anext__(self) -> WatchEvent:
+        while True:
+            event = self.take()
+            if event is not None:
+                return event
+            await self._log.grown()
+
+    def take(self) -> WatchEvent | None:
+        """The next change if there is one already. Raises GoneError."""
+        if self._position is None:
+            self._position = self._log.position_after(self._version)
+        event = self._log.at(self._position)
+        if event is not None:
+            self._position += 1
+        return event
+
+
+def _number(resource_version: str) -> int:
+    """A version as a number; what is none is older than everything."""
+    return int(resource_version) if resource_version.isdecimal() else 0
+
+
+def _versioned(content: Content, version: int) -> Content:
+    return {**content, "metadata": {**content["metadata"], "resourceVersion": str(version)}}
+
+
+# ---- stored objects -------------------------------------------------------------------------
+
+
+@final
+class StoredObjects:
+    """adapters.embedded.object_store.WholeObjects of an embedded cluster."""
+
+    def __init__(self, get: Callable[[ObjectKey], Stored | None]) -> None:
+        self._get = get
+
+    def whole(self, kind: str, namespace: str, name: str) -> bytes | None:
+        found = self._get(object_key(kind, namespace, name))
+        return None if found is None else trimmed(found.content)
+
+
+# ---- whole objects --------------------------------------------------------------------------
+
+
+#: What kube-scheduler's own copies of objects lack, too: their type, and who wrote which field.
+_TYPE = frozenset(("kind", "apiVersion"))
+_FIELDS_OWNERS = "managedFields"
+
+
+class WholeObjects(Protocol):
+    """Where they are found."""
+
+    def whole(self, kind: str, namespace: str, name: str) -> bytes | None:
+        """JSON as `trimmed` leaves it; None: there is no such object."""
+        ...
+
+
+def trimmed(content: Mapping[str, Any]) -> bytes:
+    """JSON without what nobody but the API server needs."""
+    parts = {name: value for name, value in content.items() if name not in _TYPE}
+    meta = parts.get("metadata")
+    if isinstance(meta, dict) and _FIELDS_OWNERS in meta:
+        members = cast("dict[str, Any]", meta)
+        parts["metadata"] = {n: value for n, value in members.items() if n != _FIELDS_OWNERS}
+    return msgspec.json.encode(parts)

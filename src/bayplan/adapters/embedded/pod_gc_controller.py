@@ -1,0 +1,164 @@
+"""Pod garbage collection: pods that no kubelet can end any more are failed and removed.
+
+A pass looks at three sorts of pods, in upstream's order: pods that are being deleted on a node that
+is not ready and has the taint ``out-of-service``; orphans, whose node does not exist; and pods that
+are being deleted and have no node. The name of a missing node is quarantined first: its pods go at
+the first pass after the quarantine, unless the node is back by then. Upstream passes every 20 s and
+quarantines for 40 s, so an orphan goes 40 s to 60 s after its node.
+
+A pass is set only while there is a pod to look at: a collector without work sets no timer.
+Upstream: pkg/controller/podgc. What upstream collects besides, terminated pods beyond a threshold,
+stays: such a pod takes no room.
+"""
+
+import contextlib
+import math
+from typing import NamedTuple, cast, final
+
+from bayplan.adapters.embedded.api_server import ApiServer, Later, failed
+from bayplan.adapters.embedded.object_names import Content, object_key
+from bayplan.adapters.embedded.object_store import ObjectStore, Stored
+from bayplan.api.objects import NODE, POD, Node, Pod, is_terminal
+from bayplan.clock import Clock, rfc3339
+from bayplan.ports import ApiError
+
+#: Upstream's gcCheckPeriod and quarantineTime.
+UPSTREAM_PERIOD_SECONDS = 20.0
+UPSTREAM_QUARANTINE_SECONDS = 40.0
+
+OUT_OF_SERVICE_TAINT = "node.kubernetes.io/out-of-service"
+ORPHANED = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "DeletionByPodGC",
+    "message": "PodGC: node no longer exists",
+}
+
+
+class PodGcTimes(NamedTuple):
+    """How long a missing node is quarantined, and how often there is a pass.
+
+    A period of 0: a pass comes as soon as there is work.
+    """
+
+    quarantine_seconds: float = 0.0
+    period_seconds: float = 0.0
+
+
+@final
+class PodGcController:
+    """Follows the pods and nodes of one store."""
+
+    def __init__(
+        self, server: ApiServer, store: ObjectStore, clock: Clock, later: Later, times: PodGcTimes
+    ) -> None:
+        self._server = server
+        self._store = store
+        self._clock = clock
+        self._later = later
+        self._times = times
+        #: Missing nodes, and when their quarantine ends.
+        self._quarantine: dict[str, float] = {}
+        #: When the next pass is due; None: there is nothing to do.
+        self.due_seconds: float | None = None
+        self._earliest_seconds = 0.0
+        store.observe(self._observe)
+
+    def _observe(self, before: Stored | None, after: Stored | None) -> None:
+        changed = after or before
+        assert changed is not None
+        if changed.key.kind == NODE:
+            if after is None or _is_out_of_service(cast(Node, after.object)):
+                self._set_pass(self._clock.now())
+        elif changed.key.kind == POD and after is not None and self._concerns(after):
+            self._set_pass(self._clock.now())
+
+    def _concerns(self, stored: Stored) -> bool:
+        """Whether a pass would do something about a pod, now or after the quarantine."""
+        pod = cast(Pod, stored.object)
+        is_leaving = pod.metadata.deletion_timestamp is not None
+        if is_leaving and is_terminal(pod) and not self._has_grace(pod):
+            return False  # only a finalizer keeps it
+        if not pod.spec.node_name:
+            return is_leaving
+        node = self._node(pod.spec.node_name)
+        return node is None or (is_leaving and _is_out_of_service(node))
+
+    def _has_grace(self, pod: Pod) -> bool:
+        return (pod.metadata.uid or "") in self._server.terminating
+
+    def _node(self, name: str) -> Node | None:
+        stored = self._store.get(object_key(NODE, "", name))
+        return None if stored is None else cast(Node, stored.object)
+
+    # ---- passes -----------------------------------------------------------------------------
+
+    def _set_pass(self, from_seconds: float) -> None:
+        """Have a pass at the first moment from ``from_seconds`` on that a period ends."""
+        period, due = self._times.period_seconds, max(from_seconds, self._earliest_seconds)
+        if period:
+            due = math.ceil((due - _ROUNDING_SECONDS) / period) * period
+        if self.due_seconds is not None and self.due_seconds <= due:
+            return
+        # Before a loop runs there is no later; the first change inside of it comes here again.
+        with contextlib.suppress(RuntimeError):
+            self._later(max(due - self._clock.now(), 0.0), self._pass_if_due)
+            self.due_seconds = due
+
+    def _pass_if_due(self) -> None:
+        now = self._clock.now()
+        if self.due_seconds is None or now < self.due_seconds - _ROUNDING_SECONDS:
+            return  # an earlier pass did this one's work
+        self.due_seconds, self._earliest_seconds = None, now + self._times.period_seconds
+        self._collect([one for one in self._store.all(POD) if self._concerns(one)])
+        if self._quarantine:
+            self._set_pass(min(self._quarantine.values()))
+
+    def _collect(self, pods: list[Stored]) -> None:
+        placed = [(one, cast(Pod, one.object).spec.node_name) for one in pods]
+        on_nodes = [(one, name) for one, name in placed if name]
+        for one, name in on_nodes:
+            if self._node(name) is not None:
+                self._remove(one)
+        for _, name in on_nodes:
+            if self._node(name) is None:
+                due = self._clock.now() + self._times.quarantine_seconds
+                self._quarantine.setdefault(name, due)
+        missing = self._released()
+        for one, name in on_nodes:
+            if name in missing:
+                self._remove(one, ORPHANED)
+        for one, name in placed:
+            if not name:
+                self._remove(one)
+
+    def _released(self) -> set[str]:
+        """Nodes whose quarantine has ended, and that are still missing."""
+        now = self._clock.now() + _ROUNDING_SECONDS
+        ended = [name for name, due in self._quarantine.items() if due <= now]
+        for name in ended:
+            del self._quarantine[name]
+        return {name for name in ended if self._node(name) is None}
+
+    def _remove(self, stored: Stored, condition: Content | None = None) -> None:
+        """Fail a pod that has not ended, then delete it without grace. It may be gone already."""
+        key = stored.key
+        with contextlib.suppress(ApiError):
+            current = self._server.get(key)
+            if not is_terminal(cast(Pod, current.object)):
+                stamp = rfc3339(self._clock.epoch_seconds())
+                status = failed(current.content["status"], condition, stamp)
+                self._server.patch(key, {"status": status})
+            self._server.delete(key, is_forced=True)
+
+
+#: Sums of times are not exact: a quarantine that ends within this ends now.
+_ROUNDING_SECONDS = 1e-6
+
+
+def _is_out_of_service(node: Node) -> bool:
+    """Whether no kubelet answers there, and an operator has said that none will."""
+    if not any(taint.key == OUT_OF_SERVICE_TAINT for taint in node.spec.taints or ()):
+        return False
+    conditions = node.status.conditions or ()
+    return not any(one.type == "Ready" and one.status == "True" for one in conditions)

@@ -1,0 +1,295 @@
+"""What a metric means: a sentence, its unit, and which direction is better.
+
+Names of metrics follow from what a run has: a resource, a label, a reason. So notes are found by
+pattern. A metric of somebody else's package has no note, and no direction is better.
+
+The metrics every comparison has.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, final
+
+import numpy as np
+import numpy.typing as npt
+
+from bayplan.api.objects import Node
+from bayplan.api.pod_requests import PODS, amounts
+from bayplan.comparison.metrics.emptiable import Emptiable
+from bayplan.comparison.metrics.run_metric import Curve, RunMetric
+from bayplan.comparison.metrics.scheduling import Gangs, Preemptions
+from bayplan.comparison.metrics.utilization import (
+    Held,
+    Utilization,
+    is_on_node,
+    is_workload_on_node,
+)
+from bayplan.comparison.statistics import told_spans
+from bayplan.journal import AttemptRecord, Record
+from bayplan.sim.output.result import SimulationResult
+from bayplan.state.pods import PodInfo
+
+# ---- metric notes ---------------------------------------------------------------------------
+
+
+HIGHER: Final = "higher"
+LOWER: Final = "lower"
+
+
+@dataclass(frozen=True, slots=True)
+class MetricNote:
+    meaning: str = ""
+    unit: str = ""
+    #: HIGHER, LOWER, or "": neither is better in itself.
+    better: str = ""
+
+
+_NOTES: Final = tuple(
+    (re.compile(pattern), MetricNote(meaning, unit, better))
+    for pattern, meaning, unit, better in (
+        ("placed", "pods that were bound", "pods", HIGHER),
+        ("unschedulable", "pods that wait at the end", "pods", LOWER),
+        ("unschedulable: .*", "waiting pods whose last attempt met this reason", "pods", LOWER),
+        (
+            "allocated_.*_percent",
+            "what pods request at the end, of what all nodes have",
+            "%",
+            HIGHER,
+        ),
+        ("peak_.*_percent", "the most that pods requested at any time, of all nodes", "%", ""),
+        (
+            "utilized_.*_percent",
+            "what pods request at the end, of what the nodes in use have",
+            "%",
+            HIGHER,
+        ),
+        (
+            "fragmented_.*_percent",
+            "what is free at the end and no use to a pod of this workload, in the mean",
+            "%",
+            LOWER,
+        ),
+        ("nodes_used", "nodes that hold pods at the end", "nodes", LOWER),
+        ("nodes_emptiable", "nodes whose pods would fit elsewhere", "nodes", HIGHER),
+        ("domains_used: .*", "values of this label whose nodes hold pods", "values", ""),
+        ("(gang_)?waiting_seconds_.*", "virtual time until pods are bound", "s", LOWER),
+        ("gangs_placed", "groups whose minimum of members was bound", "groups", HIGHER),
+        ("gangs_waiting", "groups that wait at the end", "groups", LOWER),
+        ("held_.*_hours", "what pods held while a plugin made them wait", "hours", LOWER),
+        ("preemptions", "attempts that nominated a node for preemption", "attempts", LOWER),
+        ("preemption_victims", "pods that were preempted", "pods", LOWER),
+        ("decisions_per_second", "attempts per second of real time", "1/s", HIGHER),
+    )
+)
+_NONE: Final = MetricNote()
+
+
+def metric_note(metric: str) -> MetricNote:
+    """The note of a metric; an empty one where there is none."""
+    for pattern, note in _NOTES:
+        if pattern.fullmatch(metric):
+            return note
+    return _NONE
+
+
+# ---- metrics --------------------------------------------------------------------------------
+
+
+@final
+class Placed(RunMetric):
+    """How many pods were placed, how many wait at the end, and how many of those met which reason
+    in their last attempt: one pod may meet several, on different nodes."""
+
+    name = "placed"
+
+    def __init__(self) -> None:
+        self._reasons: dict[str, frozenset[str]] = {}
+
+    def record(self, record: Record) -> None:
+        if isinstance(record, AttemptRecord):
+            self._reasons[record.pod] = frozenset(one.reason for one in record.rejections)
+
+    def values(self, result: SimulationResult) -> Mapping[str, float]:
+        counts: Counter[str] = Counter()
+        for pod in result.unschedulable:
+            counts.update(self._reasons.get(pod, ()))
+        reasons = {f"unschedulable: {reason}": float(counts[reason]) for reason in sorted(counts)}
+        return {
+            "placed": float(result.counts.scheduled),
+            "unschedulable": float(result.counts.unschedulable),
+            **reasons,
+        }
+
+
+@final
+class Waiting(RunMetric):
+    """Virtual seconds from a pod's creation to its binding, of pods that were bound."""
+
+    name = "waiting"
+
+    def values(self, result: SimulationResult) -> Mapping[str, float]:
+        spans = [
+            pod.bound_at - pod.created_at
+            for pod in (result.pods[name] for name in result.placements)
+            if pod.bound_at is not None and pod.created_at is not None
+        ]
+        return told_spans("waiting_seconds", spans)
+
+
+@final
+class Allocation(RunMetric):
+    """What pods hold of each resource in percent of what all nodes have: at the end, at most, and
+    as a curve over what the pods that have arrived ask for."""
+
+    name = "allocation"
+
+    def __init__(self) -> None:
+        self._has: Counter[str] = Counter()
+        self._arrived: Counter[str] = Counter()
+        self._held: Counter[str] = Counter()
+        self._curves: dict[str, list[tuple[float, float]]] = {}
+
+    def node(self, old: Node | None, new: Node | None) -> None:
+        for node, sign in ((old, -1), (new, 1)):
+            if node is not None:
+                for resource, amount in amounts(node.status.allocatable).items():
+                    self._has[resource] += sign * amount
+
+    def pod(self, old: PodInfo | None, new: PodInfo | None) -> None:
+        if old is None and new is not None:
+            self._note_points(new.requests)
+            self._arrived.update(new.requests)
+        if is_on_node(old) and old is not None:
+            self._held.subtract(old.requests)
+        if is_on_node(new) and new is not None:
+            self._held.update(new.requests)
+
+    def _note_points(self, resources: Mapping[str, int]) -> None:
+        """Once per percent of capacity that has arrived: all before this pod has settled."""
+        for resource in resources:
+            has = self._has[resource]
+            if has > 0:
+                curve = self._curves.setdefault(resource, [])
+                arrived = 100.0 * self._arrived[resource] / has
+                if not curve or arrived >= curve[-1][0] + 1:
+                    curve.append((arrived, 100.0 * self._held[resource] / has))
+
+    def values(self, result: SimulationResult) -> Mapping[str, float]:
+        found: dict[str, float] = {}
+        for usage in result.usage:
+            if usage.resource != PODS:
+                share = 100.0 / usage.allocatable
+                found[f"allocated_{usage.resource}_percent"] = usage.requested * share
+                found[f"peak_{usage.resource}_percent"] = usage.peak * share
+        return found
+
+    def curves(self) -> Mapping[str, Curve]:
+        return {
+            f"{resource} allocated % over {resource} arrived %": points
+            for resource, points in self._curves.items()
+            if len(points) > 1
+        }
+
+
+@final
+class Fragmentation(RunMetric):
+    """Of what is free of a resource at the end: the percentage that a pod of this workload could
+    not use, in the mean over its pods, because the node lacks something else (or enough of it)."""
+
+    name = "fragmentation"
+
+    def __init__(self) -> None:
+        self._has: dict[str, Mapping[str, int]] = {}
+        self._held: dict[str, Counter[str]] = {}
+        #: What pods ask for, and how many of them.
+        self._asks: Counter[tuple[tuple[str, int], ...]] = Counter()
+
+    def node(self, old: Node | None, new: Node | None) -> None:
+        if new is None:
+            assert old is not None
+            self._has.pop(old.metadata.name, None)
+        else:
+            self._has[new.metadata.name] = amounts(new.status.allocatable)
+
+    def pod(self, old: PodInfo | None, new: PodInfo | None) -> None:
+        if old is None and new is not None:
+            self._asks[tuple(sorted({**new.requests, PODS: 1}.items()))] += 1
+        for pod, sign in ((old, -1), (new, 1)):
+            if is_on_node(pod) and pod is not None:
+                held = self._held.setdefault(pod.node_name, Counter())
+                for resource, amount in (*pod.requests.items(), (PODS, 1)):
+                    held[resource] += sign * amount
+
+    def values(self, result: SimulationResult) -> Mapping[str, float]:
+        resources = sorted({name for ask in self._asks for name, _ in ask})
+        if not self._has or not resources:
+            return {}
+        free = self._free(resources)
+        unusable = np.zeros(len(resources))
+        for ask, count in self._asks.items():
+            asked = dict(ask)
+            wanted = np.array([asked.get(name, 0) for name in resources])
+            fits = ((free >= wanted) | (wanted == 0)).all(axis=1)
+            unusable += count * free[~fits].sum(axis=0)
+        total = free.sum(axis=0) * self._asks.total()
+        return {
+            f"fragmented_{name}_percent": float(100 * unusable[place] / total[place])
+            for place, name in enumerate(resources)
+            if name != PODS and total[place] > 0
+        }
+
+    def _free(self, resources: Sequence[str]) -> npt.NDArray[np.float64]:
+        """[nodes, resources]; nothing where more is held than there is."""
+        rows = [
+            [has.get(name, 0) - self._held.get(node, Counter())[name] for name in resources]
+            for node, has in self._has.items()
+        ]
+        return np.maximum(np.array(rows, np.float64), 0.0)
+
+
+@final
+class Domains(RunMetric):
+    """How many nodes hold pods at the end, and how many values of a topology label they have.
+    Daemon pods and mirrors of static pods do not count: every node has them."""
+
+    name = "domains"
+
+    def __init__(self, keys: Sequence[str] = ()) -> None:
+        self._keys = keys
+        self._labels: dict[str, Mapping[str, str]] = {}
+        self._pods: Counter[str] = Counter()
+
+    def node(self, old: Node | None, new: Node | None) -> None:
+        if new is not None:
+            self._labels[new.metadata.name] = new.metadata.labels or {}
+
+    def pod(self, old: PodInfo | None, new: PodInfo | None) -> None:
+        for pod, sign in ((old, -1), (new, 1)):
+            if is_workload_on_node(pod) and pod is not None:
+                self._pods[pod.node_name] += sign
+
+    def values(self, result: SimulationResult) -> Mapping[str, float]:
+        used = [self._labels.get(node, {}) for node, count in self._pods.items() if count > 0]
+        found = {"nodes_used": float(len(used))}
+        for key in self._keys:
+            if any(key in labels for labels in self._labels.values()):
+                values = {labels[key] for labels in used if key in labels}
+                found[f"domains_used: {key}"] = float(len(values))
+        return found
+
+
+#: In the order in which they are shown.
+BUILT_IN: tuple[type[RunMetric], ...] = (
+    Placed,
+    Allocation,
+    Utilization,
+    Fragmentation,
+    Domains,
+    Emptiable,
+    Waiting,
+    Gangs,
+    Held,
+    Preemptions,
+)

@@ -1,0 +1,169 @@
+"""How many nodes could be emptied: what packing is for, and what a count of used nodes hides.
+
+A DaemonSet puts a pod on every node, so such pods, and the mirrors of static pods, do not count
+here: a node that holds nothing else is empty.
+
+The count is greedy, and exact in its definition. The nodes that hold pods are taken one after the
+other, those with the fewest pods first, and by name where the counts are equal. A node can be
+emptied if each of its pods, those with the largest share of it first, fits on another node that
+holds pods: on the first by name whose free resources hold its requests, and that its node selector,
+its required node affinity and its tolerations admit. The pods are then taken to be there, so that
+no room is given twice. A node that took a pod in is not emptied, and an emptied one takes none in.
+
+Ports, volumes, devices, affinity between pods, spreading and budgets are not looked at, so that a
+node may hold a pod that cannot move after all. Another order might empty more.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+
+from bayplan.api.objects import NO_EXECUTE, NO_SCHEDULE, Node, Taint
+from bayplan.api.pod_requests import PODS, amounts
+from bayplan.api.selectors import (
+    NodeTerm,
+    Selector,
+    SelectorError,
+    first_untolerated,
+    map_selector,
+    node_term,
+)
+from bayplan.comparison.metrics.run_metric import RunMetric
+from bayplan.comparison.metrics.utilization import is_workload
+from bayplan.sim.output.result import SimulationResult
+from bayplan.state.pods import PodInfo, PodShape
+
+
+@final
+class Emptiable(RunMetric):
+    """How many nodes could be emptied at the end: all their pods but daemons fit on other nodes
+    that hold pods."""
+
+    name = "emptiable"
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, Node] = {}
+        #: Pods by node: workloads', and those that stay.
+        self._pods: dict[str, dict[str, PodInfo]] = {}
+        self._staying: dict[str, dict[str, PodInfo]] = {}
+
+    def node(self, old: Node | None, new: Node | None) -> None:
+        if new is not None:
+            self._nodes[new.metadata.name] = new
+        elif old is not None:
+            self._nodes.pop(old.metadata.name, None)
+
+    def pod(self, old: PodInfo | None, new: PodInfo | None) -> None:
+        for pod in (old, new):
+            if pod is not None and pod.node_name:
+                for by_node in (self._pods, self._staying):
+                    by_node.get(pod.node_name, {}).pop(pod.uid, None)
+        if new is not None and new.node_name and new.status.phase not in ("Succeeded", "Failed"):
+            by_node = self._pods if is_workload(new) else self._staying
+            by_node.setdefault(new.node_name, {})[new.uid] = new
+
+    def values(self, result: SimulationResult) -> Mapping[str, float]:
+        return {"nodes_emptiable": float(len(self.emptiable()))}
+
+    def emptiable(self) -> list[str]:
+        """The nodes, in the order in which they are emptied."""
+        names = sorted(name for name, pods in self._pods.items() if pods and name in self._nodes)
+        rooms = _Rooms([(self._nodes[name], self._all(name)) for name in names])
+        order = sorted(names, key=lambda name: (len(self._pods[name]), name))
+        return [name for name in order if rooms.empty(name, self._pods[name].values())]
+
+    def _all(self, name: str) -> list[PodInfo]:
+        return [*self._pods[name].values(), *self._staying.get(name, {}).values()]
+
+
+@final
+class _Rooms:
+    """What is free on the nodes that hold pods."""
+
+    def __init__(self, nodes: list[tuple[Node, list[PodInfo]]]) -> None:
+        self._nodes = [node for node, _ in nodes]
+        self._row = {node.metadata.name: row for row, node in enumerate(self._nodes)}
+        has = [amounts(node.status.allocatable) for node in self._nodes]
+        asks = [_asks(pod) for _, pods in nodes for pod in pods]
+        names = sorted({name for one in (*has, *asks) for name in one})
+        self._column = {name: column for column, name in enumerate(names)}
+        #: [nodes, resources]
+        self._has = np.array([self._amounts(one) for one in has], np.int64).reshape(
+            len(has), len(names)
+        )
+        self._free = self._has.copy()
+        for row, (_, pods) in enumerate(nodes):
+            for pod in pods:
+                self._free[row] -= self._amounts(_asks(pod))
+        self._takes_in = np.ones(len(self._nodes), np.bool_)
+        self._took_in: set[int] = set()
+
+    def _amounts(self, of: Mapping[str, int]) -> npt.NDArray[np.int64]:
+        row = np.zeros(len(self._column), np.int64)
+        for name, amount in of.items():
+            row[self._column[name]] = amount
+        return row
+
+    def empty(self, name: str, pods: Iterable[PodInfo]) -> bool:
+        """Move all pods of a node elsewhere, or none."""
+        own = self._row[name]
+        if own in self._took_in:
+            return False
+        share = self._has[own].clip(min=1)
+        asked = [(self._amounts(_asks(pod)), pod) for pod in pods]
+        asked.sort(key=lambda one: (-float((one[0] / share).max()), one[1].key))
+        before, targets = self._free.copy(), set[int]()
+        self._takes_in[own] = False
+        for amounts_asked, pod in asked:
+            row = self._target(amounts_asked, pod)
+            if row is None:
+                self._free, self._takes_in[own] = before, True
+                return False
+            self._free[row] -= amounts_asked
+            targets.add(row)
+        self._took_in |= targets
+        return True
+
+    def _target(self, asked: npt.NDArray[np.int64], pod: PodInfo) -> int | None:
+        fits = ((self._free >= asked) | (asked == 0)).all(axis=1) & self._takes_in
+        wants = pod.shape.once(_Wants, _Wants)
+        rows = (int(row) for row in np.flatnonzero(fits))
+        return next((row for row in rows if wants.admits(self._nodes[row])), None)
+
+
+@final
+class _Wants:
+    """What a pod's own fields say of nodes."""
+
+    def __init__(self, shape: PodShape) -> None:
+        spec = shape.spec
+        affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+        required = affinity.required if affinity is not None else None
+        self._tolerations = shape.tolerations
+        self._is_valid = True
+        self._selector: Selector = map_selector({})
+        self._terms: list[NodeTerm] | None = None
+        try:
+            self._selector = map_selector(spec.node_selector or {})
+            if required is not None:
+                self._terms = [node_term(term) for term in required.node_selector_terms or ()]
+        except SelectorError:
+            self._is_valid = False
+
+    def admits(self, node: Node) -> bool:
+        labels, name = node.metadata.labels or {}, node.metadata.name
+        if not self._is_valid or node.spec.unschedulable or not self._selector.matches(labels):
+            return False
+        if self._terms is not None and not any(t.matches(labels, name) for t in self._terms):
+            return False
+        return first_untolerated(node.spec.taints or (), self._tolerations, _keeps_away) is None
+
+
+def _keeps_away(taint: Taint) -> bool:
+    return taint.effect in (NO_SCHEDULE, NO_EXECUTE)
+
+
+def _asks(pod: PodInfo) -> Mapping[str, int]:
+    return {**pod.requests, PODS: 1}

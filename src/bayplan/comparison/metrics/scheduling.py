@@ -1,0 +1,203 @@
+"""How long groups of pods waited until enough of their members ran.
+
+How often pods made room for others.
+
+In what order, and how many, pods of an input arrive: what a seed makes of a workload.
+
+The arrival experiment: the pods that wait at 0 s are shuffled, and pods drawn from among them, at
+random and with replacement, follow until so much is asked for of a resource, in percent of what all
+nodes have. A pod that is drawn again has a number behind its name.
+
+What a pod asks for of ``nvidia.com/gpu`` is counted in the thousandths that its annotation
+``bayplan.dev/gpu-milli`` says, where it has one.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, cast, final
+
+import msgspec
+from msgspec import Struct
+
+from bayplan.api.objects import NODE, POD, Node, Pod, decode
+from bayplan.api.pod_requests import amounts, requested
+from bayplan.comparison.metrics.run_metric import RunMetric
+from bayplan.comparison.renumbering import renumbered
+from bayplan.comparison.statistics import told_spans
+from bayplan.journal import AttemptRecord, Record
+from bayplan.rng import Stream, stream
+from bayplan.sim.input.openb import GPU, GPU_MILLI_ANNOTATION
+from bayplan.sim.input.workload import Content, Workload, is_pending_pod
+from bayplan.sim.output.result import PodGroupResult, PodResult, SimulationResult
+from bayplan.state.pods import PodInfo
+
+# ---- gangs ----------------------------------------------------------------------------------
+
+
+@final
+class Gangs(RunMetric):
+    """Of groups with an object: how many got their minimum, and the virtual seconds from the moment
+    when so many members were there to the moment when so many were bound."""
+
+    name = "gangs"
+
+    def __init__(self) -> None:
+        #: Pod → group, both as "namespace/name".
+        self._groups: dict[str, str] = {}
+
+    def pod(self, old: PodInfo | None, new: PodInfo | None) -> None:
+        if new is not None and new.group_key is not None:
+            self._groups[new.key] = str(new.group_key)
+
+    def values(self, result: SimulationResult) -> Mapping[str, float]:
+        if not result.podgroups:
+            return {}
+        members: dict[str, list[PodResult]] = {name: [] for name in result.podgroups}
+        for pod, group in self._groups.items():
+            if group in members and pod in result.pods:
+                members[group].append(result.pods[pod])
+        spans = [
+            span
+            for name, group in result.podgroups.items()
+            for span in _waited(group, members[name])
+        ]
+        return {
+            "gangs_placed": float(len(spans)),
+            "gangs_waiting": float(len(result.podgroups) - len(spans)),
+            **told_spans("gang_waiting_seconds", spans),
+        }
+
+
+def _waited(group: PodGroupResult, members: list[PodResult]) -> Iterator[float]:
+    """Nothing where too few were ever bound."""
+    came = sorted(pod.created_at for pod in members if pod.created_at is not None)
+    bound = sorted(pod.bound_at for pod in members if pod.bound_at is not None)
+    needed = max(group.min_member, 1)
+    if len(bound) >= needed:
+        yield max(bound[needed - 1] - came[needed - 1], 0.0)
+
+
+# ---- preemptions ----------------------------------------------------------------------------
+
+
+#: What a victim is told before it is deleted: its condition's type and reason, upstream's words.
+_DISRUPTION_TARGET = "DisruptionTarget"
+_BY_SCHEDULER = "PreemptionByScheduler"
+
+
+@final
+class Preemptions(RunMetric):
+    """Attempts that ended with a node nominated, and the pods that had to go."""
+
+    name = "preemptions"
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._victims: set[str] = set()
+
+    def record(self, record: Record) -> None:
+        if isinstance(record, AttemptRecord) and record.nominated_node:
+            self._count += 1
+
+    def pod(self, old: PodInfo | None, new: PodInfo | None) -> None:
+        if new is not None and any(
+            condition.type == _DISRUPTION_TARGET and condition.reason == _BY_SCHEDULER
+            for condition in new.pod.status.conditions or ()
+        ):
+            self._victims.add(new.uid)
+
+    def values(self, result: SimulationResult) -> Mapping[str, float]:
+        return {
+            "preemptions": float(self._count),
+            "preemption_victims": float(len(self._victims)),
+        }
+
+
+# ---- arrivals -------------------------------------------------------------------------------
+
+
+#: In percent of what all nodes have: what nobody means to ask for.
+PERCENT_MAX = 100_000.0
+
+
+class Demand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """Draw further pods until so much of a resource is asked for."""
+
+    resource: str
+    percent: float
+
+
+class Arrivals(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """What a seed decides about an input."""
+
+    shuffled: bool = False
+    until_demand: Demand | None = None
+    #: Nodes get a number before their names; see `bayplan.comparison.renumbering`.
+    nodes_renumbered: bool = False
+
+
+def arranged(workload: Workload, arrivals: Arrivals, seed: int) -> Workload:
+    """The workload as one seed has it."""
+    if arrivals.nodes_renumbered:
+        workload = renumbered(workload, seed)
+    if not arrivals.shuffled and arrivals.until_demand is None:
+        return workload
+    chance = stream(seed, "arrivals")
+    others = [one for one in workload.initial if not is_pending_pod(one)]
+    pods = [one for one in workload.initial if is_pending_pod(one)]
+    if arrivals.shuffled:
+        chance.shuffle(pods)
+    if arrivals.until_demand is not None and pods:
+        missing = _missing(others, pods, arrivals.until_demand)
+        pods = [*pods, *_drawn(pods, missing, arrivals, chance)]
+    return msgspec.structs.replace(workload, initial=(*others, *pods))
+
+
+def _missing(others: Iterable[Content], pods: Iterable[Content], demand: Demand) -> float:
+    """How much more is to be asked for."""
+    has = sum(_of_node(one, demand.resource) for one in others if one.get("kind") == "Node")
+    asked = sum(asked_of(one, demand.resource) for one in pods)
+    return has * demand.percent / 100 - asked
+
+
+def _drawn(
+    pods: list[Content], missing: float, arrivals: Arrivals, chance: Stream
+) -> Iterator[Content]:
+    assert arrivals.until_demand is not None
+    resource = arrivals.until_demand.resource
+    # Without one that asks for it, drawing would never end.
+    amounts_asked = [asked_of(one, resource) for one in pods]
+    if not any(amounts_asked):
+        return
+    count = 0
+    while missing > 0:
+        index = chance.randrange(len(pods))
+        count += 1
+        missing -= amounts_asked[index]
+        yield _renamed(pods[index], count)
+
+
+def _renamed(pod: Content, number: int) -> Content:
+    """The same pod once more: a name of its own, and whatever uid the API server gives it."""
+    meta = {name: value for name, value in pod["metadata"].items() if name != "uid"}
+    return {**pod, "metadata": {**meta, "name": f"{meta['name']}.{number}"}}
+
+
+# ---- amounts --------------------------------------------------------------------------------
+
+
+def asked_of(content: Content, resource: str) -> float:
+    """What a pod asks for of a resource; a share of a GPU counts as such."""
+    pod = cast(Pod, decode(POD, content))
+    asked = requested(pod).get(resource, 0)
+    return asked * gpu_share(pod.metadata.annotations) if resource == GPU else asked
+
+
+def gpu_share(annotations: dict[str, str] | None) -> float:
+    """How much of each GPU it asks for a pod wants: 1 unless its annotation says less."""
+    text = (annotations or {}).get(GPU_MILLI_ANNOTATION, "")
+    return int(text) / 1000 if text.isascii() and text.isdecimal() else 1.0
+
+
+def _of_node(content: Content, resource: str) -> int:
+    node = cast(Node, decode(NODE, content))
+    return amounts(cast(Any, node.status.allocatable)).get(resource, 0)

@@ -1,0 +1,1 @@
+"""What a cycle asks of extenders, and what follows from their answers."""

@@ -1,0 +1,55 @@
+"""Cycles that wait for answers from outside: each question under a token of its own."""
+
+from dataclasses import dataclass, field
+from typing import final
+
+from bayplan.engine.cycle import Cycle
+from bayplan.engine.extenders.results import Answered, Question
+from bayplan.ports import AskExtender, ExtenderAnswer
+
+
+@dataclass(slots=True)
+class _Parked:
+    cycle: Cycle
+    question: Question
+    #: One for each extender, in the order of the question.
+    tokens: list[int]
+    answers: dict[int, ExtenderAnswer] = field(default_factory=dict[int, ExtenderAnswer])
+
+
+@final
+class ParkedCycles:
+    """By token. A cycle is parked until its last answer has come."""
+
+    def __init__(self) -> None:
+        self._parked: dict[int, _Parked] = {}
+        self._cycle_count = 0
+        self._next_token = 1
+
+    def __len__(self) -> int:
+        return self._cycle_count
+
+    def park(self, cycle: Cycle, question: Question) -> list[AskExtender]:
+        """What is to be asked."""
+        first, count = self._next_token, len(question.extenders)
+        parked = _Parked(cycle, question, list(range(first, first + count)))
+        self._next_token += count
+        self._cycle_count += 1
+        self._parked |= dict.fromkeys(parked.tokens, parked)
+        about = (question.verb, cycle.pod, question.node_names, question.victims)
+        return [
+            AskExtender(token, extender.name, *about)
+            for token, extender in zip(parked.tokens, question.extenders, strict=True)
+        ]
+
+    def answered(self, token: int, answer: ExtenderAnswer) -> tuple[Cycle, Answered] | None:
+        """The cycle that goes on now, if one does; a token nobody waits for is ignored."""
+        parked = self._parked.pop(token, None)
+        if parked is None:
+            return None
+        parked.answers[token] = answer
+        if len(parked.answers) < len(parked.tokens):
+            return None
+        self._cycle_count -= 1
+        answers = tuple(parked.answers[each] for each in parked.tokens)
+        return parked.cycle, Answered(parked.question, answers)

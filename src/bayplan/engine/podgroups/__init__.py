@@ -1,0 +1,1 @@
+"""Pod groups: membership, one attempt at a whole group, domains, preemption, refusals, status."""

@@ -1,0 +1,444 @@
+"""Attempts at groups: all members in one pass, and then all of them placed, or none.
+
+    popped → trial → enough fit  → committed, Permit, bound together
+                   → too few fit → everything put back, the group returns to the queue as one
+
+Members beyond the minimum that do not fit come back alone: their group runs. If some plugin's
+Permit says Wait, the group is held with its reservations until all are allowed; the first that is
+rejected, or times out, gives all of them back. A member whose binding fails later is retried alone.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from dataclasses import replace as replace_field
+from functools import partial
+from typing import final
+
+from msgspec.structs import replace
+
+from bayplan.engine.attempt_record import CycleEnd
+from bayplan.engine.cycle import Cycle
+from bayplan.engine.engine_state import EngineState
+from bayplan.engine.extenders.results import Answered
+from bayplan.engine.failures import Failure, FailureHandler
+from bayplan.engine.pending_extender_calls import ParkedCycles
+from bayplan.engine.placements import Placements
+from bayplan.engine.podgroups.backfill import Leaving, reservation_for
+from bayplan.engine.podgroups.controller import lacking
+from bayplan.engine.podgroups.domains import best_pass, why_nowhere
+from bayplan.engine.podgroups.placements import GroupPlacements
+from bayplan.engine.podgroups.preemption import PREFIX, RoomForGroups
+from bayplan.engine.podgroups.refusals import NoRoom, Refusal, Room, by_error, mismatch, of_upstream
+from bayplan.engine.podgroups.status import (
+    kept_for,
+    no_domain,
+    short_of_resources,
+    too_few_fit,
+    waiting_for,
+)
+from bayplan.engine.podgroups.trial import ROUNDS_MAX, GroupPass, GroupQuestions, Trying, Unfitted
+from bayplan.engine.sync_preemption import EvictingAttempts
+from bayplan.framework.interface import QueuedPodInfo
+from bayplan.framework.queued_group import QueuedPodGroupInfo
+from bayplan.framework.status import (
+    Code,
+    Diagnosis,
+    Status,
+    is_rejected,
+    shared_names,
+    unschedulable,
+)
+from bayplan.ports import ExtenderVerb
+from bayplan.state.pod_groups import GroupState
+from bayplan.state.snapshot import Trial
+
+
+@dataclass(slots=True, eq=False)
+class _Asking:
+    """A group that waits for answers of extenders."""
+
+    lead: QueuedPodGroupInfo
+    questions: GroupQuestions
+    missing_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """An attempt that places nobody, before its end."""
+
+    lead: QueuedPodGroupInfo
+    members: Sequence[QueuedPodInfo]
+    state: GroupState
+    found: GroupPass
+    started_seconds: float
+
+
+@final
+class GroupAttempts:
+    """Runs attempts at groups."""
+
+    def __init__(
+        self,
+        trying: Trying,
+        failures: FailureHandler,
+        placements: Placements,
+        parked: ParkedCycles,
+        evicting: EvictingAttempts,
+    ) -> None:
+        self._trying = trying
+        self._parked = parked
+        self._evicting = evicting
+        #: Groups that wait for answers, by their members' cycles that brought up the questions.
+        self._asking: dict[Cycle, _Asking] = {}
+        self._engine: EngineState = trying.engine
+        self._failures = failures
+        self._placements = placements
+        self._room = RoomForGroups(trying)
+        self._groups = GroupPlacements(self._engine, failures, placements)
+
+    def start(self, lead: QueuedPodGroupInfo, questions: GroupQuestions | None = None) -> None:
+        """One attempt at a group that was popped, or the rest of one that waited for answers."""
+        members = [queued for queued in list(lead.members.values()) if self._is_waiting(queued)]
+        state = self._engine.pod_groups.get(lead.key)
+        if not members or state is None:
+            for queued in members:
+                self._engine.queue.done(queued.pod.uid)
+            return
+        started_seconds = self._engine.clock.now()
+        if not state.is_complete:
+            # Members went while extenders were asked.
+            failure = Failure(unschedulable(), waiting_for(state), Diagnosis())
+            self._failures.handle_group(lead, members, started_seconds, failure)
+            self._engine.gangs.changed([state])
+            return
+        text = mismatch(state, members)
+        if text:
+            self._mismatched(lead, members, state, started_seconds, text)
+            return
+        attempt = partial(self._attempt, lead, members, state, questions or GroupQuestions())
+        self._guard(lead, members, started_seconds, attempt)
+
+    def _mismatched(
+        self,
+        lead: QueuedPodGroupInfo,
+        members: Sequence[QueuedPodInfo],
+        state: GroupState,
+        started_seconds: float,
+        text: str,
+    ) -> None:
+        """Members differ in what they must share: no attempt is made."""
+        refusal = self._error(state, members, text)
+        self._engine.record_group(state, "error", attempt=lead.attempts, message=text)
+        self._engine.gangs.explain(state.key, text, has_failed=True)
+        self._failures.handle_group(
+            lead, members, started_seconds, refusal.failure, refusal.members
+        )
+        self._count(lead, "error", started_seconds)
+
+    def _guard(
+        self,
+        lead: QueuedPodGroupInfo,
+        members: Sequence[QueuedPodInfo],
+        started_seconds: float,
+        step: Callable[[], None],
+    ) -> None:
+        """Do a step of an attempt at a group; see `Placements.guard`."""
+
+        def fail(failure: Failure) -> None:
+            self._failures.handle_group(lead, members, started_seconds, failure)
+            self._count(lead, "error", started_seconds)
+
+        self._placements.guard(f"group {lead.key}", members, step, fail)
+
+    def _is_waiting(self, queued: QueuedPodInfo) -> bool:
+        """Whether it is still to be placed; if not, it is done with here."""
+        engine, pod = self._engine, queued.pod
+        is_gone = pod.is_terminating or pod.uid not in engine.known
+        is_waiting = not is_gone and engine.cache.pod(pod.uid) is None
+        if not is_waiting:
+            engine.queue.done(pod.uid)
+        return is_waiting
+
+    def answered(self, cycle: Cycle, answered: Answered) -> bool:
+        """A question about a member has its answers. False: it is no member's."""
+        asking = self._asking.pop(cycle, None)
+        if asking is None:
+            return False
+        for extender, error in answered.failures():
+            if extender.ignorable or answered.question.verb is ExtenderVerb.PRIORITIZE:
+                self._engine.note(cycle.pod.key, f"went on without {extender.name}: {error}")
+        asking.questions.take(cycle, answered)
+        asking.missing_count -= 1
+        if not asking.missing_count:
+            self.start(asking.lead, asking.questions)
+        return True
+
+    def _ask(self, lead: QueuedPodGroupInfo, questions: GroupQuestions) -> None:
+        """All that was guessed; the group holds nothing meanwhile."""
+        open_questions = list(questions.unanswered.values())
+        asking = _Asking(lead, questions, len(open_questions))
+        for cycle, question in open_questions:
+            self._asking[cycle] = asking
+            self._engine.effects += self._parked.park(cycle, question)
+
+    def _attempt(
+        self,
+        lead: QueuedPodGroupInfo,
+        members: Sequence[QueuedPodInfo],
+        state: GroupState,
+        questions: GroupQuestions,
+    ) -> None:
+        questions.begin_round()
+        trying = replace_field(self._trying, questions=questions)
+        engine, started_seconds = self._engine, self._engine.clock.now()
+        needed_count = max(1, state.min_member - state.assigned_count)
+        snapshot = engine.lend()
+        room: Room | NoRoom | None = None
+        uids = [queued.pod.uid for queued in members]
+        with snapshot.trial() as trial, engine.nominator.without(uids):
+            found = best_pass(trying, trial, members, state, needed_count)
+            short = lacking(state, snapshot, found) if found.error is None else []
+            nowhere = "" if found.fitted else why_nowhere(snapshot, state)
+            fits = len(found.fitted) >= needed_count and found.error is None and not short
+            asks = _is_to_ask(questions, fits=fits)
+            if fits and not asks:
+                trial.commit()
+            else:
+                found.undo()
+                if not asks and found.error is None and not nowhere:
+                    room = self._room.find(members, state, needed_count)
+                    if not short and not isinstance(room, Room):
+                        self._reserve(lead, members, state, trial)
+        engine.take_back()
+        if asks:
+            self._ask(lead, questions)
+            return
+        self._write(found, fits=fits)
+        engine.metrics.group_algorithm_duration.observe(engine.clock.now() - started_seconds)
+        if fits:
+            self._record(lead, state, "placed", found)
+            self._place(lead, members, state, found)
+            self._count(lead, "scheduled", started_seconds)
+        else:
+            failure = _with_room(self._refusal(state, found, short, nowhere), room)
+            self._blame(members, found, is_short=bool(short))
+            refusal = Refusal(failure)
+            if state.is_upstream and not nowhere:
+                refusal = of_upstream(failure, found, state, members, room)
+            refused = _Refused(lead, members, state, found, started_seconds)
+            if isinstance(room, Room):
+                self._make_room(refused, refusal, room)
+            else:
+                self._refuse(refused, refusal)
+
+    def _count(self, lead: QueuedPodGroupInfo, result: str, started_seconds: float) -> None:
+        engine = self._engine
+        took = engine.clock.now() - started_seconds
+        engine.metrics.group_attempt(result, lead.pod.scheduler_name, took)
+
+    def _record(
+        self,
+        lead: QueuedPodGroupInfo,
+        state: GroupState,
+        result: str,
+        found: GroupPass,
+        refusal: Refusal | None = None,
+    ) -> None:
+        """What the attempt came to, for the journal and for whoever asks about the group."""
+        message = "" if refusal is None else refusal.failure.message
+        condition_message = "" if refusal is None else refusal.condition_message
+        self._engine.record_group(
+            state,
+            result,
+            attempt=lead.attempts,
+            assigned=state.assigned_count,
+            fitting=len(found.fitted),
+            domain=found.domain,
+            message=message,
+        )
+        self._engine.gangs.explain(
+            state.key, message, condition_message, has_failed=result == "error"
+        )
+
+    # ---- enough fit -----------------------------------------------------------------------
+
+    def _place(
+        self,
+        lead: QueuedPodGroupInfo,
+        members: Sequence[QueuedPodInfo],
+        state: GroupState,
+        found: GroupPass,
+    ) -> None:
+        try:
+            self._place_all(lead, members, state, found)
+        except Exception:
+            self._take_back(found)
+            raise
+
+    def _place_all(
+        self,
+        lead: QueuedPodGroupInfo,
+        members: Sequence[QueuedPodInfo],
+        state: GroupState,
+        found: GroupPass,
+    ) -> None:
+        engine = self._engine
+        started_seconds = engine.clock.now()
+        for fitted in found.fitted:
+            engine.pod_groups.assume(fitted.pod)
+            engine.queue.done(fitted.pod.uid)
+        tried = {one.queued.pod.uid: one for one in found.unfitted}
+        for queued in members:
+            unfitted = tried.get(queued.pod.uid)
+            if unfitted is not None:
+                failure = Failure(unfitted.status, unfitted.message, unfitted.diagnosis)
+                self._failures.handle(queued, started_seconds, failure)
+        self._groups.place(lead, [(f.cycle, f.pod) for f in found.fitted])
+        engine.gangs.changed([state])
+
+    def _take_back(self, found: GroupPass) -> None:
+        """A bug of ours stopped them halfway: whatever they hold is given back."""
+        for fitted in reversed(found.fitted):
+            self._placements.drop(fitted.pod)
+            if self._engine.cache.is_assumed(fitted.pod.uid):
+                found.unreserve(fitted)
+                self._engine.forget(fitted.pod)
+
+    def _reserve(
+        self,
+        lead: QueuedPodGroupInfo,
+        members: Sequence[QueuedPodInfo],
+        state: GroupState,
+        trial: Trial,
+    ) -> None:
+        """Nodes are kept for a group that has waited long enough."""
+        engine, reservations = self._engine, self._engine.reservations
+        assert engine.lent is not None
+        first_seconds = lead.initial_attempt_seconds
+        if not reservations.may_reserve(state.key, first_seconds, engine.lent):
+            return
+        needed_count = max(1, state.min_member - state.assigned_count)
+        unseen = Trying(engine, self._trying.runner, CycleEnd(engine, None))
+
+        def place() -> GroupPass | None:
+            found = best_pass(unseen, trial, members, state, needed_count)
+            if found.error is None and len(found.fitted) >= needed_count:
+                return found
+            found.undo()
+            return None
+
+        leaving = Leaving(trial, engine.cache.pods(), state.key, engine.clock)
+        priority = max(queued.pod.priority for queued in members)
+        reservations.held = reservation_for(state.key, priority, place, leaving)
+        leaving.let_go(0)
+        if reservations.held is not None:
+            told = kept_for(state, reservations.held, engine.clock.now())
+            engine.record_group(state, "reserved", message=told)
+
+    # ---- too few fit ----------------------------------------------------------------------
+
+    def _refuse(self, refused: _Refused, refusal: Refusal, counted: str = "") -> None:
+        """The group returns to the queue. ``counted``: as what, if not as its result."""
+        lead, began_seconds = refused.lead, refused.started_seconds
+        result = "unschedulable" if is_rejected(refusal.failure.status) else "error"
+        self._record(lead, refused.state, result, refused.found, refusal)
+        members, own = refused.members, refusal.members
+        self._failures.handle_group(lead, members, began_seconds, refusal.failure, own)
+        self._count(lead, counted or result, began_seconds)
+
+    def _make_room(self, refused: _Refused, refusal: Refusal, room: Room) -> None:
+        """Whether the attempt waits for the evictions is for the plugin to say."""
+        evicting = self._room.make(refused.members, refused.state, room)
+        if evicting is None:
+            self._await_victims(refused, refusal, room)
+            return
+
+        def end(problem: str) -> None:
+            if problem:
+                text = self._room.give_up(refused.members, problem)
+                self._refuse(refused, self._error(refused.state, refused.members, text))
+            else:
+                self._await_victims(refused, refusal, room)
+
+        def ended(problem: str) -> None:
+            self._guard(
+                refused.lead, refused.members, refused.started_seconds, partial(end, problem)
+            )
+
+        self._evicting.wait(f"group {refused.lead.key}", evicting, ended)
+
+    def _await_victims(self, refused: _Refused, refusal: Refusal, room: Room) -> None:
+        self._refuse(refused, refusal, "waiting_on_preemption")
+        self._room.tell(room)
+
+    @staticmethod
+    def _error(state: GroupState, members: Sequence[QueuedPodInfo], text: str) -> Refusal:
+        failure = Failure(Status(Code.ERROR, (text,)), text)
+        return by_error(failure, members) if state.is_upstream else Refusal(failure)
+
+    def _refusal(
+        self, state: GroupState, found: GroupPass, short: list[str], nowhere: str
+    ) -> Failure:
+        """One explanation for all members."""
+        if nowhere:
+            return Failure(unschedulable(), no_domain(state, nowhere), Diagnosis())
+        if found.error is not None:
+            return Failure(found.error.status, self._sentence(state, found, found.error))
+        if short:
+            return Failure(unschedulable(), short_of_resources(state, short), Diagnosis())
+        first = found.unfitted[0]
+        return Failure(unschedulable(), self._sentence(state, found, first), Diagnosis())
+
+    @staticmethod
+    def _sentence(state: GroupState, found: GroupPass, first: Unfitted) -> str:
+        """How many fit before the first that does not, and why that one does not."""
+        before = state.assigned_count
+        fit_count = before + len(found.fitted)
+        return too_few_fit(
+            state, fit_count, before + first.nth, first.queued.pod.key, first.message
+        )
+
+    def _blame(self, members: Sequence[QueuedPodInfo], found: GroupPass, *, is_short: bool) -> None:
+        """Who turned a member away; what helps one of them may help the group."""
+        diagnoses = {one.queued.pod.uid: one.diagnosis for one in found.unfitted}
+        fitted = {one.cycle.pod.uid for one in found.fitted}
+        for queued in members:
+            diagnosis = diagnoses.get(queued.pod.uid)
+            queued.unschedulable_plugins = queued.pending_plugins = shared_names()
+            if diagnosis is not None:
+                queued.unschedulable_plugins = shared_names(diagnosis.unschedulable_plugins)
+                queued.pending_plugins = shared_names(diagnosis.pending_plugins)
+            elif queued.pod.uid in fitted and found.error is None:
+                queued.unschedulable_plugins = shared_names(found.rejecting)
+            queued.unschedulable_plugins |= found.elsewhere
+            if is_short:
+                framework = self._engine.frameworks[queued.pod.scheduler_name]
+                filters = framework.plugins.filter
+                queued.unschedulable_plugins |= {plugin.instance_name for plugin in filters}
+
+    # ---- the journal ----------------------------------------------------------------------
+
+    def _write(self, found: GroupPass, *, fits: bool) -> None:
+        """What was found of each member; of one that fits in a group that does not, just that."""
+        journal = self._engine.journal
+        for fitted in found.fitted:
+            if fitted.record is not None:
+                result = "scheduled" if fits else "unschedulable"
+                journal.write(replace(fitted.record, result=result))
+        for unfitted in found.unfitted:
+            if unfitted.record is not None:
+                journal.write(unfitted.record)
+
+
+def _is_to_ask(questions: GroupQuestions, *, fits: bool) -> bool:
+    """A group that does not fit though every extender took every node needs no answers."""
+    is_guessed = bool(questions.unanswered) and questions.round_count < ROUNDS_MAX
+    return is_guessed and (fits or questions.has_doubts)
+
+
+def _with_room(failure: Failure, room: Room | NoRoom | None) -> Failure:
+    """What became of the search for room ends the sentence."""
+    if room is None:
+        return failure
+    message = f"{failure.message}{PREFIX}{room.text}"
+    return Failure(failure.status, message, failure.diagnosis, failure.nomination)

@@ -1,0 +1,313 @@
+"""What is said of groups: have, need, how many would fit, and why the next does not.
+
+Groups that wait longer than their scheduleTimeoutSeconds: told once, and tried on.
+
+The time runs from the creation of the oldest member that waits, or the group's own if that came
+later; both are the API's, so it runs on when this scheduler is started anew. Members that are
+placed one by one (Coscheduling with ``placement: pod``) have time-outs of their own, at Permit.
+
+How a group stands, written into its status: counted from its pods, never added up.
+
+Kinds of the Coscheduling family have a phase and counts, and the condition ScheduleTimedOut;
+Kubernetes' own has conditions only.
+"""
+
+from math import inf
+from typing import Any, Final, final
+
+from msgspec import to_builtins
+
+from bayplan.api.objects import Pod
+from bayplan.api.pod_groups import SCHEDULE_TIMED_OUT, GroupKey, PodGroup
+from bayplan.clock import Clock, epoch_of, rfc3339
+from bayplan.engine.deadlines import Deadlines
+from bayplan.engine.engine_state import EngineState
+from bayplan.engine.pending_patches import POD_SCHEDULED
+from bayplan.engine.reservations import Reservation
+from bayplan.ports import PatchPodGroupStatus
+from bayplan.state.pod_groups import GroupState
+
+# ---- group sentences ------------------------------------------------------------------------
+
+
+_TEENS = range(11, 14)
+_ENDINGS = {1: "st", 2: "nd", 3: "rd"}
+
+
+def not_found(state: GroupState) -> str:
+    """Pods name a group that has no object."""
+    return (
+        f"group {state.key}: PodGroup not found in {state.key.api_group} "
+        f"(current pods number: {state.here_count})"
+    )
+
+
+def short_of_members(state: GroupState) -> str:
+    """Fewer members than the minimum."""
+    here, wanted = state.here_count, state.min_member
+    return (
+        f"group {state.key}: {here} of {wanted} members are here "
+        f"(current pods number: {here}, minMember of group: {wanted})"
+    )
+
+
+def waiting_for(state: GroupState) -> str:
+    """Why a group is not tried."""
+    return not_found(state) if state.group is None else short_of_members(state)
+
+
+def too_few_fit(state: GroupState, fit_count: int, nth: int, pod: str, why: str) -> str:
+    """``fit_count``: members that hold a node or could have; ``nth`` in order, counted likewise,
+    is the first that could not."""
+    return (
+        f"group {state.key}: {fit_count} of {state.min_member} members fit; "
+        f"the {ordinal(nth)}, {pod}: {why}"
+    )
+
+
+def no_domain(state: GroupState, why: str) -> str:
+    """The topology that it requires leaves no node."""
+    return f"group {state.key}: 0 of {state.min_member} members fit: {why}"
+
+
+def short_of_resources(state: GroupState, lacking: list[str]) -> str:
+    """minResources is more than all nodes have free together, or makes no sense."""
+    said = ", ".join(lacking)
+    if not said.startswith("spec."):
+        said = f"minResources are not free in the cluster: {said}"
+    return f"group {state.key}: {said}"
+
+
+def kept_for(state: GroupState, held: Reservation, now_seconds: float) -> str:
+    """Nodes are reserved."""
+    count = len(held.nodes)
+    nodes = f"{count} node{'s' * (count != 1)}"
+    when = "once room is free"
+    if held.start_seconds != inf:
+        when = f"in {held.start_seconds - now_seconds:g} s"
+    return f"group {state.key}: {nodes} kept for it, expected to start {when}"
+
+
+def ordinal(count: int) -> str:
+    ending = "th" if count % 100 in _TEENS else _ENDINGS.get(count % 10, "th")
+    return f"{count}{ending}"
+
+
+# ---- group timeouts -------------------------------------------------------------------------
+
+
+@final
+class GroupTimeouts:
+    """When which group will have waited too long."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.deadlines = Deadlines[GroupKey](clock)
+
+    def note(self, state: GroupState, *, is_waiting: bool) -> None:
+        """How a group stands has changed. ``is_waiting``: members wait together."""
+        if state.is_met:
+            state.has_timed_out = False
+        timeout_seconds = None if state.group is None else state.group.schedule_timeout_seconds
+        if not is_waiting or state.has_timed_out or not timeout_seconds or timeout_seconds < 0:
+            self.deadlines.forget(state.key)
+        else:
+            self.deadlines.set(state.key, self._since_seconds(state) + timeout_seconds)
+
+    def _since_seconds(self, state: GroupState) -> float:
+        """Since when members wait. What has no time stamp is there since the clock began."""
+        own = None if state.group is None else state.group.metadata.creation_timestamp
+        # Stamps of the API are in the order of their text.
+        oldest = min((pod.metadata.creation_timestamp or "" for pod in state.pending()), default="")
+        epoch = epoch_of(max(oldest, own or ""))
+        return 0.0 if epoch is None else epoch - (self._clock.epoch_seconds() - self._clock.now())
+
+
+def timed_out_message(state: GroupState) -> str:
+    """What condition and event say."""
+    seconds = 0 if state.group is None else state.group.schedule_timeout_seconds or 0
+    why = f": {state.message}" if state.message else ""
+    return f"not placed within {seconds} s (scheduleTimeoutSeconds){why}"
+
+
+# ---- group status ---------------------------------------------------------------------------
+
+
+PENDING: Final = "Pending"
+SCHEDULING: Final = "Scheduling"
+RUNNING: Final = "Running"
+FINISHED: Final = "Finished"
+FAILED: Final = "Failed"
+
+#: Upstream: scheduling.k8s.io PodGroupInitiallyScheduled.
+INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"
+
+_TRUE, _FALSE = "True", "False"
+_NONE: Final[dict[str, Any]] = {}
+
+
+def phase_of(state: GroupState) -> str:
+    """Members missing or not placed, some placed, enough running, enough succeeded, or a member
+    failed and the minimum can no longer be reached."""
+    wanted, alive = state.min_member, state.running_count + state.succeeded_count
+    if state.succeeded_count >= wanted:
+        return FINISHED
+    if state.failed_count and state.here_count + state.succeeded_count < wanted:
+        return FAILED
+    if alive >= wanted:
+        return RUNNING
+    return SCHEDULING if scheduled_count(state) else PENDING
+
+
+def scheduled_count(state: GroupState) -> int:
+    """Members that have, or had, a node."""
+    return state.bound_count + state.succeeded_count + state.failed_count
+
+
+@final
+class GroupStatusWriter:
+    """Sends what differs from what the API said last, or was sent last."""
+
+    def __init__(self, engine: EngineState) -> None:
+        self._engine = engine
+        #: (uid of the object, what it was told): one made anew under the name knows nothing.
+        self._sent: dict[GroupKey, tuple[str, dict[str, Any]]] = {}
+
+    def _told(self, state: GroupState) -> dict[str, Any]:
+        uid, sent = self._sent.get(state.key, ("", {}))
+        return sent if state.group is not None and state.group.metadata.uid == uid else {}
+
+    def write(self, state: GroupState) -> None:
+        group = state.group
+        if group is None:
+            self._sent.pop(state.key, None)
+            return
+        counted = self._of_upstream if group.is_upstream else self._of_ours
+        wanted = counted(state, group)
+        sent = self._told(state)
+        known = {**_known(group), **sent}
+        changed = {name: value for name, value in wanted.items() if known.get(name) != value}
+        if not changed:
+            return
+        meta = group.metadata
+        self._sent[state.key] = (meta.uid or "", {**sent, **wanted})
+        self._engine.effects.append(
+            PatchPodGroupStatus(group.kind, state.key.namespace, meta.name, meta.uid or "", changed)
+        )
+
+    # ---- kinds with a phase -----------------------------------------------------------------
+
+    def _of_ours(self, state: GroupState, group: PodGroup) -> dict[str, Any]:
+        status, count = group.status, scheduled_count(state)
+        wanted: dict[str, Any] = {
+            "phase": phase_of(state),
+            "scheduled": count,
+            "running": state.running_count,
+            "succeeded": state.succeeded_count,
+            "failed": state.failed_count,
+        }
+        if status.schedule_start_time is None and count:
+            sent = self._told(state).get("scheduleStartTime")
+            now: str = rfc3339(self._engine.clock.epoch_seconds())
+            wanted["scheduleStartTime"] = sent or _first_bound(state) or now
+        owner = _owner(state)
+        if not status.occupied_by and owner:
+            wanted["occupiedBy"] = owner
+        if state.has_timed_out:
+            wanted.update(self._timed_out(state, group, _TRUE))
+        elif self._stands(SCHEDULE_TIMED_OUT, state, group):
+            wanted.update(self._timed_out(state, group, _FALSE))
+        return wanted
+
+    def _timed_out(self, state: GroupState, group: PodGroup, status: str) -> dict[str, Any]:
+        """Its words stay what they were when it became true."""
+        if status == _TRUE and self._stands(SCHEDULE_TIMED_OUT, state, group):
+            return {}
+        reason = "NotPlacedInTime" if status == _TRUE else "Placed"
+        message = timed_out_message(state) if status == _TRUE else ""
+        return self._with_condition(state, group, (SCHEDULE_TIMED_OUT, status, reason, message))
+
+    # ---- Kubernetes' own kind ---------------------------------------------------------------
+
+    def _of_upstream(self, state: GroupState, group: PodGroup) -> dict[str, Any]:
+        """False from the first attempt that failed; true from when the minimum was first met, and
+        for good. Nothing while members come."""
+        if group.has_condition(INITIALLY_SCHEDULED) or self._stands(
+            INITIALLY_SCHEDULED, state, group
+        ):
+            return {}
+        is_met = scheduled_count(state) >= state.min_member
+        if not is_met and not state.condition_message:
+            return {}
+        reason = "SchedulerError" if state.has_failed else "Unschedulable"
+        said = (INITIALLY_SCHEDULED, _FALSE, reason, state.condition_message)
+        if is_met:
+            said = (INITIALLY_SCHEDULED, _TRUE, "Scheduled", "")
+        return self._with_condition(state, group, said)
+
+    # ---- conditions -------------------------------------------------------------------------
+
+    def _with_condition(
+        self, state: GroupState, group: PodGroup, said: tuple[str, str, str, str]
+    ) -> dict[str, Any]:
+        """All conditions, with one as it is now: (type, status, reason, message)."""
+        name, status, reason, message = said
+        old = self._condition(name, state, group)
+        since: str = rfc3339(self._engine.clock.epoch_seconds())
+        if old.get("status") == status:
+            since = old.get("lastTransitionTime") or since
+        condition: dict[str, Any] = {
+            "type": name,
+            "status": status,
+            "reason": reason,
+            "message": message,
+            "lastTransitionTime": since,
+            "observedGeneration": group.metadata.generation or 0,
+        }
+        others = [to_builtins(c) for c in group.status.conditions or () if c.type != name]
+        return {"conditions": [condition, *others]}
+
+    def _stands(self, name: str, state: GroupState, group: PodGroup) -> bool:
+        """Whether it is true, by what was written last, else by what was found."""
+        return self._condition(name, state, group).get("status") == _TRUE
+
+    def _condition(self, name: str, state: GroupState, group: PodGroup) -> dict[str, Any]:
+        """As it was written last, or found."""
+        sent: list[dict[str, Any]] = self._told(state).get("conditions", [])
+        found = group.condition(name)
+        known = [] if found is None else [to_builtins(found)]
+        return next((each for each in (*sent, *known) if each["type"] == name), _NONE)
+
+
+def _known(group: PodGroup) -> dict[str, Any]:
+    status = group.status
+    return {
+        "phase": status.phase,
+        "scheduled": status.scheduled or 0,
+        "running": status.running or 0,
+        "succeeded": status.succeeded or 0,
+        "failed": status.failed or 0,
+        "scheduleStartTime": status.schedule_start_time,
+        "occupiedBy": status.occupied_by,
+    }
+
+
+def _first_bound(state: GroupState) -> str:
+    """When the first of the members got its node, as the API noted it; "" where it did not."""
+    stamps = (
+        condition.last_transition_time
+        for pod in state.assigned()
+        if isinstance(pod, Pod)
+        for condition in pod.status.conditions or ()
+        if condition.type == POD_SCHEDULED and condition.status == _TRUE
+    )
+    return min(filter(None, stamps), default="")
+
+
+def _owner(state: GroupState) -> str:
+    """ "namespace/name" of who owns the members, by the first that has an owner."""
+    for members in state.members.values():
+        for pod in members.values():
+            for owner in pod.metadata.owner_references or ():
+                return f"{state.key.namespace}/{owner.name}"
+    return ""

@@ -1,0 +1,274 @@
+"""What extenders are asked about the members of a group, over all passes of one attempt.
+
+A pass cannot stop for an answer: it is a trial, and nothing may be held meanwhile. So each question
+that is not answered yet gets a guess (nodes are left in unless the extender left them out for a
+member alike), and the pass goes on. If the group then seems to fit, all that was guessed is asked
+at once, everything is put back, and the pass is made anew with the answers. Answers are for exactly
+one question, so a pass without a guess is what asking member by member would have come to.
+
+One pass over a group: its members are tried one after another, each seeing those before.
+
+Everything happens in a trial of the snapshot: a member that finds a node is assumed and reserved
+there. The pass ends early when too few members are left to reach the minimum. Nothing is decided
+here: a `GroupPass` says how many fit and why the first that does not fit does not; whoever asked
+commits the trial, or has everything put back. Upstream: algorithm_podgroup.go (v1.37).
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, final
+
+from bayplan.engine.attempt_record import CycleEnd
+from bayplan.engine.cycle import Cycle
+from bayplan.engine.engine_state import EngineState
+from bayplan.engine.extenders.results import Answered, Question
+from bayplan.engine.reservations import keep_off_reserved
+from bayplan.engine.schedule_one import CycleRunner
+from bayplan.framework.interface import QueuedPodInfo
+from bayplan.framework.status import Diagnosis, Status, is_rejected, is_success
+from bayplan.journal import AttemptRecord
+from bayplan.ports import ExtenderAnswer, ExtenderVerb
+from bayplan.state.pods import PodInfo
+from bayplan.state.snapshot import Trial
+
+# ---- group questions ------------------------------------------------------------------------
+
+
+#: Answers may bring up new questions; not for ever.
+ROUNDS_MAX: Final = 20
+
+#: (pod, verb, extenders, nodes)
+_Asked = tuple[str, ExtenderVerb, tuple[str, ...], tuple[str, ...]]
+
+
+@final
+class GroupQuestions:
+    """Questions of one attempt, with their answers."""
+
+    def __init__(self) -> None:
+        self._answers: dict[_Asked, tuple[ExtenderAnswer, ...]] = {}
+        #: (kind of pods, extender) → nodes that it left out.
+        self._left_out: dict[tuple[int, str], set[str]] = defaultdict(set)
+        self.round_count = 0
+        #: Guessed in the present round, to be asked.
+        self.unanswered: dict[_Asked, tuple[Cycle, Question]] = {}
+        #: Whether a guess of the present round left a node out.
+        self.has_doubts = False
+
+    def begin_round(self) -> None:
+        self.round_count += 1
+        self.unanswered = {}
+        self.has_doubts = False
+
+    def answered(self, cycle: Cycle, question: Question) -> Answered:
+        """The answers to a question of a member's cycle, known or guessed."""
+        key = _key(cycle, question)
+        known = self._answers.get(key)
+        if known is not None:
+            return Answered(question, known)
+        self.unanswered.setdefault(key, (cycle, question))
+        guesses = tuple(self._guess(cycle, question, each.name) for each in question.extenders)
+        return Answered(question, guesses)
+
+    def take(self, cycle: Cycle, answered: Answered) -> None:
+        """One that was unanswered has its answers."""
+        question = answered.question
+        self._answers[_key(cycle, question)] = answered.answers
+        if question.verb is not ExtenderVerb.FILTER:
+            return
+        for extender, answer in zip(question.extenders, answered.answers, strict=True):
+            if not answer.error:
+                left_out = frozenset(question.node_names) - answer.node_names
+                self._left_out[id(cycle.pod.shape), extender.name] |= left_out
+
+    def _guess(self, cycle: Cycle, question: Question, extender: str) -> ExtenderAnswer:
+        if question.verb is not ExtenderVerb.FILTER:
+            return ExtenderAnswer()
+        asked = frozenset(question.node_names)
+        left = asked - self._left_out[id(cycle.pod.shape), extender]
+        self.has_doubts |= left != asked
+        return ExtenderAnswer(node_names=left)
+
+
+def _key(cycle: Cycle, question: Question) -> _Asked:
+    names = tuple(extender.name for extender in question.extenders)
+    return cycle.pod.uid, question.verb, names, question.node_names
+
+
+# ---- group cycle ----------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Fitted:
+    """A member that found a node."""
+
+    cycle: Cycle
+    #: On its node.
+    pod: PodInfo
+    #: What the journal will keep of its cycle.
+    record: AttemptRecord | None
+
+
+@dataclass(slots=True)
+class Unfitted:
+    """A member that found none."""
+
+    queued: QueuedPodInfo
+    status: Status
+    message: str
+    diagnosis: Diagnosis | None
+    record: AttemptRecord | None
+    #: Which one it was, in the order they were tried, from 1.
+    nth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Trying:
+    """What a pass needs of the engine."""
+
+    engine: EngineState
+    runner: CycleRunner
+    end: CycleEnd
+    questions: GroupQuestions = field(default_factory=GroupQuestions)
+
+
+@final
+class GroupPass:
+    """What becomes of the members, in one trial."""
+
+    def __init__(self, trying: Trying, trial: Trial, within: frozenset[str] | None = None) -> None:
+        """``within``: names of the only nodes that are asked about."""
+        self._engine = trying.engine
+        self._runner = trying.runner
+        self._end = trying.end
+        self._questions = trying.questions
+        self._trial = trial
+        self._within = within
+        self._shapes: set[int] = set()
+        self.fitted: list[Fitted] = []
+        self.unfitted: list[Unfitted] = []
+        #: Filters that turned nodes away from members that fitted elsewhere.
+        self.rejecting: set[str] = set()
+        #: How good the nodes are that the members found; counted where domains are compared.
+        self.total_score = 0
+        #: Value of the topology key whose nodes these are; "": all nodes.
+        self.domain = ""
+        #: How many domains were tried, under the gate TopologyAwareWorkloadScheduling; else None.
+        self.placement_count: int | None = None
+        #: Who turned members away in other domains, where none was good enough.
+        self.elsewhere: set[str] = set()
+
+    @property
+    def error(self) -> Unfitted | None:
+        """A member whose attempt failed by an error: nothing is known of the group then."""
+        return next((one for one in self.unfitted if not is_rejected(one.status)), None)
+
+    def run(self, members: Sequence[QueuedPodInfo], needed_count: int) -> "GroupPass":
+        """Try the members in order, as long as ``needed_count`` of them may fit."""
+        try:
+            self._run(members, needed_count)
+        except Exception:
+            # The trial puts its pods back; what plugins reserved would stay.
+            for fitted in reversed(self.fitted):
+                self.unreserve(fitted)
+            raise
+        return self
+
+    def _run(self, members: Sequence[QueuedPodInfo], needed_count: int) -> None:
+        for nth, queued in enumerate(members, 1):
+            untried_count = len(members) - nth + 1
+            if len(self.fitted) + untried_count < needed_count:
+                break
+            self._try(queued)
+            if self.unfitted and not self.unfitted[-1].nth:
+                self.unfitted[-1].nth = nth
+            if self.error is not None:
+                break
+
+    def blamed(self) -> set[str]:
+        """Plugins that turned members away."""
+        diagnoses = [one.diagnosis for one in self.unfitted if one.diagnosis is not None]
+        found = [each.unschedulable_plugins | each.pending_plugins for each in diagnoses]
+        return self.rejecting.union(*found)
+
+    def undo(self) -> None:
+        """Put everything back, the last member first."""
+        for fitted in reversed(self.fitted):
+            self.unreserve(fitted)
+            self._trial.undo_last()
+
+    def unreserve(self, fitted: Fitted) -> None:
+        """Plugins give back what they reserved for a member."""
+        self._unreserve(fitted.cycle, fitted.pod)
+
+    # ---- one member -----------------------------------------------------------------------
+
+    def _try(self, queued: QueuedPodInfo) -> None:
+        engine = self._engine
+        assert engine.lent is not None
+        framework = engine.frameworks[queued.pod.scheduler_name]
+        cycle = Cycle(queued, framework, engine.lent, engine.clock.now())
+        cycle.within = self._within
+        keep_off_reserved(cycle, engine.reservations)
+        question = self._runner.run(cycle)
+        while question is not None:
+            answered = self._questions.answered(cycle, question)
+            question = self._runner.resume(cycle, engine.lent, answered)
+        if cycle.status is not None:
+            self.unfitted.append(self._no_node(cycle, cycle.status))
+        else:
+            self._place(cycle)
+
+    def _place(self, cycle: Cycle) -> None:
+        assert cycle.choice is not None
+        node_name = cycle.choice.node_name
+        # Told while the cluster is as the member saw it.
+        record = self._end.observe(cycle, "scheduled")
+        self._note_rejecting(cycle)
+        if self._within is not None:
+            self.total_score += _score_of(cycle)
+        placed = self._trial.assume(cycle.pod, node_name)
+        status = cycle.framework.run_reserve(cycle.state, placed, node_name)
+        if is_success(status):
+            self.fitted.append(Fitted(cycle, placed, record))
+            return
+        assert status is not None
+        self._unreserve(cycle, placed)
+        self._trial.undo_last()
+        diagnosis = Diagnosis()
+        diagnosis.add_plugin_status(status)
+        unfitted = Unfitted(cycle.queued, status, status.message, diagnosis, record)
+        self.unfitted.append(unfitted)
+
+    def _note_rejecting(self, cycle: Cycle) -> None:
+        """Once for all members alike."""
+        if id(cycle.pod.shape) not in self._shapes and cycle.rejected is not None:
+            self._shapes.add(id(cycle.pod.shape))
+            self.rejecting |= cycle.rejected.plugins()
+
+    def _no_node(self, cycle: Cycle, status: Status) -> Unfitted:
+        if not is_rejected(status) or not cycle.snapshot.node_count:
+            result = "unschedulable" if is_rejected(status) else "error"
+            record = self._end.observe(cycle, result, status, status.message)
+            return Unfitted(cycle.queued, status, status.message, None, record)
+        fit_error = cycle.fit_error()
+        record = self._end.observe(cycle, "unschedulable", status, fit_error.message)
+        return Unfitted(cycle.queued, status, fit_error.message, fit_error.diagnosis, record)
+
+    def _unreserve(self, cycle: Cycle, pod: PodInfo) -> None:
+        for failure in cycle.framework.run_unreserve(cycle.state, pod, pod.node_name):
+            self._engine.plugin_failed(pod.key, failure.plugin, failure.message)
+
+
+def _score_of(cycle: Cycle) -> int:
+    """Of the node that was chosen. An only one is not scored in a cycle, for nothing depends on it
+    there; here domains are compared."""
+    if cycle.table is None and cycle.choice is not None:
+        framework, state, pod = cycle.framework, cycle.state, cycle.pod
+        assert cycle.candidates is not None
+        node = cycle.candidates.take(cycle.candidates.positions([cycle.choice.node_name]))
+        if is_success(framework.run_pre_score(state, pod, node)):
+            scored = framework.run_score(state, pod, node)
+            return 0 if isinstance(scored, Status) else int(scored.totals.max())
+    return 0 if cycle.table is None else int(cycle.table.totals.max())

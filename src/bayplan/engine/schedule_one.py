@@ -1,0 +1,228 @@
+"""CycleRunner: walks a cycle through its named steps.
+
+A cycle that stopped to ask an extender is walked anew from the beginning, with the answers there
+are already: a node nobody asked about stays out, and one that filled up meanwhile is not chosen.
+Without such a step the cycle runs straight through. Upstream: schedule_one.go, algorithm.go
+(v1.37).
+
+    1 look up   2 pre_filter   3 nominated node   4 answer from what is known   5 filter
+    6 extenders' filter   7 extenders' scores   8 pre_score and score   9 select
+    — then assume (placements.py)
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+
+from bayplan.engine.cycle import Cycle
+from bayplan.engine.extenders.results import Answered, Extender, Extenders, Question
+from bayplan.engine.reuse.cache import Reuse
+from bayplan.engine.reuse_steps import Reusing
+from bayplan.engine.selection import Choice, choose, sampled
+from bayplan.framework.filtering import FilterOutcome
+from bayplan.framework.interface import PodNominator, PreFilterResult
+from bayplan.framework.status import NO_NODES_AVAILABLE, Code, Status, is_success
+from bayplan.framework.tie_break import break_ties
+from bayplan.state.columns import NodeMask, all_true
+from bayplan.state.nodes import NodeView
+from bayplan.state.snapshot import Snapshot
+
+
+class CycleRunner:
+    """Walks cycles through their steps. Deterministic; knows nothing of queue and cache."""
+
+    def __init__(
+        self,
+        nominator: PodNominator,
+        seed: int,
+        extenders: Iterable[Extender],
+        reuse: Mapping[str, Reuse] | None = None,
+    ) -> None:
+        """``reuse``: by profile; none: every question is asked."""
+        self._nominator = nominator
+        self._seed = seed
+        self._extenders = Extenders(extenders)
+        self._reusing = Reusing(nominator, seed, self._extenders, reuse or {})
+        #: Where the next sampled search starts in the order of the draw, per profile.
+        self._next_start: dict[str, int] = {}
+        self._steps: tuple[Callable[[Cycle], Question | None], ...] = (
+            self._reusing.look_up,
+            self._pre_filter,
+            self._nominated_node,
+            self._reusing.answer,
+            self._filter,
+            self._ask_extenders,
+            self._ask_scores,
+            self._score,
+            self._select,
+        )
+
+    def run(self, cycle: Cycle) -> Question | None:
+        """Go on until the cycle is done (None) or something outside must be asked."""
+        while cycle.choice is None and cycle.status is None:
+            cycle.question = self._steps[cycle.step](cycle)
+            if cycle.question is not None:
+                return cycle.question
+            cycle.step += 1
+        self._reusing.learn(cycle)
+        return None
+
+    def resume(self, cycle: Cycle, snapshot: Snapshot, answered: Answered) -> Question | None:
+        """Take a parked cycle up again with the answer to its question."""
+        assert answered.question is cycle.question, f"{cycle.pod!r} waits for another answer"
+        cycle.exchange.take(answered)
+        cycle.begin_anew(snapshot)
+        return self.run(cycle)
+
+    # ---- steps ----------------------------------------------------------------------------
+
+    def _pre_filter(self, cycle: Cycle) -> None:
+        nodes = cycle.snapshot.nodes
+        if not len(nodes):
+            cycle.status = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (NO_NODES_AVAILABLE,))
+            return
+        run = cycle.framework.run_pre_filter
+        result, status, cycle.narrowing = run(cycle.state, cycle.pod, nodes)
+        if not is_success(status):
+            cycle.status = status
+            return
+        cycle.node_names = result.node_names
+        if cycle.within is not None:
+            cycle.node_names = result.merge(PreFilterResult(cycle.within)).node_names
+        cycle.candidates = _candidates(nodes, cycle.node_names)
+
+    def _nominated_node(self, cycle: Cycle) -> Question | None:
+        """A pod nominated to a node that still takes it goes there without looking further.
+
+        Extenders are asked about that node alone. Upstream: evaluateNominatedNode.
+        """
+        name = cycle.pod.nominated_node_name
+        if not name or cycle.exchange.is_nominated_node_out:
+            return None
+        assert cycle.candidates is not None
+        position = cycle.candidates.position(name)
+        if position is not None:
+            question = self._try_nominated(cycle, name, position)
+            if question is not None or cycle.choice is not None:
+                return question
+        # An Error here is not the end: the node is asked about again among all others.
+        cycle.status = cycle.outcome = None
+        cycle.exchange.give_up_nominated_node()
+        return None
+
+    def _try_nominated(self, cycle: Cycle, name: str, position: int) -> Question | None:
+        assert cycle.candidates is not None
+        framework = cycle.framework
+        status = framework.filter_with_nominated(cycle.state, cycle.pod, cycle.snapshot, name)
+        if not is_success(status):
+            return None
+        only = cycle.candidates.take([position])
+        cycle.outcome = FilterOutcome(only, np.ones(1, np.bool_))
+        question = self._ask_extenders(cycle)
+        if question is None and cycle.status is None:
+            cycle.choice = Choice(name)
+        return question
+
+    def _filter(self, cycle: Cycle) -> None:
+        nodes = cycle.candidates
+        assert nodes is not None
+        if not len(nodes):
+            # Those that PreFilter named do not exist; plugins need not cope with no nodes.
+            cycle.outcome = FilterOutcome(nodes, np.zeros(0, np.bool_))
+            return
+        outcome = self._reusing.filter(cycle, nodes) or self._filter_all(cycle, nodes)
+        cycle.outcome = outcome
+        if outcome.error is not None:
+            cycle.status = outcome.error
+        elif not cycle.exchange.has_answers:
+            self._sample(cycle, outcome)
+
+    def _ask_extenders(self, cycle: Cycle) -> Question | None:
+        assert cycle.outcome is not None
+        return _taken(cycle, cycle.exchange.filter(self._extenders, cycle.pod, cycle.outcome))
+
+    def _ask_scores(self, cycle: Cycle) -> Question | None:
+        assert cycle.outcome is not None
+        return _taken(cycle, cycle.exchange.prioritize(self._extenders, cycle.pod, cycle.outcome))
+
+    def _score(self, cycle: Cycle) -> None:
+        outcome, framework = cycle.outcome, cycle.framework
+        assert outcome is not None
+        nodes, feasible_count = outcome.nodes, int(np.count_nonzero(outcome.feasible))
+        if feasible_count == 1:
+            cycle.choice = Choice(nodes.name(int(np.argmax(outcome.feasible))))
+            return
+        if feasible_count < len(nodes):
+            nodes = nodes.take(outcome.feasible)
+        status = framework.run_pre_score(cycle.state, cycle.pod, nodes)
+        if not is_success(status):
+            cycle.status = status
+            return
+        scored = self._reusing.score(cycle, nodes)
+        if scored is None:
+            scored = framework.run_score(cycle.state, cycle.pod, nodes)
+        if isinstance(scored, Status):
+            cycle.status = scored
+            return
+        cycle.exchange.add_scores(scored)
+        cycle.table = scored
+
+    def _select(self, cycle: Cycle) -> None:
+        assert cycle.table is not None
+        if not cycle.framework.is_plain_sum:
+            keys = cycle.framework.calls(cycle.state, cycle.pod).tie_break
+            cycle.status = break_ties(keys, cycle.state, cycle.pod, cycle.table)
+            if cycle.status is not None:
+                return
+        queued = cycle.queued
+        assert cycle.table is not None
+        cycle.choice = choose(cycle.table, self._seed, queued.pod.uid, queued.attempts)
+
+    # ---- inside ---------------------------------------------------------------------------
+
+    def _filter_all(self, cycle: Cycle, nodes: NodeView) -> FilterOutcome:
+        feasible, nominated = self._without_nominated(cycle, nodes)
+        framework, state, pod = cycle.framework, cycle.state, cycle.pod
+        outcome = framework.run_filter(state, pod, nodes, feasible)
+        for name, position in nominated:
+            if outcome.error is None:
+                status = framework.filter_with_nominated(state, pod, cycle.snapshot, name)
+                outcome.settle(position, status)
+        return outcome
+
+    def _without_nominated(
+        self, cycle: Cycle, nodes: NodeView
+    ) -> tuple[NodeMask, list[tuple[str, int]]]:
+        """The mask to ask about, and the nodes to be asked one by one because of nominations."""
+        feasible = all_true(len(nodes))
+        nominated: list[tuple[str, int]] = []
+        for name in self._nominator.nominated_nodes():
+            if not cycle.framework.nominated_ahead(cycle.pod, name):
+                continue
+            position = nodes.position(name)
+            if position is not None:
+                feasible[position] = False
+                nominated.append((name, position))
+        return feasible, nominated
+
+    def _sample(self, cycle: Cycle, outcome: FilterOutcome) -> None:
+        """percentageOfNodesToScore: keep only the first feasible nodes from a rotating start."""
+        percentage = cycle.framework.plugins.percentage_of_nodes_to_score
+        if not 0 < percentage < 100:
+            return
+        profile = cycle.framework.profile_name
+        start = self._next_start.get(profile, 0)
+        outcome.feasible, looked_at = sampled(outcome, percentage, start)
+        self._next_start[profile] = (start + looked_at) % cycle.snapshot.node_count
+
+
+def _taken(cycle: Cycle, found: Question | Status | None) -> Question | None:
+    """A question to stop with; a status ends the cycle."""
+    if isinstance(found, Status):
+        cycle.status = found
+        return None
+    return found
+
+
+def _candidates(nodes: NodeView, names: frozenset[str] | None) -> NodeView:
+    return nodes if names is None else nodes.take(nodes.positions(list(names)))

@@ -1,0 +1,367 @@
+"""Telling victims to go, and those that expected room that there is none: one pod at a time.
+
+A victim that waits at Permit or is in PreBind goes back to the queue, and nothing of it is deleted.
+Upstream: framework/preemption/executor.go, PreemptPod and clearNominatedNodeName.
+
+Evicting victims before the attempt that decided on it ends: gate SchedulerAsyncPreemption off.
+
+All victims are told to go, side by side; then the pods that were nominated to the node with less
+right to it lose their nomination. Where a victim could not be told, the attempt has failed to make
+room and nobody loses a nomination. Upstream: framework/preemption/executor.go (v1.37),
+prepareCandidate.
+
+Evicting victims, while the scheduler goes on: KEP-4832.
+
+Nothing of it is done in the cycle that decided on it. The pods that were nominated to the node with
+less right to it lose their nomination; then all victims but the last are told to go, side by side;
+then the last one. Until that is done the pod that preempts is kept out of the queue: an earlier
+attempt would look for victims once more. Upstream: framework/preemption/executor.go (v1.37),
+prepareCandidateAsync.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import final
+
+from bayplan.api.objects import PodCondition
+from bayplan.clock import rfc3339
+from bayplan.framework.interface import Handle
+from bayplan.framework.preemption import Victims
+from bayplan.framework.status import Code
+from bayplan.ports import (
+    ApiError,
+    BindPort,
+    NotFoundError,
+    ObjectReference,
+    OutcomeUnknownError,
+    PatchPodStatus,
+)
+from bayplan.state.pods import PodInfo
+
+# ---- telling --------------------------------------------------------------------------------
+
+
+DISRUPTION_TARGET = "DisruptionTarget"
+PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
+POD, POD_GROUP = "pod", "podgroup"
+#: Begins what is said at the pod, or at members of a group; upstream's words.
+PREFIX, GROUP_PREFIX = "preemption: ", "pod group preemption: "
+
+_NORMAL, _PREEMPTED, _PREEMPTING = "Normal", "Preempted", "Preempting"
+
+
+@dataclass(frozen=True, slots=True)
+class Preemptor:
+    """Whom room is made for: a pod, or the members of a group."""
+
+    kind: str
+    uid: str
+    pods: Sequence[PodInfo]
+    #: Where they are to go.
+    node_names: Sequence[str]
+    #: The group's object; None for a pod, whose reference upstream's events lack.
+    reference: ObjectReference | None = None
+
+    @property
+    def priority(self) -> int:
+        return min(pod.priority for pod in self.pods)
+
+    @property
+    def scheduler_name(self) -> str:
+        return self.pods[0].scheduler_name
+
+    @property
+    def place(self) -> str:
+        """What victims hear of where room is made. Upstream: Candidate.Name."""
+        return "cluster" if self.kind == POD_GROUP else ", ".join(self.node_names)
+
+
+@final
+class Telling:
+    """On behalf of one preemptor."""
+
+    def __init__(self, handle: Handle, instance_name: str, preemptor: Preemptor) -> None:
+        self._handle = handle
+        self._instance_name = instance_name
+        self._preemptor = preemptor
+
+    def outranked(self) -> list[PodInfo]:
+        """Pods of lower priority that expect room there, and whose status says so."""
+        nominator, priority = self._handle.nominator, self._preemptor.priority
+        return [
+            pod
+            for name in self._preemptor.node_names
+            for pod in nominator.nominated_pods_for_node(name)
+            if pod.priority < priority and pod.nominated_node_name
+        ]
+
+    async def evict(self, port: BindPort, victim: PodInfo) -> bool:
+        """Tell a pod to go. True: it was not bound yet, and no deletion will be heard of. Raises
+        ApiError, OutcomeUnknownError."""
+        preemptor = self._preemptor
+        note = f"Preempted by {preemptor.kind} {preemptor.uid} on node {preemptor.place}"
+        in_memory = await self._preempt_in_memory(port, victim)
+        if in_memory:
+            note += " (in kube-scheduler memory)."
+        else:
+            try:
+                await self._delete(port, victim)
+            except NotFoundError:
+                return False
+        self._handle.emit(
+            victim, _NORMAL, _PREEMPTED, _PREEMPTING, note, related=preemptor.reference
+        )
+        return in_memory
+
+    async def _preempt_in_memory(self, port: BindPort, victim: PodInfo) -> bool:
+        """End the wait or the binding of a pod that is not bound yet; it is tried again."""
+        waiting = self._handle.waiting_pod(victim.uid)
+        if waiting is not None:
+            return waiting.preempt(self._instance_name, "preempted")
+        in_pre_bind = self._handle.pods_in_pre_bind.get(victim.uid)
+        if in_pre_bind is None or not in_pre_bind.cancel(f"preempted by {self._instance_name}"):
+            return False
+        # An attempt of the preemptor before that would find the same victim.
+        await in_pre_bind.ended(port)
+        return True
+
+    async def _delete(self, port: BindPort, victim: PodInfo) -> None:
+        """Say why first. Raises ApiError, OutcomeUnknownError."""
+        condition = self._condition(victim)
+        if condition is not None:
+            patch = PatchPodStatus(victim.namespace, victim.name, victim.uid, condition)
+            await port.patch_pod_status(patch)
+        await port.delete_pod(victim.namespace, victim.name, victim.uid)
+
+    def _condition(self, victim: PodInfo) -> PodCondition | None:
+        """None: it says so already."""
+        scheduler, kind = self._preemptor.scheduler_name, self._preemptor.kind
+        message = f"{scheduler}: preempting to accommodate a higher priority {kind}"
+        found = (c for c in victim.status.conditions or () if c.type == DISRUPTION_TARGET)
+        old = next(found, PodCondition())
+        if (old.status, old.reason, old.message) == ("True", PREEMPTION_BY_SCHEDULER, message):
+            return None
+        since = None if old.status == "True" else rfc3339(self._handle.epoch_seconds)
+        return PodCondition(
+            type=DISRUPTION_TARGET,
+            status="True",
+            reason=PREEMPTION_BY_SCHEDULER,
+            message=message,
+            last_transition_time=since,
+            observed_generation=victim.metadata.generation,
+        )
+
+
+async def clear_nomination(port: BindPort, pod: PodInfo) -> None:
+    """It looks for another place, sooner than when the victims are gone."""
+    await port.patch_pod_status(PatchPodStatus(pod.namespace, pod.name, pod.uid, None, ""))
+
+
+def is_preempted(pod: PodInfo) -> bool:
+    """Whether a pod is on its way out because of a preemption."""
+    if not pod.is_terminating:
+        return False
+    for condition in pod.status.conditions or ():
+        if condition.type == DISRUPTION_TARGET:
+            return condition.status == "True" and condition.reason == PREEMPTION_BY_SCHEDULER
+    return False
+
+
+# ---- awaited --------------------------------------------------------------------------------
+
+
+@final
+class AwaitedEviction:
+    """framework.preemption.Evicting for one preemptor."""
+
+    def __init__(
+        self, handle: Handle, instance_name: str, preemptor: Preemptor, victims: Sequence[PodInfo]
+    ) -> None:
+        self._handle = handle
+        self._preemptor = preemptor
+        self._telling = Telling(handle, instance_name, preemptor)
+        self._victims = victims
+        self._began_seconds = handle.now_seconds
+        #: Writes under way.
+        self._left_count = 0
+        self._problems: list[str] = []
+
+    def start(self, ended: Callable[[str], None]) -> None:
+        self._ended = ended
+        writes = [(pod, self._telling.evict) for pod in self._victims]
+        self._write(writes, self._evicted, self._problems)
+
+    def _evicted(self) -> None:
+        if self._problems:
+            self._end()
+            return
+        # What fails here is noted, and no failure of the preemption.
+        outranked = [(pod, _clear) for pod in self._telling.outranked()]
+        self._write(outranked, self._end, [])
+
+    def _end(self) -> None:
+        result = "error" if self._problems else "success"
+        seconds = self._handle.now_seconds - self._began_seconds
+        duration = self._handle.metrics.preemption_execution_duration
+        duration.observe(seconds, self._preemptor.kind, result)
+        prefix = PREFIX
+        if self._preemptor.kind == POD_GROUP:
+            prefix = GROUP_PREFIX
+            attempts = self._handle.metrics.workload_preemption_attempts
+            attempts.add(Code.ERROR if self._problems else Code.SUCCESS)
+        self._ended(f"{prefix}{self._problems[0]}" if self._problems else "")
+
+    def _write(
+        self,
+        writes: Sequence[tuple[PodInfo, Callable[[BindPort, PodInfo], Awaitable[object]]]],
+        then: Callable[[], None],
+        problems: list[str],
+    ) -> None:
+        """All of these side by side; ``then``: called when the last one has ended."""
+        self._left_count = len(writes)
+
+        async def run(
+            port: BindPort, pod: PodInfo, write: Callable[[BindPort, PodInfo], Awaitable[object]]
+        ) -> None:
+            try:
+                await write(port, pod)
+            except Exception as problem:
+                problems.append(str(problem))
+                raise
+            finally:
+                self._left_count -= 1
+                if not self._left_count:
+                    then()
+
+        for pod, write in writes:
+            self._handle.perform(pod.key, lambda port, pod=pod, write=write: run(port, pod, write))
+        if not writes:
+            then()
+
+
+async def _clear(port: BindPort, pod: PodInfo) -> None:
+    await clear_nomination(port, pod)
+
+
+# ---- eviction -------------------------------------------------------------------------------
+
+
+@final
+class Evictions:
+    """Those under way."""
+
+    def __init__(self, handle: Handle, instance_name: str) -> None:
+        self._handle = handle
+        self._instance_name = instance_name
+        #: By the uids of the pods that room is made for.
+        self._running: dict[str, _Eviction] = {}
+
+    def is_running(self, uid: str) -> bool:
+        """Whether room is still being made. Who is turned away for that is tried again when it
+        is done."""
+        found = self._running.get(uid)
+        if found is None:
+            return False
+        found.was_awaited = True
+        return True
+
+    def start(self, preemptor: Preemptor, victims: Victims) -> None:
+        """Begin to make room."""
+        going = self._going(preemptor, victims)
+        if not going:
+            return
+        eviction = _Eviction(self._handle, self._instance_name, preemptor, going)
+        for pod in preemptor.pods:
+            self._running[pod.uid] = eviction
+        eviction.ended = lambda: self._end(preemptor)
+        eviction.start()
+
+    def awaited(self, preemptor: Preemptor, victims: Victims) -> AwaitedEviction:
+        """Making room, to be begun by whoever waits for it."""
+        going = self._going(preemptor, victims)
+        return AwaitedEviction(self._handle, self._instance_name, preemptor, going)
+
+    def _going(self, preemptor: Preemptor, victims: Victims) -> list[PodInfo]:
+        """Those that are to be told."""
+        if victims.pdb_violation_count:
+            violations = self._handle.metrics.preemption_pdb_violations
+            violations.add(preemptor.kind, count=victims.pdb_violation_count)
+        return [pod for pod in victims.pods if not pod.is_terminating]
+
+    def _end(self, preemptor: Preemptor) -> None:
+        for pod in preemptor.pods:
+            self._running.pop(pod.uid, None)
+
+
+@final
+class _Eviction:
+    """Making room once."""
+
+    def __init__(
+        self,
+        handle: Handle,
+        instance_name: str,
+        preemptor: Preemptor,
+        victims: Sequence[PodInfo],
+    ) -> None:
+        self._handle = handle
+        self._preemptor = preemptor
+        self._telling = Telling(handle, instance_name, preemptor)
+        self._last = victims[-1]
+        #: Those before the last one that were not told to go yet.
+        self._others = {pod.uid: pod for pod in victims[:-1]}
+        self._began_seconds = handle.now_seconds
+        self._has_failed = False
+        #: Whether somebody was turned away because this was not done.
+        self.was_awaited = False
+
+    def ended(self) -> object:
+        """Called when all is done, or given up."""
+
+    def start(self) -> None:
+        others = list(self._others.values())
+        for pod in self._telling.outranked():
+            self._handle.perform(pod.key, lambda port, pod=pod: clear_nomination(port, pod))
+        for pod in others:
+            self._handle.perform(pod.key, lambda port, pod=pod: self._evict_other(port, pod))
+        if not others:
+            self._handle.perform(self._last.key, self._evict_last)
+
+    async def _evict_other(self, port: BindPort, victim: PodInfo) -> None:
+        try:
+            await self._telling.evict(port, victim)
+        except (ApiError, OutcomeUnknownError):
+            self._has_failed = True
+            raise
+        finally:
+            del self._others[victim.uid]
+            if not self._others:
+                self._all_but_last_are_done()
+
+    def _all_but_last_are_done(self) -> None:
+        """Where one could not be told to go the last one stays: the pod is tried again sooner."""
+        if self._has_failed:
+            self._end(activate=True)
+        else:
+            self._handle.perform(self._last.key, self._evict_last)
+
+    async def _evict_last(self, port: BindPort) -> None:
+        activate = True
+        try:
+            activate = await self._telling.evict(port, self._last)
+        except (ApiError, OutcomeUnknownError):
+            self._has_failed = True
+            raise
+        finally:
+            self._end(activate=activate)
+
+    def _end(self, *, activate: bool) -> None:
+        self.ended()
+        result = "error" if self._has_failed else "success"
+        metrics = self._handle.metrics
+        metrics.preemption_goroutines_execution.add(result)
+        seconds = self._handle.now_seconds - self._began_seconds
+        metrics.preemption_goroutines_duration.observe(seconds, result)
+        metrics.preemption_execution_duration.observe(seconds, self._preemptor.kind, result)
+        if activate or self.was_awaited:
+            self._handle.activate(self._preemptor.pods)

@@ -1,0 +1,156 @@
+"""What searches side by side found, kept row by row for pods that are alike.
+
+Who has to leave a node for a pod follows from the node and its pods, and from what budgets allow.
+So a pod whose like preempted before needs only those nodes searched that changed since, and of
+these only the ones that it comes by. See docs/decisions/0010.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import fields
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+
+from bayplan.framework.filter_runner import Likeness
+from bayplan.framework.preemption import Victims
+from bayplan.plugins.default_preemption.budgets import Budgets
+from bayplan.plugins.default_preemption.candidates import Batch, Costs
+from bayplan.plugins.default_preemption.victims import SIDE_BY_SIDE_MIN, Places, Side, victims_at
+from bayplan.state.columns import Rows
+from bayplan.state.snapshot import Snapshot
+
+#: Likenesses that something is kept of.
+KEPT_MAX = 8
+
+_UNKNOWN, _NO_CANDIDATE, _CANDIDATE = 0, 1, 2
+
+#: Searches these positions of all nodes; None: amounts were not enough to know.
+SearchSide = Callable[[Rows], Side | None]
+
+
+@final
+class KeptSearch:
+    """What is known for pods of one likeness and priority."""
+
+    def __init__(self, likeness: Likeness, budgets: Budgets) -> None:
+        self._facets = int(likeness.facets)
+        self._objects = likeness.objects
+        self._budgets = budgets
+        #: Up to where the log of changes, and the ranks of pods, were looked at.
+        self._generation: int = -1
+        self._turn: int = -1
+        self._kinds: npt.NDArray[np.int8] = np.zeros(0, np.int8)
+        #: Of candidates.
+        self._costs = _no_costs()
+        self._leaving: Places = np.zeros((0, 0), np.bool_)
+        self._violating: Places = np.zeros((0, 0), np.bool_)
+
+    def holds(self, likeness: Likeness, budgets: Budgets) -> bool:
+        """Whether it follows from what still is so, but for rows that changed."""
+        pairs = zip(self._objects, likeness.objects, strict=True)
+        return budgets is self._budgets and all(old is new for old, new in pairs)
+
+    def catch_up(self, snapshot: Snapshot) -> None:
+        """Forget rows that changed."""
+        nodes = snapshot.nodes
+        ranked = snapshot.ranked_pods(nodes)
+        self._grow(int(nodes.rows.max(initial=-1)) + 1)
+        changed = snapshot.rows_since(self._generation, self._facets)
+        self._kinds[changed[changed < len(self._kinds)]] = _UNKNOWN
+        if ranked.turn != self._turn:
+            self._kinds[nodes.rows[ranked.changed_since(self._turn)]] = _UNKNOWN
+        self._generation, self._turn = snapshot.generation, ranked.turn
+
+    def search(
+        self, snapshot: Snapshot, positions: Rows, wanted: int, side: SearchSide
+    ) -> Batch | None:
+        """The first candidates among these positions, as many as are wanted, one of them without
+        violating a budget. None: amounts were not enough to know."""
+        nodes = snapshot.nodes
+        rows = nodes.rows[positions]
+        while True:
+            end = self._end(rows, wanted)
+            unknown = np.flatnonzero(self._kinds[rows] == _UNKNOWN)
+            if not len(unknown) or unknown[0] >= end:
+                break
+            # Others that will be come by sooner or later cost little beside them.
+            chunk = positions[unknown[: max(wanted, SIDE_BY_SIDE_MIN)]]
+            found = side(chunk)
+            if found is None:
+                return None
+            self._put(nodes.rows[chunk], nodes.rows[found.batch.positions], found)
+        is_candidate = self._kinds[rows[:end]] == _CANDIDATE
+        return self._batch(snapshot, positions[:end][is_candidate])
+
+    def _end(self, rows: Rows, wanted: int) -> int:
+        """How many of these rows would be tried, one after another, if the unknown were none."""
+        is_candidate = self._kinds[rows] == _CANDIDATE
+        gentle = is_candidate & (self._costs.pdb_violation_counts[rows] == 0)
+        enough = np.cumsum(is_candidate) >= wanted
+        enough &= np.logical_or.accumulate(gentle)
+        return int(enough.argmax()) + 1 if enough.any() else len(rows)
+
+    def _batch(self, snapshot: Snapshot, positions: Rows) -> Batch:
+        nodes = snapshot.nodes
+        rows = nodes.rows[positions]
+
+        def victims(index: int) -> Victims:
+            row, ranked = int(rows[index]), snapshot.ranked_pods(nodes)
+            violating = self._violating[row] if len(self._budgets) else None
+            return victims_at(nodes, ranked, int(positions[index]), self._leaving[row], violating)
+
+        return Batch(positions, self._costs.take(rows), victims)
+
+    def _put(self, searched: Rows, candidates: Rows, found: Side) -> None:
+        self._kinds[searched] = _NO_CANDIDATE
+        self._kinds[candidates] = _CANDIDATE
+        for each in fields(Costs):
+            getattr(self._costs, each.name)[candidates] = getattr(found.batch.costs, each.name)
+        places = found.leaving.shape[1]
+        self._leaving = _widened(self._leaving, len(self._kinds), places)
+        self._leaving[candidates] = False
+        self._leaving[candidates, :places] = found.leaving
+        if len(self._budgets):
+            self._violating = _widened(self._violating, len(self._kinds), places)
+            self._violating[candidates] = False
+            if found.violating is not None:
+                self._violating[candidates, :places] = found.violating
+
+    def _grow(self, row_count: int) -> None:
+        more = row_count - len(self._kinds)
+        if more > 0:
+            self._kinds = np.pad(self._kinds, (0, more))
+            columns = (getattr(self._costs, each.name) for each in fields(Costs))
+            self._costs = Costs(*(np.pad(column, (0, more)) for column in columns))
+
+
+def _no_costs() -> Costs:
+    none = np.zeros(0, np.int64)
+    return Costs(none, none, none, none, np.zeros(0, np.float64))
+
+
+def _widened(old: Places, rows: int, places: int) -> Places:
+    more_rows, more_places = rows - old.shape[0], max(places - old.shape[1], 0)
+    if not more_rows and not more_places:
+        return old
+    return np.pad(old, ((0, more_rows), (0, more_places)))
+
+
+@final
+class KeptSearches:
+    """Those of the likenesses that were asked for last."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Hashable, KeptSearch] = OrderedDict()
+
+    def of(self, likeness: Likeness, priority: int, budgets: Budgets) -> KeptSearch:
+        key = (likeness.key, priority)
+        found = self._kept.get(key)
+        if found is None or not found.holds(likeness, budgets):
+            found = self._kept[key] = KeptSearch(likeness, budgets)
+        self._kept.move_to_end(key)
+        if len(self._kept) > KEPT_MAX:
+            self._kept.popitem(last=False)
+        return found

@@ -1,0 +1,295 @@
+"""Victims on one node, found by trying: the plugins are asked about the node as it would be.
+
+All pods that may be evicted leave the node at once; if the pod fits then, they come back one by
+one, the most important first and those before all others that a disruption budget would rather
+keep. A group that leaves as one is one of them, with its members on other nodes. Whoever does not
+fit any more beside the pod is a victim. Upstream: default_preemption.go, SelectVictimsOnNode
+(v1.37).
+
+Victims on many nodes at once, where nothing but amounts of resources decides.
+
+The same search as on one node, node by node side by side: a matrix says which pods of each node are
+away, and the Filters that read amounts are asked once per step about all nodes as they would be.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.filter_runner import FilterRunner, Verdicts
+from bayplan.framework.preemption import Victims
+from bayplan.framework.status import Code, Status, is_success, unresolvable
+from bayplan.plugins.default_preemption.budgets import Budgets
+from bayplan.plugins.default_preemption.candidates import PRIORITY_OFFSET, Batch, Costs
+from bayplan.state.change_log import Facet
+from bayplan.state.columns import Mask, Rows
+from bayplan.state.disruption_units import Unit, Units
+from bayplan.state.nodes import NodeInfo, NodeView
+from bayplan.state.pods import PodInfo
+from bayplan.state.ranked_pods import RankedView, importance
+from bayplan.state.relieved_nodes import Relief, RelievedNodeView
+from bayplan.state.snapshot import Snapshot, Trial
+
+# ---- on one node ----------------------------------------------------------------------------
+
+
+NO_VICTIMS = "No preemption victims found for incoming pod"
+
+
+def fits_without(node_name: str) -> Status:
+    """The Error of a node that the pod turned out to fit with nobody leaving."""
+    return Status(Code.ERROR, (f'expected at least one victim pod on node "{node_name}"',))
+
+
+@dataclass(slots=True)
+class _Node:
+    """A node as it would be."""
+
+    runner: FilterRunner
+    state: CycleState
+    pod: PodInfo
+    node: NodeInfo
+    trial: Trial
+
+    snapshot: Snapshot
+
+    def remove(self, unit: Unit) -> Status | None:
+        for victim in unit.pods:
+            node = self._node_of(victim)
+            self.trial.remove(victim)
+            status = self.runner.remove_pod(self.state, self.pod, victim, node)
+            if status is not None and not is_success(status):
+                return status
+        return None
+
+    def put_back(self, unit: Unit) -> Status | None:
+        for victim in unit.pods:
+            node = self._node_of(victim)
+            placed = self.trial.assume(victim, node.name)
+            status = self.runner.add_pod(self.state, self.pod, placed, node)
+            if status is not None and not is_success(status):
+                return status
+        return None
+
+    def _node_of(self, victim: PodInfo) -> NodeInfo:
+        """Of a group that leaves as one, members may be elsewhere."""
+        if victim.node_name == self.node.name:
+            return self.node
+        return self.snapshot.node(victim.node_name)
+
+    def verdict(self) -> Status | None:
+        return self.runner.filter_with_nominated(self.state, self.pod, self.node.name)
+
+
+def victims_on(
+    node: NodeInfo,
+    question: tuple[FilterRunner, CycleState, PodInfo],
+    snapshot: Snapshot,
+    budgets: Budgets,
+    units: Units,
+) -> Victims | Status:
+    """Who has to leave a node for the pod, or why that is of no use. The state is the caller's own
+    clone: it is changed."""
+    runner, state, pod = question
+    evictable = (unit for unit in units.of(node.pods) if unit.priority < pod.priority)
+    possible = sorted(evictable, key=lambda unit: unit.importance)
+    if not possible:
+        return unresolvable(NO_VICTIMS)
+    with snapshot.trial() as trial:
+        tried = _Node(runner, state, pod, node, trial, snapshot)
+        for unit in possible:
+            status = tried.remove(unit)
+            if status is not None:
+                return status
+        status = tried.verdict()
+        if status is not None and not is_success(status):
+            return status
+        found = _reprieved(tried, possible, violations(possible, budgets))
+    if isinstance(found, Victims) and not found.pods:
+        return fits_without(node.name)
+    return found
+
+
+def violations(units: Sequence[Unit], budgets: Budgets) -> list[int]:
+    """Of each unit, the most important first: how many of its pods a budget would rather keep."""
+    violating = iter(budgets.violated_by([pod for unit in units for pod in unit.pods]))
+    return [sum(next(violating) for _ in unit.pods) for unit in units]
+
+
+def _reprieved(
+    tried: _Node, possible: Sequence[Unit], violations: Sequence[int]
+) -> Victims | Status:
+    """Those who could not come back."""
+    leaving: list[Unit] = []
+    violation_count = 0
+    for turn in (True, False):
+        for unit, count in zip(possible, violations, strict=True):
+            if bool(count) is not turn:
+                continue
+            status = tried.put_back(unit)
+            if status is not None:
+                return status
+            if is_success(tried.verdict()):
+                continue
+            status = tried.remove(unit)
+            if status is not None:
+                return status
+            leaving.append(unit)
+            violation_count += count
+    if len(set(map(bool, violations))) > 1:
+        leaving.sort(key=lambda unit: unit.importance)
+    return Victims(tuple(pod for unit in leaving for pod in unit.pods), violation_count)
+
+
+# ---- on many nodes --------------------------------------------------------------------------
+
+
+#: So many nodes at least are searched at once.
+SIDE_BY_SIDE_MIN = 128
+
+Places = npt.NDArray[np.bool_]  # [nodes, places]
+
+
+@dataclass(slots=True)
+class Side:
+    """What the search found of the nodes that it was asked about."""
+
+    #: Positions among all nodes, where the pod fits once all have left, and victims are needed.
+    batch: Batch
+    #: Who has to leave each of these, and whom of all a budget would rather keep; None: nobody.
+    leaving: Places
+    violating: Places | None
+    #: Names of nodes that the pod fits with nobody leaving.
+    needless: list[str]
+    #: What the Filters said of all nodes without their pods.
+    without_all: Verdicts
+
+
+@dataclass(slots=True)
+class _Search:
+    """Some nodes with their pods, the most important ones first."""
+
+    runner: FilterRunner
+    state: CycleState
+    pod: PodInfo
+    nodes: NodeView
+    ranked: RankedView
+    #: Who may be evicted.
+    evictable: Places
+
+    def ask(self, away: Places, reading: Facet | None = None) -> Verdicts:
+        """What the Filters say of the nodes without those who are away."""
+        relieved = RelievedNodeView(self.nodes, Relief(self.ranked, away))
+        if reading is None:
+            return self.runner.filter_relieved(self.state, self.pod, relieved)
+        return self.runner.filter_relieved(self.state, self.pod, relieved, reading)
+
+
+def victims_on_all(
+    snapshot: Snapshot,
+    positions: Rows,
+    question: tuple[FilterRunner, CycleState, PodInfo],
+    budgets: Budgets,
+) -> Side | None:
+    """Search these positions of all nodes. None: amounts were not enough to know."""
+    runner, state, pod = question
+    chosen = snapshot.nodes.take(positions)
+    ranked = snapshot.ranked_pods(chosen)
+    every = _Search(runner, state, pod, chosen, ranked, ranked.priorities < pod.priority)
+    without_all = every.ask(every.evictable)
+    if without_all.error is not None:
+        return None
+    fitting = np.flatnonzero(without_all.feasible)
+    found = chosen.take(fitting)
+    ranked = snapshot.ranked_pods(found)
+    search = _Search(runner, state, pod, found, ranked, ranked.priorities < pod.priority)
+    violating = _violating(search, budgets)
+    leaving = _reprieved_on_nodes(search, violating)
+    is_needed = leaving.any(axis=1)
+    needless = [found.name(index) for index in np.flatnonzero(~is_needed).tolist()]
+    needed = np.flatnonzero(is_needed)
+    costs = _costs(ranked, leaving, violating).take(needed)
+    everybody = positions[fitting]
+    leaving, violating = leaving[needed], None if violating is None else violating[needed]
+
+    def victims(index: int) -> Victims:
+        violated = None if violating is None else violating[index]
+        return victims_at(found, ranked, int(needed[index]), leaving[index], violated)
+
+    return Side(Batch(everybody[needed], costs, victims), leaving, violating, needless, without_all)
+
+
+def _reprieved_on_nodes(search: _Search, violating: Places | None) -> Places:
+    """Who has to leave: all who may, but for those who could come back one after another."""
+    away = search.evictable.copy()
+    order = _order_of_return(search.evictable, violating)
+    every = np.arange(len(away))
+    for place in order.T if len(away) else ():
+        back = search.evictable[every, place]
+        if not back.any():
+            continue
+        tried = away.copy()
+        tried[every, place] = False
+        feasible = search.ask(tried, Facet.REQUESTED).feasible
+        away[every[feasible], place[feasible]] = False
+    return away
+
+
+def _order_of_return(evictable: Places, violating: Places | None) -> npt.NDArray[Any]:
+    """intp[nodes, places]: in which order the pods of each node come back."""
+    if violating is None or not violating.any():
+        # In columns that hold nobody who may be evicted nobody comes back.
+        places = np.flatnonzero(evictable.any(axis=0))
+        return np.tile(places, (len(evictable), 1))
+    return np.argsort(~violating, axis=1, kind="stable")
+
+
+def _violating(search: _Search, budgets: Budgets) -> Places | None:
+    """Whom a budget would rather keep, among all who may be evicted; None: there is no budget."""
+    if not len(budgets):
+        return None
+    found = np.zeros_like(search.evictable)
+    for index, evictable in enumerate(search.evictable):
+        ranked = search.ranked.pods(index)
+        pods = [(place, ranked[place]) for place in np.flatnonzero(evictable).tolist()]
+        if any(budgets.selecting(pod) for _, pod in pods):
+            flags = budgets.violated_by([pod for _, pod in pods])
+            for (place, _), violates in zip(pods, flags, strict=True):
+                found[index, place] = violates
+    return found
+
+
+def _costs(ranked: RankedView, leaving: Places, violating: Places | None) -> Costs:
+    """Of every node; those that nobody leaves have no meaning."""
+    first = np.argmax(leaving, axis=1)
+    every = np.arange(len(leaving))
+    counts = np.count_nonzero(leaving, axis=1).astype(np.int64)
+    sums = np.where(leaving, ranked.priorities, 0).sum(axis=1) + counts * PRIORITY_OFFSET
+    none = np.zeros(len(leaving), np.int64)
+    violations = none if violating is None else np.count_nonzero(leaving & violating, axis=1)
+    return Costs(
+        violations.astype(np.int64),
+        ranked.priorities[every, first],
+        sums,
+        counts,
+        ranked.starts[every, first],
+    )
+
+
+def victims_at(
+    nodes: NodeView, ranked: RankedView, position: int, leaving: Mask, violated: Mask | None
+) -> Victims:
+    """In their newest versions. Among equals those come first that a budget would rather keep:
+    they were the first who could not come back."""
+    newest = {pod.uid: pod for pod in nodes.info(position).pods}
+    there = ranked.pods(position)
+    places: list[int] = np.flatnonzero(leaving).tolist()
+    count = 0
+    if violated is not None:
+        places.sort(key=lambda place: (importance(there[place]), not violated[place]))
+        count = int(np.count_nonzero(leaving & violated))
+    return Victims(tuple(newest[there[place].uid] for place in places), count)

@@ -1,0 +1,52 @@
+"""What is looked for, and what has been given: the record that a search fills in."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from bayplan.api.device_objects import ALL_DEVICES, DeviceClass
+from bayplan.plugins.dynamic_resources.constraints import Constraint
+from bayplan.plugins.dynamic_resources.pools import Candidate
+from bayplan.plugins.dynamic_resources.requests import Request
+from bayplan.state.device_table import Amounts
+
+
+@dataclass(slots=True, eq=False)
+class Wanted:
+    """One alternative of a request, with what is known about it before the search."""
+
+    request: Request
+    device_class: DeviceClass
+    device_count: int
+    #: Of a request for all devices: which those are.
+    all_devices: Sequence[Candidate] = ()
+
+    @property
+    def wants_all(self) -> bool:
+        return self.request.mode == ALL_DEVICES
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Given:
+    """A device that a request gets."""
+
+    request: Request
+    candidate: Candidate
+    #: What it consumes of a device that is shared; None: it gets the device as a whole.
+    share: Amounts | None
+    #: Whether the device's counters were consumed for it.
+    draws_counters: bool
+
+
+@dataclass(slots=True, eq=False)
+class WantedClaim:
+    """One claim: what it wants, and what it has got so far."""
+
+    #: "namespace/name"
+    name: str
+    #: Per request its alternatives; a request without any has one.
+    requests: Sequence[Sequence[Wanted]]
+    has_alternatives: Sequence[bool]
+    constraints: Sequence[Constraint]
+    given: list[Given] = field(default_factory=list[Given])
+    #: Per request the alternative that is tried.
+    chosen: list[int] = field(default_factory=list[int])

@@ -1,0 +1,221 @@
+"""Counters that the devices of a pool share: partitions of one chip draw on the same memory.
+
+A device consumes counters once, however many share it. Upstream: checkAvailableCounters.
+
+What a search is about to give away, beside what is taken already: one device at a time, undone
+in reverse order. Upstream: allocateDevice and rollbackDevice.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from enum import Enum
+from typing import final
+
+from bayplan.api.device_objects import Device
+from bayplan.api.quantity import QuantityError, nanos
+from bayplan.plugins.dynamic_resources import capacity
+from bayplan.plugins.dynamic_resources.allocation_state import Given, WantedClaim
+from bayplan.plugins.dynamic_resources.features import ALL_ON, DeviceFeatures
+from bayplan.plugins.dynamic_resources.pools import AllocationError, Candidate, Pool, PoolId
+from bayplan.plugins.dynamic_resources.requests import Request
+from bayplan.state.device_table import AllocatedDevices, Amounts, DeviceId
+
+# ---- counters -------------------------------------------------------------------------------
+
+
+#: (counter set, counter)
+_Name = tuple[str, str]
+
+
+@final
+class Counters:
+    """What is left of the counters of each pool, during one search."""
+
+    def __init__(self, allocated: AllocatedDevices) -> None:
+        self._allocated = allocated
+        self._available: dict[PoolId, Counter[_Name]] = {}
+
+    def take(self, candidate: Candidate) -> bool:
+        """Consume what the device needs, unless some counter would not suffice."""
+        available = self._of(candidate.pool)
+        needed = _consumed(candidate.device)
+        for name, amount in needed.items():
+            available[name] -= amount
+        # Whatever is short already (somebody blundered) keeps every consumer away.
+        if all(amount >= 0 for amount in available.values()):
+            return True
+        available.update(needed)
+        return False
+
+    def give_back(self, candidate: Candidate) -> None:
+        """The device is not taken after all."""
+        self._of(candidate.pool).update(_consumed(candidate.device))
+
+    def _of(self, pool: Pool) -> Counter[_Name]:
+        found = self._available.get(pool.id)
+        if found is None:
+            found = self._available[pool.id] = self._left(pool)
+        return found
+
+    def _left(self, pool: Pool) -> Counter[_Name]:
+        left: Counter[_Name] = Counter()
+        for counter_set in pool.counter_sets.values():
+            for name, counter in counter_set.counters.items():
+                left[(counter_set.name, name)] = _nanos(counter.value)
+        for device in _devices(pool):
+            device_id = DeviceId(pool.id.driver, pool.id.name, device.name)
+            if device.consumes_counters and self._allocated.is_taken(device_id):
+                left.subtract(_consumed(device))
+        return left
+
+
+def _devices(pool: Pool) -> Iterator[Device]:
+    """Those for other nodes, too."""
+    for candidate in pool.candidates:
+        yield candidate.device
+    for each in pool.other_slices:
+        yield from each.spec.devices or ()
+
+
+def _consumed(device: Device) -> Counter[_Name]:
+    found: Counter[_Name] = Counter()
+    for consumption in device.consumes_counters or ():
+        for name, counter in consumption.counters.items():
+            found[(consumption.counter_set, name)] += _nanos(counter.value)
+    return found
+
+
+def _nanos(amount: str | int | float) -> int:
+    try:
+        return nanos(amount)
+    except QuantityError as problem:
+        raise AllocationError(str(problem)) from None
+
+
+# ---- takings --------------------------------------------------------------------------------
+
+
+class Taking(Enum):
+    """How an attempt to take a device ended."""
+
+    TAKEN = "taken"
+    REFUSED = "refused"
+    #: By a constraint of the claim.
+    CONSTRAINED = "constrained"
+
+
+@final
+class Takings:
+    """Devices about to be given to claims, which are named by their index."""
+
+    def __init__(self, allocated: AllocatedDevices, features: DeviceFeatures = ALL_ON) -> None:
+        self._allocated = allocated
+        self._features = features
+        self._counters = Counters(allocated)
+        self._whole: dict[DeviceId, set[int]] = {}
+        self._shares: dict[DeviceId, list[Amounts]] = {}
+
+    def is_in_use(self, claim: int, request: Request, candidate: Candidate) -> bool:
+        """With admin access only a device that the same claim has already is in use."""
+        claims = self._whole.get(candidate.id)
+        if request.admin_access:
+            return bool(claims) and claim in (claims or ())
+        return bool(claims) or self._allocated.is_whole_taken(candidate.id)
+
+    def consumption(self, request: Request, candidate: Candidate) -> Amounts | None:
+        """What the request would consume; None: so much is not left, or there is no such capacity.
+
+        Raises AllocationError.
+        """
+        if not self._features.consumable_capacity:
+            return {}
+        try:
+            consumed = capacity.consumed_by(request.capacity, candidate.device)
+        except AllocationError as problem:
+            where = f"request {request.name}: checking capacity for device {candidate.id}"
+            raise AllocationError(f"{where}: {problem}") from None
+        if consumed is None:
+            return None
+        taken = self._allocated.consumed(candidate.id)
+        fits = capacity.fits(consumed, candidate.device, taken, self._sharing(candidate.id))
+        return consumed if fits else None
+
+    def take(
+        self, index: int, claim: WantedClaim, request: Request, candidate: Candidate
+    ) -> Taking:
+        """Give the device to a request of the claim, or change nothing. Raises AllocationError."""
+        is_shared = bool(candidate.device.allow_multiple_allocations)
+        if self._is_whole_in_use(index, request, candidate, is_shared):
+            return Taking.REFUSED
+        if not request.tolerates_all_of(candidate.device.taints):
+            return Taking.REFUSED
+        if candidate.device.consumes_counters and not self._features.partitionable_devices:
+            return Taking.REFUSED
+        draws = self._draws_counters(candidate, is_shared)
+        if draws and not self._counters.take(candidate):
+            return Taking.REFUSED
+        consumed = self.consumption(request, candidate)
+        satisfies = _satisfies(claim, request, candidate)
+        if not satisfies or consumed is None:
+            if satisfies:
+                _leave(claim, request, len(claim.constraints))
+            if draws:
+                self._counters.give_back(candidate)
+            return Taking.REFUSED if satisfies else Taking.CONSTRAINED
+        self._note(index, candidate, consumed if is_shared else None)
+        claim.given.append(Given(request, candidate, consumed if is_shared else None, draws))
+        return Taking.TAKEN
+
+    def give_back(self, index: int, claim: WantedClaim) -> None:
+        """Undo what the claim was given last."""
+        given = claim.given.pop()
+        candidate = given.candidate
+        if given.share is None:
+            self._whole[candidate.id].discard(index)
+        else:
+            self._shares[candidate.id].pop()
+        _leave(claim, given.request, len(claim.constraints))
+        if given.draws_counters:
+            self._counters.give_back(candidate)
+
+    def _is_whole_in_use(
+        self, claim: int, request: Request, candidate: Candidate, is_shared: bool
+    ) -> bool:
+        if request.admin_access and is_shared:
+            return False
+        return self.is_in_use(claim, request, candidate)
+
+    def _draws_counters(self, candidate: Candidate, is_shared: bool) -> bool:
+        """A further share of a device consumes no counters."""
+        if not candidate.device.consumes_counters:
+            return False
+        has_shares = self._allocated.is_shared(candidate.id) or self._shares.get(candidate.id)
+        return not (is_shared and has_shares)
+
+    def _sharing(self, device: DeviceId) -> Amounts:
+        """What shares that are about to be given consume together."""
+        total: dict[str, int] = {}
+        for share in self._shares.get(device, ()):
+            for name, amount in share.items():
+                total[name] = total.get(name, 0) + amount
+        return total
+
+    def _note(self, claim: int, candidate: Candidate, share: Amounts | None) -> None:
+        if share is None:
+            self._whole.setdefault(candidate.id, set()).add(claim)
+        else:
+            self._shares.setdefault(candidate.id, []).append(share)
+
+
+def _satisfies(claim: WantedClaim, request: Request, candidate: Candidate) -> bool:
+    """Count the device in at all constraints, or at none."""
+    for index, constraint in enumerate(claim.constraints):
+        if not constraint.add(request, candidate):
+            _leave(claim, request, index)
+            return False
+    return True
+
+
+def _leave(claim: WantedClaim, request: Request, count: int) -> None:
+    for constraint in reversed(claim.constraints[:count]):
+        constraint.remove(request)

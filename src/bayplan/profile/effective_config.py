@@ -1,0 +1,304 @@
+"""The effective configuration: what holds after all defaults, and what of it means nothing here.
+
+It is itself a configuration: read again, it comes to the same lists and arguments.
+
+What of a configuration an unmodified kube-scheduler would not understand.
+
+It knows neither our fields nor our plugins, and has one instance of each of its own.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import msgspec
+
+from bayplan.config.feature_gates import GATES
+from bayplan.config.loading import SchedulerConfig
+from bayplan.config.schema import (
+    DEFAULT_SCHEDULER_NAME,
+    KUBE_SCHEDULER_LEASE,
+    OWN_LEASE,
+    LeaderElection,
+    PluginEntry,
+    Profile,
+    verb_paths,
+)
+from bayplan.config.upstream import PLUGIN_GATES, REMOVED_PLUGINS, UPSTREAM_PLUGINS, default_plugins
+from bayplan.config.validation import ALL_PLUGINS, LABEL_SEPARATOR
+from bayplan.framework.interface import EnqueueExtensions, PluginArgs, PostFilterPlugin
+from bayplan.framework.profile import extension_points_of
+from bayplan.plugins.registry import Registry
+from bayplan.profile.dry_start import dry_start
+from bayplan.profile.plugin_sets import is_awaited, plugin_name
+from bayplan.profile.profiles import REJECTING
+from bayplan.profile.resolved_config import ResolvedProfile, resolve
+
+# ---- effective ------------------------------------------------------------------------------
+
+
+_IS_TYPE = frozenset(("apiVersion", "kind"))
+
+#: Gates that are asked for somewhere; the others are known, and change nothing.
+READ_GATES = frozenset(
+    (
+        "DRADeviceTaintRules",
+        "GenericWorkload",
+        "OpportunisticBatching",
+        "SchedulerPopFromBackoffQ",
+        "TopologyAwareWorkloadScheduling",
+    )
+)
+
+#: Keys that are there for kube-scheduler's sake → why they have no effect.
+_WITHOUT_EFFECT = {
+    "parallelism": "all nodes are looked at together",
+    "enableProfiling": "there is no Go profiler to serve",
+    "enableContentionProfiling": "there is no Go profiler to serve",
+}
+
+
+def effective(config: SchedulerConfig, registry: Registry) -> dict[str, Any]:
+    """The configuration after defaults as plain data: each extension point's list with its
+    weights, each instance's arguments, each gate. Raises ConfigError for one that is refused, or
+    whose plugins do not start."""
+    resolved = resolve(config, registry)
+    dry_start(config, registry)
+    spec = _plain(config.spec)
+    spec["featureGates"] = dict(sorted(config.gates.values.items()))
+    spec["profiles"] = [_profile(profile) for profile in resolved.profiles]
+    return spec
+
+
+def _profile(profile: ResolvedProfile) -> dict[str, Any]:
+    lists: dict[str, Any] = {"multiPoint": {"disabled": [{"name": ALL_PLUGINS}]}}
+    for point, entries in profile.lists.items():
+        lists[point] = {"enabled": [_entry(entry, point) for entry in entries]}
+    configured = [
+        {"name": name, "args": plain_args(instance.args)}
+        for name, instance in profile.instances.items()
+        if instance.args is not None
+    ]
+    return {
+        "schedulerName": profile.name,
+        "percentageOfNodesToScore": profile.percentage_of_nodes_to_score,
+        "plugins": lists,
+        "pluginConfig": configured,
+        "reuse": bool(profile.reuse_bytes_max),
+    }
+
+
+def _entry(entry: PluginEntry, point: str) -> dict[str, Any]:
+    named = {"name": entry.name}
+    return {**named, "weight": entry.weight} if point == "score" else named
+
+
+def plain_args(args: PluginArgs) -> dict[str, Any]:
+    """Args as written in pluginConfig, with their type in front as a reader expects it."""
+    plain = _plain(args)
+    return {name: plain[name] for name in sorted(plain, key=_IS_TYPE.__contains__, reverse=True)}
+
+
+def _plain(value: Any) -> Any:
+    """A struct as YAML can print it: no tuples, nothing that is not set."""
+    return _set_parts(msgspec.to_builtins(value))
+
+
+def _set_parts(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        parts = cast("Mapping[str, Any]", value).items()
+        return {name: _set_parts(part) for name, part in parts if part is not None}
+    if isinstance(value, list | tuple):
+        return [_set_parts(part) for part in cast("list[Any]", value)]
+    return value
+
+
+# ---- remarks -------------------------------------------------------------------------------
+
+
+def remarks(config: SchedulerConfig, registry: Registry) -> list[str]:
+    """What is accepted and does not do what somebody may expect, one line each.
+
+    Raises ConfigError for a configuration that is refused.
+    """
+    resolved = resolve(config, registry)
+    found = [*_general(config), *_gates(config, registry)]
+    pairs = zip(config.spec.profiles, resolved.profiles, strict=True)
+    for index, (written, profile) in enumerate(pairs):
+        path = f"profiles[{index}]"
+        found += _absent_defaults(written, config, registry, path)
+        found += _idle_args(written, profile, registry, path)
+        found += _idle_weights(written, registry, path)
+        found += _unasked_events(profile, path)
+        found += _without_post_filter(profile, path)
+    return found
+
+
+def _general(config: SchedulerConfig) -> Iterator[str]:
+    plain = _plain(config.spec)
+    for key, reason in _WITHOUT_EFFECT.items():
+        if key in config.written:
+            yield f"{key}: {json.dumps(plain[key])} has no effect: {reason}"
+    connection, election = config.spec.client_connection, config.spec.leader_election
+    if "clientConnection" in config.written and "json" not in connection.content_type:
+        yield f"clientConnection.contentType: {connection.content_type} has no effect: JSON is used"
+    if election.leader_elect and "leaderElection" in config.written:
+        yield from _lease(election, config.spec.profiles)
+    is_written = "percentageOfNodesToScore" in config.written
+    percentages = [profile.percentage_of_nodes_to_score for profile in config.spec.profiles]
+    if is_written and not plain["percentageOfNodesToScore"] and not all(percentages):
+        yield (
+            "percentageOfNodesToScore: 0: all nodes are looked at, "
+            "where kube-scheduler takes a share that depends on their number"
+        )
+    for index, extender in enumerate(config.spec.extenders):
+        if not verb_paths(extender):
+            yield f"extenders[{index}]: {extender.url_prefix} is never asked: it has no verb"
+
+
+def _lease(election: LeaderElection, profiles: tuple[Profile, ...]) -> Iterator[str]:
+    """Two schedulers must not share a lease, and two on the same pods must."""
+    name = election.resource_name
+    is_default = any(profile.scheduler_name == DEFAULT_SCHEDULER_NAME for profile in profiles)
+    if is_default and name != KUBE_SCHEDULER_LEASE:
+        yield (
+            f"leaderElection.resourceName: {name} is not kube-scheduler's lease, and both take the "
+            f"pods of {DEFAULT_SCHEDULER_NAME}: stop kube-scheduler first"
+        )
+    elif name == KUBE_SCHEDULER_LEASE and not is_default:
+        yield (
+            f"leaderElection.resourceName: {KUBE_SCHEDULER_LEASE} is kube-scheduler's own lease: "
+            "where both run, give another name"
+        )
+    elif name == OWN_LEASE:
+        yield (
+            f"leaderElection.resourceName: {name} on purpose, where kube-scheduler has "
+            f"{KUBE_SCHEDULER_LEASE}: both may run, for pods of different scheduler names"
+        )
+
+
+def _gates(config: SchedulerConfig, registry: Registry) -> Iterator[str]:
+    plugins = filter(None, map(registry.find, registry.names))
+    read = READ_GATES.union(*(plugin.gates for plugin in plugins))
+    for name in config.gates.named:
+        brings = [p for p in PLUGIN_GATES.get(name, ()) if not is_awaited(p, registry)]
+        is_news = name not in GATES or config.gates.values[name] is not GATES[name].default
+        if is_news and name not in read and not brings:
+            yield f"featureGates: {name} has no effect"
+
+
+def _absent_defaults(
+    profile: Profile, config: SchedulerConfig, registry: Registry, path: str
+) -> Iterator[str]:
+    disabled = {entry.name for entry in profile.plugins.multi_point.disabled}
+    absent = [
+        entry.name
+        for entry in default_plugins(config.gates)
+        if is_awaited(entry.name, registry) and entry.name not in disabled
+    ]
+    if absent and ALL_PLUGINS not in disabled:
+        yield f"{path}: without {', '.join(absent)}: not here yet"
+
+
+def _idle_args(
+    written: Profile, profile: ResolvedProfile, registry: Registry, path: str
+) -> Iterator[str]:
+    for index, given in enumerate(written.plugin_config):
+        at = f"{path}.pluginConfig[{index}]"
+        if is_awaited(given.name, registry):
+            yield f"{at}: {given.name} is not here yet: its args have no effect"
+        elif given.name not in profile.instances:
+            yield f"{at}: {given.name} is not enabled: its args have no effect"
+        else:
+            args = profile.instances[given.name].args
+            for name, why in () if args is None else args.remarks(frozenset(given.args)):
+                yield f"{at}.args.{name}: has no effect: {why}"
+
+
+def _idle_weights(written: Profile, registry: Registry, path: str) -> Iterator[str]:
+    sets = {"multiPoint": written.plugins.multi_point, **written.plugins.by_point()}
+    for point, given in sets.items():
+        for index, entry in enumerate(given.enabled):
+            plugin = registry.find(plugin_name(entry.name))
+            scores = plugin is not None and "score" in extension_points_of(plugin)
+            if entry.weight and not (scores and point in ("score", "multiPoint")):
+                at = f"{path}.plugins.{point}.enabled[{index}]"
+                yield f"{at}: the weight of {entry.name} has no effect: weights are for scores"
+
+
+def _without_post_filter(profile: ResolvedProfile, path: str) -> Iterator[str]:
+    """What such a plugin does for pods that fit nowhere it does not do."""
+    asked = {entry.name for entry in profile.lists.get("postFilter", ())}
+    elsewhere = {
+        entry.name
+        for point, entries in profile.lists.items()
+        if point not in ("postFilter", "queueSort")
+        for entry in entries
+    }
+    for name, instance in profile.instances.items():
+        is_left_out = name in elsewhere and name not in asked
+        if is_left_out and issubclass(instance.plugin, PostFilterPlugin):
+            yield f"{path}: {name} is enabled, but not at postFilter, where it has something to do"
+
+
+def _unasked_events(profile: ResolvedProfile, path: str) -> Iterator[str]:
+    for name, instance in profile.instances.items():
+        if issubclass(instance.plugin, EnqueueExtensions) and not issubclass(
+            instance.plugin, REJECTING
+        ):
+            yield f"{path}: {name} is not asked for its events: it cannot reject a pod"
+
+
+# ---- foreign --------------------------------------------------------------------------------
+
+
+#: Fields that are ours → what kube-scheduler has in their place.
+_OUR_FIELDS = {
+    "featureGates": "kube-scheduler takes its gates from the command line, as --feature-gates",
+    "reuse": "kube-scheduler has no such field",
+}
+
+
+def foreign(config: SchedulerConfig) -> list[str]:
+    """One line for each field, and each plugin with all places that name it."""
+    found = [f"{name}: {why}" for name, why in _OUR_FIELDS.items() if name in config.written]
+    for index, profile in enumerate(config.spec.profiles):
+        found += _of_profile(profile, f"profiles[{index}]")
+    return found
+
+
+def _of_profile(profile: Profile, path: str) -> Iterator[str]:
+    if not profile.reuse:
+        yield f"{path}.reuse: kube-scheduler has no such field"
+    if profile.plugins.tie_break.enabled or profile.plugins.tie_break.disabled:
+        yield f"{path}.plugins.tieBreak: kube-scheduler has no such extension point"
+    places: dict[str, list[str]] = {}
+    for at, entry in _named(profile):
+        if _complaint(entry):
+            places.setdefault(entry, []).append(f"{path}.{at}")
+    for name, at in places.items():
+        yield f"{', '.join(at)}: {name}: {_complaint(name)}"
+
+
+def _named(profile: Profile) -> Iterator[tuple[str, str]]:
+    """(where, name) of each plugin; what is off there already need not be understood."""
+    sets = {"multiPoint": profile.plugins.multi_point, **profile.plugins.by_point()}
+    for point, given in sets.items():
+        entries: tuple[PluginEntry, ...] = given.enabled
+        for index, entry in enumerate(entries):
+            if point != "tieBreak":
+                yield f"plugins.{point}.enabled[{index}]", entry.name
+    for index, config in enumerate(profile.plugin_config):
+        yield f"pluginConfig[{index}]", config.name
+
+
+def _complaint(name: str) -> str:
+    """ "" for a name that kube-scheduler knows."""
+    plugin = plugin_name(name)
+    if plugin in REMOVED_PLUGINS:
+        return "kube-scheduler has removed this plugin"
+    if plugin not in UPSTREAM_PLUGINS and name != ALL_PLUGINS:
+        return "kube-scheduler has no such plugin"
+    if LABEL_SEPARATOR in name:
+        return f"kube-scheduler has one {plugin} in a profile, without a label"
+    return ""

@@ -1,0 +1,306 @@
+"""Filters asked about nodes as they would be without some of their pods.
+
+See state.relieved_nodes: the overlay knows amounts of resources only, so it will do where nothing
+else that Filters read of a node follows from its pods.
+
+The Handle each plugin instance gets: small, and the same in every world.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, final
+
+import numpy as np
+
+from bayplan.config.feature_gates import FeatureGates
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.extender import Extender
+from bayplan.framework.filter_runner import FilterRunner, Likeness, Verdicts
+from bayplan.framework.filtering import FilterOutcome
+from bayplan.framework.interface import FilterPlugin, Plugin, PodInPreBind, WaitingPod
+from bayplan.framework.runtime import Framework
+from bayplan.framework.signing import facets_read, followed_kinds, follows_from_objects
+from bayplan.framework.status import Status
+from bayplan.framework.validation import failure_of
+from bayplan.metrics import SchedulerMetrics
+from bayplan.ports import BindPort, EmitEvent, ObjectReference, pod_reference
+from bayplan.queue.nominator import Nominator
+from bayplan.state.change_log import ALL_FACETS, Facet
+from bayplan.state.device_table import Devices
+from bayplan.state.nodes import NodeInfo, NodeView
+from bayplan.state.object_store import KindStore, UndeclaredKind
+from bayplan.state.pod_groups import PodGroups
+from bayplan.state.pods import PodInfo
+from bayplan.state.snapshot import Snapshot
+from bayplan.state.volumes import STORAGE_KINDS, Volumes
+
+# ---- relieved filters -----------------------------------------------------------------------
+
+
+#: What of a row follows from the pods on it, besides amounts.
+_OCCUPIED = Facet.PODS | Facet.PORTS | Facet.VOLUMES | Facet.STORAGE
+
+
+def only_amounts_matter(framework: Framework, state: CycleState) -> bool:
+    """Whether all that placed pods change in what Filters say of this pod is how much of each
+    resource is left."""
+    return all(
+        isinstance(plugin, FilterPlugin) and plugin.scope == "row" and not plugin.facets & _OCCUPIED
+        for plugin in framework.plugins.filter
+        if plugin.instance_name not in state.skip_filter_plugins
+    )
+
+
+def likeness(
+    framework: Framework,
+    state: CycleState,
+    pod: PodInfo,
+    objects: Callable[[str], Sequence[Any]],
+) -> Likeness | None:
+    """See framework.filter_runner; ``objects``: all of a kind."""
+    if not framework.plugins.reuse_bytes_max:
+        return None
+    signature, skipped = framework.sign_pod(pod), state.skip_filter_plugins
+    facets, kinds = Facet(0), set[str]()
+    for plugin in framework.plugins.filter:
+        if plugin.instance_name in skipped:
+            continue
+        part = signature.parts.get(plugin.instance_name)
+        if part is None:
+            return None
+        facets |= facets_read(plugin, part)
+        if follows_from_objects(plugin, part):
+            kinds.update(followed_kinds(plugin))
+    lists = tuple(objects(kind) for kind in sorted(kinds))
+    return Likeness((signature, frozenset(skipped)), facets, lists)
+
+
+def filter_relieved(
+    framework: Framework,
+    question: tuple[CycleState, PodInfo, NodeView],
+    reading: Facet = ALL_FACETS,
+) -> FilterOutcome:
+    """Ask Filters about each node as it would be; ``reading``: only those that read any of these
+    facets. Nominated pods do not count."""
+    state, pod, nodes = question
+    outcome = FilterOutcome(nodes, np.ones(len(nodes), np.bool_))
+    reads = {p.instance_name for p in framework.plugins.filter if p.facets & reading}
+    for name, ask in framework.calls(state, pod).filter:
+        if name not in reads or name in state.skip_filter_plugins:
+            continue
+        try:
+            outcome.add(name, ask(state, pod, nodes, outcome.feasible))
+        except BaseException as problem:  # noqa: BLE001 - a plugin's failure is its pod's, not ours
+            outcome.error = failure_of(name, "Filter", problem)
+        if outcome.is_settled:
+            break
+    return outcome
+
+
+# ---- handle ---------------------------------------------------------------------------------
+
+
+#: Writes something through the port; see Handle.perform.
+Write = Callable[[BindPort], Awaitable[None]]
+
+
+class SnapshotNotLent(RuntimeError):
+    """A plugin read the snapshot outside a scheduling cycle."""
+
+    def __init__(self, plugin: str) -> None:
+        super().__init__(
+            f"plugin {plugin} read handle.snapshot outside a scheduling cycle: it is lent from "
+            f"PreFilter to Permit only; hints and PreEnqueue read handle.objects(kind)"
+        )
+
+
+class Services(Protocol):
+    """What the engine does for handles."""
+
+    pods_in_pre_bind: dict[str, PodInPreBind]
+
+    @property
+    def seed(self) -> int: ...
+    @property
+    def gates(self) -> FeatureGates: ...
+    @property
+    def nominator(self) -> Nominator: ...
+    @property
+    def extenders(self) -> Sequence[Extender]: ...
+    @property
+    def lent_snapshot(self) -> Snapshot | None: ...
+    @property
+    def volumes(self) -> Volumes: ...
+    def now_seconds(self) -> float: ...
+    def epoch_seconds(self) -> float: ...
+    def framework(self, profile_name: str) -> Framework: ...
+    @property
+    def devices(self) -> Devices: ...
+    @property
+    def metrics(self) -> SchedulerMetrics: ...
+    def objects(self, kind: str) -> KindStore: ...
+    @property
+    def pod_groups(self) -> PodGroups: ...
+    def perform(self, subject: str, write: Write, plugin: str) -> None: ...
+    def activate(self, pods: Iterable[PodInfo], at_seconds: float | None) -> None: ...
+    def waiting_pods(self) -> Sequence[WaitingPod]: ...
+    def waiting_pod(self, uid: str) -> WaitingPod | None: ...
+    def reject_waiting_pod(self, uid: str, plugin: str) -> bool: ...
+    def make_plugin(self, name: str, args: Any, handle: "PluginHandle") -> Plugin: ...
+    def emit(self, pod: PodInfo, event: EmitEvent) -> None: ...
+
+
+@final
+class PluginHandle:
+    """framework.interface.Handle for one instance."""
+
+    def __init__(
+        self, services: Services, profile_name: str, instance_name: str, kinds: tuple[str, ...]
+    ) -> None:
+        self._services = services
+        self._profile_name = profile_name
+        self.instance_name = instance_name
+        self._kinds = kinds
+        self.gates = services.gates
+        self.metrics = services.metrics
+        self.extenders = services.extenders
+        self.pods_in_pre_bind: Mapping[str, PodInPreBind] = services.pods_in_pre_bind
+        #: What `make` gave, in order: see framework.composition.
+        self.made: list[Plugin] = []
+
+    @property
+    def profile_name(self) -> str:
+        return self._profile_name
+
+    @property
+    def seed(self) -> int:
+        return self._services.seed
+
+    @property
+    def now_seconds(self) -> float:
+        return self._services.now_seconds()
+
+    @property
+    def epoch_seconds(self) -> float:
+        return self._services.epoch_seconds()
+
+    @property
+    def snapshot(self) -> Snapshot:
+        snapshot = self._services.lent_snapshot
+        if snapshot is None:
+            raise SnapshotNotLent(self.instance_name)
+        return snapshot
+
+    @property
+    def nominator(self) -> Nominator:
+        return self._services.nominator
+
+    @property
+    def runner(self) -> FilterRunner:
+        return _Runner(self._services, self)
+
+    @property
+    def devices(self) -> Devices:
+        return self._services.devices
+
+    def objects(self, kind: str) -> KindStore:
+        if kind not in self._kinds:
+            raise UndeclaredKind(kind, self.instance_name)
+        return self._services.objects(kind)
+
+    @property
+    def pod_groups(self) -> PodGroups:
+        return self._services.pod_groups
+
+    @property
+    def volumes(self) -> Volumes:
+        for kind in STORAGE_KINDS:
+            if kind not in self._kinds:
+                raise UndeclaredKind(kind, self.instance_name)
+        return self._services.volumes
+
+    def activate(self, pods: Iterable[PodInfo], at_seconds: float | None = None) -> None:
+        self._services.activate(pods, at_seconds)
+
+    def waiting_pods(self) -> Sequence[WaitingPod]:
+        return self._services.waiting_pods()
+
+    def waiting_pod(self, uid: str) -> WaitingPod | None:
+        return self._services.waiting_pod(uid)
+
+    def reject_waiting_pod(self, uid: str) -> bool:
+        return self._services.reject_waiting_pod(uid, self.instance_name)
+
+    def make(self, name: str, args: Any = None) -> Plugin:
+        part = self._services.make_plugin(name, args, self)
+        self.made.append(part)
+        return part
+
+    def inside(self, plugin: type[Plugin], name: str) -> "PluginHandle":
+        """The handle of a part: its notes and the kinds it reads are its own."""
+        number = f"#{len(self.made) + 1}" if self.made else ""
+        full_name = f"{self.instance_name}.{name}{number}"
+        return PluginHandle(self._services, self._profile_name, full_name, plugin.kinds)
+
+    def emit(
+        self,
+        regarding: PodInfo,
+        kind: str,
+        reason: str,
+        action: str,
+        note: str,
+        *,
+        related: ObjectReference | None = None,
+    ) -> None:
+        reference, reporter = pod_reference(regarding), self._profile_name
+        event = EmitEvent(reference, kind, reason, action, note, reporter, related)
+        self._services.emit(regarding, event)
+
+    def perform(self, subject: str, write: Write) -> None:
+        self._services.perform(subject, write, self.instance_name)
+
+
+@final
+class _Runner:
+    """framework.interface.FilterRunner over the profile's framework and the lent snapshot.
+
+    Both are looked up when they are needed: a plugin may keep the runner from its start on.
+    """
+
+    def __init__(self, services: Services, handle: PluginHandle) -> None:
+        self._services = services
+        self._handle = handle
+
+    @property
+    def _framework(self) -> Framework:
+        return self._services.framework(self._handle.profile_name)
+
+    def filter_with_nominated(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> Status | None:
+        snapshot = self._handle.snapshot
+        return self._framework.filter_with_nominated(state, pod, snapshot, node_name)
+
+    def nominated_ahead(self, pod: PodInfo, node_name: str) -> list[PodInfo]:
+        return self._framework.nominated_ahead(pod, node_name)
+
+    def only_amounts_matter(self, state: CycleState) -> bool:
+        return only_amounts_matter(self._framework, state)
+
+    def likeness(self, state: CycleState, pod: PodInfo) -> Likeness | None:
+        objects = self._services.objects
+        return likeness(self._framework, state, pod, lambda kind: objects(kind).list())
+
+    def filter_relieved(
+        self, state: CycleState, pod: PodInfo, nodes: NodeView, reading: Facet = ALL_FACETS
+    ) -> Verdicts:
+        return filter_relieved(self._framework, (state, pod, nodes), reading)
+
+    def add_pod(
+        self, state: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo
+    ) -> Status | None:
+        return self._framework.run_add_pod(state, pod, added, node)
+
+    def remove_pod(
+        self, state: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo
+    ) -> Status | None:
+        return self._framework.run_remove_pod(state, pod, removed, node)

@@ -1,0 +1,328 @@
+"""One plugin instance of a profile: its class, and its args, decoded and checked.
+
+A configuration and the plugins there are, put together: every name found, all args checked.
+
+`resolve` says everything that is wrong, at once; what it returns needs no further checks.
+
+Which instances a profile's plugins read, found by name and checked before anything starts.
+
+A source must be a score plugin, and nobody may read himself, not even through others. One that
+carries a label must be configured or enabled somewhere: a slip in a label would otherwise make an
+instance with default args that nobody meant.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import msgspec
+
+from bayplan.config.decoding import decode
+from bayplan.config.loading import SchedulerConfig
+from bayplan.config.problems import ConfigError
+from bayplan.config.schema import API_VERSION, Profile, ignored_resources
+from bayplan.config.upstream import UPSTREAM_PLUGINS, default_plugins
+from bayplan.config.validation import LABEL_SEPARATOR
+from bayplan.framework.interface import Plugin, PluginArgs
+from bayplan.framework.profile import EXTENSION_POINTS, extension_points_of
+from bayplan.framework.score_sources import reads_of
+from bayplan.plugins.node_resources_fit import NodeResourcesFitArgs
+from bayplan.plugins.registry import Registry
+from bayplan.problems import Problem, joined, shown, suggestion
+from bayplan.profile.plugin_sets import (
+    PluginLists,
+    absence,
+    expand,
+    is_awaited,
+    list_problems,
+    plugin_name,
+    set_problems,
+)
+
+# ---- instances ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One plugin instance of a profile, to be made."""
+
+    name: str
+    plugin: type[Plugin]
+    args: PluginArgs | None
+    #: Where its args stand, or would stand.
+    args_path: str
+
+
+def checked_args(plugin: type[Plugin], value: Any) -> tuple[PluginArgs | None, list[Problem]]:
+    """(args, what is wrong with them, by paths that begin inside). None: it takes none."""
+    if plugin.args_type is None:
+        unwanted = [name for name in value if name not in ("apiVersion", "kind")]
+        wanted = f"{plugin.name} takes no args"
+        return None, [Problem(name, "unknown field", wanted) for name in unwanted]
+    if isinstance(value, PluginArgs):
+        args, problems = value, _type_problems(plugin.args_type, value)
+    else:
+        args, problems = decode(value, plugin.args_type, "")
+    if args is not None and not problems:
+        problems += _kind_problems(plugin.name, args)
+        problems += [Problem(path, text) for path, text in args.problems()]
+    return args, problems
+
+
+def _type_problems(wanted: type[PluginArgs], value: PluginArgs) -> list[Problem]:
+    if isinstance(value, wanted):
+        return []
+    return [Problem("", type(value).__name__, f"wanted {wanted.__name__}")]
+
+
+def _kind_problems(name: str, args: PluginArgs) -> list[Problem]:
+    """Upstream's plugins have a kind for their args; those of others may be called anything."""
+    if name not in UPSTREAM_PLUGINS:
+        return []
+    pairs = {"apiVersion": (args.api_version, API_VERSION), "kind": (args.kind, f"{name}Args")}
+    return [
+        Problem(field, shown(found), f"wanted {wanted}")
+        for field, (found, wanted) in pairs.items()
+        if found and found != wanted
+    ]
+
+
+# ---- resolved config ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedProfile:
+    """One profile, with what is in the defaults and not here left out."""
+
+    name: str
+    percentage_of_nodes_to_score: int
+    lists: PluginLists
+    #: By instance name, in order of first appearance; what is only read stands last.
+    instances: Mapping[str, Instance]
+    #: Bytes that answers may be kept in for reuse; 0: none are.
+    reuse_bytes_max: int = 0
+    #: Whether pods that run are tried for a resize that was deferred.
+    tries_resizes: bool = False
+    #: Instances that others read and that do not score by themselves.
+    sources: tuple[str, ...] = ()
+
+    @property
+    def queue_sort(self) -> Instance:
+        return self.instances[self.lists["queueSort"][0].name]
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedConfig:
+    """A configuration that nothing is wrong with."""
+
+    config: SchedulerConfig
+    profiles: tuple[ResolvedProfile, ...]
+
+
+def resolve(config: SchedulerConfig, registry: Registry) -> ResolvedConfig:
+    """The configuration with its plugins. Raises ConfigError with all that is wrong with it."""
+    problems = list(config.problems)
+    profiles: list[ResolvedProfile] = []
+    for index, profile in enumerate(config.spec.profiles):
+        resolved = _Resolver(config, registry, f"profiles[{index}]", problems).of(profile)
+        if resolved is not None:
+            profiles.append(resolved)
+    if not problems:
+        problems += _queue_problems(profiles)
+    if problems:
+        raise ConfigError(problems, config.source)
+    return ResolvedConfig(config, tuple(profiles))
+
+
+def _queue_problems(profiles: Sequence[ResolvedProfile]) -> list[Problem]:
+    """There is one queue, so it is sorted in one way. Upstream: cfgValidator."""
+    first = profiles[0].queue_sort
+    problems: list[Problem] = []
+    for index, profile in enumerate(profiles):
+        sort = profile.queue_sort
+        if (sort.name, sort.args) != (first.name, first.args):
+            found = sort.name if sort.name != first.name else f"other args of {sort.name}"
+            wanted = f"all profiles share one queue: wanted {first.name} as in profiles[0]"
+            problems.append(Problem(f"profiles[{index}].plugins.queueSort", found, wanted))
+    return problems
+
+
+class _Resolver:
+    """One profile: first its lists, then its args; adds to the problems known already."""
+
+    def __init__(
+        self, config: SchedulerConfig, registry: Registry, path: str, problems: list[Problem]
+    ) -> None:
+        self._config = config
+        self._registry = registry
+        self._path = path
+        self._problems = problems
+
+    def of(self, profile: Profile) -> ResolvedProfile | None:
+        """None: there is a problem with the profile's plugin sets."""
+        lists = self._lists(profile)
+        given = self._given(profile)
+        if lists is None:
+            return None
+        percentage = profile.percentage_of_nodes_to_score
+        if percentage is None:
+            percentage = self._config.spec.percentage_of_nodes_to_score
+        names = dict.fromkeys(entry.name for entries in lists.values() for entry in entries)
+        instances = {name: given.get(name) or self._unconfigured(name) for name in names}
+        sources = self._sources(profile, lists, {**given, **instances})
+        reuses = profile.reuse and self._config.gate("OpportunisticBatching")
+        return ResolvedProfile(
+            profile.scheduler_name or "",
+            percentage,
+            lists,
+            {**instances, **{n: i for n, i in sources.items() if n not in instances}},
+            reuse_bytes_max=self._config.spec.reuse.max_bytes if reuses else 0,
+            tries_resizes=self._config.gate("InPlacePodVerticalScalingSchedulerPreemption"),
+            sources=tuple(name for name in sources if name not in scoring(lists)),
+        )
+
+    def _sources(
+        self, profile: Profile, lists: PluginLists, known: Mapping[str, Instance]
+    ) -> Mapping[str, Instance]:
+        """What the profile's score plugins read; tells of instances that nobody uses."""
+        finder = SourceFinder(self._registry, known, self._unconfigured)
+        sources = finder.sources_of(scoring(lists))
+        enabled = {entry.name for entries in lists.values() for entry in entries}
+        unused = [name for name in known if name not in enabled and name not in sources]
+        finder.look_for_cycles(unused)
+        self._problems += finder.problems
+        # Whom a misspelled name meant, nobody knows: it would only seem unused.
+        if not any(problem.path.startswith(f"{self._path}.") for problem in self._problems):
+            wanted = "wanted it enabled, or named in another's scoreFrom"
+            for index, config in enumerate(profile.plugin_config):
+                if config.name in unused and _must_be_used(known[config.name]):
+                    at = f"{self._path}.pluginConfig[{index}].name"
+                    found = f'"{config.name}" is neither enabled nor read'
+                    self._problems.append(Problem(at, found, wanted))
+        return sources
+
+    def _lists(self, profile: Profile) -> PluginLists | None:
+        path = f"{self._path}.plugins"
+        self._problems += set_problems(profile.plugins, self._registry, path)
+        if any(problem.path.startswith(path) for problem in self._problems):
+            return None
+        defaults = [
+            entry
+            for entry in default_plugins(self._config.gates)
+            if not is_awaited(entry.name, self._registry)
+        ]
+        lists = expand(profile.plugins, defaults, self._registry)
+        wrong = list(list_problems(lists, path))
+        self._problems += wrong
+        return None if wrong else lists
+
+    def _given(self, profile: Profile) -> dict[str, Instance]:
+        """Instances with args of their own. Those of plugins that are not here yet may wait."""
+        found: dict[str, Instance] = {}
+        for index, config in enumerate(profile.plugin_config):
+            path = f"{self._path}.pluginConfig[{index}]"
+            plugin = self._registry.find(plugin_name(config.name))
+            if plugin is not None:
+                instance = self._instance(config.name, plugin, config.args, f"{path}.args")
+                found.setdefault(config.name, instance)
+            elif config.name and not is_awaited(config.name, self._registry):
+                found_wanted = absence(config.name, self._registry)
+                self._problems.append(Problem(f"{path}.name", *found_wanted))
+        return found
+
+    def _unconfigured(self, name: str) -> Instance:
+        """An instance without args of its own: the defaults must do."""
+        plugin = self._registry.find(plugin_name(name))
+        assert plugin is not None, f"{name} was not checked"
+        return self._instance(name, plugin, {}, f"{self._path}.pluginConfig[{name}].args")
+
+    def _instance(self, name: str, plugin: type[Plugin], args: Any, path: str) -> Instance:
+        checked, problems = checked_args(plugin, args)
+        self._problems += [problem.under(path) for problem in problems]
+        ignored = ignored_resources(self._config.spec.extenders)
+        if ignored and isinstance(checked, NodeResourcesFitArgs):
+            # In place of what is written there, as upstream: buildExtenders.
+            checked = msgspec.structs.replace(checked, ignored_resources=ignored)
+        return Instance(name, plugin, checked, path)
+
+
+def _must_be_used(instance: Instance) -> bool:
+    """Args of a plugin without a label may be idle, as in kube-scheduler; a reader's may not."""
+    return LABEL_SEPARATOR in instance.name or is_reader(instance)
+
+
+# ---- score sources --------------------------------------------------------------------------
+
+
+#: An instance that is configured nowhere, with default args.
+Unconfigured = Callable[[str], Instance]
+
+
+@final
+@dataclass(slots=True)
+class SourceFinder:
+    """The instances of one profile that others read, and what is wrong with how they are named."""
+
+    registry: Registry
+    #: Enabled ones and those with args of their own, by name.
+    known: Mapping[str, Instance]
+    unconfigured: Unconfigured
+    problems: list[Problem] = field(default_factory=list[Problem])
+    _found: dict[str, Instance] = field(default_factory=dict[str, Instance])
+    #: Of cycles that were told.
+    _told: set[frozenset[str]] = field(default_factory=set[frozenset[str]])
+
+    def sources_of(self, readers: Sequence[str]) -> dict[str, Instance]:
+        """All that these instances read, directly or through others; sources come first."""
+        for name in readers:
+            self._visit(self.known[name], (name,))
+        return self._found
+
+    def look_for_cycles(self, names: Sequence[str]) -> None:
+        """Also among instances that are not enabled: each would pass for read by the others."""
+        apart = SourceFinder(self.registry, self.known, self.unconfigured, self.problems)
+        apart.sources_of(names)
+
+    def _visit(self, reader: Instance, path: tuple[str, ...]) -> None:
+        for at, name in reads_of(reader.args).named:
+            problem = self._problem(name, path)
+            if problem is not None:
+                self.problems.append(problem.under(joined(reader.args_path, at)))
+            elif name not in path and name not in self._found:
+                source = self.known.get(name) or self.unconfigured(name)
+                self._visit(source, (*path, name))
+                self._found[name] = source
+
+    def _problem(self, name: str, path: tuple[str, ...]) -> Problem | None:
+        if name in path:
+            return self._cycle((*path[path.index(name) :], name))
+        plugin = self.registry.find(plugin_name(name))
+        if plugin is None:
+            return Problem("", *absence(name, self.registry))
+        if not issubclass(plugin, EXTENSION_POINTS["score"]):
+            implemented = ", ".join(extension_points_of(plugin))
+            return Problem("", f'"{name}" is not a score plugin', f"it has {implemented}")
+        if LABEL_SEPARATOR in name and name not in self.known:
+            labelled = [known for known in self.known if LABEL_SEPARATOR in known]
+            meant = suggestion(name, labelled)
+            return Problem("", f'no instance "{name}"', meant or "its args stand in pluginConfig")
+        return None
+
+    def _cycle(self, names: tuple[str, ...]) -> Problem | None:
+        members = frozenset(names)
+        if members in self._told:
+            return None
+        self._told.add(members)
+        if len(members) == 1:
+            return Problem("", f"{names[0]} reads itself", "wanted another's name")
+        return Problem("", f"a cycle of scores, {' → '.join(names)}", "wanted one that ends")
+
+
+def is_reader(instance: Instance) -> bool:
+    """Whether it reads anybody's scores."""
+    return bool(reads_of(instance.args).names)
+
+
+def scoring(lists: PluginLists) -> list[str]:
+    """The instances of a profile whose scores are wanted."""
+    return list(dict.fromkeys(e.name for point in ("score", "tieBreak") for e in lists[point]))

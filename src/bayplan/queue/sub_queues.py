@@ -1,0 +1,553 @@
+"""Entries in order: those that came in it stand in a row, the others in a heap; removals are lazy.
+
+Pods mostly become ready in the order in which they are tried, so that the first is at hand. An
+entry that leaves stays where it is as a dead item until it comes to the front, or until dead items
+are the majority and are cleared away: O(log n) for everything, amortised.
+
+How long an entry waits after a failed attempt, and when that is looked at.
+
+The delay doubles with every failure in a row up to a maximum, which grows with the square root of
+the entry's size. Ends of delays are acted upon at whole seconds. With SchedulerPopFromBackoffQ
+they are also cut to whole seconds: entries of one second form a window, in which activeQ's order
+holds, and one whose window is the present one still waits (KEP-5142).
+Upstream: backend/queue/backoff_queue.go.
+
+How much waits in which queue, counted as entries move: pods, groups, pods without one.
+
+Parked entries: the unschedulable and the gated, found by what may help them.
+
+Walking all of them for every event is what makes a large queue slow. Here they are indexed by
+plugin that rejected them and by the part of the pod which that plugin signs: pods of one part get
+one answer of its hints, so a hint is asked once per part. A pod that is not signed is a part of its
+own, and so is the pod that an event is about. The outcome is that of asking each pod by itself.
+
+Where entries are: activeQ, the two backoffQs, the parked ones, and every move between them.
+
+A move looks up the table of transitions, asks PreEnqueue on the way to activeQ, takes the entry out
+of one place and puts it into the next. Nothing else puts an entry anywhere.
+"""
+
+import math
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from heapq import heapify, heappop, heappush
+from itertools import count
+from typing import Any, Final, Protocol, final
+
+from bayplan.framework.events import POP_FROM_BACKOFF_Q
+from bayplan.framework.interface import QueuedPodInfo
+from bayplan.queue.entry import Entry, rejectors
+from bayplan.queue.hints import Change, Hints, Strategy
+from bayplan.queue.pre_enqueue import Admission
+from bayplan.queue.settings import QueueProfile, QueueRecorder, QueueSettings
+from bayplan.queue.transitions import (
+    PENDING_QUEUES,
+    Cause,
+    State,
+    counted_as,
+    entered_as,
+    is_waiting,
+    next_state,
+)
+from bayplan.state.pods import PodInfo
+
+# ---- ordered --------------------------------------------------------------------------------
+
+
+#: (key, number of the push, entry): the number keeps entries from being compared.
+_Item = tuple[Any, int, Entry]
+_DEAD_ALLOWED = 16
+
+
+@final
+class OrderedEntries:
+    """A queue in ascending order of ``by(entry)``, taken when the entry enters.
+
+    Keys of different entries differ: they end in the entry's sequence.
+    """
+
+    def __init__(self, by: Callable[[Entry], Any]) -> None:
+        self._by = by
+        #: Ascending.
+        self._row: deque[_Item] = deque()
+        self._heap: list[_Item] = []
+        self._items: dict[str, _Item] = {}
+        self._pushes = count()
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[Entry]:
+        """In the order they entered."""
+        return (item[2] for item in self._items.values())
+
+    def enter(self, entry: Entry) -> None:
+        """Add the entry, or put one that is here where its key now belongs."""
+        item = (self._by(entry), next(self._pushes), entry)
+        is_here = entry.key in self._items
+        self._items[entry.key] = item
+        if not self._row or self._row[-1] < item:
+            self._row.append(item)
+        else:
+            heappush(self._heap, item)
+        if is_here:
+            self._bury()
+
+    def leave(self, entry: Entry) -> None:
+        del self._items[entry.key]
+        self._bury()
+
+    def first(self) -> tuple[Any, Entry] | None:
+        """(key, entry) of the first, which stays."""
+        item = self._first()
+        return None if item is None else (item[0], item[2])
+
+    def pop(self) -> Entry | None:
+        """The first entry, taken out."""
+        item = self._first()
+        if item is None:
+            return None
+        if self._row and item is self._row[0]:
+            self._row.popleft()
+        else:
+            heappop(self._heap)
+        del self._items[item[2].key]
+        return item[2]
+
+    def _first(self) -> _Item | None:
+        row, heap = self._row, self._heap
+        while row and not self._is_alive(row[0]):
+            row.popleft()
+        while heap and not self._is_alive(heap[0]):
+            heappop(heap)
+        if row and not (heap and heap[0] < row[0]):
+            return row[0]
+        return heap[0] if heap else None
+
+    def _is_alive(self, item: _Item) -> bool:
+        return self._items.get(item[2].key) is item
+
+    def _bury(self) -> None:
+        if len(self._row) + len(self._heap) > 2 * len(self._items) + _DEAD_ALLOWED:
+            self._row = deque(filter(self._is_alive, self._row))
+            self._heap = list(filter(self._is_alive, self._heap))
+            heapify(self._heap)
+
+
+# ---- backoff --------------------------------------------------------------------------------
+
+
+#: An entry that never failed has no delay: it ended before everything.
+NEVER: Final = -math.inf
+#: Doublings after which any delay has met its maximum; beyond some 1000 a float overflows.
+_DOUBLINGS_MAX: Final = 60
+
+
+@final
+class Backoff:
+    """Delays of entries, by one configuration and clock."""
+
+    def __init__(self, settings: QueueSettings, clock: Callable[[], float]) -> None:
+        self._initial_seconds = settings.initial_backoff_seconds
+        self._max_seconds = settings.max_backoff_seconds
+        self._clock = clock
+        self._align: Callable[[float], float] = (
+            math.floor if settings.pop_from_backoff_q else _as_it_is
+        )
+
+    def expires_at_seconds(self, entry: Entry) -> float:
+        """When the entry's delay ends, on the clock's scale."""
+        queued = entry.queued
+        # After an error only errors in a row count, else all rejections.
+        failures = queued.consecutive_errors_count or queued.unschedulable_count
+        if not failures or not self._max_seconds:
+            return NEVER
+        delay = self.delay_seconds(failures, len(entry.pods))
+        return self._align(entry.since_seconds + delay)
+
+    def delay_seconds(self, failures: int, size: int = 1) -> float:
+        """The delay after so many failures of an entry of so many pods."""
+        longest = self._max_seconds * math.sqrt(size)
+        return min(math.ldexp(self._initial_seconds, min(failures - 1, _DOUBLINGS_MAX)), longest)
+
+    def is_running(self, entry: Entry) -> bool:
+        """Whether the entry still has to wait."""
+        return self.expires_at_seconds(entry) >= self._align(self._clock())
+
+
+def looked_at_seconds(expires_at_seconds: float) -> float:
+    """The whole second at which a delay that ended is acted upon: the first one after its end."""
+    return math.floor(expires_at_seconds) + 1.0
+
+
+def _as_it_is(seconds: float) -> float:
+    return seconds
+
+
+# ---- sizes ----------------------------------------------------------------------------------
+
+
+#: Kinds of entries, as upstream's metrics call them.
+POD_ENTITY: Final = "pod"
+GROUP_ENTITY: Final = "podgroup"
+
+
+def entity_of(entry: Entry) -> str:
+    return POD_ENTITY if entry.group is None else GROUP_ENTITY
+
+
+@final
+class Sizes:
+    """By the values of the label ``queue`` of scheduler_pending_pods."""
+
+    def __init__(self) -> None:
+        self._pods: Counter[str] = Counter(dict.fromkeys(PENDING_QUEUES, 0))
+        self._groups: Counter[str] = Counter()
+        #: Pods that are members of those.
+        self._members: Counter[str] = Counter()
+
+    def came(self, entry: Entry) -> None:
+        """It is where its state says now."""
+        self._change(entry, 1)
+
+    def went(self, entry: Entry) -> None:
+        """It is no longer where its state still says."""
+        self._change(entry, -1)
+
+    def _change(self, entry: Entry, sign: int) -> None:
+        queue, count = counted_as(entry.state), sign * len(entry.pods)
+        self._pods[queue] += count
+        if entry.group is not None:
+            self._groups[queue] += sign
+            self._members[queue] += count
+
+    def grew(self, state: State, count: int) -> None:
+        """A group in this state got so many members more."""
+        queue = counted_as(state)
+        self._pods[queue] += count
+        self._members[queue] += count
+
+    def pods(self) -> dict[str, int]:
+        return dict(self._pods)
+
+    def entities(self) -> dict[tuple[str, str], int]:
+        """(queue, kind of entry) → how many."""
+        found: dict[tuple[str, str], int] = {}
+        for queue, pod_count in self._pods.items():
+            found[queue, POD_ENTITY] = pod_count - self._members[queue]
+            found[queue, GROUP_ENTITY] = self._groups[queue]
+        return found
+
+
+# ---- parked ---------------------------------------------------------------------------------
+
+
+#: Whether an event may concern a pod at all, before any plugin is asked.
+PreCheck = Callable[[PodInfo], bool]
+#: Entries woken by a change, in the order of their sequence, and how.
+Woken = list[tuple[Entry, Strategy]]
+
+#: (profile, plugin instance)
+_Rejector = tuple[str, str]
+#: (plugin that gates, "" for none; signed part; uid of a pod that is not signed, else "")
+_Part = tuple[str, Hashable, str]
+#: uid → the pod and its entry, in the order they were parked
+_Members = dict[str, tuple[Entry, QueuedPodInfo]]
+
+_NOBODY: Final[Mapping[_Part, _Members]] = {}
+
+
+@final
+class Parked:
+    """Entries that wait for an event, or for the flush."""
+
+    def __init__(
+        self,
+        profiles: Mapping[str, QueueProfile],
+        hints: Mapping[str, Hints],
+        settings: QueueSettings,
+        recorder: QueueRecorder,
+    ) -> None:
+        self._sign = {name: profile.sign for name, profile in profiles.items()}
+        self._hints = hints
+        self._recorder = recorder
+        self._longest_seconds = settings.unschedulable_max_seconds
+        self._period_seconds = settings.flush_period_seconds
+        self._index: dict[_Rejector, dict[_Part, _Members]] = {}
+        #: entry → where its pods stand in the index
+        self._places: dict[str, list[tuple[_Rejector, _Part, str]]] = {}
+        self._by_flush = OrderedEntries(self._flush_order)
+
+    def __iter__(self) -> Iterator[Entry]:
+        """In the order they were parked."""
+        return iter(self._by_flush)
+
+    # ---- in and out -----------------------------------------------------------------------
+
+    def enter(self, entry: Entry) -> None:
+        """Add the entry, or put one that is here where it now belongs."""
+        self._remove_from_index(entry)
+        places = self._places[entry.key] = list(self._places_of(entry))
+        pods = {queued.pod.uid: queued for queued in entry.pods}
+        for rejector, part, uid in places:
+            members = self._index.setdefault(rejector, {}).setdefault(part, {})
+            members[uid] = (entry, pods[uid])
+        self._by_flush.enter(entry)
+
+    def leave(self, entry: Entry) -> None:
+        self._remove_from_index(entry)
+        self._by_flush.leave(entry)
+
+    def _remove_from_index(self, entry: Entry) -> None:
+        for rejector, part, uid in self._places.pop(entry.key, ()):
+            members = self._index[rejector][part]
+            del members[uid]
+            if not members:
+                del self._index[rejector][part]
+
+    def _places_of(self, entry: Entry) -> Iterator[tuple[_Rejector, _Part, str]]:
+        gate = entry.gating_plugin
+        for queued in entry.pods:
+            pod = queued.pod
+            for plugin in rejectors(queued):
+                part = self._part(plugin, pod)
+                own_uid = pod.uid if part is None else ""
+                yield (pod.scheduler_name, plugin), (gate, part, own_uid), pod.uid
+
+    def _part(self, plugin: str, pod: PodInfo) -> Hashable | None:
+        try:
+            part = self._sign[pod.scheduler_name](plugin, pod)
+            hash(part)
+        except BaseException as problem:  # noqa: BLE001 - such a pod is one that is not signed
+            self._recorder.hint_failed(plugin, "SignPod", problem)
+            return None
+        return part
+
+    # ---- events ---------------------------------------------------------------------------
+
+    def woken_by(self, change: Change, pre_check: PreCheck | None = None) -> Woken:
+        """Which entries are worth another attempt after a change that is no wildcard."""
+        best: dict[str, tuple[Entry, Strategy]] = {}
+        for entry, queued, plugin in self._helped(change):
+            if pre_check is not None and not any(pre_check(q.pod) for q in entry.pods):
+                continue
+            pends = plugin in queued.pending_plugins
+            strategy = Strategy.IMMEDIATELY if pends else Strategy.AFTER_BACKOFF
+            known = best.get(entry.key)
+            if known is None or known[1] < strategy:
+                best[entry.key] = (entry, strategy)
+        return sorted(best.values(), key=_by_sequence)
+
+    def woken_by_wildcard(self, change: Change, pre_check: PreCheck | None = None) -> Woken:
+        """The same for a wildcard, which asks no plugin and opens every gate."""
+        woken: Woken = []
+        for entry in self._by_flush:
+            if pre_check is not None and not any(pre_check(q.pod) for q in entry.pods):
+                continue
+            hints = self._hints[entry.queued.pod.scheduler_name]
+            strategy = max(hints.strategy(queued, change) for queued in entry.pods)
+            if strategy is not Strategy.SKIP:
+                woken.append((entry, strategy))
+        return sorted(woken, key=_by_sequence)
+
+    def _helped(self, change: Change) -> Iterator[tuple[Entry, QueuedPodInfo, str]]:
+        """(entry, pod, plugin that rejected it and is content with the change)"""
+        subject = change.subject_uid
+        for profile, hints in self._hints.items():
+            interested = hints.interested(change.event)
+            for plugin in interested:
+                parts = self._index.get((profile, plugin), _NOBODY)
+                for (gate, _, _), members in parts.items():
+                    # A gate opens by events of the plugin that holds it, by no other's.
+                    if gate and gate not in interested:
+                        continue
+                    for entry, queued in _content(hints, plugin, members, change, subject):
+                        yield entry, queued, plugin
+
+    # ---- the flush ------------------------------------------------------------------------
+
+    def next_flush_seconds(self) -> float | None:
+        """When an entry will have waited too long; None: nobody waits."""
+        first = self._by_flush.first()
+        return None if first is None else first[0][0]
+
+    def first_overdue(self, now_seconds: float) -> Entry | None:
+        """The entry that has waited too long for the longest. It stays."""
+        first = self._by_flush.first()
+        return first[1] if first is not None and first[0][0] <= now_seconds else None
+
+    def _flush_order(self, entry: Entry) -> tuple[float, int]:
+        """The first look, every period, at which it will have waited longer than allowed."""
+        longest = entry.waiting_since_seconds + self._longest_seconds
+        looks = math.floor(longest / self._period_seconds) + 1
+        return looks * self._period_seconds, entry.sequence
+
+
+def _content(
+    hints: Hints, plugin: str, members: _Members, change: Change, subject: str
+) -> Iterator[tuple[Entry, QueuedPodInfo]]:
+    """Members of one part whom the change helps, as the plugin sees it."""
+    about_itself = members.get(subject)
+    if about_itself is not None and hints.helps(plugin, change, about_itself[1].pod):
+        yield about_itself
+    others = (member for uid, member in members.items() if uid != subject)
+    first = next(others, None)
+    if first is not None and hints.helps(plugin, change, first[1].pod):
+        yield first
+        yield from others
+
+
+def _by_sequence(woken: tuple[Entry, Strategy]) -> int:
+    return woken[0].sequence
+
+
+# ---- places ---------------------------------------------------------------------------------
+
+
+class _Place(Protocol):
+    def enter(self, entry: Entry) -> None: ...
+    def leave(self, entry: Entry) -> None: ...
+    def __iter__(self) -> Iterator[Entry]: ...
+
+
+@final
+class Places:
+    """Every waiting entry is in the one place of its state."""
+
+    def __init__(
+        self,
+        settings: QueueSettings,
+        clock: Callable[[], float],
+        recorder: QueueRecorder,
+        admission: Admission,
+        parked: Parked,
+    ) -> None:
+        self._sort_key = settings.sort_key
+        self._clock = clock
+        self._recorder = recorder
+        self._admission = admission
+        self.backoff = Backoff(settings, clock)
+        self.parked = parked
+        self._active = OrderedEntries(self._by_priority)
+        windows = settings.pop_from_backoff_q
+        self._backing_off = OrderedEntries(self._by_window if windows else self._by_expiry)
+        self._erred = OrderedEntries(self._by_expiry)
+        #: Where an entry to be tried is looked for, in this order.
+        self._ready = (self._active, self._backing_off) if windows else (self._active,)
+        self._of_state: Mapping[State, _Place] = {
+            State.ACTIVE: self._active,
+            State.BACKOFF: self._backing_off,
+            State.ERROR_BACKOFF: self._erred,
+            State.UNSCHEDULABLE: parked,
+            State.GATED: parked,
+        }
+        self.sizes = Sizes()
+
+    # ---- moves ----------------------------------------------------------------------------
+
+    def move(self, entry: Entry, cause: Cause, event: str, *, anew: bool = False) -> None:
+        """Take the entry where ``cause`` leads, or to the gated ones if PreEnqueue says no.
+
+        ``event``: what the move is counted under. ``anew``: counted also if it stays parked.
+        """
+        source = entry.state
+        target = next_state(source, cause)
+        if not self._admission.lets_pass(entry, target):
+            target = next_state(source, Cause.REFUSED)
+        self._take_out(entry)
+        entry.state = target
+        place = self._of_state.get(target)
+        if place is None:
+            return
+        if target is State.ACTIVE and entry.queued.initial_attempt_seconds is None:
+            entry.queued.initial_attempt_seconds = self._clock()
+        elif target is State.GATED:
+            entry.queued.was_flushed = False
+        place.enter(entry)
+        self.sizes.came(entry)
+        if anew or entered_as(target) != entered_as(source):
+            self._count_incoming(entry, entered_as(target), event)
+
+    def resize(self, entry: Entry, delta: int) -> None:
+        """So many members of a waiting group's came (its last), or went."""
+        if is_waiting(entry.state):
+            self.sizes.grew(entry.state, delta)
+            if delta <= 0:
+                self.refresh(entry)
+
+    def refresh(self, entry: Entry) -> None:
+        """A pod of a waiting entry changed: put the entry where it now belongs in its place."""
+        self._of_state[entry.state].enter(entry)
+
+    def pop(self) -> Entry | None:
+        """The entry to be tried next, taken out."""
+        for place in self._ready:
+            entry = place.pop()
+            if entry is not None:
+                if place is self._backing_off:
+                    self._count_incoming(entry, entered_as(State.ACTIVE), POP_FROM_BACKOFF_Q)
+                self.sizes.went(entry)
+                entry.state = next_state(entry.state, Cause.POPPED)
+                if entry.group is not None:
+                    entry.popped_count = len(entry.pods)
+                return entry
+        return None
+
+    def _take_out(self, entry: Entry) -> None:
+        place = self._of_state.get(entry.state)
+        if place is not None:
+            place.leave(entry)
+            self.sizes.went(entry)
+
+    def _count_incoming(self, entry: Entry, queue: str, event: str) -> None:
+        self._recorder.incoming(queue, event, len(entry.pods), entity_of(entry))
+
+    # ---- time -----------------------------------------------------------------------------
+
+    def first_backoff_over(self, now_seconds: float) -> Entry | None:
+        """An entry whose delay has ended, plain rejections first. It stays."""
+        for place in (self._backing_off, self._erred):
+            first = place.first()
+            if first is not None and _due(first[0]) <= now_seconds:
+                return first[1]
+        return None
+
+    def next_deadline_seconds(self) -> float | None:
+        """When a delay or a stay among the parked ends next; None: nobody waits."""
+        heads = (self._backing_off.first(), self._erred.first())
+        deadlines = [_due(head[0]) for head in heads if head is not None]
+        flush = self.parked.next_flush_seconds()
+        if flush is not None:
+            deadlines.append(flush)
+        return min(deadlines, default=None)
+
+    # ---- looking in -----------------------------------------------------------------------
+
+    @property
+    def has_ready(self) -> bool:
+        return any(map(len, self._ready))
+
+    @property
+    def has_rejected_backing_off(self) -> bool:
+        return len(self._backing_off) > 0
+
+    def __iter__(self) -> Iterator[Entry]:
+        for place in dict.fromkeys(self._of_state.values()):
+            yield from place
+
+    # ---- orders ---------------------------------------------------------------------------
+
+    def _by_priority(self, entry: Entry) -> Any:
+        return self._sort_key(entry.queued), entry.name, entry.sequence
+
+    def _by_expiry(self, entry: Entry) -> Any:
+        return self.backoff.expires_at_seconds(entry), entry.sequence
+
+    def _by_window(self, entry: Entry) -> Any:
+        """Within a window in the order of activeQ."""
+        expiry = self.backoff.expires_at_seconds(entry)
+        return expiry, self._sort_key(entry.queued), entry.name, entry.sequence
+
+
+def _due(key: Any) -> float:
+    return looked_at_seconds(key[0])

@@ -1,0 +1,199 @@
+"""Plugins that look up what this API server does not have are switched off.
+
+An older server lacks an API group, an administrator switched one off: a scheduler that needs it for
+some plugins still schedules with the others, and says which.
+
+Which kinds of pod groups a live scheduler follows, at its start and later.
+
+It follows those that the API server offers and that it may read, each API group in its newest
+version only: one object told of in two versions would be two writers' work. An API group that is
+not there at the start is looked for again, more often while pods wait for a group of it: its custom
+resource definition may be applied at any time.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, final
+
+from msgspec import structs
+
+from bayplan.adapters.live.access import denial, group_statuses, missing_rights, rights_to_follow
+from bayplan.adapters.live.client import ApiClient
+from bayplan.adapters.live.discovery import Discovery, Resource
+from bayplan.api.pod_groups import api_group_of
+from bayplan.config import SchedulerConfig
+from bayplan.config.schema import PluginEntry, Plugins, PluginSet, Profile
+from bayplan.framework.interface import Plugin
+from bayplan.plugins.registry import Registry
+from bayplan.ports import ApiError, OutcomeUnknownError
+from bayplan.profile.dry_start import kinds_to_follow
+from bayplan.profile.plugin_sets import plugin_name
+from bayplan.profile.resolved_config import ResolvedConfig, resolve
+from bayplan.serving.log_lines import Log
+
+# ---- absent kinds ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentKind:
+    """A plugin that needs kinds which the API server does not offer."""
+
+    plugin: str
+    kinds: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.plugin} is switched off: the API server does not offer {_listed(self.kinds)}"
+
+
+def kinds_in_use(config: SchedulerConfig, registry: Registry) -> list[str]:
+    """Kinds that the configured plugins look up or wait for, sorted. Raises ConfigError."""
+    plugins = _plugins(resolve(config, registry))
+    looked_up = {kind for plugin in plugins for kind in plugin.kinds}
+    return sorted(looked_up.union(kinds_to_follow(config, registry)))
+
+
+def without_absent(
+    config: SchedulerConfig, registry: Registry, is_offered: Callable[[str], bool]
+) -> tuple[SchedulerConfig, list[AbsentKind]]:
+    """The configuration without plugins that cannot work, and what those miss.
+
+    Raises ConfigError.
+    """
+    needed = _plugins(resolve(config, registry))
+    missing = {
+        plugin.name: tuple(kind for kind in _needed(plugin) if not is_offered(kind))
+        for plugin in sorted(needed, key=lambda plugin: plugin.name)
+    }
+    absent = [AbsentKind(name, kinds) for name, kinds in missing.items() if kinds]
+    if not absent:
+        return config, []
+    names = frozenset(found.plugin for found in absent)
+    profiles = tuple(_profile(profile, names) for profile in config.spec.profiles)
+    return replace(config, spec=structs.replace(config.spec, profiles=profiles)), absent
+
+
+def _plugins(resolved: ResolvedConfig) -> set[type[Plugin]]:
+    """Those that are configured."""
+    return {
+        instance.plugin for profile in resolved.profiles for instance in profile.instances.values()
+    }
+
+
+def _needed(plugin: type[Plugin]) -> list[str]:
+    return [kind for kind in plugin.kinds if kind not in plugin.optional_kinds]
+
+
+def _profile(profile: Profile, names: frozenset[str]) -> Profile:
+    plugins = profile.plugins
+    parts = {part: _set(getattr(plugins, part), names) for part in Plugins.__struct_fields__}
+    return structs.replace(profile, plugins=structs.replace(plugins, **parts))
+
+
+def _set(plugins: PluginSet, names: frozenset[str]) -> PluginSet:
+    """Without the plugins, be they in the defaults or enabled here."""
+    enabled = tuple(e for e in plugins.enabled if plugin_name(e.name) not in names)
+    known = {entry.name for entry in plugins.disabled}
+    more = tuple(PluginEntry(name=name) for name in sorted(names - known))
+    return PluginSet(enabled=enabled, disabled=(*plugins.disabled, *more))
+
+
+def _listed(kinds: tuple[str, ...]) -> str:
+    return ", ".join(f"{kind.rpartition(' ')[2]} of {kind.partition(' ')[0]}" for kind in kinds)
+
+
+# ---- group kinds ----------------------------------------------------------------------------
+
+
+#: How often the API server is asked: while pods wait for groups of a kind that it lacks, and else.
+AWAITED_PERIOD_SECONDS: Final = 5.0
+PERIOD_SECONDS: Final = 60.0
+
+_log = Log("server")
+
+
+def offered_kinds(kinds: Iterable[str], is_offered: Callable[[str], bool]) -> tuple[str, ...]:
+    """Of each API group the last kind that is offered. ``kinds``: the versions of an API group
+    oldest first."""
+    newest: dict[str, str] = {}
+    for kind in kinds:
+        if is_offered(kind):
+            newest[api_group_of(kind)] = kind
+    return tuple(newest.values())
+
+
+@final
+class GroupKinds:
+    """Finds the kinds to follow, each once."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        kinds: Sequence[str],
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        """``kinds``: those that the configuration knows, the versions of an API group oldest
+        first."""
+        self._client = client
+        self._kinds = kinds
+        self._sleep = sleep
+        self._followed: dict[str, str] = {}
+        #: Kinds that we may not read, and API groups that pods wait for: each is logged once.
+        self._unreadable: set[str] = set()
+        self._missed: set[str] = set()
+
+    async def look(self) -> tuple[str, ...]:
+        """Kinds that can be followed and were not until now. Raises ApiError,
+        OutcomeUnknownError."""
+        discovery = Discovery(self._client)
+        kinds = [kind for kind in self._kinds if api_group_of(kind) not in self._followed]
+        await discovery.discover(kinds)
+        offered = offered_kinds(kinds, lambda kind: discovery.resource(kind) is not None)
+        resources = [discovery.resource(kind) for kind in offered]
+        found = [each for each in resources if each is not None and await self._is_readable(each)]
+        for resource in found:
+            self._followed[api_group_of(resource.kind)] = resource.kind
+        return tuple(resource.kind for resource in found)
+
+    async def _is_readable(self, resource: Resource) -> bool:
+        """Without a right to read them pods are placed all the same, and without a right to write
+        their status, groups are."""
+        kind = resource.kind
+        missing = await missing_rights(self._client, rights_to_follow([resource]))
+        if missing:
+            if kind not in self._unreadable:
+                self._unreadable.add(kind)
+                _log.error("Pod groups are not looked at", kind=kind, err=denial(missing))
+            return False
+        missing = await missing_rights(self._client, group_statuses([resource]))
+        if missing:
+            _log.error("Pod groups are not told how they stand", kind=kind, err=denial(missing))
+        return True
+
+    async def watch(
+        self, awaited: Callable[[], Collection[str]], follow: Callable[[str], None]
+    ) -> None:
+        """Look again and again, until cancelled. ``awaited``: API groups of groups that pods wait
+        for and that have no object; ``follow``: begins to follow a kind."""
+        known = {api_group_of(kind) for kind in self._kinds}
+        while len(self._followed) < len(known):
+            lacking = (known & set(awaited())) - set(self._followed)
+            await self._sleep(AWAITED_PERIOD_SECONDS if lacking else PERIOD_SECONDS)
+            try:
+                kinds = await self.look()
+            except (ApiError, OutcomeUnknownError) as problem:
+                _log.warning("Kinds of pod groups are looked for later", err=str(problem))
+                continue
+            for kind in kinds:
+                _log.info("Pod groups are followed from now on", kind=kind)
+                follow(kind)
+            self._tell_of(lacking - set(self._followed))
+
+    def _tell_of(self, lacking: Iterable[str]) -> None:
+        for api_group in sorted(set(lacking) - self._missed):
+            self._missed.add(api_group)
+            _log.warning(
+                "Pods wait for groups of an API group that the API server does not offer, or that "
+                "may not be read; apply its custom resource definition (deploy/crds)",
+                group=api_group,
+            )

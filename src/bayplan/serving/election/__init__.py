@@ -1,0 +1,1 @@
+"""Leader election by a Lease, and the guard that stops writes without it."""

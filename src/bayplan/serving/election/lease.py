@@ -1,0 +1,140 @@
+"""Where a replica runs and who it is: the pod's namespace, the host's name.
+
+The Lease of coordination.k8s.io/v1 as the election sees it, and the port it is kept through.
+
+The lease at a real API server.
+"""
+
+import os
+import socket
+from pathlib import Path
+from typing import Any, Protocol, final
+
+from bayplan.adapters.live.client import ApiClient
+from bayplan.adapters.live.errors import read_answer
+from bayplan.adapters.live.rate_limit import Lane
+from bayplan.rng import unique_token
+from bayplan.serving.election.election import LeaseRecord, identity_of
+
+# ---- identity -------------------------------------------------------------------------------
+
+
+_NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+#: Outside of a pod, as upstream.
+DEFAULT_NAMESPACE = "kube-system"
+
+
+def own_namespace(namespace_file: Path = _NAMESPACE_FILE) -> str:
+    """The namespace that the scheduler's own objects are in."""
+    given = os.environ.get("POD_NAMESPACE", "")
+    if given:
+        return given
+    try:
+        return namespace_file.read_text(encoding="utf-8").strip() or DEFAULT_NAMESPACE
+    except OSError:
+        return DEFAULT_NAMESPACE
+
+
+def new_identity() -> str:
+    """Another one each time."""
+    return identity_of(os.environ.get("POD_NAME", "") or socket.gethostname(), unique_token())
+
+
+# ---- lease ----------------------------------------------------------------------------------
+
+
+API_VERSION = "coordination.k8s.io/v1"
+KIND = f"{API_VERSION} Lease"
+
+#: A Lease as plain values, as the API has it.
+Lease = dict[str, Any]
+
+
+class LeaseLock(Protocol):
+    """One lease at an API server. All requests raise ApiError and OutcomeUnknownError."""
+
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+
+    async def get(self) -> Lease:
+        """Raises NotFoundError where there is none."""
+        ...
+
+    async def create(self, lease: Lease) -> Lease:
+        """Raises ConflictError where there is one."""
+        ...
+
+    async def update(self, lease: Lease) -> Lease:
+        """Raises ConflictError where it changed since."""
+        ...
+
+
+def record_of(lease: Lease) -> LeaseRecord:
+    """What a lease says; anything it does not say is empty."""
+    spec: dict[str, Any] = lease.get("spec") or {}
+    return LeaseRecord(
+        holder_identity=spec.get("holderIdentity") or "",
+        lease_duration_seconds=spec.get("leaseDurationSeconds") or 0,
+        acquire_time=spec.get("acquireTime") or "",
+        renew_time=spec.get("renewTime") or "",
+        lease_transitions=spec.get("leaseTransitions") or 0,
+    )
+
+
+def with_record(lease: Lease, record: LeaseRecord) -> Lease:
+    """``lease`` saying ``record``: what others wrote into it stays, and so does its version."""
+    spec: dict[str, Any] = {
+        **(lease.get("spec") or {}),
+        "holderIdentity": record.holder_identity,
+        "leaseDurationSeconds": record.lease_duration_seconds,
+        "acquireTime": record.acquire_time,
+        "renewTime": record.renew_time,
+        "leaseTransitions": record.lease_transitions,
+    }
+    return {**lease, "spec": spec}
+
+
+def new_lease(namespace: str, name: str) -> Lease:
+    """One that nobody holds."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Lease",
+        "metadata": {"namespace": namespace, "name": name},
+    }
+
+
+# ---- api lease lock -------------------------------------------------------------------------
+
+
+@final
+class ApiLeaseLock:
+    """serving.election.lease.LeaseLock over HTTP, with a rate limit of its own."""
+
+    def __init__(self, client: ApiClient, namespace: str, name: str) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._name = name
+        self._path = f"/apis/{API_VERSION}/namespaces/{namespace}/leases"
+
+    @property
+    def namespace(self) -> str:
+        return self._namespace
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    async def get(self) -> Lease:
+        return await self._request("GET", f"{self._path}/{self._name}")
+
+    async def create(self, lease: Lease) -> Lease:
+        return await self._request("POST", self._path, lease)
+
+    async def update(self, lease: Lease) -> Lease:
+        return await self._request("PUT", f"{self._path}/{self._name}", lease)
+
+    async def _request(self, method: str, path: str, content: Lease | None = None) -> Lease:
+        answer = await self._client.request(method, path, content, lane=Lane.LEASES)
+        return read_answer(answer, dict[str, Any], f"{method} {path}")

@@ -1,0 +1,106 @@
+"""Storage classes of an input that has none: manifests written by hand rarely bring their own.
+
+A cluster that is captured brings its classes, and then they are taken as they are: a claim whose
+class is missing waits, as it would there. Where an input has no class at all, each one that a claim
+names, or counts on as the default, is made up: volumes are made where their pod goes. Classes that
+are only a label which claims and volumes share (volumes made by hand) need no object.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from bayplan.adapters.embedded.object_names import Content, kind_of
+from bayplan.api.objects import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS
+from bayplan.api.storage_objects import BETA_STORAGE_CLASS, WAIT_FOR_FIRST_CONSUMER
+from bayplan.sim.input.workload import claim_templates, is_pod
+
+DEFAULT_CLASS_ANNOTATION = "storageclass.kubernetes.io/is-default-class"
+#: What a default class is called where nobody says.
+DEFAULT_CLASS = "standard"
+PROVISIONER = "bayplan.dev/simulated"
+
+
+class Assumed(NamedTuple):
+    """Classes to create before everything else, and what the reader should know."""
+
+    classes: list[Content]
+    notes: list[str]
+
+
+def assumed_classes(contents: Iterable[Content]) -> Assumed:
+    """``contents``: all that is there at the beginning or comes later."""
+    known: set[str] = set()
+    of_volumes: set[str] = set()
+    wanted: dict[str | None, int] = {}
+    for content in contents:
+        kind = kind_of(content)
+        if kind == STORAGE_CLASS:
+            known.add(content["metadata"].get("name") or "")
+        elif kind == PERSISTENT_VOLUME:
+            of_volumes.add(named_class(content) or "")
+        else:
+            for claim in _claims(content):
+                name = named_class(claim)
+                wanted[name] = wanted.get(name, 0) + 1
+    wanted.pop("", None)  # wants no class, not even the default one
+    if "" in of_volumes or known:
+        wanted.pop(None, None)
+    missing = {name: count for name, count in wanted.items() if name not in known | of_volumes}
+    return _left_alone(missing) if known else _made_up(missing)
+
+
+def named_class(content: Content) -> str | None:
+    """What a claim or a volume says; None: nothing. The annotation of old counts first."""
+    annotations = (content.get("metadata") or {}).get("annotations") or {}
+    named: str | None = annotations.get(BETA_STORAGE_CLASS)
+    return (content.get("spec") or {}).get("storageClassName") if named is None else named
+
+
+def _claims(content: Content) -> Iterator[Content]:
+    """Claims that this is, or that are made for it, and that have no volume yet."""
+    if kind_of(content) == PERSISTENT_VOLUME_CLAIM:
+        if not (content.get("spec") or {}).get("volumeName"):
+            yield content
+    elif is_pod(content):
+        for _, template in claim_templates(content):
+            yield template
+
+
+def _left_alone(missing: dict[str | None, int]) -> Assumed:
+    notes = [
+        f"StorageClass {name} is not in the input: nothing makes volumes for {_counted(count)}"
+        for name, count in missing.items()
+    ]
+    return Assumed([], notes)
+
+
+def _made_up(missing: dict[str | None, int]) -> Assumed:
+    counts: dict[str, int] = {}
+    for name, count in missing.items():
+        called = name or DEFAULT_CLASS
+        counts[called] = counts.get(called, 0) + count
+    default = DEFAULT_CLASS if None in missing else None
+    classes = [_class(name, is_default=name == default) for name in counts]
+    notes = [
+        f"the input has no StorageClass: {name} was made up for {_counted(count)},"
+        " whose volumes are made where their pod goes"
+        for name, count in counts.items()
+    ]
+    return Assumed(classes, notes)
+
+
+def _class(name: str, *, is_default: bool) -> Content:
+    meta: Content = {"name": name}
+    if is_default:
+        meta["annotations"] = {DEFAULT_CLASS_ANNOTATION: "true"}
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": meta,
+        "provisioner": PROVISIONER,
+        "volumeBindingMode": WAIT_FOR_FIRST_CONSUMER,
+    }
+
+
+def _counted(claims: int) -> str:
+    return f"{claims} claim" + ("s" if claims != 1 else "")

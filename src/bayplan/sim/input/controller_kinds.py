@@ -1,0 +1,118 @@
+"""The controllers whose pods are made here, and what is wrong with one of them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from bayplan.adapters.embedded import selector_validation as selectors
+from bayplan.adapters.embedded.decoding_problems import of_decoding
+from bayplan.adapters.embedded.object_names import kind_of
+from bayplan.adapters.embedded.pod_validation import pod_spec
+from bayplan.api.objects import DecodeError, LabelSelector, ObjectMeta, PodSpec
+from bayplan.api.selectors import SelectorError, label_selector
+from bayplan.problems import Problem, wrong
+from bayplan.sim.input.workload import Content
+
+DEPLOYMENT = "apps/v1 Deployment"
+REPLICA_SET = "apps/v1 ReplicaSet"
+STATEFUL_SET = "apps/v1 StatefulSet"
+DAEMON_SET = "apps/v1 DaemonSet"
+JOB = "batch/v1 Job"
+REPLICATION_CONTROLLER = "v1 ReplicationController"
+CONTROLLERS = (DEPLOYMENT, REPLICA_SET, STATEFUL_SET, DAEMON_SET, JOB, REPLICATION_CONTROLLER)
+
+#: More pods of one controller than this are a slip of the finger.
+PODS_MAX = 1_000_000
+
+
+class _Typed(Struct, kw_only=True, rename="camel"):
+    """Camel case on the wire; unknown fields pass."""
+
+
+class _Template(_Typed):
+    metadata: ObjectMeta | None = None
+    spec: PodSpec | None = None
+
+
+class _Claim(_Typed):
+    metadata: ObjectMeta
+
+
+class _Ordinals(_Typed):
+    start: int | None = None
+
+
+class _Spec(_Typed):
+    replicas: int | None = None
+    parallelism: int | None = None
+    completions: int | None = None
+    completion_mode: str | None = None
+    suspend: bool | None = None
+    ordinals: _Ordinals | None = None
+    selector: Any = None
+    template: _Template | None = None
+    volume_claim_templates: list[_Claim] | None = None
+
+
+class _JobStatus(_Typed):
+    conditions: list[dict[str, Any]] | None = None
+    succeeded: int | None = None
+    completed_indexes: str | None = None
+
+
+class _Controller(_Typed):
+    spec: _Spec | None = None
+    status: _JobStatus | None = None
+
+
+def is_controller(content: Content) -> bool:
+    return kind_of(content) in CONTROLLERS
+
+
+def controller_problems(content: Content) -> list[Problem]:
+    """What is wrong with a controller's own fields, and with the pods it would make."""
+    try:
+        found = msgspec.convert(content, _Controller)
+    except (msgspec.MsgspecError, RecursionError) as failure:
+        return [of_decoding(DecodeError(f"{kind_of(content)}: {failure}"), content)]
+    if found.spec is None or found.spec.template is None or found.spec.template.spec is None:
+        return [wrong("spec.template.spec", None, "the pods that it makes")]
+    return [*_counts(found.spec), *_template(kind_of(content), found.spec, found.spec.template)]
+
+
+def _counts(spec: _Spec) -> Iterator[Problem]:
+    counts = {
+        "replicas": spec.replicas,
+        "parallelism": spec.parallelism,
+        "completions": spec.completions,
+        "ordinals.start": spec.ordinals.start if spec.ordinals is not None else None,
+    }
+    for name, count in counts.items():
+        if count is not None and not 0 <= count <= PODS_MAX:
+            yield wrong(f"spec.{name}", count, f"a number from 0 to {PODS_MAX}")
+    modes = ("NonIndexed", "Indexed")
+    if spec.completion_mode is not None and spec.completion_mode not in modes:
+        yield wrong("spec.completionMode", spec.completion_mode, selectors.one_of(modes), modes)
+
+
+def _template(kind: str, spec: _Spec, template: _Template) -> Iterator[Problem]:
+    labels = (template.metadata.labels if template.metadata is not None else None) or {}
+    yield from selectors.labels(labels, "spec.template.metadata.labels")
+    assert template.spec is not None
+    yield from pod_spec(template.spec, "spec.template.spec")
+    if kind not in (JOB, REPLICATION_CONTROLLER) and spec.selector is not None:
+        yield from _selector(spec.selector, labels)
+
+
+def _selector(selector: Any, labels: dict[str, str]) -> Iterator[Problem]:
+    try:
+        typed = msgspec.convert(selector, LabelSelector)
+        problems = list(selectors.label_selector(typed, "spec.selector"))
+        yield from problems
+        if not problems and not label_selector(typed).matches(labels):
+            wanted = "labels that spec.selector selects"
+            yield wrong("spec.template.metadata.labels", labels or None, wanted)
+    except (msgspec.MsgspecError, SelectorError):
+        yield wrong("spec.selector", selector, "a label selector")

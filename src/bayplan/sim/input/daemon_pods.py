@@ -1,0 +1,115 @@
+"""DaemonSets: which nodes get a pod, and what such a pod carries.
+
+A pod is meant for one node and says so by node affinity on the node's name, so that the scheduler
+still places it. A node gets one if the template's node selector and affinity match it and the pod
+would tolerate its taints; a cordon does not keep it away.
+
+Upstream: pkg/controller/daemon (nodeShouldRunDaemonPod), daemon/util/daemonset_util.go.
+"""
+
+from typing import Any, final
+
+from bayplan.api.objects import (
+    NO_EXECUTE,
+    NO_SCHEDULE,
+    NODE,
+    POD,
+    Node,
+    Pod,
+    Taint,
+    Toleration,
+    decode,
+)
+from bayplan.api.selectors import NODE_NAME_FIELD, first_untolerated, map_selector, node_term
+from bayplan.sim.input.workload import Content
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_NO_EXECUTE_TAINTS = ("not-ready", "unreachable")
+_NO_SCHEDULE_TAINTS = ("disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
+
+
+@final
+class DaemonTemplate:
+    """What a DaemonSet's template says about nodes, compiled once for all of them."""
+
+    def __init__(self, controller: Content) -> None:
+        template = decode(POD, {"spec": controller["spec"]["template"]["spec"]})
+        assert isinstance(template, Pod)
+        spec = template.spec
+        affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+        required = affinity.required if affinity is not None else None
+        self._node_name = spec.node_name
+        self._selector = map_selector(spec.node_selector or {})
+        self._terms = (
+            [node_term(term) for term in required.node_selector_terms or ()]
+            if required is not None
+            else None
+        )
+        own = spec.tolerations or ()
+        self._tolerations = (*own, *map(_toleration, _tolerations(bool(spec.host_network))))
+
+    def is_meant_for(self, content: Content) -> bool:
+        node = decode(NODE, content)
+        assert isinstance(node, Node)
+        name, labels = node.metadata.name, node.metadata.labels or {}
+        if self._node_name and self._node_name != name:
+            return False
+        if not self._selector.matches(labels):
+            return False
+        if self._terms is not None and not any(t.matches(labels, name) for t in self._terms):
+            return False
+        return first_untolerated(node.spec.taints or (), self._tolerations, _keeps_away) is None
+
+
+def _keeps_away(taint: Taint) -> bool:
+    return taint.effect in (NO_SCHEDULE, NO_EXECUTE)
+
+
+def daemon_pod(pod: Content, node_name: str) -> Content:
+    """The pod, for this node and no other, with the tolerations all daemon pods get."""
+    spec = pod["spec"]
+    affinity = spec.get("affinity") or {}
+    term = {"matchFields": [{"key": NODE_NAME_FIELD, "operator": "In", "values": [node_name]}]}
+    nodes = {**(affinity.get("nodeAffinity") or {}), _REQUIRED: {"nodeSelectorTerms": [term]}}
+    own: list[Content] = list(spec.get("tolerations") or ())
+    added = [one for one in _tolerations(bool(spec.get("hostNetwork"))) if one not in own]
+    changed = {"affinity": {**affinity, "nodeAffinity": nodes}, "tolerations": own + added}
+    return {**pod, "spec": {**spec, **changed}}
+
+
+def is_daemon_pod(pod: Content) -> bool:
+    """Whether a DaemonSet controls a pod."""
+    owners = pod["metadata"].get("ownerReferences") or ()
+    return any(one.get("kind") == "DaemonSet" and one.get("controller") for one in owners)
+
+
+def target_node(pod: Content) -> str | None:
+    """The node a daemon pod is on, or meant for."""
+    spec = pod.get("spec") or {}
+    if spec.get("nodeName"):
+        name: str = spec["nodeName"]
+        return name
+    affinity: Any = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    for term in (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ():
+        for field in term.get("matchFields") or ():
+            if field.get("key") == NODE_NAME_FIELD and field.get("values"):
+                named: str = field["values"][0]
+                return named
+    return None
+
+
+def _tolerations(on_host: bool) -> list[Content]:
+    """What the controller adds: a daemon stays on a node in trouble."""
+    found = [_tolerated(name, NO_EXECUTE) for name in _NO_EXECUTE_TAINTS]
+    found += [_tolerated(name, NO_SCHEDULE) for name in _NO_SCHEDULE_TAINTS]
+    if on_host:
+        found.append(_tolerated("network-unavailable", NO_SCHEDULE))
+    return found
+
+
+def _tolerated(name: str, effect: str) -> Content:
+    return {"key": f"node.kubernetes.io/{name}", "operator": "Exists", "effect": effect}
+
+
+def _toleration(content: Content) -> Toleration:
+    return Toleration(key=content["key"], operator=content["operator"], effect=content["effect"])

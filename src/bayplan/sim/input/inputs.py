@@ -1,0 +1,292 @@
+"""Time stamps of a cluster that was read in: moved so that nothing was made in the future.
+
+Virtual time begins on a day of its own. Objects read from a cluster keep their ages towards one
+another, and are all older than anything that happens in the simulation: preemption spares the
+longest running, and groups queue by age.
+
+From files to a workload: objects as kubectl prints them, scenarios, and traces as CSV.
+
+Everything is read to its end before anything is refused, so that all that is wrong is told at once.
+What comes out is in the order in which it will be created: whatever is no pod, running pods, and
+then the pods that are to be placed, in the order of the files.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, final
+
+from bayplan.adapters.embedded.object_names import key_of
+from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
+from bayplan.api.objects import NAMESPACE
+from bayplan.clock import ManualClock, rfc3339
+from bayplan.sim.input.assumed_classes import assumed_classes
+from bayplan.sim.input.controller_kinds import is_controller
+from bayplan.sim.input.errors import Complaints, InputError
+from bayplan.sim.input.object_checks import (
+    CONFIGURATION,
+    NotUnderstood,
+    ObjectChecks,
+    priority_class_name,
+)
+from bayplan.sim.input.openb import Table, read_table
+from bayplan.sim.input.scenario import Action, read_scenario
+from bayplan.sim.input.sources import CsvText, Part, is_scenario, read_sources
+from bayplan.sim.input.timeline import Timeline
+from bayplan.sim.input.workload import (
+    Content,
+    Step,
+    Verb,
+    Workload,
+    create_step,
+    has_ended,
+    is_pending_pod,
+    is_pod,
+)
+
+# ---- snapshot times -------------------------------------------------------------------------
+
+
+_STAMPS = (("metadata", "creationTimestamp"), ("status", "startTime"))
+
+
+def in_the_past(contents: Sequence[Content]) -> list[Content]:
+    """The objects with all their times moved back by as much as the newest is too new."""
+    newest = max(_times(contents), default=0.0)
+    shift = newest - ManualClock.EPOCH_SECONDS
+    if shift <= 0:
+        return list(contents)
+    return [_moved(content, shift) for content in contents]
+
+
+def _times(contents: Iterable[Content]) -> Iterable[float]:
+    for content in contents:
+        for part, field in _STAMPS:
+            seconds = _seconds(_members(content, part).get(field))
+            if seconds is not None:
+                yield seconds
+
+
+def _moved(content: Content, shift: float) -> Content:
+    for part, field in _STAMPS:
+        seconds = _seconds(_members(content, part).get(field))
+        if seconds is not None:
+            content = {
+                **content,
+                part: {**content[part], field: rfc3339(max(seconds - shift, 0.0))},
+            }
+    return content
+
+
+def _members(content: Content, part: str) -> dict[str, Any]:
+    found = content.get(part)
+    return found if isinstance(found, dict) else {}
+
+
+def _seconds(stamp: Any) -> float | None:
+    """Seconds since 1970; None for what is no time stamp."""
+    try:
+        moment = datetime.fromisoformat(stamp)
+    except (TypeError, ValueError):
+        return None
+    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
+
+
+# ---- inputs ---------------------------------------------------------------------------------
+
+
+__all__ = ["ARRIVALS", "TRACE", "InputError", "load_inputs"]
+
+#: All pods of a trace at once, in order, for good.
+ARRIVALS = "arrivals"
+#: A trace's pods at the times it tells.
+TRACE = "trace"
+
+
+class _Placed(NamedTuple):
+    """An object and where it stands in the input."""
+
+    content: Content
+    place: str
+
+
+def load_inputs(
+    paths: Iterable[str],
+    *,
+    time_mode: str = ARRIVALS,
+    is_strict: bool = False,
+    read_kinds: Collection[str] = (),
+) -> Workload:
+    """What files, folders and standard input ("-") hold. Raises InputError.
+
+    ``is_strict``: a kind that nothing reads and a field that its kind does not have are refused;
+    else the workload's notes name them. ``read_kinds``: kinds that plugins read.
+    """
+    assert time_mode in (ARRIVALS, TRACE), time_mode
+    complaints = Complaints()
+    parts = read_sources(paths, complaints)
+    if time_mode == TRACE and not any(isinstance(part, CsvText) for part in parts):
+        complaints.add("--time trace", "wanted a trace's pod list, a CSV with times; found none")
+    loader = _Loader(complaints, parts, NotUnderstood(read_kinds))
+    workload = loader.load(time_mode)
+    if is_strict:
+        loader.not_understood.refuse(complaints)
+    complaints.raise_if_any()
+    return workload
+
+
+@final
+class _Loader:
+    """Reads the parts of one input."""
+
+    def __init__(
+        self,
+        complaints: Complaints,
+        parts: Sequence[Part | CsvText],
+        not_understood: NotUnderstood,
+    ) -> None:
+        self._complaints = complaints
+        self.not_understood = not_understood
+        self._parts = parts
+        self._actions: list[Action] = []
+        self._until_seconds: float | None = None
+        self._pod_gc = PodGcTimes()
+        self._objects: list[_Placed] = []
+        self._arrivals: list[tuple[float, _Placed]] = []
+        self._left_out_count = 0
+        self._notes: list[str] = []
+
+    def load(self, time_mode: str) -> Workload:
+        """The workload; what is wrong is among the complaints."""
+        self._read_scenarios()
+        checks = ObjectChecks(self._complaints, self._priority_classes(), self.not_understood)
+        for part in self._parts:
+            if isinstance(part, CsvText):
+                self._read_csv(part, time_mode)
+            elif not is_scenario(part.value):
+                self._read_object(part, checks)
+        timeline = Timeline(checks, self._complaints)
+        initial = self._initial(timeline)
+        steps = list(timeline.steps(sorted(self._actions, key=lambda action: action.at_seconds)))
+        steps += self._arrival_steps(timeline)
+        steps.sort(key=lambda step: step.at_seconds)
+        created = [step.content for step in steps if step.verb is Verb.CREATE]
+        followers = [pod for pods in timeline.followers.values() for pod in pods]
+        storage = assumed_classes((*initial, *created, *followers))
+        return Workload(
+            initial=(*_namespaces(timeline, steps), *storage.classes, *initial),
+            steps=tuple(steps),
+            until_seconds=self._until_seconds,
+            followers=timeline.followers,
+            left_out_count=self._left_out_count,
+            pod_gc=self._pod_gc,
+            passed_over=dict(self.not_understood.passed_over),
+            notes=(
+                *self.not_understood.notes(),
+                *self._notes,
+                *_told(timeline),
+                *storage.notes,
+            ),
+        )
+
+    # ---- reading ----------------------------------------------------------------------------
+
+    def _read_scenarios(self) -> None:
+        for part in self._parts:
+            if isinstance(part, Part) and is_scenario(part.value):
+                found = read_scenario(part, self._complaints)
+                self._actions += found.actions
+                if found.until_seconds is not None:
+                    self._until_seconds = max(self._until_seconds or 0.0, found.until_seconds)
+                if found.pod_gc is not None:
+                    self._pod_gc = found.pod_gc
+
+    def _priority_classes(self) -> set[str]:
+        values = [part.value for part in self._parts if isinstance(part, Part)]
+        values += [action.value for action in self._actions if action.verb is Verb.CREATE]
+        return {name for name in map(priority_class_name, values) if name is not None}
+
+    def _read_object(self, part: Part, checks: ObjectChecks) -> None:
+        if part.is_found and _is_configuration(part.value):
+            self._notes.append(f"{part.place} was left out: it configures a scheduler")
+        elif checks.accepts(part.value, part.place):
+            if has_ended(part.value):
+                self._left_out_count += 1
+            self._objects.append(_Placed(part.value, part.place))
+
+    def _read_csv(self, part: CsvText, time_mode: str) -> None:
+        table: Table = read_table(part.text, with_times=time_mode == TRACE)
+        self._complaints.add_all(part.place, table.problems)
+        self._objects += [_Placed(node, part.place) for node in table.nodes]
+        if time_mode == TRACE:
+            self._arrivals += [(p.at_seconds, _Placed(p.content, part.place)) for p in table.pods]
+        else:
+            self._objects += [_Placed(pod.content, part.place) for pod in table.pods]
+
+    # ---- putting together -------------------------------------------------------------------
+
+    def _initial(self, timeline: Timeline) -> list[Content]:
+        """All that is there at the beginning, in the order of its creation."""
+        added: list[_Placed] = []
+        for one in self._objects:
+            content = timeline.add(one.content, one.place)
+            if content is not None:
+                added.append(_Placed(content, one.place))
+        whole: list[Content] = []
+        for one in added:
+            whole.append(one.content)
+            if is_controller(one.content):
+                whole += timeline.pods_of(one.content, one.place)
+        # Pods that have ended were known only so that their controllers could count them.
+        for content in filter(has_ended, whole):
+            timeline.known.remove(key_of(content))
+        there = in_the_past([content for content in whole if not has_ended(content)])
+        return sorted(there, key=_turn)
+
+    def _arrival_steps(self, timeline: Timeline) -> list[Step]:
+        """A trace's pods, counted from its first."""
+        first = min((at for at, _ in self._arrivals), default=0.0)
+        return [
+            create_step(at - first, one.content)
+            for at, one in self._arrivals
+            if timeline.add(one.content, one.place) is not None
+        ]
+
+
+def _turn(content: Content) -> int:
+    """0 for what is no pod, 1 for running pods, 2 for those to be placed."""
+    return is_pod(content) + is_pending_pod(content)
+
+
+def _is_configuration(value: Any) -> bool:
+    return isinstance(value, dict) and value.get("kind") == CONFIGURATION
+
+
+def _namespaces(timeline: Timeline, steps: Iterable[Step]) -> list[Content]:
+    """Namespaces that something is in and nobody creates: a real cluster has them."""
+    used = timeline.known.namespaces() | {step.key.namespace for step in steps}
+    created = {one["metadata"]["name"] for one in timeline.known.of_kind(NAMESPACE)}
+    created |= {step.key.name for step in steps if step.key.kind == NAMESPACE}
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        for name in sorted(used - created - {""})
+    ]
+
+
+def _told(timeline: Timeline) -> list[str]:
+    """What the reader should know of what was made up."""
+    told: list[str] = []
+    kinds = sorted(kind for kind, pods in timeline.made.items() if pods)
+    if kinds:
+        parts = [f"{timeline.made[kind]} for {_counted(kind, timeline)}" for kind in kinds]
+        total = sum(timeline.made.values())
+        told.append(f"{total} pods were made that controllers lacked: {', '.join(parts)}")
+    told += [
+        f"{key} is patched, but the pods made for it stay as they are"
+        for key in dict.fromkeys(timeline.patched_controllers)
+    ]
+    return told
+
+
+def _counted(kind: str, timeline: Timeline) -> str:
+    count = timeline.made_for[kind]
+    return f"{count} {kind}" + ("s" if count != 1 else "")

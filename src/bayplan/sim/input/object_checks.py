@@ -1,0 +1,189 @@
+"""What of an input nobody reads: kinds that are passed over, and fields that a kind does not have.
+
+A typo in a field is no error to a server that does not validate strictly: the pod is placed as if
+the line were not there. Therefore both are named, and `--strict` refuses them. One mistake that
+many objects share is one line: its path, how many objects have it, and the first of them.
+
+Checking one object of an input before anything is simulated: the API's rules and our own.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from typing import Any, cast, final
+
+from bayplan import durations
+from bayplan.adapters.embedded.api_defaults import in_stored_version
+from bayplan.adapters.embedded.api_validation import (
+    SYSTEM_PRIORITY_CLASSES,
+    identity_problems,
+    problems,
+)
+from bayplan.adapters.embedded.object_names import Content, ObjectKey, key_of, kind_of
+from bayplan.adapters.embedded.selector_validation import one_of
+from bayplan.api.device_objects import RESOURCE_CLAIM_TEMPLATE
+from bayplan.api.field_tables import unknown_fields
+from bayplan.api.objects import POD, PRIORITY_CLASS, decoded_kinds
+from bayplan.durations import DurationError, parse_duration
+from bayplan.problems import Problem, joined, wrong
+from bayplan.sim.input.controller_kinds import CONTROLLERS, controller_problems, is_controller
+from bayplan.sim.input.errors import LINES_MAX, Complaints
+from bayplan.sim.input.workload import DURATION_ANNOTATION, WHEN_DONE, WHEN_DONE_ANNOTATION
+
+# ---- not understood -------------------------------------------------------------------------
+
+
+#: The kinds that a simulation reads, whatever plugins there are.
+READ_KINDS = frozenset((*decoded_kinds(), *CONTROLLERS, RESOURCE_CLAIM_TEMPLATE))
+
+
+class _Mistake:
+    """A field that a kind does not have."""
+
+    def __init__(self, first: str, hint: str) -> None:
+        self.first = first
+        self.hint = hint
+        self.objects: set[ObjectKey] = set()
+
+
+@final
+class NotUnderstood:
+    """Collects it while an input is read."""
+
+    def __init__(self, read_kinds: Collection[str] = ()) -> None:
+        """``read_kinds``: those that plugins read."""
+        self._read_kinds = READ_KINDS.union(read_kinds)
+        #: Kind as "batch/v1 CronJob" → its objects.
+        self.passed_over: Counter[str] = Counter()
+        self._first: dict[str, str] = {}
+        #: By kind and path.
+        self._mistakes: dict[tuple[str, str], _Mistake] = {}
+
+    def see(self, content: Content, place: str) -> None:
+        """``place``: file, document and object."""
+        kind = kind_of(content)
+        if kind not in self._read_kinds and kind_of(in_stored_version(content)) not in READ_KINDS:
+            self.passed_over[kind] += 1
+            self._first.setdefault(kind, place)
+            return
+        for path, hint in unknown_fields(kind, content):
+            mistake = self._mistakes.setdefault((kind, path), _Mistake(place, hint))
+            mistake.objects.add(key_of(content))
+
+    def refuse(self, complaints: Complaints) -> None:
+        """Complain about all of it."""
+        for kind, count in self._kinds():
+            more = f" and {count - 1:,} more" if count > 1 else ""
+            wanted = "a kind that a simulation or a plugin reads"
+            complaints.add(f"{self._first[kind]}{more}", f"found kind {kind}, wanted {wanted}")
+        for place, problem in self._fields():
+            complaints.add(place, problem)
+
+    def notes(self) -> list[str]:
+        """What the reader should know."""
+        notes: list[str] = []
+        if self.passed_over:
+            named = ", ".join(f"{count:,} {kind}" for kind, count in self._kinds())
+            notes.append(f"passed over, since nothing here reads them: {named}")
+        lines = [f"{place}: {problem}" for place, problem in self._fields()]
+        notes += lines[:LINES_MAX]
+        if len(lines) > LINES_MAX:
+            notes.append(f"and {len(lines) - LINES_MAX:,} more fields that no kind has")
+        return notes
+
+    def _kinds(self) -> list[tuple[str, int]]:
+        return sorted(self.passed_over.items(), key=lambda one: (-one[1], one[0]))
+
+    def _fields(self) -> Iterator[tuple[str, str]]:
+        """(place, problem)"""
+        for (kind, path), mistake in self._mistakes.items():
+            short, count = kind.rpartition(" ")[2], len(mistake.objects)
+            more = f" and {count - 1:,} more" if count > 1 else ""
+            hint = f"; {mistake.hint}" if mistake.hint else ""
+            yield f"{mistake.first}{more}", f"{path} is no field of a {short}{hint}"
+
+
+# ---- object checks --------------------------------------------------------------------------
+
+
+CONFIGURATION = "KubeSchedulerConfiguration"
+
+
+@final
+class ObjectChecks:
+    """Checks objects and keeps what is wrong with them."""
+
+    def __init__(
+        self,
+        complaints: Complaints,
+        priority_classes: Collection[str],
+        not_understood: NotUnderstood | None = None,
+    ) -> None:
+        """``priority_classes``: the names of all classes there ever are in the input."""
+        self._complaints = complaints
+        self._not_understood = not_understood or NotUnderstood()
+        self._priority_classes = (*sorted(priority_classes), *SYSTEM_PRIORITY_CLASSES)
+
+    def accepts(self, value: Any, place: str) -> bool:
+        """Whether a value is an object that can be created; if not, why is among the complaints."""
+        found = list(self._identity(value))
+        if not found:
+            content = cast(Content, value)
+            place = f"{place} ({key_of(content)})"
+            found = self._problems(content)
+        self._complaints.add_all(place, found)
+        if not found:
+            self._not_understood.see(cast(Content, value), place)
+        return not found
+
+    def _identity(self, value: Any) -> Iterator[Problem]:
+        if isinstance(value, dict) and value.get("kind") == CONFIGURATION:
+            wanted = "objects of a cluster; a scheduler's configuration is given with --config"
+            yield wrong("kind", CONFIGURATION, wanted)
+            return
+        yield from identity_problems(value)
+
+    def _problems(self, content: Content) -> list[Problem]:
+        try:
+            found = problems(content)
+            if is_controller(content):
+                found += controller_problems(content)
+            return found or list(self._our_own(content))
+        except RecursionError:
+            return [Problem("", "is nested too deeply")]
+
+    def _our_own(self, content: Content) -> Iterator[Problem]:
+        """What the API server learns too late, or does not know: classes and annotations."""
+        if kind_of(content) == POD:
+            yield from self._pod(content, "")
+        elif is_controller(content):
+            yield from self._pod(content["spec"]["template"], "spec.template")
+
+    def _pod(self, content: Content, path: str) -> Iterator[Problem]:
+        spec, meta = content.get("spec") or {}, content.get("metadata") or {}
+        name = spec.get("priorityClassName")
+        if name and spec.get("priority") is None and name not in self._priority_classes:
+            place = joined(path, "spec.priorityClassName")
+            yield wrong(place, name, "a PriorityClass of the input", self._priority_classes)
+        annotations = meta.get("annotations") or {}
+        yield from _annotations(annotations, joined(path, "metadata.annotations"))
+
+
+def _annotations(annotations: dict[str, str], path: str) -> Iterator[Problem]:
+    duration = annotations.get(DURATION_ANNOTATION)
+    if duration is not None:
+        try:
+            parse_duration(duration)
+        except DurationError:
+            yield wrong(joined(path, DURATION_ANNOTATION), duration, durations.WANTED)
+    then = annotations.get(WHEN_DONE_ANNOTATION)
+    if then is not None and then not in WHEN_DONE:
+        yield wrong(joined(path, WHEN_DONE_ANNOTATION), then, one_of(WHEN_DONE), WHEN_DONE)
+
+
+def priority_class_name(value: Any) -> str | None:
+    """The name of a PriorityClass, wherever in an input it stands; None for all else."""
+    if not isinstance(value, dict) or kind_of(cast(Content, value)) != PRIORITY_CLASS:
+        return None
+    meta = value.get("metadata")
+    name = meta.get("name") if isinstance(meta, dict) else None
+    return name if isinstance(name, str) else None

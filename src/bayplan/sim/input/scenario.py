@@ -1,0 +1,135 @@
+"""Scenario documents: what happens in a cluster, and when.
+
+    apiVersion: bayplan.dev/v1alpha1
+    kind: Scenario
+    spec:
+      until: 60s                                     # left out: until nothing is left to happen
+      podGC: {quarantine: 40s, period: 20s}          # left out: pods go with their node, at once
+      events:
+      - at: 0s                                       # 1m30s, 250ms, or seconds without a unit
+        create: [whole objects]
+        patch: [apiVersion, kind, metadata and, as a JSON merge patch, what changes]
+        delete: [{kind: Pod, namespace: default, name: web}]
+
+Things of one moment happen in the order in which they are written. Here a document is only read
+into actions; what they mean in a cluster is the timeline's to say.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from bayplan import durations
+from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
+from bayplan.adapters.embedded.selector_validation import one_of
+from bayplan.durations import DurationError, parse_duration
+from bayplan.problems import Problem, joined, wrong
+from bayplan.sim.input.errors import Complaints
+from bayplan.sim.input.sources import SCENARIO_GROUP, Part
+from bayplan.sim.input.workload import Verb
+
+API_VERSION = f"{SCENARIO_GROUP}/v1alpha1"
+
+_TOP = ("apiVersion", "kind", "metadata", "spec")
+_SPEC = ("until", "podGC", "events")
+_POD_GC = ("quarantine", "period")
+_VERBS = tuple(verb.value for verb in Verb)
+_EVENT = ("at", *_VERBS)
+
+
+class Action(NamedTuple):
+    """One entry of a create, patch or delete list, unread, and where it stands."""
+
+    at_seconds: float
+    verb: Verb
+    value: Any
+    place: str
+
+
+class Scenario(NamedTuple):
+    """What one document says."""
+
+    until_seconds: float | None
+    actions: list[Action]
+    #: When pods are collected whose node is gone; None: it does not say.
+    pod_gc: PodGcTimes | None = None
+
+
+def read_scenario(part: Part, complaints: Complaints) -> Scenario:
+    """The document's actions in the order in which they are written."""
+    reader = _Reader(part, complaints)
+    return reader.read()
+
+
+class _Reader:
+    """Reads one document and complains about what it cannot read."""
+
+    def __init__(self, part: Part, complaints: Complaints) -> None:
+        self._part = part
+        self._complaints = complaints
+
+    def read(self) -> Scenario:
+        value = self._part.value
+        if value.get("apiVersion") != API_VERSION:
+            self._complain(wrong("apiVersion", value.get("apiVersion"), API_VERSION))
+        self._only(value, "", _TOP)
+        spec = value.get("spec")
+        if not isinstance(spec, dict):
+            self._complain(wrong("spec", spec, "a mapping with events"))
+            return Scenario(None, [])
+        self._only(spec, "spec", _SPEC)
+        until = None
+        if spec.get("until") is not None:
+            until = self._duration(spec["until"], "spec.until")
+        pod_gc = None
+        if spec.get("podGC") is not None:
+            pod_gc = self._pod_gc(spec["podGC"])
+        return Scenario(until, list(self._events(spec.get("events"))), pod_gc)
+
+    def _pod_gc(self, value: Any) -> PodGcTimes | None:
+        if not isinstance(value, dict):
+            self._complain(wrong("spec.podGC", value, f"a mapping of {', '.join(_POD_GC)}"))
+            return None
+        self._only(value, "spec.podGC", _POD_GC)
+        times = [self._duration(value.get(name, 0), f"spec.podGC.{name}") or 0 for name in _POD_GC]
+        return PodGcTimes(*times)
+
+    def _events(self, events: Any) -> Iterator[Action]:
+        for index, event in enumerate(self._items(events, "spec.events")):
+            path = f"spec.events[{index}]"
+            if not isinstance(event, dict):
+                self._complain(wrong(path, event, f"a mapping of {', '.join(_EVENT)}"))
+                continue
+            self._only(event, path, _EVENT)
+            at = self._duration(event.get("at"), joined(path, "at"))
+            # In the order in which the verbs are written: in one event, too, order counts.
+            for name, items in event.items():
+                if name in _VERBS:
+                    yield from self._actions(at, Verb(name), items, joined(path, name))
+
+    def _actions(self, at: float | None, verb: Verb, items: Any, path: str) -> Iterator[Action]:
+        for index, item in enumerate(self._items(items, path)):
+            place = f"{self._part.place}: {path}[{index}]"
+            yield Action(at or 0.0, verb, item, place)
+
+    def _items(self, value: Any, path: str) -> list[Any]:
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            self._complain(wrong(path, value, "a list"))
+            return []
+        return value
+
+    def _duration(self, value: Any, path: str) -> float | None:
+        try:
+            return parse_duration(value)
+        except DurationError:
+            self._complain(wrong(path, value, durations.WANTED))
+            return None
+
+    def _only(self, mapping: dict[str, Any], path: str, known: tuple[str, ...]) -> None:
+        for name in mapping:
+            if name not in known:
+                self._complain(wrong(path, str(name), one_of(known), known))
+
+    def _complain(self, problem: Problem) -> None:
+        self._complaints.add(self._part.place, problem)

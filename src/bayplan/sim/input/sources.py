@@ -1,0 +1,155 @@
+"""Reading what was named on the command line: files, folders, standard input.
+
+Files are told apart by what they are called in a folder (.yaml, .yml, .json, .csv; anything else
+there is not read) and by .csv alone when they are named themselves. Lists of objects, as kubectl
+prints them, are taken apart here, so that what follows sees single objects with their place.
+"""
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bayplan.problems import wrong
+from bayplan.sim.input.errors import Complaints
+from bayplan.yaml_documents import DocumentError, load_documents
+
+STANDARD_INPUT = "-"
+SCENARIO = "Scenario"
+SCENARIO_GROUP = "bayplan.dev"
+
+#: The files of a run's folder; sim/output/run_folder.py writes them.
+INPUTS = "inputs"
+MANIFEST = f"{INPUTS}/manifest.json"
+JOURNAL = "journal.jsonl"
+SUMMARY = "summary.json"
+PLACEMENTS = "placements.csv"
+RUN_FILES = (SUMMARY, PLACEMENTS, JOURNAL, INPUTS)
+
+_SUFFIXES = (".csv", ".json", ".yaml", ".yml")
+
+
+class Part(NamedTuple):
+    """One value of an input and where it stands: `a.yaml, document 2, items[3]`."""
+
+    value: Any
+    place: str
+    #: From a folder, not from a file that was named: there may be things in it for others.
+    is_found: bool = False
+
+
+class CsvText(NamedTuple):
+    """The text of a CSV file."""
+
+    text: str
+    place: str
+
+
+def read_sources(paths: Iterable[str], complaints: Complaints) -> list[Part | CsvText]:
+    """All of it, in the order of the arguments and, in folders, of names."""
+    parts: list[Part | CsvText] = []
+    for path in paths:
+        if path == STANDARD_INPUT:
+            parts += _parsed(sys.stdin.buffer.read(), "standard input", False, complaints)
+        elif Path(path).is_dir():
+            parts += _folder(Path(path), complaints)
+        else:
+            parts += _file(Path(path), False, complaints)
+    return parts
+
+
+def _folder(folder: Path, complaints: Complaints) -> Iterator[Part | CsvText]:
+    found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _SUFFIXES)
+    # Runs may be kept where their input is: they are none.
+    files = [path for path in found if not path.is_dir() and not belongs_to_run(path)]
+    if not files:
+        complaints.add(str(folder), f"found no file ending in one of {', '.join(_SUFFIXES)}")
+    for path in files:
+        yield from _file(path, True, complaints)
+
+
+def _file(path: Path, is_found: bool, complaints: Complaints) -> Iterator[Part | CsvText]:
+    try:
+        content = path.read_bytes()
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or str(problem)
+        complaints.add(str(path), f"cannot be read: {reason}")
+        return
+    if path.suffix.lower() == ".csv":
+        yield from _csv(content, str(path), complaints)
+    else:
+        yield from _parsed(content, str(path), is_found, complaints)
+
+
+def _csv(content: bytes, place: str, complaints: Complaints) -> Iterator[CsvText]:
+    try:
+        yield CsvText(content.decode("utf-8-sig"), place)
+    except UnicodeDecodeError:
+        complaints.add(place, "is not UTF-8")
+
+
+def _parsed(content: bytes, source: str, is_found: bool, complaints: Complaints) -> Iterator[Part]:
+    try:
+        documents = load_documents(content, source)
+        if any(is_scenario(document.value) for document in documents):
+            # A patch removes with null, which means nothing anywhere else.
+            documents = load_documents(content, source, keeps_nulls=True)
+    except DocumentError as problem:
+        complaints.add(*_split_place(problem))
+        return
+    if not documents:
+        complaints.add(source, "found nothing in it, wanted Kubernetes objects or a Scenario")
+    for document in documents:
+        place = f"{source}, document {document.index}"
+        yield from _taken_apart(Part(document.value, place, is_found), complaints)
+
+
+def _split_place(problem: DocumentError) -> tuple[str, str]:
+    """The place as all our lines write it, and the rest."""
+    line = f", line {problem.line}" if problem.line is not None else ""
+    return f"{problem.source}, document {problem.document}{line}", problem.message
+
+
+def _taken_apart(part: Part, complaints: Complaints) -> Iterator[Part]:
+    """A List (List, PodList, …) as its items, which may leave their kind to the list."""
+    value = part.value
+    if not _is_list(value):
+        yield part
+        return
+    items: Any = value.get("items")
+    if items is None:
+        return
+    if not isinstance(items, list):
+        complaints.add(part.place, wrong("items", items, "a list of objects"))
+        return
+    kind = value["kind"].removesuffix("List")
+    of_kind = {"apiVersion": value.get("apiVersion"), "kind": kind} if kind else {}
+    for index, item in enumerate(items):
+        whole = {**of_kind, **item} if isinstance(item, dict) else item
+        inner = Part(whole, f"{part.place}, items[{index}]", part.is_found)
+        yield from _taken_apart(inner, complaints)
+
+
+def _is_list(value: Any) -> bool:
+    """A List, or a kind that ends so and has no name of its own, as an object would."""
+    if not isinstance(value, dict):
+        return False
+    kind, meta = value.get("kind"), value.get("metadata")
+    if not isinstance(kind, str) or not kind.endswith("List"):
+        return False
+    return not (isinstance(meta, dict) and meta.get("name"))
+
+
+def is_scenario(value: Any) -> bool:
+    """Whether a value means to be a Scenario, of whatever version."""
+    if not isinstance(value, dict) or value.get("kind") != SCENARIO:
+        return False
+    return str(value.get("apiVersion")).partition("/")[0] == SCENARIO_GROUP
+
+
+def belongs_to_run(path: Path) -> bool:
+    """Whether a run wrote the file into its folder. Such a file is no input of another run."""
+    return any(
+        path.relative_to(folder).parts[0] in RUN_FILES and (folder / MANIFEST).is_file()
+        for folder in path.parents
+    )

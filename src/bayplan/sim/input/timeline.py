@@ -1,0 +1,217 @@
+"""What actions mean in a cluster: steps, checked by playing them through once in advance.
+
+An object that is patched or deleted has to be there by then, one that is created must not be; a
+patched object has to be as valid as a created one. Controllers are expanded when they come, nodes
+that come get their daemon pods, and what is deleted takes with it what it owns.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any, cast, final
+
+from bayplan.adapters.embedded.api_validation import update_problems
+from bayplan.adapters.embedded.json_merge import merge_patch, without_nulls
+from bayplan.adapters.embedded.object_names import (
+    DEFAULT_NAMESPACE,
+    Content,
+    ObjectKey,
+    key_of,
+    kind_of,
+    object_key,
+)
+from bayplan.api.objects import NODE
+from bayplan.problems import Problem, nearest, wrong
+from bayplan.sim.input.controller_kinds import is_controller
+from bayplan.sim.input.errors import Complaints
+from bayplan.sim.input.expansion import daemon_pods_for, daemon_pods_on, expand, with_uid
+from bayplan.sim.input.known_objects import KnownObjects
+from bayplan.sim.input.object_checks import ObjectChecks
+from bayplan.sim.input.scenario import Action
+from bayplan.sim.input.workload import Step, Verb, create_step, is_pod
+
+#: What a patch or a deletion says only to name its object.
+_IDENTITY = ("apiVersion", "kind", "metadata")
+_NAMES = ("name", "namespace")
+
+
+@final
+class Timeline:
+    """Turns objects and actions, in the order of their time, into steps."""
+
+    def __init__(self, checks: ObjectChecks, complaints: Complaints) -> None:
+        self._checks = checks
+        self._complaints = complaints
+        self.known = KnownObjects()
+        self._places: dict[ObjectKey, str] = {}
+        #: Pods that come when others of their Job succeed, by the Job's uid.
+        self.followers: dict[str, tuple[Content, ...]] = {}
+        #: Pods made for controllers, and controllers they were made for, by kind.
+        self.made: Counter[str] = Counter()
+        self.made_for: Counter[str] = Counter()
+        #: Controllers that are patched: their pods stay what they are.
+        self.patched_controllers: list[ObjectKey] = []
+
+    # ---- objects ----------------------------------------------------------------------------
+
+    def add(self, content: Content, place: str) -> Content | None:
+        """Know an object that has been checked; None if its name is taken.
+
+        That is a complaint, unless it is the same object: what is read from a cluster twice.
+        """
+        uid = content["metadata"].get("uid")
+        if is_controller(content):
+            content = with_uid(content)
+        key = key_of(content)
+        if key.name and key in self.known:
+            if uid and self.known[key]["metadata"].get("uid") == uid:
+                return None
+            self._complaints.add(place, f"{key} is there already, from {self._places[key]}")
+            return None
+        self.known.put(content)
+        self._places[key] = place
+        return content
+
+    def pods_of(self, controller: Content, place: str) -> list[Content]:
+        """What comes with a controller that was added: the pods it lacks, and what they need."""
+        found = expand(controller, self.known)
+        if found.followers:
+            self.followers[controller["metadata"]["uid"]] = tuple(found.followers)
+        kind = controller["kind"]
+        pods = sum(map(is_pod, found.objects)) + len(found.followers)
+        self.made[kind] += pods
+        self.made_for[kind] += bool(pods)
+        return self._made(found.objects, place)
+
+    def daemons_on(self, node: Content, place: str) -> list[Content]:
+        """What the DaemonSets that are there put on a node that comes."""
+        pods = daemon_pods_for(node, self.known)
+        self.made["DaemonSet"] += len(pods)
+        return self._made(pods, place)
+
+    def _made(self, objects: list[Content], place: str) -> list[Content]:
+        for one in objects:
+            self.known.put(one)
+            self._places[key_of(one)] = place
+        return objects
+
+    # ---- actions ----------------------------------------------------------------------------
+
+    def steps(self, actions: Iterable[Action]) -> Iterator[Step]:
+        """The steps of actions that are in the order of their time."""
+        for action in actions:
+            try:
+                if action.verb is Verb.CREATE:
+                    yield from self._create(action)
+                elif action.verb is Verb.PATCH:
+                    yield from self._patch(action)
+                else:
+                    yield from self._delete(action)
+            except RecursionError:
+                self._complaints.add(action.place, "is nested too deeply")
+
+    def _create(self, action: Action) -> Iterator[Step]:
+        value = without_nulls(action.value)
+        if not self._checks.accepts(value, action.place):
+            return
+        content = self.add(value, action.place)
+        if content is None:
+            return
+        yield create_step(action.at_seconds, content)
+        made: list[Content] = []
+        if is_controller(content):
+            made = self.pods_of(content, action.place)
+        elif kind_of(content) == NODE:
+            made = self.daemons_on(content, action.place)
+        for one in made:
+            yield create_step(action.at_seconds, one)
+
+    def _patch(self, action: Action) -> Iterator[Step]:
+        key = self._named(action)
+        if key is None:
+            return
+        patch = _patch_of(action.value)
+        old = self.known[key]
+        new = merge_patch(old, patch)
+        if not self._checks.accepts(new, action.place):
+            return
+        self._complaints.add_all(f"{action.place} ({key})", update_problems(key.kind, old, new))
+        self.known.put(new)
+        if is_controller(new):
+            self.patched_controllers.append(key)
+        yield Step(at_seconds=action.at_seconds, verb=Verb.PATCH, key=key, content=patch)
+
+    def _delete(self, action: Action) -> Iterator[Step]:
+        key = self._named(action)
+        if key is None:
+            return
+        for one in self._with_owned(key):
+            if one.kind == NODE:
+                # They are gone with it; if a node of its name comes, it gets new ones.
+                for pod in daemon_pods_on(self.known[one], self.known):
+                    self.known.remove(pod)
+            self.known.remove(one)
+            yield Step(at_seconds=action.at_seconds, verb=Verb.DELETE, key=one)
+
+    def _with_owned(self, key: ObjectKey) -> list[ObjectKey]:
+        """An object and, as the garbage collector has it, what it owns."""
+        found = [key]
+        for owner in found:  # grows while it is walked
+            owned = map(key_of, self.known.owned_by(self.known[owner]))
+            found += [one for one in owned if one not in found]
+        return found
+
+    # ---- naming an object -------------------------------------------------------------------
+
+    def _named(self, action: Action) -> ObjectKey | None:
+        """Which object a patch or a deletion means; None, with a complaint, if there is none."""
+        named = _name_of(action.value)
+        if isinstance(named, Problem):
+            self._complaints.add(action.place, named)
+            return None
+        api_version, kind, namespace, name = named
+        if api_version:
+            key = object_key(f"{api_version} {kind}", namespace, name)
+            found = [key] if key in self.known else []
+        else:
+            found = self.known.named(kind, namespace, name)
+        if len(found) == 1:
+            return found[0]
+        told = object_key(f"{api_version} {kind}", namespace, name)
+        if found:
+            groups = " or ".join(one.kind.partition(" ")[0] for one in found)
+            self._complaints.add(action.place, f"{told} could be of {groups}: say apiVersion")
+        else:
+            close = nearest(name, self.known.names(kind, namespace))
+            hint = f"; did you mean {close}?" if close is not None and close != name else ""
+            self._complaints.add(action.place, f"{told} is not there at that time{hint}")
+        return None
+
+
+def _name_of(value: Any) -> tuple[str, str, str, str] | Problem:
+    """(apiVersion or "", kind, namespace, name): as in an object, or flat as deletions are."""
+    if not isinstance(value, dict):
+        return wrong("", value, "a mapping with kind and name")
+    meta: Any = value.get("metadata")
+    if not isinstance(meta, dict):
+        meta = value
+    found = {
+        "apiVersion": value.get("apiVersion") or "",
+        "kind": value.get("kind"),
+        "namespace": meta.get("namespace") or DEFAULT_NAMESPACE,
+        "name": meta.get("name"),
+    }
+    for field, one in found.items():
+        if not isinstance(one, str) or (field in ("kind", "name") and not one):
+            return wrong(field, one, "a name")
+    return cast(tuple[str, str, str, str], tuple(found.values()))
+
+
+def _patch_of(value: Content) -> Content:
+    """What changes: all but what names the object."""
+    patch = {name: one for name, one in value.items() if name not in _IDENTITY}
+    meta = value.get("metadata")
+    if isinstance(meta, dict):
+        changed = {name: one for name, one in meta.items() if name not in _NAMES}
+        if changed:
+            patch["metadata"] = changed
+    return patch

@@ -1,0 +1,129 @@
+"""A workload: what is there when a simulation begins, and what happens when. Plain data.
+
+It can be written as JSON and read back, so that a run can be had again. Contents of objects are
+shared and never changed.
+"""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Any, final
+
+import msgspec
+from msgspec import Struct
+
+from bayplan.adapters.embedded.object_names import ObjectKey, key_of
+from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
+from bayplan.api.objects import POD
+
+Content = dict[str, Any]
+
+#: How long a pod runs once it is bound: a duration.
+DURATION_ANNOTATION = "bayplan.dev/duration"
+#: What becomes of it then: "succeed", unless it says "delete".
+WHEN_DONE_ANNOTATION = "bayplan.dev/when-done"
+WHEN_DONE = ("succeed", "delete")
+
+
+class Verb(StrEnum):
+    CREATE = "create"
+    PATCH = "patch"
+    DELETE = "delete"
+
+
+@final
+class Step(Struct, frozen=True, kw_only=True):
+    """One thing that happens to one object."""
+
+    at_seconds: float
+    verb: Verb
+    key: ObjectKey
+    #: The object to create, or a JSON merge patch; nothing for a deletion.
+    content: Content = {}
+
+
+@final
+class Workload(Struct, frozen=True, kw_only=True):
+    """Everything a simulation is fed."""
+
+    #: Objects at 0 s, in the order of their creation: first what is no pod, then running pods,
+    #: then pending ones.
+    initial: tuple[Content, ...] = ()
+    #: What happens later, by time, and in the order of the files where times are equal.
+    steps: tuple[Step, ...] = ()
+    #: When to stop; None: when nothing is left to happen.
+    until_seconds: float | None = None
+    #: Pods that take the place of others that succeeded, by the uid of the Job of both.
+    followers: dict[str, tuple[Content, ...]] = {}
+    #: Pods of the input that had ended, and take no part.
+    left_out_count: int = 0
+    #: Kinds that nothing reads, and how many objects of them the input has.
+    passed_over: dict[str, int] = {}
+    #: When pods are collected whose node is gone: at once, unless the input says otherwise.
+    pod_gc: PodGcTimes = PodGcTimes()
+    #: What the reader should know: what was made up, and how.
+    notes: tuple[str, ...] = ()
+
+    @property
+    def pod_count(self) -> int:
+        """Pods that will have come when all has happened."""
+        return sum(content.get("kind") == "Pod" for content in self.created())
+
+    def created(self) -> Iterator[Content]:
+        """Every object that comes, at the beginning or later."""
+        yield from self.initial
+        yield from (step.content for step in self.steps if step.verb is Verb.CREATE)
+        for pods in self.followers.values():
+            yield from pods
+
+    def for_scheduler(self, name: str) -> "Workload":
+        """The same workload with all pods that are to be scheduled given to one scheduler."""
+        return msgspec.structs.replace(
+            self,
+            initial=tuple(_given_to(content, name) for content in self.initial),
+            steps=tuple(_step_given_to(step, name) for step in self.steps),
+            followers={
+                uid: tuple(_given_to(pod, name) for pod in pods)
+                for uid, pods in self.followers.items()
+            },
+        )
+
+
+def _given_to(content: Content, scheduler_name: str) -> Content:
+    if not is_pending_pod(content):
+        return content
+    return {**content, "spec": {**(content.get("spec") or {}), "schedulerName": scheduler_name}}
+
+
+def _step_given_to(step: Step, scheduler_name: str) -> Step:
+    content = step.content
+    if step.verb is Verb.CREATE:
+        content = _given_to(content, scheduler_name)
+    return Step(at_seconds=step.at_seconds, verb=step.verb, key=step.key, content=content)
+
+
+def create_step(at_seconds: float, content: Content) -> Step:
+    return Step(at_seconds=at_seconds, verb=Verb.CREATE, key=key_of(content), content=content)
+
+
+def is_pod(content: Content) -> bool:
+    return key_of(content).kind == POD
+
+
+def is_pending_pod(content: Content) -> bool:
+    """A pod without a node."""
+    return is_pod(content) and not (content.get("spec") or {}).get("nodeName")
+
+
+def has_ended(content: Content) -> bool:
+    """A pod that succeeded or failed; what other kinds call their phase does not matter."""
+    if not is_pod(content):
+        return False
+    return (content.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
+def claim_templates(pod: Content) -> Iterator[tuple[str, Content]]:
+    """(name of the claim, its template) for each ephemeral volume of a pod."""
+    for volume in (pod.get("spec") or {}).get("volumes") or ():
+        template: Any = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
+        if template is not None:
+            yield f"{pod['metadata']['name']}-{volume['name']}", template

@@ -1,0 +1,1 @@
+"""What a run leaves behind: its result, its report and its folder."""

@@ -1,0 +1,291 @@
+"""How all tables look: no upright lines, so that they are narrow and easy to copy from.
+
+The summary a person reads after a simulation.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from bayplan.sim.output.result import (
+    Counts,
+    FailureResult,
+    LostPods,
+    NodeUsage,
+    PodResult,
+    SimulationResult,
+    Usage,
+)
+
+# ---- tables ---------------------------------------------------------------------------------
+
+
+#: Between a new_table and what follows it.
+BLANK = Text()
+
+
+def new_table(*headings: str, numbers: bool = False) -> Table:
+    """``numbers``: all columns but the first are flush right. What is too long is folded, not cut:
+    the end of a name is what tells it from others."""
+    made = Table(*headings, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for index, column in enumerate(made.columns):
+        column.overflow = "fold"
+        column.justify = "right" if numbers and index else "left"
+    return made
+
+
+# ---- report ---------------------------------------------------------------------------------
+
+
+#: So many pods are named per reason, and so many reasons told; the others are counted.
+EXAMPLES_MAX = 3
+GROUPS_MAX = 12
+#: So many nodes have a row of their own, and so many resources a column.
+NODES_MAX = 10
+RESOURCES_MAX = 4
+_FIRST_RESOURCES = ("cpu", "memory")
+NONE = "–"
+#: A count of nodes, not a digit inside a name.
+_NUMBER = re.compile(r"(0/)?(?<![\w.-])\d+(?![\w.-])")
+_BYTES = frozenset(("memory", "ephemeral-storage"))
+_UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+#: Below this a span of time is told in seconds.
+_SECONDS_MAX = 120
+
+
+def summary(result: SimulationResult) -> list[RenderableType]:
+    """Top to bottom: what, where, how full, why not, what else, how fast."""
+    parts: list[RenderableType] = [Text(line) for line in _what(result)]
+    parts += [Text(line, style="bold") for line in failure_lines(result.failures)]
+    if result.node_usage:
+        parts += [BLANK, *_nodes(result)]
+    if any(one.peak for one in result.usage):
+        parts += [BLANK, *_how_full(result.usage)]
+    if result.unschedulable:
+        parts += [BLANK, _why_not(result)]
+    parts.append(BLANK)
+    parts += [Text(note) for note in result.notes]
+    parts += [Text(line) for line in _how_fast(result)]
+    return parts
+
+
+# ---- what ----------------------------------------------------------------------------------
+
+
+def _what(result: SimulationResult) -> Iterator[str]:
+    counts = result.counts
+    yield _headline(counts, result.nodes)
+    if counts.unschedulable:
+        yield f"{_pods(counts.unschedulable)} still waiting"
+    if counts.running:
+        yield f"{_pods(counts.running)} had a node already"
+    if counts.other_schedulers:
+        yield f"{_pods(counts.other_schedulers)} without a node left to other schedulers"
+    if counts.left_out:
+        yield f"{_pods(counts.left_out)} left out, completed or failed"
+    yield from _lost(result)
+
+
+def _lost(result: SimulationResult) -> Iterator[str]:
+    """Pods that a cluster would have again, and pods that it would not."""
+    workloads = [one for one in result.lost if one.workload]
+    if workloads:
+        count = result.counts.not_recreated
+        yield (
+            f"{_pods(count)} not made again, as a cluster's controllers would: {_causes(workloads)}"
+        )
+        ordered = sorted(workloads, key=lambda one: (-one.count, one.workload))
+        named = [f"{one.workload} {one.count:,}" for one in ordered[:GROUPS_MAX]]
+        rest = len(ordered) - len(named)
+        yield f"  of {', '.join(named)}" + (f" and {rest:,} more" if rest else "")
+    bare = [one for one in result.lost if not one.workload]
+    if bare:
+        yield f"{_pods(bare[0].count)} without a controller gone for good: {_causes(bare)}"
+
+
+def _causes(lost: Iterable[LostPods]) -> str:
+    total: Counter[str] = Counter()
+    for one in lost:
+        total.update(one.causes)
+    return ", ".join(f"{count:,} {cause}" for cause, count in sorted(total.items()))
+
+
+def _headline(counts: Counts, node_count: int) -> str:
+    nodes = f"{node_count:,} node{'s' * (node_count != 1)}"
+    ours = counts.scheduled + counts.unschedulable
+    if not ours:
+        return f"no pod to be placed on {nodes}"
+    return f"{counts.scheduled:,} of {_pods(ours)} placed on {nodes}"
+
+
+def _pods(count: int) -> str:
+    return f"{count:,} pod{'s' * (count != 1)}"
+
+
+def failure_lines(failures: Sequence[FailureResult]) -> Iterator[str]:
+    """What failed by an error, one line per way to fail."""
+    for one in failures[:GROUPS_MAX]:
+        whose = f" of plugin {one.plugin}" if one.plugin else ""
+        times = f"{one.count:,} failure{'s' * (one.count != 1)}{whose}"
+        first = "at" if one.count == 1 else "first at"
+        yield f"{times}, {first} {one.example}: {one.message}"
+    rest = failures[GROUPS_MAX:]
+    if rest:
+        yield f"{sum(one.count for one in rest):,} failures of {len(rest):,} further kinds"
+
+
+# ---- why not -------------------------------------------------------------------------------
+
+
+def _why_not(result: SimulationResult) -> Table:
+    """Pending pods grouped by what the scheduler says of them, the largest groups first."""
+    ordered = by_message(result.unschedulable)
+    table = new_table("pods", "why they wait", "for example")
+    table.columns[0].justify = "right"
+    for names in ordered[:GROUPS_MAX]:
+        message = result.unschedulable[names[0]] or "not tried yet"
+        table.add_row(f"{len(names):,}", message, examples(names))
+    rest = ordered[GROUPS_MAX:]
+    if rest:
+        count = sum(map(len, rest))
+        further = f"{len(rest):,} further reason{'s' * (len(rest) > 1)}"
+        table.add_row(f"{count:,}", further, examples([names[0] for names in rest]))
+    return table
+
+
+def by_message(waiting: Mapping[str, str]) -> list[list[str]]:
+    """Pods → message as groups of pods, the largest first.
+
+    Sentences that differ in their counts and names only are one group.
+    """
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name in sorted(waiting):
+        groups[kind_of(name, waiting[name])].append(name)
+    return sorted(groups.values(), key=lambda names: (-len(names), names[0]))
+
+
+def kind_of(name: str, message: str) -> str:
+    """A sentence without its counts and its pod's name; its reasons sorted, not by count."""
+    for own in (name, name.partition("/")[2]):
+        if own in message:
+            message = re.sub(rf"(?<![\w./-]){re.escape(own)}(?![\w/-])", "", message)
+    return ", ".join(
+        sorted(part.strip(" .") for part in re.split("[,:]", _NUMBER.sub("", message)))
+    )
+
+
+def examples(names: list[str]) -> str:
+    shown = ", ".join(names[:EXAMPLES_MAX])
+    return shown if len(names) <= EXAMPLES_MAX else f"{shown}, …"
+
+
+# ---- where pods went -----------------------------------------------------------------------
+
+
+def _nodes(result: SimulationResult) -> Iterator[RenderableType]:
+    """The nodes that most pods went to, and how full they are."""
+    counts = Counter(
+        node for name, node in result.placements.items() if _is_there(result.pods.get(name))
+    )
+    nodes = result.node_usage
+    ordered = sorted(nodes, key=lambda name: (-counts[name], -nodes[name].pods, name))
+    resources = _shown_resources(nodes.values())
+    table = new_table("node", "placed", "pods", *resources, numbers=True)
+    for name in ordered[:NODES_MAX]:
+        node = nodes[name]
+        shares = (_share(node, resource) for resource in resources)
+        table.add_row(name, f"{counts[name]:,}", f"{node.pods:,}", *shares)
+    yield table
+    rest = ordered[NODES_MAX:]
+    if rest:
+        placed = sum(counts[name] for name in rest)
+        empty = sum(not nodes[name].pods for name in rest)
+        yield Text(
+            f"and {len(rest):,} more node{'s' * (len(rest) > 1)} with {placed:,} placed "
+            f"pod{'s' * (placed != 1)}; {empty:,} of them empty"
+        )
+
+
+def _is_there(pod: PodResult | None) -> bool:
+    return pod is None or pod.deleted_at is None
+
+
+def _shown_resources(nodes: Iterable[NodeUsage]) -> list[str]:
+    """Those that pods request: cpu and memory first."""
+    requested: Counter[str] = Counter()
+    for node in nodes:
+        requested.update(node.requested)
+    found = [resource for resource, amount in requested.items() if amount]
+    return sorted(found, key=lambda one: (one not in _FIRST_RESOURCES, one))[:RESOURCES_MAX]
+
+
+def _share(node: NodeUsage, resource: str) -> str:
+    allocatable = node.allocatable.get(resource, 0)
+    return f"{node.requested.get(resource, 0) / allocatable:.0%}" if allocatable else NONE
+
+
+# ---- how full ------------------------------------------------------------------------------
+
+
+def _how_full(usage: Iterable[Usage]) -> Iterator[RenderableType]:
+    """At the end and, where pods went meanwhile, when it was fullest."""
+    used = [one for one in usage if one.peak]
+    has_peaks = any(one.peak > one.requested for one in used)
+    peaks = ("peak", "") if has_peaks else ()
+    table = new_table("resource", "requested", "", *peaks, "allocatable", numbers=True)
+    for one in used:
+        cells = [one.requested, one.peak] if has_peaks else [one.requested]
+        told = [
+            text
+            for count in cells
+            for text in (amount(one.resource, count), _percentage(count, one.allocatable))
+        ]
+        table.add_row(one.resource, *told, amount(one.resource, one.allocatable))
+    yield table
+
+
+def _percentage(count: int, allocatable: int) -> str:
+    """Nothing for a peak beyond what the nodes that are left have: nodes went since then."""
+    return f"{count / allocatable:.1%}" if count <= allocatable else ""
+
+
+def amount(resource: str, count: int) -> str:
+    """An amount as a person writes it: cores, Gi, or a plain number."""
+    if resource == "cpu":
+        return f"{count / 1000:,.1f}"
+    if resource not in _BYTES and not resource.startswith("hugepages-"):
+        return f"{count:,}"
+    power = max(min((count.bit_length() - 1) // 10, len(_UNITS) - 1), 0)
+    digits = 1 if power else 0
+    return f"{count / 1024**power:,.{digits}f}{_UNITS[power]}"
+
+
+# ---- how fast ------------------------------------------------------------------------------
+
+
+def _how_fast(result: SimulationResult) -> Iterator[str]:
+    rate = result.attempts / result.wall_seconds if result.wall_seconds else 0.0
+    yield (
+        f"{span(result.simulated_seconds)} simulated in {result.wall_seconds:,.2f} s: "
+        f"{result.attempts:,} decision{'s' * (result.attempts != 1)}, {rate:,.0f} per second"
+    )
+    yield f"seed {result.seed}, digest {result.digest[:12]}"
+
+
+def span(seconds: float) -> str:
+    """A time that passed, as exact as a reader needs it: 1.5 s, 4 min 10 s, 2 h 5 min, 3 d 4 h."""
+    if seconds < _SECONDS_MAX:
+        return f"{seconds:,.1f} s"
+    minutes, left = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {left} s"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 24:
+        return f"{hours} h {minutes} min"
+    days, hours = divmod(hours, 24)
+    return f"{days:,} d {hours} h"

@@ -1,0 +1,204 @@
+"""A run on disk: what was decided, and what is needed to decide it again.
+
+summary.json     the object that --format json prints
+placements.csv   pod, node, bound_at
+journal.jsonl    every decision
+inputs/          configuration, plugins and workload, as given: enough to replay the run
+
+Without summary.json the run was interrupted; what was decided until then is there.
+"""
+
+import csv
+import hashlib
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar, final
+
+import msgspec
+from msgspec import Struct
+
+from bayplan.journal import FileSink, JournalError, Record, Sink, read
+from bayplan.sim.input.sources import INPUTS, JOURNAL, MANIFEST, PLACEMENTS, RUN_FILES, SUMMARY
+from bayplan.sim.input.workload import Workload
+from bayplan.sim.output.result import SimulationResult
+
+T = TypeVar("T")
+
+_WORKLOAD = f"{INPUTS}/workload.json"
+
+
+class RunFolderError(Exception):
+    """A folder that cannot be written, or that holds no run; the message says which and why."""
+
+
+class Manifest(Struct, frozen=True, kw_only=True):
+    """How the run was started."""
+
+    seed: int
+    #: The configuration's text, None for the default one.
+    config: str | None
+    feature_gates: str
+    #: Plugin files, by their paths inside the folder.
+    plugins: tuple[str, ...] = ()
+    #: Path inside the folder → SHA-256 of what must not have changed until it is replayed.
+    digests: dict[str, str] = {}
+
+
+class Inputs(Struct, frozen=True, kw_only=True):
+    """What a run was made from."""
+
+    manifest: Manifest
+    workload: Workload
+    plugin_files: tuple[Path, ...]
+
+
+@final
+class RunFolder:
+    """Writes or reads one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    # ---- writing --------------------------------------------------------------------------
+
+    @contextmanager
+    def start(
+        self, manifest: Manifest, workload: Workload, plugin_files: Sequence[Path]
+    ) -> Iterator[Sink]:
+        """Keep the inputs, and then all that is written to the journal. Raises RunFolderError.
+
+        ``manifest``: how to start; what the folder holds is filled in here.
+        """
+        with _writing(self.path):
+            contents = _kept(manifest, workload, plugin_files)
+            self._clear()
+            for name, content in contents.items():
+                (self.path / name).parent.mkdir(parents=True, exist_ok=True)
+                (self.path / name).write_bytes(content)
+            file = (self.path / JOURNAL).open("wb")
+        try:
+            yield _JournalFile(self.path, FileSink(file))
+        finally:
+            with _writing(self.path):
+                file.close()
+
+    def _clear(self) -> None:
+        """Take away what an earlier run left, so that what is here is of one run."""
+        there = [name for name in RUN_FILES if self._has(name)]
+        if there and not self._has(MANIFEST):
+            raise RunFolderError(
+                f"{self.path}: holds {', '.join(there)}, and is no run; "
+                "wanted a folder that is new, empty, or of an earlier run"
+            )
+        for name in there:
+            if name == INPUTS:
+                shutil.rmtree(self.path / name)
+            else:
+                (self.path / name).unlink()
+
+    def finish(self, result: SimulationResult) -> None:
+        """Raises RunFolderError."""
+        with _writing(self.path):
+            with (self.path / PLACEMENTS).open("w", encoding="utf-8", newline="") as file:
+                writer = csv.writer(file, lineterminator="\n")
+                writer.writerow(("pod", "node", "bound_at"))
+                for name, node in result.placements.items():
+                    writer.writerow((name, node, result.pods[name].bound_at))
+            encoded = msgspec.json.format(msgspec.json.encode(result), indent=2)
+            (self.path / SUMMARY).write_bytes(encoded + b"\n")
+
+    def _has(self, name: str) -> bool:
+        return (self.path / name).exists()
+
+    # ---- reading --------------------------------------------------------------------------
+
+    def journal(self) -> Iterator[Record]:
+        """Every record. Raises RunFolderError."""
+        count = 0
+        try:
+            with (self.path / JOURNAL).open("rb") as file:
+                for record in read(file):
+                    yield record
+                    count += 1
+        except OSError as problem:
+            raise self._not_a_run(problem) from None
+        except UnicodeDecodeError:
+            raise RunFolderError(f"{self.path / JOURNAL}: line {count + 1}: not UTF-8") from None
+        except JournalError as problem:
+            raise RunFolderError(f"{self.path / JOURNAL}: {problem}") from None
+
+    def result(self) -> SimulationResult | None:
+        """What came out; None for a run that was interrupted. Raises RunFolderError."""
+        return self._decoded(SUMMARY, SimulationResult) if self._has(SUMMARY) else None
+
+    def inputs(self) -> Inputs:
+        """What the run was made from. Raises RunFolderError."""
+        manifest = self._decoded(MANIFEST, Manifest)
+        for name, digest in manifest.digests.items():
+            if _digest(self._read(name)) != digest:
+                raise RunFolderError(f"{self.path / name}: was changed since the run")
+        files = tuple(self.path / name for name in manifest.plugins)
+        workload = self._decoded(_WORKLOAD, Workload)
+        return Inputs(manifest=manifest, workload=workload, plugin_files=files)
+
+    def _decoded(self, name: str, kind: type[T]) -> T:
+        try:
+            return msgspec.json.decode(self._read(name), type=kind)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+            raise RunFolderError(f"{self.path / name}: {problem}") from None
+
+    def _read(self, name: str) -> bytes:
+        try:
+            return (self.path / name).read_bytes()
+        except OSError as problem:
+            raise self._not_a_run(problem) from None
+
+    def _not_a_run(self, problem: OSError) -> RunFolderError:
+        return RunFolderError(
+            f"{self.path}: no run is kept here ({problem.strerror}: {problem.filename}); "
+            f"wanted a folder that `bayplan simulate --out` wrote"
+        )
+
+
+def is_run(path: Path) -> bool:
+    """Whether a folder holds a run."""
+    return (path / MANIFEST).is_file()
+
+
+@final
+class _JournalFile:
+    """A journal sink whose failures name the folder."""
+
+    def __init__(self, folder: Path, sink: Sink) -> None:
+        self._folder = folder
+        self._sink = sink
+
+    def write(self, record: Record) -> None:
+        with _writing(self._folder):
+            self._sink.write(record)
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        raise RunFolderError(f"{folder}: cannot be written: {problem.strerror}") from None
+
+
+def _kept(manifest: Manifest, workload: Workload, plugin_files: Sequence[Path]) -> dict[str, bytes]:
+    """What a run is made from: path inside the folder → content."""
+    # A folder for each plugin file, so that all keep their own names.
+    plugins = {f"{INPUTS}/plugin-{i}/{file.name}": file for i, file in enumerate(plugin_files)}
+    contents = {name: file.read_bytes() for name, file in plugins.items()}
+    contents[_WORKLOAD] = msgspec.json.encode(workload)
+    digests = {name: _digest(content) for name, content in contents.items()}
+    whole = msgspec.structs.replace(manifest, plugins=tuple(plugins), digests=digests)
+    contents[MANIFEST] = msgspec.json.format(msgspec.json.encode(whole), indent=2)
+    return contents
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -1,0 +1,1 @@
+"""What surrounds the scheduler in a simulation: pods that end, volumes, extenders, checkers."""

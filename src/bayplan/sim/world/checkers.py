@@ -1,0 +1,274 @@
+"""What placed pods take of the nodes, from the API server's objects alone.
+
+Computed by other means than the scheduler's columns: what one gets wrong, the other shows.
+
+Invariants, checked while a simulation runs and when it is quiet.
+
+They compute from the API server's objects alone, by other means than the scheduler does: a bug in
+its columns is seen here. A violation is a bug of ours and ends the run.
+
+Gangs: what a decision of the scheduler may never leave behind.
+
+After every turn of the scheduler it is asked which members of groups count on nodes now, by the
+node table's own lists of pods and not by the counts that groups keep. Two things are wrong:
+
+- a member was given a node, and its group holds fewer than its minimum, or has no object;
+- some members gave their nodes back, and others that wait for them at Permit did not.
+
+Where members are placed one by one, the first is wrong only for a member that does not wait. What
+the world does (it deletes a pod, raises the minimum, does not answer a binding) may leave a group
+with fewer than its minimum: that is nobody's fault until a further member is placed.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from typing import cast, final
+
+from bayplan.adapters.embedded.cluster import EmbeddedCluster
+from bayplan.adapters.embedded.object_store import Stored
+from bayplan.api.objects import NODE, POD, Node, Pod, is_terminal
+from bayplan.api.pod_groups import GroupKey
+from bayplan.api.pod_requests import PODS, amounts, requested
+from bayplan.engine import cache_check
+from bayplan.engine.scheduler import Scheduler
+from bayplan.framework.interface import GroupPlacement
+from bayplan.ports import RunAborted
+from bayplan.sim.output.result import NodeUsage, Usage
+from bayplan.state.change_log import Facet
+from bayplan.state.pods import PodInfo
+
+# ---- occupancy ------------------------------------------------------------------------------
+
+
+@final
+class Occupancy:
+    """An observer of the embedded API server. Pods that have ended take nothing."""
+
+    def __init__(self) -> None:
+        #: Per node there is: what it has.
+        self.allocatable: dict[str, dict[str, int]] = {}
+        #: Per node, whether it is there or not: what the pods on it take.
+        self.used: dict[str, Counter[str]] = defaultdict(Counter)
+        #: What each placed pod takes, by its uid.
+        self._taken: dict[str, dict[str, int]] = {}
+        self._total: Counter[str] = Counter()
+        self._peak: Counter[str] = Counter()
+
+    def observe(self, before: Stored | None, after: Stored | None) -> None:
+        changed = after or before
+        assert changed is not None
+        if isinstance(changed.object, Node):
+            self._node(changed.object, after is not None)
+        elif isinstance(changed.object, Pod):
+            self._pod(placed_pod(before), placed_pod(after))
+
+    def taken_by(self, pod: Pod) -> dict[str, int]:
+        """What a placed pod takes: resource → amount, itself among them."""
+        return self._taken[_uid(pod)]
+
+    def usage(self) -> tuple[Usage, ...]:
+        """Each resource that a node has, over all nodes; sorted by name."""
+        has: Counter[str] = Counter()
+        for allocatable in self.allocatable.values():
+            has.update(allocatable)
+        return tuple(
+            Usage(
+                resource=resource,
+                requested=self._total[resource],
+                peak=self._peak[resource],
+                allocatable=has[resource],
+            )
+            for resource in sorted(has)
+            if has[resource]
+        )
+
+    def node_usage(self) -> dict[str, NodeUsage]:
+        """Each node that is there, in the order of their names."""
+        return {
+            name: NodeUsage(
+                pods=self.used[name][PODS],
+                requested={k: self.used[name][k] for k in sorted(allocatable) if k != PODS},
+                allocatable={k: allocatable[k] for k in sorted(allocatable)},
+            )
+            for name, allocatable in sorted(self.allocatable.items())
+        }
+
+    def _node(self, node: Node, is_there: bool) -> None:
+        name = node.metadata.name
+        self.allocatable.pop(name, None)
+        if is_there:
+            self.allocatable[name] = amounts(node.status.allocatable)
+
+    def _pod(self, old: Pod | None, new: Pod | None) -> None:
+        if old is not None:
+            taken = self._taken.pop(_uid(old))
+            self.used[old.spec.node_name or ""].subtract(taken)
+            self._total.subtract(taken)
+        if new is not None:
+            taken = self._taken[_uid(new)] = {**requested(new), PODS: 1}
+            self.used[new.spec.node_name or ""].update(taken)
+            self._total.update(taken)
+            for resource in taken:
+                self._peak[resource] = max(self._peak[resource], self._total[resource])
+
+
+def placed_pod(stored: Stored | None) -> Pod | None:
+    """The pod that is on a node and has not ended."""
+    if stored is None or not isinstance(stored.object, Pod):
+        return None
+    pod = stored.object
+    return pod if pod.spec.node_name and not is_terminal(pod) else None
+
+
+def _uid(pod: Pod) -> str:
+    return pod.metadata.uid or ""
+
+
+# ---- checkers -------------------------------------------------------------------------------
+
+
+class InvariantBroken(RunAborted):
+    """The scheduler did what it must never do.
+
+    It is raised in the midst of a plugin's call to the API, and what a plugin raises fails its pod
+    only: therefore it aborts the run.
+    """
+
+
+@final
+class CapacityChecker:
+    """At every binding: no node takes more than it has of anything the pod asks for.
+
+    An observer of the embedded API server. What was on a node before, or a node that shrank, is
+    nobody's fault; a binding on top of it is.
+    """
+
+    def __init__(self, cluster: EmbeddedCluster, occupancy: Occupancy | None = None) -> None:
+        """``occupancy``: one that observes the cluster already."""
+        if occupancy is None:
+            occupancy = Occupancy()
+            cluster.observe(occupancy.observe)
+        self._occupancy = occupancy
+        self.bindings_checked = 0
+
+    def observe(self, before: Stored | None, after: Stored | None) -> None:
+        bound = placed_pod(after)
+        if bound is None or before is None or placed_pod(before) is not None:
+            return
+        # A node may go while a binding to it is on its way.
+        node_name = bound.spec.node_name or ""
+        if node_name in self._occupancy.allocatable:
+            self._check(bound, node_name)
+
+    def _check(self, pod: Pod, node_name: str) -> None:
+        self.bindings_checked += 1
+        has, used = self._occupancy.allocatable[node_name], self._occupancy.used[node_name]
+        for resource, amount in self._occupancy.taken_by(pod).items():
+            if amount and used[resource] > has.get(resource, 0):
+                raise InvariantBroken(
+                    f"{_key(pod)} was bound to {node_name}, which has {has.get(resource, 0)} "
+                    f"{resource} and now {used[resource]} taken"
+                )
+
+
+def differences(scheduler: Scheduler, cluster: EmbeddedCluster) -> list[str]:
+    """Where the scheduler's picture differs from the API's objects, when all is quiet."""
+    nodes = cast(list[Node], [stored.object for stored in cluster.objects(NODE)])
+    pods = cast(list[Pod], [stored.object for stored in cluster.objects(POD)])
+    return cache_check.differences(scheduler, nodes, pods)
+
+
+def _key(pod: Pod) -> str:
+    return f"{pod.metadata.namespace}/{pod.metadata.name}"
+
+
+# ---- gang checker ---------------------------------------------------------------------------
+
+
+#: Of a pod that belongs to no group: None.
+_Key = GroupKey | None
+
+_FACETS = int(Facet.PODS | Facet.NODE)
+
+
+@final
+class GangChecker:
+    """Looks at one scheduler after each of its turns; without groups that costs nothing."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._generation: int | None = None
+        #: Per row of the node table: the pods that were on it, by uid.
+        self._rows: dict[int, dict[str, _Key]] = {}
+        self._held: Counter[GroupKey] = Counter()
+        #: How often a decision was looked at: to place a member, and that members left a group.
+        self.taken_count = self.left_count = 0
+        scheduler.turns.observe(self.look)
+
+    def look(self) -> None:
+        """Raises InvariantBroken."""
+        log = self._scheduler.cache.table.log
+        if self._generation == log.generation or self._scheduler.pod_groups.is_empty:
+            return
+        is_first, came, went = self._generation is None, list[PodInfo](), dict[str, _Key]()
+        for row in log.rows_since(self._generation or 0, _FACETS).tolist():
+            self._compare(row, came, went)
+        self._generation = log.generation
+        if not is_first:
+            here = {pod.uid for pod in came}
+            self._check_taken(pod for pod in came if pod.uid not in went)
+            self._check_left({key for uid, key in went.items() if key and uid not in here})
+
+    def _compare(self, row: int, came: list[PodInfo], went: dict[str, _Key]) -> None:
+        """What changed on one node since it was looked at last."""
+        before = self._rows.get(row, {})
+        pods = self._scheduler.cache.table.pods[row]
+        now = {uid: pod.group_key for uid, pod in pods.items()}
+        went.update((uid, key) for uid, key in before.items() if uid not in now)
+        came += (pod for uid, pod in pods.items() if uid not in before)
+        self._held.subtract(key for key in before.values() if key is not None)
+        self._held.update(key for key in now.values() if key is not None)
+        self._rows[row] = now
+
+    def _check_taken(self, placed: Iterable[PodInfo]) -> None:
+        """Pods that are on a node since this turn."""
+        for pod in placed:
+            key = pod.group_key
+            if key is None or not self._scheduler.cache.is_assumed(pod.uid):
+                continue
+            self.taken_count += 1
+            held, wanted = self._held[key], self._minimum(key)
+            if (wanted is None or held < wanted) and not self._waits_alone(pod):
+                minimum = "and has no object" if wanted is None else f"of {wanted}"
+                raise InvariantBroken(
+                    f"{pod.key} was placed on {pod.node_name}: "
+                    f"group {key} holds {held} nodes {minimum}"
+                )
+
+    def _check_left(self, left: set[GroupKey]) -> None:
+        """Groups that hold less since this turn."""
+        for key in left:
+            self.left_count += 1
+            wanted = self._minimum(key)
+            if wanted is None or not 0 < self._held[key] < wanted:
+                continue
+            for held in self._scheduler.waiting_pods():
+                if held.pod.group_key == key and not self._is_placed_alone(held.pod):
+                    raise InvariantBroken(
+                        f"group {key} gave nodes back and holds {self._held[key]} of {wanted}: "
+                        f"{held.pod.key} waits on {held.pod.node_name} for members that left"
+                    )
+
+    def _minimum(self, key: GroupKey) -> int | None:
+        """As the scheduler knows it; None: the group has no object."""
+        state = self._scheduler.pod_groups.get(key)
+        group = None if state is None else state.group
+        return None if group is None else group.min_member
+
+    def _waits_alone(self, pod: PodInfo) -> bool:
+        waiting = (held.pod.uid for held in self._scheduler.waiting_pods())
+        return self._is_placed_alone(pod) and pod.uid in waiting
+
+    def _is_placed_alone(self, pod: PodInfo) -> bool:
+        instances = self._scheduler.framework(pod.scheduler_name).plugins.instances()
+        return any(isinstance(p, GroupPlacement) and p.places_pod_by_pod for p in instances)

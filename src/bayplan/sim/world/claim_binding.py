@@ -1,0 +1,335 @@
+"""Volumes that nobody has, by class, the one to take first in front.
+
+Of those that fit, the volume controller takes one with the fewest access modes, and of these the
+smallest. Upstream: volume/persistentvolume/index.go (allPossibleMatchingAccessModes).
+
+What a provisioner would make: volumes for claims. And claims for the ephemeral volumes of pods.
+
+Upstream: sig-storage-lib-external-provisioner (controller.go), pkg/controller/volume/ephemeral.
+
+Which volume a claim gets, or whether one is made. Upstream: pv_controller.go.
+"""
+
+from bisect import bisect_left, insort
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any, final
+
+from bayplan.adapters.embedded.cluster import EmbeddedCluster
+from bayplan.adapters.embedded.json_merge import merge_patch
+from bayplan.adapters.embedded.object_names import Content, ObjectKey, key_of, object_key
+from bayplan.adapters.embedded.object_store import Stored
+from bayplan.api.csi_migration import BY_NAME
+from bayplan.api.objects import (
+    CSI_NODE,
+    NODE,
+    PERSISTENT_VOLUME,
+    STORAGE_CLASS,
+    CSINode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
+from bayplan.api.storage_objects import (
+    AVAILABLE,
+    BIND_COMPLETED,
+    BOUND,
+    BOUND_BY_CONTROLLER,
+    NO_PROVISIONER,
+    SELECTED_NODE,
+    WAIT_FOR_FIRST_CONSUMER,
+)
+from bayplan.plugins.volume_binding.claims import fitting_volumes, may_hold
+from bayplan.sim.input.assumed_classes import DEFAULT_CLASS_ANNOTATION, named_class
+from bayplan.sim.input.expansion import reference
+from bayplan.sim.input.workload import claim_templates
+from bayplan.state.storage_infos import ClaimInfo, VolumeInfo
+
+# ---- free volumes ---------------------------------------------------------------------------
+
+
+#: Number of access modes, size, name.
+_Place = tuple[int, int, str]
+
+
+@final
+class FreeVolumes:
+    """Kept current by whoever sees every change of a volume."""
+
+    def __init__(self) -> None:
+        self._infos: dict[ObjectKey, VolumeInfo] = {}
+        self._by_class: dict[str, list[tuple[_Place, ObjectKey]]] = defaultdict(list)
+
+    def see(self, key: ObjectKey, after: Stored | None) -> bool:
+        """A volume has changed. Whether it is free now."""
+        old = self._infos.pop(key, None)
+        if old is not None:
+            row = self._by_class[old.class_name]
+            del row[bisect_left(row, (_place(old), key))]
+        if after is None or not is_free(after):
+            return False
+        info = volume_info(after)
+        self._infos[key] = info
+        insort(self._by_class[info.class_name], (_place(info), key))
+        return True
+
+    def best_for(self, claim: ClaimInfo) -> ObjectKey | None:
+        """Raises SelectorError."""
+        for _, key in self._by_class.get(claim.class_name, ()):
+            info = self._infos[key]
+            if may_hold(info, claim) and fitting_volumes(claim, [info]):
+                return key
+        return None
+
+
+def volume_info(stored: Stored) -> VolumeInfo:
+    assert isinstance(stored.object, PersistentVolume)
+    return VolumeInfo(stored.object)
+
+
+def is_free(stored: Stored) -> bool:
+    volume = stored.object
+    assert isinstance(volume, PersistentVolume)
+    return volume.spec.claim_ref is None and volume.status.phase == AVAILABLE
+
+
+def _place(info: VolumeInfo) -> _Place:
+    return len(info.volume.spec.access_modes or ()), info.size_nanos, info.name
+
+
+# ---- made volumes ---------------------------------------------------------------------------
+
+
+PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+
+
+def is_dynamic(storage_class: StorageClass) -> bool:
+    """Whether volumes of a class are made when they are wanted."""
+    return storage_class.provisioner not in ("", NO_PROVISIONER)
+
+
+def driver_of(storage_class: StorageClass) -> str:
+    """The CSI driver that makes a class's volumes, also where it took over from an old plugin."""
+    plugin = BY_NAME.get(storage_class.provisioner)
+    return storage_class.provisioner if plugin is None else plugin.driver
+
+
+def made_volume(claim: Content, storage_class: StorageClass, terms: list[Content]) -> Content:
+    """A volume for one claim; ``terms``: which nodes reach it, none for all."""
+    name = f"pvc-{claim['metadata']['uid']}"
+    spec = claim["spec"]
+    made: Content = {
+        "capacity": dict((spec.get("resources") or {}).get("requests") or {}),
+        "accessModes": spec.get("accessModes") or [],
+        "volumeMode": spec.get("volumeMode") or "Filesystem",
+        "storageClassName": storage_class.metadata.name,
+        "persistentVolumeReclaimPolicy": storage_class.reclaim_policy or "Delete",
+        "csi": {"driver": driver_of(storage_class), "volumeHandle": name},
+        "claimRef": claim_reference(claim),
+    }
+    if spec.get("volumeAttributesClassName"):
+        made["volumeAttributesClassName"] = spec["volumeAttributesClassName"]
+    if terms:
+        made["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
+    annotations = {PROVISIONED_BY: storage_class.provisioner}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name, "annotations": annotations},
+        "spec": made,
+    }
+
+
+def claim_reference(claim: Content) -> Content:
+    """How a volume says whose it is."""
+    meta = claim["metadata"]
+    named = {field: meta[field] for field in ("namespace", "name", "uid")}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **named}
+
+
+def allowed_terms(storage_class: StorageClass) -> list[Content]:
+    """Where a class makes volumes, as terms of a node selector; none: anywhere."""
+    return [
+        {"matchExpressions": [_one_of(each.key, each.values or ()) for each in expressions]}
+        for term in storage_class.allowed_topologies or ()
+        if (expressions := term.match_label_expressions)
+    ]
+
+
+def allowed_keys(storage_class: StorageClass) -> list[str]:
+    """The labels by which a class tells where it makes volumes."""
+    terms = storage_class.allowed_topologies or ()
+    keys = (each.key for term in terms for each in term.match_label_expressions or ())
+    return list(dict.fromkeys(keys))
+
+
+def node_terms(labels: Mapping[str, str], keys: Iterable[str]) -> list[Content]:
+    """The nodes that are with one node by these labels; none: all."""
+    found = [_one_of(key, (labels[key],)) for key in keys if key in labels]
+    return [{"matchExpressions": found}] if found else []
+
+
+def _one_of(key: str, values: Iterable[str]) -> Content:
+    return {"key": key, "operator": "In", "values": list(values)}
+
+
+# ---- ephemeral volumes ---------------------------------------------------------------------
+
+
+def ephemeral_claims(pod: Content) -> list[Content]:
+    """The claims that are made with a pod, and go with it."""
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {
+                **_noted(template.get("metadata") or {}),
+                "name": name,
+                "namespace": key_of(pod).namespace,
+                "ownerReferences": [reference(pod)],
+            },
+            "spec": template.get("spec") or {},
+        }
+        for name, template in claim_templates(pod)
+    ]
+
+
+def _noted(meta: Content) -> Content:
+    return {field: meta[field] for field in ("labels", "annotations") if meta.get(field)}
+
+
+# ---- claim binding --------------------------------------------------------------------------
+
+
+_BETA_DEFAULT_CLASS = "storageclass.beta.kubernetes.io/is-default-class"
+
+#: By claim: volumes.
+Reserved = Mapping[ObjectKey, dict[ObjectKey, None]]
+
+
+@final
+class ClaimBinding:
+    """Looks at the claims of one cluster."""
+
+    def __init__(
+        self,
+        cluster: EmbeddedCluster,
+        free: FreeVolumes,
+        reserved: Mapping[ObjectKey, dict[ObjectKey, None]],
+    ) -> None:
+        """``reserved``: by claim, the volumes that say they are its."""
+        self._cluster = cluster
+        self._free = free
+        self._reserved = reserved
+
+    def _write(self, stored: Stored, patch: Any) -> Stored:
+        return self._cluster.update(merge_patch(stored.content, patch))
+
+    def look_at(self, stored: Stored) -> None:
+        """A claim that is not bound. Upstream: syncUnboundClaim."""
+        claim = claim_info(stored)
+        if claim.volume_name:
+            self._bind_named(stored, claim)
+        elif named_class(stored.content) is None and (default := self._default_class()):
+            self._write(stored, {"spec": {"storageClassName": default}})
+        elif (reserved := self._reserved_for(stored.key, claim)) is not None:
+            self._bind(reserved, stored)
+        else:
+            self._find_or_make(stored, claim)
+
+    def _bind_named(self, stored: Stored, claim: ClaimInfo) -> None:
+        """A claim that wants one certain volume."""
+        volume = self._cluster.get(object_key(PERSISTENT_VOLUME, "", claim.volume_name))
+        if volume is not None and may_hold(volume_info(volume), claim):
+            self._bind(volume, stored)
+
+    def _reserved_for(self, key: ObjectKey, claim: ClaimInfo) -> Stored | None:
+        """A volume that a user, or the scheduler, gave to the claim."""
+        for name in self._reserved.get(key, ()):
+            volume = self._cluster.get(name)
+            if volume is not None and may_hold(volume_info(volume), claim):
+                return volume
+        return None
+
+    def _find_or_make(self, stored: Stored, claim: ClaimInfo) -> None:
+        found = self._cluster.get(object_key(STORAGE_CLASS, "", claim.class_name))
+        storage_class = None if found is None else found.object
+        assert storage_class is None or isinstance(storage_class, StorageClass)
+        if storage_class is None or storage_class.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER:
+            best = self._free.best_for(claim)
+            if best is not None:
+                volume = self._cluster.get(best)
+                assert volume is not None, f"{best} is kept as free and is not there"
+                self._bind(volume, stored)
+            elif storage_class is not None and is_dynamic(storage_class):
+                self._make(stored, storage_class, allowed_terms(storage_class))
+        elif claim.selected_node is not None and is_dynamic(storage_class):
+            self._make_for_node(stored, storage_class, claim.selected_node)
+
+    def _make_for_node(self, stored: Stored, storage_class: StorageClass, name: str) -> None:
+        node = self._cluster.get(object_key(NODE, "", name))
+        if node is None:  # as a provisioner says it: choose another one
+            self._write(stored, {"metadata": {"annotations": {SELECTED_NODE: None}}})
+            return
+        keys = self._topology_keys(name, driver_of(storage_class)) or allowed_keys(storage_class)
+        labels = node.content["metadata"].get("labels") or {}
+        self._make(stored, storage_class, node_terms(labels, keys))
+
+    def _topology_keys(self, node_name: str, driver: str) -> tuple[str, ...]:
+        """The labels by which a driver tells which nodes reach its volumes."""
+        found = self._cluster.get(object_key(CSI_NODE, "", node_name))
+        if found is None:
+            return ()
+        assert isinstance(found.object, CSINode)
+        for each in found.object.spec.drivers or ():
+            if each.name == driver:
+                return each.topology_keys or ()
+        return ()
+
+    def _make(self, stored: Stored, storage_class: StorageClass, terms: list[Any]) -> None:
+        """Once made, the volume is reserved for the claim, and both are bound."""
+        self._cluster.create(made_volume(stored.content, storage_class, terms))
+
+    def _default_class(self) -> str | None:
+        """The newest of those that say so; then the first by name."""
+        found = [one for one in self._cluster.objects(STORAGE_CLASS) if _is_default(one)]
+        found.sort(key=lambda one: one.key.name)
+        found.sort(key=lambda one: one.content["metadata"]["creationTimestamp"], reverse=True)
+        return found[0].key.name if found else None
+
+    def _bind(self, volume: Stored, claim: Stored) -> None:
+        """Upstream: bind. First the volume, then the claim."""
+        info, wanted = volume_info(volume), claim_info(claim)
+        marks = {} if info.is_claimed_by(wanted) else {BOUND_BY_CONTROLLER: "yes"}
+        ref = {**(volume.content["spec"].get("claimRef") or {}), **claim_reference(claim.content)}
+        self._write(
+            volume,
+            {
+                "metadata": {"annotations": marks},
+                "spec": {"claimRef": ref},
+                "status": {"phase": BOUND},
+            },
+        )
+        noted = {BIND_COMPLETED: "yes"}
+        if not wanted.volume_name:
+            noted[BOUND_BY_CONTROLLER] = "yes"
+        spec = volume.content["spec"]
+        modes, capacity = spec.get("accessModes") or [], spec.get("capacity") or {}
+        self._write(
+            claim,
+            {
+                "metadata": {"annotations": noted},
+                "spec": {"volumeName": volume.key.name},
+                "status": {"phase": BOUND, "accessModes": modes, "capacity": capacity},
+            },
+        )
+
+
+def claim_info(stored: Stored) -> ClaimInfo:
+    assert isinstance(stored.object, PersistentVolumeClaim)
+    return ClaimInfo(stored.object)
+
+
+def _is_default(storage_class: Stored) -> bool:
+    annotations = storage_class.content["metadata"].get("annotations") or {}
+    return "true" in map(annotations.get, (DEFAULT_CLASS_ANNOTATION, _BETA_DEFAULT_CLASS))

@@ -1,0 +1,237 @@
+"""Plays a workload into an embedded cluster: the users, controllers and kubelets of a simulation.
+
+One object at a time, and after each the scheduler is let settle: pods of one moment are tried in
+the order in which they are written. What is due at a moment by itself (a pod that ends, a grace
+that has passed, a retry) happens before what the workload does at that moment.
+
+A pod with a running time ends so long after it was bound: it succeeds, or is deleted if it says so.
+When a pod of a Job succeeds, the next one comes. Claims get their volumes (`volume_controller`).
+Pods on a node that is deleted are pod garbage (`pod_gc_controller`).
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import final
+
+from bayplan.adapters.embedded.cluster import EmbeddedCluster
+from bayplan.adapters.embedded.object_names import ObjectKey, object_key
+from bayplan.adapters.embedded.object_store import Stored
+from bayplan.api.objects import NODE, POD, Pod, is_terminal
+from bayplan.clock import Clock
+from bayplan.durations import DurationError, parse_duration
+from bayplan.ports import ApiError
+from bayplan.sim.input.daemon_pods import is_daemon_pod, target_node
+from bayplan.sim.input.workload import (
+    DURATION_ANNOTATION,
+    WHEN_DONE_ANNOTATION,
+    Content,
+    Step,
+    Verb,
+    Workload,
+    is_pending_pod,
+)
+from bayplan.sim.loop import running_loop
+from bayplan.sim.world.volume_controller import VolumeController
+
+#: A run without an end ends when for so long a scheduler that is busy has changed nothing.
+QUIET_SECONDS_MAX = 3600.0
+
+
+@final
+class Driver:
+    """Feeds one cluster from one workload. Use it once, inside a virtual loop."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        cluster: EmbeddedCluster,
+        clock: Clock,
+        *,
+        settle: Callable[[], Awaitable[None]],
+        only_retries_wait: Callable[[], bool],
+        on_end: Callable[[str], None] = lambda uid: None,
+    ) -> None:
+        """``settle`` returns when the scheduler has nothing more to do at this moment;
+        ``only_retries_wait`` says whether it would do anything later but try again in vain.
+        ``on_end`` is called with the uid of a pod that has run as long as it was to run."""
+        self._workload = workload
+        self._cluster = cluster
+        self._clock = clock
+        self._settle = settle
+        self._only_retries_wait = only_retries_wait
+        self._on_end = on_end
+        #: Pods that will end, by uid.
+        self._ends: dict[str, asyncio.TimerHandle] = {}
+        self._followers = {uid: deque(pods) for uid, pods in workload.followers.items()}
+        self._changed = asyncio.Event()
+        #: What the API server did not let happen, each with its time and the server's words.
+        self.refused: list[str] = []
+        cluster.observe(self._observe)
+        self._volumes = VolumeController(cluster, self._refuse)
+
+    async def play(self) -> None:
+        """From the beginning to the workload's end, or until nothing is left to happen."""
+        await self._begin()
+        until = self._workload.until_seconds
+        for step in self._workload.steps:
+            if until is not None and step.at_seconds > until:
+                break
+            await self._reach(step.at_seconds)
+            await self._do(step)
+        if until is not None:
+            await self._reach(until)
+        else:
+            await self._play_out()
+
+    async def _begin(self) -> None:
+        """What is there already is there at once; pods that are to be placed come one by one."""
+        pending: list[Content] = []
+        for content in self._workload.initial:
+            if is_pending_pod(content):
+                pending.append(content)
+            else:
+                self._create(content)
+        await self._settle()
+        for content in pending:
+            self._come(content)
+            await self._settle()
+
+    async def _reach(self, seconds: float) -> None:
+        """Let time run up to a moment, and all happen that is due by then."""
+        if seconds > self._clock.now():
+            loop = running_loop()
+            reached = loop.create_future()
+            loop.call_at(seconds, reached.set_result, None)
+            await reached
+            await self._settle()
+
+    async def _play_out(self) -> None:
+        """As long as something is left to happen by itself."""
+        version, quiet_since = self._cluster.version, self._clock.now()
+        while True:
+            if self._ends or self._cluster.terminating_count:
+                self._changed.clear()
+                await self._changed.wait()
+                await self._settle()
+            elif (due := self._cluster.next_collection_seconds) is not None:
+                await self._reach(due)
+                await self._settle()
+            elif self._only_retries_wait():
+                return
+            else:
+                due = running_loop().next_timer_seconds()
+                if due is None or due - quiet_since > QUIET_SECONDS_MAX:
+                    return
+                await self._reach(due)
+            if self._cluster.version != version:
+                version, quiet_since = self._cluster.version, self._clock.now()
+
+    # ---- what the workload does -------------------------------------------------------------
+
+    async def _do(self, step: Step) -> None:
+        try:
+            if step.verb is Verb.CREATE:
+                self._cluster.create(step.content)
+            elif step.verb is Verb.PATCH:
+                await self._cluster.patch(*step.key, step.content)
+            else:
+                self._cluster.delete(step.key)
+                if step.key.kind == NODE:
+                    self._remove_daemons_meant_for(step.key.name)
+        except ApiError as problem:
+            self._refuse(f"{step.verb} {step.key}", problem)
+        self._volumes.act()
+        await self._settle()
+
+    def _remove_daemons_meant_for(self, node_name: str) -> None:
+        """Daemon pods that wait for a node that is gone: their controller deletes them.
+
+        Upstream: getUnscheduledPodsWithoutNode. Those that are on it are pod garbage.
+        """
+        for stored in self._cluster.objects(POD):
+            pod = stored.content
+            if is_pending_pod(pod) and is_daemon_pod(pod) and target_node(pod) == node_name:
+                self._cluster.delete(stored.key)
+
+    def _come(self, pod: Content) -> None:
+        """A pod, and before anybody looks at it, the claims that are made with it."""
+        self._create(pod)
+        self._volumes.act()
+
+    def _create(self, content: Content) -> None:
+        try:
+            self._cluster.create(content)
+        except ApiError as problem:
+            self._refuse("create", problem)
+
+    def _refuse(self, what: str, problem: ApiError) -> None:
+        self.refused.append(f"at {self._clock.now():g} s: {what}: {problem}")
+
+    # ---- what happens to pods ---------------------------------------------------------------
+
+    def _observe(self, before: Stored | None, after: Stored | None) -> None:
+        """Called while a change is made: what follows from it comes right after."""
+        self._changed.set()
+        changed = after or before
+        if changed is None or changed.key.kind != POD:
+            return
+        old, new = _pod(before), _pod(after)
+        ran, runs = _runs(old), _runs(new)
+        if runs and not ran and new is not None:
+            self._starts(changed.key, new)
+        elif old is not None and ran and not runs:
+            self._ended(old)
+            if new is not None and new.status.phase == "Succeeded":
+                self._make_room(changed.key, new)
+
+    def _starts(self, key: ObjectKey, pod: Pod) -> None:
+        """A pod runs from now on; it may have been told how long."""
+        annotations, uid = pod.metadata.annotations or {}, pod.metadata.uid or ""
+        seconds = _run_seconds(annotations)
+        if seconds is None:
+            return
+        end = self._delete if annotations.get(WHEN_DONE_ANNOTATION) == "delete" else self._succeed
+        self._ends[uid] = running_loop().call_later(seconds, end, key, uid)
+
+    def _succeed(self, key: ObjectKey, uid: str) -> None:
+        del self._ends[uid]
+        self._on_end(uid)
+        self._cluster.end_pod(key)
+
+    def _delete(self, key: ObjectKey, uid: str) -> None:
+        del self._ends[uid]
+        self._on_end(uid)
+        self._cluster.delete(key)
+
+    def _ended(self, pod: Pod) -> None:
+        """A pod runs no more, or is gone."""
+        timer = self._ends.pop(pod.metadata.uid or "", None)
+        if timer is not None:
+            timer.cancel()
+
+    def _make_room(self, key: ObjectKey, pod: Pod) -> None:
+        """A pod has succeeded: if its Job is still there, the Job's next one comes."""
+        for owner in pod.metadata.owner_references or ():
+            job = object_key(f"{owner.api_version} {owner.kind}", key.namespace, owner.name)
+            if self._followers.get(owner.uid) and self._cluster.get(job) is not None:
+                running_loop().call_soon(self._come, self._followers[owner.uid].popleft())
+
+
+def _pod(stored: Stored | None) -> Pod | None:
+    return stored.object if stored is not None and isinstance(stored.object, Pod) else None
+
+
+def _runs(pod: Pod | None) -> bool:
+    return pod is not None and bool(pod.spec.node_name) and not is_terminal(pod)
+
+
+def _run_seconds(annotations: dict[str, str]) -> float | None:
+    """How long a pod is to run; None: for good."""
+    text = annotations.get(DURATION_ANNOTATION)
+    if text is None:
+        return None
+    try:
+        return parse_duration(text)
+    except DurationError:
+        return None

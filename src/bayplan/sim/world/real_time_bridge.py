@@ -1,0 +1,144 @@
+"""Real calls from a simulation: extenders are asked over HTTP while virtual time stands still.
+
+Sockets live in a real event loop on a thread of its own. A call begins at once, so that calls of
+one moment run beside one another; the simulation takes their answers in the order in which they
+were begun. So what happens depends on what is answered, and not on how long that took.
+
+Only simulations with extenders import this file: a client for HTTP takes a while to load.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
+from types import TracebackType
+from typing import Any, TypeVar, final
+
+from bayplan.adapters.embedded.cluster import EmbeddedCluster
+from bayplan.adapters.embedded.object_store import StoredObjects
+from bayplan.adapters.extenders.client import (
+    MakeSender,
+    Request,
+    Sender,
+    open_extenders,
+    sender_makers,
+)
+from bayplan.clock import ManualClock
+from bayplan.config.schema import Extender
+from bayplan.ports import Ask, AskExtender, ExtenderAnswer, ExtenderVerb
+from bayplan.sim.loop import run, running_loop
+
+T = TypeVar("T")
+
+
+@final
+class OutsideExtenders:
+    """The extenders of a configuration, asked for real. Use it once."""
+
+    def __init__(self, entries: Sequence[Extender]) -> None:
+        """Raises ConfigError."""
+        self._entries = entries
+        self._makers = sender_makers(entries)
+
+    def run(
+        self,
+        main: Callable[[Mapping[str, Ask]], Coroutine[Any, Any, None]],
+        clock: ManualClock,
+        cluster: EmbeddedCluster,
+    ) -> None:
+        """Run ``main`` under virtual time with the ways to ask, by name."""
+        with Outside() as outside:
+            run(self._asking(main, cluster, outside), clock)
+
+    async def _asking(
+        self,
+        main: Callable[[Mapping[str, Ask]], Coroutine[Any, Any, None]],
+        cluster: EmbeddedCluster,
+        outside: "Outside",
+    ) -> None:
+        makers = {name: partial(outside.sender, make) for name, make in self._makers.items()}
+        async with open_extenders(self._entries, StoredObjects(cluster.get), makers) as asks:
+            await main({name: _binding(ask, cluster) for name, ask in asks.items()})
+
+
+def _binding(ask: Ask, cluster: EmbeddedCluster) -> Ask:
+    """An extender that binds writes the binding itself. It cannot reach a cluster in memory, so
+    what it says it has bound is bound here."""
+
+    async def asked(question: AskExtender) -> ExtenderAnswer:
+        answer = await ask(question)
+        if question.verb is ExtenderVerb.BIND and not answer.error:
+            await cluster.bind(question.pod, question.node_names[0])
+        return answer
+
+    return asked
+
+
+@final
+class Outside:
+    """The world with real time. A context manager; inside, `sender` may be used."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="outside", daemon=True)
+        self._senders: list[_OutsideSender] = []
+
+    def __enter__(self) -> "Outside":
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _close(self) -> None:
+        """Calls under way are given up."""
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for sender in self._senders:
+            await sender.close_inside()
+
+    def sender(self, make: MakeSender) -> Sender:
+        """What ``make`` makes, to be used from virtual time."""
+        found = _OutsideSender(self, make)
+        self._senders.append(found)
+        return found
+
+    async def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run ``work`` in real time; here no time passes."""
+        begun = asyncio.run_coroutine_threadsafe(work, self._loop)
+        return await running_loop().outside.answer(begun)
+
+
+@final
+class _OutsideSender:
+    """adapters.extenders.client.Sender from virtual time."""
+
+    def __init__(self, outside: Outside, make: Callable[[], Sender]) -> None:
+        self._outside = outside
+        self._make = make
+        self._sender: Sender | None = None
+
+    async def send(self, request: Request) -> tuple[int, bytes]:
+        return await self._outside.call(self._send_inside(request))
+
+    async def close(self) -> None:
+        """It is closed with the world it lives in."""
+
+    async def _send_inside(self, request: Request) -> tuple[int, bytes]:
+        if self._sender is None:
+            self._sender = self._make()
+        return await self._sender.send(request)
+
+    async def close_inside(self) -> None:
+        if self._sender is not None:
+            await self._sender.close()

@@ -1,0 +1,268 @@
+"""The volume controllers of a simulation: claims get their volumes, in no time.
+
+What kube-controller-manager and a provisioner do in a cluster: pods with ephemeral volumes get
+their claims; a claim that need not wait for its pod is bound to a volume that fits, or one is made
+for it; one that waits is bound when the scheduler has reserved a volume for it, or has named the
+node to make one for. A claim that goes gives its volume back, or takes it along.
+
+It looks at what has changed, one object after the other, in the order of the changes.
+
+Upstream: pkg/controller/volume/{persistentvolume,ephemeral},
+sig-storage-lib-external-provisioner. Left out: volumes that are lost under a bound claim, resizing,
+and that a claim in use is protected.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any, final
+
+from bayplan.adapters.embedded.cluster import EmbeddedCluster
+from bayplan.adapters.embedded.json_merge import merge_patch
+from bayplan.adapters.embedded.object_names import ObjectKey, key_of, object_key
+from bayplan.adapters.embedded.object_store import Stored
+from bayplan.api.objects import (
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    STORAGE_CLASS,
+    PersistentVolume,
+    Pod,
+    is_terminal,
+)
+from bayplan.api.selectors import SelectorError
+from bayplan.api.storage_objects import (
+    AVAILABLE,
+    BOUND,
+    BOUND_BY_CONTROLLER,
+)
+from bayplan.ports import ApiError
+from bayplan.sim.loop import running_loop
+from bayplan.sim.world.claim_binding import (
+    ClaimBinding,
+    FreeVolumes,
+    claim_info,
+    ephemeral_claims,
+    volume_info,
+)
+
+#: What it was about, and what the API server said.
+Refuse = Callable[[str, ApiError], None]
+
+
+@final
+class VolumeController:
+    """Of one embedded cluster; it must see all of its changes, from the first on."""
+
+    def __init__(self, cluster: EmbeddedCluster, refuse: Refuse) -> None:
+        self._cluster = cluster
+        self._refuse = refuse
+        #: Objects to look at.
+        self._due: dict[ObjectKey, None] = {}
+        self._is_called = False
+        #: A volume or a class came that may serve any claim.
+        self._all_claims_due = False
+        self._unbound: dict[ObjectKey, None] = {}
+        self._free = FreeVolumes()
+        #: By claim: the volumes that say they are its.
+        self._reserved: dict[ObjectKey, dict[ObjectKey, None]] = defaultdict(dict)
+        self._claims = ClaimBinding(cluster, self._free, self._reserved)
+        #: Volumes whose claim went.
+        self._abandoned: dict[ObjectKey, None] = {}
+        #: Claims whose pod went, with the pod's uid.
+        self._orphans: dict[ObjectKey, str] = {}
+        self._acts = {
+            POD: self._look_at_pod,
+            PERSISTENT_VOLUME: self._look_at_volume,
+            PERSISTENT_VOLUME_CLAIM: self._look_at_claim,
+        }
+        cluster.observe(self._observe)
+
+    # ---- what changes ----------------------------------------------------------------------
+
+    def _observe(self, before: Stored | None, after: Stored | None) -> None:
+        """Called while a change is made: what follows from it comes right after."""
+        changed = after or before
+        assert changed is not None
+        key = changed.key
+        if key.kind == POD:
+            self._see_pod(key, before, after)
+        elif key.kind == PERSISTENT_VOLUME_CLAIM:
+            self._see_claim(key, before, after)
+        elif key.kind == PERSISTENT_VOLUME:
+            self._see_volume(key, before, after)
+        elif key.kind == STORAGE_CLASS and after is not None:
+            self._all_claims_due = True
+        else:
+            return
+        self._call()
+
+    def _call(self) -> None:
+        if self._is_called or not self._has_work:
+            return
+        self._is_called = True
+        running_loop().call_soon(self._called)
+
+    def _called(self) -> None:
+        self._is_called = False
+        self.act()
+
+    @property
+    def _has_work(self) -> bool:
+        return bool(self._due or self._all_claims_due or self._abandoned or self._orphans)
+
+    def _see_pod(self, key: ObjectKey, before: Stored | None, after: Stored | None) -> None:
+        """Only a pod that comes or goes matters, and only one with ephemeral volumes."""
+        if before is not None and after is not None:
+            return
+        changed = after or before
+        assert changed is not None
+        if not changed.content["spec"].get("volumes"):
+            return
+        if after is not None:
+            self._due[key] = None
+            return
+        for claim in ephemeral_claims(changed.content):
+            self._orphans[key_of(claim)] = changed.content["metadata"]["uid"]
+
+    def _see_claim(self, key: ObjectKey, before: Stored | None, after: Stored | None) -> None:
+        self._unbound.pop(key, None)
+        if after is not None:
+            if not claim_info(after).is_fully_bound:
+                self._unbound[key] = None
+            self._due[key] = None
+            return
+        assert before is not None
+        uid = claim_info(before).uid
+        for volume in self._reserved.get(key, ()):
+            stored = self._cluster.get(volume)
+            ref = None if stored is None else volume_info(stored).volume.spec.claim_ref
+            if ref is not None and ref.uid == uid:
+                self._abandoned[volume] = None
+        for owner in before.content["metadata"].get("ownerReferences") or ():
+            if owner["kind"] == "Pod" and owner.get("controller"):
+                self._due[object_key(POD, key.namespace, owner["name"])] = None
+
+    def _see_volume(self, key: ObjectKey, before: Stored | None, after: Stored | None) -> None:
+        for stored, is_new in ((before, False), (after, True)):
+            claim = None if stored is None else _claimed_by(stored)
+            if claim is not None and is_new:
+                self._reserved[claim][key] = None
+            elif claim is not None:
+                self._reserved[claim].pop(key, None)
+        if self._free.see(key, after):
+            self._all_claims_due = True
+        if after is not None:
+            self._due[key] = None
+
+    # ---- what follows ----------------------------------------------------------------------
+
+    def act(self) -> None:
+        """All that there is to do at this moment."""
+        while self._has_work:
+            self._clean_up()
+            while self._due:
+                key = next(iter(self._due))
+                del self._due[key]
+                self._look_at(key)
+            if self._all_claims_due:
+                self._all_claims_due = False
+                self._due.update(self._unbound)
+
+    def _look_at(self, key: ObjectKey) -> None:
+        stored = self._cluster.get(key)
+        if stored is None or stored.content["metadata"].get("deletionTimestamp"):
+            return
+        try:
+            self._acts[key.kind](stored)
+        except ApiError as problem:
+            self._refuse(f"volumes of {key}", problem)
+        except SelectorError:
+            return  # nothing fits a selector that says nothing; the pod's attempt tells
+
+    def _write(self, stored: Stored, patch: Any) -> Stored:
+        return self._cluster.update(merge_patch(stored.content, patch))
+
+    def _clean_up(self) -> None:
+        orphans, self._orphans = self._orphans, {}
+        for key, uid in orphans.items():
+            claim = self._cluster.get(key)
+            if claim is not None and _is_of_pod(claim, uid):
+                self._cluster.delete(key)
+        abandoned, self._abandoned = self._abandoned, {}
+        for key in abandoned:
+            volume = self._cluster.get(key)
+            if volume is None:
+                continue
+            if volume.content["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
+                self._cluster.delete(key)
+            else:
+                self._write(volume, {"status": {"phase": "Released"}})
+
+    # ---- pods and volumes ------------------------------------------------------------------
+
+    def _look_at_pod(self, stored: Stored) -> None:
+        """Make the claims of its ephemeral volumes, where they are not there yet."""
+        if isinstance(stored.object, Pod) and is_terminal(stored.object):
+            return
+        for claim in ephemeral_claims(stored.content):
+            if self._cluster.get(key_of(claim)) is None:
+                self._cluster.create(claim)
+
+    def _look_at_volume(self, stored: Stored) -> None:
+        """Say what state it is in; a claim that it is reserved for is looked at."""
+        owner = _claimed_by(stored)
+        if owner is None:
+            self._set_phase(stored, AVAILABLE)
+            return
+        ref = stored.content["spec"]["claimRef"]
+        if not ref.get("uid") and self._set_phase(stored, AVAILABLE):
+            return  # it is looked at once more
+        claim = self._cluster.get(owner)
+        if claim is None or not volume_info(stored).is_claimed_by(claim_info(claim)):
+            return
+        named = claim_info(claim).volume_name
+        if named == stored.key.name and ref.get("uid"):
+            self._set_phase(stored, BOUND)
+        elif named and named != stored.key.name and _is_bound_by_controller(stored):
+            # The claim has another one: what the controller, or a scheduler, began is undone.
+            annotations = {BOUND_BY_CONTROLLER: None}
+            self._write(
+                stored, {"metadata": {"annotations": annotations}, "spec": {"claimRef": None}}
+            )
+        elif not claim_info(claim).is_fully_bound:
+            self._due[owner] = None
+
+    def _set_phase(self, stored: Stored, phase: str) -> bool:
+        """Whether that is news."""
+        if (stored.content.get("status") or {}).get("phase") == phase:
+            return False
+        self._write(stored, {"status": {"phase": phase}})
+        return True
+
+    def _look_at_claim(self, stored: Stored) -> None:
+        claim = claim_info(stored)
+        if not claim.is_fully_bound:
+            self._claims.look_at(stored)
+            return
+        # One that says so first lets its volume say so, too.
+        volume = object_key(PERSISTENT_VOLUME, "", claim.volume_name)
+        if volume in self._reserved.get(stored.key, ()):
+            self._due[volume] = None
+
+
+def _claimed_by(volume: Stored) -> ObjectKey | None:
+    """Whose a volume says that it is."""
+    assert isinstance(volume.object, PersistentVolume)
+    ref = volume.object.spec.claim_ref
+    return (
+        None if ref is None else object_key(PERSISTENT_VOLUME_CLAIM, ref.namespace or "", ref.name)
+    )
+
+
+def _is_bound_by_controller(volume: Stored) -> bool:
+    return BOUND_BY_CONTROLLER in (volume.content["metadata"].get("annotations") or {})
+
+
+def _is_of_pod(claim: Stored, uid: str) -> bool:
+    owners = claim.content["metadata"].get("ownerReferences") or ()
+    return any(one.get("controller") and one.get("uid") == uid for one in owners)

@@ -1,0 +1,650 @@
+"""Which devices are taken: counted from the claims that have them, one claim at a time.
+
+A device is taken as a whole, or, where it allows several allocations, by shares that each consume
+some of its capacity. Devices given with admin access are nobody's. Amounts are in billionths.
+Upstream: dynamicresources/allocateddevices.go.
+
+The devices of one class, by the nodes that may use them; kept current slice by slice.
+
+What is counted here is what upstream counts where it scores a resource that the class stands for,
+which is less than what it looks at where it gives devices away: every slice counts, of whatever
+generation and in whatever pool, and taints do not matter. Upstream: calculateDRAResourceTotals in
+plugins/noderesources/resource_allocation.go. What a selector said of a device, or a node selector
+of a node, upstream remembers by name for as long as it runs; here it is what it says now.
+
+How many devices stand for a resource on each node, and how many of them are taken: columns.
+
+Nothing is counted before somebody asks for a resource. From then on whatever changes the numbers
+of a node is noted as a change of what it offers, so that answers that follow from them are void.
+
+Devices as the scheduler sees them: what the API tells, and claims in flight.
+
+Between Reserve and the moment the allocation is written a claim is *in flight*: its devices are
+taken, and nobody else may use or allocate it. From then on, until the watch tells of it, what was
+written is *assumed*. Taken devices are counted as claims come, change
+and go, so that a cycle finds them ready. Upstream: dynamicresources/dra_manager.go,
+resourceslice/tracker, deviceclass/extendedresourcecache.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from msgspec import structs
+
+from bayplan.api.device_objects import (
+    DEVICE_CLASS,
+    DEVICE_CLASS_RESOURCE_PREFIX,
+    DEVICE_TAINT_RULE,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+    AllocationResult,
+    Device,
+    DeviceClass,
+    DeviceRequestAllocationResult,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceSlice,
+)
+from bayplan.api.device_selectors import CelError, compile_selector
+from bayplan.api.object_meta import NodeSelector
+from bayplan.api.objects import Node
+from bayplan.api.quantity import nanos
+from bayplan.api.selectors import NodeTerm, node_term
+from bayplan.state.change_log import ALL_ROWS, Facet
+from bayplan.state.columns import Rows
+from bayplan.state.node_table import NodeTable
+from bayplan.state.object_store import KindStore, ObjectStore
+
+# ---- allocated devices ----------------------------------------------------------------------
+
+
+#: Capacity name → billionths.
+Amounts = Mapping[str, int]
+_NOTHING: Amounts = {}
+
+
+class DeviceId(NamedTuple):
+    """A device among all; told as "driver/pool/device"."""
+
+    driver: str
+    pool: str
+    device: str
+
+    def __str__(self) -> str:
+        return "/".join(self)
+
+
+@final
+class AllocatedDevices:
+    """Taken devices, and how much is consumed of those that are shared."""
+
+    def __init__(self) -> None:
+        #: Claims that have the whole device; more than one only if somebody blundered.
+        self._whole: Counter[DeviceId] = Counter()
+        self._shares: Counter[DeviceId] = Counter()
+        self._consumed: dict[DeviceId, Counter[str]] = {}
+
+    def is_whole_taken(self, device: DeviceId) -> bool:
+        return device in self._whole
+
+    def is_shared(self, device: DeviceId) -> bool:
+        return device in self._shares
+
+    def is_taken(self, device: DeviceId) -> bool:
+        """As a whole or in part."""
+        return device in self._whole or device in self._shares
+
+    def consumed(self, device: DeviceId) -> Amounts:
+        """What shares of the device consume, by capacity."""
+        return self._consumed.get(device, _NOTHING)
+
+    def devices(self) -> Iterator[DeviceId]:
+        """All that are taken, in no particular order."""
+        yield from self._whole
+        yield from self._shares
+
+    def add(self, allocation: AllocationResult) -> None:
+        """A claim has these devices. Raises QuantityError."""
+        for result in allocation.results:
+            if not result.admin_access:
+                self._count(result, 1)
+
+    def remove(self, allocation: AllocationResult) -> None:
+        """A claim that was added has them no longer."""
+        for result in allocation.results:
+            if not result.admin_access:
+                self._count(result, -1)
+
+    def _count(self, result: DeviceRequestAllocationResult, by: int) -> None:
+        device = DeviceId(result.driver, result.pool, result.device)
+        if result.share_id is None:
+            _change(self._whole, device, by)
+            return
+        _change(self._shares, device, by)
+        if result.consumed_capacity:
+            consumed = self._consumed.setdefault(device, Counter())
+            for name, amount in result.consumed_capacity.items():
+                consumed[name] += by * nanos(amount)
+            if not any(consumed.values()):
+                del self._consumed[device]
+
+
+def _change(counts: Counter[DeviceId], device: DeviceId, by: int) -> None:
+    counts[device] += by
+    if not counts[device]:
+        del counts[device]
+
+
+# ---- class devices --------------------------------------------------------------------------
+
+
+#: In place of a node's name: any node may be meant.
+ANY_NODE = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """Whom devices are for: one node, those that one of the terms selects, or all."""
+
+    node_name: str = ANY_NODE
+    terms: tuple[NodeTerm, ...] | None = None
+
+    @property
+    def is_broken(self) -> bool:
+        return any(term.error is not None for term in self.terms or ())
+
+    def includes(self, node: Node) -> bool:
+        """Of a node that has the name, where one is said. Broken terms fail for every node."""
+        if self.terms is None or self.is_broken:
+            return True
+        labels, name = node.metadata.labels or {}, node.metadata.name
+        return any(term.matches(labels, name) for term in self.terms)
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """Devices of the class that one slice lists for the same nodes."""
+
+    reach: _Reach
+    ids: tuple[DeviceId, ...]
+    #: A selector fails for one of them: upstream then counts nothing on any node it is for.
+    is_broken: bool
+
+    def taken_count(self, allocated: AllocatedDevices) -> int:
+        return sum(map(allocated.is_taken, self.ids))
+
+
+@final
+class ClassDevices:
+    """Which devices there are for a node, and where a device is."""
+
+    def __init__(self, device_class: DeviceClass, slices: Iterable[ResourceSlice]) -> None:
+        self.device_class = device_class
+        self._expressions = tuple(
+            each.cel.expression for each in device_class.spec.selectors or () if each.cel
+        )
+        #: Name of a node, or ANY_NODE → name of a slice → what it offers there.
+        self._offers: dict[str, dict[str, list[_Offer]]] = defaultdict(dict)
+        #: By name of a slice.
+        self._of_slice: dict[str, list[_Offer]] = {}
+        #: Names of nodes, or ANY_NODE, once for each slice that lists the device.
+        self._places: dict[DeviceId, list[str]] = {}
+        for each in slices:
+            self.put(each)
+
+    def put(self, found: ResourceSlice) -> Collection[str]:
+        """A slice as it is from now on. Whom it concerns: names of nodes, ANY_NODE among them."""
+        gone = self.remove(found)
+        name = found.metadata.name
+        offers = self._of_slice[name] = list(self._offers_of(found))
+        for offer in offers:
+            place = offer.reach.node_name
+            self._offers[place].setdefault(name, []).append(offer)
+            for device in offer.ids:
+                self._places.setdefault(device, []).append(place)
+        return {*gone, *(offer.reach.node_name for offer in offers)}
+
+    def remove(self, found: ResourceSlice) -> Collection[str]:
+        """A slice of this name counts no longer. Whom it concerned."""
+        name = found.metadata.name
+        offers = self._of_slice.pop(name, ())
+        for offer in offers:
+            place = offer.reach.node_name
+            self._offers[place].pop(name, None)
+            if not self._offers[place]:
+                del self._offers[place]
+            for device in offer.ids:
+                self._places[device].remove(place)
+                if not self._places[device]:
+                    del self._places[device]
+        return {offer.reach.node_name for offer in offers}
+
+    def places_of(self, device: DeviceId) -> Sequence[str]:
+        """Names of nodes, or ANY_NODE; none: it is not of the class, or no slice lists it."""
+        return self._places.get(device, ())
+
+    def counts(
+        self, nodes: Iterable[Node], allocated: AllocatedDevices
+    ) -> Iterator[tuple[int, int]]:
+        """How many devices there are for each of these nodes, and how many of them are taken."""
+        anywhere = [
+            (offer, offer.taken_count(allocated))
+            for offers in self._offers.get(ANY_NODE, {}).values()
+            for offer in offers
+        ]
+        for node in nodes:
+            here = [
+                (offer, offer.taken_count(allocated))
+                for offers in self._offers.get(node.metadata.name, {}).values()
+                for offer in offers
+            ]
+            for_node = [
+                *here,
+                *((offer, taken) for offer, taken in anywhere if offer.reach.includes(node)),
+            ]
+            if any(offer.is_broken for offer, _ in for_node):
+                yield 0, 0
+            else:
+                yield (
+                    sum(len(offer.ids) for offer, _ in for_node),
+                    sum(taken for _, taken in for_node),
+                )
+
+    # ---- one slice ------------------------------------------------------------------------
+
+    def _offers_of(self, found: ResourceSlice) -> Iterator[_Offer]:
+        """Those with any devices of the class."""
+        spec, by_reach = found.spec, dict[_Reach, list[Device]]()
+        if spec.per_device_node_selection:
+            for device in spec.devices or ():
+                reach = _reach(device.all_nodes, device.node_name, device.node_selector)
+                if reach is not None:
+                    by_reach.setdefault(reach, []).append(device)
+        else:
+            # Upstream takes a slice that names no nodes at all for one of all nodes.
+            reach = _reach(spec.all_nodes, spec.node_name, spec.node_selector) or _Reach()
+            by_reach[reach] = list(spec.devices or ())
+        for reach, devices in by_reach.items():
+            offer = self._offer(found, reach, devices)
+            if offer.ids or offer.is_broken:
+                yield offer
+
+    def _offer(self, found: ResourceSlice, reach: _Reach, devices: Iterable[Device]) -> _Offer:
+        driver, pool = found.spec.driver, found.spec.pool.name
+        if reach.is_broken:
+            return _Offer(reach, (), is_broken=True)
+        try:
+            meant = [each for each in devices if self._means(driver, each)]
+        except CelError:
+            return _Offer(reach, (), is_broken=True)
+        ids = tuple(DeviceId(driver, pool, each.name) for each in meant)
+        return _Offer(reach, ids, is_broken=False)
+
+    def _means(self, driver: str, device: Device) -> bool:
+        """Whether all selectors hold, asked in order. Raises CelError."""
+        # Here upstream does not tell selectors that a device may be shared.
+        shown = structs.replace(device, allow_multiple_allocations=None)
+        return all(_holds(expression, driver, shown) for expression in self._expressions)
+
+
+def _holds(expression: str, driver: str, device: Device) -> bool:
+    program = compile_selector(expression)
+    if isinstance(program, CelError):
+        raise program
+    return program.matches(driver, device)
+
+
+def _reach(
+    all_nodes: bool | None, node_name: str | None, selector: NodeSelector | None
+) -> _Reach | None:
+    """None: nobody is named."""
+    if all_nodes:
+        return _Reach()
+    if node_name:
+        return _Reach(node_name=node_name)
+    if selector is None:
+        return None
+    return _Reach(terms=tuple(map(node_term, selector.node_selector_terms or ())))
+
+
+# ---- device counts --------------------------------------------------------------------------
+
+
+#: Of one node; an array of such is [rows].
+COUNTS = np.dtype([("devices", np.int64), ("taken", np.int64)])
+CountsByRow = npt.NDArray[np.void]
+
+#: Which nodes a device is for may follow from their labels.
+_FACETS = Facet.ALLOCATABLE | Facet.LABELS
+
+
+@final
+class DeviceCounts:
+    """Columns of counts, one for each resource that was asked about."""
+
+    def __init__(self, table: NodeTable, objects: ObjectStore, allocated: AllocatedDevices) -> None:
+        self._table = table
+        self._slices: KindStore = objects.of(RESOURCE_SLICE)
+        self._allocated = allocated
+        #: By the resource that a class stands for.
+        self._of_resource: dict[str, ClassDevices] = {}
+        objects.of(DEVICE_CLASS).subscribe(self._class_changed)
+        self._slices.subscribe(self._slice_changed)
+
+    def by_row(self, resource: str, device_class: DeviceClass) -> CountsByRow:
+        """COUNTS [rows] of the devices that stand for the resource, by this class."""
+        found = self._of_resource.get(resource)
+        if found is None or found.device_class is not device_class:
+            found = ClassDevices(device_class, self._slices.list())
+            self._of_resource[resource] = found
+        key, compute = ("devices", resource), partial(self._counted, found)
+        return self._table.derived(key, _FACETS, COUNTS, compute).lent
+
+    def taken_changed(self, allocation: AllocationResult) -> None:
+        """Devices of an allocation are taken from now on, or not any more."""
+        if not self._of_resource:
+            return
+        devices = {DeviceId(each.driver, each.pool, each.device) for each in allocation.results}
+        self._note(
+            place
+            for found in self._of_resource.values()
+            for device in devices
+            for place in found.places_of(device)
+        )
+
+    def _counted(self, counting: ClassDevices, rows: Rows) -> CountsByRow:
+        numbers: list[int] = rows.tolist()
+        held = (self._table.nodes[row] for row in numbers)
+        counts = counting.counts((node for node in held if node is not None), self._allocated)
+        return np.array(list(counts), COUNTS)
+
+    def _slice_changed(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
+        about = old if new is None else new
+        assert about is not None
+        concerned: set[str] = set()
+        for found in self._of_resource.values():
+            concerned.update(found.remove(about) if new is None else found.put(new))
+        self._note(concerned)
+
+    def _class_changed(self, old: Any, new: Any) -> None:
+        """Which resources devices stand for decides about every node's room."""
+        self._table.log.note(ALL_ROWS, Facet.ALLOCATABLE)
+
+    def _note(self, places: Iterable[str]) -> None:
+        names, table = set(places), self._table
+        if ANY_NODE in names:
+            table.log.note(ALL_ROWS, Facet.ALLOCATABLE)
+            return
+        for row in sorted(table.row_of[name] for name in names if name in table.row_of):
+            table.log.note(row, Facet.ALLOCATABLE)
+
+
+# ---- devices --------------------------------------------------------------------------------
+
+
+#: Kinds that whoever looks at devices declares.
+DEVICE_KINDS = (RESOURCE_CLAIM, RESOURCE_SLICE, DEVICE_CLASS, DEVICE_TAINT_RULE)
+
+
+@final
+class Claims:
+    """ResourceClaims with those in flight. Upstream: fwk.ResourceClaimTracker."""
+
+    def __init__(self, store: KindStore) -> None:
+        self._store = store
+        #: By uid: claims with the allocation that the API does not tell of yet.
+        self._in_flight: dict[str, ResourceClaim] = {}
+        #: By key: versions that the API has, and has not told of yet.
+        self._assumed: dict[str, ResourceClaim] = {}
+        #: By uid: what is counted as taken, of claims in flight, too.
+        self._counted: dict[str, AllocationResult] = {}
+        self.allocated = AllocatedDevices()
+        self._subscribers: list[Callable[[AllocationResult], None]] = []
+        for claim in store.list():
+            self._changed(None, claim)
+        store.subscribe(self._told)
+
+    def subscribe(self, subscriber: Callable[[AllocationResult], None]) -> None:
+        """Have somebody called with what is taken or given back, right after it was counted."""
+        self._subscribers.append(subscriber)
+
+    def get(self, namespace: str, name: str) -> ResourceClaim | None:
+        told: ResourceClaim | None = self._store.get(name, namespace)
+        return self._assumed.get(told.key, told) if told is not None else None
+
+    def list(self, namespace: str | None = None) -> Sequence[ResourceClaim]:
+        """All, or those of one namespace, in order of their keys."""
+        found: Sequence[ResourceClaim] = self._store.list(namespace)
+        return [self._assumed.get(each.key, each) for each in found] if self._assumed else found
+
+    # ---- in flight ------------------------------------------------------------------------
+
+    def pending_allocation(self, uid: str) -> AllocationResult | None:
+        """What a claim in flight is about to be given."""
+        claim = self._in_flight.get(uid)
+        return None if claim is None else claim.allocation
+
+    def put_in_flight(self, claim: ResourceClaim, allocation: AllocationResult) -> None:
+        """A claim is being allocated: its devices are taken from now on."""
+        uid = claim.uid
+        assert uid not in self._in_flight, f"claim {uid} is in flight already"
+        self._in_flight[uid] = _with_allocation(claim, allocation)
+        if uid not in self._counted:
+            self._count(uid, allocation)
+
+    def remove_in_flight(self, uid: str, allocation: AllocationResult) -> bool:
+        """It is not being given this any longer. False: it was not."""
+        if self.pending_allocation(uid) is not allocation:
+            return False
+        del self._in_flight[uid]
+        if self._counted.get(uid) is allocation:
+            self._count(uid, None)
+        return True
+
+    @property
+    def in_flight(self) -> Mapping[str, ResourceClaim]:
+        """Those in flight by uid, with what they are about to be given."""
+        return dict(self._in_flight)
+
+    # ---- assumed --------------------------------------------------------------------------
+
+    def assume(self, claim: ResourceClaim) -> bool:
+        """The API took this version in, and will tell of it. False: it tells of another claim, or
+        of a newer version."""
+        known = self.get(claim.metadata.namespace or "", claim.metadata.name)
+        if known is None or known.uid != claim.uid or _is_behind(claim, known):
+            return False
+        self._assumed[claim.key] = claim
+        self._changed(known, claim)
+        return True
+
+    def restore(self, namespace: str, name: str) -> None:
+        """What was assumed of a claim does not hold: back to what the API tells."""
+        told = self._store.get(name, namespace)
+        assumed = None if told is None else self._assumed.pop(told.key, None)
+        if assumed is not None:
+            self._changed(assumed, told)
+
+    # ---- inside ---------------------------------------------------------------------------
+
+    def _told(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        """A watch that is behind what was assumed tells nothing new."""
+        about = old if new is None else new
+        assert about is not None
+        assumed = self._assumed.get(about.key)
+        if assumed is not None:
+            if new is not None and new.uid == assumed.uid and _is_behind(new, assumed):
+                return
+            del self._assumed[about.key]
+            old = assumed
+        self._changed(old, new)
+
+    def _changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        if old is not None and (new is None or new.uid != old.uid):
+            self._count(old.uid, self.pending_allocation(old.uid))
+        if new is None:
+            return
+        if new.allocation is not None:
+            # The API tells of what we allocated, or of what somebody else did.
+            self._in_flight.pop(new.uid, None)
+        self._count(new.uid, new.allocation or self.pending_allocation(new.uid))
+
+    def _count(self, uid: str, allocation: AllocationResult | None) -> None:
+        counted = self._counted.pop(uid, None)
+        if counted is not None:
+            self.allocated.remove(counted)
+        if allocation is not None:
+            self._counted[uid] = allocation
+            self.allocated.add(allocation)
+        if counted is None or allocation is None or counted.results != allocation.results:
+            for changed in filter(None, (counted, allocation)):
+                for tell in self._subscribers:
+                    tell(changed)
+
+
+def _with_allocation(claim: ResourceClaim, allocation: AllocationResult) -> ResourceClaim:
+    status = msgspec.structs.replace(claim.status, allocation=allocation)
+    return msgspec.structs.replace(claim, status=status)
+
+
+def _is_behind(one: ResourceClaim, other: ResourceClaim) -> bool:
+    """Whether a version is older than another. Versions are numbers (KEP-5504); of others nothing
+    is known."""
+    versions = [each.metadata.resource_version or "" for each in (one, other)]
+    if not all(version.isdecimal() for version in versions):
+        return False
+    return int(versions[0]) < int(versions[1])
+
+
+@final
+class Slices:
+    """ResourceSlices with the taints that rules add. Upstream: fwk.ResourceSliceLister."""
+
+    def __init__(self, slices: KindStore, rules: KindStore, *, has_rules: bool) -> None:
+        """``has_rules``: whether rules count. Gate DRADeviceTaintRules."""
+        self._has_rules = has_rules
+        self._slices = slices
+        self._rules = rules
+        self._tainted: Sequence[ResourceSlice] | None = None
+        #: One more whenever a slice or a rule changed.
+        self.revision = 0
+        slices.subscribe(self._changed)
+        rules.subscribe(self._changed)
+
+    def list_with_device_taint_rules(self) -> Sequence[ResourceSlice]:
+        """All, in order of their names."""
+        if self._tainted is None:
+            rules: Sequence[DeviceTaintRule] = self._rules.list() if self._has_rules else ()
+            self._tainted = tuple(with_taints(each, rules) for each in self._slices.list())
+        return self._tainted
+
+    def _changed(self, old: Any, new: Any) -> None:
+        self._tainted = None
+        self.revision += 1
+
+
+@final
+class Classes:
+    """DeviceClasses, also by the resource they stand for. Upstream: fwk.DeviceClassLister."""
+
+    def __init__(self, store: KindStore) -> None:
+        self._store = store
+        self._by_resource: Mapping[str, DeviceClass] | None = None
+        store.subscribe(self._changed)
+
+    def get(self, name: str) -> DeviceClass | None:
+        return self._store.get(name)
+
+    def list(self) -> Sequence[DeviceClass]:
+        return self._store.list()
+
+    def behind(self, resource: str) -> DeviceClass | None:
+        """The class whose devices stand for an extended resource; upstream: DeviceClassResolver."""
+        if self._by_resource is None:
+            self._by_resource = _by_resource(self._store.list())
+        return self._by_resource.get(resource)
+
+    def _changed(self, old: Any, new: Any) -> None:
+        self._by_resource = None
+
+
+@final
+class Devices:
+    """Everything about devices. Upstream: fwk.SharedDRAManager."""
+
+    def __init__(
+        self, table: NodeTable, objects: ObjectStore, *, has_taint_rules: bool = True
+    ) -> None:
+        slices, rules = objects.of(RESOURCE_SLICE), objects.of(DEVICE_TAINT_RULE)
+        self.resource_claims = Claims(objects.of(RESOURCE_CLAIM))
+        self.resource_slices = Slices(slices, rules, has_rules=has_taint_rules)
+        self.device_classes = Classes(objects.of(DEVICE_CLASS))
+        self._counts = DeviceCounts(table, objects, self.resource_claims.allocated)
+        self.resource_claims.subscribe(self._counts.taken_changed)
+
+    def counts(self, resource: str) -> CountsByRow | None:
+        """COUNTS [rows]: how many devices stand for a resource, and how many of them are taken.
+
+        None: no class does.
+        """
+        found = self.device_classes.behind(resource)
+        return None if found is None else self._counts.by_row(resource, found)
+
+
+# ---- taint rules ---------------------------------------------------------------------------
+
+
+def with_taints(found: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> ResourceSlice:
+    """The slice with the taints of all rules that mean it; itself where none does."""
+    about = [rule for rule in rules if _is_about(rule, found)]
+    if not about:
+        return found
+    devices = tuple(_tainted(device, about) for device in found.spec.devices or ())
+    spec = msgspec.structs.replace(found.spec, devices=devices)
+    return msgspec.structs.replace(found, spec=spec)
+
+
+def _is_about(rule: DeviceTaintRule, found: ResourceSlice) -> bool:
+    """A rule without a selector means every device."""
+    selector = rule.spec.device_selector
+    return selector is None or (
+        selector.driver in (None, found.spec.driver)
+        and selector.pool in (None, found.spec.pool.name)
+    )
+
+
+def _tainted(device: Device, rules: Sequence[DeviceTaintRule]) -> Device:
+    added = tuple(
+        rule.spec.taint
+        for rule in rules
+        if rule.spec.device_selector is None
+        or rule.spec.device_selector.device in (None, device.name)
+    )
+    if not added:
+        return device
+    return msgspec.structs.replace(device, taints=(*(device.taints or ()), *added))
+
+
+# ---- extended resources --------------------------------------------------------------------
+
+
+def _by_resource(classes: Sequence[DeviceClass]) -> Mapping[str, DeviceClass]:
+    """Of several classes for one resource the newest counts, then the first by name."""
+    found: dict[str, DeviceClass] = {}
+    for each in classes:
+        found[DEVICE_CLASS_RESOURCE_PREFIX + each.metadata.name] = each
+        resource = each.spec.extended_resource_name
+        if resource and (resource not in found or _created(found[resource]) < _created(each)):
+            found[resource] = each
+    return found
+
+
+def _created(found: DeviceClass) -> str:
+    """As the API writes times, they sort as text."""
+    return found.metadata.creation_timestamp or ""

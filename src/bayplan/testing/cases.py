@@ -1,0 +1,146 @@
+"""Drawn clusters with an instance of the plugin that is checked, and pods to ask it about."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import msgspec
+
+from bayplan.api.objects import Node, ObjectMeta
+from bayplan.framework.interface import Plugin
+from bayplan.rng import stream
+from bayplan.state.pods import PodInfo
+from bayplan.testing.clusters import PROFILE, SampleCluster, cluster
+from bayplan.testing.evaluation import CheckFailed, alone, ask
+from bayplan.testing.factories import NodeOptions, PodOptions, node, pod
+from bayplan.testing.generators import Draws, Vocabulary
+from bayplan.testing.instances import plugin
+from bayplan.testing.node_generator import draw_node
+from bayplan.testing.pod_generator import draw_pod
+from bayplan.testing.recording import NotedKeys, Reads, recorded_pod
+
+_NODE_COUNT = 9
+_PLACED_COUNT = 14
+_POD_COUNT = 5
+#: Clusters in which a plugin shows which labels and annotations it asks for.
+_LISTENING_COUNT = 4
+
+Prepare = Callable[[SampleCluster], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One drawn cluster. What changes it does so through ``cluster``."""
+
+    cluster: SampleCluster
+    plugin: Plugin
+    draws: Draws
+    #: What each node was made of.
+    nodes: dict[str, NodeOptions]
+    #: What each pod to ask about was made of.
+    pods: list[tuple[PodOptions, PodInfo]]
+
+
+@final
+class Subject:
+    """A plugin class with its args, and everything that is drawn for it."""
+
+    def __init__(
+        self,
+        plugin_class: type[Plugin],
+        args: Any,
+        pods: Sequence[PodOptions],
+        prepare: Prepare | None,
+        seed: int,
+    ) -> None:
+        self.plugin_class = plugin_class
+        self.name = plugin_class.name
+        self._args = args
+        self._pods = pods
+        self._prepare = prepare
+        self._seed = seed
+        paths = [path.partition(".") for path in plugin_class.fields]
+        fields = [path for kind, _, path in paths if kind == "Node"]
+        self._vocabulary = Vocabulary(node_fields=fields)
+
+    def instance(self, over: SampleCluster) -> Plugin:
+        return plugin(self.plugin_class, self._args, cluster=over)
+
+    def failed(self, message: str) -> CheckFailed:
+        return CheckFailed(f"{self.name}: {message}")
+
+    def scene(self, index: int) -> Scene:
+        """The same for the same index, whatever happened to an earlier one."""
+        draws = Draws(stream(self._seed, f"scene {index}"), self._vocabulary)
+        options = {f"node-{n}": draw_node(draws) for n in range(_NODE_COUNT)}
+        nodes = [node(name, **each) for name, each in options.items()]
+        seed = draws.chance.randrange(1 << 30)
+        found = cluster(nodes, _PLACED_COUNT, seed=seed, vocabulary=self._vocabulary)
+        if self._prepare is not None:
+            self._prepare(found)
+        drawn = [*self._pods, *(draw_pod(draws) for _ in range(_POD_COUNT))]
+        pods = [(each, pod(f"pod-{n}", **each)) for n, each in enumerate(drawn)]
+        instance = self.instance(found)
+        found.frameworks[PROFILE] = alone(instance)
+        return Scene(found, instance, draws, options, pods)
+
+    # ---- what it asks for -----------------------------------------------------------------
+
+    def listen(self) -> None:
+        """Find out which labels and annotations the plugin asks for, to draw them from now on."""
+        asked: dict[str, set[str]] = {
+            name: set()
+            for name in ("node_labels", "node_annotations", "pod_labels", "pod_annotations")
+        }
+        for index in range(_LISTENING_COUNT):
+            self._listen_in(self.scene(index), asked)
+        self._vocabulary = self._vocabulary.with_keys(
+            **{name: frozenset(keys) for name, keys in asked.items()}
+        )
+
+    def _listen_in(self, scene: Scene, asked: dict[str, set[str]]) -> None:
+        heard = SampleCluster()
+        self._copy_objects(scene.cluster, heard)
+        for info in list(scene.cluster.lend().nodes.infos()):
+            heard.add(_noted(info.node, asked["node_labels"], asked["node_annotations"]))
+        heard.add(*(_noted_pod(p, asked["pod_annotations"]) for p in scene.cluster.cache.pods()))
+        instance = self.instance(heard)
+        for _, each in scene.pods:
+            reads = Reads()
+            ask(instance, recorded_pod(each, reads), heard.lend().nodes)
+            asked["pod_labels"] |= reads.keys.get("metadata.labels", set())
+            asked["pod_annotations"] |= reads.keys.get("metadata.annotations", set())
+
+    def _copy_objects(self, one: SampleCluster, other: SampleCluster) -> None:
+        for kind in self.plugin_class.kinds:
+            for found in one.objects(kind).list():
+                other.objects(kind).put(found)
+
+
+def rebuilt(subject: Subject, scene: Scene) -> tuple[SampleCluster, Plugin]:
+    """The scene's cluster as it is now, made anew, with an instance that knows no other."""
+    fresh = SampleCluster(seed=scene.cluster.seed)
+    for kind in subject.plugin_class.kinds:
+        for found in scene.cluster.objects(kind).list():
+            fresh.objects(kind).put(found)
+    nodes = [info.node for info in scene.cluster.lend().nodes.infos()]
+    fresh.add(*nodes)
+    fresh.add(*scene.cluster.cache.pods())
+    return fresh, subject.instance(fresh)
+
+
+def _noted(found: Node, labels: set[str], annotations: set[str]) -> Node:
+    return msgspec.structs.replace(
+        found,
+        metadata=msgspec.structs.replace(
+            found.metadata,
+            labels=NotedKeys(found.metadata.labels or {}, labels),
+            annotations=NotedKeys(found.metadata.annotations or {}, annotations),
+        ),
+    )
+
+
+def _noted_pod(found: PodInfo, annotations: set[str]) -> PodInfo:
+    noted = NotedKeys(found.annotations, annotations)
+    metadata: ObjectMeta = msgspec.structs.replace(found.metadata, annotations=noted)
+    return PodInfo(metadata, found.status, found.shape, found.node_name)

@@ -1,0 +1,162 @@
+"""Checks of what a plugin says holds for all that is alike: nodes, and pods.
+
+Where a plugin says so (`follows_amounts`, `prepares_alike`) it is not asked again: were it not so,
+a pod's node would depend on what was placed before it.
+
+Checks of one-row forms: `filter_row` and `score_row` say what `filter` and `score` say.
+
+Where single rows changed since answers were kept, the one-row form is asked in place of the other:
+a difference would make a pod's node depend on what was placed before it.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from bayplan.framework.filtering import FilterOutcome
+from bayplan.framework.interface import (
+    CycleState,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    RowFilter,
+    RowScore,
+    ScorePlugin,
+)
+from bayplan.framework.single_node import verdicts_of
+from bayplan.framework.status import is_success
+from bayplan.state.change_log import Facet
+from bayplan.state.nodes import NodeView
+from bayplan.state.pods import PodInfo
+from bayplan.testing.cases import Scene, Subject
+from bayplan.testing.evaluation import alone, ask, ask_prepared, prepared
+from bayplan.testing.factories import node, pod
+from bayplan.testing.node_generator import FACET_DRAWS, merged
+from bayplan.testing.pod_generator import draw_placed_pod
+
+# ---- alike checks ---------------------------------------------------------------------------
+
+
+_TWINS: Final = ("twin-a", "twin-b")
+
+
+def alike_nodes_alike_answers(subject: Subject, scene: Scene) -> None:
+    """Two nodes that offer the same, and hold the same pods, differ in all else."""
+    plugin, draws = scene.plugin, scene.draws
+    if not plugin.follows_amounts:
+        return
+    options = scene.nodes[draws.one(sorted(scene.nodes))]
+    placed = draw_placed_pod(draws)
+    for name in _TWINS:
+        for facet, draw in FACET_DRAWS.items():
+            if facet is not Facet.ALLOCATABLE:
+                options = merged(options, draw(draws))
+        scene.cluster.add(node(name, **options))
+        scene.nodes[name] = options
+        scene.cluster.add(pod(f"on-{name}", **placed).on_node(name))
+    for _, each in scene.pods:
+        told = ask(plugin, each, scene.cluster.lend().nodes)
+        one, other = ({"a node": told.about([name]).of(name)} for name in _TWINS)
+        if one != other:
+            raise subject.failed(
+                f"says {one['a node']} of one node and {other['a node']} of another that has the "
+                f"same amounts; follow from nothing else of a node, or do not say follows_amounts"
+            )
+
+
+def prepared_once_for_all_alike(subject: Subject, scene: Scene) -> None:
+    """What PreFilter and PreScore said about a pod is good for the next, although nodes changed and
+    pods without affinity terms were placed meanwhile."""
+    plugin = scene.plugin
+    if not plugin.prepares_alike or not isinstance(plugin, PreFilterPlugin | PreScorePlugin):
+        return
+    for _, each in scene.pods:
+        before = prepared(plugin, each, scene.cluster.lend().nodes)
+        _change_something(scene)
+        if before is None or (plugin.scope == "cluster" and not before.is_skipped):
+            continue
+        nodes, other = scene.cluster.lend().nodes, _twin(each)
+        difference = ask_prepared(plugin, other, nodes, before).difference(
+            ask(plugin, other, nodes)
+        )
+        if difference:
+            raise subject.failed(
+                f"says something else with what PreFilter and PreScore noted about another pod of "
+                f"the same template: {difference}; they must note what follows from the pod's "
+                f"shape, its owner and objects alone, or not say prepares_alike"
+            )
+
+
+def _twin(each: PodInfo) -> PodInfo:
+    """Another pod of its template."""
+    made = pod("the-other")
+    return PodInfo(made.metadata, made.status, each.shape, "")
+
+
+def _change_something(scene: Scene) -> None:
+    draws, cluster = scene.draws, scene.cluster
+    name = draws.one(sorted(scene.nodes))
+    cluster.take_back()
+    for draw in FACET_DRAWS.values():
+        scene.nodes[name] = merged(scene.nodes[name], draw(draws))
+    cluster.cache.update_node(node(name, **scene.nodes[name]))
+    options = draw_placed_pod(draws)
+    options.pop("affinity", None)
+    number = len(cluster.cache.pods())
+    cluster.add(pod(f"meanwhile-{number}", **options).on_node(draws.one(sorted(scene.nodes))))
+
+
+# ---- row checks -----------------------------------------------------------------------------
+
+
+def same_row_by_row(subject: Subject, scene: Scene) -> None:
+    """Every row of the cluster, for every pod."""
+    if not isinstance(scene.plugin, RowFilter | RowScore):
+        return
+    nodes = scene.cluster.lend().nodes
+    for _, each in scene.pods:
+        state = CycleState()
+        _, status, _ = alone(scene.plugin).run_pre_filter(state, each, nodes)
+        if is_success(status):
+            feasible = _compare_verdicts(subject, scene, state, each, nodes)
+            if len(feasible):
+                _compare_scores(subject, scene, state, each, feasible)
+
+
+def _compare_verdicts(
+    subject: Subject, scene: Scene, state: CycleState, pod: PodInfo, nodes: NodeView
+) -> NodeView:
+    """Returns the nodes that are feasible."""
+    plugin = scene.plugin
+    if not isinstance(plugin, FilterPlugin) or plugin.instance_name in state.skip_filter_plugins:
+        return nodes
+    outcome = FilterOutcome(nodes, np.ones(len(nodes), np.bool_))
+    outcome.add(plugin.name, plugin.filter(state, pod, nodes, outcome.feasible.copy()))
+    if isinstance(plugin, RowFilter) and outcome.error is None:
+        told = verdicts_of(outcome)
+        for position, info in enumerate(nodes.infos()):
+            whole, one = told.get(position, ()), plugin.filter_row(state, pod, info)
+            if whole != one:
+                raise subject.failed(
+                    f"filter_row says of node {info.name} what filter does not: {one!r} or "
+                    f"{whole!r}; it must give the same codes and reasons, in the same order"
+                )
+    return nodes.take(outcome.feasible)
+
+
+def _compare_scores(
+    subject: Subject, scene: Scene, state: CycleState, pod: PodInfo, nodes: NodeView
+) -> None:
+    plugin = scene.plugin
+    if not isinstance(plugin, ScorePlugin) or not isinstance(plugin, RowScore):
+        return
+    status = alone(plugin).run_pre_score(state, pod, nodes)
+    if not is_success(status) or plugin.instance_name in state.skip_score_plugins:
+        return
+    for info, score in zip(nodes.infos(), plugin.score(state, pod, nodes).tolist(), strict=True):
+        one = plugin.score_row(state, pod, info)
+        if type(one) is not int or one != score:
+            raise subject.failed(
+                f"score_row gives node {info.name} what score does not: {one!r} or {score!r}; it "
+                f"must be the same number, and a plain int"
+            )

@@ -1,0 +1,313 @@
+"""What the API server fills in.
+
+Defaults of claims and templates.
+"""
+
+from typing import Any
+
+import pytest
+
+from bayplan.adapters.embedded.api_defaults import claim_with_defaults as claim
+from bayplan.adapters.embedded.api_defaults import (
+    created_pod,
+    created_status,
+    defaulted,
+    with_topology_labels,
+)
+from bayplan.adapters.embedded.api_defaults import template_with_defaults as template
+from bayplan.adapters.embedded.object_names import kind_of
+from tests.adapters.manifests import Content, container, node, pod
+
+# ---- api defaults ---------------------------------------------------------------------------
+
+
+ZONE = "topology.kubernetes.io/zone"
+NOT_READY = {
+    "key": "node.kubernetes.io/not-ready",
+    "operator": "Exists",
+    "effect": "NoExecute",
+    "tolerationSeconds": 300,
+}
+UNREACHABLE = {**NOT_READY, "key": "node.kubernetes.io/unreachable"}
+
+
+def written(content: Content) -> Content:
+    return defaulted(kind_of(content), content)
+
+
+def created(content: Content) -> Content:
+    return created_pod(written(content))
+
+
+def test_a_pod_gets_its_plain_defaults() -> None:
+    spec = written(pod())["spec"]
+    assert spec["schedulerName"] == "default-scheduler"
+    assert spec["restartPolicy"] == "Always"
+    assert spec["terminationGracePeriodSeconds"] == 0
+
+
+def test_what_is_given_stays() -> None:
+    given = pod(schedulerName="bayplan", restartPolicy="Never", terminationGracePeriodSeconds=30)
+    spec = written(given)["spec"]
+    assert [spec["schedulerName"], spec["restartPolicy"]] == ["bayplan", "Never"]
+    assert spec["terminationGracePeriodSeconds"] == 30
+
+
+@pytest.mark.parametrize("absent", [None, ""])
+def test_null_and_empty_mean_absent(absent: Any) -> None:
+    assert written(pod(schedulerName=absent))["spec"]["schedulerName"] == "default-scheduler"
+
+
+def test_a_negative_grace_is_one_second() -> None:
+    given = pod(terminationGracePeriodSeconds=-5)
+    assert written(given)["spec"]["terminationGracePeriodSeconds"] == 1
+
+
+@pytest.mark.parametrize("field", ["containers", "initContainers"])
+def test_requests_come_from_limits_where_there_are_none(field: str) -> None:
+    resources = {"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "500m"}}
+    given: Content = {field: [container(resources=resources)]}
+    spec = written(pod(**given))["spec"]
+    assert spec[field][0]["resources"]["requests"] == {"cpu": "500m", "memory": "1Gi"}
+
+
+def test_ports_are_tcp_and_on_the_host_where_the_pod_is() -> None:
+    ports = [{"containerPort": 80}, {"containerPort": 53, "hostPort": 5353, "protocol": "UDP"}]
+    inside = written(pod(containers=[container(ports=ports)]))["spec"]
+    assert inside["containers"][0]["ports"][0] == {"protocol": "TCP", "containerPort": 80}
+    outside = written(pod(hostNetwork=True, containers=[container(ports=ports)]))["spec"]
+    assert outside["containers"][0]["ports"] == [
+        {"protocol": "TCP", "containerPort": 80, "hostPort": 80},
+        {"containerPort": 53, "hostPort": 5353, "protocol": "UDP"},
+    ]
+
+
+def test_nothing_is_counted_finer_than_in_thousandths() -> None:
+    asked = {"requests": {"cpu": "1500u", "memory": "1Gi"}, "limits": {"cpu": "2"}}
+    given = pod(containers=[container(resources=asked)], overhead={"cpu": "1n"})
+    spec = written(given)["spec"]
+    assert spec["containers"][0]["resources"]["requests"] == {"cpu": "2m", "memory": "1Gi"}
+    assert spec["overhead"] == {"cpu": "1m"}
+    assert written(node(status={"capacity": {"cpu": "0.0001"}}))["status"] == {
+        "capacity": {"cpu": "1m"},
+        "allocatable": {"cpu": "1m"},
+    }
+
+
+def test_nothing_is_changed_in_place() -> None:
+    given = pod(hostNetwork=True, containers=[container(ports=[{"containerPort": 80}])])
+    before = repr(given)
+    created(given)
+    assert repr(given) == before
+
+
+# ---- tolerations ----------------------------------------------------------------------------
+
+
+def test_a_new_pod_puts_up_with_a_lost_node_for_five_minutes() -> None:
+    own = {"key": "dedicated", "operator": "Exists"}
+    assert created(pod())["spec"]["tolerations"] == [NOT_READY, UNREACHABLE]
+    assert created(pod(tolerations=[own]))["spec"]["tolerations"] == [own, NOT_READY, UNREACHABLE]
+
+
+@pytest.mark.parametrize(
+    ("own", "added"),
+    [
+        pytest.param({"operator": "Exists"}, [], id="one for everything"),
+        pytest.param({**NOT_READY, "tolerationSeconds": 5}, [UNREACHABLE], id="one of its own"),
+        pytest.param(
+            {"key": NOT_READY["key"], "operator": "Exists"}, [UNREACHABLE], id="for any effect"
+        ),
+        pytest.param(
+            {**NOT_READY, "effect": "NoSchedule"}, [NOT_READY, UNREACHABLE], id="other effect"
+        ),
+    ],
+)
+def test_the_pods_own_word_on_these_taints_counts(own: Content, added: list[Content]) -> None:
+    assert created(pod(tolerations=[own]))["spec"]["tolerations"] == [own, *added]
+
+
+# ---- label keys -----------------------------------------------------------------------------
+
+
+def affinity_pod(term: Content, **labels: str) -> Content:
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    weighted = [{"weight": 1, "podAffinityTerm": term}]
+    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": weighted}
+    return pod(labels=labels, affinity={"podAffinity": required, "podAntiAffinity": preferred})
+
+
+def test_label_keys_are_merged_into_the_selectors_of_all_terms() -> None:
+    term = {
+        "topologyKey": ZONE,
+        "labelSelector": {"matchLabels": {"app": "a"}},
+        "matchLabelKeys": ["hash", "absent"],
+        "mismatchLabelKeys": ["tenant"],
+    }
+    affinity = created(affinity_pod(term, hash="h1", tenant="t1"))["spec"]["affinity"]
+    expected = [
+        {"key": "hash", "operator": "In", "values": ["h1"]},
+        {"key": "tenant", "operator": "NotIn", "values": ["t1"]},
+    ]
+    required = affinity["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]
+    preferred = affinity["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"][0]
+    for found in (required, preferred["podAffinityTerm"]):
+        assert found["labelSelector"]["matchExpressions"] == expected
+        assert found["labelSelector"]["matchLabels"] == {"app": "a"}
+
+
+def test_merging_twice_is_merging_once() -> None:
+    spread = {
+        "topologyKey": ZONE,
+        "maxSkew": 1,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {},
+        "matchLabelKeys": ["hash"],
+    }
+    once = created(pod(labels={"hash": "h1"}, topologySpreadConstraints=[spread]))
+    constraint = once["spec"]["topologySpreadConstraints"][0]
+    assert constraint["labelSelector"]["matchExpressions"] == [
+        {"key": "hash", "operator": "In", "values": ["h1"]}
+    ]
+    assert created_pod(once)["spec"] == once["spec"]
+
+
+def test_without_a_selector_nothing_is_merged() -> None:
+    term = {"topologyKey": ZONE, "matchLabelKeys": ["hash"]}
+    affinity = created(affinity_pod(term, hash="h1"))["spec"]["affinity"]
+    required = affinity["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]
+    assert "labelSelector" not in required
+
+
+# ---- resources of the pod as a whole --------------------------------------------------------
+
+
+def test_a_pod_asks_as_a_whole_what_its_containers_ask_and_else_its_limit() -> None:
+    given = pod(
+        resources={"limits": {"cpu": "2", "memory": "1Gi"}},
+        containers=[container("300m"), container("200m")],
+        overhead={"cpu": "1"},
+    )
+    resources = created(given)["spec"]["resources"]
+    assert resources["requests"] == {"cpu": "500m", "memory": "1Gi"}
+
+
+def test_a_pod_without_resources_of_its_own_gets_none() -> None:
+    assert "resources" not in created(pod())["spec"]
+    assert created(pod(resources={}))["spec"]["resources"] == {}
+
+
+# ---- status ---------------------------------------------------------------------------------
+
+
+def test_a_new_pod_is_pending() -> None:
+    assert created_status(pod()) == {"phase": "Pending"}
+
+
+def test_a_gated_pod_says_so() -> None:
+    status = created_status(pod(schedulingGates=[{"name": "x"}]))
+    assert status["conditions"][0]["reason"] == "SchedulingGated"
+
+
+@pytest.mark.parametrize("said", ["Pending", "Unknown", None])
+def test_a_pod_on_a_node_runs(said: str | None) -> None:
+    assert created_status(pod(nodeName="n", status={"phase": said}))["phase"] == "Running"
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_pod_that_has_ended_stays_so(phase: str) -> None:
+    assert created_status(pod(nodeName="n", status={"phase": phase}))["phase"] == phase
+
+
+# ---- nodes and namespaces -------------------------------------------------------------------
+
+
+def test_a_node_offers_its_capacity_unless_it_says_what_it_offers() -> None:
+    assert written(node(status={"capacity": {"cpu": "4"}}))["status"] == {
+        "capacity": {"cpu": "4"},
+        "allocatable": {"cpu": "4"},
+    }
+    said = node(status={"capacity": {"cpu": "4"}, "allocatable": {}})
+    assert written(said)["status"]["allocatable"] == {}
+    assert written(node(status={}))["status"] == {}
+
+
+def test_no_taint_is_made_up_for_a_cordoned_node() -> None:
+    assert written(node(spec={"unschedulable": True}))["spec"] == {"unschedulable": True}
+
+
+def test_a_namespace_carries_its_name_as_a_label() -> None:
+    shop = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+    assert written(shop)["metadata"]["labels"] == {"kubernetes.io/metadata.name": "shop"}
+
+
+def test_other_kinds_stay_as_they_are() -> None:
+    group = {"apiVersion": "x/v1", "kind": "PodGroup", "metadata": {"name": "g"}, "spec": {}}
+    assert written(group) is group
+
+
+def test_a_placed_pod_carries_zone_and_region_of_its_node_over_its_own() -> None:
+    there = node(labels={ZONE: "z1", "topology.kubernetes.io/region": "r", "disk": "ssd"})
+    found = with_topology_labels(pod(labels={"app": "a", ZONE: "old"}), there)
+    assert found["metadata"]["labels"] == {
+        "app": "a",
+        ZONE: "z1",
+        "topology.kubernetes.io/region": "r",
+    }
+    bare = pod()
+    assert with_topology_labels(bare, node(labels={"disk": "ssd"})) is bare
+    assert with_topology_labels(bare, None) is bare
+
+
+# ---- device defaults ------------------------------------------------------------------------
+
+
+TOLERATION = {"key": "a", "value": "b"}
+SPEC: dict[str, Any] = {
+    "devices": {
+        "requests": [
+            {"name": "a", "exactly": {"deviceClassName": "gpu", "tolerations": [TOLERATION]}},
+            {"name": "b", "exactly": {"deviceClassName": "gpu", "allocationMode": "All"}},
+            {"name": "c", "firstAvailable": [{"name": "x", "deviceClassName": "gpu", "count": 2}]},
+        ]
+    }
+}
+FILLED: dict[str, Any] = {
+    "devices": {
+        "requests": [
+            {
+                "name": "a",
+                "exactly": {
+                    "deviceClassName": "gpu",
+                    "tolerations": [{"operator": "Equal", **TOLERATION}],
+                    "allocationMode": "ExactCount",
+                    "count": 1,
+                },
+            },
+            {"name": "b", "exactly": {"deviceClassName": "gpu", "allocationMode": "All"}},
+            {
+                "name": "c",
+                "firstAvailable": [
+                    {
+                        "name": "x",
+                        "deviceClassName": "gpu",
+                        "count": 2,
+                        "allocationMode": "ExactCount",
+                    }
+                ],
+            },
+        ]
+    }
+}
+
+
+def test_a_request_is_for_one_device_unless_it_says_otherwise() -> None:
+    assert claim({"spec": SPEC}) == {"spec": FILLED}
+
+
+def test_a_template_has_the_defaults_of_its_claims() -> None:
+    assert template({"spec": {"spec": SPEC}}) == {"spec": {"spec": FILLED}}
+
+
+def test_what_asks_for_nothing_stays_as_it_is() -> None:
+    assert claim({"spec": {"devices": {}}}) == {"spec": {"devices": {}}}

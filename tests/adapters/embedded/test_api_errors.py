@@ -1,0 +1,34 @@
+"""Refusals carry upstream's code, reason and words."""
+
+import pytest
+
+from bayplan.adapters.embedded.api_errors import (
+    AlreadyExistsError,
+    ForbiddenError,
+    InvalidError,
+    modified,
+    not_bindable,
+    not_found,
+    other_uid,
+)
+from bayplan.adapters.embedded.object_names import object_key
+from bayplan.ports import ApiError
+
+WEB = object_key("v1 Pod", "default", "web")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "reason", "words"),
+    [
+        (AlreadyExistsError(WEB), 409, "AlreadyExists", 'pods "web" already exists'),
+        (InvalidError(WEB, "why"), 422, "Invalid", 'pods "web" is invalid: why'),
+        (ForbiddenError(WEB, "why"), 403, "Forbidden", 'pods "web" is forbidden: why'),
+        (not_found(WEB), 404, "NotFound", 'pods "web" not found'),
+        (modified(WEB), 409, "Conflict", "the object has been modified"),
+        (other_uid(WEB, "a", "b"), 409, "Conflict", "in precondition: a, UID in object meta: b"),
+        (not_bindable(WEB, "is bound"), 409, "Conflict", 'pods/binding "web": pod web is bound'),
+    ],
+)
+def test_every_refusal_is_an_api_error(error: ApiError, code: int, reason: str, words: str) -> None:
+    assert (error.code, error.reason) == (code, reason)
+    assert words in str(error)

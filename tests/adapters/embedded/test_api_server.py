@@ -1,0 +1,604 @@
+"""The rules of the API server, one by one.
+
+What a binding and a status patch make of a pod.
+
+A pod's priority from its class.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bayplan.adapters.embedded.api_server import (
+    ApiServer,
+    NoPriorityClass,
+    bound,
+    patched,
+    why_not_bindable,
+    with_priority,
+)
+from bayplan.adapters.embedded.object_names import ObjectKey, key_of, object_key
+from bayplan.adapters.embedded.object_store import ObjectStore
+from bayplan.api.objects import ObjectMeta, Pod, PodCondition, PriorityClass
+from bayplan.clock import ManualClock
+from bayplan.ports import ApiError, ConflictError, EventType, NotFoundError, PatchPodStatus
+from tests.adapters.manifests import Content, container, node, pod, pod_group, priority_class
+
+# ---- api server -----------------------------------------------------------------------------
+
+
+POD = "v1 Pod"
+WEB = object_key(POD, "default", "web")
+START = "2026-01-01T00:00:00Z"
+
+
+class World:
+    """A server whose time the test moves."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.store = ObjectStore()
+        self.server = ApiServer(self.clock, self.store, self._later)
+        self._waiting: list[tuple[float, Callable[[], None]]] = []
+
+    def _later(self, seconds: float, call: Callable[[], None]) -> None:
+        self._waiting.append((self.clock.now() + seconds, call))
+
+    def pass_time(self, seconds: float) -> None:
+        self.clock.advance_to(self.clock.now() + seconds)
+        due = [call for when, call in self._waiting if when <= self.clock.now()]
+        self._waiting = [entry for entry in self._waiting if entry[0] > self.clock.now()]
+        for call in due:
+            call()
+
+    def content(self, key: ObjectKey = WEB) -> Content:
+        return self.server.get(key).content
+
+    def uid(self, key: ObjectKey = WEB) -> str:
+        uid: str = self.content(key)["metadata"]["uid"]
+        return uid
+
+    def bound(self, **spec: Any) -> str:
+        """A pod web on node n1; its uid."""
+        self.server.create(pod(**spec))
+        self.server.bind(WEB, self.uid(), "n1")
+        return self.uid()
+
+
+# ---- create ---------------------------------------------------------------------------------
+
+
+def test_a_new_object_gets_uid_time_version_and_generation() -> None:
+    world = World()
+    world.clock.advance_to(90)
+    meta = world.server.create(pod()).content["metadata"]
+    assert meta["creationTimestamp"] == "2026-01-01T00:01:30Z"
+    assert (meta["resourceVersion"], meta["generation"]) == ("1", 1)
+    assert len(meta["uid"]) == 36
+
+
+def test_a_pod_made_anew_is_another_one() -> None:
+    world = World()
+    first = world.server.create(pod()).content["metadata"]["uid"]
+    world.server.delete(WEB)
+    assert world.server.create(pod()).content["metadata"]["uid"] != first
+
+
+def test_two_worlds_give_the_same_uids() -> None:
+    assert World().server.create(pod()).content == World().server.create(pod()).content
+
+
+def test_an_object_from_a_cluster_stays_who_it_was() -> None:
+    meta = {"name": "web", "uid": "abc", "creationTimestamp": "2020-02-02T00:00:00Z"}
+    kept = World().server.create({**pod(), "metadata": meta}).content["metadata"]
+    assert (kept["uid"], kept["creationTimestamp"]) == ("abc", "2020-02-02T00:00:00Z")
+    assert kept["namespace"] == "default"
+
+
+def test_defaults_and_admission_are_applied() -> None:
+    world = World()
+    world.server.create(priority_class("high", 1000))
+    spec = world.server.create(pod(priorityClassName="high")).content["spec"]
+    assert (spec["priority"], spec["schedulerName"]) == (1000, "default-scheduler")
+    assert len(spec["tolerations"]) == 2
+
+
+def test_a_name_is_made_from_generate_name() -> None:
+    world = World()
+    content = {**pod(), "metadata": {"generateName": "web-"}}
+    names = [world.server.create(content).key.name for _ in range(3)]
+    assert len(set(names)) == 3
+    assert all(name.startswith("web-") and len(name) == 9 for name in names)
+
+
+def test_a_pod_that_stands_on_a_node_runs_and_has_its_zone() -> None:
+    world = World()
+    world.server.create(node("n1", labels={"topology.kubernetes.io/zone": "z1"}))
+    content = world.server.create(pod(nodeName="n1")).content
+    assert content["status"] == {"phase": "Running", "startTime": START}
+    assert content["metadata"]["labels"] == {"topology.kubernetes.io/zone": "z1"}
+
+
+def test_a_start_time_that_is_given_is_kept() -> None:
+    since = "2020-01-01T00:00:00Z"
+    given = pod(nodeName="n1", status={"phase": "Running", "startTime": since})
+    assert World().server.create(given).content["status"]["startTime"] == since
+
+
+def test_a_taken_name_is_refused() -> None:
+    world = World()
+    world.server.create(pod())
+    with pytest.raises(ApiError, match='pods "web" already exists') as found:
+        world.server.create(pod())
+    assert (found.value.code, found.value.reason) == (409, "AlreadyExists")
+
+
+def test_an_invalid_object_is_refused_with_all_that_is_wrong() -> None:
+    world = World()
+    with pytest.raises(ApiError) as found:
+        world.server.create(pod(containers=[container("1x")], restartPolicy="No"))
+    assert found.value.code == 422
+    text = str(found.value)
+    assert text.startswith('pods "web" is invalid: spec.containers[0].resources.requests.cpu: ')
+    assert "spec.restartPolicy: " in text
+    assert world.store.version == 0
+
+
+def test_an_unknown_priority_class_is_refused() -> None:
+    with pytest.raises(ApiError, match="no PriorityClass with name hihg was found") as found:
+        World().server.create(pod(priorityClassName="hihg"))
+    assert found.value.code == 403
+
+
+@pytest.mark.parametrize("content", [{}, {"apiVersion": "v1"}, {**pod(), "metadata": []}])
+def test_what_is_no_object_is_refused(content: Any) -> None:
+    with pytest.raises(ApiError) as found:
+        World().server.create(content)
+    assert found.value.code == 400
+
+
+# ---- update and patch -----------------------------------------------------------------------
+
+
+def test_a_patch_merges_and_makes_a_version() -> None:
+    world = World()
+    world.server.create(node("n1", labels={"a": "1"}))
+    key = object_key("v1 Node", "", "n1")
+    patch = {"spec": {"unschedulable": True}, "metadata": {"labels": {"b": "2"}}}
+    content = world.server.patch(key, patch).content
+    assert content["spec"] == {"unschedulable": True}
+    assert content["metadata"]["labels"] == {"a": "1", "b": "2"}
+    assert (content["metadata"]["resourceVersion"], content["metadata"]["generation"]) == ("2", 2)
+
+
+def test_a_patch_that_changes_nothing_is_no_change() -> None:
+    world = World()
+    world.server.create(node("n1", labels={"a": "1"}))
+    world.server.patch(object_key("v1 Node", "", "n1"), {"metadata": {"labels": {"a": "1"}}})
+    assert world.store.version == 1
+
+
+def test_who_writes_from_an_old_version_is_refused() -> None:
+    world = World()
+    old = world.server.create(pod_group(minimum=3)).content
+    world.server.patch(key_of(old), {"spec": {"minMember": 2}})
+    with pytest.raises(ConflictError, match="the object has been modified"):
+        world.server.update({**old, "spec": {"minMember": 5}})
+    with pytest.raises(ConflictError):
+        world.server.patch(key_of(old), {"metadata": {"resourceVersion": "1"}, "spec": {}})
+    assert world.content(key_of(old))["spec"] == {"minMember": 2}
+
+
+def test_who_writes_from_the_newest_version_replaces() -> None:
+    world = World()
+    old = world.server.create(pod_group(minimum=3)).content
+    world.server.update({**old, "spec": {"other": 1}})
+    assert world.content(key_of(old))["spec"] == {"other": 1}
+
+
+def test_a_patch_for_another_object_of_that_name_is_refused() -> None:
+    world = World()
+    world.server.create(pod())
+    with pytest.raises(ConflictError, match="UID in precondition: other"):
+        world.server.patch(WEB, {"metadata": {"uid": "other"}})
+
+
+def test_identity_cannot_be_patched() -> None:
+    world = World()
+    before = world.server.create(pod()).content["metadata"]
+    patch = {"metadata": {"name": "x", "creationTimestamp": None, "labels": {"a": "b"}}}
+    after = world.server.patch(WEB, patch).content["metadata"]
+    assert (after["name"], after["creationTimestamp"]) == ("web", before["creationTimestamp"])
+
+
+def test_a_patch_is_validated_and_defaulted_too() -> None:
+    world = World()
+    world.server.create(node("n1"))
+    key = object_key("v1 Node", "", "n1")
+    with pytest.raises(ApiError, match=r"status\.allocatable\.cpu"):
+        world.server.patch(key, {"status": {"allocatable": {"cpu": "1x"}}})
+    with pytest.raises(ApiError, match="spec"):
+        world.server.patch(key, {"spec": ["not", "a", "mapping"]})
+    assert world.store.version == 1
+
+
+def test_only_a_binding_moves_a_pod() -> None:
+    world = World()
+    world.server.create(pod())
+    with pytest.raises(ApiError, match=r"spec\.nodeName") as found:
+        world.server.patch(WEB, {"spec": {"nodeName": "n1"}})
+    assert found.value.code == 422
+
+
+def test_gates_are_removed_by_a_patch() -> None:
+    world = World()
+    world.server.create(pod(schedulingGates=[{"name": "a"}]))
+    assert (
+        "schedulingGates"
+        not in world.server.patch(WEB, {"spec": {"schedulingGates": None}}).content["spec"]
+    )
+
+
+def test_what_is_not_there_cannot_be_changed() -> None:
+    server = World().server
+    for call in (
+        lambda: server.patch(WEB, {}),
+        lambda: server.update(pod()),
+        lambda: server.delete(WEB),
+        lambda: server.bind(WEB, "", "n1"),
+    ):
+        with pytest.raises(NotFoundError, match='pods "web" not found'):
+            call()
+
+
+# ---- binding --------------------------------------------------------------------------------
+
+
+def test_a_bound_pod_runs_at_once_on_a_node_that_need_not_exist() -> None:
+    world = World()
+    world.clock.advance_to(60)
+    world.bound()
+    content = world.content()
+    assert content["spec"]["nodeName"] == "n1"
+    assert content["status"] == {
+        "phase": "Running",
+        "startTime": "2026-01-01T00:01:00Z",
+        "conditions": [
+            {
+                "type": "PodScheduled",
+                "status": "True",
+                "lastTransitionTime": "2026-01-01T00:01:00Z",
+            }
+        ],
+    }
+
+
+def test_a_binding_takes_the_zone_and_clears_the_nomination() -> None:
+    world = World()
+    world.server.create(node("n1", labels={"topology.kubernetes.io/zone": "z1"}))
+    world.server.create(pod())
+    world.server.patch_pod_status(PatchPodStatus("default", "web", "", None, "n1"))
+    assert world.content()["status"]["nominatedNodeName"] == "n1"
+    world.server.bind(WEB, world.uid(), "n1")
+    assert "nominatedNodeName" not in world.content()["status"]
+    assert world.content()["metadata"]["labels"] == {"topology.kubernetes.io/zone": "z1"}
+
+
+def test_a_pod_is_bound_once() -> None:
+    world = World()
+    uid = world.bound()
+    with pytest.raises(ConflictError, match='pod web is already assigned to node "n1"'):
+        world.server.bind(WEB, uid, "n2")
+
+
+def test_a_binding_for_another_pod_of_that_name_is_refused() -> None:
+    world = World()
+    world.server.create(pod())
+    with pytest.raises(ConflictError, match="UID in precondition: other"):
+        world.server.bind(WEB, "other", "n1")
+
+
+def test_a_pod_that_is_being_deleted_is_not_bound() -> None:
+    world = World()
+    world.server.create(pod(finalizers=["example.com/keep"]))
+    world.server.delete(WEB)
+    with pytest.raises(ConflictError, match="is being deleted"):
+        world.server.bind(WEB, world.uid(), "n1")
+
+
+def test_a_gated_pod_is_not_bound() -> None:
+    world = World()
+    world.server.create(pod(schedulingGates=[{"name": "a"}]))
+    with pytest.raises(ConflictError, match="schedulingGates"):
+        world.server.bind(WEB, world.uid(), "n1")
+
+
+# ---- status ---------------------------------------------------------------------------------
+
+
+def unschedulable(message: str) -> PodCondition:
+    return PodCondition(
+        type="PodScheduled", status="False", reason="Unschedulable", message=message
+    )
+
+
+def test_conditions_are_merged_by_type_and_keep_their_time_while_their_status_stays() -> None:
+    world = World()
+    other = {"type": "Ready", "status": "False"}
+    world.server.create(pod(status={"conditions": [other]}))
+    uid = world.uid()
+    world.clock.advance_to(10)
+    world.server.patch_pod_status(PatchPodStatus("default", "web", uid, unschedulable("one")))
+    world.clock.advance_to(20)
+    world.server.patch_pod_status(PatchPodStatus("default", "web", uid, unschedulable("two")))
+    assert world.content()["status"]["conditions"] == [
+        other,
+        {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": "two",
+            "lastTransitionTime": "2026-01-01T00:00:10Z",
+        },
+    ]
+
+
+def test_the_same_status_again_is_no_change() -> None:
+    world = World()
+    world.server.create(pod())
+    patch = PatchPodStatus("default", "web", world.uid(), unschedulable("one"), "n1")
+    world.server.patch_pod_status(patch)
+    version = world.store.version
+    world.server.patch_pod_status(patch)
+    assert world.store.version == version
+
+
+def test_a_nomination_is_set_left_alone_and_cleared() -> None:
+    world = World()
+    world.server.create(pod())
+    uid = world.uid()
+    seen: list[str | None] = []
+    for nomination in ("n1", None, ""):
+        world.server.patch_pod_status(PatchPodStatus("default", "web", uid, None, nomination))
+        seen.append(world.content()["status"].get("nominatedNodeName"))
+    assert seen == ["n1", "n1", None]
+
+
+def test_a_status_for_another_pod_of_that_name_is_refused() -> None:
+    world = World()
+    world.server.create(pod())
+    with pytest.raises(ConflictError):
+        world.server.patch_pod_status(PatchPodStatus("default", "web", "other", None, "n1"))
+
+
+# ---- delete ---------------------------------------------------------------------------------
+
+
+def test_a_pending_pod_goes_at_once_whatever_its_grace() -> None:
+    world = World()
+    world.server.create(pod(terminationGracePeriodSeconds=30))
+    world.server.delete(WEB)
+    assert world.store.get(WEB) is None
+
+
+def test_a_running_pod_goes_when_its_grace_has_passed() -> None:
+    world = World()
+    world.bound(terminationGracePeriodSeconds=20)
+    world.server.delete(WEB)
+    meta = world.content()["metadata"]
+    assert meta["deletionTimestamp"] == "2026-01-01T00:00:20Z"
+    assert meta["deletionGracePeriodSeconds"] == 20
+    assert len(world.server.terminating) == 1
+    world.pass_time(19)
+    world.server.delete(WEB)  # asking again does not start again
+    world.pass_time(1)
+    assert world.store.get(WEB) is None
+    assert not world.server.terminating
+
+
+def test_a_running_pod_without_grace_goes_at_once() -> None:
+    world = World()
+    world.bound()
+    world.server.delete(WEB)
+    assert world.store.get(WEB) is None
+
+
+def test_a_pod_that_has_ended_goes_at_once() -> None:
+    world = World()
+    world.bound(terminationGracePeriodSeconds=20)
+    world.server.set_phase(WEB, "Succeeded")
+    assert world.content()["status"]["phase"] == "Succeeded"
+    world.server.delete(WEB)
+    assert world.store.get(WEB) is None
+
+
+def test_a_finalizer_holds_an_object_until_it_is_removed() -> None:
+    world = World()
+    world.bound(finalizers=["example.com/keep"], terminationGracePeriodSeconds=5)
+    world.server.delete(WEB)
+    world.pass_time(5)
+    assert world.content()["metadata"]["deletionTimestamp"]
+    world.server.patch(WEB, {"metadata": {"finalizers": None}})
+    assert world.store.get(WEB) is None
+
+
+def test_removing_a_finalizer_does_not_shorten_the_grace() -> None:
+    world = World()
+    world.bound(finalizers=["example.com/keep"], terminationGracePeriodSeconds=5)
+    world.server.delete(WEB)
+    world.server.patch(WEB, {"metadata": {"finalizers": None}})
+    assert world.store.get(WEB) is not None
+    world.pass_time(5)
+    assert world.store.get(WEB) is None
+
+
+def test_an_object_created_on_its_way_out_goes_on() -> None:
+    world = World()
+    world.server.create(
+        pod(nodeName="n1", terminationGracePeriodSeconds=7, deletionTimestamp=START)
+    )
+    world.server.create({**pod("pending", deletionTimestamp=START)})
+    kept = {**pod("kept", deletionTimestamp=START, finalizers=["example.com/keep"])}
+    world.server.create(kept)
+    assert [stored.key.name for stored in world.store.all(POD)] == ["web", "kept"]
+    world.pass_time(7)
+    assert [stored.key.name for stored in world.store.all(POD)] == ["kept"]
+
+
+def test_a_deletion_for_another_pod_of_that_name_is_refused() -> None:
+    world = World()
+    world.server.create(pod())
+    with pytest.raises(ConflictError):
+        world.server.delete(WEB, uid="other")
+
+
+def test_the_grace_of_one_pod_does_not_take_the_next_of_its_name() -> None:
+    world = World()
+    world.bound(terminationGracePeriodSeconds=5)
+    world.server.delete(WEB)
+    world.server.set_phase(WEB, "Failed")
+    world.store.remove(WEB)
+    world.server.create(pod())
+    world.pass_time(5)
+    assert world.store.get(WEB) is not None
+
+
+def test_a_life_in_events() -> None:
+    world = World()
+    watch = world.store.watch(POD, "0")
+    world.bound(terminationGracePeriodSeconds=5)
+    world.server.delete(WEB)
+    world.pass_time(5)
+    seen: list[tuple[EventType, str | None, bool]] = []
+    while (event := watch.take()) is not None:
+        found = event.object
+        assert isinstance(found, Pod)
+        leaving = found.metadata.deletion_timestamp is not None
+        seen.append((event.type, found.spec.node_name, leaving))
+    assert seen == [
+        (EventType.ADDED, None, False),
+        (EventType.MODIFIED, "n1", False),
+        (EventType.MODIFIED, "n1", True),
+        (EventType.DELETED, "n1", True),
+    ]
+
+
+def test_the_oldest_of_a_kind_can_be_forgotten() -> None:
+    world = World()
+    for name in ("a", "b"):
+        world.server.create(pod_group(name))
+    world.server.forget_oldest("scheduling.x-k8s.io/v1alpha1 PodGroup")
+    kept = world.store.all("scheduling.x-k8s.io/v1alpha1 PodGroup")
+    assert [stored.key.name for stored in kept] == ["b"]
+
+
+# ---- pod status -----------------------------------------------------------------------------
+
+
+NOW = "2026-01-01T00:00:05Z"
+SCHEDULED = {"type": "PodScheduled", "status": "True", "lastTransitionTime": NOW}
+
+
+def test_a_bound_pod_runs_and_is_nominated_no_longer() -> None:
+    before = pod(status={"phase": "Pending", "nominatedNodeName": "n2", "conditions": []})
+    after = bound(before, "n1", NOW)
+    assert after["spec"]["nodeName"] == "n1"
+    assert after["status"] == {"phase": "Running", "conditions": [SCHEDULED]}
+    assert before["status"]["phase"] == "Pending"
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (pod(), None),
+        (pod(nodeName="n1"), 'is already assigned to node "n1"'),
+        (pod(deletionTimestamp=NOW), "is being deleted, cannot be assigned to a host"),
+        (pod(schedulingGates=[{"name": "a"}]), "has non-empty .spec.schedulingGates"),
+    ],
+)
+def test_why_a_pod_cannot_be_bound(content: Content, why: str | None) -> None:
+    assert why_not_bindable(content) == why
+
+
+def told(status: str, message: str | None = None) -> PatchPodStatus:
+    condition = PodCondition(type="PodScheduled", status=status, message=message)
+    return PatchPodStatus("default", "web", "", condition)
+
+
+def test_a_condition_is_added_behind_the_others() -> None:
+    ready = {"type": "Ready", "status": "False"}
+    assert patched({"conditions": [ready]}, told("True"), NOW)["conditions"] == [ready, SCHEDULED]
+
+
+def test_a_condition_that_turns_gets_a_new_time() -> None:
+    old = {"type": "PodScheduled", "status": "False", "lastTransitionTime": "before"}
+    assert patched({"conditions": [old]}, told("True"), NOW)["conditions"] == [SCHEDULED]
+
+
+def test_a_condition_that_stays_keeps_its_time_and_loses_its_old_words() -> None:
+    old = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "old",
+        "lastTransitionTime": "before",
+    }
+    (new,) = patched({"conditions": [old]}, told("False", message="new"), NOW)["conditions"]
+    assert new == {
+        "type": "PodScheduled",
+        "status": "False",
+        "message": "new",
+        "lastTransitionTime": "before",
+    }
+
+
+# ---- priorities -----------------------------------------------------------------------------
+
+
+HIGH = PriorityClass(metadata=ObjectMeta(name="high"), value=1000, preemption_policy="Never")
+LOW = PriorityClass(metadata=ObjectMeta(name="low"), value=-5)
+
+
+def default_class(name: str, value: int) -> PriorityClass:
+    return PriorityClass(metadata=ObjectMeta(name=name), value=value, global_default=True)
+
+
+def filled(content: Content, *classes: PriorityClass) -> tuple[int, str, str | None]:
+    """(priority, preemptionPolicy, class) of the pod."""
+    spec = with_priority(content, classes)["spec"]
+    return spec["priority"], spec["preemptionPolicy"], spec.get("priorityClassName")
+
+
+def test_without_classes_a_pod_has_priority_0_and_may_preempt() -> None:
+    assert filled(pod(), HIGH) == (0, "PreemptLowerPriority", None)
+
+
+def test_a_class_gives_its_value_and_its_policy() -> None:
+    assert filled(pod(priorityClassName="high"), LOW, HIGH) == (1000, "Never", "high")
+    assert filled(pod(priorityClassName="low"), LOW, HIGH) == (-5, "PreemptLowerPriority", "low")
+
+
+def test_the_classes_of_the_system_are_always_there() -> None:
+    name = "system-node-critical"
+    assert filled(pod(priorityClassName=name)) == (2_000_001_000, "PreemptLowerPriority", name)
+
+
+def test_the_default_class_is_for_all_who_name_none() -> None:
+    found = filled(pod(), default_class("b", 7), default_class("a", 3), HIGH)
+    assert found == (3, "PreemptLowerPriority", "a")
+
+
+def test_a_given_priority_is_kept() -> None:
+    assert filled(pod(priority=5), default_class("a", 3)) == (5, "PreemptLowerPriority", None)
+    assert filled(pod(priority=5, priorityClassName="gone"))[0] == 5
+    assert filled(pod(priority=5, priorityClassName="high"), HIGH) == (5, "Never", "high")
+
+
+def test_a_given_policy_is_kept() -> None:
+    assert filled(pod(preemptionPolicy="Never"))[1] == "Never"
+
+
+def test_a_class_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(NoPriorityClass, match="no PriorityClass with name hihg was found"):
+        with_priority(pod(priorityClassName="hihg"), [HIGH])

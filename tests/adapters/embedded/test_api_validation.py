@@ -1,0 +1,139 @@
+"""Which objects are refused, kind by kind, and that nothing makes the checks fall over."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.adapters.embedded.api_validation import identity_problems, problems, update_problems
+from tests.adapters.manifests import Content, node, pod, pod_group, priority_class
+
+
+def paths(content: Content) -> list[str]:
+    return [problem.path for problem in problems(content)]
+
+
+def test_a_spec_that_was_checked_is_not_looked_through_again() -> None:
+    """What both versions share cannot have become wrong."""
+    before = pod(containers=[])
+    assert paths(before) == ["spec.containers"]
+    patched = {**before, "metadata": {**before["metadata"], "annotations": {"a b": ""}}}
+    assert [problem.path for problem in problems(patched, before)] == ["metadata.annotations"]
+    replaced = {**patched, "spec": dict(before["spec"])}
+    assert [problem.path for problem in problems(replaced, before)] == [
+        "metadata.annotations",
+        "spec.containers",
+    ]
+
+
+def named(content: Content, name: str) -> Content:
+    return {**content, "metadata": {**content["metadata"], "name": name}}
+
+
+@pytest.mark.parametrize("content", [pod(), node(), pod_group(), priority_class("high", 10)])
+def test_good_objects_are_taken(content: Content) -> None:
+    assert paths(content) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "path"),
+    [
+        (named(pod(), "Web"), "metadata.name"),
+        (named(node(), "a_b"), "metadata.name"),
+        (named(pod_group(), "a/b"), "metadata.name"),
+        (pod(namespace="a.b"), "metadata.namespace"),
+        (pod(labels={"a b": ""}), "metadata.labels"),
+        (pod(annotations={"a b": "anything goes: {}"}), "metadata.annotations"),
+        (priority_class("high", 1_000_000_001), "value"),
+        (priority_class("high", 1, preemptionPolicy="Neve"), "preemptionPolicy"),
+        (node(status={"allocatable": {"cpu": "4 cores"}}), "status.allocatable.cpu"),
+        (node(status={"capacity": {"memory": "-1"}}), "status.capacity.memory"),
+        (node(spec={"taints": [{"key": "a", "effect": "NoSchedul"}]}), "spec.taints[0].effect"),
+        (node(spec={"taints": [{"key": "a"}]}), "spec.taints[0].effect"),
+        (node(spec={"taints": [{"effect": "NoExecute"}]}), "spec.taints[0].key"),
+        (
+            node(spec={"taints": [{"key": "a", "value": "b c", "effect": "NoExecute"}]}),
+            "spec.taints[0].value",
+        ),
+        (
+            node(spec={"taints": [{"key": "a", "effect": "NoExecute"}] * 2}),
+            "spec.taints[1]",
+        ),
+        (pod(priority="high"), "spec.priority"),
+    ],
+)
+def test_bad_objects_are_refused_with_the_path(content: Content, path: str) -> None:
+    assert paths(content) == [path]
+
+
+def test_custom_kinds_may_be_called_what_they_like() -> None:
+    assert paths(named(pod_group(), "Upper_Case")) == []
+
+
+def test_annotations_may_be_called_in_upper_case() -> None:
+    assert paths(pod(annotations={"Example.com/Note": "x"})) == []
+
+
+def test_the_system_has_its_own_priorities() -> None:
+    assert paths(priority_class("system-node-critical", 2_000_001_000)) == []
+
+
+def test_all_that_is_wrong_is_told_at_once() -> None:
+    content = named(pod(nodeName="N", restartPolicy="No"), "Web")
+    assert paths(content) == ["metadata.name", "spec.restartPolicy", "spec.nodeName"]
+
+
+@pytest.mark.parametrize(
+    ("content", "wanted"),
+    [
+        ("pod", [""]),
+        ({}, ["apiVersion", "kind", "metadata"]),
+        ({"apiVersion": 1, "kind": "", "metadata": {}}, ["apiVersion", "kind", "metadata.name"]),
+        (
+            {**pod(), "metadata": {"name": 5, "namespace": 7}},
+            ["metadata.name", "metadata.namespace"],
+        ),
+        ({**pod(), "metadata": {"generateName": "web-"}}, []),
+    ],
+)
+def test_an_object_has_kind_and_name(content: Any, wanted: list[str]) -> None:
+    assert [problem.path for problem in identity_problems(content)] == wanted
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=5,
+)
+FIELDS = ["affinity", "containers", "tolerations", "resources", "nodeName", "priority"]
+
+
+@given(st.sampled_from(FIELDS), VALUES)
+def test_nonsense_in_a_field_is_a_problem_and_no_traceback(field: str, value: Any) -> None:
+    for problem in problems(pod(**{field: value})):
+        assert problem.found
+
+
+# ---- updates --------------------------------------------------------------------------------
+
+
+def changed(old: Content, new: Content) -> list[str]:
+    return [problem.path for problem in update_problems("v1 Pod", old, new)]
+
+
+def test_only_a_binding_moves_a_pod() -> None:
+    assert changed(pod(), pod(nodeName="n1")) == ["spec.nodeName"]
+    assert changed(pod(nodeName="n1"), pod(nodeName="n2")) == ["spec.nodeName"]
+    assert changed(pod(nodeName="n1"), pod(nodeName="n1", priority=1)) == []
+
+
+def test_gates_only_ever_go() -> None:
+    both = pod(schedulingGates=[{"name": "a"}, {"name": "b"}])
+    assert changed(both, pod(schedulingGates=[{"name": "b"}])) == []
+    assert changed(both, pod()) == []
+    assert changed(pod(), both) == ["spec.schedulingGates[0].name", "spec.schedulingGates[1].name"]
+
+
+def test_other_kinds_change_as_they_like() -> None:
+    assert update_problems("v1 Node", node(), node(spec={"unschedulable": True})) == []

@@ -1,0 +1,50 @@
+"""Manifests in older versions mean the same objects."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.adapters.embedded.api_defaults import in_stored_version
+
+V1 = "resource.k8s.io/v1"
+
+
+def written(version: str, kind: str, spec: Any) -> dict[str, Any]:
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, "spec": spec}
+
+
+def test_what_is_in_its_stored_version_stays_the_same_object() -> None:
+    content = written(V1, "DeviceClass", {})
+    assert in_stored_version(content) is content
+    assert in_stored_version({}) == {}
+
+
+def test_the_second_beta_is_the_stored_version_by_another_name() -> None:
+    spec = {"selectors": [{"cel": {"expression": "true"}}]}
+    beta = written("resource.k8s.io/v1beta2", "DeviceClass", spec)
+    assert in_stored_version(beta) == written(V1, "DeviceClass", spec)
+
+
+@pytest.mark.parametrize("kind", ["ResourceClaim", "ResourceClaimTemplate"])
+def test_a_request_of_the_first_beta_asks_for_exactly_one_thing(kind: str) -> None:
+    def around(requests: Any) -> Any:
+        spec = {"devices": {"requests": requests}}
+        return spec if kind == "ResourceClaim" else {"spec": spec}
+
+    first = {"name": "b", "firstAvailable": [{"name": "x", "deviceClassName": "gpu"}]}
+    beta = around([{"name": "a", "deviceClassName": "gpu", "count": 2}, first])
+    now = around([{"name": "a", "exactly": {"deviceClassName": "gpu", "count": 2}}, first])
+    found = in_stored_version(written("resource.k8s.io/v1beta1", kind, beta))
+    assert found == written(V1, kind, now)
+
+
+def test_a_device_of_the_first_beta_has_its_content_inside() -> None:
+    beta = {"driver": "d", "devices": [{"name": "g", "basic": {"capacity": {"m": {"value": 1}}}}]}
+    now = {"driver": "d", "devices": [{"name": "g", "capacity": {"m": {"value": 1}}}]}
+    found = in_stored_version(written("resource.k8s.io/v1beta1", "ResourceSlice", beta))
+    assert found == written(V1, "ResourceSlice", now)
+
+
+def test_capacities_of_the_first_beta_are_those_of_today() -> None:
+    beta = written("storage.k8s.io/v1beta1", "CSIStorageCapacity", {})
+    assert in_stored_version(beta)["apiVersion"] == "storage.k8s.io/v1"

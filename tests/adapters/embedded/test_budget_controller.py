@@ -1,0 +1,183 @@
+"""What budgets allow, as pods come, run, are evicted and end."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from bayplan.adapters.embedded.cluster import EmbeddedCluster
+from bayplan.adapters.embedded.object_names import object_key
+from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET
+from bayplan.api.objects import POD
+from bayplan.clock import ManualClock
+from tests.adapters import manifests
+
+Json = dict[str, Any]
+LABELS = {"app": "a"}
+GIVEN = {"disruptionsAllowed": 7, "currentHealthy": 9, "desiredHealthy": 2, "expectedPods": 9}
+
+
+def budget(status: Json | None = None, **bounds: Any) -> Json:
+    content: Json = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "b", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": LABELS}, **bounds},
+    }
+    return content if status is None else {**content, "status": status}
+
+
+def pod(name: str, *, node: str = "n1", owner: str = "", **status: Any) -> Json:
+    found = manifests.pod(name, nodeName=node) if node else manifests.pod(name)
+    found["metadata"]["labels"] = LABELS
+    if owner:
+        reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": owner}
+        found["metadata"]["ownerReferences"] = [{**reference, "controller": True}]
+    running = {"phase": "Running"} if node else {}
+    return {**found, "status": {**running, **status}}
+
+
+def cluster_of(*contents: Json) -> EmbeddedCluster:
+    cluster = EmbeddedCluster(ManualClock())
+    for content in contents:
+        cluster.create(content)
+    return cluster
+
+
+def allowed(cluster: EmbeddedCluster) -> int:
+    return status(cluster)["disruptionsAllowed"]
+
+
+def status(cluster: EmbeddedCluster) -> Json:
+    stored = cluster.get(object_key(POD_DISRUPTION_BUDGET, "default", "b"))
+    assert stored is not None
+    return stored.content["status"]
+
+
+def pods(count: int, **options: Any) -> list[Json]:
+    return [pod(f"p{number}", **options) for number in range(count)]
+
+
+def key(name: str) -> Any:
+    return object_key(POD, "default", name)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "desired", "allowed_count"),
+    [
+        ({"minAvailable": 2}, 2, 3),
+        ({"minAvailable": 9}, 9, 0),
+        ({"minAvailable": "50%"}, 3, 2),
+        ({"minAvailable": "100%"}, 5, 0),
+        ({"maxUnavailable": 1}, 4, 1),
+        ({"maxUnavailable": "30%"}, 3, 2),
+        ({"maxUnavailable": 8}, 0, 5),
+        ({}, 0, 0),
+    ],
+)
+def test_numbers_and_percentages_are_of_the_pods_of_the_controllers(
+    bounds: Json, desired: int, allowed_count: int
+) -> None:
+    found = status(cluster_of(*pods(5, owner="r"), budget(**bounds)))
+    assert found["disruptionsAllowed"] == allowed_count
+    assert (found["desiredHealthy"], found["currentHealthy"]) == (desired, 5)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_it_does_not_matter_whether_the_budget_or_its_pods_come_first(is_first: bool) -> None:
+    parts = [budget(minAvailable=1)], pods(3)
+    first, second = parts if is_first else reversed(parts)
+    assert allowed(cluster_of(*first, *second)) == 2
+
+
+def test_pods_without_a_controller_count_for_a_number_only() -> None:
+    assert allowed(cluster_of(*pods(3), budget(minAvailable=1))) == 2
+    found = status(cluster_of(*pods(3), budget(maxUnavailable=1)))
+    assert (found["expectedPods"], found["disruptionsAllowed"]) == (0, 0)
+
+
+def test_a_pod_is_healthy_while_it_runs_unless_it_says_otherwise() -> None:
+    unready = [{"type": "Ready", "status": "False"}]
+    found = status(
+        cluster_of(
+            pod("waits", node=""), pod("runs"), pod("unready", conditions=unready),
+            pod("ended", phase="Succeeded"), budget(minAvailable=0),
+        )
+    )  # fmt: skip
+    assert (found["currentHealthy"], found["expectedPods"]) == (1, 4)
+
+
+def test_pods_that_leave_are_missing_from_what_is_allowed() -> None:
+    async def story() -> None:
+        slow = pod("slow")
+        slow["spec"]["terminationGracePeriodSeconds"] = 1000
+        cluster = cluster_of(*pods(3, owner="r"), slow, budget(minAvailable=1))
+        for name, left in (("p0", 2), ("slow", 1)):
+            cluster.delete(key(name))
+            await asyncio.sleep(0)
+            assert allowed(cluster) == left
+        cluster.end_pod(key("p1"))
+        await asyncio.sleep(0)
+        assert allowed(cluster) == 0
+
+    asyncio.run(story())
+
+
+def test_a_controller_whose_pods_were_evicted_still_wants_them() -> None:
+    async def story() -> None:
+        cluster = cluster_of(*pods(4, owner="r"), budget(maxUnavailable="50%"))
+        assert allowed(cluster) == 2
+        cluster.delete(key("p0"))
+        await asyncio.sleep(0)
+        assert (allowed(cluster), status(cluster)["expectedPods"]) == (1, 4)
+
+    asyncio.run(story())
+
+
+def test_a_status_that_came_with_the_budget_holds_until_a_pod_begins_or_ceases_to_run() -> None:
+    async def story() -> None:
+        cluster = cluster_of(
+            *pods(3), pod("waits", node=""), budget(GIVEN, minAvailable=1), pod("late")
+        )
+        cluster.delete(key("waits"))
+        await asyncio.sleep(0)
+        assert status(cluster) == GIVEN
+        cluster.delete(key("p0"))
+        await asyncio.sleep(0)
+        assert (allowed(cluster), status(cluster)["currentHealthy"]) == (2, 3)
+
+    asyncio.run(story())
+
+
+def test_a_new_spec_is_a_new_status_and_a_written_status_is_kept() -> None:
+    async def story() -> None:
+        cluster = cluster_of(*pods(3), budget(GIVEN, minAvailable=1))
+        cluster.update(budget(minAvailable=2))
+        await asyncio.sleep(0)
+        assert allowed(cluster) == 1
+        cluster.update(budget(GIVEN, minAvailable=2))
+        cluster.create(pod("late"))
+        await asyncio.sleep(0)
+        assert status(cluster) == GIVEN
+
+    asyncio.run(story())
+
+
+def test_other_pods_and_budgets_that_are_gone_are_nobodys_business() -> None:
+    async def story() -> None:
+        stranger = pod("stranger")
+        stranger["metadata"]["labels"] = {"app": "b"}
+        elsewhere = pod("elsewhere")
+        elsewhere["metadata"]["namespace"] = "other"
+        cluster = cluster_of(*pods(2), stranger, elsewhere, budget(minAvailable=1))
+        assert allowed(cluster) == 1
+        before = cluster.version
+        cluster.delete(key("stranger"))
+        await asyncio.sleep(0)
+        assert cluster.version == before + 1
+        cluster.delete(object_key(POD_DISRUPTION_BUDGET, "default", "b"))
+        cluster.delete(key("p0"))
+        await asyncio.sleep(0)
+        assert cluster.version == before + 3
+
+    asyncio.run(story())

@@ -1,0 +1,152 @@
+"""Claims are made for pods, and taken from those that need them no more."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from bayplan.adapters.embedded.cluster import EmbeddedCluster
+from bayplan.adapters.embedded.object_names import object_key
+from bayplan.api.device_objects import (
+    CLAIM_FINALIZER,
+    RESOURCE_CLAIM,
+    RESOURCE_CLAIM_TEMPLATE,
+    ResourceClaim,
+)
+from bayplan.api.objects import POD, Pod
+from bayplan.clock import ManualClock
+from tests.plugins.devices_kit import allocated, claim, exactly
+
+Json = dict[str, Any]
+P = object_key(POD, "default", "p")
+C = object_key(RESOURCE_CLAIM, "default", "c")
+BY_TEMPLATE = {"name": "gpu", "resourceClaimTemplateName": "t"}
+BY_NAME = {"name": "gpu", "resourceClaimName": "c"}
+
+
+def of(kind: str, content: Json) -> Json:
+    api_version, _, name = kind.partition(" ")
+    return {"apiVersion": api_version, "kind": name, **content}
+
+
+def pod(name: str, *named: Json, **spec: Any) -> Json:
+    containers = [{"name": "main", "image": "app"}]
+    meta = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
+    whole = {"containers": containers, "resourceClaims": list(named), **spec}
+    return of(POD, {"metadata": meta, "spec": whole})
+
+
+def template(**meta: Any) -> Json:
+    spec = {"devices": {"requests": [exactly()]}}
+    content = {"metadata": {"name": "t", "namespace": "default"}, "spec": {"spec": spec}}
+    content["spec"]["metadata"] = meta
+    return of(RESOURCE_CLAIM_TEMPLATE, content)
+
+
+def used(*users: str, **meta: Any) -> Json:
+    """The claim c, with a device, for pods of these names."""
+    status = allocated(("n1", "x"), users=[(name, f"uid-{name}") for name in users])
+    content = claim("c", exactly(), status=status)
+    content["metadata"] |= {"finalizers": [CLAIM_FINALIZER], **meta}
+    del content["metadata"]["resourceVersion"]
+    return of(RESOURCE_CLAIM, content)
+
+
+def after(*steps: Callable[[EmbeddedCluster], object]) -> EmbeddedCluster:
+    """What is there when everything that follows from each step has happened."""
+    cluster = EmbeddedCluster(ManualClock())
+
+    async def story() -> None:
+        for step in steps:
+            step(cluster)
+            for _ in range(5):
+                await asyncio.sleep(0)
+
+    asyncio.run(story())
+    return cluster
+
+
+def create(content: Json) -> Callable[[EmbeddedCluster], object]:
+    return lambda cluster: cluster.create(content)
+
+
+def delete(key: Any) -> Callable[[EmbeddedCluster], object]:
+    return lambda cluster: cluster.delete(key)
+
+
+def end(key: Any) -> Callable[[EmbeddedCluster], object]:
+    return lambda cluster: cluster.end_pod(key)
+
+
+def claims(cluster: EmbeddedCluster) -> list[ResourceClaim]:
+    return [cast(ResourceClaim, one.object) for one in cluster.objects(RESOURCE_CLAIM)]
+
+
+def test_a_claim_is_made_from_the_template_and_the_pod_is_told() -> None:
+    cluster = after(create(template(labels={"a": "b"})), create(pod("p", BY_TEMPLATE)))
+    (made,) = claims(cluster)
+    assert made.metadata.name.startswith("p-gpu-")
+    assert made.metadata.labels == {"a": "b"}
+    assert made.metadata.annotations == {"resource.kubernetes.io/pod-claim-name": "gpu"}
+    assert [owner.uid for owner in made.metadata.owner_references or ()] == ["uid-p"]
+    found = cast(Pod, cluster.objects(POD)[0].object)
+    told = [
+        (each.name, each.resource_claim_name) for each in found.status.resource_claim_statuses or ()
+    ]
+    assert told == [("gpu", made.metadata.name)]
+
+
+def test_a_template_that_comes_later_is_not_too_late() -> None:
+    assert len(claims(after(create(pod("p", BY_TEMPLATE)), create(template())))) == 1
+
+
+def test_a_pod_that_names_a_claim_gets_none_made() -> None:
+    assert claims(after(create(template()), create(pod("p", BY_NAME)))) == []
+
+
+def test_a_long_name_is_cut_with_something_left_of_both() -> None:
+    long = "p" * 60
+    (made,) = claims(after(create(template()), create(pod(long, BY_TEMPLATE))))
+    assert len(made.metadata.name) <= 63
+    assert made.metadata.name.startswith("ppp")
+    assert "-gp" in made.metadata.name
+
+
+@pytest.mark.parametrize("ends", [delete(P), end(P)])
+def test_with_the_last_user_a_claim_loses_its_devices(ends: Any) -> None:
+    cluster = after(create(pod("p", BY_NAME, nodeName="n1")), create(used("p")), ends)
+    (left,) = claims(cluster)
+    assert left.allocation is None
+    assert left.status.reserved_for is None
+    assert left.metadata.finalizers is None
+
+
+def test_a_claim_keeps_its_devices_while_somebody_uses_it() -> None:
+    both = [create(pod(name, BY_NAME, nodeName="n1")) for name in ("p", "q")]
+    (left,) = claims(after(*both, create(used("p", "q")), delete(P)))
+    assert left.allocation is not None
+    assert [user.name for user in left.status.reserved_for or ()] == ["q"]
+
+
+def test_a_claim_that_is_being_deleted_goes_with_its_last_user() -> None:
+    placed = create(pod("p", BY_NAME, nodeName="n1"))
+    assert len(claims(after(placed, create(used("p")), delete(C)))) == 1
+    assert claims(after(placed, create(used("p")), delete(C), delete(P))) == []
+    assert claims(after(placed, create(used("p")), delete(P), delete(C))) == []
+
+
+def test_a_claim_that_was_made_for_a_pod_goes_with_it() -> None:
+    steps = (create(template()), create(pod("p", BY_TEMPLATE)))
+    assert claims(after(*steps, delete(P))) == []
+
+
+def test_users_that_are_no_pods_are_left_alone() -> None:
+    content = used("p")
+    content["status"]["reservedFor"].append(
+        {"apiGroup": "example.com", "resource": "jobs", "name": "j", "uid": "u"}
+    )
+    placed = create(pod("p", BY_NAME, nodeName="n1"))
+    (left,) = claims(after(placed, create(content), delete(P)))
+    assert [user.name for user in left.status.reserved_for or ()] == ["j"]
+    assert left.allocation is not None

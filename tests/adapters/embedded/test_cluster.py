@@ -1,0 +1,389 @@
+"""The verbs that take any object, over the server in memory.
+
+The embedded cluster behind its port: whoever follows it ends with what it holds.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from bayplan.adapters.embedded.cluster import EVENT, EVENTS_KEPT, EmbeddedCluster
+from bayplan.adapters.embedded.object_names import ObjectKey, object_key
+from bayplan.adapters.embedded.object_store import Stored, Watch
+from bayplan.api.device_objects import RESOURCE_CLAIM, ResourceClaim
+from bayplan.api.objects import Pod, PodCondition
+from bayplan.clock import ManualClock
+from bayplan.ports import (
+    ApiError,
+    ConflictError,
+    EmitEvent,
+    EventType,
+    GoneError,
+    NotFoundError,
+    ObjectReference,
+    PatchPodStatus,
+    WatchEvent,
+)
+from bayplan.sim.loop import VirtualLoop, run, settled
+from bayplan.state.pods import pod_info
+from tests.adapters.manifests import node, pod
+
+# ---- object port ----------------------------------------------------------------------------
+
+
+T = TypeVar("T")
+KEY = object_key(RESOURCE_CLAIM, "default", "c")
+
+
+def cluster() -> EmbeddedCluster:
+    found = EmbeddedCluster(ManualClock())
+    meta = {"name": "c", "namespace": "default"}
+    request = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
+    api_version, _, kind = RESOURCE_CLAIM.partition(" ")
+    found.create(
+        {
+            "apiVersion": api_version,
+            "kind": kind,
+            "metadata": meta,
+            "spec": {"devices": {"requests": [request]}},
+        }
+    )
+    return found
+
+
+def done(call: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(call)
+
+
+def test_a_write_of_the_status_changes_nothing_else() -> None:
+    found = cluster()
+    patch = {"metadata": {"labels": {"a": "b"}}, "status": {"reservedFor": [{"uid": "u"}]}}
+    written = done(found.patch(*KEY, patch, "status"))
+    assert isinstance(written, ResourceClaim)
+    assert written.is_reserved_for("u")
+    assert written.metadata.labels is None
+    assert done(found.read(*KEY)) == written
+
+
+def test_a_patch_that_means_an_older_version_is_refused() -> None:
+    found = cluster()
+    version = done(found.read(*KEY)).metadata.resource_version
+    meant = {"metadata": {"resourceVersion": version}}
+    done(found.patch(*KEY, {**meant, "status": {"reservedFor": [{"uid": "u"}]}}, "status"))
+    with pytest.raises(ConflictError):
+        done(found.patch(*KEY, {**meant, "status": {"reservedFor": []}}, "status"))
+
+
+def test_an_object_is_created_with_a_name_of_the_servers() -> None:
+    found = cluster()
+    content = {"metadata": {"generateName": "p-", "namespace": "default"}, "spec": {"devices": {}}}
+    created = done(found.create_object(RESOURCE_CLAIM, content))
+    assert created.metadata.name.startswith("p-")
+    assert done(found.read(RESOURCE_CLAIM, "default", created.metadata.name)) == created
+
+
+def test_only_the_object_of_that_uid_is_deleted() -> None:
+    found = cluster()
+    with pytest.raises(ConflictError):
+        done(found.delete_object(*KEY, "another"))
+    done(found.delete_object(*KEY, done(found.read(*KEY)).metadata.uid or ""))
+    with pytest.raises(NotFoundError):
+        done(found.read(*KEY))
+
+
+# ---- embedded -------------------------------------------------------------------------------
+
+
+POD = "v1 Pod"
+NAMES = [f"p{number}" for number in range(4)]
+
+
+def key(name: str = "web") -> ObjectKey:
+    return object_key(POD, "default", name)
+
+
+def emitted(note: str = "Successfully assigned") -> EmitEvent:
+    regarding = ObjectReference("v1 Pod", "default", "web", "uid", "7")
+    return EmitEvent(regarding, "Normal", "Scheduled", "Binding", note, "bayplan")
+
+
+def test_it_serves_the_port() -> None:
+    async def main() -> list[str | None]:
+        cluster = EmbeddedCluster(ManualClock())
+        stored = cluster.create(pod())
+        assert isinstance(stored.object, Pod)
+        await cluster.bind(pod_info(stored.object), "n1")
+        condition = PodCondition(type="PodScheduled", status="True")
+        uid = stored.content["metadata"]["uid"]
+        await cluster.patch_pod_status(PatchPodStatus("default", "web", uid, condition))
+        await cluster.patch(POD, "default", "web", {"metadata": {"labels": {"a": "b"}}})
+        found = await cluster.get_pod("default", "web")
+        await cluster.delete_pod("default", "web", uid)
+        assert (await cluster.list(POD)).objects == []
+        return [found.spec.node_name, found.status.phase, (found.metadata.labels or {})["a"]]
+
+    assert run(main(), ManualClock()) == ["n1", "Running", "b"]
+
+
+def test_sleep_and_grace_take_virtual_time() -> None:
+    clock = ManualClock()
+
+    async def main() -> list[int]:
+        cluster = EmbeddedCluster(clock)
+        cluster.create(pod(nodeName="n1", terminationGracePeriodSeconds=30))
+        cluster.delete(key())
+        counts = [cluster.terminating_count]
+        await cluster.sleep(29.5)
+        counts.append(cluster.terminating_count)
+        await cluster.sleep(0.5)
+        return [*counts, cluster.terminating_count, len(cluster.objects(POD))]
+
+    assert run(main(), clock) == [1, 1, 0, 0]
+    assert clock.now() == 30.0
+
+
+def test_a_pod_that_ends_leaves_the_list_but_not_the_cluster() -> None:
+    async def main() -> tuple[int, str]:
+        cluster = EmbeddedCluster(ManualClock())
+        cluster.create(pod(nodeName="n1"))
+        cluster.end_pod(key())
+        (stored,) = cluster.objects(POD)
+        return len((await cluster.list(POD)).objects), stored.content["status"]["phase"]
+
+    assert run(main(), ManualClock()) == (0, "Succeeded")
+
+
+def test_events_are_objects() -> None:
+    async def main() -> EmbeddedCluster:
+        cluster = EmbeddedCluster(ManualClock(start_seconds=5))
+        await cluster.create_event(emitted())
+        await cluster.create_event(emitted())
+        return cluster
+
+    first, second = run(main(), ManualClock()).objects(EVENT)
+    assert first.key.name != second.key.name
+    assert first.content["note"] == "Successfully assigned"
+    assert first.content["regarding"]["name"] == "web"
+    assert first.content["regarding"]["resourceVersion"] == "7"
+    assert first.content["eventTime"] == "2026-01-01T00:00:05Z"
+    assert first.content["reportingController"] == "bayplan"
+
+
+def test_the_oldest_events_go() -> None:
+    async def main() -> EmbeddedCluster:
+        cluster = EmbeddedCluster(ManualClock())
+        for number in range(EVENTS_KEPT + 10):
+            await cluster.create_event(emitted(str(number)))
+        return cluster
+
+    events = run(main(), ManualClock()).objects(EVENT)
+    assert len(events) == EVENTS_KEPT
+    assert events[0].content["note"] == "10"
+
+
+def test_observers_see_changes_as_they_happen() -> None:
+    cluster = EmbeddedCluster(ManualClock())
+    seen: list[str] = []
+
+    def note(before: Stored | None, after: Stored | None) -> None:
+        seen.append(f"{cluster.version} {before is not None} {after is not None}")
+
+    cluster.observe(note)
+    cluster.create(node("n1"))
+    cluster.update({**node("n1"), "spec": {"unschedulable": True}})
+    cluster.delete(object_key("v1 Node", "", "n1"))
+    assert seen == ["1 False True", "2 True True", "3 True False"]
+
+
+def test_declared_fields_reach_those_who_watch() -> None:
+    async def main() -> Pod:
+        cluster = EmbeddedCluster(ManualClock(), declared={POD: ("spec.hostname",)})
+        cluster.create(pod(hostname="h"))
+        found = (await cluster.list(POD)).objects[0]
+        assert isinstance(found, Pod)
+        return found
+
+    assert run(main(), ManualClock()).declared == {"spec.hostname": "h"}
+
+
+def test_a_forgotten_history_means_listing_again() -> None:
+    async def main() -> None:
+        cluster = EmbeddedCluster(ManualClock())
+        cluster.create(pod())
+        cluster.forget_history()
+        with pytest.raises(GoneError):
+            await anext(cluster.watch(POD, "0"))
+
+    run(main(), ManualClock())
+
+
+def test_a_watch_hears_of_what_comes_while_it_waits() -> None:
+    async def main() -> WatchEvent:
+        cluster = EmbeddedCluster(ManualClock())
+        step = asyncio.ensure_future(anext(cluster.watch(POD, "0")))
+        await settled()
+        cluster.create(pod())
+        return await step
+
+    assert run(main(), ManualClock()).type is EventType.ADDED
+
+
+# ---- the law of list and watch --------------------------------------------------------------
+
+
+@dataclass
+class Follower:
+    """What an informer does: list once, follow, resume, list again when told so."""
+
+    cluster: EmbeddedCluster
+    known: dict[str, str] = field(default_factory=dict)
+    version: str = "0"
+    watch: Watch | None = None
+    relisted: int = 0
+
+    def resume(self) -> None:
+        self.watch = self.cluster.watch(POD, self.version)
+
+    def catch_up(self) -> None:
+        while True:
+            if self.watch is None:
+                self.resume()
+            assert self.watch is not None
+            try:
+                event = self.watch.take()
+            except GoneError:
+                self.list_again()
+                continue
+            if event is None:
+                return
+            self.take(event)
+
+    def list_again(self) -> None:
+        listing = self.cluster._store.list(POD)
+        self.known = {one.metadata.name: _version(one) for one in listing.objects}
+        self.version, self.watch = listing.resource_version, None
+        self.relisted += 1
+
+    def take(self, event: WatchEvent) -> None:
+        name = event.object.metadata.name
+        assert int(event.resource_version) > int(self.version), "time goes forward"
+        self.version = event.resource_version
+        assert (name in self.known) is (event.type is not EventType.ADDED), event
+        if event.type is EventType.DELETED:
+            del self.known[name]
+        else:
+            self.known[name] = _version(event.object)
+
+
+def _version(found: object) -> str:
+    assert isinstance(found, Pod)
+    return found.metadata.resource_version or ""
+
+
+class ListAndWatch(RuleBasedStateMachine):
+    """Pods live and die in every order; followers lag, break off and resume."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = ManualClock()
+        self.loop = VirtualLoop(self.clock)
+        self.cluster = EmbeddedCluster(self.clock, history_length=5)
+        self.followers: list[Follower] = []
+
+    def do(self, call: str, name: str) -> None:
+        """Perform inside the loop; a refusal leaves everything as it was."""
+        before = self.cluster.version
+
+        async def main() -> None:
+            try:
+                await getattr(self, f"_{call}")(name)
+            except ApiError:
+                assert self.cluster.version == before
+
+        self.loop.run(main())
+
+    async def _create(self, name: str) -> None:
+        self.cluster.create(pod(name, terminationGracePeriodSeconds=int(name[1]) % 3))
+
+    async def _hold(self, name: str) -> None:
+        self.cluster.create(pod(name, finalizers=["example.com/keep"]))
+
+    async def _let_go(self, name: str) -> None:
+        await self.cluster.patch(POD, "default", name, {"metadata": {"finalizers": None}})
+
+    async def _bind(self, name: str) -> None:
+        found = await self.cluster.get_pod("default", name)
+        was_bound = found.spec.node_name
+        try:
+            await self.cluster.bind(pod_info(found), "n1")
+        except ConflictError:
+            assert was_bound or found.metadata.deletion_timestamp
+            raise
+        assert not was_bound
+
+    async def _label(self, name: str) -> None:
+        labels = {"version": str(self.cluster.version)}
+        await self.cluster.patch(POD, "default", name, {"metadata": {"labels": labels}})
+
+    async def _end(self, name: str) -> None:
+        self.cluster.end_pod(key(name))
+
+    async def _delete(self, name: str) -> None:
+        self.cluster.delete(key(name))
+
+    @rule(
+        call=st.sampled_from(["create", "create", "bind", "label", "end", "delete"]),
+        name=st.sampled_from(NAMES),
+    )
+    def live(self, call: str, name: str) -> None:
+        self.do(call, name)
+
+    @rule(call=st.sampled_from(["hold", "delete", "let_go"]), name=st.sampled_from(NAMES))
+    def hold(self, call: str, name: str) -> None:
+        self.do(call, name)
+
+    @rule()
+    def pass_time(self) -> None:
+        self.loop.run(asyncio.sleep(1))
+
+    @rule()
+    def forget(self) -> None:
+        self.cluster.forget_history()
+
+    @rule()
+    def follow(self) -> None:
+        self.followers.append(Follower(self.cluster))
+
+    @precondition(lambda self: self.followers)
+    @rule(data=st.data(), resumes=st.booleans())
+    def catch_up(self, data: st.DataObject, resumes: bool) -> None:
+        follower = data.draw(st.sampled_from(self.followers))
+        if resumes:
+            follower.resume()
+        follower.catch_up()
+        self.agree(follower)
+
+    def agree(self, follower: Follower) -> None:
+        listing = self.cluster._store.list(POD)
+        assert follower.known == {one.metadata.name: _version(one) for one in listing.objects}
+
+    @invariant()
+    def versions_grow(self) -> None:
+        versions = [stored.version for stored in self.cluster.objects(POD)]
+        assert len(set(versions)) == len(versions)
+        assert max(versions, default=0) <= self.cluster.version
+
+    def teardown(self) -> None:
+        for follower in self.followers:
+            follower.catch_up()
+            self.agree(follower)
+
+
+TestListAndWatch = ListAndWatch.TestCase
+TestListAndWatch.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

@@ -1,0 +1,60 @@
+"""JSON merge patch, by the RFC's own table and by its law."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.adapters.embedded.json_merge import merge_patch, without_nulls
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3)
+    ),
+    max_leaves=10,
+)
+
+
+@pytest.mark.parametrize(
+    ("target", "patch", "merged"),
+    [
+        ({"a": "b"}, {"a": "c"}, {"a": "c"}),
+        ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
+        ({"a": "b"}, {"a": None}, {}),
+        ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"}),
+        ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
+        ({"a": "c"}, {"a": ["b"]}, {"a": ["b"]}),
+        ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
+        ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
+        (["a", "b"], ["c", "d"], ["c", "d"]),
+        ({"a": "b"}, ["c"], ["c"]),
+        ({"a": "foo"}, "bar", "bar"),
+        ({"e": None}, {"a": 1}, {"e": None, "a": 1}),
+        ([1, 2], {"a": "b", "c": None}, {"a": "b"}),
+        ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
+    ],
+)
+def test_the_table_of_rfc_7386(target: Any, patch: Any, merged: Any) -> None:
+    assert merge_patch(target, patch) == merged
+
+
+@given(PLAIN, PLAIN)
+def test_nothing_is_changed_in_place_and_a_second_time_changes_nothing(
+    target: Any, patch: Any
+) -> None:
+    before = repr((target, patch))
+    once = merge_patch(target, patch)
+    assert merge_patch(once, patch) == once
+    assert repr((target, patch)) == before
+
+
+@given(PLAIN)
+def test_without_nulls_no_member_is_null(value: Any) -> None:
+    def members(found: Any) -> list[Any]:
+        inside = list(found.values()) if isinstance(found, dict) else []
+        parts = inside + (found if isinstance(found, list) else [])
+        return inside + [member for part in parts for member in members(part)]
+
+    assert None not in members(without_nulls(value))

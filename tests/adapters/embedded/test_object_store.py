@@ -1,0 +1,209 @@
+"""Versions, logs and watches of bounded memory.
+
+Objects as they are sent on.
+"""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from bayplan.adapters.embedded.object_names import key_of
+from bayplan.adapters.embedded.object_store import ObjectStore, Stored, Watch, trimmed
+from bayplan.api.objects import DecodeError, Pod
+from bayplan.clock import ManualClock
+from bayplan.ports import EventType, GoneError, WatchEvent
+from bayplan.sim.loop import run, settled
+from tests.adapters.manifests import node, pod
+
+# ---- object store ---------------------------------------------------------------------------
+
+
+POD = "v1 Pod"
+
+
+def put(store: ObjectStore, content: dict[str, Any]) -> Stored:
+    return store.put(key_of(content), content)
+
+
+def taken(watch: Watch) -> list[tuple[EventType, str, str]]:
+    """What a watch has to say now: (type, name, version)."""
+    found: list[tuple[EventType, str, str]] = []
+    while (event := watch.take()) is not None:
+        found.append((event.type, event.object.metadata.name, event.resource_version))
+    return found
+
+
+def test_one_counter_numbers_the_changes_of_all_kinds() -> None:
+    store = ObjectStore()
+    put(store, pod("a"))
+    put(store, node("n"))
+    stored = put(store, pod("a", priority=1))
+    assert (stored.version, store.version) == (3, 3)
+    assert stored.content["metadata"]["resourceVersion"] == "3"
+    assert stored.object.metadata.resource_version == "3"
+
+
+def test_a_watch_tells_what_happened_after_its_version_in_order() -> None:
+    store = ObjectStore()
+    put(store, pod("a"))
+    watch = store.watch(POD, "1")
+    put(store, pod("a", priority=1))
+    put(store, node("n"))
+    put(store, pod("b"))
+    store.remove(key_of(pod("a")))
+    assert taken(watch) == [
+        (EventType.MODIFIED, "a", "2"),
+        (EventType.ADDED, "b", "4"),
+        (EventType.DELETED, "a", "5"),
+    ]
+
+
+def test_a_deletion_carries_the_last_state_with_its_own_version() -> None:
+    store = ObjectStore()
+    put(store, pod("a", priority=7))
+    watch = store.watch(POD, "1")
+    store.remove(key_of(pod("a")))
+    event = watch.take()
+    assert event is not None
+    assert isinstance(event.object, Pod)
+    assert (event.object.spec.priority, event.object.metadata.resource_version) == (7, "2")
+
+
+def test_a_pod_that_ends_is_deleted_to_those_who_watch_but_still_there() -> None:
+    store = ObjectStore()
+    put(store, pod("a"))
+    watch = store.watch(POD, "1")
+    put(store, pod("a", status={"phase": "Succeeded"}))
+    put(store, pod("a", status={"phase": "Succeeded"}, priority=1))
+    store.remove(key_of(pod("a")))
+    assert taken(watch) == [(EventType.DELETED, "a", "2")]
+
+
+def test_a_list_shows_what_a_watch_shows_and_all_shows_everything() -> None:
+    store = ObjectStore()
+    put(store, pod("a", status={"phase": "Failed"}))
+    put(store, pod("b"))
+    listing = store.list(POD)
+    assert [found.metadata.name for found in listing.objects] == ["b"]
+    assert listing.resource_version == "2"
+    assert [stored.key.name for stored in store.all(POD)] == ["a", "b"]
+
+
+def test_watchers_share_one_decoded_object() -> None:
+    store = ObjectStore()
+    first, second = store.watch(POD, ""), store.watch(POD, "0")
+    stored = put(store, pod("a"))
+    one, other = first.take(), second.take()
+    assert one is not None
+    assert other is not None
+    assert one.object is other.object is stored.object
+
+
+def test_declared_fields_are_kept() -> None:
+    store = ObjectStore(declared={POD: ("spec.hostname",)})
+    stored = put(store, pod("a", hostname="h"))
+    assert isinstance(stored.object, Pod)
+    assert stored.object.declared == {"spec.hostname": "h"}
+
+
+def test_what_does_not_decode_changes_nothing() -> None:
+    store = ObjectStore()
+    with pytest.raises(DecodeError):
+        put(store, pod("a", priority="high"))
+    assert (store.version, store.all(POD)) == (0, [])
+
+
+def test_who_asks_for_what_is_forgotten_has_to_list_again() -> None:
+    store = ObjectStore(history_length=3)
+    for number in range(10):
+        put(store, pod(f"p{number}"))
+    with pytest.raises(GoneError):
+        store.watch(POD, "1").take()
+    assert [name for _, name, _ in taken(store.watch(POD, "7"))] == ["p7", "p8", "p9"]
+
+
+def test_a_watch_that_falls_behind_is_gone() -> None:
+    store = ObjectStore(history_length=2)
+    watch = store.watch(POD, "0")
+    put(store, pod("p0"))
+    assert taken(watch) == [(EventType.ADDED, "p0", "1")]
+    for number in range(1, 8):
+        put(store, pod(f"p{number}"))
+    with pytest.raises(GoneError):
+        watch.take()
+
+
+def test_forgotten_history_spares_a_watch_that_is_up_to_date() -> None:
+    store = ObjectStore()
+    put(store, pod("a"))
+    current, behind = store.watch(POD, "1"), store.watch(POD, "0")
+    assert current.take() is None
+    store.forget_history()
+    put(store, pod("b"))
+    assert [name for _, name, _ in taken(current)] == ["b"]
+    with pytest.raises(GoneError):
+        behind.take()
+
+
+def test_a_watch_waits_for_the_next_change() -> None:
+    store = ObjectStore()
+    seen: list[str] = []
+
+    async def follow() -> None:
+        async for event in store.watch(POD, "0"):
+            seen.append(event.object.metadata.name)  # noqa: PERF401 - it has no end
+
+    async def main() -> None:
+        tasks = [asyncio.create_task(follow()) for _ in range(2)]
+        await settled()
+        put(store, pod("a"))
+        await settled()
+        assert seen == ["a", "a"]
+        tasks[0].cancel()
+        put(store, pod("b"))
+        await settled()
+
+    run(main(), ManualClock())
+    assert seen == ["a", "a", "b"]
+
+
+def test_observers_see_every_change_before_and_after() -> None:
+    store = ObjectStore()
+    seen: list[tuple[str | None, str | None]] = []
+
+    def note(before: Stored | None, after: Stored | None) -> None:
+        seen.append((before and before.key.name, after and after.key.name))
+
+    store.observe(note)
+    put(store, pod("a", status={"phase": "Succeeded"}))
+    put(store, pod("a"))
+    store.remove(key_of(pod("a")))
+    assert seen == [(None, "a"), ("a", "a"), ("a", None)]
+
+
+def test_an_event_names_its_kind() -> None:
+    store = ObjectStore()
+    put(store, node("n"))
+    event = store.watch("v1 Node", "").take()
+    assert isinstance(event, WatchEvent)
+    assert (event.kind, event.type) == ("v1 Node", EventType.ADDED)
+
+
+# ---- whole objects --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("type_", [{}, {"apiVersion": "v1", "kind": "Pod"}])
+def test_what_nobody_needs_is_left_out(type_: dict[str, str]) -> None:
+    meta = {"name": "p", "managedFields": [{"manager": "kubectl"}], "labels": {"kind": "web"}}
+    content = {**type_, "metadata": meta, "spec": {"kind": "of its own"}}
+    assert json.loads(trimmed(content)) == {
+        "metadata": {"name": "p", "labels": {"kind": "web"}},
+        "spec": {"kind": "of its own"},
+    }
+    assert "managedFields" in meta  # what is shared stays as it is
+
+
+def test_an_object_without_metadata_is_sent_as_it_is() -> None:
+    assert json.loads(trimmed({"spec": {}})) == {"spec": {}}

@@ -1,0 +1,184 @@
+"""Which pods are collected whose node is gone, and when."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bayplan.adapters.embedded.cluster import EmbeddedCluster
+from bayplan.adapters.embedded.object_names import object_key
+from bayplan.adapters.embedded.pod_gc_controller import (
+    OUT_OF_SERVICE_TAINT,
+    UPSTREAM_PERIOD_SECONDS,
+    UPSTREAM_QUARANTINE_SECONDS,
+    PodGcTimes,
+)
+from bayplan.api.objects import NODE, POD
+from bayplan.clock import ManualClock
+from bayplan.sim.loop import run, settled
+from tests.adapters.manifests import Content, node, pod
+
+AT_ONCE = PodGcTimes()
+UPSTREAM = PodGcTimes(UPSTREAM_QUARANTINE_SECONDS, UPSTREAM_PERIOD_SECONDS)
+
+
+class World:
+    """A cluster with pod garbage collection; what it does to pods is written down with its time."""
+
+    def __init__(self, times: PodGcTimes | None) -> None:
+        self.clock = ManualClock()
+        self.cluster = EmbeddedCluster(self.clock, pod_gc=times)
+        self.cluster.observe(self._observe)
+        self.gone: dict[str, float] = {}
+        self.last: dict[str, Content] = {}
+
+    def _observe(self, before: Any, after: Any) -> None:
+        key = (after or before).key
+        if key.kind == POD:
+            self.last[key.name] = (after or before).content
+            if after is None:
+                self.gone[key.name] = self.clock.now()
+
+    def delete_node(self, name: str = "n1") -> None:
+        self.cluster.delete(object_key(NODE, "", name))
+
+    def delete_pod(self, name: str) -> None:
+        self.cluster.delete(object_key(POD, "default", name))
+
+
+def play(times: PodGcTimes | None, *steps: tuple[float, Callable[[World], object]]) -> World:
+    """Do each step at its time, then let ten minutes pass."""
+    world = World(times)
+
+    async def main() -> None:
+        for at_seconds, step in steps:
+            await asyncio.sleep(at_seconds - world.clock.now())
+            step(world)
+            await settled()
+        await asyncio.sleep(600)
+
+    run(main(), world.clock)
+    return world
+
+
+def create(*contents: Content) -> Callable[[World], None]:
+    def step(world: World) -> None:
+        for one in contents:
+            world.cluster.create(one)
+
+    return step
+
+
+def on(name: str, node_name: str = "n1", **fields: Any) -> Content:
+    return {**pod(name, nodeName=node_name), **fields}
+
+
+NODE_AND_POD = create(node("n1"), on("a"))
+
+
+# ---- orphans --------------------------------------------------------------------------------
+
+
+def test_the_pods_of_a_deleted_node_are_failed_and_gone_at_once() -> None:
+    world = play(AT_ONCE, (0, NODE_AND_POD), (5, World.delete_node))
+    assert world.gone == {"a": 5}
+    status = world.last["a"]["status"]
+    assert status["phase"] == "Failed"
+    assert status["conditions"][-1]["type"] == "DisruptionTarget"
+    assert status["conditions"][-1]["reason"] == "DeletionByPodGC"
+    assert status["conditions"][-1]["message"] == "PodGC: node no longer exists"
+
+
+def test_without_pod_garbage_collection_they_stay() -> None:
+    assert not play(None, (0, NODE_AND_POD), (5, World.delete_node)).gone
+
+
+def test_pods_of_other_nodes_stay() -> None:
+    there = create(node("n1"), node("n2"), on("a"), on("b", "n2"))
+    assert play(AT_ONCE, (0, there), (5, World.delete_node)).gone == {"a": 5}
+
+
+@pytest.mark.parametrize(
+    ("deleted_at", "gone_at"),
+    [
+        pytest.param(5, 60, id="found at 20 s, quarantined for 40 s"),
+        pytest.param(20, 60, id="found at once"),
+        pytest.param(20.5, 80, id="found at 40 s"),
+    ],
+)
+def test_with_upstreams_times_an_orphan_goes_40_to_60_seconds_after_its_node(
+    deleted_at: float, gone_at: float
+) -> None:
+    world = play(UPSTREAM, (0, NODE_AND_POD), (deleted_at, World.delete_node))
+    assert world.gone == {"a": gone_at}
+
+
+def test_a_node_that_is_back_before_its_quarantine_ends_keeps_its_pods() -> None:
+    back = create(node("n1"))
+    assert not play(UPSTREAM, (0, NODE_AND_POD), (5, World.delete_node), (59, back)).gone
+
+
+def test_a_quarantine_without_a_period_ends_to_the_second() -> None:
+    times = PodGcTimes(quarantine_seconds=0.1)
+    world = play(times, (0, NODE_AND_POD), (0.2, World.delete_node))
+    assert world.gone["a"] == pytest.approx(0.3)
+
+
+def test_a_pod_that_is_created_on_a_missing_node_goes() -> None:
+    assert play(AT_ONCE, (0, create(on("a", "nowhere")))).gone == {"a": 0}
+
+
+def test_a_pod_that_succeeded_goes_with_its_node_and_keeps_its_phase() -> None:
+    done = on("a", status={"phase": "Succeeded"})
+    world = play(AT_ONCE, (0, create(node("n1"), done)), (5, World.delete_node))
+    assert world.gone == {"a": 5}
+    assert world.last["a"]["status"]["phase"] == "Succeeded"
+
+
+def test_an_orphan_that_is_being_deleted_does_not_wait_for_its_grace() -> None:
+    slow = pod("a", nodeName="n1", terminationGracePeriodSeconds=300)
+    world = play(
+        AT_ONCE,
+        (0, create(node("n1"), slow)),
+        (5, lambda world: world.delete_pod("a")),
+        (6, World.delete_node),
+    )
+    assert world.gone == {"a": 6}
+
+
+def test_a_finalizer_keeps_an_orphan_which_has_failed_then() -> None:
+    kept = on("a")
+    kept["metadata"]["finalizers"] = ["example.com/keep"]
+    world = play(AT_ONCE, (0, create(node("n1"), kept)), (5, World.delete_node))
+    assert not world.gone
+    assert world.last["a"]["status"]["phase"] == "Failed"
+    assert world.last["a"]["metadata"]["deletionTimestamp"]
+    assert world.cluster.next_collection_seconds is None
+
+
+# ---- pods that are being deleted ------------------------------------------------------------
+
+
+def test_a_pod_that_is_being_deleted_and_has_no_node_fails() -> None:
+    kept = pod("a")
+    kept["metadata"]["finalizers"] = ["example.com/keep"]
+    world = play(AT_ONCE, (0, create(kept)), (5, lambda world: world.delete_pod("a")))
+    assert world.last["a"]["status"]["phase"] == "Failed"
+
+
+@pytest.mark.parametrize(("ready", "gone_at"), [("Unknown", 5), ("True", 305)])
+def test_on_a_node_out_of_service_a_deleted_pod_goes_unless_the_node_is_ready(
+    ready: str, gone_at: float
+) -> None:
+    taint = {"key": OUT_OF_SERVICE_TAINT, "effect": "NoExecute"}
+    there = {**node("n1"), "spec": {"taints": [taint]}}
+    there["status"] = {**there["status"], "conditions": [{"type": "Ready", "status": ready}]}
+    slow = pod("a", nodeName="n1", terminationGracePeriodSeconds=300)
+    world = play(AT_ONCE, (0, create(there, slow)), (5, lambda world: world.delete_pod("a")))
+    assert world.gone == {"a": gone_at}
+
+
+def test_a_collector_without_work_sets_no_timer() -> None:
+    world = play(UPSTREAM, (0, NODE_AND_POD))
+    assert world.cluster.next_collection_seconds is None

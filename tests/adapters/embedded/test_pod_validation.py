@@ -1,0 +1,205 @@
+"""What the API server refuses in a pod's spec: each rule with its path."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.adapters.embedded.pod_validation import pod_spec
+from bayplan.api.objects import Pod, decode
+from tests.adapters.manifests import container, pod
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+ZONE = "topology.kubernetes.io/zone"
+SPREAD = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+
+
+def complaints(**spec: Any) -> list[str]:
+    found = decode("v1 Pod", pod(**spec))
+    assert isinstance(found, Pod)
+    return [str(problem) for problem in pod_spec(found.spec, "spec")]
+
+
+def paths(**spec: Any) -> list[str]:
+    return [one.partition(": ")[0] for one in complaints(**spec)]
+
+
+def affinity(kind: str, **term: Any) -> dict[str, Any]:
+    return {kind: {REQUIRED: [{"topologyKey": ZONE, **term}]}}
+
+
+GOOD: list[dict[str, Any]] = [
+    {},
+    {"nodeSelector": {"disk": "ssd"}, "nodeName": "n1", "schedulerName": "bayplan"},
+    {"tolerations": [{"operator": "Exists"}, {"key": "a", "value": "b", "effect": "NoExecute"}]},
+    {"tolerations": [{"key": "a", "operator": "Exists", "effect": "", "value": ""}]},
+    {"topologySpreadConstraints": [SPREAD, {**SPREAD, "whenUnsatisfiable": "ScheduleAnyway"}]},
+    {"topologySpreadConstraints": [{**SPREAD, "minDomains": 2, "nodeTaintsPolicy": "Honor"}]},
+    {"affinity": affinity("podAffinity", labelSelector={}, matchLabelKeys=["h"])},
+    {"affinity": affinity("podAntiAffinity", namespaces=["kube-system"], namespaceSelector={})},
+    {"schedulingGates": [{"name": "example.com/quota"}, {"name": "x"}]},
+    {"priority": -10, "preemptionPolicy": "Never", "restartPolicy": "OnFailure"},
+    {"initContainers": [container(name="init", restartPolicy="Always")]},
+    {"schedulerName": "whatever it is called"},
+    {"resources": {"requests": {"cpu": "2"}, "limits": {"memory": "1Gi"}}},
+    {"hostNetwork": True, "containers": [container(ports=[{"containerPort": 80}])]},
+    {"containers": [container(ports=[{"containerPort": 80, "hostPort": 80}])]},
+]
+
+
+@pytest.mark.parametrize("spec", GOOD)
+def test_what_upstream_takes_is_taken(spec: dict[str, Any]) -> None:
+    assert complaints(**spec) == []
+
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"containers": []}, "spec.containers"),
+    ({"containers": [container(), container()]}, "spec.containers[1].name"),
+    ({"containers": [container("1x")]}, "spec.containers[0].resources.requests.cpu"),
+    ({"initContainers": [container()]}, "spec.initContainers[0].name"),
+    (
+        {"initContainers": [container("-1", name="init")]},
+        "spec.initContainers[0].resources.requests.cpu",
+    ),
+    ({"resources": {"requests": {"cpu": "500m"}}}, "spec.resources.requests.cpu"),
+    ({"resources": {"limits": {"cpu": "500m"}}}, "spec.resources.limits.cpu"),
+    ({"schedulingGates": [{"name": "a"}], "nodeName": "n1"}, "spec.schedulingGates"),
+    ({"resources": {"requests": {"gpu": 1}}}, "spec.resources.requests"),
+    ({"overhead": {"cpu": "x"}}, "spec.overhead.cpu"),
+    ({"nodeSelector": {"disk": "a b"}}, "spec.nodeSelector.disk"),
+    ({"nodeName": "N1"}, "spec.nodeName"),
+    ({"priorityClassName": "_"}, "spec.priorityClassName"),
+    ({"priority": 2**31}, "spec.priority"),
+    ({"restartPolicy": "Allways"}, "spec.restartPolicy"),
+    ({"preemptionPolicy": "Nevr"}, "spec.preemptionPolicy"),
+    ({"schedulingGates": [{"name": "a b"}]}, "spec.schedulingGates[0].name"),
+    ({"schedulingGates": [{"name": "a"}, {"name": "a"}]}, "spec.schedulingGates[1].name"),
+]
+
+
+@pytest.mark.parametrize(("spec", "path"), BAD)
+def test_what_upstream_refuses_is_refused_with_its_path(spec: dict[str, Any], path: str) -> None:
+    assert paths(**spec) == [path]
+
+
+@pytest.mark.parametrize(
+    ("ports", "path"),
+    [
+        ([{"containerPort": 0}], "[0].containerPort"),
+        ([{"hostPort": 80}], "[0].containerPort"),
+        ([{"containerPort": 80, "hostPort": 65536}], "[0].hostPort"),
+        ([{"containerPort": 80, "protocol": "TPC"}], "[0].protocol"),
+        (
+            [{"containerPort": 80, "hostPort": 80}, {"containerPort": 81, "hostPort": 80}],
+            "[1].hostPort",
+        ),
+    ],
+)
+def test_ports(ports: list[dict[str, Any]], path: str) -> None:
+    assert paths(containers=[container(ports=ports)]) == [f"spec.containers[0].ports{path}"]
+
+
+def test_on_the_hosts_network_a_port_is_the_hosts() -> None:
+    ports = [{"containerPort": 80, "hostPort": 81}]
+    assert paths(hostNetwork=True, containers=[container(ports=ports)]) == [
+        "spec.containers[0].ports[0].hostPort"
+    ]
+
+
+def test_one_host_port_may_be_taken_per_protocol_and_address() -> None:
+    ports = [
+        {"containerPort": 80, "hostPort": 80},
+        {"containerPort": 80, "hostPort": 80, "protocol": "UDP"},
+        {"containerPort": 80, "hostPort": 80, "hostIP": "127.0.0.1"},
+    ]
+    assert paths(containers=[container(ports=ports)]) == []
+
+
+@pytest.mark.parametrize(
+    ("toleration", "field"),
+    [
+        ({"key": "a", "operator": "Equals"}, "operator"),
+        ({"key": "a", "operator": "Gt", "value": "5"}, "operator"),  # an alpha gate upstream
+        ({"key": "a", "operator": "Exists", "value": "b"}, "value"),
+        ({"value": "b"}, "operator"),
+        ({"key": "a", "value": "b c"}, "value"),
+        ({"key": "a b", "operator": "Exists"}, "key"),
+        ({"key": "a", "operator": "Exists", "effect": "NoSchedul"}, "effect"),
+        ({"key": "a", "operator": "Exists", "tolerationSeconds": 3}, "effect"),
+    ],
+)
+def test_tolerations(toleration: dict[str, Any], field: str) -> None:
+    assert paths(tolerations=[toleration]) == [f"spec.tolerations[0].{field}"]
+
+
+@pytest.mark.parametrize(
+    ("change", "fields"),
+    [
+        ({"maxSkew": 0}, ["maxSkew"]),
+        ({"topologyKey": ""}, ["topologyKey"]),
+        ({"whenUnsatisfiable": "DoNotSchedul"}, ["whenUnsatisfiable"]),
+        ({"minDomains": 0}, ["minDomains"]),
+        ({"minDomains": 2, "whenUnsatisfiable": "ScheduleAnyway"}, ["minDomains"]),
+        ({"nodeAffinityPolicy": "Honour"}, ["nodeAffinityPolicy"]),
+        ({"nodeTaintsPolicy": "No"}, ["nodeTaintsPolicy"]),
+        ({"matchLabelKeys": ["h"]}, ["matchLabelKeys"]),
+        ({"matchLabelKeys": ["a b"], "labelSelector": {}}, ["matchLabelKeys[0]"]),
+        (
+            {"matchLabelKeys": ["a"], "labelSelector": {"matchLabels": {"a": "b"}}},
+            ["matchLabelKeys[0]"],
+        ),
+        ({"labelSelector": {"matchLabels": {"a": "b c"}}}, ["labelSelector.matchLabels.a"]),
+    ],
+)
+def test_spreading(change: dict[str, Any], fields: list[str]) -> None:
+    expected = [f"spec.topologySpreadConstraints[0].{field}" for field in fields]
+    assert paths(topologySpreadConstraints=[{**SPREAD, **change}]) == expected
+
+
+def test_spreading_twice_over_one_key_in_one_way_is_refused() -> None:
+    assert paths(topologySpreadConstraints=[SPREAD, SPREAD]) == [
+        "spec.topologySpreadConstraints[1]"
+    ]
+
+
+@pytest.mark.parametrize("kind", ["podAffinity", "podAntiAffinity"])
+@pytest.mark.parametrize(
+    ("change", "fields"),
+    [
+        ({"topologyKey": ""}, ["topologyKey"]),
+        ({"topologyKey": "a b"}, ["topologyKey"]),
+        ({"namespaces": ["a.b"]}, ["namespaces[0]"]),
+        ({"labelSelector": {"matchLabels": {"a b": ""}}}, ["labelSelector.matchLabels"]),
+        (
+            {"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "in"}]}},
+            ["namespaceSelector.matchExpressions[0].operator"],
+        ),
+        ({"matchLabelKeys": ["h"]}, ["matchLabelKeys"]),
+        (
+            {"labelSelector": {}, "matchLabelKeys": ["h"], "mismatchLabelKeys": ["h"]},
+            ["matchLabelKeys[0]"],
+        ),
+    ],
+)
+def test_pod_affinity(kind: str, change: dict[str, Any], fields: list[str]) -> None:
+    expected = [f"spec.affinity.{kind}.{REQUIRED}[0].{field}" for field in fields]
+    assert paths(affinity=affinity(kind, **change)) == expected
+
+
+@pytest.mark.parametrize("weight", [0, 101, -1])
+def test_weights_go_from_1_to_100(weight: int) -> None:
+    preference = {"matchExpressions": [{"key": "a", "operator": "Exists"}]}
+    nodes = {PREFERRED: [{"weight": weight, "preference": preference}]}
+    pods = {PREFERRED: [{"weight": weight, "podAffinityTerm": {"topologyKey": ZONE}}]}
+    assert paths(affinity={"nodeAffinity": nodes, "podAffinity": pods}) == [
+        f"spec.affinity.nodeAffinity.{PREFERRED}[0].weight",
+        f"spec.affinity.podAffinity.{PREFERRED}[0].weight",
+    ]
+
+
+def test_a_misspelled_operator_is_told_with_its_whole_path() -> None:
+    terms = [{"matchExpressions": [{"key": "zone", "operator": "Inn", "values": ["a"]}]}]
+    nodes = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
+    place = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpressions[0]"
+    wanted = 'wanted one of In, NotIn, Exists, DoesNotExist, Gt, Lt; did you mean "In"?'
+    assert complaints(affinity=nodes) == [f'{place}.operator: found "Inn", {wanted}']

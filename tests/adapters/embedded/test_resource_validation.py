@@ -1,0 +1,75 @@
+"""Quantities and resources as the API server checks them."""
+
+import pytest
+
+from bayplan.adapters.embedded.pod_validation import overhead, quantities, quantity, requirements
+from bayplan.api.objects import Quantities, ResourceRequirements
+
+
+def paths(found: object) -> list[str]:
+    return [problem.path for problem in found]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("value", ["500m", "1Gi", 2, 0.5, "1e3", "0"])
+def test_quantities_are_taken(value: str | float) -> None:
+    assert list(quantity(value, "cpu", "cpu")) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "resource", "said"),
+    [
+        ("1x", "cpu", 'q: found "1x", wanted a quantity such as 500m, 2 or 1Gi'),
+        ("", "cpu", "q: found nothing, wanted a quantity such as 500m, 2 or 1Gi"),
+        ("-1Gi", "memory", 'q: found "-1Gi", wanted a quantity that is not negative'),
+        ("1.5", "nvidia.com/gpu", 'q: found "1.5", wanted a whole number of them'),
+        (float("inf"), "cpu", "q: found Infinity, wanted a quantity such as 500m, 2 or 1Gi"),
+    ],
+)
+def test_nonsense_is_refused_in_words(value: str | float, resource: str, said: str) -> None:
+    assert [str(problem) for problem in quantity(value, "q", resource)] == [said]
+
+
+def test_a_node_may_have_anything() -> None:
+    assert paths(quantities({"cpu": "4", "gpu": "1", "pods": "110"}, "s")) == []
+    assert paths(quantities({"cpu": "4x", "pods": "1.5"}, "s")) == ["s.cpu", "s.pods"]
+    assert paths(quantities(None, "s")) == []
+
+
+@pytest.mark.parametrize(
+    ("requests", "limits", "refused"),
+    [
+        ({"cpu": "1"}, {"cpu": "2"}, []),
+        ({"cpu": "2"}, {"cpu": "1"}, ["r.requests.cpu"]),
+        ({"nvidia.com/gpu": 1}, None, []),
+        ({"nvidia.com/gpu": 1}, {"nvidia.com/gpu": 2}, ["r.requests.nvidia.com/gpu"]),
+        ({"gpu": 1}, None, ["r.requests"]),
+        ({"memroy": "1Gi"}, None, ["r.requests"]),
+        ({"storage": "1Gi"}, None, ["r.requests"]),
+        ({"hugepages-2Mi": "4Mi", "ephemeral-storage": "1Gi"}, None, []),
+        ({"hugepages-2Mi": "3Mi"}, None, ["r.requests.hugepages-2Mi"]),
+        ({"hugepages-big": "3Mi"}, None, ["r.requests.hugepages-big"]),
+        ({"requests.example.com/gpu": 1}, None, ["r.requests"]),
+        ({"a b/c": 1}, None, ["r.requests"]),
+        ({"kubernetes.io/batteries": 1}, None, []),
+    ],
+)
+def test_containers_ask_for_what_exists_and_within_limits(
+    requests: Quantities, limits: Quantities | None, refused: list[str]
+) -> None:
+    found = ResourceRequirements(requests=requests, limits=limits)
+    assert paths(requirements(found, "r")) == refused
+
+
+def test_a_misspelled_resource_gets_the_nearest_name() -> None:
+    found = ResourceRequirements(requests={"memroy": "1Gi"})
+    assert 'did you mean "memory"?' in str(next(iter(requirements(found, "r"))))
+
+
+def test_a_pod_as_a_whole_asks_for_cpu_and_memory_only() -> None:
+    found = ResourceRequirements(requests={"cpu": "1", "nvidia.com/gpu": 1, "hugepages-2Mi": 0})
+    assert paths(requirements(found, "r", of_pod=True)) == ["r.requests"]
+
+
+def test_overhead_is_checked_like_a_container() -> None:
+    assert paths(overhead({"cpu": "-1"}, "o")) == ["o.cpu"]
+    assert paths(overhead(None, "o")) == []

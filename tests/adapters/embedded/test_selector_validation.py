@@ -1,0 +1,143 @@
+"""Labels and selectors as the API server checks them."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.adapters.embedded.selector_validation import (
+    is_dns_label,
+    is_dns_subdomain,
+    label_selector,
+    labels,
+    node_selector,
+    node_term,
+)
+from bayplan.api.objects import (
+    LabelSelector,
+    LabelSelectorRequirement,
+    NodeSelector,
+    NodeSelectorTerm,
+)
+from bayplan.problems import Problem
+
+
+def requirement(operator: str, *values: str, key: str = "zone") -> LabelSelectorRequirement:
+    return LabelSelectorRequirement(key=key, operator=operator, values=values)
+
+
+def term(*requirements: LabelSelectorRequirement, **fields: Any) -> NodeSelectorTerm:
+    return NodeSelectorTerm(match_expressions=requirements, **fields)
+
+
+def of_node(one: LabelSelectorRequirement) -> list[str]:
+    return [str(p) for p in node_selector(NodeSelector(node_selector_terms=(term(one),)), "s")]
+
+
+def of_labels(one: LabelSelectorRequirement) -> list[Problem]:
+    return list(label_selector(LabelSelector(match_expressions=(one,)), "s"))
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        requirement("In", "a", "b"),
+        requirement("NotIn", "a"),
+        requirement("Exists"),
+        requirement("DoesNotExist"),
+        requirement("Gt", "5"),
+        requirement("Lt", "many"),  # whether it is a number is seen where it is used
+    ],
+)
+def test_what_upstream_takes_is_taken(one: LabelSelectorRequirement) -> None:
+    assert of_node(one) == []
+
+
+PLACE = "s.nodeSelectorTerms[0].matchExpressions[0]"
+OPERATORS = "one of In, NotIn, Exists, DoesNotExist, Gt, Lt"
+
+
+@pytest.mark.parametrize(
+    ("one", "said"),
+    [
+        (
+            requirement("Inn", "a"),
+            f'{PLACE}.operator: found "Inn", wanted {OPERATORS}; did you mean "In"?',
+        ),
+        (requirement(""), f"{PLACE}.operator: found nothing, wanted {OPERATORS}"),
+        (requirement("In"), f"{PLACE}.values: found nothing, wanted at least one value for In"),
+        (
+            requirement("Exists", "a"),
+            f"{PLACE}.values: found a list, wanted no values for Exists",
+        ),
+        (
+            requirement("Gt", "1", "2"),
+            f"{PLACE}.values: found a list, wanted exactly one value for Gt",
+        ),
+    ],
+)
+def test_what_upstream_refuses_is_refused_in_words(
+    one: LabelSelectorRequirement, said: str
+) -> None:
+    assert of_node(one) == [said]
+
+
+def test_keys_and_values_are_checked() -> None:
+    assert [p.path for p in of_labels(requirement("Exists", key="-bad-"))] == [
+        "s.matchExpressions[0].key"
+    ]
+    assert [p.path for p in of_labels(requirement("In", "ok", "not ok"))] == [
+        "s.matchExpressions[0].values[1]"
+    ]
+
+
+def test_numbers_are_compared_on_nodes_only() -> None:
+    assert [p.path for p in of_labels(requirement("Gt", "5"))] == ["s.matchExpressions[0].operator"]
+
+
+def test_no_terms_at_all_is_refused() -> None:
+    assert [p.path for p in node_selector(NodeSelector(), "s")] == ["s.nodeSelectorTerms"]
+
+
+def test_a_preferred_term_may_ask_for_values_no_label_can_have() -> None:
+    odd = term(requirement("In", "not ok"))
+    assert list(node_term(odd, "s", checks_values=False)) == []
+    assert len(list(node_term(odd, "s", checks_values=True))) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "field"),
+    [
+        (requirement("In", "n1", key="metadata.name"), None),
+        (requirement("In", "n1", key="metadata.nam"), "key"),
+        (requirement("Exists", key="metadata.name"), "operator"),
+        (requirement("In", "n1", "n2", key="metadata.name"), "values"),
+        (requirement("In", "N 1", key="metadata.name"), "values[0]"),
+    ],
+)
+def test_fields_of_a_node_are_its_name(one: LabelSelectorRequirement, field: str | None) -> None:
+    found = node_term(NodeSelectorTerm(match_fields=(one,)), "s", checks_values=True)
+    assert [p.path for p in found] == ([f"s.matchFields[0].{field}"] if field else [])
+
+
+def test_absent_selectors_are_fine() -> None:
+    assert list(label_selector(None, "s")) == list(node_selector(None, "s")) == []
+
+
+@pytest.mark.parametrize(
+    ("found", "path"),
+    [
+        ({"app": "web", "example.com/app": ""}, None),
+        ({"a b": "x"}, "metadata.labels"),
+        ({"app": "-x"}, "metadata.labels.app"),
+        ({"app": "x" * 64}, "metadata.labels.app"),
+    ],
+)
+def test_labels_are_checked(found: dict[str, str], path: str | None) -> None:
+    assert [p.path for p in labels(found, "metadata.labels")] == ([path] if path else [])
+
+
+def test_names_are_dns_names() -> None:
+    assert is_dns_subdomain("a.b-c.0")
+    assert not any(map(is_dns_subdomain, ("", "A", "a..b", "a_b", "-a", "a" * 254, "a\n")))
+    assert is_dns_label("kube-system")
+    assert not any(map(is_dns_label, ("a.b", "a" * 64)))

@@ -1,0 +1,110 @@
+"""Volumes, claims and classes that make no sense are told, with what was found and wanted."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.adapters.embedded.api_validation import problems
+
+Json = dict[str, Any]
+
+
+def told(kind: str, **fields: Any) -> list[str]:
+    version, _, word = kind.rpartition(" ")
+    content = {"apiVersion": version, "kind": word, "metadata": {"name": "x"}, **fields}
+    return [str(each) for each in problems(content)]
+
+
+MODES = "ReadWriteOnce, ReadOnlyMany, ReadWriteMany, ReadWriteOncePod"
+DNS = "a DNS name: lower case letters, digits, '-' and '.', at most 253"
+LABEL = "a DNS label: lower case letters, digits and '-', at most 63"
+TERM = {"matchExpressions": [{"key": "a", "operator": "Nope"}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        (
+            {"accessModes": ["ReadWriteOnc"]},
+            (
+                f'spec.accessModes[0]: found "ReadWriteOnc", wanted one of {MODES}; '
+                'did you mean "ReadWriteOnce"?'
+            ),
+        ),
+        (
+            {"accessModes": ["ReadWriteOncePod", "ReadOnlyMany"]},
+            "spec.accessModes: found a list, wanted ReadWriteOncePod alone",
+        ),
+        (
+            {"resources": {"requests": {"storage": "lots"}}},
+            (
+                'spec.resources.requests.storage: found "lots", '
+                "wanted a quantity such as 500m, 2 or 1Gi"
+            ),
+        ),
+        (
+            {"resources": {"requests": {"storage": 0}}},
+            "spec.resources.requests.storage: found 0, wanted more than nothing",
+        ),
+        (
+            {"selector": {"matchExpressions": [{"key": "a", "operator": "Inn"}]}},
+            (
+                'spec.selector.matchExpressions[0].operator: found "Inn", '
+                'wanted one of In, NotIn, Exists, DoesNotExist; did you mean "In"?'
+            ),
+        ),
+        ({"storageClassName": "Fast!"}, f'spec.storageClassName: found "Fast!", wanted {DNS}'),
+        ({"volumeName": "No/No"}, f'spec.volumeName: found "No/No", wanted {DNS}'),
+        (
+            {"volumeMode": "Blok"},
+            'spec.volumeMode: found "Blok", wanted one of Filesystem, Block; did you mean "Block"?',
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_claim(spec: Json, text: str) -> None:
+    assert told("v1 PersistentVolumeClaim", spec=spec) == [text]
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        (
+            {"capacity": {"storage": "-1Gi"}},
+            'spec.capacity.storage: found "-1Gi", wanted a quantity that is not negative',
+        ),
+        ({"capacity": 7}, "spec.capacity: found 7, wanted a mapping"),
+        (
+            {"nodeAffinity": {"required": {"nodeSelectorTerms": [TERM]}}},
+            (
+                "spec.nodeAffinity.required.nodeSelectorTerms[0].matchExpressions[0].operator: "
+                'found "Nope", wanted one of In, NotIn, Exists, DoesNotExist, Gt, Lt'
+            ),
+        ),
+        (
+            {"claimRef": {"name": "a", "namespace": "NO_NO"}},
+            f'spec.claimRef.namespace: found "NO_NO", wanted {LABEL}',
+        ),
+        ({"claimRef": {"name": "A B"}}, f'spec.claimRef.name: found "A B", wanted {DNS}'),
+    ],
+)
+def test_what_is_wrong_with_a_volume(spec: Json, text: str) -> None:
+    assert told("v1 PersistentVolume", spec=spec) == [text]
+
+
+def test_a_class_binds_at_once_or_late() -> None:
+    assert told("storage.k8s.io/v1 StorageClass", volumeBindingMode="Late") == [
+        'volumeBindingMode: found "Late", wanted one of Immediate, WaitForFirstConsumer'
+    ]
+
+
+def test_what_makes_sense_passes_and_what_is_left_out_is_not_asked_for() -> None:
+    spec = {
+        "accessModes": ["ReadWriteOnce", "ReadOnlyMany"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": "fast",
+        "volumeMode": "Block",
+    }
+    assert told("v1 PersistentVolumeClaim", spec=spec) == []
+    assert told("v1 PersistentVolumeClaim") == []
+    assert told("v1 PersistentVolume", spec={"capacity": {"storage": "1Gi"}}) == []
+    assert told("storage.k8s.io/v1 StorageClass", volumeBindingMode="Immediate") == []

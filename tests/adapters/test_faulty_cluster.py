@@ -1,0 +1,197 @@
+"""Faults: sampled, printable, repeatable, and gone when it is calm."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+
+from bayplan.adapters.embedded.cluster import EmbeddedCluster
+from bayplan.adapters.embedded.object_names import object_key
+from bayplan.api.objects import Pod
+from bayplan.clock import ManualClock
+from bayplan.ports import (
+    ApiError,
+    ConflictError,
+    GoneError,
+    OutcomeUnknownError,
+    PatchPodStatus,
+    WatchDroppedError,
+    WatchEvent,
+)
+from bayplan.sim.loop import run
+from bayplan.state.pods import PodInfo, pod_info
+from tests.adapters.faulty_cluster import FaultOptions, FaultyCluster
+from tests.adapters.manifests import pod
+
+POD = "v1 Pod"
+Scene = Callable[[EmbeddedCluster, FaultyCluster], Awaitable[None]]
+
+
+def play(scene: Scene, **options: float) -> float:
+    """Run a scene with these faults; returns the time at its end."""
+    clock = ManualClock()
+    inner = EmbeddedCluster(clock)
+    cluster = FaultyCluster(inner, replace(FaultOptions(seed=1), **options))
+
+    async def main() -> None:
+        await scene(inner, cluster)
+
+    run(main(), clock)
+    return clock.now()
+
+
+def created(inner: EmbeddedCluster, name: str = "web") -> PodInfo:
+    found = inner.create(pod(name)).object
+    assert isinstance(found, Pod)
+    return pod_info(found)
+
+
+def test_options_follow_from_the_seed_and_print_as_one_line() -> None:
+    assert FaultOptions.sampled(7) == FaultOptions.sampled(7)
+    assert len({str(FaultOptions.sampled(seed)) for seed in range(20)}) == 20
+    told = FaultOptions(seed=3, conflicts=0.1, slow_seconds=20.0, node_losses=2)
+    assert str(told) == "seed=3 conflicts=0.1 slow_seconds=20 node_losses=2"
+
+
+def test_each_fault_is_absent_in_some_seeds_and_present_in_others() -> None:
+    sampled = [FaultOptions.sampled(seed) for seed in range(40)]
+    for name in ("watch_drops", "gone_on_resume", "conflicts", "unknown_outcomes", "node_losses"):
+        hits = sum(getattr(options, name) > 0 for options in sampled)
+        assert 5 < hits < 35, name
+
+
+def test_without_faults_it_is_the_cluster_within() -> None:
+    async def scene(inner: EmbeddedCluster, cluster: FaultyCluster) -> None:
+        info = created(inner)
+        await cluster.bind(info, "n1")
+        found = await cluster.get_pod("default", "web")
+        assert found.spec.node_name == "n1"
+        assert len((await cluster.list(POD)).objects) == 1
+        assert not cluster.counts
+
+    assert play(scene) == 0.0
+
+
+def test_a_conflict_changes_nothing() -> None:
+    async def scene(inner: EmbeddedCluster, cluster: FaultyCluster) -> None:
+        with pytest.raises(ConflictError):
+            await cluster.bind(created(inner), "n1")
+        assert (await inner.get_pod("default", "web")).spec.node_name is None
+        assert cluster.counts == Counter(conflicts=1)
+
+    play(scene, conflicts=1.0)
+
+
+def test_of_unknown_outcomes_some_are_carried_out() -> None:
+    async def scene(inner: EmbeddedCluster, cluster: FaultyCluster) -> None:
+        bound = 0
+        for number in range(40):
+            info = created(inner, f"p{number}")
+            with pytest.raises(OutcomeUnknownError):
+                await cluster.bind(info, "n1")
+            bound += (await inner.get_pod("default", info.name)).spec.node_name == "n1"
+        assert 8 < bound < 32
+
+    play(scene, unknown_outcomes=1.0)
+
+
+def test_a_status_patch_and_a_deletion_may_get_no_answer() -> None:
+    async def scene(inner: EmbeddedCluster, cluster: FaultyCluster) -> None:
+        info = created(inner)
+        patch = PatchPodStatus("default", "web", info.uid, None, "n1")
+        with pytest.raises(OutcomeUnknownError):
+            await cluster.patch_pod_status(patch)
+        with pytest.raises(OutcomeUnknownError):
+            await cluster.patch(POD, "default", "web", {"metadata": {"labels": {"a": "b"}}})
+        with pytest.raises(OutcomeUnknownError):
+            await cluster.delete_pod("default", "web", info.uid)
+
+    play(scene, unknown_outcomes=1.0)
+
+
+def test_slow_calls_take_virtual_time() -> None:
+    async def scene(inner: EmbeddedCluster, cluster: FaultyCluster) -> None:
+        await cluster.bind(created(inner), "n1")
+
+    assert 0.0 < play(scene, slow_calls=1.0, slow_seconds=5.0) <= 10.0
+
+
+def test_a_list_may_fail() -> None:
+    async def scene(inner: EmbeddedCluster, cluster: FaultyCluster) -> None:
+        with pytest.raises(ApiError) as found:
+            await cluster.list(POD)
+        assert found.value.code == 503
+        with pytest.raises(ApiError):
+            await cluster.get_pod("default", "web")
+
+    play(scene, list_failures=1.0)
+
+
+def test_a_dropped_watch_loses_no_event() -> None:
+    async def follow(cluster: FaultyCluster, count: int) -> list[WatchEvent]:
+        seen: list[WatchEvent] = []
+        while len(seen) < count:
+            version = seen[-1].resource_version if seen else "0"
+            try:
+                async for event in cluster.watch(POD, version):
+                    seen.append(event)
+                    if len(seen) == count:
+                        break
+            except WatchDroppedError:
+                continue
+        return seen
+
+    async def scene(inner: EmbeddedCluster, cluster: FaultyCluster) -> None:
+        names = [f"p{number}" for number in range(30)]
+        for name in names:
+            inner.create(pod(name))
+        seen = await follow(cluster, len(names))
+        assert [event.object.metadata.name for event in seen] == names
+        assert cluster.counts["watch_drops"] > 3
+
+    play(scene, watch_drops=0.3)
+
+
+def test_a_watch_may_be_too_late_and_its_events_late() -> None:
+    async def gone(inner: EmbeddedCluster, cluster: FaultyCluster) -> None:
+        with pytest.raises(GoneError):
+            await anext(cluster.watch(POD, "0"))
+
+    async def late(inner: EmbeddedCluster, cluster: FaultyCluster) -> None:
+        inner.create(pod())
+        await anext(cluster.watch(POD, "0"))
+
+    play(gone, gone_on_resume=1.0)
+    assert play(late, watch_lags=1.0, slow_seconds=3.0) > 0.0
+
+
+def test_when_it_is_calm_nothing_goes_wrong() -> None:
+    async def scene(inner: EmbeddedCluster, cluster: FaultyCluster) -> None:
+        cluster.calm()
+        await cluster.bind(created(inner), "n1")
+        stored = inner.get(object_key(POD, "default", "web"))
+        assert stored is not None
+        assert stored.content["spec"]["nodeName"] == "n1"
+
+    assert play(scene, conflicts=1.0, unknown_outcomes=1.0, slow_calls=1.0, slow_seconds=9) == 0.0
+
+
+def test_one_seed_gives_one_sequence_of_faults() -> None:
+    def outcomes() -> list[str]:
+        seen: list[str] = []
+
+        async def scene(inner: EmbeddedCluster, cluster: FaultyCluster) -> None:
+            for number in range(50):
+                info = created(inner, f"p{number}")
+                try:
+                    await cluster.bind(info, "n1")
+                    seen.append("bound")
+                except (ConflictError, OutcomeUnknownError) as problem:
+                    seen.append(type(problem).__name__)
+
+        play(scene, conflicts=0.3, unknown_outcomes=0.3)
+        return seen
+
+    assert outcomes() == outcomes()
+    assert len(set(outcomes())) == 3

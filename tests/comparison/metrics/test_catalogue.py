@@ -1,0 +1,107 @@
+"""What a metric means.
+
+The metrics every comparison has, by hand.
+"""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bayplan.comparison.experiment import InputSpec
+from bayplan.comparison.job import RunResult, perform
+from bayplan.comparison.metrics.catalogue import metric_note
+from bayplan.comparison.planning import plan
+from tests.comparison.kit import cluster_file, node, pod, spec
+
+# ---- metric notes ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit", "better"),
+    [
+        ("placed", "pods", "higher"),
+        ("unschedulable: Insufficient cpu", "pods", "lower"),
+        ("fragmented_nvidia.com/gpu_percent", "%", "lower"),
+        ("gang_waiting_seconds_p95", "s", "lower"),
+        ("domains_used: zone", "values", ""),
+        ("somebody_elses", "", ""),
+    ],
+)
+def test_a_metric_has_a_unit_and_a_better_direction(metric: str, unit: str, better: str) -> None:
+    note = metric_note(metric)
+    assert (note.unit, note.better) == (unit, better)
+
+
+# ---- metrics --------------------------------------------------------------------------------
+
+
+def results(folder: Path, *extra: object, **fields: object) -> list[RunResult]:
+    """Packed and spread over three nodes of 4 cores and four pods of one."""
+    wanted = spec(folder, **fields)
+    file = cluster_file(folder, *extra)  # type: ignore[arg-type]
+    wanted = msgspec.structs.replace(wanted, inputs=(InputSpec(paths=(str(file),)),))
+    return [perform(job).result for job in plan(wanted, "test").jobs]
+
+
+def test_pods_are_counted_and_so_are_the_reasons_of_those_that_wait(tmp_path: Path) -> None:
+    packed, _ = results(tmp_path, pod("big", cpu=5))
+    assert packed.metrics["placed"] == 4
+    assert packed.metrics["unschedulable"] == 1
+    assert packed.metrics["unschedulable: Insufficient cpu"] == 1
+
+
+def test_allocation_is_in_percent_of_what_all_nodes_have(tmp_path: Path) -> None:
+    packed, _ = results(tmp_path)
+    assert packed.metrics["allocated_cpu_percent"] == pytest.approx(100 * 4 / 12)
+    assert packed.metrics["peak_cpu_percent"] == pytest.approx(100 * 4 / 12)
+
+
+def test_its_curve_is_over_what_has_arrived(tmp_path: Path) -> None:
+    packed, _ = results(tmp_path)
+    points = packed.curves["cpu allocated % over cpu arrived %"]
+    # Before each pod: all that came before it is placed.
+    shares = [100 * n / 12 for n in range(4)]
+    assert [x for x, _ in points] == pytest.approx(shares)
+    assert [y for _, y in points] == pytest.approx(shares)
+
+
+def test_fragmentation_is_what_a_pod_could_not_use(tmp_path: Path) -> None:
+    packed, spread = results(tmp_path, pod("big", cpu=5))
+    # Packed: 8 cores are free on two nodes, none on the third. Four pods of five can use all of
+    # it, the big one none.
+    assert packed.metrics["fragmented_cpu_percent"] == pytest.approx(100 / 5)
+    assert spread.metrics["fragmented_cpu_percent"] == pytest.approx(100 / 5)
+
+
+def test_what_is_free_where_a_pod_does_not_fit_is_fragmented(tmp_path: Path) -> None:
+    packed, spread = results(tmp_path, pod("wide", cpu=3))
+    # The wide pod comes last. Packed onto n0 are four, it takes 3 of the second node: 1 + 4 are
+    # free, of which it could use 4. Spread, 2 + 1 + 1: it takes 3 of one that has 1: 2, 3, 0 left.
+    assert packed.metrics["fragmented_cpu_percent"] == pytest.approx(100 * (1 / 5) / 5)
+    assert spread.metrics["fragmented_cpu_percent"] == pytest.approx(100 * (2 / 5) / 5)
+
+
+def test_nodes_and_domains_that_hold_pods_are_counted(tmp_path: Path) -> None:
+    zone = "topology.kubernetes.io/zone"
+    far = node("n9", cpu=4, **{zone: "far"})
+    packed, spread = results(tmp_path, far, pod("p8"))
+    assert packed.metrics["nodes_used"] == 2
+    assert spread.metrics["nodes_used"] == 4
+    assert spread.metrics[f"domains_used: {zone}"] == 1
+
+
+def test_waiting_is_from_creation_to_binding(tmp_path: Path) -> None:
+    late = {
+        "apiVersion": "bayplan.dev/v1alpha1",
+        "kind": "Scenario",
+        "spec": {"events": [{"at": "5s", "create": [node("n9", cpu=8)]}]},
+    }
+    (tmp_path / "late.json").write_text(msgspec.json.encode(late).decode())
+    wanted = spec(tmp_path)
+    paths = (str(cluster_file(tmp_path, pod("big", cpu=5))), str(tmp_path / "late.json"))
+    wanted = msgspec.structs.replace(wanted, inputs=(InputSpec(paths=paths),))
+    found = perform(plan(wanted, "test").jobs[0]).result.metrics
+    assert found["waiting_seconds_max"] >= 5
+    assert found["waiting_seconds_p50"] == 0
+    assert found["waiting_seconds_mean"] == pytest.approx(found["waiting_seconds_max"] / 5)

@@ -1,0 +1,184 @@
+"""Groups of pods, from enough members being there to enough members being bound.
+
+Preemptions are counted by what attempts chose and by what victims were told.
+
+What a seed makes of a workload.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from bayplan.api.objects import POD, Pod, decode
+from bayplan.comparison.experiment import ConfigurationSpec, InputSpec
+from bayplan.comparison.job import perform
+from bayplan.comparison.metrics.scheduling import Arrivals, Demand, Preemptions, arranged, asked_of
+from bayplan.comparison.planning import plan
+from bayplan.journal import AttemptRecord
+from bayplan.sim.input.workload import Workload
+from bayplan.state.pods import PodInfo, pod_info
+from tests.comparison.kit import node, pod, spec
+from tests.examples.policies import EXAMPLES
+
+# ---- gangs ----------------------------------------------------------------------------------
+
+
+GANGS = EXAMPLES / "gangs"
+
+
+def metrics(folder: Path, config: str) -> dict[str, float]:
+    wanted = msgspec.structs.replace(
+        spec(folder, metrics=("gangs",)),
+        inputs=(InputSpec(paths=(str(GANGS / "cluster.yaml"), str(GANGS / "jobs.yaml"))),),
+        configurations=(ConfigurationSpec(name="one", file=str(GANGS / config)),),
+    )
+    [job] = plan(wanted, "test").jobs
+    return perform(job).result.metrics
+
+
+def test_the_second_of_two_jobs_waits_for_the_first_one_to_end(tmp_path: Path) -> None:
+    """GPUs are free after five minutes, and a job takes ten."""
+    assert metrics(tmp_path, "one_pass.yaml") == pytest.approx(
+        {
+            "gangs_placed": 2,
+            "gangs_waiting": 0,
+            "gang_waiting_seconds_mean": 600,
+            "gang_waiting_seconds_p50": 600,
+            "gang_waiting_seconds_p95": 870,
+            "gang_waiting_seconds_max": 900,
+        }
+    )
+
+
+def test_groups_that_never_ran_are_counted_and_have_no_span(tmp_path: Path) -> None:
+    found = metrics(tmp_path, "pod_by_pod.yaml")
+    assert found == {"gangs_placed": 0, "gangs_waiting": 2}
+
+
+def test_where_there_are_no_groups_nothing_is_said(tmp_path: Path) -> None:
+    [packed, _] = plan(spec(tmp_path, metrics=("gangs",)), "test").jobs
+    assert perform(packed).result.metrics == {}
+
+
+# ---- preemptions ----------------------------------------------------------------------------
+
+
+#: What it does not look at.
+RESULT: Any = None
+
+
+def attempt(nominated: str) -> AttemptRecord:
+    return AttemptRecord(
+        at_seconds=0.0,
+        pod="default/p",
+        uid="p",
+        profile="default-scheduler",
+        attempt=1,
+        result="unschedulable",
+        nominated_node=nominated,
+    )
+
+
+def told(name: str, condition: str, reason: str) -> PodInfo:
+    content = pod(name)
+    content["metadata"]["uid"] = name
+    content["status"] = {"conditions": [{"type": condition, "status": "True", "reason": reason}]}
+    found = decode(POD, content)
+    assert isinstance(found, Pod)
+    return pod_info(found)
+
+
+def test_attempts_that_nominate_are_preemptions() -> None:
+    metric = Preemptions()
+    for node_name in ("n1", "", "n2"):
+        metric.record(attempt(node_name))
+    assert metric.values(RESULT) == {"preemptions": 2, "preemption_victims": 0}
+
+
+def test_a_victim_is_counted_once_and_nobody_else_is() -> None:
+    metric = Preemptions()
+    victim = told("v", "DisruptionTarget", "PreemptionByScheduler")
+    metric.pod(None, told("v", "PodScheduled", ""))
+    metric.pod(victim, victim)
+    metric.pod(victim, victim)
+    metric.pod(None, told("drained", "DisruptionTarget", "EvictionByEvictionAPI"))
+    metric.pod(victim, None)
+    assert metric.values(RESULT) == {"preemptions": 0, "preemption_victims": 1}
+
+
+# ---- arrivals -------------------------------------------------------------------------------
+
+
+WORKLOAD = Workload(initial=(node("n", cpu=10), *(pod(f"p{i}") for i in range(8))))
+
+
+def names(workload: Workload) -> list[str]:
+    return [one["metadata"]["name"] for one in workload.initial if one["kind"] == "Pod"]
+
+
+def until(percent: float, resource: str = "cpu") -> Arrivals:
+    return Arrivals(shuffled=True, until_demand=Demand(resource=resource, percent=percent))
+
+
+def test_as_written_nothing_changes() -> None:
+    assert arranged(WORKLOAD, Arrivals(), 1) is WORKLOAD
+
+
+def test_a_seed_shuffles_the_pods_and_loses_none() -> None:
+    one, other = (arranged(WORKLOAD, Arrivals(shuffled=True), seed) for seed in (1, 2))
+    assert names(one) != names(other)
+    assert sorted(names(one)) == sorted(names(other)) == names(WORKLOAD)
+    assert one.initial[0]["kind"] == "Node"
+
+
+def test_nodes_get_numbers_only_where_it_is_asked_for() -> None:
+    asked, left = (
+        arranged(WORKLOAD, Arrivals(shuffled=True, nodes_renumbered=flag), 1)
+        for flag in (True, False)
+    )
+    assert [asked.initial[0]["metadata"]["name"], left.initial[0]["metadata"]["name"]] == [
+        "0-n",
+        "n",
+    ]
+    assert names(asked) == names(left)
+
+
+def test_the_same_seed_makes_the_same_workload() -> None:
+    assert arranged(WORKLOAD, until(200), 3) == arranged(WORKLOAD, until(200), 3)
+
+
+def test_pods_are_drawn_until_enough_is_asked_for() -> None:
+    found = arranged(WORKLOAD, until(130), 1)
+    assert len(names(found)) == 13  # 10 cores, one each
+    assert len(set(names(found))) == 13
+    drawn = [name.partition(".")[0] for name in names(found)[8:]]
+    assert set(drawn) <= set(names(WORKLOAD))
+
+
+def test_nothing_is_drawn_where_enough_is_asked_for_already() -> None:
+    assert len(names(arranged(WORKLOAD, until(50), 1))) == 8
+
+
+def test_drawing_ends_where_no_pod_asks_for_the_resource() -> None:
+    assert len(names(arranged(WORKLOAD, until(130, "example.com/x"), 1))) == 8
+
+
+def test_a_pod_drawn_again_is_another_pod() -> None:
+    first = pod("a")
+    first["metadata"]["uid"] = "of-a"
+    [_, _, again] = arranged(Workload(initial=(node("n", cpu=2), first)), until(100), 1).initial
+    assert again["metadata"] == {"name": "a.1", "namespace": "default"}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "asked"),
+    [({}, 2.0), ({"bayplan.dev/gpu-milli": "460"}, 0.92), ({"bayplan.dev/gpu-milli": "x"}, 2.0)],
+)
+def test_a_share_of_a_gpu_counts_as_such(annotations: dict[str, str], asked: float) -> None:
+    content: dict[str, Any] = pod("a")
+    content["metadata"]["annotations"] = annotations
+    limits = {"nvidia.com/gpu": "2"}
+    content["spec"]["containers"][0]["resources"] = {"limits": limits, "requests": limits}
+    assert asked_of(content, "nvidia.com/gpu") == pytest.approx(asked)

@@ -1,0 +1,137 @@
+"""How full the nodes are that are in use, by hand.
+
+What pods hold while they wait.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from bayplan.api.objects import NODE, POD, Node, Pod, decode
+from bayplan.comparison.experiment import ConfigurationSpec, InputSpec
+from bayplan.comparison.job import RunResult, perform
+from bayplan.comparison.metrics.catalogue import Domains
+from bayplan.comparison.metrics.utilization import Utilization
+from bayplan.comparison.planning import plan
+from bayplan.state.pods import PodInfo, pod_info
+from tests.comparison.kit import node, pod, spec
+from tests.examples.policies import EXAMPLES
+
+# ---- utilization ----------------------------------------------------------------------------
+
+
+#: What it does not look at.
+RESULT: Any = None
+
+
+def results(folder: Path) -> list[RunResult]:
+    """Packed and spread over three nodes of 4 cores and four pods of one."""
+    jobs = plan(spec(folder, metrics=("utilization",)), "test").jobs
+    return [perform(job).result for job in jobs]
+
+
+def test_nodes_that_hold_nothing_do_not_count(tmp_path: Path) -> None:
+    packed, spread = results(tmp_path)
+    assert packed.metrics == {"utilized_cpu_percent": pytest.approx(100)}
+    assert spread.metrics == {"utilized_cpu_percent": pytest.approx(100 * 4 / 12)}
+
+
+def test_its_curve_is_over_what_has_arrived(tmp_path: Path) -> None:
+    packed, spread = results(tmp_path)
+    name = "cpu utilized % over cpu arrived %"
+    arrived = [100 * n / 12 for n in (1, 2, 3)]
+    assert [x for x, _ in packed.curves[name]] == pytest.approx(arrived)
+    assert [y for _, y in packed.curves[name]] == pytest.approx([25, 50, 75])
+    assert [y for _, y in spread.curves[name]] == pytest.approx([25, 25, 25])
+
+
+def placed(name: str, node_name: str, phase: str = "Running") -> PodInfo:
+    content = pod(name)
+    content["metadata"]["uid"] = name
+    content["spec"]["nodeName"] = node_name
+    content["status"] = {"phase": phase}
+    found = decode(POD, content)
+    assert isinstance(found, Pod)
+    return pod_info(found)
+
+
+def decoded(content: dict[str, Any]) -> Node:
+    found = decode(NODE, content)
+    assert isinstance(found, Node)
+    return found
+
+
+def test_a_node_whose_last_pod_ended_is_out_of_use() -> None:
+    metric = Utilization()
+    metric.node(None, decoded(node("a", cpu=4)))
+    metric.node(None, decoded(node("b", cpu=2)))
+    for name, node_name in (("p", "a"), ("q", "b")):
+        metric.pod(None, placed(name, node_name))
+    assert metric.values(RESULT) == {"utilized_cpu_percent": pytest.approx(100 * 2 / 6)}
+    metric.pod(placed("p", "a"), placed("p", "a", phase="Succeeded"))
+    assert metric.values(RESULT) == {"utilized_cpu_percent": pytest.approx(50)}
+    metric.pod(placed("q", "b"), None)
+    assert metric.values(RESULT) == {}
+
+
+def test_a_node_that_grows_while_it_is_in_use_has_more() -> None:
+    metric = Utilization()
+    small = decoded(node("a", cpu=2))
+    metric.node(None, small)
+    metric.pod(None, placed("p", "a"))
+    metric.node(small, decoded(node("a", cpu=4)))
+    assert metric.values(RESULT) == {"utilized_cpu_percent": pytest.approx(25)}
+
+
+def owned(found: PodInfo, kind: str) -> PodInfo:
+    owner = {"apiVersion": "apps/v1", "kind": kind, "name": "o", "uid": "o", "controller": True}
+    content = msgspec.to_builtins(found.pod)
+    content["metadata"]["ownerReferences"] = [owner]
+    decoded_pod = decode(POD, content)
+    assert isinstance(decoded_pod, Pod)
+    return pod_info(decoded_pod)
+
+
+@pytest.mark.parametrize("kind", ["DaemonSet", "Node"])
+def test_pods_that_come_with_their_node_do_not_make_it_a_used_one(kind: str) -> None:
+    metric, nodes = Utilization(), Domains()
+    for one in (metric, nodes):
+        for name in ("a", "b"):
+            one.node(None, decoded(node(name, cpu=4)))
+            one.pod(None, owned(placed(f"d{name}", name), kind))
+        one.pod(None, owned(placed("p", "a"), "ReplicaSet"))
+    assert metric.values(RESULT) == {"utilized_cpu_percent": 25.0}
+    assert nodes.values(RESULT)["nodes_used"] == 1.0
+
+
+# ---- held -----------------------------------------------------------------------------------
+
+
+GANGS = EXAMPLES / "gangs"
+
+
+def metrics(folder: Path, config: str) -> dict[str, float]:
+    wanted = msgspec.structs.replace(
+        spec(folder, metrics=("held",)),
+        inputs=(InputSpec(paths=(str(GANGS / "cluster.yaml"), str(GANGS / "jobs.yaml"))),),
+        configurations=(ConfigurationSpec(name="one", file=str(GANGS / config)),),
+    )
+    [job] = plan(wanted, "test").jobs
+    return perform(job).result.metrics
+
+
+def test_a_group_placed_in_one_pass_holds_nothing_while_it_waits(tmp_path: Path) -> None:
+    assert metrics(tmp_path, "one_pass.yaml") == {
+        "held_cpu_hours": 0,
+        "held_nvidia.com/gpu_hours": 0,
+    }
+
+
+def test_members_placed_one_by_one_hold_what_they_found(tmp_path: Path) -> None:
+    """Four GPUs and four cpus each, a minute long at least."""
+    found = metrics(tmp_path, "pod_by_pod.yaml")
+    gpu_hours = found["held_nvidia.com/gpu_hours"]
+    assert gpu_hours >= 4 / 60
+    assert found["held_cpu_hours"] == pytest.approx(4 * gpu_hours)

@@ -1,0 +1,64 @@
+"""The extenders of a configuration."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.api.objects import POD, Pod
+from bayplan.api.objects import decode as decode_object
+from bayplan.config.decoding import decode
+from bayplan.config.schema import Extender
+from bayplan.engine.extenders.configured import ConfiguredExtender, configured_extenders
+from bayplan.ports import ExtenderVerb
+from bayplan.state.pods import pod_info
+from bayplan.testing import pod
+
+
+def configured(**fields: Any) -> ConfiguredExtender:
+    found, problems = decode({"urlPrefix": "http://a/", **fields}, Extender, "")
+    assert found is not None, problems
+    (extender,) = configured_extenders([found])
+    return extender
+
+
+def test_it_is_named_by_its_url_and_asked_for_the_verbs_it_has() -> None:
+    found = configured(filterVerb="f", bindVerb="b", weight=3, ignorable=True)
+    assert (found.name, found.weight, found.ignorable) == ("http://a/", 3, True)
+    assert found.verbs == {ExtenderVerb.FILTER, ExtenderVerb.BIND}
+
+
+FPGA = {"example.com/fpga": "1"}
+
+
+def with_resources(where: str, **resources: Any) -> Any:
+    container = {"name": "c", "image": "app", "resources": resources}
+    spec: dict[str, Any] = {"containers": [], "initContainers": [], where: [container]}
+    found = decode_object(POD, {"metadata": {"name": "p", "uid": "u"}, "spec": spec})
+    assert isinstance(found, Pod)
+    return pod_info(found)
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_interested"),
+    [
+        (pod("p", cpu=1), False),
+        (with_resources("containers", requests=FPGA), True),
+        (with_resources("containers", limits=FPGA), True),
+        (with_resources("initContainers", requests=FPGA), True),
+        (with_resources("containers", requests={"example.com/gpu": "1"}), False),
+        (with_resources("containers", requests={"example.com/fpga": "0"}), True),
+    ],
+    ids=["none", "requests", "limits", "init container", "another resource", "none of it"],
+)
+def test_it_is_interested_in_pods_that_name_what_it_manages(
+    asked: Any, is_interested: bool
+) -> None:
+    fpga = configured(filterVerb="f", managedResources=[{"name": "example.com/fpga"}])
+    assert fpga.is_interested(asked) is is_interested
+    assert configured(filterVerb="f").is_interested(asked)
+
+
+def test_two_that_manage_different_things_are_told_apart() -> None:
+    asked = with_resources("containers", requests=FPGA)
+    assert configured(managedResources=[{"name": "example.com/fpga"}]).is_interested(asked)
+    assert not configured(managedResources=[{"name": "example.com/gpu"}]).is_interested(asked)

@@ -1,0 +1,185 @@
+"""What one cycle asks of extenders; how it goes on then is told in test_cycle."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from bayplan.engine.extenders.results import Answered, Extenders, Question
+from bayplan.engine.extenders.round import Exchange, ExtendersReview, Reviewed
+from bayplan.framework.filtering import FilterOutcome
+from bayplan.framework.preemption import Candidates, Victims
+from bayplan.framework.status import Code, Status
+from bayplan.ports import ExtenderAnswer, ExtenderVerb, NamedVictims
+from bayplan.state.pods import PodInfo
+from bayplan.testing import SampleCluster, node, pod
+
+NAMES = ("a", "b", "c")
+
+
+@dataclass(frozen=True)
+class Far:
+    name: str = "far"
+    ignorable: bool = False
+    verbs: frozenset[ExtenderVerb] = frozenset((ExtenderVerb.FILTER, ExtenderVerb.PRIORITIZE))
+    weight: int = 1
+
+    def is_interested(self, pod: PodInfo) -> bool:
+        return True
+
+
+EXTENDERS = Extenders((Far("one"), Far("two")))
+
+
+def outcome() -> FilterOutcome:
+    nodes = SampleCluster().add(*map(node, NAMES)).lend().nodes
+    return FilterOutcome(nodes, np.ones(3, np.bool_))
+
+
+def ask(exchange: Exchange) -> Question:
+    found = exchange.filter(EXTENDERS, pod("p"), outcome())
+    assert isinstance(found, Question)
+    return found
+
+
+def left(*names: str) -> ExtenderAnswer:
+    return ExtenderAnswer(node_names=frozenset(names))
+
+
+def test_answers_are_taken_in_the_order_of_the_questions_each_time_anew() -> None:
+    exchange = Exchange()
+    assert not exchange.has_answers
+    for names in (("a", "b"), ("b",)):
+        exchange.take(Answered(ask(exchange), (left(*names),)))
+    assert exchange.has_answers
+    for _ in range(2):
+        exchange.begin_anew()
+        found = outcome()
+        assert exchange.filter(EXTENDERS, pod("p"), found) is None
+        assert found.feasible.tolist() == [False, True, False]
+        assert sorted(exchange.statuses) == ["a", "c"]
+
+
+def test_an_error_ends_it_before_anybody_else_is_asked() -> None:
+    exchange = Exchange()
+    exchange.take(Answered(ask(exchange), (ExtenderAnswer(error="no"),)))
+    assert exchange.filter(EXTENDERS, pod("p"), outcome()) == Status(Code.ERROR, ("no",))
+
+
+def test_so_does_an_answer_that_leaves_nothing() -> None:
+    exchange = Exchange()
+    exchange.take(Answered(ask(exchange), (left(),)))
+    status = exchange.filter(EXTENDERS, pod("p"), outcome())
+    assert isinstance(status, Status)
+    assert status.code is Code.UNSCHEDULABLE
+
+
+def test_what_was_answered_about_the_nominated_node_is_forgotten_with_it() -> None:
+    exchange = Exchange()
+    exchange.take(Answered(ask(exchange), (left(),)))
+    exchange.filter(EXTENDERS, pod("p"), outcome())
+    exchange.give_up_nominated_node()
+    assert (exchange.has_answers, exchange.statuses) == (False, {})
+    assert ask(exchange).extender.name == "one"
+
+
+@pytest.mark.parametrize(("feasible", "is_asked"), [((1, 1, 0), True), ((0, 1, 0), False)])
+def test_scores_are_wanted_where_there_is_a_choice(
+    feasible: tuple[int, ...], is_asked: bool
+) -> None:
+    found = outcome()
+    found.feasible = np.array(feasible, np.bool_)
+    question = Exchange().prioritize(EXTENDERS, pod("p"), found)
+    assert isinstance(question, Question) is is_asked
+    if isinstance(question, Question):
+        assert [each.name for each in question.extenders] == ["one", "two"]
+        assert question.node_names == ("a", "b")
+
+
+# ---- candidates of a preemption --------------------------------------------------------------
+
+PREEMPTS = frozenset((ExtenderVerb.PREEMPT,))
+REVIEWERS = Extenders((Far("one", verbs=PREEMPTS), Far("filters"), Far("two", verbs=PREEMPTS)))
+SAMPLE = [*map(node, NAMES), *(pod(f"on-{name}", node=name) for name in NAMES)]
+CLUSTER = SampleCluster().add(*SAMPLE)
+
+
+def candidates(*names: str) -> dict[str, Victims]:
+    nodes = CLUSTER.lend().nodes
+    return {name: Victims(tuple(nodes.info(nodes.names().index(name)).pods)) for name in names}
+
+
+def review(exchange: Exchange, found: dict[str, Victims]) -> Reviewed | Question | Status:
+    return exchange.review(REVIEWERS, pod("p"), CLUSTER.lend().nodes, found)
+
+
+def answer_with(exchange: Exchange, found: dict[str, Victims], *names: str) -> Question:
+    """Ask, and answer that these nodes are left with the victims they have."""
+    question = review(exchange, found)
+    assert isinstance(question, Question)
+    uids = {name: tuple(p.uid for p in question.victims[name].pods) for name in names}
+    victims = {name: NamedVictims(each) for name, each in uids.items()}
+    exchange.take(Answered(question, (ExtenderAnswer(victims=victims),)))
+    return question
+
+
+def test_those_who_review_candidates_are_asked_one_after_another() -> None:
+    exchange, every = Exchange(), candidates(*NAMES)
+    first = answer_with(exchange, every, "a", "b")
+    second = answer_with(exchange, every, "b")
+    assert [each.extender.name for each in (first, second)] == ["one", "two"]
+    assert (first.node_names, second.node_names) == (NAMES, ("a", "b"))
+    found = review(exchange, every)
+    assert isinstance(found, Reviewed)
+    assert list(found.left) == ["b"]
+    assert not exchange.has_answers
+
+
+def test_where_nothing_is_left_nobody_else_is_asked() -> None:
+    exchange, every = Exchange(), candidates(*NAMES)
+    answer_with(exchange, every)
+    assert review(exchange, every) == Reviewed({})
+
+
+def test_where_all_has_changed_meanwhile_it_is_asked_anew_but_not_for_ever() -> None:
+    exchange, rounds = Exchange(), 0
+    here, there = candidates("a"), candidates("b")
+    while isinstance(review(exchange, here), Question):
+        answer_with(exchange, here, *here)
+        here, there = there, here
+        rounds += 1
+    assert rounds == 11
+
+
+def test_a_review_waits_for_answers_and_tells_what_was_passed_over() -> None:
+    exchange, every = Exchange(), candidates("a")
+    extenders = Extenders((Far("easy", verbs=PREEMPTS, ignorable=True),))
+    nodes = CLUSTER.lend().nodes
+    asks = ExtendersReview(exchange, extenders, pod("p"), nodes)
+    assert asks(every) == Status(Code.WAIT)
+    assert asks.question is not None
+    nonsense = ExtenderAnswer(victims={"nowhere": NamedVictims(("u",))})
+    exchange.take(Answered(asks.question, (nonsense,)))
+    knows = ExtendersReview(exchange, extenders, pod("p"), nodes)
+    assert knows(every) == every
+    assert knows.question is None
+    assert len(knows.passed_over) == 1
+
+
+def test_whoever_else_reviews_candidates_does_so_before_extenders_are_asked() -> None:
+    nodes, every = CLUSTER.lend().nodes, candidates(*NAMES)
+
+    def left_by(left: Candidates | Status) -> tuple[Candidates | Status, Question | None]:
+        def before(candidates: Candidates) -> Candidates | Status:
+            assert candidates == every
+            return left
+
+        found = ExtendersReview(Exchange(), REVIEWERS, pod("p"), nodes, before)
+        return found(every), found.question
+
+    _, question = left_by(candidates("c"))
+    assert question is not None
+    assert question.node_names == ("c",)
+    error = Status(Code.ERROR, ("no",))
+    assert left_by({}) == ({}, None)
+    assert left_by(error) == (error, None)

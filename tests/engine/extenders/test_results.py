@@ -1,0 +1,213 @@
+"""What follows from an extender's answer."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayplan.engine.extenders.results import Answered, Extenders, Question, add_scores, applied
+from bayplan.framework.filtering import FilterOutcome
+from bayplan.framework.score_table import ScoreTable
+from bayplan.framework.status import EXTENDER_NAME, Code, Status
+from bayplan.ports import AskExtender, ExtenderAnswer, ExtenderVerb
+from bayplan.state.pods import PodInfo
+from bayplan.testing import SampleCluster, node, pod
+
+NAMES = ("a", "b", "c", "d")
+
+
+@dataclass(frozen=True)
+class Far:
+    """An extender."""
+
+    name: str = "far"
+    ignorable: bool = False
+    verbs: frozenset[ExtenderVerb] = frozenset((ExtenderVerb.FILTER,))
+    weight: int = 1
+
+    def is_interested(self, pod: PodInfo) -> bool:
+        return True
+
+
+def outcome(feasible: str = "abcd") -> FilterOutcome:
+    nodes = SampleCluster().add(*map(node, NAMES)).lend().nodes
+    return FilterOutcome(nodes, np.array([name in feasible for name in NAMES]))
+
+
+def after(
+    answer: ExtenderAnswer, *, asked: str = "abcd", feasible: str = "abcd", ignorable: bool = False
+) -> tuple[str, dict[str, Status], Status | None]:
+    """(nodes left, statuses, error)"""
+    found, statuses = outcome(feasible), dict[str, Status]()
+    question = Question((Far(ignorable=ignorable),), tuple(asked))
+    error = applied(Answered(question, (answer,)), found, statuses)
+    left = "".join(name for name, is_left in zip(NAMES, found.feasible, strict=True) if is_left)
+    return left, statuses, error
+
+
+def test_what_the_answer_leaves_out_is_out() -> None:
+    answer = ExtenderAnswer(
+        node_names=frozenset("d"),
+        failed={"a": "full"},
+        failed_and_unresolvable={"b": "licence missing"},
+    )
+    left, statuses, error = after(answer)
+    assert (left, error) == ("d", None)
+    assert statuses == {
+        "a": Status(Code.UNSCHEDULABLE, ("full",), EXTENDER_NAME),
+        "b": Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("licence missing",), EXTENDER_NAME),
+        "c": Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (), EXTENDER_NAME),
+    }
+
+
+def test_failed_for_good_is_stronger_than_failed() -> None:
+    answer = ExtenderAnswer(failed={"a": "full"}, failed_and_unresolvable={"a": "never"})
+    _, statuses, _ = after(answer)
+    assert statuses["a"].code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    assert statuses["a"].reasons == ("never",)
+
+
+def test_a_node_that_plugins_rejected_meanwhile_stays_out() -> None:
+    left, statuses, _ = after(ExtenderAnswer(node_names=frozenset("abcd")), feasible="bc")
+    assert (left, statuses) == ("bc", {})
+
+
+def test_a_node_nobody_asked_about_stays_out_without_a_status() -> None:
+    left, statuses, _ = after(ExtenderAnswer(node_names=frozenset("ab")), asked="ab")
+    assert (left, statuses) == ("ab", {})
+
+
+def test_a_node_it_was_not_asked_about_is_an_error_that_names_it() -> None:
+    _, _, error = after(ExtenderAnswer(node_names=frozenset("abd")), asked="ab")
+    claim = 'extender "far" claims a filtered node "d" which is not found in the input node list'
+    assert error == Status(Code.ERROR, (claim,))
+
+
+def test_no_answer_is_an_error() -> None:
+    _, _, error = after(ExtenderAnswer(error="connection refused"))
+    assert error == Status(Code.ERROR, ("connection refused",))
+
+
+@pytest.mark.parametrize(("asked", "left"), [("abcd", "abcd"), ("ab", "ab")])
+def test_an_ignorable_one_without_an_answer_changes_nothing(asked: str, left: str) -> None:
+    found = after(ExtenderAnswer(error="connection refused"), asked=asked, ignorable=True)
+    assert found == (left, {}, None)
+
+
+# ---- scores --------------------------------------------------------------------------------
+
+
+def scored(*answers: ExtenderAnswer, weight: int = 1) -> ScoreTable:
+    """Of nodes a to d, which plugins gave 1 each."""
+    table = ScoreTable(outcome().nodes, [], np.ones(4, np.int64))
+    asked = tuple(Far(f"far {number}", weight=weight) for number in range(len(answers)))
+    question = Question(asked, NAMES, ExtenderVerb.PRIORITIZE)
+    add_scores(table, Answered(question, answers))
+    return table
+
+
+def test_scores_count_ten_times_their_weight() -> None:
+    table = scored(ExtenderAnswer(scores=(("a", 3), ("c", 8))), weight=2)
+    assert table.totals.tolist() == [61, 1, 161, 1]
+    assert table.row("c") == ([("far 0", 160)], 161)
+
+
+def test_several_add_up_each_under_its_name() -> None:
+    table = scored(ExtenderAnswer(scores=(("a", 1),)), ExtenderAnswer(scores=(("a", 2),)))
+    assert table.row("a") == ([("far 0", 10), ("far 1", 20)], 31)
+
+
+def test_a_node_that_is_named_twice_gets_both_and_one_that_nobody_asked_about_nothing() -> None:
+    table = scored(ExtenderAnswer(scores=(("a", 1), ("a", 2), ("z", 9))))
+    assert table.totals.tolist() == [31, 1, 1, 1]
+
+
+def test_what_is_out_of_range_counts_as_it_is() -> None:
+    """As upstream, which checks no range."""
+    assert scored(ExtenderAnswer(scores=(("a", -1), ("b", 100)))).totals.tolist() == [
+        -9,
+        1001,
+        1,
+        1,
+    ]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [ExtenderAnswer(error="refused"), ExtenderAnswer(scores=(("b", 1), ("a", 2**60)))],
+    ids=["it failed", "no total could hold it"],
+)
+def test_without_an_answer_there_are_no_scores_and_that_is_all(answer: ExtenderAnswer) -> None:
+    table = scored(answer, ExtenderAnswer(scores=(("a", 1),)))
+    assert table.totals.tolist() == [11, 1, 1, 1]
+    assert list(table.others) == ["far 1"]
+
+
+# ---- who is asked, and bindings ------------------------------------------------------------
+
+BINDS = frozenset((ExtenderVerb.BIND,))
+
+
+def test_who_may_be_passed_over_is_asked_last() -> None:
+    soft, hard, binder = Far("soft", ignorable=True), Far("hard"), Far("binder", verbs=BINDS)
+    found = Extenders((soft, hard, binder))
+    assert list(found) == [hard, binder, soft]
+    assert found.interested(pod("p"), ExtenderVerb.FILTER) == [hard, soft]
+    assert found.interested(pod("p"), ExtenderVerb.PREEMPT) == []
+    assert not Extenders()
+
+
+def bound(*extenders: Far, **answers: ExtenderAnswer | Exception) -> tuple[Any, list[AskExtender]]:
+    """What became of a binding, and who was asked."""
+    asked: list[AskExtender] = []
+
+    async def ask(question: AskExtender) -> ExtenderAnswer:
+        asked.append(question)
+        answer = answers[question.extender]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    found = Extenders(extenders)
+    found.ask = ask
+    binding = found.binding(pod("p", node="n1"))
+    assert binding is not None
+    return asyncio.run(binding.bind(pod("p", node="n1"), "n1")), asked
+
+
+def test_the_first_binder_binds() -> None:
+    outcome, (question,) = bound(Far(verbs=BINDS), far=ExtenderAnswer())
+    assert outcome == (True, None)
+    assert (question.verb, question.pod.key, question.node_names) == ("bind", "default/p", ("n1",))
+
+
+def test_its_failure_is_the_bindings() -> None:
+    assert bound(Far(verbs=BINDS), far=ExtenderAnswer(error="no"))[0] == (
+        True,
+        Status(Code.ERROR, ("no",)),
+    )
+    said = "extender far: OSError: gone"
+    assert bound(Far(verbs=BINDS), far=OSError("gone"))[0] == (True, Status(Code.ERROR, (said,)))
+
+
+def test_unless_it_is_ignorable() -> None:
+    extenders = Far("one", ignorable=True, verbs=BINDS), Far("two", ignorable=True, verbs=BINDS)
+    assert bound(*extenders, one=ExtenderAnswer(error="no"), two=ExtenderAnswer())[0] == (
+        True,
+        None,
+    )
+    failed = ExtenderAnswer(error="no")
+    assert bound(*extenders, one=failed, two=failed)[0] == (False, None)
+
+
+def test_without_a_binder_the_plugins_bind() -> None:
+    assert Extenders((Far(),)).binding(pod("p")) is None
+
+
+def test_one_that_nobody_connected_says_so() -> None:
+    binding = Extenders((Far(verbs=BINDS),)).binding(pod("p"))
+    assert binding is not None
+    _, status = asyncio.run(binding.bind(pod("p"), "n1"))
+    assert status == Status(Code.ERROR, ("extender far: it is not connected",))

@@ -1,0 +1,136 @@
+"""What extenders leave of a preemption's candidates."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from bayplan.engine.extenders.results import Answered
+from bayplan.engine.extenders.round import Reviewed
+from bayplan.framework.preemption import Victims
+from bayplan.framework.status import Code, Status
+from bayplan.ports import ExtenderAnswer, ExtenderVerb, NamedVictims
+from bayplan.state.nodes import NodeView
+from bayplan.state.pods import PodInfo
+from bayplan.testing import SampleCluster, node, pod
+
+A, A2, B = pod("a", node="n1"), pod("a2", node="n1"), pod("b", node="n2")
+
+
+@dataclass(frozen=True)
+class Far:
+    name: str = "far"
+    ignorable: bool = False
+    verbs: frozenset[ExtenderVerb] = frozenset((ExtenderVerb.PREEMPT,))
+    weight: int = 1
+
+    def is_interested(self, pod: PodInfo) -> bool:
+        return True
+
+
+FAR, EASY = Far(), Far("easy", ignorable=True)
+
+
+def nodes() -> NodeView:
+    cluster = SampleCluster().add(*(node(name) for name in ("n1", "n2", "n3")), A, A2, B)
+    return cluster.lend().nodes
+
+
+def candidates() -> Reviewed:
+    return Reviewed({"n1": Victims((A,)), "n2": Victims((B,), 1)})
+
+
+def named(**uids: tuple[PodInfo, ...]) -> ExtenderAnswer:
+    victims = {name: NamedVictims(tuple(p.uid for p in pods)) for name, pods in uids.items()}
+    return ExtenderAnswer(victims=victims)
+
+
+def answered(found: Reviewed, answer: ExtenderAnswer, extender: Far = FAR) -> Answered:
+    return Answered(found.question(extender), (answer,))
+
+
+def test_the_question_has_all_candidates_with_their_victims() -> None:
+    found = candidates()
+    question = found.question(FAR)
+    assert (question.verb, question.node_names) == (ExtenderVerb.PREEMPT, ("n1", "n2"))
+    assert (question.victims, question.extender) == (found.left, FAR)
+
+
+def test_an_answer_drops_nodes_changes_victims_and_counts_violations_anew() -> None:
+    found = candidates()
+    changed = ExtenderAnswer(victims={"n1": NamedVictims((A2.uid, A.uid), 3)})
+    assert found.take(answered(found, changed), nodes()) is None
+    assert found.left == {"n1": Victims((A2, A), 3)}
+    assert not found.passed_over and not found.changed
+
+
+def test_a_node_that_nobody_thought_of_is_a_candidate_if_its_pods_are_there() -> None:
+    found = Reviewed({"n1": Victims((A,))})
+    assert found.take(answered(found, named(n2=(B,))), nodes()) is None
+    assert found.left == {"n2": Victims((B,))}
+
+
+def test_the_next_one_is_asked_about_what_is_left() -> None:
+    found = candidates()
+    assert found.take(answered(found, named(n2=(B,))), nodes()) is None
+    assert found.question(EASY).node_names == ("n2",)
+
+
+WRONG = [
+    pytest.param(
+        named(n9=(A,)),
+        'extender "far" claims to preempt pods on node "n9", but there is no such node',
+        id="no such node",
+    ),
+    pytest.param(
+        named(n1=(A,), n2=(A,)),
+        f"extender: far claims to preempt pod (UID: {A.uid}) on node: n2, "
+        "but the pod is not found on that node",
+        id="not on that node",
+    ),
+    pytest.param(
+        named(n1=(A,), n2=()), 'expected at least one victim pod on node "n2"', id="no victims"
+    ),
+    pytest.param(ExtenderAnswer(error="down"), "down", id="no answer"),
+]
+
+
+@pytest.mark.parametrize(("answer", "said"), WRONG)
+def test_nonsense_is_an_error_that_says_where_it_is(answer: ExtenderAnswer, said: str) -> None:
+    found = candidates()
+    assert found.take(answered(found, answer), nodes()) == Status(Code.ERROR, (said,))
+
+
+@pytest.mark.parametrize(("answer", "said"), WRONG)
+def test_what_may_be_ignored_is_passed_over(answer: ExtenderAnswer, said: str) -> None:
+    found = candidates()
+    assert found.take(answered(found, answer, Far(ignorable=True)), nodes()) is None
+    is_for_one_node = "expected" in said
+    assert sorted(found.left) == (["n1"] if is_for_one_node else ["n1", "n2"])
+    # That there was no answer is told where it did not come.
+    assert found.passed_over == ([] if answer.error else [f"far: {said}"])
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        pytest.param({"n2": Victims((B,))}, id="no candidate any more"),
+        pytest.param({"n1": Victims((A2,)), "n2": Victims((B,))}, id="with another victim"),
+    ],
+)
+def test_a_candidate_that_has_changed_since_it_was_asked_about_is_left_out(
+    now: dict[str, Victims],
+) -> None:
+    before = candidates()
+    answer = answered(before, named(n1=(A,), n2=(B,)))
+    found = Reviewed(now)
+    assert found.take(answer, nodes()) is None
+    assert (found.left, found.changed) == ({"n2": Victims((B,))}, {"n1"})
+
+
+def test_nothing_is_wrong_with_an_answer_about_what_is_gone_since() -> None:
+    gone = pod("gone", node="n3")
+    before = Reviewed({"n3": Victims((gone,)), "n4": Victims((gone,)), "n1": Victims((A,))})
+    answer = answered(before, named(n3=(gone,), n4=(gone,), n1=(A,)))
+    found = Reviewed({"n1": Victims((A,))})
+    assert found.take(answer, nodes()) is None
+    assert sorted(found.left) == ["n1"]

@@ -1,0 +1,296 @@
+"""Attempts at groups, in a cluster: what each story comes to, exactly."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.adapters.embedded.object_names import object_key
+from bayplan.framework.status import Code, Status
+from tests.framework.answering import answering
+from tests.scenarios.gangs import (
+    FIT,
+    X_K8S,
+    add_member,
+    bound,
+    explanation,
+    group_attempts,
+    message,
+    put_group,
+    status,
+    timed_count,
+)
+from tests.scenarios.world import PROFILE, World, play
+
+TRIO = ("a", "b", "c")
+
+
+def trio(world: World, minimum: int = 3, **options: Any) -> None:
+    put_group(world, "g", minimum)
+    for name in TRIO:
+        add_member(world, name, "g", **{"cpu": 3, **options})
+
+
+def test_a_cluster_that_is_too_small_until_a_node_is_added() -> None:
+    async def story(world: World) -> None:
+        for name in ("n1", "n2"):
+            world.add_node(name, cpu=4)
+        trio(world)
+        await world.until(99)
+        assert list(bound(world, *TRIO)) == [None] * 3
+        assert message(world, "a").startswith("group default/g: 2 of 3 members fit; the 3rd, ")
+        await world.until(100)
+        world.add_node("n3", cpu=4)
+        await world.until(101)
+        assert list(bound(world, *TRIO)) == [100] * 3
+
+    play(story, plugins=FIT)
+
+
+def test_a_member_that_no_node_may_take_holds_all_back_until_one_may() -> None:
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=16)
+        put_group(world, "g", 3)
+        for name in ("a", "b"):
+            add_member(world, name, "g")
+        add_member(world, "c", "g", node_selector={"gpu": "yes"})
+        await world.until(50)
+        assert list(bound(world, *TRIO)) == [None] * 3
+        wanted = "the 3rd, default/c: 0/1 nodes are available: 1 node(s) didn't match Pod's node"
+        assert wanted in message(world, "a")
+        assert message(world, "a") == message(world, "b") == message(world, "c")
+        world.change_node("n1", labels={"gpu": "yes"})
+        await world.until(51)
+        assert list(bound(world, *TRIO)) == [50] * 3
+
+    play(story, plugins=["NodeAffinity", *FIT])
+
+
+def test_members_see_those_that_were_tried_before_them() -> None:
+    """Each wants a node without a sibling: the second does not go where the first will be."""
+    term = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+    async def story(world: World) -> None:
+        for name in ("n1", "n2", "n3"):
+            world.add_node(name, cpu=16)
+        trio(world, affinity=affinity, labels={"app": "x"})
+        await world.until(0)
+        assert {world.bound(name) for name in TRIO} == {(0, "n1"), (0, "n2"), (0, "n3")}
+
+    play(story, plugins=["InterPodAffinity", *FIT])
+
+
+def test_a_minimum_that_is_raised_holds_the_group_back() -> None:
+    async def story(world: World) -> None:
+        trio(world, 3)
+        await world.until(10)
+        assert "0/0" in message(world, "a") or "no nodes" in message(world, "a")
+        put_group(world, "g", 4)
+        await world.until(20)
+        world.add_node("n1", cpu=16)
+        await world.until(60)
+        assert list(bound(world, *TRIO)) == [None] * 3
+        assert "3 of 4 members are here" in explanation(world, "g")
+        put_group(world, "g", 3)
+        await world.until(61)
+        assert list(bound(world, *TRIO)) == [60] * 3
+
+    play(story, plugins=FIT)
+
+
+def test_a_minimum_that_is_lowered_is_enough_for_those_who_fit() -> None:
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=7)
+        trio(world, 3)
+        await world.until(30)
+        assert list(bound(world, *TRIO)) == [None] * 3
+        put_group(world, "g", 2)
+        await world.until(31)
+        assert list(bound(world, *TRIO)) == [30, 30, None]
+        # The third is alone from now on, and says what one pod says.
+        await world.until(45)
+        assert message(world, "c") == "0/1 nodes are available: 1 Insufficient cpu."
+
+    play(story, plugins=FIT)
+
+
+def test_a_member_that_is_deleted_while_the_group_waits_is_not_waited_for() -> None:
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=7)
+        trio(world, 2)
+        add_member(world, "d", "g", cpu=6)
+        world.delete_pod("d")
+        await world.until(1)
+        assert list(bound(world, "a", "b")) == [0, 0]
+
+    play(story, plugins=FIT)
+
+
+def test_a_group_whose_object_is_deleted_under_it_and_made_anew() -> None:
+    async def story(world: World) -> None:
+        trio(world)
+        await world.until(5)
+        world.cluster.delete(object_key(X_K8S, "default", "g"))
+        await world.until(10)
+        assert "group default/g: PodGroup not found" in explanation(world, "g")
+        world.add_node("n1", cpu=16)
+        await world.until(20)
+        assert list(bound(world, *TRIO)) == [None] * 3
+        put_group(world, "g", 3)
+        await world.until(21)
+        assert list(bound(world, *TRIO)) == [20] * 3
+
+    play(story, plugins=FIT)
+
+
+def test_an_older_group_goes_before_a_younger_lone_pod_of_its_priority() -> None:
+    """G-051: the group was made first, though its last member came after the pod."""
+
+    async def story(world: World) -> None:
+        world.add_node("tiny", cpu="1m")
+        put_group(world, "g", 2)
+        add_member(world, "a", "g", cpu=3)
+        await world.until(1)
+        world.add_pod("lone", cpu=3)
+        await world.until(9)
+        add_member(world, "b", "g", cpu=3)
+        await world.until(12)
+        world.add_node("n1", cpu=7)
+        await world.until(30)
+        assert list(bound(world, "a", "b", "lone")) == [12, 12, None]
+
+    play(story, plugins=FIT)
+
+
+def test_a_higher_priority_goes_before_an_older_group() -> None:
+    async def story(world: World) -> None:
+        world.add_node("tiny", cpu="1m")
+        put_group(world, "g", 2)
+        for name in ("a", "b"):
+            add_member(world, name, "g", cpu=3)
+        await world.until(1)
+        world.add_pod("lone", cpu=3, priority=10)
+        await world.until(12)
+        world.add_node("n1", cpu=7)
+        await world.until(30)
+        assert list(bound(world, "lone", "a", "b")) == [12, None, None]
+
+    play(story, plugins=FIT)
+
+
+def test_an_error_of_a_plugin_ends_the_attempt_and_is_told_with_its_name() -> None:
+    def broken(state: Any, pod: Any, node: Any) -> Status | None:
+        return Status(Code.ERROR, ("out of order",)) if pod.name == "b" else None
+
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=16)
+        trio(world)
+        await world.until(0)
+        assert list(bound(world, *TRIO)) == [None] * 3
+        assert world.scheduler.cache.assumed_count == 0
+        assert "out of order" in message(world, "a")
+        assert world.reason("a") == "SchedulerError"
+        (attempt,) = group_attempts(world, "g")
+        assert (attempt.result, attempt.fitting) == ("error", 1)
+
+    play(story, plugins=["Broken", *FIT], classes=[answering("Broken", filter_node=broken)])
+
+
+def test_a_bug_in_an_attempt_loses_no_pod() -> None:
+    """What raises inside of the engine fails this attempt; the members are tried again."""
+    fails = [True]
+    reserves = answering("Reserves", reserve=None, unreserve=None)
+
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=16)
+        commit = type(world.scheduler.pod_groups).assume
+
+        def assume(groups: Any, placed: Any) -> None:
+            if fails and placed.name == "c":
+                fails.clear()
+                raise RuntimeError("unthought of")
+            commit(groups, placed)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(world.scheduler.pod_groups), "assume", assume)
+            trio(world)
+            await world.until(0)
+            assert list(bound(world, *TRIO)) == [None] * 3
+            await world.until(30)
+        assert None not in list(bound(world, *TRIO))
+        assert world.metric("bayplan_bugs_total") == 1
+        points = [call[1] for call in reserves.calls]
+        assert (points.count("reserve"), points.count("unreserve")) == (6, 3)
+
+    play(story, plugins=["Reserves", *FIT], classes=[reserves], raise_bugs=False)
+
+
+async def _assemble(world: World, count: int) -> None:
+    put_group(world, "g", count + 1)
+    for index in range(count):
+        add_member(world, f"m{index}", "g")
+        await world.until(index + 1)
+    await world.until(60)
+
+
+def test_nothing_is_written_to_members_while_their_group_assembles() -> None:
+    """An autoscaler would add nodes for pods that are not all there yet."""
+
+    async def story(world: World) -> None:
+        await _assemble(world, 40)
+        for index in range(40):
+            assert world.events(f"m{index}", "FailedScheduling") == []
+            assert message(world, f"m{index}") == ""
+        assert status(world, "g")["phase"] == "Pending"
+
+    play(story, plugins=FIT)
+
+
+@pytest.mark.parametrize("count", [3, 40])
+def test_where_that_is_wanted_members_hear_at_most_twice_that_others_lack(count: int) -> None:
+    async def story(world: World) -> None:
+        await _assemble(world, count)
+        events = [len(world.events(f"m{index}", "FailedScheduling")) for index in range(count)]
+        assert max(events[-2:]) <= 2
+        assert 0 < sum(events) <= count * 33
+        assert "members are here" in message(world, "m0")
+
+    play(story, plugins=FIT, config={"podGroups": {"reportAssembling": True}})
+
+
+# ---- metrics -------------------------------------------------------------------------------
+
+
+def test_attempts_at_groups_are_counted_and_timed() -> None:
+    def attempts(world: World, result: str) -> float:
+        counter, duration = "podgroup_schedule_attempts", "podgroup_scheduling_attempt_duration"
+        return timed_count(world, counter, duration, result)
+
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=2)
+        trio(world, cpu=1)
+        await world.until(0)
+        assert (attempts(world, "unschedulable"), attempts(world, "scheduled")) == (1, 0)
+        await world.until(60)
+        tried_count = attempts(world, "unschedulable")
+        world.add_node("n2", cpu=2)
+        await world.until(90)
+        assert (attempts(world, "unschedulable"), attempts(world, "scheduled")) == (tried_count, 1)
+        algorithm = "scheduler_podgroup_scheduling_algorithm_duration_seconds_count"
+        assert world.metric(algorithm) == tried_count + 1
+
+    play(story, plugins=FIT)
+
+
+def test_an_attempt_at_a_group_that_fails_is_counted_as_an_error() -> None:
+    def broken(state: Any, pod: Any, node: Any) -> Status | None:
+        return Status(Code.ERROR, ("out of order",))
+
+    async def story(world: World) -> None:
+        world.add_node("n1")
+        trio(world)
+        await world.until(0)
+        labels = {"result": "error", "profile": PROFILE}
+        assert world.metric("scheduler_podgroup_schedule_attempts_total", **labels) == 1
+
+    play(story, plugins=["Broken"], classes=[answering("Broken", filter_node=broken)])

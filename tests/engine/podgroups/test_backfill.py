@@ -1,0 +1,85 @@
+"""Which nodes are kept for a group; what follows stands in test_reservations.py."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bayplan.api.pod_groups import GroupKey
+from bayplan.clock import ManualClock
+from bayplan.engine.podgroups.backfill import Leaving, reservation_for
+from bayplan.state.pods import PodInfo
+from bayplan.testing import pod
+
+KEY = GroupKey("x", "default", "g")
+
+
+class TrialOfNames:
+    """A trial that only knows who is there."""
+
+    def __init__(self, pods: list[PodInfo]) -> None:
+        self.here = {each.name: each for each in pods}
+        self._gone: list[PodInfo] = []
+
+    def remove(self, gone: PodInfo) -> None:
+        del self.here[gone.name]
+        self._gone.append(gone)
+
+    def undo_last(self) -> None:
+        back = self._gone.pop()
+        self.here[back.name] = back
+
+
+def ending(name: str, seconds: float | None, node: str) -> PodInfo:
+    annotations = {} if seconds is None else {"bayplan.dev/duration": str(seconds)}
+    return pod(name, annotations=annotations, node=node)
+
+
+def reserved(pods: list[PodInfo], needs: set[str]) -> tuple[Any, TrialOfNames]:
+    """For a group that fits on the nodes of the pods it needs gone, once those are."""
+    trial: Any = TrialOfNames(pods)
+    nodes = {each.node_name for each in pods if each.name in needs}
+
+    def place() -> Any:
+        if needs & set(trial.here):
+            return None
+        fitted = [SimpleNamespace(pod=SimpleNamespace(node_name=name)) for name in nodes]
+        return SimpleNamespace(fitted=fitted, undo=lambda: None)
+
+    leaving = Leaving(trial, pods, KEY, ManualClock())
+    found = reservation_for(KEY, 5, place, leaving)
+    leaving.let_go(0)
+    return found, trial
+
+
+PODS = [
+    ending("d", None, "n4"),
+    ending("c", 3, "n3"),
+    ending("a", 1, "n1"),
+    ending("b", 2, "n2"),
+]
+
+
+@pytest.mark.parametrize(
+    ("needs", "nodes", "start"),
+    [
+        pytest.param({"a"}, {"n1"}, 1, id="one"),
+        pytest.param({"a", "b"}, {"n1", "n2"}, 2, id="two"),
+        pytest.param({"c"}, {"n3"}, 3, id="the last to go"),
+        pytest.param({"a", "d"}, {"n1", "n4"}, float("inf"), id="one that nobody knows of"),
+    ],
+)
+def test_it_starts_when_the_last_that_must_go_has_gone(
+    needs: set[str], nodes: set[str], start: float
+) -> None:
+    found, trial = reserved(PODS, needs)
+    assert (found.nodes, found.start_seconds, found.priority) == (nodes, start, 5)
+    assert set(trial.here) == set("abcd")
+
+
+def test_a_group_that_fits_nowhere_gets_nothing_and_all_are_put_back() -> None:
+    trial: Any = TrialOfNames(PODS)
+    leaving = Leaving(trial, PODS, KEY, ManualClock())
+    assert reservation_for(KEY, 0, lambda: None, leaving) is None
+    leaving.let_go(0)
+    assert set(trial.here) == set("abcd")

@@ -1,0 +1,147 @@
+"""What changes in a group is known to the queue and its members.
+
+minResources of a group.
+"""
+
+from itertools import count
+
+import pytest
+
+from bayplan.adapters.embedded.object_names import object_key
+from bayplan.clock import ManualClock
+from bayplan.queue.transitions import State
+from bayplan.testing import node
+from tests.engine.kit import Engine, waiting_pod
+from tests.scenarios.gangs import (
+    FIT,
+    LABELS,
+    X_K8S,
+    add_member,
+    bound,
+    explanation,
+    message,
+    put_group,
+)
+from tests.scenarios.world import World, play
+
+# ---- gangs ----------------------------------------------------------------------------------
+
+
+def test_a_member_that_goes_holds_the_group_back_again() -> None:
+    async def story(world: World) -> None:
+        put_group(world, "g", 2)
+        for name in ("a", "b"):
+            add_member(world, name, "g")
+        await world.until(1)
+        world.delete_pod("b")
+        await world.until(2)
+        assert "1 of 2 members are here" in explanation(world, "g")
+        world.add_node("n1")
+        await world.until(60)
+        assert list(bound(world, "a")) == [None]
+        add_member(world, "c", "g")
+        await world.until(61)
+        assert list(bound(world, "a", "c")) == [60, 60]
+
+    play(story, plugins=FIT)
+
+
+def test_a_groups_object_that_goes_holds_its_members_back() -> None:
+    async def story(world: World) -> None:
+        put_group(world, "g", 2)
+        for name in ("a", "b"):
+            add_member(world, name, "g")
+        await world.until(1)
+        world.cluster.delete(object_key(X_K8S, "default", "g"))
+        world.add_node("n1")
+        await world.until(30)
+        assert list(bound(world, "a", "b")) == [None, None]
+        assert "not found" in explanation(world, "g")
+
+    play(story, plugins=FIT)
+
+
+def test_a_group_that_lost_a_member_is_not_woken_before_it_is_complete_again() -> None:
+    """What would help its members comes while its delay is running."""
+
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=1)
+        put_group(world, "g", 2)
+        add_member(world, "a", "g", cpu=1)
+        add_member(world, "b", "g", cpu=1)
+        await world.until(0.1)
+        world.delete_pod("b")
+        world.add_node("n2", cpu=1)
+        await world.until(0.2)
+        assert world.scheduler.queue.state_of(world.uid("a")) is State.GATED
+        add_member(world, "c", "g", cpu=1)
+        await world.until(3)
+        assert list(bound(world, "a", "c")) == [2.0, 2.0]
+
+    play(story, plugins=FIT)
+
+
+def test_groups_of_one_second_go_by_name_however_the_clocks_drift_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reads = count()
+    monkeypatch.setattr(ManualClock, "epoch_seconds", lambda clock: clock.now() + next(reads))
+    engine = Engine(plugins=["NodeResourcesFit"])
+    for name in ("x", "y"):
+        meta = {"name": name, "creationTimestamp": "1970-01-01T00:00:00Z"}
+        engine.put(X_K8S, {"metadata": {**meta, "namespace": "default"}, "spec": {"minMember": 2}})
+    for name in ("x1", "x2", "y1", "y2"):
+        labels = {LABELS[X_K8S]: name[0]}
+        engine.add(waiting_pod(name, cpu=1, labels=labels))
+    engine.add(node("n1", cpu=2))
+    assert sorted(engine.bound()) == ["x1", "x2"]
+
+
+# ---- min resources --------------------------------------------------------------------------
+
+
+def test_s14_min_resources_are_a_floor_that_is_checked_too() -> None:
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=4)
+        put_group(world, "g", 2, minResources={"cpu": "6"})
+        for name in ("g1", "g2"):
+            add_member(world, name, "g", cpu=1)
+        await world.until(10)
+        assert list(bound(world, "g1", "g2")) == [None, None]
+        said = "minResources are not free in the cluster: cpu (wanted 6, found 4)"
+        assert said in message(world, "g1")
+        world.add_node("n2", cpu=4)
+        await world.until(20)
+        assert None not in list(bound(world, "g1", "g2"))
+
+    play(story, plugins=FIT)
+
+
+def test_s14_part_c_what_members_hold_is_given_back() -> None:
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=4)
+        world.add_node("n2", cpu=2)
+        put_group(world, "m", 3, minResources={"cpu": "6"})
+        add_member(world, "m1", "m", cpu=2, node="n1")
+        for name in ("m2", "m3"):
+            add_member(world, name, "m", cpu=2)
+        await world.until(1)
+        assert {world.bound(name) for name in ("m2", "m3")} == {(0.0, "n1"), (0.0, "n2")}
+
+    play(story, plugins=FIT)
+
+
+def test_what_is_no_quantity_is_told_with_its_place() -> None:
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=4)
+        put_group(world, "g", 1, minResources={"cpu": "many"})
+        add_member(world, "g1", "g", cpu=1)
+        await world.until(10)
+        assert list(bound(world, "g1")) == [None]
+        wanted = "group default/g: spec.minResources: found 'many', wanted a quantity"
+        assert message(world, "g1").startswith(wanted)
+        put_group(world, "g", 1, minResources={"cpu": "1500m"})
+        await world.until(30)
+        assert None not in list(bound(world, "g1"))
+
+    play(story, plugins=FIT)

@@ -1,0 +1,136 @@
+"""Permit for a whole group."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.engine import placements
+from bayplan.engine.podgroups import placements as group_placements
+from bayplan.framework.status import Code, Status, unschedulable
+from tests.framework.answering import answering
+from tests.scenarios.gangs import FIT, add_member, bound, message, put_group
+from tests.scenarios.world import World, play
+
+LOST = Status(Code.ERROR, ("lost",))
+
+
+def test_another_plugins_wait_parks_the_whole_group_until_the_deadline() -> None:
+    slow = answering(
+        "Slow",
+        permit=lambda _, pod, __: (Status(Code.WAIT), 10.0) if pod.name == "b" else (None, 0.0),
+    )
+
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=4)
+        put_group(world, "g", 2)
+        add_member(world, "a", "g", cpu=2)
+        add_member(world, "b", "g", cpu=2)
+        await world.until(9)
+        assert list(bound(world, "a", "b")) == [None, None]
+        assert world.scheduler.cache.assumed_count == 2
+        await world.until(10)
+        assert world.scheduler.cache.assumed_count == 0
+        assert "rejected due to timeout after waiting 10s at plugin Slow" in message(world, "a")
+
+    play(story, plugins=[*FIT, "Slow"], classes=[slow])
+
+
+def test_a_permit_that_rejects_one_member_gives_all_back() -> None:
+    refuses = answering(
+        "Refuses", permit=lambda _, pod, __: (unschedulable("no") if pod.name == "b" else None, 0.0)
+    )
+
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=4)
+        put_group(world, "g", 2)
+        add_member(world, "a", "g")
+        add_member(world, "b", "g")
+        await world.until(5)
+        assert list(bound(world, "a", "b")) == [None, None]
+        assert world.scheduler.cache.assumed_count == 0
+        assert message(world, "a") == "group default/g: default/b: no"
+
+    play(story, plugins=[*FIT, "Refuses"], classes=[refuses])
+
+
+def test_a_member_whose_binding_fails_is_tried_at_once_but_once() -> None:
+    """Its sibling keeps its place. That the API refuses again and again is no reason to spin."""
+    refuses = answering("Refuses", pre_bind=lambda _, pod, *__: LOST if pod.name == "b" else None)
+
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=4)
+        put_group(world, "g", 2)
+        add_member(world, "a", "g")
+        add_member(world, "b", "g")
+        await world.until(0)
+        assert list(bound(world, "a", "b")) == [0, None]
+        assert world.attempt_times("b") == [0, 0]
+        await world.until(10)
+        assert len(world.attempt_times("b")) <= 5
+
+    play(story, plugins=[*FIT, "Refuses"], classes=[refuses])
+
+
+class _Once:
+    """Raises when it is called first; then does what it stands for."""
+
+    def __init__(self, call: Any) -> None:
+        self._call = call
+        self._has_raised = False
+
+    def __call__(self, *args: Any) -> Any:
+        if not self._has_raised:
+            self._has_raised = True
+            raise RuntimeError("unthought of")
+        return self._call(*args)
+
+
+@pytest.mark.parametrize("name", ["code_of", "Diagnosis"])
+def test_a_bug_after_a_groups_wait_gives_its_members_back(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both before anything is given back, and in the middle of it."""
+    slow = answering(
+        "Slow",
+        permit=lambda _, pod, __: (Status(Code.WAIT), 10.0) if pod.name == "b" else (None, 0.0),
+    )
+
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=4)
+        put_group(world, "g", 2)
+        add_member(world, "a", "g", cpu=2)
+        add_member(world, "b", "g", cpu=2)
+        await world.until(9)
+        assert world.scheduler.cache.assumed_count == 2
+        monkeypatch.setattr(group_placements, name, _Once(getattr(group_placements, name)))
+        await world.until(10)
+        assert world.scheduler.cache.assumed_count == 0
+        assert not world.scheduler.waiting_pods()
+        assert world.metric("bayplan_bugs_total") == 1
+        assert [world.reason(member) for member in ("a", "b")] == ["SchedulerError"] * 2
+        await world.until(19)
+        assert world.scheduler.cache.assumed_count == 2, "the group was not tried again"
+
+    play(story, plugins=[*FIT, "Slow"], classes=[slow], raise_bugs=False)
+
+
+def test_a_bug_when_one_member_goes_on_leaves_its_siblings_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slow = answering("Slow", permit=lambda *_: (Status(Code.WAIT), 60.0))
+
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=4)
+        put_group(world, "g", 2)
+        add_member(world, "a", "g", cpu=2)
+        add_member(world, "b", "g", cpu=2)
+        await world.until(5)
+        monkeypatch.setattr(placements, "BindingCycle", _Once(placements.BindingCycle))
+        for held in world.scheduler.waiting_pods():
+            held.allow("Slow")
+        await world.until(5.5)
+        assert list(bound(world, "a", "b")) == [None, 5]
+        assert world.scheduler.cache.assumed_count == 0
+        assert world.reason("a") == "SchedulerError"
+
+    play(story, plugins=[*FIT, "Slow"], classes=[slow], raise_bugs=False)

@@ -1,0 +1,267 @@
+"""What a failed attempt at a scheduling.k8s.io group writes: kube-scheduler's words.
+
+The expected texts are those of kube-scheduler 1.37 with the gate GenericWorkload.
+"""
+
+from typing import Any
+
+import pytest
+
+from bayplan.adapters.embedded.cluster import EVENT
+from bayplan.adapters.embedded.object_names import object_key
+from bayplan.framework.status import Code, Status
+from tests.framework.answering import answering
+from tests.scenarios.gangs import (
+    FIT,
+    add_member,
+    bound,
+    condition,
+    explanation,
+    group_attempts,
+    message,
+    put_group,
+)
+from tests.scenarios.world import World, play
+
+KIND = "scheduling.k8s.io/v1beta1 PodGroup"
+PREEMPTING = [*FIT, "DefaultPreemption"]
+NO_VICTIMS = "pod group preemption: No preemption victims found for incoming preemptor"
+
+
+def member(world: World, name: str, **options: Any) -> None:
+    add_member(world, name, "g", KIND, **{"cpu": 1, **options})
+
+
+def initially_scheduled(world: World) -> tuple[str, str, str]:
+    """(status, reason, message)."""
+    found = condition(world, "g", "PodGroupInitiallyScheduled", KIND)
+    return found.get("status", ""), found.get("reason", ""), found.get("message", "")
+
+
+def test_members_that_fit_get_the_groups_reason_and_one_that_does_not_gets_its_own() -> None:
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=2)
+        put_group(world, "g", 3, KIND)
+        for name in "abc":
+            member(world, name)
+        await world.until(0)
+        short = f"minCount (3) cannot be satisfied: 2 scheduled, 0 remaining, {NO_VICTIMS}"
+        whole = f"pod group is unschedulable, {short}"
+        own = "0/1 nodes are available: 1 Insufficient cpu."
+        for name, text in (("a", whole), ("b", whole), ("c", own)):
+            assert message(world, name) == text
+            assert world.events(name, "FailedScheduling") == [text]
+            assert world.reason(name) == "Unschedulable"
+        assert initially_scheduled(world) == ("False", "Unschedulable", short)
+        assert explanation(world, "g").startswith("group default/g: 2 of 3 members fit; the 3rd")
+
+    play(story, plugins=PREEMPTING)
+
+
+def test_members_that_are_not_tried_get_the_count() -> None:
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu="500m")
+        put_group(world, "g", 3, KIND)
+        for name in "abc":
+            member(world, name)
+        await world.until(0)
+        count = "minCount (3) cannot be satisfied: 0 scheduled, 2 remaining"
+        assert message(world, "a") == "0/1 nodes are available: 1 Insufficient cpu."
+        assert message(world, "b") == message(world, "c") == count
+        assert initially_scheduled(world)[2] == f"{count}, {NO_VICTIMS}"
+
+    play(story, plugins=PREEMPTING)
+
+
+def test_pods_that_leave_in_vain_do_not_leave_and_the_count_without_them_is_named() -> None:
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=2)
+        world.add_pod("small", cpu=1, node="n1")
+        put_group(world, "g", 3, KIND, priority=10)
+        for name in "abc":
+            member(world, name, priority=10)
+        await world.until(0)
+        assert initially_scheduled(world)[2] == (
+            "minCount (3) cannot be satisfied: 1 scheduled, 1 remaining, "
+            "pod group preemption: minCount (3) cannot be satisfied: 2 scheduled, 0 remaining"
+        )
+
+    play(story, plugins=PREEMPTING)
+
+
+def test_while_victims_leave_members_stay_nominated_and_say_what_they_wait_for() -> None:
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=2)
+        world.add_pod("small", cpu=2, node="n1", metadata={"finalizers": ["example.com/stays"]})
+        put_group(world, "g", 2, KIND, priority=10)
+        for name in "ab":
+            member(world, name, priority=10)
+        await world.until(0)
+        assert world.pod("a").content["status"]["nominatedNodeName"] == "n1"
+        found = "pod group preemption: found a placement for podgroup, preempting 1 victims"
+        assert initially_scheduled(world)[2].endswith(found)
+        world.change_pod("b", lambda content: content["metadata"].update(labels={"x": "y"}))
+        world.add_node("n2", cpu="100m")
+        await world.until(60)
+        assert world.pod("a").content["status"]["nominatedNodeName"] == "n1"
+        going = "pod group preemption: ongoing preemption on nominated nodes"
+        assert initially_scheduled(world)[2].endswith(going)
+
+    play(story, plugins=PREEMPTING)
+
+
+def test_a_groups_own_status_is_no_reason_to_try_it_again() -> None:
+    """The API tells of every condition that was written."""
+
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=1)
+        put_group(world, "g", 2, KIND)
+        for name in "ab":
+            member(world, name)
+        await world.until(60)
+        assert len(group_attempts(world, "g")) == 1
+        put_group(world, "g", 1, KIND)
+        await world.until(90)
+        assert [each is None for each in bound(world, "a", "b")].count(True) == 1
+
+    play(story, plugins=FIT)
+
+
+def test_members_do_not_keep_room_from_one_another() -> None:
+    """Both are nominated to the node that one of them would fill."""
+
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=2)
+        for name in ("x", "y"):
+            world.add_pod(name, cpu=1, node="n1", metadata={"finalizers": ["example.com/stays"]})
+        put_group(world, "g", 2, KIND, priority=10)
+        for name in "ab":
+            member(world, name, priority=10)
+        await world.until(0)
+        world.change_pod("x", lambda content: content["metadata"].pop("finalizers"))
+        await world.until(30)
+        assert message(world, "a").startswith("minCount (2) cannot be satisfied: 1 scheduled")
+        assert message(world, "b") == "0/1 nodes are available: 1 Insufficient cpu."
+
+    play(story, plugins=PREEMPTING)
+
+
+def test_victims_hear_which_group_they_leave_for() -> None:
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=1)
+        world.add_pod("x", cpu=1, node="n1")
+        put_group(world, "g", 1, KIND, priority=10)
+        member(world, "a", priority=10)
+        await world.until(0)
+        stored = world.cluster.get(object_key(KIND, "default", "g"))
+        assert stored is not None
+        uid = stored.content["metadata"]["uid"]
+        assert world.events("x", "Preempted") == [f"Preempted by podgroup {uid} on node cluster"]
+        (event,) = (
+            each.content
+            for each in world.cluster.objects(EVENT)
+            if each.content["reason"] == "Preempted"
+        )
+        related = event["related"]
+        assert (related["kind"], related["name"], related["uid"]) == ("PodGroup", "g", uid)
+
+    play(story, plugins=PREEMPTING)
+
+
+def test_an_error_of_one_member_is_every_members() -> None:
+    broken = answering(
+        "Broken",
+        filter_node=lambda _, pod, __: (
+            Status(Code.ERROR, ("out of order",)) if pod.name == "b" else None
+        ),
+    )
+
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=4)
+        put_group(world, "g", 3, KIND)
+        for name in "abc":
+            member(world, name)
+        await world.until(0)
+        whole = f"failed to schedule other pod from a pod group: {message(world, 'b')}"
+        assert "out of order" in message(world, "b")
+        assert not message(world, "b").startswith("failed to schedule other")
+        assert message(world, "a") == message(world, "c") == whole
+        assert [world.reason(name) for name in "abc"] == ["SchedulerError"] * 3
+        assert initially_scheduled(world) == ("False", "SchedulerError", whole)
+
+    play(story, plugins=["Broken", *FIT], classes=[broken])
+
+
+SAME = "all pods in a single pod group should have the same"
+
+
+@pytest.mark.parametrize(
+    ("group", "members", "text"),
+    [
+        (
+            {"priority": 100},
+            ({}, {}),
+            f"{SAME} priority as the pod group's priority, got 0 and 100",
+        ),
+        (
+            {},
+            ({"priority": 7}, {"priority": 7}),
+            f"{SAME} priority as the pod group's priority, got 7 and 0",
+        ),
+        (
+            {},
+            ({}, {"spec": {"preemptionPolicy": "Never"}}),
+            f"{SAME} preemption policy, got Never and PreemptLowerPriority",
+        ),
+    ],
+)
+def test_members_that_differ_in_what_a_group_shares_are_refused(
+    group: dict[str, Any], members: tuple[dict[str, Any], ...], text: str
+) -> None:
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=4)
+        put_group(world, "g", 2, KIND, **group)
+        for name, options in zip("ab", members, strict=True):
+            member(world, name, **options)
+        await world.until(30)
+        assert list(bound(world, "a", "b")) == [None, None]
+        for name in "ab":
+            assert (world.reason(name), message(world, name)) == ("SchedulerError", text)
+        assert initially_scheduled(world) == ("False", "SchedulerError", text)
+
+    play(story, plugins=FIT)
+
+
+def test_a_member_of_another_priority_that_comes_later_is_refused_too() -> None:
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=8)
+        put_group(world, "g", 2, KIND)
+        member(world, "a")
+        member(world, "b")
+        await world.until(1)
+        member(world, "c", priority=5)
+        await world.until(30)
+        assert list(bound(world, "a", "b", "c")) == [0, 0, None]
+        assert message(world, "c").endswith("got 5 and 0")
+        assert initially_scheduled(world) == ("True", "Scheduled", "")
+
+    play(story, plugins=FIT)
+
+
+def test_members_beyond_the_minimum_are_tried_as_a_group_and_get_their_own_reasons() -> None:
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=2)
+        put_group(world, "g", 2, KIND)
+        for name in "ab":
+            member(world, name)
+        await world.until(1)
+        for name in "cd":
+            member(world, name)
+        await world.until(2)
+        own = "0/1 nodes are available: 1 Insufficient cpu."
+        assert message(world, "c") == message(world, "d") == own
+        world.add_node("n2", cpu=1)
+        await world.until(30)
+        assert [each is None for each in bound(world, "c", "d")].count(True) == 1
+
+    play(story, plugins=PREEMPTING)

@@ -1,0 +1,249 @@
+"""Extenders are asked about members of a group, and nothing is held while they think.
+
+One pass over a group. What whole groups come to stands in tests/scenarios and
+test_group_attempts.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bayplan.engine.extenders.configured import ConfiguredExtender
+from bayplan.framework.status import Status, unschedulable
+from bayplan.ports import AskExtender, ExtenderAnswer, ExtenderVerb
+from tests.framework.answering import answering
+from tests.scenarios.gangs import FIT, add_member, bound, group_attempts, message, put_group
+from tests.scenarios.world import World, play
+
+# ---- group questions ------------------------------------------------------------------------
+
+
+TRIO = ("a", "b", "c")
+Answer = Callable[[AskExtender], ExtenderAnswer]
+
+
+class Outside:
+    """An extender that thinks for a second, and notes what it was asked."""
+
+    def __init__(self, answer: Answer, *verbs: ExtenderVerb, **fields: Any) -> None:
+        kinds = frozenset(verbs or (ExtenderVerb.FILTER,))
+        self.extender = ConfiguredExtender("ext", kinds, **fields)
+        self.asked: list[AskExtender] = []
+        self._answer = answer
+        self.world: World | None = None
+
+    async def ask(self, question: AskExtender) -> ExtenderAnswer:
+        self.asked.append(question)
+        assert self.world is not None
+        # Nothing is held while it thinks.
+        assert self.world.scheduler.cache.assumed_count == 0
+        await self.world.cluster.sleep(1.0)
+        return self._answer(question)
+
+    def play(self, story: Callable[[World], Any], **options: Any) -> None:
+        async def told(world: World) -> None:
+            self.world = world
+            await story(world)
+
+        asks = {"ext": self.ask}
+        play(told, plugins=FIT, extenders=[self.extender], asks=asks, **options)
+
+
+def all_but(*names: str) -> Answer:
+    def answer(question: AskExtender) -> ExtenderAnswer:
+        left = frozenset(question.node_names) - set(names)
+        gone = {name: "licence missing" for name in question.node_names if name in names}
+        return ExtenderAnswer(node_names=left, failed=gone)
+
+    return answer
+
+
+def trio(world: World, node_count: int, cpu: int = 4) -> None:
+    for index in range(1, node_count + 1):
+        world.add_node(f"n{index}", cpu=cpu)
+    put_group(world, "g", 3)
+    for name in TRIO:
+        add_member(world, name, "g", cpu=3)
+
+
+def test_who_takes_every_node_is_asked_once_about_each_member() -> None:
+    outside = Outside(all_but())
+
+    async def story(world: World) -> None:
+        trio(world, 3)
+        await world.until(5)
+        assert list(bound(world, *TRIO)) == [1] * 3
+        assert sorted(one.pod.name for one in outside.asked) == list(TRIO)
+        assert [len(one.node_names) for one in outside.asked] == [3, 2, 1]
+        (attempt,) = group_attempts(world, "g")
+        assert attempt.attempt == 1
+
+    outside.play(story)
+
+
+def test_a_node_that_is_left_out_takes_no_member() -> None:
+    outside = Outside(all_but("n1"))
+
+    async def story(world: World) -> None:
+        trio(world, 4)
+        await world.until(10)
+        assert {place[1] for name in TRIO if (place := world.bound(name))} == {"n2", "n3", "n4"}
+        # What it said of one is guessed of others alike: a round more, not one for each.
+        assert len(outside.asked) <= 6
+
+    outside.play(story)
+
+
+def test_where_too_few_nodes_are_left_nothing_is_bound_and_the_reason_is_the_extenders() -> None:
+    outside = Outside(all_but("n1"))
+
+    async def story(world: World) -> None:
+        trio(world, 3)
+        await world.until(10)
+        assert list(bound(world, *TRIO)) == [None] * 3
+        assert world.scheduler.cache.assumed_count == 0
+        said = message(world, "a")
+        assert said.startswith("group default/g: 2 of 3 members fit; the 3rd, default/c: 0/3 nodes")
+        assert "1 licence missing" in said
+        world.add_node("n4", cpu=4)
+        await world.until(40)
+        assert None not in list(bound(world, *TRIO))
+
+    outside.play(story)
+
+
+def test_a_group_that_does_not_fit_anyway_is_not_asked_about() -> None:
+    outside = Outside(all_but())
+
+    async def story(world: World) -> None:
+        trio(world, 2)
+        await world.until(10)
+        assert list(bound(world, *TRIO)) == [None] * 3
+        assert outside.asked == []
+
+    outside.play(story)
+
+
+@pytest.mark.parametrize(("ignorable", "wanted"), [(True, [1, 1, 1]), (False, [None] * 3)])
+def test_an_extender_that_does_not_answer(ignorable: bool, wanted: list[float | None]) -> None:
+    failing = Outside(lambda _: ExtenderAnswer(error="extender ext: down"), ignorable=ignorable)
+
+    async def story(world: World) -> None:
+        trio(world, 3)
+        await world.until(1.5)
+        assert list(bound(world, *TRIO)) == wanted
+        if not ignorable:
+            assert "extender ext: down" in message(world, "a")
+            assert world.reason("a") == "SchedulerError"
+
+    failing.play(story)
+
+
+def test_its_scores_count_for_members_too() -> None:
+    def answer(question: AskExtender) -> ExtenderAnswer:
+        return ExtenderAnswer(scores=tuple((name, int(name[1:])) for name in question.node_names))
+
+    outside = Outside(answer, ExtenderVerb.PRIORITIZE, weight=10)
+
+    async def story(world: World) -> None:
+        trio(world, 5)
+        await world.until(10)
+        assert {place[1] for name in TRIO if (place := world.bound(name))} == {"n3", "n4", "n5"}
+
+    outside.play(story)
+
+
+def test_a_member_that_goes_while_it_is_asked_about_leaves_a_group_that_is_short() -> None:
+    outside = Outside(all_but())
+
+    async def story(world: World) -> None:
+        trio(world, 3)
+        await world.until(0.5)
+        world.delete_pod("b")
+        await world.until(10)
+        assert list(bound(world, "a", "c")) == [None, None]
+        assert "2 of 3 members are here" in message(world, "a")
+        add_member(world, "d", "g", cpu=3)
+        await world.until(20)
+        assert list(bound(world, "a", "c", "d")) == [11] * 3
+
+    outside.play(story)
+
+
+def test_a_node_that_fills_up_meanwhile_is_seen_when_the_answers_come() -> None:
+    outside = Outside(all_but())
+
+    async def story(world: World) -> None:
+        trio(world, 4)
+        await world.until(0.5)
+        world.add_pod("other", cpu=3, node="n2")
+        await world.until(10)
+        assert {place[1] for name in TRIO if (place := world.bound(name))} == {"n1", "n3", "n4"}
+
+    outside.play(story)
+
+
+# ---- group cycle ----------------------------------------------------------------------------
+
+
+class Log:
+    """A plugin that reserves, and notes what for."""
+
+    def __init__(self, *refused: str) -> None:
+        self.said: list[str] = []
+        self._refused = refused
+        self.plugin = answering("Log", reserve=self._reserve, unreserve=self._unreserve)
+
+    def _reserve(self, state: Any, pod: Any, node_name: str) -> Status | None:
+        self.said.append(f"+{pod.name}")
+        return unschedulable("taken") if pod.name in self._refused else None
+
+    def _unreserve(self, state: Any, pod: Any, node_name: str) -> None:
+        self.said.append(f"-{pod.name}")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"plugins": [*FIT, "Log"], "classes": [self.plugin]}
+
+
+def test_nobody_is_tried_once_too_few_are_left() -> None:
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=4)
+        put_group(world, "g", 3)
+        for name, cpu in (("a", 1), ("b", 9), ("c", 1)):
+            add_member(world, name, "g", cpu=cpu)
+        await world.until(0)
+        assert [len(world.attempts(name)) for name in "abc"] == [1, 1, 0]
+
+    play(story, plugins=FIT)
+
+
+def test_what_members_have_reserved_is_given_back_the_last_one_first() -> None:
+    log = Log()
+
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=4)
+        put_group(world, "g", 3)
+        for name, cpu in (("a", 1), ("b", 1), ("c", 9)):
+            add_member(world, name, "g", cpu=cpu)
+        await world.until(0)
+        assert log.said == ["+a", "+b", "-b", "-a"]
+        assert world.requested("n1") == 0
+
+    play(story, **log.options)
+
+
+def test_a_place_that_cannot_be_reserved_is_the_next_members() -> None:
+    log = Log("a")
+
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=1)
+        put_group(world, "g", 1)
+        for name in "ab":
+            add_member(world, name, "g", cpu=1)
+        await world.until(0)
+        assert log.said[:3] == ["+a", "-a", "+b"]
+        assert list(bound(world, "a", "b")) == [None, 0]
+
+    play(story, **log.options)

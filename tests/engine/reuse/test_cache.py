@@ -1,0 +1,490 @@
+"""What is kept is held against what the plugins say now, and who is wrong is named.
+
+Who is asked about which nodes, and what of it is counted; that nothing else differs is tested
+by comparison.
+"""
+
+from collections.abc import Hashable
+from typing import Any
+
+import pytest
+
+from bayplan.api.objects import PERSISTENT_VOLUME, Node, Pod
+from bayplan.engine.reuse.cache import HINT_USED, OBJECT_CHANGED, OUT_OF_BYTES, Reuse, mismatches
+from bayplan.engine.reuse.weighted_score import TOO_MUCH_CHANGED
+from bayplan.framework.interface import (
+    CycleState,
+    Normalizer,
+    PreScorePlugin,
+    ScalarFilterPlugin,
+    ScalarScorePlugin,
+    SignPlugin,
+)
+from bayplan.framework.status import SKIP, Status, unschedulable
+from bayplan.ports import EventType
+from bayplan.state.nodes import NodeInfo
+from bayplan.state.pods import PodInfo
+from bayplan.testing import api_pod, node
+from tests.engine.kept_kit import Attempts, Bad, Rank, Worse
+from tests.engine.kit import Engine, waiting_pod
+from tests.plugins.volume_kit import (
+    attachment,
+    capacity,
+    claim,
+    csi_driver,
+    csi_node,
+    storage_class,
+    volume,
+)
+from tests.scenarios.world import PROFILE
+
+# ---- shadow ---------------------------------------------------------------------------------
+
+
+THREE: dict[str, dict[str, str]] = {"n1": {"rank": "1"}, "n2": {"bad": "x"}, "n3": {"rank": "3"}}
+
+
+class Moody(Bad):
+    """Follows its mood, which it does not sign."""
+
+    mood = ""
+
+    def filter_node(self, state: Any, pod: Any, node: Any) -> Any:
+        found = super().filter_node(state, pod, node)
+        return found if node.name != self.mood else None
+
+
+class Fickle(Rank):
+    """Adds what nobody knows of."""
+
+    more = 0
+
+    def score_node(self, state: Any, pod: Any, node: Any) -> int:
+        return super().score_node(state, pod, node) + self.more
+
+
+class Silent(Fickle, PreScorePlugin):
+    """Has nothing to say, if asked before."""
+
+    name = "Silent"
+
+    def pre_score(self, state: Any, pod: Any, nodes: Any) -> Any:
+        return SKIP
+
+
+def found(attempts: Attempts) -> list[str]:
+    """Asked as an attempt without reuse asks."""
+    state, nodes = CycleState(), attempts.cluster.lend().nodes
+    attempts.framework.run_pre_filter(state, attempts.pod, nodes)
+    attempts.framework.run_pre_score(state, attempts.pod, nodes)
+    return mismatches(attempts.known, attempts.framework, (state, attempts.pod, nodes))
+
+
+def after_an_attempt(*plugins: Any) -> Attempts:
+    attempts = Attempts(*plugins, nodes=THREE)
+    attempts.attempt()
+    return attempts
+
+
+def test_plugins_that_sign_what_they_read_are_never_named() -> None:
+    attempts = after_an_attempt(Bad, Worse, Rank)
+    assert found(attempts) == []
+    attempts.label("n1", bad="now", rank="4")
+    attempts.label("n3", worse="now")
+    assert found(attempts) == []
+
+
+def test_a_filter_that_answers_otherwise_is_named_and_no_other() -> None:
+    attempts = after_an_attempt(Moody, Worse, Rank)
+    attempts.plugin("Bad").mood = "n2"
+    assert found(attempts) == ["Bad"]
+
+
+def test_a_score_that_is_another_is_named_and_no_other() -> None:
+    attempts = after_an_attempt(Bad, Fickle)
+    attempts.plugin("Rank").more = 1
+    assert found(attempts) == ["Rank"]
+
+
+def test_all_that_are_wrong_are_named_in_order() -> None:
+    attempts = after_an_attempt(Fickle, Moody)
+    attempts.plugin("Rank").more = 1
+    attempts.plugin("Bad").mood = "n2"
+    assert found(attempts) == ["Bad", "Rank"]
+
+
+def test_of_what_is_not_known_nothing_can_be_wrong() -> None:
+    attempts = Attempts(Moody, Fickle, nodes=THREE)
+    attempts.plugin("Bad").mood = "n2"
+    attempts.plugin("Rank").more = 1
+    assert found(attempts) == []
+    # A changed row is forgotten first.
+    attempts.plugin("Bad").mood = ""
+    attempts.attempt()
+    attempts.plugin("Bad").mood = "n2"
+    attempts.label("n2", bad="y")
+    assert found(attempts) == []
+
+
+def test_a_plugin_that_has_nothing_to_say_this_time_is_not_compared() -> None:
+    attempts = after_an_attempt(Bad, Silent)
+    known = attempts.known.scores["Silent"]
+    known.learn_one(0, 1)
+    attempts.plugin("Silent").more = 7
+    assert found(attempts) == []
+
+
+def test_a_plugin_that_fails_now_is_left_to_the_attempt() -> None:
+    attempts = after_an_attempt(Bad, Rank)
+    attempts.plugin("Bad").failure = RuntimeError("boom")
+    assert found(attempts) == []
+
+
+# ---- reuse ----------------------------------------------------------------------------------
+
+
+SERVICE = "v1 Service"
+DEFAULT_VOLUME_PLUGINS = [
+    ("NodeResourcesFit", 1),
+    "VolumeRestrictions",
+    "NodeVolumeLimits",
+    ("VolumeBinding", 1),
+    "VolumeZone",
+    ("DynamicResources", 1),
+]
+
+
+class CountingFilter(ScalarFilterPlugin, SignPlugin):
+    """Takes every node but those labelled bad, and counts how often it is asked."""
+
+    name = "CountingFilter"
+    kinds = (SERVICE,)
+    asked = 0
+
+    def filter_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> Status | None:
+        self.asked += 1
+        return unschedulable("bad") if node.labels.get("bad") else None
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        return pod.labels.get("kind", "")
+
+
+def engine_of(node_count: int, **options: Any) -> Engine:
+    engine = Engine(
+        plugins=["CountingFilter", ("NodeResourcesFit", 1)], classes=[CountingFilter], **options
+    )
+    engine.add(*(small(f"n{number}") for number in range(node_count)))
+    return engine
+
+
+def small(name: str, **options: Any) -> Node:
+    return node(name, cpu=4, memory="8Gi", **options)
+
+
+def equal(name: str, kind: str = "a", cpu: Any = "500m") -> Pod:
+    return waiting_pod(name, cpu=cpu, memory="1Gi", labels={"kind": kind})
+
+
+def reuse_of(engine: Engine) -> Reuse:
+    return engine.scheduler.reuse(PROFILE)
+
+
+def asked(engine: Engine) -> int:
+    """Rows that the counting filter was asked about, as it counts and as is counted of it."""
+    count: int = engine.plugin("CountingFilter").asked
+    assert reuse_of(engine).row_counts()["CountingFilter"].asked == count or not is_on(engine)
+    return count
+
+
+def is_on(engine: Engine) -> bool:
+    return reuse_of(engine).is_on
+
+
+@pytest.mark.parametrize(("node_count", "off_count"), [(50, 1000), (5, 100)])
+def test_equal_pods_are_asked_about_the_changed_row_only(node_count: int, off_count: int) -> None:
+    on, off = engine_of(node_count), engine_of(node_count, gates={"OpportunisticBatching": False})
+    for number in range(20):
+        for engine in (on, off):
+            engine.add(equal(f"a{number}"))
+    assert on.bound() == off.bound()
+    assert asked(on) == node_count + 19
+    assert asked(off) == off_count
+    assert reuse_of(on).possible_count == reuse_of(off).possible_count == 19
+
+
+def test_two_kinds_in_turns_are_asked_about_two_rows_each() -> None:
+    engine = engine_of(50)
+    for number in range(10):
+        engine.add(equal(f"a{number}"), equal(f"b{number}", "b", cpu=1))
+    assert len(engine.bound()) == 20
+    assert asked(engine) == 50 + 50 + 9 * 2 + 9 * 2
+
+
+def test_a_changed_and_a_new_node_are_one_row_each() -> None:
+    engine = engine_of(5)
+    engine.add(equal("a1"))
+    taken = engine.bound()["a1"]
+    before = asked(engine)
+    other = "n4" if taken != "n4" else "n3"
+    engine.update(small(other, labels={"bad": "yes"}))
+    engine.add(small("n5"), equal("a2"))
+    assert engine.bound()["a2"] != other
+    # That of the first pod, the labelled one and the new one.
+    assert asked(engine) == before + 3
+
+
+def test_an_object_of_a_kind_that_a_plugin_looks_up_voids_its_answers() -> None:
+    engine = engine_of(5)
+    for number in range(3):
+        engine.add(equal(f"a{number}"))
+        engine.run()
+    before = asked(engine)
+    engine.put(SERVICE, {"metadata": {"name": "s", "namespace": "default"}, "spec": {}})
+    engine.add(equal("a9"))
+    engine.run()
+    assert asked(engine) == before + 5
+    assert reuse_of(engine).dropped_counts[OBJECT_CHANGED] == 1
+
+
+def test_a_pod_that_fits_nowhere_is_refused_again_from_what_is_known() -> None:
+    engine = engine_of(5)
+    for number in range(4):
+        engine.add(equal(f"a{number}", cpu=9))
+    engine.run()
+    assert asked(engine) == 5
+    messages = {record.message for n in range(4) for record in engine.attempts(f"a{n}")}
+    assert messages == {"0/5 nodes are available: 5 Insufficient cpu."}
+
+
+def test_a_profile_can_do_without() -> None:
+    engine = engine_of(5, profile={"reuse": False})
+    for number in range(3):
+        engine.add(equal(f"a{number}"))
+    engine.run()
+    assert asked(engine) == 15
+    assert reuse_of(engine).possible_count == 2
+
+
+def test_without_reuse_only_so_many_kinds_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bayplan.engine.reuse.cache._SEEN_MAX", 3)
+    engine = engine_of(2, profile={"reuse": False})
+    for kind in ("a", "b", "c", "d", "a", "d"):
+        engine.add(equal(f"{kind}{len(engine.journal.records)}", kind, cpu="10m"))
+        engine.run()
+        assert len(reuse_of(engine)) <= 3
+    # The first had been forgotten when it came again.
+    assert reuse_of(engine).possible_count == 1
+
+
+def test_answers_that_are_too_many_to_number_are_kept_and_not_ranked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bayplan.engine.reuse.ranked_nodes._NUMBER_MAX", 2)
+    engine = engine_of(0)
+    engine.add(small("n0"), *(node(f"x{n}", cpu=n, memory=f"{n}Mi") for n in range(3)))
+    for number in range(3):
+        engine.add(equal(f"a{number}", cpu=2))
+        engine.run()
+    assert reuse_of(engine).attempt_counts[HINT_USED] == 0
+    assert reuse_of(engine).flushed_counts[TOO_MUCH_CHANGED] == 2
+    assert asked(engine) == 4 + 2
+
+
+class Another(ScalarFilterPlugin, SignPlugin):
+    """Takes every node, looks nothing up, and counts how often it is asked."""
+
+    name = "Another"
+    asked = 0
+
+    def filter_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> Status | None:
+        self.asked += 1
+        return None
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        return ()
+
+
+def test_an_object_voids_only_what_was_answered_by_those_who_look_it_up() -> None:
+    engine = Engine(plugins=["CountingFilter", "Another"], classes=[CountingFilter, Another])
+    engine.add(*(small(f"n{number}") for number in range(5)), equal("a0"))
+    engine.run()
+    engine.put(SERVICE, {"metadata": {"name": "s", "namespace": "default"}, "spec": {}})
+    engine.add(equal("a1"))
+    engine.run()
+    assert engine.plugin("CountingFilter").asked == 5 + 5
+    assert engine.plugin("Another").asked == 5 + 1
+
+
+def test_the_oldest_likes_leave_where_the_table_is_full() -> None:
+    engine = engine_of(5, config={"reuse": {"maxBytes": 40_000}})
+    for number in range(30):
+        engine.add(equal(f"a{number}", f"kind{number}", cpu="10m"))
+        engine.run()
+        assert reuse_of(engine).bytes_used <= 40_000
+    reuse = reuse_of(engine)
+    assert 0 < len(reuse) < 30
+    assert reuse.dropped_counts[OUT_OF_BYTES] == 30 - len(reuse)
+
+
+def test_a_table_too_small_for_one_entry_keeps_nothing() -> None:
+    engine = engine_of(5, config={"reuse": {"maxBytes": 1}})
+    for number in range(3):
+        engine.add(equal(f"a{number}"))
+    assert len(engine.bound()) == 3
+    assert asked(engine) == 15
+    assert reuse_of(engine).bytes_used == 0
+    assert any("reuse.maxBytes is 1" in text for text in engine.texts())
+
+
+def test_a_pod_without_a_node_may_make_the_table_grow() -> None:
+    engine = engine_of(5)
+    table = engine.scheduler.cache.table
+    left_count = table.capacity - table.row_count
+    engine.add(*(api_pod(f"b{number}", node=f"x{number}") for number in range(left_count)))
+    for number in range(3):
+        engine.add(equal(f"a{number}"))
+        engine.run()
+    # All that changed since is a row that there was not.
+    engine.add(api_pod("b", node="x"), equal("a3"))
+    assert list(engine.bound()) == ["a3"]
+
+
+def test_pods_on_unknown_nodes_may_outgrow_what_is_ranked() -> None:
+    engine = engine_of(60)
+    for number in range(3):
+        engine.add(equal(f"a{number}"))
+        engine.run()
+    engine.add(*(api_pod(f"lost{number}", node=f"ghost{number}") for number in range(8)))
+    engine.add(equal("a3"))
+    assert engine.bound()["a3"]
+    # That of a2, and no ghost.
+    assert asked(engine) == 60 + 3
+
+
+class ForgetfulFilter(ScalarFilterPlugin, SignPlugin):
+    """Reads a label that it does not sign."""
+
+    name = "CountingFilter"
+
+    def filter_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return unschedulable("bad") if pod.labels.get("kind") == node.name else None
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        return ()
+
+
+def test_a_plugin_that_signs_too_little_is_found_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bayplan.engine.reuse.cache.SHADOW_PERIOD", 5)
+    engine = Engine(plugins=["CountingFilter"], classes=[ForgetfulFilter])
+    engine.add(*(small(f"n{number}") for number in range(3)))
+    for number in range(5):
+        engine.add(equal(f"a{number}", f"n{number % 3}"))
+        engine.run()
+    labels = {"profile": PROFILE, "plugin": "CountingFilter"}
+    assert engine.metric("bayplan_reuse_mismatch_total", **labels) == 1
+    [text] = [text for text in engine.texts() if "sign_pod" in text]
+    assert "CountingFilter" in text
+    assert "default/a4" in text
+
+
+def test_what_reuse_is_worth_is_exposed() -> None:
+    engine = engine_of(5)
+    for number in range(4):
+        engine.add(equal(f"a{number}"))
+        engine.run()
+    engine.update(small("n0", labels={"zone": "z"}))
+    engine.add(small("n9"), equal("a9"))
+    engine.run()
+
+    def told(name: str, **labels: str) -> float:
+        return engine.metric(name, profile=PROFILE, **labels)
+
+    attempts = "scheduler_batch_attempts_total"
+    results = ("no_hint", "hint_used", "hint_not_used")
+    assert [told(attempts, result=result) for result in results] == [1, 2, 2]
+    assert told("scheduler_batch_cache_flushed_total", reason="node_missing") == 1
+    assert told("scheduler_get_node_hint_duration_seconds_count", hinted="hint") == 2
+    assert told("bayplan_reuse_entries") == 1
+    assert told("bayplan_reuse_possible_total") == 4
+    assert told("bayplan_reuse_bytes") == reuse_of(engine).bytes_used > 0
+    asked_count = told("bayplan_reuse_rows_asked_total", plugin="CountingFilter")
+    kept_count = told("bayplan_reuse_rows_kept_total", plugin="CountingFilter")
+    assert asked_count == asked(engine) == 5 + 1 + 1 + 1 + 3
+    assert asked_count + kept_count == 4 * 5 + 6
+
+
+class Ranked(ScalarScorePlugin, SignPlugin):
+    """The highest rank is worth 100, whatever it is."""
+
+    name = "Ranked"
+    normalizer = Normalizer.MAX
+
+    def score_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> int:
+        return int(node.labels.get("rank", "0"))
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        return ()
+
+
+def test_scores_are_normalised_anew_when_the_best_leaves_and_nothing_else_changes() -> None:
+    engine = Engine(
+        plugins=["CountingFilter", ("NodeResourcesFit", 1), ("Ranked", 1)],
+        classes=[CountingFilter, Ranked],
+    )
+    engine.add(*(small(f"n{i}", labels={"rank": rank}) for i, rank in enumerate(("10", "2", "1"))))
+    # Among all three this makes n2 better than n1; without n0 rank tells more than room.
+    engine.add(api_pod("other", node="n1", cpu="1200m"))
+    for number in range(3):
+        engine.add(equal(f"a{number}"))
+        assert engine.bound() == {f"a{number}": "n0"}
+    engine.update(small("n0", labels={"rank": "10", "bad": "yes"}))
+    engine.add(equal("a3"))
+    assert engine.bound() == {"a3": "n1"}
+
+
+STORAGE_EVENTS = [
+    claim("c", bound_to="pv"),
+    volume("pv"),
+    storage_class(),
+    csi_node("n1", {"disk.test": 1}),
+    csi_driver(),
+    capacity("room", "5Gi"),
+    attachment("a", "n1", "pv"),
+]
+
+
+def tell_of_storage(engine: Engine) -> None:
+    for content in STORAGE_EVENTS:
+        engine.put(f"{content['apiVersion']} {content['kind']}", content)
+
+
+def test_pods_without_volumes_are_ranked_on_whatever_happens_to_storage() -> None:
+    engine = Engine(plugins=DEFAULT_VOLUME_PLUGINS)
+    engine.add(*(small(f"n{number}") for number in range(9)))
+    engine.add(*(equal(f"a{number}") for number in range(3)))
+    engine.run()
+    reuse = reuse_of(engine)
+    hinted = reuse.attempt_counts[HINT_USED]
+    for number in range(4):
+        tell_of_storage(engine)
+        engine.add(equal(f"b{number}"))
+        engine.run()
+    assert reuse.attempt_counts[HINT_USED] == hinted + 4
+    assert not reuse.dropped_counts
+    assert not reuse.flushed_counts
+
+
+def test_pods_with_a_claim_are_asked_about_anew_when_it_changes() -> None:
+    engine = Engine(plugins=DEFAULT_VOLUME_PLUGINS)
+    engine.add(*(small(f"n{number}", labels={"zone": "ab"[number % 2]}) for number in range(4)))
+    tell_of_storage(engine)
+    engine.add(*(with_claim(f"a{number}") for number in range(3)))
+    engine.run()
+    engine.put(PERSISTENT_VOLUME, volume("pv", zone="b"), EventType.MODIFIED)
+    engine.add(*(with_claim(f"b{number}") for number in range(4)))
+    assert set(engine.bound().values()) == {"n1", "n3"}
+
+
+def with_claim(name: str) -> Pod:
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
+    return waiting_pod(name, cpu="500m", spec={"volumes": volumes})

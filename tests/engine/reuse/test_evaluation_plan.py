@@ -1,0 +1,150 @@
+"""Who is kept, and who must be asked, follows from how plugins look at nodes and what they sign.
+
+What became of one node that took a pod is what becomes of the next that is like it.
+
+What was not asked is added up by instance; rows that were judged anew count as asked.
+"""
+
+from collections import defaultdict
+from typing import Any
+
+import pytest
+
+from bayplan.engine.reuse.evaluation_plan import AlikeNodes, Like, SparedRows
+from bayplan.engine.reuse.ranked_nodes import FEASIBLE
+from bayplan.engine.reuse.row_cache import ALIKE_MAX, PASSES, KeptVerdicts, RowCounts
+from bayplan.framework.status import Code
+from bayplan.state.change_log import Facet
+from bayplan.state.node_table import NodeTable
+from bayplan.testing import SampleCluster, node, pod
+from tests.engine.kept_kit import Attempts, Bad, MaxRank, Rank, Worse
+from tests.engine.reuse.test_ranked_nodes import Company, NotTheFirst, Unsigned, labelled
+
+# ---- likes ----------------------------------------------------------------------------------
+
+
+def like_of(*plugins: Any) -> Like | None:
+    known = Attempts(*plugins, nodes=labelled(9))
+    for _ in range(3):
+        known.attempt()
+    picks = known.known.picks
+    return None if picks is None else picks.like
+
+
+@pytest.mark.parametrize(
+    ("plugins", "filters", "shares", "asked"),
+    [
+        ((Bad, Rank, MaxRank), ["Bad"], ["Rank", "MaxRank"], []),
+        ((Bad, NotTheFirst, Rank), ["Bad"], ["Rank"], [(1, "NotTheFirst")]),
+        ((NotTheFirst, Bad, Rank), ["Bad"], ["Rank"], [(0, "NotTheFirst")]),
+        ((Bad, Worse, Rank, Company), ["Bad", "Worse"], ["Rank"], ["Company"]),
+        ((Bad, Rank, Unsigned), ["Bad"], ["Rank"], ["Unsigned"]),
+        # Normalised by extremes, which move with whoever is asked besides.
+        ((Bad, NotTheFirst, Rank, MaxRank), ["Bad"], ["Rank"], [(1, "NotTheFirst"), "MaxRank"]),
+    ],
+)
+def test_those_who_answer_row_by_row_and_sign_are_kept(
+    plugins: Any, filters: list[str], shares: list[str], asked: list[Any]
+) -> None:
+    like = like_of(*plugins)
+    assert like is not None
+    assert [name for name, _ in like.filters] == filters
+    assert [share.name for share in like.shares] == shares
+    assert [*like.asked_filters, *like.asked_scores] == asked
+    assert like.is_whole == (not asked)
+
+
+def test_where_nobody_is_kept_there_is_no_like() -> None:
+    assert like_of(NotTheFirst, Company) is None
+
+
+# ---- alike nodes ----------------------------------------------------------------------------
+
+
+PLACED = int(Facet.REQUESTED | Facet.PODS)
+NO = ((Code.UNSCHEDULABLE, ("full",)),)
+
+
+def three() -> SampleCluster:
+    return SampleCluster().add(*(node(f"n{number}") for number in range(3)))
+
+
+def alike(cluster: SampleCluster, *, by_amounts: bool = True) -> tuple[AlikeNodes, KeptVerdicts]:
+    """For pods about whom one Filter is asked."""
+    table = cluster.cache.table
+    kept = KeptVerdicts(table, Facet.REQUESTED, by_amounts)
+    like = Like(
+        filters=[("A", kept)], shares=[], skipped_filters=set(), skipped_scores=None, counts={}
+    )
+    return AlikeNodes(table, like, PLACED), kept
+
+
+def fill(cluster: SampleCluster, name: str) -> int:
+    """A pod more; the node's row."""
+    cluster.add(pod(f"p{len(cluster.cache.pods())}", node=name))
+    return cluster.cache.table.row_of[name]
+
+
+def test_a_node_that_became_alike_has_what_the_first_had() -> None:
+    cluster = three()
+    nodes, kept = alike(cluster)
+    first = fill(cluster, "n0")
+    assert nodes.find(first) is None
+    kept.catch_up()
+    kept.learn_one(first, ())
+    nodes.learn(first, FEASIBLE, 70)
+    second = fill(cluster, "n1")
+    assert nodes.find(second) == (FEASIBLE, 70)
+    assert nodes.renew(second, is_wanted=True) and kept.ids[second] == PASSES
+    assert nodes.find(cluster.cache.table.row_of["n2"]) is None
+    nodes.forget()
+    assert nodes.find(second) is None
+
+
+@pytest.mark.parametrize("is_wanted", [True, False])
+def test_what_nobody_said_of_such_a_node_is_asked_if_it_is_wanted(is_wanted: bool) -> None:
+    cluster = three()
+    nodes, kept = alike(cluster)
+    row = cluster.cache.table.row_of["n1"]
+    kept.learn_one(row, NO)
+    fill(cluster, "n1")
+    assert nodes.renew(row, is_wanted=is_wanted) is not is_wanted
+    assert is_wanted or not kept.ids[row], "it is forgotten"
+
+
+def test_nothing_is_learnt_where_answers_follow_from_more() -> None:
+    cluster = three()
+    nodes, _ = alike(cluster, by_amounts=False)
+    nodes.learn(0, FEASIBLE, 70)
+    assert not nodes.is_used and nodes.find(0) is None
+
+
+def test_no_more_than_so_many_are_remembered() -> None:
+    cluster = three()
+    nodes, _ = alike(cluster)
+    for _ in range(ALIKE_MAX + 1):
+        cluster.cache.table.resources.alike.set_unlike(0)
+        nodes.learn(0, FEASIBLE, 1)
+    assert nodes.find(0) is not None
+    nodes.learn(1, FEASIBLE, 2)
+    assert nodes.find(1) == (FEASIBLE, 2)
+
+
+# ---- spared rows ----------------------------------------------------------------------------
+
+
+def test_counts_are_added_up_once() -> None:
+    table, counts = NodeTable(), defaultdict[str, RowCounts](RowCounts)
+    filters = [
+        ("Room", KeptVerdicts(table, Facet.REQUESTED)),
+        ("Taints", KeptVerdicts(table, Facet.TAINTS)),
+    ]
+    like = Like(
+        filters=filters, shares=[], skipped_filters=set(), skipped_scores=None, counts=counts
+    )
+    spared = SparedRows(like, PLACED)
+    spared.judged_count = 50
+    spared.followed_count = 2
+    spared.add_up()
+    spared.add_up()
+    assert counts == {"Room": RowCounts(asked=2, kept=48), "Taints": RowCounts(asked=0, kept=50)}

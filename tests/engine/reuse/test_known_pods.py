@@ -1,0 +1,260 @@
+"""Of what is known nobody is asked again; what is not, or may not be, is asked as ever."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayplan.engine.reuse.ranked_nodes import Picks
+from bayplan.engine.reuse.weighted_score import OTHER_PLUGINS
+from bayplan.framework.filtering import FilterOutcome
+from bayplan.framework.interface import (
+    CycleState,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ScalarFilterPlugin,
+    ScalarScorePlugin,
+)
+from bayplan.framework.status import SKIP, Code, Rejection, Status, unschedulable
+from bayplan.state.columns import NodeMask, NodeScores
+from bayplan.state.nodes import NodeInfo, NodeView
+from tests.engine.kept_kit import Attempts, Bad, Rank, Worse, chosen
+
+FOUR: dict[str, dict[str, str]] = {"n1": {}, "n2": {}, "n3": {}, "n4": {}}
+
+
+class Asked:
+    """A plugin's Filter and Score as the framework hands them in: answers by name, and who was
+    asked about."""
+
+    def __init__(self, *bad: str, reason: str = "no", code: Code = Code.UNSCHEDULABLE) -> None:
+        self.bad, self.reason, self.code = bad, reason, code
+        self.scores: Any = None
+        self.names: list[list[str]] = []
+
+    def filter(
+        self, state: Any, pod: Any, nodes: NodeView, feasible: NodeMask
+    ) -> Iterable[Rejection]:
+        self.names.append(nodes.names())
+        rows = [place for place, name in enumerate(nodes.names()) if name in self.bad]
+        return [Rejection(np.array(rows, np.intp), self.code, (self.reason,))] if rows else []
+
+    def score(self, state: Any, pod: Any, nodes: NodeView) -> NodeScores:
+        self.names.append(nodes.names())
+        if self.scores is not None:
+            return self.scores
+        return np.array([int(name[1:]) for name in nodes.names()], np.int64)
+
+
+class Question:
+    """What is known of one kind of pods, asked directly."""
+
+    def __init__(self, *plugins: Any) -> None:
+        self.attempts = Attempts(*(plugins or (Bad, Rank)), nodes=FOUR)
+        self.known = self.attempts.known
+        self.nodes = self.attempts.cluster.lend().nodes
+
+    def filtered(self, asked: Asked, *names: str, out: tuple[str, ...] = ()) -> FilterOutcome:
+        """About these nodes (none: all); ``out``: those that others turned down already."""
+        nodes = self.nodes.take(self.nodes.positions(names)) if names else self.nodes
+        feasible = np.array([name not in out for name in nodes.names()])
+        outcome = FilterOutcome(nodes, feasible)
+        question = (CycleState(), self.attempts.pod, nodes, feasible)
+        outcome.add("Bad", self.known.filter("Bad", asked.filter, question))
+        return outcome
+
+    def scored(self, asked: Asked, *names: str) -> NodeScores:
+        nodes = self.nodes.take(self.nodes.positions(names)) if names else self.nodes
+        return self.known.score("Rank", asked.score, (CycleState(), self.attempts.pod, nodes))
+
+    def counts(self, name: str) -> tuple[int, int]:
+        found = self.attempts.reuse.row_counts()[name]
+        return found.asked, found.kept
+
+
+def turned_down(outcome: FilterOutcome) -> dict[str, tuple[str, ...]]:
+    return {name: status.reasons for name, status in outcome.statuses().items()}
+
+
+# ---- Filter ---------------------------------------------------------------------------------
+
+
+def test_a_filter_is_asked_about_a_node_once() -> None:
+    question, asked = Question(), Asked("n2", "n3")
+    first = question.filtered(asked)
+    again = question.filtered(asked)
+    assert asked.names == [["n1", "n2", "n3", "n4"]]
+    assert turned_down(first) == turned_down(again) == {"n2": ("no",), "n3": ("no",)}
+    assert question.counts("Bad") == (4, 4)
+
+
+def test_nodes_that_nobody_asked_about_are_asked_about_when_they_matter() -> None:
+    question, asked = Question(), Asked("n2")
+    question.filtered(asked, "n1", "n3")
+    question.filtered(asked, out=("n4",))
+    assert turned_down(question.filtered(asked)) == {"n2": ("no",)}
+    assert asked.names == [["n1", "n3"], ["n2"], ["n4"]]
+    assert question.counts("Bad") == (2 + 1 + 1, 3 + 3)
+
+
+def test_a_node_that_others_turned_down_is_not_turned_down_again() -> None:
+    question, asked = Question(), Asked("n2")
+    question.filtered(asked)
+    assert turned_down(question.filtered(asked, out=("n2",))) == {}
+
+
+def test_only_a_changed_node_is_asked_about_again() -> None:
+    question, asked = Question(), Asked("n2")
+    question.filtered(asked)
+    question.attempts.label("n3", any="thing")
+    question.nodes = question.attempts.cluster.lend().nodes
+    question.filtered(asked)
+    assert asked.names[1:] == [["n3"]]
+
+
+def test_an_answer_that_may_not_be_given_is_not_kept_and_told_as_it_is() -> None:
+    question = Question()
+    wrong = Asked("n2", code=Code.SUCCESS)
+    for _ in range(2):
+        assert question.filtered(wrong).code is Code.ERROR
+    right = Asked("n2")
+    assert turned_down(question.filtered(right)) == {"n2": ("no",)}
+    assert right.names == [["n1", "n2", "n3", "n4"]]
+
+
+class Unsigned(Bad):
+    """Does not sign, and is asked in full."""
+
+    def sign_pod(self, pod: Any) -> None:
+        return None
+
+
+class Across(Bad):
+    """Reads other nodes than the one it answers about."""
+
+    scope = "cluster"
+
+
+@pytest.mark.parametrize("plugin", [Unsigned, Across])
+def test_what_cannot_be_kept_is_asked_in_full_each_time(plugin: type[Bad]) -> None:
+    question, asked = Question(plugin, Rank), Asked("n2")
+    for _ in range(3):
+        assert turned_down(question.filtered(asked)) == {"n2": ("no",)}
+    assert asked.names == [["n1", "n2", "n3", "n4"]] * 3
+    assert question.counts("Bad") == (12, 0)
+
+
+@pytest.mark.parametrize("plugin", [Unsigned, Across])
+def test_the_others_are_reused_all_the_same(plugin: type[Bad]) -> None:
+    attempts = Attempts(plugin, Rank, nodes=FOUR)
+    for _ in range(3):
+        attempts.attempt()
+    assert attempts.asked("Rank") == ["n1", "n2", "n3", "n4"]
+    assert attempts.asked("Bad") == sorted(["n1", "n2", "n3", "n4"] * 3)
+    assert not isinstance(attempts.known.picks, Picks)
+
+
+# ---- Score ----------------------------------------------------------------------------------
+
+
+def test_a_score_is_asked_for_once() -> None:
+    question, asked = Question(), Asked()
+    assert question.scored(asked, "n2", "n4").tolist() == [2, 4]
+    assert question.scored(asked).tolist() == [1, 2, 3, 4]
+    assert question.scored(asked).tolist() == [1, 2, 3, 4]
+    assert asked.names == [["n2", "n4"], ["n1", "n3"]]
+    assert question.counts("Rank") == (4, 6)
+
+
+@pytest.mark.parametrize("wrong", [np.ones(4), np.ones(3, np.int64), [1, 2, 3, 4], None], ids=repr)
+def test_what_is_no_column_of_scores_is_not_kept_and_told_as_it_is(wrong: Any) -> None:
+    question, asked = Question(), Asked()
+    asked.scores = "nothing" if wrong is None else wrong
+    assert question.scored(asked) is asked.scores
+    asked.scores = None
+    assert question.scored(asked).tolist() == [1, 2, 3, 4]
+
+
+# ---- catching up ----------------------------------------------------------------------------
+
+
+def known_rows(attempts: Attempts) -> dict[str, list[bool]]:
+    """By plugin, which of the four nodes are known."""
+    known = attempts.known
+    return {
+        "Bad": (known.verdicts["Bad"].ids[:4] != 0).tolist(),
+        "Rank": known.scores["Rank"].known[:4].tolist(),
+    }
+
+
+def test_what_changed_since_is_forgotten_by_those_who_read_it() -> None:
+    attempts = Attempts(Bad, Rank, nodes=FOUR)
+    attempts.attempt()
+    assert known_rows(attempts) == {"Bad": [True] * 4, "Rank": [True] * 4}
+    attempts.taint("n1")
+    attempts.label("n3", rank="9")
+    attempts.known.catch_up()
+    left = [True, True, False, True]
+    assert known_rows(attempts) == {"Bad": left, "Rank": left}
+    assert chosen(attempts.attempt()) == "n3"
+    assert attempts.asked("Bad") == ["n1", "n2", "n3", "n3", "n4"]
+
+
+def test_before_the_first_attempt_there_is_nothing_to_forget() -> None:
+    attempts = Attempts(Bad, Rank, nodes=FOUR)
+    attempts.known.catch_up()
+    assert known_rows(attempts) == {"Bad": [False] * 4, "Rank": [False] * 4}
+
+
+# ---- totals for several ways to be skipped --------------------------------------------------
+
+
+class Sometimes(PreFilterPlugin, PreScorePlugin, ScalarFilterPlugin, ScalarScorePlugin):
+    """Looks across nodes, and has something to say where the test has it so."""
+
+    name = "Sometimes"
+    scope = "cluster"
+
+    def setup(self) -> None:
+        self.filters = self.scores = True
+
+    def pre_filter(self, state: Any, pod: Any, nodes: NodeView) -> Status | None:
+        return None if self.filters else SKIP
+
+    def pre_score(self, state: Any, pod: Any, nodes: NodeView) -> Status | None:
+        return None if self.scores else SKIP
+
+    def filter_node(self, state: Any, pod: Any, node: NodeInfo) -> Status | None:
+        return unschedulable("number two") if node.name == "n2" else None
+
+    def score_node(self, state: Any, pod: Any, node: NodeInfo) -> int:
+        return 100 if node.name == "n3" else 0
+
+
+def test_pods_that_are_none_of_a_plugins_business_have_totals_of_their_own() -> None:
+    attempts = Attempts(Sometimes, Bad, Rank, nodes=FOUR)
+    sometimes = attempts.plugin("Sometimes")
+    ways = [(filters, scores) for filters in (True, False) for scores in (True, False)]
+    for number in range(24):
+        sometimes.filters, sometimes.scores = ways[number % 4]
+        cycle = attempts.attempt()
+        fresh = attempts.fresh()
+        assert cycle.choice == fresh.choice
+        assert cycle.feasible_count == fresh.feasible_count
+    assert len(attempts.known.all_totals()) == 4
+    assert not attempts.reuse.flushed_counts
+    assert attempts.reuse.row_counts()["Bad"].asked == 4
+
+
+def test_so_many_are_kept_and_the_oldest_leaves() -> None:
+    attempts = Attempts(Sometimes, Worse, Bad, Rank, nodes=FOUR)
+    attempts.attempt()
+    attempts.attempt()
+    known, first = attempts.known, attempts.known.picks
+    assert first is not None
+    known.set_aside += [first, first, first]
+    attempts.plugin("Sometimes").filters = False
+    attempts.attempt()
+    assert len(known.all_totals()) == 4
+    assert attempts.reuse.flushed_counts[OTHER_PLUGINS] == 1

@@ -1,0 +1,336 @@
+"""A ranking that is kept current row by row says what asking all plugins anew would say."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.engine.cycle import Cycle
+from bayplan.engine.reuse.ranked_nodes import CHANGES_MAX, ROWS_MAX, Picks
+from bayplan.engine.reuse.weighted_score import (
+    EXTREME_MOVED,
+    NODES_CAME_OR_WENT,
+    PLUGIN_FAILED,
+    TOO_MUCH_CHANGED,
+    OutOfDate,
+)
+from bayplan.engine.selection import Choice
+from bayplan.framework.interface import CycleState
+from bayplan.framework.status import Code, Status, unschedulable
+from bayplan.state.change_log import Facet
+from bayplan.state.nodes import NodeInfo
+from bayplan.testing import pod
+from tests.engine.kept_kit import SEED, Attempts, Bad, MaxRank, Rank, Worse, chosen, message
+
+THREE: dict[str, dict[str, str]] = {"n1": {"rank": "3"}, "n2": {"rank": "7"}, "n3": {"rank": "5"}}
+
+
+def ranked(*plugins: Any, nodes: Any = None) -> tuple[Attempts, Picks]:
+    """With a ranking, and nobody noted as asked so far."""
+    known = Attempts(*(plugins or (Bad, Rank)), nodes=nodes or THREE)
+    picks = known.picks()
+    for plugin in known.framework.plugins.instances():
+        if isinstance(plugin, Bad | Rank):
+            known.asked(plugin.instance_name)
+    return known, picks
+
+
+def current(known: Attempts, picks: Picks) -> Picks:
+    """As an attempt brings it up to date; no plugin here has a PreScore."""
+    asking = known.asking()
+    picks.refresh(asking)
+    if picks.feasible_count > 1:
+        picks.score(asking)
+    return picks
+
+
+def best(known: Attempts, picks: Picks) -> str:
+    return current(known, picks).choose(SEED, known.pod.uid, 1).node_name
+
+
+# ---- what it says ---------------------------------------------------------------------------
+
+
+def test_the_best_node_is_picked_without_asking_anybody() -> None:
+    known, picks = ranked()
+    assert best(known, picks) == "n2"
+    assert known.asked("Bad") == known.asked("Rank") == []
+
+
+def test_a_changed_node_alone_is_judged_anew_and_moves() -> None:
+    known, picks = ranked()
+    known.label("n1", rank="9")
+    assert best(known, picks) == "n1"
+    assert (known.asked("Bad"), known.asked("Rank")) == (["n1"], ["n1"])
+    known.label("n1", rank="1")
+    assert best(known, picks) == "n2"
+
+
+def test_a_node_that_is_turned_down_is_out_and_may_come_back() -> None:
+    known, picks = ranked()
+    known.label("n2", rank="7", bad="broken")
+    assert best(known, picks) == "n3"
+    assert picks.feasible_count == 2
+    known.label("n2", rank="7")
+    assert best(known, picks) == "n2"
+    assert picks.feasible_count == 3
+    assert picks.feasible_rows() is None
+
+
+def test_a_change_that_nobody_reads_asks_nobody() -> None:
+    known, picks = ranked()
+    known.taint("n2")
+    assert best(known, picks) == "n2"
+    assert known.asked("Bad") == known.asked("Rank") == []
+
+
+def test_a_node_that_was_turned_down_and_still_is_needs_no_score() -> None:
+    known, picks = ranked(nodes={**THREE, "n4": {"bad": "broken"}})
+    known.label("n4", bad="burning")
+    assert best(known, picks) == "n2"
+    assert (known.asked("Bad"), known.asked("Rank")) == (["n4"], [])
+
+
+def test_the_only_feasible_node_is_taken_whatever_it_scores() -> None:
+    known, picks = ranked()
+    known.label("n1", bad="broken")
+    known.label("n2", bad="broken")
+    assert current(known, picks).only().node_name == "n3"
+    known.label("n1", rank="2")
+    known.label("n3", bad="broken")
+    assert current(known, picks).only().node_name == "n1"
+
+
+def test_a_node_that_was_never_scored_may_go_as_it_came() -> None:
+    known, picks = ranked()
+    known.label("n1", bad="broken")
+    known.label("n2", bad="broken")
+    known.label("n3", rank="100")
+    assert current(known, picks).only().node_name == "n3"
+    known.label("n3", rank="100", bad="broken")
+    known.label("n1", rank="3")
+    known.label("n2", rank="7")
+    assert best(known, picks) == "n2"
+
+
+class Tainted(Bad):
+    """Turns down nodes with a taint; labels are no matter to it."""
+
+    name = "Tainted"
+    facets = Facet.TAINTS
+
+    def filter_node(self, state: Any, pod: Any, node: NodeInfo) -> Status | None:
+        self.asked.append(node.name)
+        return unschedulable("tainted") if node.taints else None
+
+
+def test_a_node_that_one_plugin_takes_again_is_for_all_the_others_to_judge() -> None:
+    known, picks = ranked(Bad, Tainted, Rank)
+    known.label("n2", rank="7", bad="broken")
+    current(known, picks)
+    # Nobody asks about a node's taints while Bad turns it down.
+    known.taint("n2")
+    current(known, picks)
+    assert known.asked("Tainted") == []
+    known.untie("n2", "bad")
+    assert best(known, picks) == "n3"
+    assert known.asked("Tainted") == ["n2"]
+
+
+class Crowded(Bad):
+    """Answers may follow from the pods that are there."""
+
+    facets = Facet.PODS | Facet.LABELS
+
+
+def test_a_row_that_holds_pods_but_no_node_is_no_node() -> None:
+    known, picks = ranked(Crowded, Rank)
+    known.cluster.add(pod("lost", node="ghost"))
+    assert best(known, picks) == "n2"
+    assert picks.feasible_count == 3
+    assert known.asked("Bad") == []
+
+
+def test_why_no_node_is_left_is_told_as_the_plugins_told_it() -> None:
+    known, picks = ranked(Bad, Worse, Rank)
+    known.label("n1", bad="broken")
+    known.label("n2", worse="broken")
+    known.label("n3", bad="burning", worse="broken")
+    assert current(known, picks).feasible_count == 0
+    told = picks.standing.outcome(known.cluster.lend().nodes)
+    assert told.reason_counts_by_plugin() == {
+        ("Bad", "Unschedulable", "broken"): 1,
+        ("Bad", "Unschedulable", "burning"): 1,
+        ("Worse", "Unschedulable", "broken"): 1,
+    }
+    assert told.statuses().keys() == {"n1", "n2", "n3"}
+
+
+def test_a_cycle_that_is_answered_from_it_tells_the_same_sentence() -> None:
+    known, _ = ranked()
+    for name in THREE:
+        known.label(name, bad="broken")
+    by_ranking = known.attempt()
+    assert by_ranking.picks is not None
+    assert message(by_ranking) == "0/3 nodes are available: 3 broken."
+    assert by_ranking.node_to_status().get("n2") == unschedulable("broken").with_plugin("Bad")
+    assert message(known.fresh()) == "0/3 nodes are available: 3 broken."
+
+
+def columns(cycle: Cycle) -> list[tuple[str, list[int], list[int]]]:
+    """(instance, raw, normalised) of each that scores, and the totals."""
+    table = cycle.table
+    assert table is not None
+    found = [(c.name, c.raw.tolist(), c.normalized.tolist()) for c in table.columns]
+    return [*found, ("", table.totals.tolist(), [])]
+
+
+def test_its_score_table_is_that_of_the_plugins() -> None:
+    known, picks = ranked(Bad, Rank, MaxRank)
+    known.label("n3", rank="6")
+    cycle = known.attempt()
+    assert cycle.picks is picks
+    told = columns(cycle)
+    assert told == [
+        ("Rank", [3, 7, 6], [3, 7, 6]),
+        ("MaxRank", [3, 7, 6], [42, 100, 85]),
+        ("", [45, 107, 91], []),
+    ]
+    assert columns(known.fresh()) == told
+
+
+def test_equals_are_drawn_as_in_a_full_cycle() -> None:
+    nodes = {f"n{number}": {"rank": "5"} for number in range(40)}
+    known, _ = ranked(nodes=nodes)
+    drawn = set[str]()
+    for number in range(30):
+        known.label(f"n{number}", rank=str(4 + number % 2))
+        cycle = known.attempt()
+        assert cycle.picks is not None
+        assert cycle.choice == known.fresh().choice
+        drawn.add(chosen(cycle))
+    assert len(drawn) > 10
+
+
+def test_what_was_not_asked_is_counted_when_somebody_wants_to_know() -> None:
+    known, picks = ranked()
+    counts = known.known.counts["Bad"]
+    asked, kept = counts.asked, counts.kept
+    known.label("n1", rank="4")
+    current(known, picks)
+    picks.spared.add_up()
+    assert (counts.asked - asked, counts.kept - kept) == (1, 2)
+
+
+def test_it_takes_more_bytes_for_more_nodes() -> None:
+    few, many = ranked()[1], ranked(nodes={f"n{n}": {"rank": "1"} for n in range(3000)})[1]
+    assert few.bytes_used < many.bytes_used < 3000 * 40
+
+
+def answered_by(known: Attempts, picks: Picks) -> Choice | None:
+    cycle = known.attempt()
+    assert cycle.picks is picks
+    return cycle.choice
+
+
+# ---- what it cannot follow ------------------------------------------------------------------
+
+
+def refused(known: Attempts, picks: Picks) -> str:
+    """Why the ranking cannot be brought up to date."""
+    with pytest.raises(OutOfDate) as problem:
+        current(known, picks)
+    return problem.value.reason
+
+
+def test_a_node_that_comes_or_goes_renumbers_the_draw() -> None:
+    known, picks = ranked()
+    known.add("n4")
+    assert refused(known, picks) == NODES_CAME_OR_WENT
+    known, picks = ranked()
+    known.remove("n1")
+    assert refused(known, picks) == NODES_CAME_OR_WENT
+
+
+@pytest.mark.parametrize("count", [CHANGES_MAX + 1, ROWS_MAX])
+def test_many_changed_nodes_move_together(count: int) -> None:
+    known, picks = ranked(nodes={f"n{number}": {"rank": "5"} for number in range(count)})
+    for number in range(count):
+        known.label(f"n{number}", rank=str(number % 9))
+    assert answered_by(known, picks) == known.fresh().choice
+    for number in range(count):
+        labels = {"bad": "broken"} if number % 9 == 8 else {"rank": str(number % 9)}
+        known.label(f"n{number}", **labels)
+    assert answered_by(known, picks) == known.fresh().choice
+
+
+def test_where_too_many_changed_all_are_asked() -> None:
+    nodes = {f"n{number}": {"rank": "5"} for number in range(ROWS_MAX + 1)}
+    known, picks = ranked(nodes=nodes)
+    for name in nodes:
+        known.label(name, rank="7")
+    assert refused(known, picks) == TOO_MUCH_CHANGED
+
+
+def test_extremes_are_not_followed_through_many_changes() -> None:
+    nodes = {f"n{number}": {"rank": str(number % 5)} for number in range(CHANGES_MAX + 1)}
+    known, picks = ranked(Bad, MaxRank, nodes=nodes)
+    for name in nodes:
+        known.label(name, rank="7")
+    assert refused(known, picks) == TOO_MUCH_CHANGED
+
+
+def test_an_extreme_that_moves_changes_every_nodes_score() -> None:
+    known, picks = ranked(Bad, MaxRank)
+    known.label("n1", rank="8")
+    assert refused(known, picks) == EXTREME_MOVED
+    known, picks = ranked(Bad, MaxRank)
+    known.label("n2", rank="6")
+    assert refused(known, picks) == EXTREME_MOVED
+    known, picks = ranked(Bad, MaxRank)
+    known.label("n2", rank="7", bad="broken")
+    assert refused(known, picks) == EXTREME_MOVED
+
+
+def test_other_plugins_that_have_something_to_say_need_another_ranking() -> None:
+    _, picks = ranked()
+    state = CycleState()
+    assert picks.like.suits(state, scored=True)
+    state.skip_score_plugins.add("Rank")
+    assert picks.like.suits(state, scored=False)
+    assert not picks.like.suits(state, scored=True)
+    state.skip_filter_plugins.add("Bad")
+    assert not picks.like.suits(state, scored=False)
+
+
+@pytest.mark.parametrize(
+    ("plugin", "failure"),
+    [
+        ("Bad", RuntimeError("boom")),
+        ("Bad", "no status"),
+        ("Rank", RuntimeError("boom")),
+        ("Rank", "no number"),
+        ("Rank", 101),
+        ("Rank", -1),
+    ],
+)
+def test_a_plugin_that_fails_is_left_to_the_full_cycle(plugin: str, failure: Any) -> None:
+    known, picks = ranked()
+    known.label("n1", rank="4")
+    known.plugin(plugin).failure = failure
+    assert refused(known, picks) == PLUGIN_FAILED
+    known, _ = ranked()
+    known.label("n1", rank="4")
+    known.plugin(plugin).failure = failure
+    cycle = known.attempt()
+    assert cycle.status is not None
+    assert (cycle.status.code, cycle.status.plugin) == (Code.ERROR, plugin)
+    assert cycle.status == known.fresh().status
+
+
+def test_a_ranking_that_cannot_be_corrected_is_thrown_away_and_counted() -> None:
+    known, _ = ranked()
+    known.add("n4", rank="8")
+    assert chosen(known.attempt()) == "n4"
+    assert known.reuse.flushed_counts == {NODES_CAME_OR_WENT: 1}
+    # The answers stay: only the new node is asked about.
+    assert known.asked("Rank") == ["n4"]

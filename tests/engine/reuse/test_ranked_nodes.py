@@ -1,0 +1,458 @@
+"""Each node's first rejection, and how many nodes have the same.
+
+What row-wise plugins say is kept where others must be asked: the answer is as of asking all.
+"""
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, final
+
+import numpy as np
+import pytest
+
+from bayplan.engine.cycle import Cycle
+from bayplan.engine.reuse.ranked_nodes import (
+    CHANGES_MAX,
+    FEASIBLE,
+    NO_NODE,
+    ROWS_MAX,
+    Picks,
+    Standing,
+)
+from bayplan.engine.reuse.row_cache import KeptVerdicts
+from bayplan.engine.reuse.weighted_score import EXTREME_MOVED, TOO_MUCH_CHANGED, OutOfDate
+from bayplan.framework.filtering import FilterOutcome
+from bayplan.framework.interface import FilterPlugin, ScalarScorePlugin, ScorePlugin, SignPlugin
+from bayplan.framework.status import Code, Rejection
+from bayplan.plugins.node_resources_fit import NodeResourcesFit
+from bayplan.state.change_log import Facet
+from bayplan.state.columns import NodeMask, NodeScores
+from bayplan.state.nodes import NodeInfo, NodeView
+from bayplan.state.pods import PodInfo
+from bayplan.testing import SampleCluster, node, pod
+from tests.engine.kept_kit import Attempts, Bad, MaxRank, Rank, Worse, message
+
+# ---- standing -------------------------------------------------------------------------------
+
+
+NAMES = ("n0", "n1", "n2", "n3", "n4")
+FULL, TAINTED = ("full",), ("tainted", "and more")
+
+
+class Stood:
+    """Five nodes, what the plugins A and B said of them, and the standing made of it."""
+
+    def __init__(self, **said: Mapping[int, tuple[str, ...]]) -> None:
+        """By plugin, row → reasons. What B says of a node that A turned down does not count."""
+        self.cluster = SampleCluster().add(*(node(name) for name in NAMES))
+        table = self.cluster.cache.table
+        self.nodes = self.cluster.lend().nodes
+        self.given = FilterOutcome(self.nodes, np.ones(len(NAMES), np.bool_))
+        self.kept = {name: KeptVerdicts(table, Facet.LABELS) for name in "AB"}
+        for name, kept in self.kept.items():
+            asked = self.given.feasible
+            self.given.add(name, [_rejection(*each) for each in said.get(name, {}).items()])
+            for row in np.flatnonzero(asked).tolist():
+                reasons = said.get(name, {}).get(row)
+                kept.learn_one(row, ((Code.UNSCHEDULABLE, reasons),) if reasons else ())
+        self.standing = Standing(list(self.kept.items()), table.capacity)
+        self.standing.read(self.given)
+
+    def told(self) -> dict[str, tuple[str, tuple[str, ...]]]:
+        """Node → (plugin, reasons)."""
+        statuses = self.standing.statuses_among(self.nodes)
+        return {name: (status.plugin, status.reasons) for name, status in statuses.items()}
+
+    def turn_down(self, row: int, by: str, *reasons: str) -> int:
+        """As an answer about one row has it; returns the rejection's number."""
+        kept = self.kept[by]
+        verdict = kept.learn_one(row, ((Code.UNSCHEDULABLE, reasons),))
+        number = self.standing.number(list(self.kept).index(by), verdict)
+        self.standing.set(row, number)
+        return number
+
+
+def _rejection(row: int, reasons: tuple[str, ...]) -> Rejection:
+    return Rejection(np.array([row], np.intp), Code.UNSCHEDULABLE, reasons)
+
+
+def test_who_was_turned_down_by_whom_is_read_and_told_again() -> None:
+    stood = Stood(A={1: FULL, 3: TAINTED}, B={1: TAINTED, 2: FULL})
+    assert stood.told() == {"n1": ("A", FULL), "n2": ("B", FULL), "n3": ("A", TAINTED)}
+    assert stood.standing.feasible_count == 2
+    assert stood.standing.feasible_rows().tolist() == [0, 4]
+    told = stood.standing.outcome(stood.nodes)
+    assert told.reason_counts() == stood.given.reason_counts()
+    assert told.feasible.tolist() == stood.given.feasible.tolist()
+
+
+def test_codes_are_those_of_the_answer_and_follow_what_changes() -> None:
+    stood = Stood(A={1: FULL, 3: TAINTED}, B={1: TAINTED, 2: FULL})
+    for absent in (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING):
+        expected = stood.given.codes(stood.nodes, absent).tolist()
+        assert stood.standing.codes(stood.nodes, absent).tolist() == expected
+    stood.turn_down(0, "A", "full")
+    found = stood.standing.codes(stood.nodes, Code.PENDING).tolist()
+    assert found == [Code.UNSCHEDULABLE, *expected[1:]]
+
+
+def test_where_all_nodes_are_feasible_there_is_nothing_to_tell() -> None:
+    stood = Stood()
+    assert stood.told() == {}
+    assert [stood.standing.of_row(row) for row in range(5)] == [FEASIBLE] * 5
+
+
+def test_a_row_without_a_node_is_neither_feasible_nor_turned_down() -> None:
+    stood = Stood()
+    assert len(stood.standing) > len(NAMES)
+    assert stood.standing.of_row(len(NAMES)) == NO_NODE
+    stood.standing.set(2, NO_NODE)
+    assert stood.standing.feasible_rows().tolist() == [0, 1, 3, 4]
+    assert stood.told() == {}
+
+
+def test_the_same_rejection_has_one_number_and_another_plugins_has_its_own() -> None:
+    stood = Stood(A={1: FULL})
+    by_a = stood.standing.of_row(1)
+    assert stood.turn_down(2, "A", *FULL) == by_a
+    assert stood.turn_down(3, "A", *TAINTED) != by_a
+    assert stood.turn_down(4, "B", *FULL) not in (by_a, FEASIBLE, NO_NODE)
+    assert stood.told() == {
+        "n1": ("A", FULL),
+        "n2": ("A", FULL),
+        "n3": ("A", TAINTED),
+        "n4": ("B", FULL),
+    }
+
+
+def test_a_row_counts_where_it_stands_now() -> None:
+    stood = Stood(A={1: FULL, 2: FULL})
+    stood.standing.set(1, FEASIBLE)
+    assert stood.standing.feasible_count == 4
+    assert stood.told() == {"n2": ("A", FULL)}
+    stood.standing.set(2, FEASIBLE)
+    assert stood.standing.feasible_count == 5
+    assert stood.standing.outcome(stood.nodes).plugins() == set()
+    stood.turn_down(0, "B", *TAINTED)
+    assert stood.standing.feasible_count == 4
+    assert stood.told() == {"n0": ("B", TAINTED)}
+
+
+def test_more_kinds_of_rejections_than_it_can_number_are_not_followed() -> None:
+    standing = Stood().standing
+    # Two numbers are not of rejections, and all have to fit into two bytes.
+    assert [standing.number(0, verdict) for verdict in range((1 << 16) - 2)][-1] == (1 << 16) - 1
+    with pytest.raises(OutOfDate, match=TOO_MUCH_CHANGED):
+        standing.number(1, 0)
+
+
+# ---- row totals -----------------------------------------------------------------------------
+
+
+MANY = CHANGES_MAX + 4
+
+
+@final
+class NotTheFirst(FilterPlugin):
+    """Looks across nodes: turns down the first of them that is not labelled first=no."""
+
+    name = "NotTheFirst"
+    scope = "cluster"
+
+    def filter(
+        self, state: Any, pod: PodInfo, nodes: NodeView, feasible: NodeMask
+    ) -> Iterable[Rejection]:
+        names = sorted(info.name for info in nodes.infos() if info.labels.get("first") != "no")
+        if names:
+            mask = np.array([name == names[0] for name in nodes.names()])
+            yield Rejection(mask, Code.UNSCHEDULABLE, ("comes first",))
+
+
+@final
+class Company(ScorePlugin):
+    """Looks across nodes: the more share a node's color, the better."""
+
+    name = "Company"
+    scope = "cluster"
+
+    def score(self, state: Any, pod: PodInfo, nodes: NodeView) -> NodeScores:
+        ids = nodes.label_ids("color")
+        return np.array([int((ids == each).sum()) for each in ids], np.int64)
+
+
+@final
+class CountsPods(ScalarScorePlugin, SignPlugin):
+    """Follows from what else is on a node than its amounts."""
+
+    name = "CountsPods"
+    facets = Facet.PODS
+
+    def score_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> int:
+        return sum(other.name.endswith("1") for other in node.pods)
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        return ""
+
+
+@final
+class Unsigned(ScalarScorePlugin):
+    """Row-wise, but nobody knows what of the pod it reads."""
+
+    name = "Unsigned"
+
+    def setup(self) -> None:
+        self.asked_count = 0
+
+    def score_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> int:
+        self.asked_count += 1
+        return len(node.labels)
+
+
+def labelled(count: int) -> dict[str, dict[str, str]]:
+    """Nodes of two colors, ranked 0 to 6."""
+    return {
+        f"n{n:03}": {"rank": str(n % 7), "color": ("red", "blue")[n % 3 == 0]} for n in range(count)
+    }
+
+
+def told(cycle: Cycle) -> dict[str, Any]:
+    table, outcome = cycle.table, cycle.outcome
+    assert outcome is not None
+    return {
+        "choice": cycle.choice,
+        "feasible": outcome.feasible.tolist(),
+        "rejected": outcome.reason_counts_by_plugin(),
+        "columns": [] if table is None else [
+            (each.name, each.raw.tolist(), each.normalized.tolist()) for each in table.columns
+        ],
+        "totals": [] if table is None else table.totals.tolist(),
+    }  # fmt: skip
+
+
+def settled(*plugins: Any, count: int = 12) -> Attempts:
+    """With totals, and nobody noted as asked so far."""
+    known = Attempts(*plugins, nodes=labelled(count))
+    for _ in range(3):
+        known.attempt()
+    for plugin in known.framework.plugins.instances():
+        if isinstance(plugin, Bad | Rank):
+            known.asked(plugin.instance_name)
+    return known
+
+
+def uses_totals(known: Attempts) -> Cycle:
+    """One more attempt, which must be answered with what is kept, and as by asking all."""
+    cycle = known.attempt()
+    assert cycle.row_totals is not None
+    assert cycle.picks is None
+    assert told(cycle) == told(known.fresh())
+    return cycle
+
+
+# ---- who is asked ---------------------------------------------------------------------------
+
+
+def test_only_those_who_look_across_nodes_are_asked() -> None:
+    known = settled(Bad, NotTheFirst, Rank, Company)
+    cycle = known.attempt()
+    assert cycle.row_totals is not None
+    assert known.asked("Bad") == known.asked("Rank") == []
+    assert told(cycle) == told(known.fresh())
+
+
+def test_a_plugin_that_does_not_sign_is_asked_in_full_and_all_others_are_reused() -> None:
+    known = settled(Bad, Rank, Unsigned)
+    unsigned = known.plugin("Unsigned")
+    unsigned.asked_count = 0
+    known.attempt()
+    assert unsigned.asked_count == 12
+    assert known.asked("Bad") == known.asked("Rank") == []
+    uses_totals(known)
+
+
+def test_a_changed_node_alone_is_judged_anew() -> None:
+    known = settled(Bad, NotTheFirst, Rank, Company)
+    known.label("n005", rank="9")
+    known.attempt()
+    assert known.asked("Bad") == known.asked("Rank") == ["n005"]
+    uses_totals(known)
+    known.label("n005", rank="9", bad="broken")
+    assert uses_totals(known).feasible_count == 10
+
+
+@pytest.mark.parametrize("count", [MANY, ROWS_MAX])
+def test_many_changed_nodes_are_judged_together(count: int) -> None:
+    known = settled(Bad, Worse, NotTheFirst, Rank, Company, count=count + 3)
+    for number in range(count):
+        labels = {"rank": str(number % 5), "first": "no"}
+        if number % 4 == 0:
+            labels["bad" if number % 8 else "worse"] = f"broken {number % 3}"
+        known.label(f"n{number:03}", **labels)
+    known.attempt()
+    assert len(known.asked("Bad")) == count
+    uses_totals(known)
+    for number in range(count):
+        known.label(f"n{number:03}", rank="3")
+    uses_totals(known)
+
+
+def test_nodes_that_only_another_plugin_turned_down_are_scored_once_they_are_feasible() -> None:
+    known = settled(Bad, NotTheFirst, Rank, Company)
+    known.label("n000", rank="100", first="no")
+    cycle = uses_totals(known)
+    assert cycle.choice is not None
+    assert cycle.choice.node_name == "n000"
+
+
+def test_why_no_node_is_left_is_told_as_all_plugins_told_it() -> None:
+    known = settled(Bad, NotTheFirst, Rank, Company, count=3)
+    for name in ("n001", "n002"):
+        known.label(name, bad="broken", first="no")
+    cycle = known.attempt()
+    assert cycle.row_totals is not None
+    said = message(cycle)
+    assert said == "0/3 nodes are available: 1 comes first, 2 broken."
+    assert message(known.fresh()) == said
+
+
+# ---- what is kept ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("broken", ["n000", "n001", "n005"])
+def test_who_is_asked_may_filter_before_those_who_are_kept_and_is_blamed_first(broken: str) -> None:
+    known = settled(NotTheFirst, Bad, Rank, Company)
+    assert known.asked("Bad") == []
+    known.label(broken, bad="broken")
+    uses_totals(known)
+    known.label("n000", first="no", bad="burning")
+    uses_totals(known)
+    known.label("n001", first="no")
+    uses_totals(known)
+
+
+def test_one_that_is_asked_between_two_who_are_kept_is_blamed_between_them() -> None:
+    known = settled(Bad, NotTheFirst, Worse, Rank, Company, count=5)
+    known.label("n000", worse="worn")
+    known.label("n001", worse="worn")
+    known.label("n002", bad="broken", worse="worn")
+    cycle = uses_totals(known)
+    known.label("n003", bad="broken")
+    known.label("n004", bad="broken")
+    cycle = known.attempt()
+    said = message(cycle)
+    assert said == "0/5 nodes are available: 1 comes first, 1 worn, 3 broken."
+    assert message(known.fresh()) == said
+
+
+def test_scores_that_follow_from_the_extremes_of_the_feasible_nodes_are_normalised_anew() -> None:
+    known = settled(Bad, NotTheFirst, Rank, MaxRank, Company)
+    cycle = uses_totals(known)
+    assert cycle.row_totals is not None
+    assert set(cycle.row_totals.like.asked_scores) == {"MaxRank", "Company"}
+
+
+def test_one_that_all_nodes_share_is_kept_until_they_differ() -> None:
+    known = Attempts(Bad, NotTheFirst, MaxRank, nodes={f"n{n}": {"rank": "2"} for n in range(5)})
+    for _ in range(3):
+        known.attempt()
+    cycle = uses_totals(known)
+    assert cycle.row_totals is not None
+    assert cycle.row_totals.like.asked_scores == []
+    known.label("n4", rank="1")
+    cycle = known.attempt()
+    assert cycle.row_totals is None
+    assert known.reuse.flushed_counts[EXTREME_MOVED] == 1
+    assert told(cycle) == told(known.fresh())
+    uses_totals(known)
+
+
+def test_where_too_much_changed_all_are_asked() -> None:
+    known = settled(Bad, NotTheFirst, Rank, Company, count=ROWS_MAX + 2)
+    for number in range(ROWS_MAX + 1):
+        known.label(f"n{number:03}", rank="1")
+    cycle = known.attempt()
+    assert cycle.row_totals is None
+    assert known.reuse.flushed_counts[TOO_MUCH_CHANGED] == 1
+    assert told(cycle) == told(known.fresh())
+
+
+def test_where_nobody_need_be_asked_it_is_ranked() -> None:
+    known = settled(Bad, Rank)
+    assert isinstance(known.known.picks, Picks)
+
+
+def test_a_plugin_that_fails_ends_the_attempt_in_its_name() -> None:
+    known = settled(Bad, NotTheFirst, Rank, Company)
+    known.plugin("Rank").failure = OSError("disk")
+    known.label("n003", rank="1")
+    cycle = known.attempt()
+    assert cycle.status is not None
+    assert cycle.status.code is Code.ERROR
+    assert cycle.status == known.fresh().status
+
+
+# ---- nodes that become like others ---------------------------------------------------------
+
+
+def filled(known: Attempts, *names: str) -> None:
+    """A pod more on each of these nodes, by whatever way it got there."""
+    for name in names:
+        number = len(known.cluster.cache.pods())
+        known.cluster.take_back()
+        known.cluster.add(pod(f"placed-{number}", node=name, cpu="500m"))
+
+
+def fitting(*plugins: Any) -> tuple[Attempts, Picks]:
+    """Totals that follow from amounts, after one node of four took a pod."""
+    names = ("n1", "n2", "n3", "n4")
+    known = Attempts(NodeResourcesFit, *plugins, nodes={name: {"rank": "1"} for name in names})
+    picks = known.picks()
+    filled(known, "n1")
+    assert not picks.follow(), "such a node was never seen"
+    assert known.attempt().choice == known.fresh().choice
+    return known, picks
+
+
+@pytest.mark.parametrize("plugins", [(), (Rank,)])
+def test_a_node_that_becomes_like_one_seen_before_is_followed(plugins: Any) -> None:
+    known, picks = fitting(*plugins)
+    filled(known, "n2")
+    assert picks.follow()
+    filled(known, "n3")
+    assert known.attempt().choice == known.fresh().choice
+    fresh = known.fresh().table
+    assert fresh is not None and picks.totals(fresh.nodes).tolist() == fresh.totals.tolist()
+
+
+def test_two_changes_are_not_followed_but_judged() -> None:
+    known, picks = fitting()
+    filled(known, "n2", "n3")
+    assert not picks.follow()
+    assert known.attempt().choice == known.fresh().choice
+
+
+def test_a_change_of_anything_else_is_not_followed() -> None:
+    known, picks = fitting(Rank)
+    known.label("n2", rank="9")
+    assert not picks.follow()
+    assert known.attempt().choice == known.fresh().choice
+
+
+def test_who_follows_more_than_amounts_is_asked() -> None:
+    known = Attempts(NodeResourcesFit, CountsPods, nodes={"n1": {}, "n2": {}})
+    picks = known.picks()
+    for name in ("n1", "n2", "n1"):
+        filled(known, name)
+        assert not picks.follow()
+        assert known.attempt().choice == known.fresh().choice
+
+
+def test_rows_that_were_followed_count_as_asked() -> None:
+    known, _ = fitting()
+    before = known.reuse.row_counts()["NodeResourcesFit"]
+    for name in ("n2", "n3"):
+        filled(known, name)
+        known.attempt()
+    after = known.reuse.row_counts()["NodeResourcesFit"]
+    # As a Filter and as a Score.
+    assert after.asked - before.asked == 4
+    assert after.kept - before.kept == 2 * 2 * (4 - 1)

@@ -1,0 +1,182 @@
+"""What is kept is what was learnt, until its row changes in what the plugin reads."""
+
+import numpy as np
+import pytest
+
+from bayplan.engine.reuse.row_cache import ALIKE_MAX, PASSES, UNKNOWN, KeptScores, KeptVerdicts
+from bayplan.framework.filtering import FilterOutcome
+from bayplan.framework.status import Code, Rejection
+from bayplan.state.change_log import ALL_ROWS, Facet
+from bayplan.state.columns import Rows
+from bayplan.testing import SampleCluster, node, pod
+
+NO = Code.UNSCHEDULABLE
+
+
+def some(count: int = 3) -> SampleCluster:
+    return SampleCluster().add(*(node(f"n{row}") for row in range(count)))
+
+
+def rows(*numbers: int) -> Rows:
+    return np.array(numbers, np.intp)
+
+
+def outcome(cluster: SampleCluster, *rejections: Rejection) -> FilterOutcome:
+    nodes = cluster.lend().nodes
+    found = FilterOutcome(nodes, np.ones(len(nodes), np.bool_))
+    found.add("Any", rejections)
+    cluster.take_back()
+    return found
+
+
+def test_verdicts_are_told_as_they_were_learnt() -> None:
+    cluster = some()
+    kept = KeptVerdicts(cluster.cache.table, Facet.LABELS)
+    assert kept.ids[:3].tolist() == [UNKNOWN] * 3
+    kept.learn(
+        rows(0, 1), outcome(cluster, Rejection(rows(1), NO, ("a",)), Rejection(rows(1), NO, ("b",)))
+    )
+    assert kept.learn_one(2, ((NO, ("a",)),)) == kept.ids[2]
+    nodes = cluster.lend().nodes
+    told = kept.rejections(nodes, np.array([True, True, False]))
+    assert kept.ids[0] == PASSES
+    assert [(r.code, r.reasons, np.flatnonzero(r.rows).tolist()) for r in told] == [
+        (NO, ("a",), [1]),
+        (NO, ("b",), [1]),
+    ]
+
+
+def test_more_verdicts_than_a_byte_counts_are_kept_all_the_same() -> None:
+    cluster = some(300)
+    kept = KeptVerdicts(cluster.cache.table, Facet.LABELS)
+    for row in range(300):
+        kept.learn_one(row, ((NO, (f"reason {row}",)),))
+    assert [kept.verdicts[number][0][1] for number in kept.ids[:300]] == [
+        (f"reason {row}",) for row in range(300)
+    ]
+
+
+@pytest.mark.parametrize("by", ["catch_up", "keep_up"])
+@pytest.mark.parametrize(("facets", "is_known"), [(Facet.REQUESTED, False), (Facet.TAINTS, True)])
+def test_a_row_is_forgotten_where_it_changed_in_what_is_read(
+    by: str, facets: Facet, is_known: bool
+) -> None:
+    cluster = some()
+    table = cluster.cache.table
+    verdicts, scores = KeptVerdicts(table, facets), KeptScores(table, facets)
+    for row in range(3):
+        verdicts.learn_one(row, ())
+        scores.learn_one(row, row)
+    before = table.log.generation
+    cluster.add(pod("p", node="n1"))
+    for kept in (verdicts, scores):
+        if by == "catch_up":
+            kept.catch_up()
+        else:
+            kept.keep_up(before, [(1, int(Facet.REQUESTED | Facet.PODS))])
+    assert (verdicts.ids[:3] != UNKNOWN).tolist() == [True, is_known, True]
+    assert scores.known[:3].tolist() == [True, is_known, True]
+    assert verdicts.generation == scores.generation == table.log.generation
+
+
+def test_one_score_of_all_takes_no_room_until_another_comes() -> None:
+    cluster = some()
+    kept = KeptScores(cluster.cache.table, Facet.LABELS)
+    kept.learn(rows(0, 1), np.array([7, 7], np.int64))
+    assert kept.same == 7
+    assert kept.scores is None
+    nodes = cluster.lend().nodes
+    assert kept.of(nodes.take([0, 1])).tolist() == [7, 7]
+    kept.learn_one(2, 9)
+    assert kept.same is None
+    assert kept.of(nodes).tolist() == [7, 7, 9]
+    assert kept.scores is not None
+    assert kept.scores.dtype == np.uint8
+
+
+@pytest.mark.parametrize("score", [-1, 256, 2**40])
+def test_a_score_that_no_byte_holds_widens_them_all(score: int) -> None:
+    cluster = some()
+    kept = KeptScores(cluster.cache.table, Facet.LABELS)
+    kept.learn(rows(0, 1), np.array([1, 2], np.int64))
+    kept.learn_one(2, score)
+    assert kept.of(cluster.lend().nodes).tolist() == [1, 2, score]
+
+
+def test_what_is_kept_grows_with_the_table() -> None:
+    cluster = some()
+    table = cluster.cache.table
+    verdicts, scores = KeptVerdicts(table, Facet.LABELS), KeptScores(table, Facet.LABELS)
+    verdicts.learn_one(2, ())
+    scores.learn(rows(1, 2), np.array([5, 6], np.int64))
+    cluster.add(*(node(f"more{row}") for row in range(table.capacity)))
+    verdicts.catch_up()
+    scores.catch_up()
+    assert len(verdicts.ids) == len(scores.known) == table.capacity
+    assert verdicts.ids[2] == PASSES
+    assert scores.of_row(2) == 6
+    assert not scores.known[3:].any()
+
+
+def test_everything_can_be_forgotten() -> None:
+    cluster = some()
+    kept = KeptScores(cluster.cache.table, Facet.LABELS)
+    kept.learn(rows(0, 1), np.array([5, 6], np.int64))
+    kept.forget_all()
+    assert not kept.known.any()
+
+
+# ---- rows that are alike -------------------------------------------------------------------
+
+
+def of_amounts(cluster: SampleCluster) -> KeptScores:
+    return KeptScores(cluster.cache.table, Facet.REQUESTED, by_amounts=True)
+
+
+def number_of(cluster: SampleCluster, row: int) -> int:
+    return cluster.cache.table.resources.alike.of_row(row)
+
+
+def test_what_was_answered_about_a_row_is_recalled_for_one_that_is_alike() -> None:
+    cluster = some(2)
+    kept, others = of_amounts(cluster), KeptScores(cluster.cache.table, Facet.REQUESTED)
+    kept.learn_one(0, 70)
+    others.learn_one(0, 70)
+    assert (kept.recall(1), kept.of_row(1), kept.known[1]) == (70, 70, True)
+    assert others.recall(1) is None and not others.known[1]
+
+
+def test_a_row_that_became_alike_is_renewed() -> None:
+    cluster = some(2)
+    for name in ("n0", "n1"):
+        cluster.add(pod(f"on-{name}", node=name))
+    kept = of_amounts(cluster)
+    kept.learn_one(0, 70)
+    since = kept.generation
+    cluster.add(pod("more", node="n1"))
+    assert not kept.renew(since, 1, number_of(cluster, 1)), "nobody was asked about such a row"
+    cluster.cache.remove_pod("uid-default/more")
+    assert kept.renew(since, 1, number_of(cluster, 1))
+    assert (kept.of_row(1), kept.generation) == (70, cluster.cache.table.log.generation)
+    assert not kept.renew(since, 1, number_of(cluster, 1)), "it is current already"
+
+
+def test_a_change_of_all_rows_makes_none_alike() -> None:
+    cluster = some(2)
+    kept = of_amounts(cluster)
+    kept.learn_one(0, 70)
+    cluster.cache.table.log.note(ALL_ROWS, Facet.REQUESTED)
+    kept.catch_up()
+    assert kept.recall(1) is None
+    kept.learn_one(0, 70)
+    kept.forget_all()
+    assert kept.recall(1) is None
+
+
+def test_so_many_numbers_and_no_more_are_remembered() -> None:
+    cluster = some(ALIKE_MAX + 1)
+    kept = of_amounts(cluster)
+    for row in range(ALIKE_MAX + 1):
+        cluster.cache.table.resources.alike.set_unlike(row)
+        kept.learn_one(row, 1)
+    assert kept.recall(ALIKE_MAX) == 1 and kept.recall(0) is None

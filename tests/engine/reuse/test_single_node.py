@@ -1,0 +1,71 @@
+"""Plugins are asked about single rows, or some; whatever goes wrong means: ask in full."""
+
+import numpy as np
+import pytest
+
+from bayplan.engine.reuse.single_node import Asking
+from bayplan.engine.reuse.weighted_score import PLUGIN_FAILED, OutOfDate
+from bayplan.framework.status import Code
+from tests.engine.kept_kit import Attempts, Bad, Rank
+
+NODES = {"n1": {"rank": "3"}, "n2": {"bad": "broken", "rank": "7"}}
+ROWS = np.array([0, 1], np.intp)
+
+
+@pytest.fixture
+def known() -> Attempts:
+    found = Attempts(Bad, Rank, nodes=NODES)
+    found.attempt()
+    found.label("n1", rank="4")
+    found.asked("Bad")
+    found.asked("Rank")
+    return found
+
+
+def asking(known: Attempts) -> Asking:
+    return known.asking()
+
+
+def test_one_row_is_judged_and_scored(known: Attempts) -> None:
+    now = asking(known)
+    assert now.verdict("Bad", 0) == ()
+    assert now.verdict("Bad", 1) == ((Code.UNSCHEDULABLE, ("broken",)),)
+    assert now.score("Rank", 1) == 7
+    assert known.asked("Bad") == ["n1", "n2"]
+
+
+def test_all_who_are_asked_about_a_row_share_its_facade(known: Attempts) -> None:
+    now = asking(known)
+    assert now.node(1) is now.node(1)
+    assert now.node(0).name == "n1"
+
+
+def test_many_verdicts_are_kept_and_only_unknown_ones_asked(known: Attempts) -> None:
+    asking(known).judge("Bad", ROWS)
+    assert known.asked("Bad") == ["n1"]
+    assert known.known.verdicts["Bad"].ids[:2].all()
+
+
+def test_of_no_rows_nobody_is_asked(known: Attempts) -> None:
+    asking(known).judge("Bad", ROWS[:0])
+    assert known.asked("Bad") == []
+
+
+def test_many_scores_are_a_column(known: Attempts) -> None:
+    column = asking(known).column("Rank", ROWS)
+    assert (column.name, column.normalized.tolist()) == ("Rank", [4, 7])
+    assert known.asked("Rank") == ["n1", "n2"]
+
+
+def test_a_plugin_that_fails_is_asked_in_full(known: Attempts) -> None:
+    known.plugin("Bad").failure = known.plugin("Rank").failure = OSError("disk")
+    now = asking(known)
+    for ask in (
+        lambda: now.verdict("Bad", 0),
+        lambda: now.score("Rank", 0),
+        lambda: now.judge("Bad", ROWS),
+        lambda: now.column("Rank", ROWS),
+    ):
+        with pytest.raises(OutOfDate) as problem:
+            ask()
+        assert problem.value.reason == PLUGIN_FAILED

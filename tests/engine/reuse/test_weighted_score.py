@@ -1,0 +1,197 @@
+"""Why a ranking is thrown away is told in upstream's words.
+
+What one plugin adds for one row is what normalising all rows would add, or it is refused.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.engine.reuse.row_cache import KeptScores
+from bayplan.engine.reuse.weighted_score import (
+    EXTREME_MOVED,
+    NODES_CAME_OR_WENT,
+    OTHER_PLUGINS,
+    PLUGIN_FAILED,
+    TOO_MUCH_CHANGED,
+    OutOfDate,
+    Share,
+)
+from bayplan.framework.arithmetic import normalized
+from bayplan.framework.interface import Normalizer
+from bayplan.state.change_log import Facet
+from bayplan.testing import SampleCluster, node
+
+# ---- out of date ----------------------------------------------------------------------------
+
+
+#: Upstream: metrics.go, reasons of batch_cache_flushed_total (v1.37).
+UPSTREAM = {
+    "pod_failed",
+    "pod_skipped",
+    "pod_nominated",
+    "node_missing",
+    "empty_list",
+    "expired",
+    "pod_incompatible",
+    "pod_not_batchable",
+    "filter_error",
+    "prescore_error",
+    "rescore_error",
+    "normalize_error",
+}
+OURS = (EXTREME_MOVED, NODES_CAME_OR_WENT, OTHER_PLUGINS, PLUGIN_FAILED, TOO_MUCH_CHANGED)
+
+
+def test_every_reason_is_one_of_upstreams_and_no_two_are_the_same() -> None:
+    assert len({*OURS} & UPSTREAM) == len(OURS)
+
+
+@pytest.mark.parametrize("reason", OURS)
+def test_who_catches_it_knows_why(reason: str) -> None:
+    with pytest.raises(OutOfDate, match=f"^{reason}$") as problem:
+        raise OutOfDate(reason)
+    assert problem.value.reason == reason
+
+
+# ---- shares ---------------------------------------------------------------------------------
+
+
+WEIGHT = 3
+NORMALIZERS = list(Normalizer)
+
+
+class Shared:
+    """Nodes with these raw scores, all feasible, and the plugin's share of their totals."""
+
+    def __init__(self, normalizer: Normalizer, *raw: int) -> None:
+        self.cluster = SampleCluster().add(*(node(f"n{row}") for row in range(len(raw))))
+        table = self.cluster.cache.table
+        self.kept = KeptScores(table, Facet.LABELS)
+        nodes = self.cluster.lend().nodes
+        self.kept.learn(nodes.rows, np.array(raw, np.int64))
+        self.share = Share("Any", WEIGHT, normalizer, self.kept)
+        self.share.begin(nodes)
+
+    def move(self, row: int, score: int) -> int:
+        """A feasible row gets another raw score: what it adds from now on."""
+        self.share.leave(row)
+        self.kept.learn_one(row, score)
+        return self.share.enter(row)
+
+    def stay(self, row: int) -> int:
+        """What a row adds that goes and comes back as it was."""
+        self.share.leave(row)
+        return self.share.enter(row)
+
+
+@pytest.mark.parametrize(
+    ("normalizer", "added"),
+    [
+        (Normalizer.NONE, [20, 50, 80]),
+        (Normalizer.MAX, [25, 62, 100]),
+        (Normalizer.MAX_REVERSED, [75, 38, 0]),
+        (Normalizer.MIN_MAX, [0, 50, 100]),
+    ],
+)
+def test_a_row_adds_its_normalised_score_times_the_weight(
+    normalizer: Normalizer, added: Sequence[int]
+) -> None:
+    shared = Shared(normalizer, 20, 50, 80)
+    assert [shared.stay(row) for row in range(3)] == [WEIGHT * score for score in added]
+    shared.share.check()
+
+
+@pytest.mark.parametrize("normalizer", [n for n in NORMALIZERS if n is not Normalizer.NONE])
+@pytest.mark.parametrize("score", [19, 81])
+def test_a_score_beyond_the_extremes_changes_all_the_others(
+    normalizer: Normalizer, score: int
+) -> None:
+    with pytest.raises(OutOfDate, match=EXTREME_MOVED):
+        Shared(normalizer, 20, 50, 80).move(1, score)
+
+
+@pytest.mark.parametrize(("row", "is_fine"), [(0, False), (1, True), (2, True), (3, True)])
+def test_the_last_that_has_an_extreme_may_not_leave(row: int, is_fine: bool) -> None:
+    share = Shared(Normalizer.MIN_MAX, 20, 50, 80, 80).share
+    share.leave(row)
+    if is_fine:
+        share.check()
+    else:
+        with pytest.raises(OutOfDate, match=EXTREME_MOVED):
+            share.check()
+
+
+def test_an_extreme_that_leaves_may_be_followed_by_another_before_anybody_looks() -> None:
+    shared = Shared(Normalizer.MAX, 20, 50, 80)
+    shared.share.leave(2)
+    assert shared.move(1, 80) == WEIGHT * 100
+    shared.share.check()
+
+
+def test_without_normalising_there_are_no_extremes_to_keep() -> None:
+    shared = Shared(Normalizer.NONE, 20, 50)
+    assert not shared.share.has_extremes
+    assert shared.move(1, 99) == WEIGHT * 99
+    shared.share.leave(0)
+    shared.share.check()
+    assert shared.share.bytes_used == 0
+
+
+@pytest.mark.parametrize("score", [-1, 101])
+def test_a_score_out_of_range_is_left_to_whoever_asks_in_full(score: int) -> None:
+    with pytest.raises(OutOfDate, match=PLUGIN_FAILED):
+        Shared(Normalizer.NONE, 20, 50).move(0, score)
+
+
+@pytest.mark.parametrize(
+    ("normalizer", "added"),
+    [(Normalizer.MAX, 100), (Normalizer.MAX_REVERSED, 0), (Normalizer.MIN_MAX, 0)],
+)
+def test_where_all_scores_are_the_same_no_row_is_looked_at(
+    normalizer: Normalizer, added: int
+) -> None:
+    shared = Shared(normalizer, 7, 7, 7)
+    assert not shared.share.has_extremes
+    assert shared.stay(1) == WEIGHT * added
+    assert shared.share.bytes_used == 0
+    with pytest.raises(OutOfDate, match=EXTREME_MOVED):
+        shared.move(1, 8)
+
+
+def test_extremes_take_eight_bytes_a_row() -> None:
+    shared = Shared(Normalizer.MAX, 1, 2)
+    assert shared.share.bytes_used == 8 * shared.cluster.cache.table.capacity
+
+
+SCORES = st.integers(0, 6)
+
+
+@given(
+    st.sampled_from(NORMALIZERS),
+    st.lists(SCORES, min_size=2, max_size=6),
+    st.lists(st.tuples(st.integers(0, 5), SCORES), max_size=8),
+)
+def test_row_by_row_or_all_at_once_is_the_same(
+    normalizer: Normalizer, raw: list[int], moves: list[tuple[int, int]]
+) -> None:
+    shared = Shared(normalizer, *raw)
+    for row, score in moves:
+        place = row % len(raw)
+        try:
+            added = shared.move(place, score)
+            shared.share.check()
+        except OutOfDate:
+            # An extreme moved, or there was but one score: that must be true.
+            before = (min(raw), max(raw))
+            raw[place] = score
+            assert normalizer is not Normalizer.NONE
+            assert (min(raw), max(raw)) != before
+            return
+        raw[place] = score
+        wanted = normalized(normalizer, np.array(raw, np.int64)) * WEIGHT
+        assert added == wanted[place]
+        assert [shared.stay(each) for each in range(len(raw))] == wanted.tolist()

@@ -1,0 +1,137 @@
+"""What plugins say of nodes for somebody else's pod."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayplan.engine.one_shot import NOT_KNOWN_YET, NoAdviceError
+from bayplan.framework.interface import PreFilterResult
+from bayplan.framework.status import Code, Rejection, Status, unresolvable
+from bayplan.testing import api_pod, node, pod
+from tests.engine.kit import Engine, uid
+from tests.framework.answering import answering
+from tests.scenarios.world import PROFILE
+
+
+def advised(weight: int = 1, **answers: Any) -> Engine:
+    """Three nodes, and a plugin that answers so."""
+    plugin = answering("A", events_to_register=[], **answers)
+    scores = "score" in answers
+    engine = Engine(plugins=[("A", weight) if scores else "A"], classes=[plugin])
+    engine.add(node("n1"), node("n2"), node("n3"))
+    return engine
+
+
+def filtered(engine: Engine, *names: str) -> tuple[list[str], dict[str, tuple[Code, str]]]:
+    found = engine.scheduler.advisor.filter(PROFILE, pod("p"), names)
+    return found.fitting, {name: (s.code, s.message) for name, s in found.rejected.items()}
+
+
+def no_n1(state: Any, asked: Any, nodes: Any, feasible: Any) -> Any:
+    for position in nodes.positions(["n1"]):
+        yield Rejection(np.array([position]), Code.UNSCHEDULABLE, ("no licence",))
+
+
+UUU = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+
+
+def test_filters_say_who_can_take_it_in_the_askers_order() -> None:
+    engine = advised(filter=no_n1)
+    assert filtered(engine, "n3", "n1") == (["n3"], {"n1": (Code.UNSCHEDULABLE, "no licence")})
+    # Nothing was decided, and the cluster may change again.
+    engine.add(node("n4"))
+    assert filtered(engine, "n4") == (["n4"], {})
+    assert engine.run() == []
+
+
+def test_a_node_that_is_not_known_will_be_asked_about_again() -> None:
+    unknown = (Code.UNSCHEDULABLE, NOT_KNOWN_YET)
+    assert filtered(advised(filter=no_n1), "n2", "n9") == (["n2"], {"n9": unknown})
+    assert filtered(advised(filter=no_n1), "n9") == ([], {"n9": unknown})
+
+
+def test_what_pre_filter_says_counts_for_all_nodes() -> None:
+    rejects = advised(pre_filter=unresolvable("no such claim"), filter=no_n1)
+    assert filtered(rejects, "n1", "n2")[1] == dict.fromkeys(("n1", "n2"), (UUU, "no such claim"))
+    narrows = advised(pre_filter=PreFilterResult(frozenset({"n1", "n2"})), filter=no_n1)
+    fitting, rejected = filtered(narrows, "n1", "n2", "n3")
+    assert fitting == ["n2"]
+    assert rejected["n3"] == (UUU, "node(s) didn't satisfy plugin(s) [A]")
+
+
+@pytest.mark.parametrize("point", ["pre_filter", "filter_node"])
+def test_a_plugin_that_fails_is_named(point: str) -> None:
+    answers: dict[str, Any] = {"filter_node": None, point: Status(Code.ERROR, ("broken",))}
+    with pytest.raises(NoAdviceError, match=r'"A".*broken'):
+        filtered(advised(**answers), "n1")
+
+
+def prioritized(engine: Engine, *names: str, score_max: int = 10) -> dict[str, int]:
+    return engine.scheduler.advisor.prioritize(PROFILE, pod("p"), names, score_max)
+
+
+def by_name(**given: int) -> Any:
+    return lambda state, asked, nodes: np.array([given[n] for n in nodes.names()], np.int64)
+
+
+def test_scores_are_shares_of_the_best_there_could_be() -> None:
+    engine = advised(weight=3, score=by_name(n1=0, n2=74, n3=100))
+    assert prioritized(engine, "n1", "n2", "n3") == {"n1": 0, "n2": 7, "n3": 10}
+    assert prioritized(engine, "n2", "n9", score_max=100) == {"n2": 74}
+    assert prioritized(engine, "n9") == {}
+
+
+def test_without_scores_all_are_equal() -> None:
+    assert prioritized(advised(filter=no_n1), "n1", "n2") == {"n1": 0, "n2": 0}
+
+
+def test_a_pod_that_pre_filter_rejects_has_no_scores() -> None:
+    engine = advised(pre_filter=unresolvable("no"), score=by_name(n1=1))
+    assert prioritized(engine, "n1") == {}
+
+
+def test_a_score_that_fails_is_an_error() -> None:
+    with pytest.raises(NoAdviceError, match="A"):
+        prioritized(advised(score=lambda *_: 1 / 0), "n1", "n2")
+
+
+# ---- without victims -------------------------------------------------------------------------
+
+
+def test_nodes_are_left_that_can_take_it_when_their_victims_have_gone() -> None:
+    engine = Engine(plugins=["NodeResourcesFit"])
+    engine.add(*(node(name, cpu=2) for name in ("n1", "n2", "n3")))
+    placed = {name: api_pod(f"on-{name}", cpu=2, node=name) for name in ("n1", "n2", "n3")}
+    engine.add(*placed.values(), api_pod("more", node="n1"))
+    advisor, asked = engine.scheduler.advisor, pod("p", cpu=1)
+    victims = {
+        "n1": [uid("on-n1")],
+        "n2": ["gone since"],
+        "n3": [uid("on-n1"), uid("on-n3")],
+        "n9": [uid("on-n1")],
+    }
+    for _ in range(2):
+        assert advisor.preempt(PROFILE, asked, victims) == {"n1", "n3"}
+    assert advisor.preempt(PROFILE, pod("huge", cpu=3), victims) == set()
+    assert advisor.preempt(PROFILE, asked, {"n9": []}) == set()
+    assert advisor.filter(PROFILE, asked, ["n1"]).fitting == []
+
+
+def test_plugins_hear_of_every_victim_that_leaves() -> None:
+    engine = advised(pre_filter=None, filter=no_n1, remove_pod=None)
+    engine.add(api_pod("low", node="n2"), api_pod("stays", node="n2"))
+    victims = {"n1": [], "n2": [uid("low")]}
+    assert engine.scheduler.advisor.preempt(PROFILE, pod("p"), victims) == {"n2"}
+    assert [point for _, point in engine.plugin("A").calls].count("remove_pod") == 1
+
+
+def test_where_pre_filter_says_no_nobody_need_leave() -> None:
+    victims = {"n1": [uid("low")], "n2": [uid("low")]}
+    rejects = advised(pre_filter=unresolvable("no such claim"), filter=no_n1)
+    assert rejects.scheduler.advisor.preempt(PROFILE, pod("p"), victims) == set()
+    narrows = advised(pre_filter=PreFilterResult(frozenset({"n2"})), filter_node=None)
+    assert narrows.scheduler.advisor.preempt(PROFILE, pod("p"), victims) == {"n2"}
+    fails = advised(filter_node=Status(Code.ERROR, ("broken",)))
+    with pytest.raises(NoAdviceError, match=r'"A".*broken'):
+        fails.scheduler.advisor.preempt(PROFILE, pod("p"), victims)

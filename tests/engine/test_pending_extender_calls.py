@@ -1,0 +1,68 @@
+"""Cycles that wait for answers."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from bayplan.engine.extenders.results import Question
+from bayplan.engine.pending_extender_calls import ParkedCycles
+from bayplan.ports import ExtenderAnswer, ExtenderVerb
+from bayplan.state.pods import PodInfo
+from bayplan.testing import pod
+
+
+@dataclass(frozen=True)
+class Far:
+    name: str
+    ignorable: bool = False
+    verbs: frozenset[ExtenderVerb] = frozenset()
+    weight: int = 1
+
+    def is_interested(self, pod: PodInfo) -> bool:
+        return True
+
+
+class Waiting:
+    """As much of a cycle as is looked at."""
+
+    pod = pod("p")
+
+
+def parked(*names: str) -> tuple[ParkedCycles, Any, list[Any]]:
+    cycles, cycle = ParkedCycles(), Waiting()
+    question = Question(tuple(map(Far, names)), ("n1",), ExtenderVerb.PRIORITIZE)
+    return cycles, cycle, cycles.park(cycle, question)  # pyright: ignore[reportArgumentType]
+
+
+def test_each_extender_is_asked_under_a_token_of_its_own() -> None:
+    cycles, cycle, asks = parked("one", "two")
+    assert [(ask.token, ask.extender) for ask in asks] == [(1, "one"), (2, "two")]
+    assert {(ask.verb, ask.pod, ask.node_names) for ask in asks} == {
+        ("prioritize", cycle.pod, ("n1",))
+    }
+    assert len(cycles) == 1
+
+
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+def test_a_cycle_goes_on_with_its_last_answer(order: tuple[int, int]) -> None:
+    cycles, cycle, _ = parked("one", "two")
+    answers = {1: ExtenderAnswer(error="a"), 2: ExtenderAnswer(error="b")}
+    first, last = order
+    assert cycles.answered(first, answers[first]) is None
+    assert len(cycles) == 1
+    complete = cycles.answered(last, answers[last])
+    assert complete is not None
+    found, answered = complete
+    assert found is cycle
+    # In the order of the question, however they came.
+    assert [(e.name, said) for e, said in answered.failures()] == [("one", "a"), ("two", "b")]
+    assert len(cycles) == 0
+
+
+def test_an_answer_that_comes_twice_counts_once() -> None:
+    cycles, _, _ = parked("one", "two")
+    assert cycles.answered(1, ExtenderAnswer()) is None
+    assert cycles.answered(1, ExtenderAnswer()) is None
+    assert cycles.answered(9, ExtenderAnswer()) is None
+    assert cycles.answered(2, ExtenderAnswer()) is not None

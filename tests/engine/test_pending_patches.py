@@ -1,0 +1,165 @@
+"""Echoes of our own patches, and what is none."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.api.objects import PodCondition
+from bayplan.engine.pending_patches import OwnWrites
+from bayplan.framework.status import Code, Status, unschedulable
+from bayplan.ports import PatchPodStatus
+from bayplan.queue.transitions import State
+from bayplan.state.pods import PodInfo
+from bayplan.testing import node, pod
+from tests.engine.kit import Engine, waiting_pod
+from tests.framework.answering import answering
+
+UID = "uid-default/p"
+
+
+def said(message: str) -> PodCondition:
+    return PodCondition(
+        type="PodScheduled", status="False", reason="Unschedulable", message=message
+    )
+
+
+def patch(message: str = "", nominated: str | None = None) -> PatchPodStatus:
+    return PatchPodStatus("default", "p", UID, said(message) if message else None, nominated)
+
+
+def told(message: str = "", nominated: str = "", **options: Any) -> PodInfo:
+    """The pod as the API tells it, with a time stamp of its own."""
+    conditions: list[dict[str, Any]] = [{"type": "Ready", "status": "False"}]
+    if message:
+        conditions.append(
+            {
+                "type": "PodScheduled",
+                "status": "False",
+                "reason": "Unschedulable",
+                "message": message,
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            }
+        )
+    status = {"conditions": conditions, **options.pop("status", {})}
+    return pod("p", nominated_node=nominated, status=status, **options)
+
+
+def writes(*patches: PatchPodStatus) -> OwnWrites:
+    found = OwnWrites()
+    for each in patches:
+        found.note(each)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("written", "old", "new"),
+    [
+        pytest.param([patch("no")], told(), told("no"), id="a condition"),
+        pytest.param([patch("", "n1")], told(), told("", "n1"), id="a nomination"),
+        pytest.param([patch("no", "")], told("", "n1"), told("no"), id="both"),
+        pytest.param([patch("yes"), patch("no")], told(), told("yes"), id="the first of two"),
+        pytest.param([patch("yes"), patch("no")], told(), told("no"), id="two that were merged"),
+        pytest.param(
+            [patch("no"), patch("", "n1")], told(), told("no", "n1"), id="two merged into both"
+        ),
+    ],
+)
+def test_what_brings_our_patch_and_nothing_else_is_an_echo(
+    written: list[PatchPodStatus], old: PodInfo, new: PodInfo
+) -> None:
+    found = writes(*written)
+    assert found.is_echo(old, new)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param(told(), told("something else"), id="another condition"),
+        pytest.param(told(), told("no", "n7"), id="another nomination besides"),
+        pytest.param(told(), told("no", labels={"a": "b"}), id="a label besides"),
+        pytest.param(told(), told("no", annotations={"a": "b"}), id="an annotation besides"),
+        pytest.param(told(), told("no", terminating=True), id="it is being deleted"),
+        pytest.param(
+            told(),
+            told("no", status={"resourceClaimStatuses": [{"name": "gpu"}]}),
+            id="a claim was made for it",
+        ),
+    ],
+)
+def test_what_somebody_else_changed_is_news(old: PodInfo, new: PodInfo) -> None:
+    found = writes(patch("no"))
+    assert not found.is_echo(old, new)
+    # Ours may still come.
+    assert found.is_echo(told(), told("no"))
+
+
+def test_an_echo_comes_once() -> None:
+    found = writes(patch("no"))
+    assert found.is_echo(told(), told("no"))
+    assert not found.is_echo(told(), told("no"))
+
+
+def test_a_patch_that_never_comes_back_hides_nothing() -> None:
+    found = writes(patch("lost"), patch("no"))
+    assert found.is_echo(told(), told("no"))
+    assert not found.is_echo(told("no"), told("no", "n1"))
+
+
+def test_the_newest_nomination_counts_until_it_is_told_back() -> None:
+    found = writes(patch("", "n1"), patch("no"))
+    assert found.nominated_node(told()) == "n1"
+    assert found.is_echo(told(), told("", "n1"))
+    assert found.nominated_node(told("", "n7")) == "n7"
+
+
+def test_what_was_written_of_a_pod_that_is_gone_is_forgotten() -> None:
+    found = writes(patch("", "n1"))
+    found.forget(UID)
+    found.forget(UID)
+    assert found.nominated_node(told()) == ""
+
+
+# ---- in a scheduler -------------------------------------------------------------------------
+
+
+def refused_pod(**status: Any) -> Any:
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "0/1 nodes are available: 1 no.",
+    }
+    return waiting_pod(status={"conditions": [condition], **status})
+
+
+def test_a_refused_pod_is_not_woken_by_its_own_condition() -> None:
+    engine = Engine(plugins=["A"], classes=[answering("A", filter_node=unschedulable("no"))])
+    engine.add(node("n1"), waiting_pod())
+    engine.run()
+    engine.update(refused_pod())
+    assert engine.state_of("p") is State.UNSCHEDULABLE
+    queued = engine.scheduler.queue.find(UID)
+    assert queued is not None
+    assert len(queued.pod.status.conditions or ()) == 1
+    # The next change of the status is somebody else's.
+    engine.update(refused_pod(resourceClaimStatuses=[{"name": "gpu"}]))
+    assert engine.state_of("p") is State.BACKOFF
+
+
+def test_echoes_that_come_while_the_pod_waits_at_permit_are_told_back_then() -> None:
+    """Else they would stand for others later."""
+    plugin = answering("A", permit=(Status(Code.WAIT), 5.0))
+    engine = Engine(plugins=["A"], classes=[plugin])
+    engine.add(node("n1"), waiting_pod())
+    engine.run()
+    engine.update(waiting_pod(nominated_node="n1"))
+    engine.until(5)
+    (patched,) = engine.patches()
+    assert patched.nominated_node_name == ""
+    assert patched.condition is not None
+    message = patched.condition.message
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    engine.update(waiting_pod(status={"conditions": [{**condition, "message": message}]}))
+    assert engine.state_of("p") is State.UNSCHEDULABLE
+    engine.update(waiting_pod(nominated_node="n1"))
+    assert engine.state_of("p") is not State.UNSCHEDULABLE

@@ -1,0 +1,772 @@
+"""Some plugins are asked as all would be, after what the others said.
+
+A table of which one part was known adds up to what asking all gives.
+
+Whole attempts with reuse: what is asked again when something changed, and that it is noticed.
+
+Each story is told twice, with reuse and without; what becomes of it must be the same. That it is
+so for whatever may happen is tested in test_reuse_machine.py; here stand the cases that KEP-5598
+names, and those that a table of kept answers most easily gets wrong.
+"""
+
+import gc
+import sys
+from collections import Counter
+from collections.abc import Callable, Hashable
+from types import FrameType
+from typing import Any
+
+import msgspec
+import pytest
+
+from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
+from bayplan.api.objects import (
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    SERVICE,
+    STORAGE_CLASS,
+    Node,
+    Pod,
+)
+from bayplan.engine.reuse.cache import Reuse
+from bayplan.engine.reuse.ranked_nodes import RowTotals
+from bayplan.engine.reuse_steps import filter_rest, score_rest, table_of
+from bayplan.framework.filtering import FilterOutcome
+from bayplan.framework.interface import (
+    CycleState,
+    ScalarFilterPlugin,
+    ScalarScorePlugin,
+    SignPlugin,
+)
+from bayplan.framework.runtime import Framework
+from bayplan.framework.status import Code, Rejection, Status
+from bayplan.journal import Record
+from bayplan.queue.nominator import Nominator
+from bayplan.state.change_log import Facet
+from bayplan.state.nodes import NodeInfo, NodeView
+from bayplan.state.pods import PodInfo
+from bayplan.testing import SampleCluster, api_pod, node, pod
+from tests.engine.kept_kit import Attempts, Bad, Rank
+from tests.engine.kit import Engine, waiting_pod
+from tests.engine.reuse.test_cache import CountingFilter
+from tests.engine.reuse.test_ranked_nodes import Company, labelled
+from tests.framework.answering import answering, plugins_of
+from tests.plugins.devices_kit import claim as device_claim
+from tests.plugins.devices_kit import class_of, exactly, slice_of
+from tests.plugins.volume_kit import claim, storage_class, volume
+from tests.scenarios.world import PROFILE
+
+# ---- rest -----------------------------------------------------------------------------------
+
+
+POD = pod("p")
+
+
+def no_to(name: str) -> Any:
+    def answer(state: Any, asked: Any, nodes: Any, feasible: Any) -> list[Rejection]:
+        return [Rejection(nodes.positions([name]), Code.UNSCHEDULABLE, (f"not {name}",))]
+
+    return answer
+
+
+def raising(*_: Any) -> Any:
+    raise OSError("disk")
+
+
+def framework(*plugins: Any) -> Framework:
+    return Framework(plugins_of(*plugins), Nominator())
+
+
+class Known:
+    """What kept plugins say: the first of them turns one node down."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.told: list[tuple[int, int]] = []
+
+    def reject(self, outcome: FilterOutcome, start: int, end: int) -> None:
+        self.told.append((start, end))
+        if start == 0 < end:
+            rejected = outcome.nodes.positions([self.name])
+            outcome.add("Known", [Rejection(rejected, Code.UNSCHEDULABLE, ("full",))])
+
+
+def three() -> NodeView:
+    return SampleCluster().add(*(node(n) for n in ("n1", "n2", "n3"))).lend().nodes
+
+
+def filtered(known: Known, *plugins: Any) -> FilterOutcome:
+    """One plugin that is kept stands before those that are asked, and one behind them."""
+    run, state = framework(*plugins), CycleState()
+    asked = [(1, name, ask) for name, ask in run.calls(state, POD).filter]
+    return filter_rest(run, (known, 2), asked, (state, POD, three()))
+
+
+def test_the_rest_filters_what_others_left() -> None:
+    known = Known("n1")
+    plugins = answering("A", filter=no_to("n1")), answering("B", filter=no_to("n2"))
+    outcome = filtered(known, *plugins)
+    assert outcome.feasible.tolist() == [False, False, True]
+    assert outcome.reason_counts() == {"full": 1, "not n2": 1}
+    assert known.told == [(0, 1), (1, 1), (1, 2)]
+
+
+def test_after_an_error_nobody_is_asked() -> None:
+    known = Known("n1")
+    plugins = answering("A", filter=raising), answering("B", filter=no_to("n2"))
+    outcome = filtered(known, *plugins)
+    assert outcome.error is not None
+    assert (outcome.error.code, outcome.error.plugin) == (Code.ERROR, "A")
+    assert "not n2" not in outcome.reason_counts() and known.told == [(0, 1)]
+
+
+def test_after_the_last_node_nobody_is_asked() -> None:
+    known = Known("n1")
+    plugins = [answering(name, filter=no_to(name)) for name in ("n2", "n3", "n1")]
+    outcome = filtered(known, *plugins)
+    assert not outcome.feasible.any()
+    assert outcome.reason_counts() == {"full": 1, "not n2": 1, "not n3": 1}
+    assert known.told == [(0, 1), (1, 1)]
+
+
+def test_the_rest_scores_in_columns_and_who_fails_is_named() -> None:
+    asked = framework(answering("A", score_node=7), answering("B", score=raising))
+    state, nodes = CycleState(), three()
+    good, bad = asked.calls(state, POD).score
+    columns = score_rest(asked, [good], state, POD, nodes)
+    assert isinstance(columns, list)
+    assert [(each.name, each.weighted.tolist()) for each in columns] == [("A", [7, 7, 7])]
+    failed = score_rest(asked, [good, bad], state, POD, nodes)
+    assert isinstance(failed, Status)
+    assert failed.plugin == "B"
+
+
+# ---- known rest -----------------------------------------------------------------------------
+
+
+def known_part() -> tuple[Attempts, RowTotals]:
+    known = Attempts(Bad, Company, Rank, nodes=labelled(6))
+    for _ in range(3):
+        known.attempt()
+    totals = known.known.picks
+    assert totals is not None
+    return known, totals
+
+
+def test_totals_are_of_both_parts_and_columns_in_the_order_of_the_profile() -> None:
+    known, totals = known_part()
+    asking = known.asking()
+    totals.refresh(asking)
+    totals.score(asking)
+    nodes, state = known.cluster.lend().nodes, asking.state
+    calls = [call for call in asking.calls.score if call.name == "Company"]
+    asked = score_rest(known.framework, calls, state, known.pod, nodes)
+    assert isinstance(asked, list)
+    table = table_of(totals, asked, known.framework, nodes)
+    assert [column.name for column in table.columns] == ["Company", "Rank"]
+    assert len(table.columns) == 2
+    assert table.columns[1].raw.tolist() == [n % 7 for n in range(6)]
+    row, sums = table.row("n001"), table.totals.tolist()
+    fresh = known.fresh().table
+    assert fresh is not None
+    assert row == fresh.row("n001")
+    assert sums == fresh.totals.tolist()
+
+
+# ---- reusing --------------------------------------------------------------------------------
+
+
+#: Of answers about a few dozen kinds of pods on five nodes.
+BYTES_MAX = 40_000
+
+COUNTING, FIT = "CountingFilter", "NodeResourcesFit"
+OFF = {"OpportunisticBatching": False}
+#: Everything that upstream's default profile has, and the plugin that counts.
+DEFAULT_PROFILE = {"plugins": {"multiPoint": {"enabled": [{"name": COUNTING}]}}}
+TWENTY = 20
+
+Story = Callable[[Engine], Any]
+
+
+def engine_of(*plugins: Any, **options: Any) -> Engine:
+    return Engine(plugins=[COUNTING, *plugins], classes=[CountingFilter], **options)
+
+
+def told(story: Story, *plugins: Any, **options: Any) -> tuple[Any, Engine]:
+    """What becomes of a story, and the engine that reuses answers."""
+    on = engine_of(*plugins, **options)
+    off = engine_of(*plugins, gates=OFF, **options)
+    found, wanted = story(on), story(off)
+    assert found == wanted
+    assert reuse_of(off).row_counts()[COUNTING].kept == 0
+    return found, on
+
+
+def reuse_of(engine: Engine) -> Reuse:
+    return engine.scheduler.reuse(PROFILE)
+
+
+def asked(engine: Engine, name: str = COUNTING) -> int:
+    return reuse_of(engine).row_counts()[name].asked
+
+
+def nodes(count: int, **options: Any) -> list[Node]:
+    return [node(f"n{n}", cpu=4, memory="8Gi", zone=f"z{n % 3}", **options) for n in range(count)]
+
+
+def alike(name: str, **options: Any) -> Pod:
+    return waiting_pod(name, **{"cpu": "500m", "memory": "1Gi", **options})
+
+
+def many(engine: Engine, node_count: int = 50, pod_count: int = TWENTY, **options: Any) -> Any:
+    """So many pods of one kind on so many nodes: where each goes, in turn."""
+    engine.add(*nodes(node_count))
+    places: dict[str, str] = {}
+    for number in range(pod_count):
+        engine.add(alike(f"p{number}", **options))
+        places |= engine.bound()
+    assert len(places) == pod_count
+    return places
+
+
+def placed(engine: Engine, *pods: Pod) -> dict[str, str]:
+    """One after the other."""
+    places: dict[str, str] = {}
+    for each in pods:
+        engine.add(each)
+        places |= engine.bound()
+    return places
+
+
+# ---- which pods profit ----------------------------------------------------------------------
+
+
+def test_under_the_default_profile_nothing_need_be_configured() -> None:
+    """B-001: upstream's spread defaults leave every pod of it without a signature."""
+    engine = engine_of(profile=DEFAULT_PROFILE)
+    many(engine, pod_count=2)
+    assert engine.metric("bayplan_reuse_possible_total", profile=PROFILE) == 1
+    assert engine.metric("bayplan_reuse_rows_kept_total", profile=PROFILE, plugin=FIT) > 0
+    assert engine.metric("bayplan_reuse_entries", profile=PROFILE) == 1
+
+
+SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": "topology.kubernetes.io/zone",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "web"}},
+}
+NEAR = {
+    "podAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {
+                "weight": 1,
+                "podAffinityTerm": {
+                    "topologyKey": "topology.kubernetes.io/zone",
+                    "labelSelector": {"matchLabels": {"app": "web"}},
+                },
+            }
+        ]
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("plugin", "options"),
+    [
+        pytest.param("PodTopologySpread", {"spread": [SPREAD]}, id="a spread constraint"),
+        pytest.param("InterPodAffinity", {"affinity": NEAR}, id="a pod affinity"),
+    ],
+)
+def test_beside_a_plugin_that_looks_across_nodes_all_others_are_reused(
+    plugin: str, options: Any
+) -> None:
+    """B-009, B-010, B-014."""
+    _, engine = told(
+        lambda each: many(each, labels={"app": "web"}, **options), (FIT, 1), (plugin, 1)
+    )
+    assert asked(engine) == 50 + 19
+    assert reuse_of(engine).row_counts()[plugin].kept == 0
+
+
+def test_services_and_default_constraints_stop_no_reuse() -> None:
+    """B-050."""
+
+    def story(engine: Engine) -> Any:
+        meta = {"name": "s", "namespace": "default"}
+        engine.put(SERVICE, {"metadata": meta, "spec": {"selector": {"app": "web"}}})
+        return many(engine, labels={"app": "web"})
+
+    _, engine = told(story, profile=DEFAULT_PROFILE)
+    assert asked(engine) == 50 + 19
+    # Once as a Filter and once as a Score.
+    assert asked(engine, FIT) == 2 * (50 + 19)
+    assert asked(engine, "PodTopologySpread") == TWENTY * 50
+
+
+class Unsigned(ScalarFilterPlugin):
+    """Written before there were signatures."""
+
+    name = "Unsigned"
+    asked = 0
+
+    def filter_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> Status | None:
+        self.asked += 1
+        return None
+
+
+def test_a_plugin_without_a_signature_works_and_is_asked_in_full_each_time() -> None:
+    """B-016, B-017, B-025, B-067."""
+    engine = Engine(plugins=[COUNTING, "Unsigned", (FIT, 1)], classes=[CountingFilter, Unsigned])
+    many(engine)
+    assert engine.plugin("Unsigned").asked == TWENTY * 50
+    assert asked(engine) == 50 + 19
+    assert asked(engine, FIT) == 2 * (50 + 19)
+    assert reuse_of(engine).framework.sign_pod(pod("x")).unsigned == ("Unsigned",)
+
+
+# ---- create, update, nominate ---------------------------------------------------------------
+
+
+def test_the_first_pod_of_a_kind_opens_its_entry() -> None:
+    """B-019."""
+    engine = engine_of((FIT, 1))
+    many(engine, pod_count=1)
+    assert len(reuse_of(engine)) == engine.metric("bayplan_reuse_entries", profile=PROFILE) == 1
+    assert asked(engine) == 50
+    assert not reuse_of(engine).dropped_counts
+
+
+def test_a_node_that_is_full_is_out_and_the_others_stay() -> None:
+    """B-022, and the counts of S-08 A: three nodes, four pods with one host port."""
+
+    def story(engine: Engine) -> Any:
+        engine.add(*nodes(3))
+        places = placed(engine, *(alike(f"p{n}", cpu="100m", host_ports=[80]) for n in range(4)))
+        assert sorted(places.values()) == ["n0", "n1", "n2"]
+        return places, engine.attempts("p3")[0].message
+
+    (_, message), engine = told(story, "NodePorts", (FIT, 1))
+    text = "3 node(s) didn't have free ports for the requested pod ports."
+    assert message == f"0/3 nodes are available: {text}"
+    assert asked(engine, "NodePorts") == 3 + 1 + 1 + 1
+
+
+def test_pods_go_round_the_nodes_as_they_would_without() -> None:
+    """B-023: a node is scored anew after each placement."""
+    places, engine = told(lambda each: many(each, 5), (FIT, 1))
+    taken = list(places.values())
+    assert [len(set(taken[start : start + 5])) for start in range(0, TWENTY, 5)] == [5] * 4
+    assert asked(engine) == 5 + 19
+    assert not reuse_of(engine).dropped_counts
+
+
+def test_pods_of_a_kind_may_come_in_any_order_and_at_any_time() -> None:
+    """B-030: upstream's list is for the very next pod, and for half a second."""
+
+    def story(engine: Engine) -> Any:
+        engine.add(*nodes(10))
+        places = placed(engine, alike("a0"), alike("b0", cpu=1), alike("a1"))
+        engine.until(86_400)
+        return places | placed(engine, alike("b1", cpu=1), alike("a2"))
+
+    _, engine = told(story, (FIT, 1))
+    # Two kinds of pods are one to the counting plugin: it is asked about what changed since.
+    assert asked(engine) == 10 + 4
+
+
+def test_a_node_that_was_best_and_changed_is_not_taken_for_what_it_was() -> None:
+    """B-028, B-035: the label changes between two pods alike."""
+
+    def story(engine: Engine) -> Any:
+        engine.add(*nodes(3))
+        placed(engine, alike("p0"), alike("p1"))
+        rest = ({"n0", "n1", "n2"} - {engine.placed_on("p0"), engine.placed_on("p1")}).pop()
+        engine.update(node(rest, cpu=4, memory="8Gi", labels={"bad": "yes"}))
+        places = placed(engine, alike("p2"))
+        assert places["p2"] != rest
+        return places
+
+    told(story, (FIT, 1))
+
+
+def test_a_pod_that_goes_leaves_room_that_is_seen() -> None:
+    def story(engine: Engine) -> Any:
+        engine.add(*nodes(2))
+        first = placed(engine, *(alike(f"p{n}", cpu=4) for n in range(3)))
+        engine.delete(api_pod("p0", node=first["p0"], cpu=4, memory="1Gi"))
+        engine.until(10)
+        places = engine.bound()
+        assert places == {"p2": first["p0"]}
+        return first, places
+
+    told(story, (FIT, 1))
+
+
+def calls_of_a_repeat(engine: Engine, node_count: int) -> Counter[str]:
+    """Python's own calls, by function, of one more attempt at a known kind of pods."""
+    many(engine, node_count, pod_count=5)
+    engine.add(alike("last"))
+    counts = Counter[str]()
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call":
+            counts[frame.f_code.co_qualname] += 1
+
+    gc.disable()
+    sys.setprofile(note)
+    try:
+        engine.scheduler.schedule_one()
+    finally:
+        sys.setprofile(None)
+        gc.enable()
+    assert list(engine.bound()) == ["last"]
+    return counts
+
+
+@pytest.mark.parametrize("options", [{}, {"profile": DEFAULT_PROFILE}], ids=["plain", "default"])
+def test_no_python_is_run_for_each_node(options: Any) -> None:
+    """B-032: a repeat takes the same steps on a cluster of twenty times the size."""
+    few, more = (calls_of_a_repeat(engine_of((FIT, 1), **options), count) for count in (60, 1200))
+    assert few == more
+
+
+# ---- what is read besides the row -----------------------------------------------------------
+
+
+def test_the_number_of_nodes_with_an_image_changes_all_their_scores() -> None:
+    """B-041: an image that more nodes hold counts for more."""
+
+    def story(engine: Engine) -> Any:
+        size = 900 * 2**20
+        engine.add(*nodes(3), node("x", cpu=4, memory="8Gi", images={"app:1": size}))
+        scores: list[Any] = []
+        for number in range(3):
+            engine.add(node(f"y{number}", cpu=4, memory="8Gi", images={"app:1": size}))
+            engine.add(alike(f"p{number}", image="app:1"))
+            engine.run()
+            [attempt] = engine.attempts(f"p{number}")
+            scores.append({found.node: found.plugins[0].raw for found in attempt.scores})
+        # One row is the new node's; the others' score is another all the same.
+        assert len({found["x"] for found in scores}) == 3
+        return scores
+
+    told(story, ("ImageLocality", 1))
+
+
+def test_a_placed_pods_anti_affinity_is_against_labels_that_no_row_tells_of() -> None:
+    """B-042: two pods that differ in a label only, which somebody else's term selects."""
+
+    def story(engine: Engine) -> Any:
+        term = {
+            "topologyKey": "kubernetes.io/hostname",
+            "labelSelector": {"matchLabels": {"tier": "x"}},
+        }
+        hates = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        engine.add(node("n1", cpu=8, memory="8Gi"), node("n2", cpu=4, memory="8Gi"))
+        engine.add(api_pod("there", node="n1", affinity=hates))
+        places = placed(
+            engine,
+            *(alike(f"a{n}", labels={"tier": "y"}) for n in range(3)),
+            alike("b", labels={"tier": "x"}),
+        )
+        assert set(places.values()) == {"n1", "n2"}
+        assert places["b"] == "n2"
+        return places
+
+    told(story, "InterPodAffinity", (FIT, 1))
+
+
+def test_a_pods_own_claim_for_a_device_is_looked_at_and_all_else_is_reused() -> None:
+    """B-040: twenty pods, each with a claim of its own."""
+
+    def story(engine: Engine) -> Any:
+        engine.put(DEVICE_CLASS, class_of())
+        for number in range(50):
+            engine.put(RESOURCE_SLICE, slice_of(f"n{number}", "a"))
+        for number in range(TWENTY):
+            engine.put(RESOURCE_CLAIM, device_claim(f"c{number}", exactly()))
+        engine.add(*nodes(50))
+        claims = ([{"name": "g", "resourceClaimName": f"c{n}"}] for n in range(TWENTY))
+        pods = (alike(f"p{n}", spec={"resourceClaims": each}) for n, each in enumerate(claims))
+        places = placed(engine, *pods)
+        # One device a node: what others took is seen, though no row tells of it.
+        assert len(set(places.values())) == TWENTY
+        return places
+
+    _, engine = told(story, "DynamicResources", (FIT, 1))
+    assert asked(engine) == 50 + 19
+    # Verdict and score of each node, and again of each that took a pod.
+    assert asked(engine, FIT) == 2 * 50 + 2 * 19
+    assert asked(engine, "DynamicResources") == TWENTY * 50
+
+
+# ---- volumes --------------------------------------------------------------------------------
+
+
+def using(name: str, claim_name: str) -> Pod:
+    used = {"name": "v", "persistentVolumeClaim": {"claimName": claim_name}}
+    return alike(name, spec={"volumes": [used]})
+
+
+def bound_claim(name: str, volume_name: str, **fields: Any) -> dict[str, Any]:
+    return claim(name, bound_to=volume_name, **fields)
+
+
+def zoned(engine: Engine) -> None:
+    for number in range(3):
+        zone = f"z{number}"
+        engine.add(node(f"n{number}", cpu=4, memory="8Gi", zone=zone, labels={"zone": zone}))
+
+
+def test_a_volume_that_comes_between_two_pods_is_seen_by_the_second() -> None:
+    """B-052."""
+
+    def story(engine: Engine) -> Any:
+        zoned(engine)
+        engine.put(
+            STORAGE_CLASS,
+            storage_class(),
+        )
+        for name in ("c1", "c2"):
+            engine.put(PERSISTENT_VOLUME_CLAIM, claim(name, meta={"namespace": "default"}))
+        engine.add(using("p1", "c1"))
+        assert engine.bound() == {}
+        message = engine.attempts("p1")[0].message
+        engine.put(PERSISTENT_VOLUME, volume("v2", zone="z2"))
+        engine.until(60)
+        engine.add(using("p2", "c2"))
+        places = engine.bound()
+        assert list(places.values()) == ["n2"]
+        return message, places
+
+    told(story, "VolumeBinding", (FIT, 1))
+
+
+def test_two_claims_of_one_shape_lead_each_pod_to_its_own_volume() -> None:
+    """B-049: claims are equal in all but their volumes."""
+
+    def story(engine: Engine) -> Any:
+        zoned(engine)
+        engine.put(STORAGE_CLASS, storage_class())
+        for number in (1, 2):
+            own = volume(f"v{number}", zone=f"z{number}", claim=f"c{number}", phase="Bound")
+            engine.put(PERSISTENT_VOLUME, own)
+            engine.put(PERSISTENT_VOLUME_CLAIM, bound_claim(f"c{number}", f"v{number}"))
+        places = placed(engine, using("p1", "c1"), using("p2", "c2"), using("p3", "c1"))
+        assert places == {"p1": "n1", "p2": "n2", "p3": "n1"}
+        return places
+
+    told(story, "VolumeBinding", (FIT, 1))
+
+
+def test_a_claim_for_one_pod_only_is_taken_for_the_second() -> None:
+    """B-053: what is looked at stands in no row."""
+
+    def story(engine: Engine) -> Any:
+        zoned(engine)
+        alone = {"accessModes": ["ReadWriteOncePod"]}
+        engine.put(PERSISTENT_VOLUME_CLAIM, bound_claim("c", "v", **alone))
+        places = placed(engine, using("p1", "c"), using("p2", "c"))
+        assert list(places) == ["p1"]
+        return places, engine.attempts("p2")[0].message
+
+    (_, message), _ = told(story, "VolumeRestrictions", (FIT, 1))
+    assert "ReadWriteOncePod" in message
+
+
+def test_a_volume_that_gets_a_zone_between_two_pods_binds_the_second() -> None:
+    """B-054."""
+
+    def story(engine: Engine) -> Any:
+        zoned(engine)
+        own = volume("v", claim="c", phase="Bound")
+        engine.put(PERSISTENT_VOLUME, own)
+        engine.put(PERSISTENT_VOLUME_CLAIM, bound_claim("c", "v"))
+        places = placed(engine, using("p1", "c"), using("p2", "c"))
+        labels = {"topology.kubernetes.io/zone": "z7"}
+        labelled = volume("v", claim="c", phase="Bound", meta={"labels": labels})
+        engine.put(PERSISTENT_VOLUME, labelled)
+        engine.add(node("n7", cpu=1, memory="2Gi", zone="z7"))
+        places |= placed(engine, using("p3", "c"))
+        assert places["p3"] == "n7"
+        return places
+
+    told(story, "VolumeZone", (FIT, 1))
+
+
+# ---- switches -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gate", ["OpportunisticBatching", "SchedulerOpportunisticBatching"])
+def test_the_gate_goes_by_upstreams_name_and_by_the_keps(gate: str) -> None:
+    """B-068."""
+    engine = engine_of((FIT, 1), gates={gate: False})
+    many(engine, pod_count=3)
+    assert reuse_of(engine).bytes_used == 0
+    assert reuse_of(engine).row_counts()[COUNTING].kept == 0
+    assert engine.metric("bayplan_reuse_possible_total", profile=PROFILE) == 2
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_what_stands_against_reuse_is_counted_whether_or_not_it_is_on(is_on: bool) -> None:
+    """B-039: shapes, what could have been reused, and why not."""
+    gates = {"OpportunisticBatching": is_on}
+    plugins = [(FIT, 1), "Unsigned", "Wide"]
+    engine = Engine(plugins=plugins, classes=[Unsigned, Wide], gates=gates)
+    many(engine, pod_count=3)
+
+    def told(name: str, **labels: str) -> float:
+        return engine.metric(name, profile=PROFILE, **labels)
+
+    prevented = "bayplan_reuse_prevented_total"
+    assert told(prevented, plugin="Unsigned", reason="unsigned") == 3
+    assert told(prevented, plugin="Wide", reason="across_nodes") == 3
+    reused = [label for label in reuse_of(engine).prevented_counts() if label[0] == FIT]
+    assert reused == []
+    assert told("bayplan_reuse_possible_total") == 2
+    assert told("bayplan_reuse_entries") == 1
+    saved = reuse_of(engine).row_counts()[FIT].kept
+    assert (saved > 0) is is_on
+
+
+class Wide(ScalarFilterPlugin, SignPlugin):
+    """Takes every node, and may look at others."""
+
+    name = "Wide"
+    scope = "cluster"
+
+    def filter_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return None
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        return ()
+
+
+def test_one_profile_may_reuse_answers_and_another_not() -> None:
+    """B-069."""
+    plugins = {
+        "multiPoint": {
+            "disabled": [{"name": "*"}],
+            "enabled": [{"name": n} for n in ("PrioritySort", FIT, "DefaultBinder")],
+        }
+    }
+    profiles = [
+        {"schedulerName": PROFILE, "plugins": plugins},
+        {"schedulerName": "other", "plugins": plugins, "reuse": False},
+    ]
+    engine = Engine(config={"profiles": profiles})
+    engine.add(*nodes(5))
+    for number in range(4):
+        engine.add(alike(f"a{number}"), alike(f"b{number}", scheduler_name="other"))
+    assert len(engine.bound()) == 8
+    on, off = engine.scheduler.reuse(PROFILE), engine.scheduler.reuse("other")
+    assert (on.possible_count, off.possible_count) == (3, 3)
+    assert on.row_counts()[FIT].kept > 0
+    assert off.row_counts()[FIT].kept == 0
+
+
+def test_switched_off_and_on_again_everything_is_as_if_it_had_never_been_on() -> None:
+    """B-070 to B-072: nothing outlives the process, so three lives are three engines."""
+
+    def life(engine: Engine, start: int, before: dict[str, str]) -> dict[str, str]:
+        engine.add(*nodes(7))
+        engine.add(*(alike_placed(name, where) for name, where in before.items()))
+        return placed(engine, *(alike(f"p{start + n}") for n in range(6)))
+
+    def lives(*gates: bool) -> dict[str, str]:
+        known: dict[str, str] = {}
+        for start, is_on in enumerate(gates):
+            engine = engine_of((FIT, 1), gates={"OpportunisticBatching": is_on})
+            known |= life(engine, 6 * start, known)
+        return known
+
+    assert lives(False, True, False, True) == lives(False, False, False, False)
+
+
+def alike_placed(name: str, where: str) -> Pod:
+    return api_pod(name, node=where, cpu="500m", memory="1Gi")
+
+
+# ---- what is kept where ---------------------------------------------------------------------
+
+
+class Labelled(ScalarFilterPlugin, SignPlugin):
+    """Signs what stands nowhere else."""
+
+    name = "Labelled"
+
+    def filter_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> Status | None:
+        return None
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        return "signed and sealed"
+
+
+def test_no_record_holds_a_signature() -> None:
+    """B-018: signatures are compared within one process, and may be another in the next."""
+    schema = msgspec.json.schema(Record)
+    assert "attempt" in str(schema)
+    assert "sign" not in str(schema).lower().replace("assign", "")
+    engine = Engine(plugins=["Labelled", (FIT, 1)], classes=[Labelled])
+    many(engine, 3, 6)
+    assert reuse_of(engine).attempt_counts["hint_used"] > 0
+    written = msgspec.json.encode(list(engine.journal.records)).decode()
+    assert "default/p5" in written
+    assert "sealed" not in written
+
+
+# ---- a signature that says too little -------------------------------------------------------
+
+
+class Forgetful(ScalarScorePlugin, SignPlugin):
+    """Reads an annotation that it does not sign."""
+
+    name = "Forgetful"
+    facets = Facet.LABELS
+
+    def score_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> int:
+        return 100 if pod.annotations.get("likes") == node.name else 0
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        return ()
+
+
+def test_a_wrong_signature_is_noticed_within_a_thousand_attempts() -> None:
+    """B-073."""
+    engine = Engine(plugins=[("Forgetful", 1)], classes=[Forgetful])
+    engine.add(*nodes(3))
+    for number in range(1001):
+        engine.add(waiting_pod(f"p{number}", annotations={"likes": f"n{number % 2}"}))
+        engine.run()
+    labels = {"profile": PROFILE, "plugin": "Forgetful"}
+    assert engine.metric("bayplan_reuse_mismatch_total", **labels) == 1
+    [text] = [text for text in engine.texts() if "sign_pod" in text]
+    assert "plugin Forgetful" in text
+    assert "pod default/p" in text
+
+
+# ---- bounds ---------------------------------------------------------------------------------
+
+
+def test_ten_times_as_many_kinds_as_fit_change_no_decision() -> None:
+    """B-079: the oldest goes first."""
+
+    def story(engine: Engine) -> Any:
+        engine.add(*nodes(5, pods=1000))
+        places: dict[str, str] = {}
+        for number in range(400):
+            engine.add(alike(f"p{number}", cpu="1m", memory="1Mi", labels={"kind": str(number)}))
+            places |= engine.bound()
+            assert reuse_of(engine).bytes_used <= BYTES_MAX
+        return places
+
+    _, engine = told(story, (FIT, 1), config={"reuse": {"maxBytes": BYTES_MAX}})
+    reuse = reuse_of(engine)
+    assert 2 <= len(reuse) <= 400 / 10
+    assert reuse.dropped_counts["bytes"] == 400 - len(reuse)
+    newest, oldest = (
+        pod("x", cpu="1m", memory="1Mi", labels={"kind": kind}) for kind in ("399", "0")
+    )
+    assert reuse.known(newest).generation >= 0
+    assert reuse.known(oldest).generation < 0

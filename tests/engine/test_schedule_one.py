@@ -1,0 +1,551 @@
+"""One pod's cycle, walked through its steps by itself: nothing but the cluster it is lent."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayplan.engine.cycle import Cycle
+from bayplan.engine.extenders.results import Answered, Extender
+from bayplan.engine.schedule_one import CycleRunner
+from bayplan.framework.interface import NominatingMode, Nomination, PreFilterResult, QueuedPodInfo
+from bayplan.framework.runtime import Framework
+from bayplan.framework.status import (
+    EXTENDER_NAME,
+    SKIP,
+    Code,
+    Rejection,
+    Status,
+    unschedulable,
+)
+from bayplan.ports import ExtenderAnswer, ExtenderVerb
+from bayplan.queue.nominator import Nominator
+from bayplan.state.pods import PodInfo
+from bayplan.testing import SampleCluster, node, pod
+from tests.framework.answering import answering, plugins_of, scores
+
+THREE = ("n1", "n2", "n3")
+
+
+class Walk:
+    """A cluster, a profile, and cycles through them."""
+
+    def __init__(
+        self,
+        *plugins: Any,
+        nodes: Any = THREE,
+        extenders: tuple[Extender, ...] = (),
+        share: int = 0,
+    ) -> None:
+        self.cluster = SampleCluster().add(*(node(n) if isinstance(n, str) else n for n in nodes))
+        self.nominator = Nominator()
+        profile = plugins_of(*plugins)
+        profile.percentage_of_nodes_to_score = share
+        self.framework = Framework(profile, self.nominator)
+        self.runner = CycleRunner(self.nominator, 1, extenders)
+
+    def cycle(self, asked: PodInfo | None = None) -> Cycle:
+        """Walked to its end, or to its question."""
+        queued = QueuedPodInfo(asked or pod("p"), 0.0, attempts=1)
+        cycle = Cycle(queued, self.framework, self.cluster.lend())
+        self.runner.run(cycle)
+        return cycle
+
+    def answered(self, cycle: Cycle, *left: str, **answer: Any) -> Cycle:
+        assert cycle.question is not None
+        one = {"node_names": frozenset(left), **answer}
+        answers = answer.get("answers") or (ExtenderAnswer(**one),)
+        answered = Answered(cycle.question, answers)
+        self.runner.resume(cycle, self.cluster.lend(), answered)
+        return cycle
+
+
+def refused(*names: str, reason: str = "no", code: Code = Code.UNSCHEDULABLE) -> Any:
+    def answer(state: Any, asked: Any, nodes: Any, feasible: Any) -> list[Rejection]:
+        return [Rejection(nodes.positions(names), code, (reason,))]
+
+    return answer
+
+
+def only(*names: str) -> PreFilterResult:
+    return PreFilterResult(frozenset(names))
+
+
+def chosen(cycle: Cycle) -> str:
+    return cycle.choice.node_name if cycle.choice is not None else ""
+
+
+def best(name: str) -> Any:
+    """Scores this node 100."""
+    return lambda state, asked, nodes: np.array(
+        [100 * (each == name) for each in nodes.names()], np.int64
+    )
+
+
+# ---- straight through -----------------------------------------------------------------------
+
+
+def test_the_best_of_the_feasible_nodes_is_chosen() -> None:
+    walk = Walk(answering("A", filter=refused("n3")), answering("B", score=best("n2")))
+    cycle = walk.cycle()
+    assert (chosen(cycle), cycle.feasible_count, cycle.status) == ("n2", 2, None)
+    assert cycle.table is not None
+    assert cycle.table.row("n2") == ([("B", 100)], 100)
+
+
+def test_a_single_feasible_node_is_not_scored() -> None:
+    plugin = answering("A", filter=refused("n1", "n2"), pre_score=None, score=scores(1))
+    cycle = Walk(plugin).cycle()
+    assert (chosen(cycle), cycle.table) == ("n3", None)
+    assert plugin.calls == [("A", "filter")]
+
+
+def test_without_nodes_nobody_is_asked() -> None:
+    plugin = answering("A", pre_filter=None, filter=[])
+    cycle = Walk(plugin, nodes=()).cycle()
+    expected = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("no nodes available to schedule pods",))
+    assert (cycle.status, plugin.calls) == (expected, [])
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        pytest.param({"pre_filter": ValueError("boom")}, "PreFilter", id="PreFilter"),
+        pytest.param({"filter": ValueError("boom")}, "Filter", id="Filter"),
+        pytest.param({"pre_score": ValueError("boom")}, "PreScore", id="PreScore"),
+        pytest.param({"score": ValueError("boom")}, "Score", id="Score"),
+    ],
+)
+def test_an_error_at_any_point_ends_it(answers: dict[str, Any], said: str) -> None:
+    cycle = Walk(answering("A", **answers)).cycle()
+    assert cycle.status is not None
+    assert (cycle.status.code, cycle.status.plugin) == (Code.ERROR, "A")
+    assert said in cycle.status.message
+
+
+# ---- why no node ----------------------------------------------------------------------------
+
+
+def test_where_no_named_node_exists_no_filter_is_asked() -> None:
+    plugin = answering("A", pre_filter=only("ghost"), filter=[])
+    cycle = Walk(plugin).cycle()
+    assert plugin.calls == [("A", "pre_filter")]
+    assert cycle.fit_error().message == (
+        "0/3 nodes are available: 3 node(s) didn't satisfy plugin(s) [A]."
+    )
+
+
+# ---- nominated nodes ------------------------------------------------------------------------
+
+
+def test_a_nominated_node_that_takes_the_pod_is_taken_without_looking_further() -> None:
+    asked: list[int] = []
+
+    def looks(state: Any, who: Any, nodes: Any, feasible: Any) -> list[Rejection]:
+        asked.append(len(nodes))
+        return []
+
+    plugin = answering("A", filter=looks, score=best("n1"))
+    cycle = Walk(plugin).cycle(pod("p", nominated_node="n3"))
+    assert (chosen(cycle), asked, cycle.table, cycle.feasible_count) == ("n3", [1], None, 1)
+
+
+@pytest.mark.parametrize(
+    ("nominated", "answers"),
+    [
+        pytest.param("n3", {"filter": refused("n3")}, id="it does not take the pod"),
+        pytest.param("ghost", {}, id="it is gone"),
+        pytest.param("n3", {"pre_filter": only("n1", "n2")}, id="PreFilter left it out"),
+    ],
+)
+def test_else_all_nodes_are_looked_at(nominated: str, answers: dict[str, Any]) -> None:
+    walk = Walk(answering("A", **answers, score=best("n2")))
+    assert chosen(walk.cycle(pod("p", nominated_node=nominated))) == "n2"
+
+
+def test_an_error_on_the_nominated_node_is_asked_about_again() -> None:
+    answers = iter([ValueError("boom"), None, None, None])
+
+    def fails_once(*_: Any) -> Any:
+        answer = next(answers)
+        if answer is not None:
+            raise answer
+
+    walk = Walk(answering("A", filter_node=fails_once, score=best("n2")))
+    assert chosen(walk.cycle(pod("p", nominated_node="n3"))) == "n2"
+
+
+def takes(count: int) -> Any:
+    """Takes so many pods."""
+    return lambda state, asked, info: unschedulable("full") if len(info.pods) >= count else None
+
+
+def nominate(walk: Walk, name: str, where: str, priority: int = 10) -> None:
+    nomination = Nomination(NominatingMode.OVERRIDE, where)
+    walk.nominator.add_nominated_pod(pod(name, priority=priority), nomination)
+
+
+def test_nodes_that_others_expect_room_on_are_asked_with_them() -> None:
+    walk = Walk(answering("A", filter_node=takes(1), score=best("n2")))
+    nominate(walk, "high", "n2")
+    nominate(walk, "gone", "ghost")
+    cycle = walk.cycle()
+    assert chosen(cycle) in ("n1", "n3")
+    assert cycle.node_to_status().get("n2") == unschedulable("full").with_plugin("A")
+    # One of a higher priority takes the room.
+    assert chosen(walk.cycle(pod("urgent", priority=20))) == "n2"
+
+
+def test_an_error_about_such_a_node_ends_it() -> None:
+    def fails(state: Any, asked: Any, added: Any, info: Any) -> Status:
+        return Status(Code.ERROR, ("broken",))
+
+    plugin = answering("A", pre_filter=None, add_pod=fails, filter_node=None)
+    walk = Walk(plugin)
+    for where in ("n1", "n2"):
+        nominate(walk, f"on-{where}", where)
+    cycle = walk.cycle()
+    assert cycle.status is not None
+    assert cycle.status.message == 'running AddPod on PreFilter plugin "A": broken'
+    assert plugin.calls.count(("A", "add_pod")) == 1
+
+
+# ---- sampling -------------------------------------------------------------------------------
+
+
+def many(count: int) -> tuple[str, ...]:
+    return tuple(f"n{number}" for number in range(count))
+
+
+def test_a_share_of_the_nodes_is_scored_from_a_start_that_moves() -> None:
+    walk = Walk(answering("A", score_node=0), nodes=many(1000), share=20)
+    sampled: list[set[str]] = []
+    for _ in range(5):
+        table = walk.cycle().table
+        assert table is not None
+        sampled.append(set(table.nodes.names()))
+    assert [len(names) for names in sampled] == [200] * 5
+    assert len(set().union(*sampled)) == 1000
+
+
+def test_without_a_share_all_nodes_are_scored() -> None:
+    walk = Walk(answering("A", score=best("n499")), nodes=many(500))
+    assert chosen(walk.cycle()) == "n499"
+
+
+# ---- extenders ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Far:
+    """An extender."""
+
+    name: str = "far"
+    ignorable: bool = False
+    verbs: frozenset[ExtenderVerb] = frozenset((ExtenderVerb.FILTER,))
+    weight: int = 1
+    label: str = ""
+
+    def is_interested(self, pod: PodInfo) -> bool:
+        return not self.label or self.label in pod.labels
+
+
+def test_it_stops_with_a_question_about_the_feasible_nodes() -> None:
+    walk = Walk(answering("A", filter=refused("n1")), extenders=(Far(),))
+    cycle = walk.cycle()
+    assert not cycle.is_done
+    assert cycle.question is not None
+    assert cycle.question.extender.name == "far"
+    assert sorted(cycle.question.node_names) == ["n2", "n3"]
+
+
+def test_who_is_not_interested_is_not_asked() -> None:
+    walk = Walk(answering("A", score=best("n2")), extenders=(Far(label="gpu"),))
+    assert chosen(walk.cycle()) == "n2"
+    assert walk.cycle(pod("p", labels={"gpu": "1"})).question is not None
+
+
+def test_where_no_node_is_left_none_is_asked() -> None:
+    walk = Walk(answering("A", filter=refused(*THREE)), extenders=(Far(),))
+    cycle = walk.cycle()
+    assert (cycle.status, cycle.question) == (unschedulable(), None)
+
+
+def test_the_answer_decides_and_then_the_scores() -> None:
+    walk = Walk(answering("A", score=best("n1")), extenders=(Far(),))
+    cycle = walk.cycle()
+    walk.answered(cycle, "n2", "n3", failed={"n1": "licence missing"})
+    assert chosen(cycle) in ("n2", "n3")
+    assert cycle.feasible_count == 2
+    assert cycle.node_to_status().get("n1") == Status(
+        Code.UNSCHEDULABLE, ("licence missing",), EXTENDER_NAME
+    )
+
+
+def test_extenders_are_asked_in_turn_about_what_the_one_before_left() -> None:
+    extenders = Far("soft", ignorable=True), Far("hard")
+    walk = Walk(answering("A", score=best("n1")), extenders=extenders)
+    cycle = walk.cycle()
+    assert cycle.question is not None
+    # One whose failure counts comes first.
+    assert cycle.question.extender.name == "hard"
+    walk.answered(cycle, "n1", "n2")
+    assert cycle.question is not None
+    assert (cycle.question.extender.name, set(cycle.question.node_names)) == ("soft", {"n1", "n2"})
+    walk.answered(cycle, "n2")
+    assert chosen(cycle) == "n2"
+
+
+def test_an_extender_that_leaves_nothing_is_blamed_as_extender() -> None:
+    walk = Walk(answering("A", filter=refused("n3")), extenders=(Far(),))
+    cycle = walk.cycle()
+    walk.answered(cycle, failed={"n1": "licence missing", "n2": "licence missing"})
+    error = cycle.fit_error()
+    assert error.message == "0/3 nodes are available: 1 no, 2 licence missing."
+    assert error.diagnosis.unschedulable_plugins == {"A", "Extender"}
+
+
+@pytest.mark.parametrize(
+    ("ignorable", "node_name", "code"), [(True, "n2", None), (False, "", Code.ERROR)]
+)
+def test_no_answer_counts_as_the_extender_says(
+    ignorable: bool, node_name: str, code: Code | None
+) -> None:
+    walk = Walk(answering("A", score=best("n2")), extenders=(Far(ignorable=ignorable),))
+    cycle = walk.answered(walk.cycle(), error="connection refused")
+    assert chosen(cycle) == node_name
+    assert (cycle.status and cycle.status.code) == code
+
+
+# ---- extenders that score -------------------------------------------------------------------
+
+SCORES = frozenset((ExtenderVerb.PRIORITIZE,))
+BOTH = SCORES | {ExtenderVerb.FILTER}
+
+
+def gives(*answers: dict[str, int]) -> dict[str, Any]:
+    return {"answers": tuple(ExtenderAnswer(scores=tuple(each.items())) for each in answers)}
+
+
+def test_scores_are_asked_for_all_at_once_about_what_is_left() -> None:
+    extenders = Far("one", verbs=SCORES), Far("two", verbs=SCORES, weight=2)
+    walk = Walk(answering("A", filter=refused("n1"), score=best("n2")), extenders=extenders)
+    cycle = walk.cycle()
+    assert cycle.question is not None
+    assert cycle.question.verb is ExtenderVerb.PRIORITIZE
+    assert [each.name for each in cycle.question.extenders] == ["one", "two"]
+    assert sorted(cycle.question.node_names) == ["n2", "n3"]
+    walk.answered(cycle, **gives({"n2": 1}, {"n3": 10}))
+    assert chosen(cycle) == "n3"
+    assert cycle.table is not None
+    assert cycle.table.row("n3") == ([("A", 0), ("one", 0), ("two", 200)], 200)
+
+
+def test_they_are_asked_after_those_that_filter() -> None:
+    walk = Walk(answering("A", score=best("n1")), extenders=(Far(verbs=BOTH),))
+    cycle = walk.answered(walk.cycle(), "n2", "n3")
+    assert cycle.question is not None
+    assert (cycle.question.verb, set(cycle.question.node_names)) == ("prioritize", {"n2", "n3"})
+    walk.answered(cycle, **gives({"n2": 3, "n3": 8}))
+    assert chosen(cycle) == "n3"
+    assert cycle.node_to_status().get("n1").plugin == EXTENDER_NAME
+
+
+def test_a_node_that_is_the_only_one_needs_no_scores() -> None:
+    walk = Walk(answering("A", filter=refused("n1", "n3")), extenders=(Far(verbs=SCORES),))
+    assert chosen(walk.cycle()) == "n2"
+
+
+def test_one_that_does_not_answer_gives_none() -> None:
+    walk = Walk(answering("A", score=best("n2")), extenders=(Far(verbs=SCORES),))
+    assert chosen(walk.answered(walk.cycle(), error="connection refused")) == "n2"
+
+
+def test_one_that_only_binds_is_not_asked_about_nodes() -> None:
+    binder = Far(verbs=frozenset((ExtenderVerb.BIND,)))
+    assert chosen(Walk(answering("A", score=best("n2")), extenders=(binder,)).cycle()) == "n2"
+
+
+def test_nodes_that_nobody_asked_for_scores_about_stay_out() -> None:
+    walk = Walk(
+        answering("A", filter_node=takes(1), score=best("n1")), extenders=(Far(verbs=SCORES),)
+    )
+    cycle = walk.cycle()
+    walk.cluster.add(node("n0"))
+    for name in ("n1", "n2"):
+        walk.cluster.add(pod(f"on-{name}", node=name))
+    walk.answered(cycle, **gives({"n1": 10}))
+    assert chosen(cycle) == "n3"
+
+
+def test_where_all_of_them_filled_up_there_is_none() -> None:
+    walk = Walk(
+        answering("A", filter_node=takes(1), score=best("n1")), extenders=(Far(verbs=SCORES),)
+    )
+    cycle = walk.cycle()
+    walk.cluster.add(node("n0"), *(pod(f"on-{name}", node=name) for name in THREE))
+    walk.answered(cycle, **gives({"n1": 10}))
+    assert cycle.status == unschedulable()
+
+
+# ---- extenders and nominated nodes ----------------------------------------------------------
+
+
+def nominated(**options: Any) -> tuple[Walk, Cycle]:
+    """A pod that is nominated to n3, where n1 is better."""
+    walk = Walk(answering("A", score=best("n1")), extenders=(Far(**options),))
+    return walk, walk.cycle(pod("p", nominated_node="n3"))
+
+
+def test_extenders_are_asked_about_the_nominated_node_alone() -> None:
+    walk, cycle = nominated(verbs=BOTH)
+    assert cycle.question is not None
+    assert cycle.question.node_names == ("n3",)
+    assert chosen(walk.answered(cycle, "n3")) == "n3"
+    assert cycle.feasible_count == 1
+
+
+@pytest.mark.parametrize(
+    "answer", [{}, {"error": "connection refused"}], ids=["refused", "no answer"]
+)
+def test_where_they_refuse_it_all_nodes_are_looked_at(answer: dict[str, Any]) -> None:
+    walk, cycle = nominated()
+    walk.answered(cycle, **answer)
+    assert cycle.question is not None
+    assert set(cycle.question.node_names) == set(THREE)
+    assert chosen(walk.answered(cycle, "n1", "n2")) == "n1"
+    assert cycle.node_to_status().get("n3").plugin == EXTENDER_NAME
+
+
+def test_a_nominated_node_that_filled_up_while_they_thought_is_given_up() -> None:
+    walk = Walk(answering("A", filter_node=takes(1), score=best("n1")), extenders=(Far(),))
+    cycle = walk.cycle(pod("p", nominated_node="n3"))
+    walk.cluster.add(pod("other", node="n3"))
+    walk.answered(cycle, "n3")
+    assert cycle.question is not None
+    assert set(cycle.question.node_names) == {"n1", "n2"}
+
+
+# ---- parked, while the world goes on --------------------------------------------------------
+
+
+def parked(**answers: Any) -> tuple[Walk, Cycle]:
+    """A cycle that waits for an answer about three nodes that take one pod each."""
+    plugin = answering("A", filter_node=takes(1), score=best("n1"), **answers)
+    walk = Walk(plugin, extenders=(Far(),))
+    return walk, walk.cycle()
+
+
+def test_a_node_that_filled_up_meanwhile_is_not_chosen() -> None:
+    walk, cycle = parked()
+    walk.cluster.add(pod("other", node="n1"))
+    walk.answered(cycle, "n1", "n2")
+    assert chosen(cycle) == "n2"
+    assert cycle.node_to_status().get("n1") == unschedulable("full").with_plugin("A")
+
+
+def test_where_all_filled_up_the_sentence_is_of_the_nodes_as_they_are() -> None:
+    walk, cycle = parked()
+    walk.cluster.add(*(pod(f"on-{name}", node=name) for name in THREE))
+    walk.answered(cycle, "n1", "n2")
+    assert cycle.fit_error().message == "0/3 nodes are available: 3 full."
+
+
+def test_a_node_that_came_meanwhile_stays_out_nobody_asked_about_it() -> None:
+    walk, cycle = parked()
+    walk.cluster.add(node("n0"))
+    for name in ("n1", "n2"):
+        walk.cluster.add(pod(f"on-{name}", node=name))
+    walk.answered(cycle, "n1", "n2", "n3")
+    assert chosen(cycle) == "n3"
+
+
+def test_a_node_that_made_room_meanwhile_stays_out_too() -> None:
+    plugin = answering("A", filter_node=takes(1), score=best("n1"))
+    walk = Walk(plugin, extenders=(Far(),))
+    walk.cluster.add(pod("other", node="n1"))
+    cycle = walk.cycle()
+    walk.cluster.take_back()
+    walk.cluster.cache.remove_pod("uid-default/other")
+    walk.answered(cycle, "n2", "n3")
+    assert chosen(cycle) in ("n2", "n3")
+
+
+def test_a_node_that_went_meanwhile_is_not_chosen() -> None:
+    walk, cycle = parked()
+    walk.cluster.take_back()
+    walk.cluster.cache.remove_node("n1")
+    walk.answered(cycle, "n1", "n2")
+    assert chosen(cycle) == "n2"
+
+
+def test_a_nomination_that_came_meanwhile_is_respected() -> None:
+    """Nothing about the node itself has changed."""
+    walk, cycle = parked()
+    nominate(walk, "high", "n1")
+    walk.answered(cycle, "n1", "n2")
+    assert chosen(cycle) == "n2"
+
+
+def test_where_all_nodes_went_there_is_none() -> None:
+    walk, cycle = parked()
+    walk.cluster.take_back()
+    for name in THREE:
+        walk.cluster.cache.remove_node(name)
+    walk.answered(cycle, "n1", "n2")
+    assert cycle.status is not None
+    assert cycle.status.reasons == ("no nodes available to schedule pods",)
+    assert cycle.outcome is None
+
+
+def test_what_pre_filter_says_by_then_counts() -> None:
+    answers = iter([None, unschedulable("not any more")])
+    walk = Walk(answering("A", pre_filter=lambda *_: next(answers)), extenders=(Far(),))
+    cycle = walk.answered(walk.cycle(), "n1", "n2")
+    assert cycle.fit_error().message == "0/3 nodes are available: not any more."
+    assert cycle.fit_error().diagnosis.unschedulable_plugins == {"A"}
+
+
+def test_plugins_begin_with_empty_notes_and_the_same_measuring() -> None:
+    seen: list[bool] = []
+
+    def writes(state: Any, asked: Any, nodes: Any) -> Any:
+        seen.append("k" in state)
+        state["k"] = True
+        return SKIP
+
+    walk = Walk(answering("A", pre_filter=writes, filter=refused("n1")), extenders=(Far(),))
+    cycle = walk.cycle()
+    cycle.state.record_plugin_metrics = True
+    walk.answered(cycle, *THREE)
+    assert seen == [False, False]
+    assert cycle.state.record_plugin_metrics
+    assert cycle.state.skip_filter_plugins == {"A"}
+
+
+def test_answers_of_extenders_asked_before_still_hold() -> None:
+    walk = Walk(answering("A", score=best("n1")), extenders=(Far("one"), Far("two")))
+    cycle = walk.cycle()
+    walk.answered(cycle, "n2", "n3")
+    walk.cluster.add(node("n0"))
+    walk.answered(cycle, "n2")
+    assert chosen(cycle) == "n2"
+    assert cycle.node_to_status().get("n1").plugin == EXTENDER_NAME
+
+
+def test_the_sample_of_an_attempt_is_drawn_once() -> None:
+    walk = Walk(answering("A", score_node=0), nodes=many(400), share=50, extenders=(Far(),))
+    cycle = walk.cycle()
+    assert cycle.question is not None
+    names = cycle.question.node_names
+    assert len(names) == 200
+    walk.answered(cycle, *names)
+    assert cycle.feasible_count == 200
+
+
+def test_a_profile_without_plugins_takes_any_node() -> None:
+    cycle = Walk().cycle()
+    assert chosen(cycle) in THREE
+    assert cycle.choice is not None
+    assert cycle.choice.tied_count == 3

@@ -1,0 +1,100 @@
+"""What comes back from plugins, at the boundary."""
+
+import json
+from json import JSONDecodeError
+from typing import Any
+
+import pytest
+
+from bayplan.framework.interface import PreFilterResult
+from bayplan.framework.status import Code, Status, unschedulable
+from bayplan.framework.validation import WrongAnswer, as_error, checked, code_in, failure_of
+from bayplan.ports import ConflictError, OutcomeUnknownError
+from tests.framework.answering import answering, made
+
+
+@pytest.mark.parametrize("answer", [None, unschedulable("no"), Status(Code.SUCCESS)])
+def test_a_status_and_none_are_answers(answer: Status | None) -> None:
+    assert checked(answer) is answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        pytest.param(True, "returned True, expected a Status or None", id="a truth value"),
+        pytest.param(Code.SKIP, "expected a Status or None", id="a bare code"),
+        pytest.param(
+            Status(Code.UNSCHEDULABLE, "no room"),  # pyright: ignore[reportArgumentType]
+            "returned reasons 'no room', expected a tuple of strings",
+            id="reasons that would count as letters",
+        ),
+    ],
+)
+def test_anything_else_is_none(answer: Any, said: str) -> None:
+    with pytest.raises(WrongAnswer) as caught:
+        checked(answer)
+    assert said in str(caught.value)
+
+
+def test_a_failure_names_the_plugin_the_point_and_what_was_raised() -> None:
+    plugin = made(answering("X", close=None), "X/one")
+    expected = Status(Code.ERROR, ("running Score plugin \"X/one\": KeyError: 'n1'",), "X/one")
+    assert failure_of(plugin, "Score", KeyError("n1")) == expected
+    assert failure_of("X/one", "Score", KeyError("n1")) == expected
+
+
+def boom(problem: Exception) -> Exception:
+    """The exception after it was raised, here."""
+    try:
+        raise problem
+    except Exception as raised:  # noqa: BLE001 - whichever it is
+        return raised
+
+
+def test_a_failure_says_which_line_of_the_plugins_file_it_came_from() -> None:
+    line = boom.__code__.co_firstlineno + 3
+    message = failure_of("X", "Score", boom(ValueError("no"))).message
+    assert message == f'running Score plugin "X": ValueError: no (test_answers.py:{line})'
+
+
+def test_what_a_plugin_calls_may_fail_elsewhere_and_its_own_line_is_told() -> None:
+    with pytest.raises(JSONDecodeError) as caught:
+        json.loads("{")
+    line = caught.traceback[0].lineno + 1
+    message = failure_of("X", "Score", caught.value).message
+    assert message.endswith(f" (test_answers.py:{line})")
+
+
+@pytest.mark.parametrize("problem", [ConflictError("taken"), OutcomeUnknownError("lost")])
+def test_no_line_is_to_blame_for_what_the_api_says(problem: Exception) -> None:
+    name = type(problem).__name__
+    message = failure_of("X", "Bind", boom(problem)).message
+    assert message == f'running Bind plugin "X": {name}: {problem}'
+
+
+def test_what_was_refused_is_told_without_the_exceptions_name() -> None:
+    status = failure_of("X", "Score", WrongAnswer("7", "a Status"))
+    assert status.message == 'running Score plugin "X": returned 7, expected a Status'
+
+
+def test_an_answer_that_is_no_rejection_becomes_an_error() -> None:
+    told = as_error(Status(Code.ERROR, ("broken", "twice")), "Reserve", "X")
+    assert told == Status(Code.ERROR, ('running Reserve plugin "X": broken, twice',), "X")
+    silent = as_error(Status(Code.WAIT), "Reserve", "X")
+    assert silent.message == 'running Reserve plugin "X": answered Wait, which it may not'
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        pytest.param(None, Code.SUCCESS, id="nothing"),
+        pytest.param(unschedulable("no"), Code.UNSCHEDULABLE, id="a status"),
+        pytest.param((None, unschedulable("no")), Code.UNSCHEDULABLE, id="PostFilter's"),
+        pytest.param((Status(Code.WAIT), 5.0), Code.WAIT, id="Permit's"),
+        pytest.param((PreFilterResult(), None, set()), Code.SUCCESS, id="PreFilter's"),
+        pytest.param([], Code.SUCCESS, id="Unreserve's"),
+        pytest.param(7, Code.SUCCESS, id="something else"),
+    ],
+)
+def test_the_code_of_an_extension_points_answer(answer: Any, code: Code) -> None:
+    assert code_in(answer) is code

@@ -1,0 +1,165 @@
+"""What is told to one victim. In which order they are told: test_eviction.py, test_awaited.py.
+
+Evictions that the attempt waits for: what is written, in which order, and what is told of it.
+"""
+
+from typing import Any
+
+import pytest
+
+from bayplan.framework.preemption import EVICTING, Evicting
+from bayplan.plugins.default_preemption.executor import AwaitedEviction, is_preempted
+from bayplan.ports import (
+    ApiError,
+    NotFoundError,
+    ObjectReference,
+    OutcomeUnknownError,
+    PatchPodStatus,
+)
+from bayplan.testing import node, pod
+from tests.plugins.preemption_kit import Port, Scene, scene
+
+# ---- telling --------------------------------------------------------------------------------
+
+
+HIGH = pod("p", cpu=3, priority=9)
+
+
+def test_what_is_said_already_is_not_said_again() -> None:
+    message = "default-scheduler: preempting to accommodate a higher priority pod"
+    said = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    status: dict[str, Any] = {"conditions": [{**said, "message": message}]}
+    over = scene(node("n1", cpu=3), pod("v", cpu=3, node="n1", status=status))
+    over.attempt(HIGH)
+    port = over.perform()
+    assert port.patches == [] and port.deleted == ["default/v"]
+
+
+@pytest.mark.parametrize(
+    ("terminating", "reason", "expected"),
+    [
+        (True, "PreemptionByScheduler", True),
+        (True, "EvictionByEvictionAPI", False),
+        (False, "PreemptionByScheduler", False),
+    ],
+)
+def test_only_pods_that_go_for_a_preemption_count(
+    terminating: bool, reason: str, expected: bool
+) -> None:
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": reason}
+    found = pod("v", terminating=terminating, status={"conditions": [condition]})
+    assert is_preempted(found) is expected
+
+
+# ---- awaited --------------------------------------------------------------------------------
+
+
+GROUP = ObjectReference("scheduling.k8s.io/v1beta1 PodGroup", "default", "g", "uid-g")
+
+
+def three_victims(*going: bool) -> Scene:
+    """``going``: whether each is on its way out already."""
+    flags = going or (False,) * 3
+    placed = [
+        pod(f"v{index}", cpu=1, node="n1", priority=3 - index, terminating=flag)
+        for index, flag in enumerate(flags)
+    ]
+    return scene(node("n1", cpu=3), *placed, gates={"SchedulerAsyncPreemption": False})
+
+
+def begun(over: Scene) -> list[str]:
+    """What is told when it has ended; it has begun when this returns."""
+    found = over.attempt(HIGH)
+    expected = "preemption: found a potential placement for pod on node n1, preempting 3 victims"
+    assert (found.nominated, found.message) == ("n1", expected)
+    assert over.cluster.writes == []
+    told: list[str] = []
+    evicting: Evicting = found.cycle.state[EVICTING]
+    assert isinstance(evicting, AwaitedEviction)
+    evicting.start(told.append)
+    return told
+
+
+def test_all_victims_are_told_side_by_side() -> None:
+    over = three_victims()
+    told = begun(over)
+    assert [key for key, _ in over.cluster.writes] == ["default/v0", "default/v1", "default/v2"]
+    assert over.plugin.pre_enqueue(HIGH) is None
+    port = over.perform(Port())
+    assert (port.deleted, told) == (["default/v0", "default/v1", "default/v2"], [""])
+    assert [event.regarding.name for event in over.cluster.emitted] == ["v0", "v1", "v2"]
+    metrics = over.cluster.metrics
+    duration = "scheduler_preemption_execution_duration_seconds_count"
+    assert metrics.value(duration, preemptor="pod", result="success") == 1
+    counted = "scheduler_preemption_goroutines_execution_total"
+    assert metrics.value(counted, result="success") == 0
+
+
+@pytest.mark.parametrize("problem", [None, ApiError(409, "Conflict", "no")])
+def test_then_others_lose_their_nomination_and_nobody_minds_if_that_fails(
+    problem: Exception | None,
+) -> None:
+    over, seen = three_victims(), list[tuple[str, list[str]]]()
+
+    class Watching(Port):
+        async def patch_pod_status(self, patch: PatchPodStatus) -> None:
+            if patch.condition is None:
+                seen.append((patch.name, list(told)))
+                if problem is not None:
+                    raise problem
+            await super().patch_pod_status(patch)
+
+    over.nominate(
+        pod("low", priority=1, cpu=1, nominated_node="n1"),
+        pod("high", priority=99, cpu=0, nominated_node="n1"),
+    )
+    told = begun(over)
+    port = over.perform(Watching())
+    assert len(port.deleted) == 3
+    assert (seen, told) == ([("low", [])], [""])
+
+
+@pytest.mark.parametrize("problem", [OutcomeUnknownError("no"), ApiError(500, "Error", "no")])
+def test_a_victim_that_cannot_be_told_is_the_end_and_nobody_loses_a_nomination(
+    problem: Exception,
+) -> None:
+    over = three_victims()
+    over.nominate(pod("low", priority=1, cpu=1, nominated_node="n1"))
+    told = begun(over)
+    port = over.perform(Port(v1=problem))
+    assert told == ["preemption: no"]
+    assert port.deleted == ["default/v0", "default/v2"]
+    assert [patch.name for patch in port.patches if patch.condition is None] == []
+    assert over.cluster.activated == []
+
+
+def test_a_victim_that_is_gone_already_is_no_failure() -> None:
+    over = three_victims()
+    told = begun(over)
+    over.perform(Port(v0=NotFoundError("gone")))
+    assert told == [""]
+
+
+def test_a_group_waits_as_well_and_its_attempt_is_counted_when_it_ends() -> None:
+    for problems, result, said in (
+        (Port(), "Success", ""),
+        (Port(v1=ApiError(403, "Forbidden", "no")), "Error", "pod group preemption: no"),
+    ):
+        over, told = three_victims(), list[str]()
+        victims = list(over.cluster.cache.pods())
+        evicting = over.plugin.evict_for_group(GROUP, [HIGH], ["n1"], victims)
+        assert evicting is not None and over.cluster.writes == []
+        evicting.start(told.append)
+        assert told == []
+        over.perform(problems)
+        assert told == [said]
+        name = "scheduler_workload_preemption_attempts_total"
+        assert over.cluster.metrics.value(name, result=result) == 1
+        name = "scheduler_preemption_execution_duration_seconds_count"
+        assert over.cluster.metrics.value(name, preemptor="podgroup", result=result.lower()) == 1
+
+
+def test_where_all_are_on_their_way_there_is_nothing_to_wait_for() -> None:
+    over = three_victims(True, True, True)
+    assert begun(over) == [""]
+    assert over.cluster.writes == []

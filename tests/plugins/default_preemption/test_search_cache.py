@@ -1,0 +1,203 @@
+"""What is kept of searches: the same candidates as from searching anew, whatever changed since."""
+
+from collections.abc import Callable
+from typing import Any
+
+import hypothesis.strategies as st
+from hypothesis import given, settings
+
+from bayplan.plugins.default_preemption.search_cache import KEPT_MAX, KeptSearches
+from bayplan.plugins.default_preemption.victims import victims_on_all
+from bayplan.state.pods import PodInfo
+from bayplan.testing import node, pod
+from tests.plugins.preemption_kit import EARLY, LATER, Scene, budget, scene, started
+
+TAINT = [{"key": "k", "effect": "NoSchedule"}]
+NODES = 4
+#: They fill the nodes.
+POD_COUNT = 3 * NODES
+FEW: dict[str, Any] = {"min_candidate_nodes_percentage": 0, "min_candidate_nodes_absolute": 2}
+PREEMPTORS = [pod(f"p{n}", cpu=n, priority=priority) for n in (1, 2) for priority in (1, 2)]
+
+Step = Callable[[Scene], None]
+
+
+def keeping(*args: Any, **options: Any) -> Scene:
+    """A scene whose profile keeps what it finds out."""
+    over = scene(*args, **options)
+    over.framework.plugins.reuse_bytes_max = 1
+    return over
+
+
+def found_by(over: Scene, wanted: PodInfo) -> Any:
+    """(node, its victims, violations, costs) of each candidate, in order."""
+    batch, snapshot = over.find(wanted).candidates, over.cluster.lent_snapshot
+    assert snapshot is not None
+    if batch is None:
+        return None
+    names = [snapshot.nodes.name(position) for position in batch.positions.tolist()]
+    victims = [batch.victims(index) for index in range(len(batch))]
+    told = [([p.name for p in each.pods], each.pdb_violation_count) for each in victims]
+    costs = [str(batch.costs.take([index])) for index in range(len(batch))]  # type: ignore[arg-type]
+    return list(zip(names, told, costs, strict=True))
+
+
+def found_anew(over: Scene, wanted: PodInfo) -> Any:
+    kept, over.framework.plugins.reuse_bytes_max = over.framework.plugins.reuse_bytes_max, 0
+    found = found_by(over, wanted)
+    over.framework.plugins.reuse_bytes_max = kept
+    return found
+
+
+# ---- what changes --------------------------------------------------------------------------
+
+POD_NAMES = st.sampled_from([f"a{number}" for number in range(POD_COUNT)])
+NODE_NAMES = st.sampled_from([f"n{number}" for number in range(NODES)])
+
+
+@st.composite
+def placements(draw: st.DrawFn) -> Step:
+    """A pod comes, or is another now."""
+    name = draw(POD_NAMES)
+    options: dict[str, Any] = {
+        "cpu": draw(st.integers(1, 2)),
+        "priority": draw(st.integers(0, 3)),
+        "labels": draw(st.sampled_from(({"app": "a"}, {}))),
+        "status": draw(st.sampled_from(({}, started(EARLY), started(LATER)))),
+        "node": draw(NODE_NAMES),
+    }
+
+    def place(over: Scene) -> None:
+        cache = over.cluster.cache
+        cache.remove_pod(pod(name).uid)
+        if cache.node(options["node"]) is not None:
+            cache.add_pod(pod(name, **options))
+
+    return place
+
+
+@st.composite
+def starts(draw: st.DrawFn) -> Step:
+    """A pod is started, and nothing else of it changes."""
+    name, stamp = draw(POD_NAMES), draw(st.sampled_from((EARLY, LATER)))
+
+    def start(over: Scene) -> None:
+        old = over.cluster.cache.pod(pod(name).uid)
+        if old is not None:
+            options: dict[str, Any] = {
+                "cpu": old.requests.get("cpu", 0) // 1000,
+                "priority": old.priority,
+                "labels": dict(old.labels),
+                "node": old.node_name,
+            }
+            over.cluster.cache.update_pod(pod(name, status=started(stamp), **options))
+
+    return start
+
+
+@st.composite
+def other_nodes(draw: st.DrawFn) -> Step:
+    """A node grows, shrinks, or is tainted."""
+    name, cpu = draw(NODE_NAMES), draw(st.integers(2, 4))
+    taints = TAINT if draw(st.booleans()) else []
+
+    def change(over: Scene) -> None:
+        over.cluster.cache.update_node(node(name, cpu=cpu, taints=taints))
+
+    return change
+
+
+@st.composite
+def departures(draw: st.DrawFn) -> Step:
+    name = draw(POD_NAMES)
+    return lambda over: over.cluster.cache.remove_pod(pod(name).uid) and None
+
+
+@st.composite
+def budgets(draw: st.DrawFn) -> Step:
+    allowed = draw(st.integers(0, 2))
+    return lambda over: over.put_budgets(budget("one", {"app": "a"}, allowed))
+
+
+STEPS = st.lists(
+    st.one_of(placements(), placements(), starts(), other_nodes(), departures(), budgets()),
+    min_size=4,
+    max_size=25,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS, st.booleans())
+def test_what_is_kept_is_what_is_found_anew(steps: list[Step], has_budgets: bool) -> None:
+    nodes = [node(f"n{number}", cpu=3) for number in range(NODES)]
+    labels = {"app": "a"}
+    pods = [pod(f"a{n}", cpu=1, node=f"n{n % NODES}", labels=labels) for n in range(POD_COUNT)]
+    over = keeping(*nodes, *pods, **FEW)
+    if has_budgets:
+        over.put_budgets(budget("one", {"app": "a"}, 1))
+    for step in steps:
+        over.cluster.take_back()
+        step(over)
+        for wanted in PREEMPTORS:
+            if over.cycle(wanted).choice is None:
+                assert found_by(over, wanted) == found_anew(over, wanted)
+
+
+# ---- what is searched ----------------------------------------------------------------------
+
+
+def full_nodes(count: int) -> list[Any]:
+    nodes = [node(f"n{number}", cpu=2) for number in range(count)]
+    return [*nodes, *(pod(f"a{number}", cpu=2, node=f"n{number}") for number in range(count))]
+
+
+def searched(over: Scene, wanted: PodInfo, monkeypatch: Any) -> int:
+    """How many nodes are looked at."""
+    counts = [0]
+
+    def counted(snapshot: Any, positions: Any, *args: Any) -> Any:
+        counts[0] += len(positions)
+        return victims_on_all(snapshot, positions, *args)
+
+    path = "bayplan.plugins.default_preemption.dry_run.victims_on_all"
+    with monkeypatch.context() as patch:
+        patch.setattr(path, counted)
+        over.find(wanted)
+    return counts[0]
+
+
+def test_only_nodes_that_changed_are_searched_again(monkeypatch: Any) -> None:
+    over = keeping(*full_nodes(20))
+    wanted, other = pod("p", cpu=2, priority=1), pod("q", cpu=2, priority=1)
+    assert searched(over, wanted, monkeypatch) == 20
+    assert searched(over, other, monkeypatch) == 0
+    over.cluster.take_back()
+    over.cluster.cache.update_node(node("n7", cpu=3))
+    over.cluster.cache.remove_pod(pod("a8").uid)
+    over.cluster.cache.add_pod(pod("b8", cpu=2, node="n8"))
+    assert searched(over, other, monkeypatch) == 2
+
+
+def test_another_priority_is_another_search(monkeypatch: Any) -> None:
+    over = keeping(*full_nodes(6))
+    assert searched(over, pod("p", cpu=2, priority=1), monkeypatch) == 6
+    assert searched(over, pod("q", cpu=2, priority=2), monkeypatch) == 6
+
+
+def test_nothing_is_kept_where_reuse_is_off(monkeypatch: Any) -> None:
+    over = scene(*full_nodes(6))
+    for name in ("p", "q"):
+        assert searched(over, pod(name, cpu=2, priority=1), monkeypatch) == 6
+
+
+def test_the_likenesses_asked_for_last_are_kept() -> None:
+    over, kept = keeping(*full_nodes(2)), KeptSearches()
+    state = over.cycle(PREEMPTORS[0]).state
+    likeness = over.plugin.handle.runner.likeness(state, PREEMPTORS[0])
+    assert likeness is not None
+    none = over.plugin._current_budgets()
+    first = kept.of(likeness, 0, none)
+    assert kept.of(likeness, 0, none) is first
+    for priority in range(1, KEPT_MAX + 1):
+        kept.of(likeness, priority, none)
+    assert kept.of(likeness, 0, none) is not first

@@ -1,0 +1,147 @@
+"""Victims on one node, found by trying.
+
+Victims on many nodes at once. That they are those of one node at a time: test_dry_run.py.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET
+from bayplan.framework.preemption import Victims
+from bayplan.plugins.default_preemption.budgets import Budgets
+from bayplan.plugins.default_preemption.victims import Side, victims_on, victims_on_all
+from bayplan.state.disruption_units import Units
+from bayplan.state.nodes import NodeView
+from bayplan.state.pods import PodInfo
+from bayplan.testing import node, pod
+from tests.plugins.preemption_kit import EARLY, LATER, Scene, budget, scene, started
+
+# ---- on one node ----------------------------------------------------------------------------
+
+
+def on_node(over: Any, wanted: PodInfo, name: str = "n1") -> Any:
+    """Names of the victims, how many violations; or why it is of no use."""
+    state = over.cycle(wanted).state
+    snapshot = over.cluster.lent_snapshot
+    budgets = Budgets(over.cluster.objects(POD_DISRUPTION_BUDGET).list())
+    question = (over.plugin.handle.runner, state.clone(), wanted)
+    units = Units(over.cluster.pod_groups, snapshot.nodes)
+    found = victims_on(snapshot.node(name), question, snapshot, budgets, units)
+    if isinstance(found, Victims):
+        return [each.name for each in found.pods], found.pdb_violation_count
+    return str(found.code), found.message
+
+
+def test_ports_count_like_anything_else() -> None:
+    over = scene(
+        node("n1"), pod("holder", node="n1", host_ports=[80], priority=3), pod("low", node="n1")
+    )
+    assert on_node(over, pod("p", host_ports=[80], priority=9)) == (["holder"], 0)
+
+
+def test_the_longest_running_of_equals_stays() -> None:
+    placed = [
+        pod("later", cpu=1, node="n1", status=started(LATER)),
+        pod("early", cpu=1, node="n1", status=started(EARLY)),
+        pod("not-started", cpu=1, node="n1"),
+    ]
+    over = scene(node("n1", cpu=3), *placed)
+    assert on_node(over, pod("p", cpu=1, priority=9)) == (["not-started"], 0)
+    assert on_node(over, pod("p", cpu=2, priority=9)) == (["later", "not-started"], 0)
+
+
+def test_who_is_protected_comes_back_first() -> None:
+    labels = {"app": "a"}
+    kept = pod("kept", cpu=1, node="n1", labels=labels)
+    over = scene(node("n1", cpu=2), kept, pod("more", cpu=1, node="n1", priority=3))
+    over.put_budgets(budget("b", labels, 0))
+    assert on_node(over, pod("p", cpu=1, priority=9)) == (["more"], 0)
+    assert on_node(over, pod("p", cpu=2, priority=9)) == (["more", "kept"], 1)
+
+
+def test_nodes_are_left_as_they_were() -> None:
+    placed = [pod(f"l{index}", cpu=1, node="n1", priority=index) for index in range(3)]
+    over = scene(node("n1", cpu=3), *placed)
+    before = [id(each) for each in over.cluster.lend().node("n1").pods]
+    assert on_node(over, pod("p", cpu=2, priority=9)) == (["l1", "l0"], 0)
+    assert [id(each) for each in over.cluster.lend().node("n1").pods] == before
+
+
+def test_a_node_that_cannot_be_helped_says_why() -> None:
+    over = scene(node("n1", cpu=2), pod("h", cpu=1, node="n1", priority=9), pod("l", node="n1"))
+    found = on_node(over, pod("p", cpu=2, priority=9))
+    assert found == ("Unschedulable", "Insufficient cpu")
+    alone = scene(node("n1", cpu=1), pod("h", cpu=1, node="n1", priority=9))
+    expected = "No preemption victims found for incoming pod"
+    assert on_node(alone, pod("p", cpu=1, priority=9)) == ("UnschedulableAndUnresolvable", expected)
+
+
+def test_a_node_that_the_pod_fits_anyhow_is_an_error() -> None:
+    over = scene(node("n1", cpu=2), pod("l", cpu=1, node="n1"))
+    expected = 'expected at least one victim pod on node "n1"'
+    assert on_node(over, pod("p", cpu=1, priority=9)) == ("Error", expected)
+
+
+# ---- on many nodes --------------------------------------------------------------------------
+
+
+HIGH = pod("p", cpu=2, priority=9)
+
+
+def searched(over: Scene) -> tuple[Side | None, NodeView]:
+    state = over.cycle(HIGH).state
+    snapshot = over.cluster.lent_snapshot
+    assert snapshot is not None
+    every = np.arange(len(snapshot.nodes))
+    question = (over.plugin.handle.runner, state, HIGH)
+    return victims_on_all(snapshot, every, question, Budgets()), snapshot.nodes
+
+
+def full() -> Scene:
+    return scene(
+        node("n1", cpu=2), pod("a", cpu=1, node="n1"), pod("b", cpu=1, node="n1"),
+        node("n2", cpu=2), pod("c", cpu=1, node="n2", priority=9),
+        node("n3", cpu=4), pod("d", cpu=1, node="n3"),
+    )  # fmt: skip
+
+
+def test_nodes_fall_into_candidates_needless_and_hopeless_ones() -> None:
+    side, nodes = searched(full())
+    assert side is not None
+    assert [nodes.name(position) for position in side.batch.positions.tolist()] == ["n1"]
+    assert [p.name for p in side.batch.victims(0).pods] == ["a", "b"]
+    assert side.needless == ["n3"]
+    assert list(side.without_all.statuses()) == ["n2"]
+
+
+def test_nothing_of_the_cluster_is_touched() -> None:
+    over = full()
+    over.cycle(HIGH)
+    before = over.cluster.cache.table.log.generation
+    searched(over)
+    assert over.cluster.cache.table.log.generation == before
+
+
+def test_victims_come_in_their_newest_versions() -> None:
+    over = full()
+    searched(over)
+    over.cluster.take_back()
+    newer = pod("a", cpu=1, node="n1", annotations={"told": "since"})
+    over.cluster.cache.update_pod(newer)
+    side, _ = searched(over)
+    assert side is not None and side.batch.victims(0).pods[0] is newer
+
+
+def test_a_filter_that_looks_closer_is_left_to_the_search_one_by_one() -> None:
+    over = full()
+    fit = over.framework.plugins.filter[-1]
+    original = fit.filter  # type: ignore[union-attr]
+
+    def closer(state: object, p: object, nodes: NodeView, feasible: object) -> object:
+        nodes.info(0)
+        return original(state, p, nodes, feasible)  # type: ignore[arg-type]
+
+    calls = over.framework.calls(over.cycle(HIGH).state, HIGH)
+    calls.filter[-1] = (fit.instance_name, closer)  # type: ignore[index]
+    assert searched(over)[0] is None

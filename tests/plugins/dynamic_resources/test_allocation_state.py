@@ -1,0 +1,17 @@
+"""The record that a search fills in."""
+
+import pytest
+
+from bayplan.plugins.dynamic_resources.allocation_state import Wanted
+from bayplan.plugins.dynamic_resources.requests import alternatives_of
+from tests.plugins.devices_kit import all_of, as_claim, as_class, claim, class_of, exactly
+
+
+@pytest.mark.parametrize(("request_", "wants"), [(exactly(), False), (all_of(), True)])
+def test_a_request_says_whether_it_wants_all_devices(
+    request_: dict[str, object], wants: bool
+) -> None:
+    requests = as_claim(claim("c", request_)).spec.devices.requests
+    assert requests is not None
+    (found,) = alternatives_of(requests[0])
+    assert Wanted(found, as_class(class_of()), found.count).wants_all is wants

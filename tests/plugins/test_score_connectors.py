@@ -1,0 +1,264 @@
+"""Invert: the opposite.
+
+Normalize: scores stretched over 0 to 100.
+
+Scale: times a factor, from 0 to 100.
+
+Steps: scores along a line.
+
+Combine: several scores made into one.
+"""
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayplan.framework.interface import Normalizer
+from bayplan.framework.status import SKIP, Status
+from bayplan.plugins.score_connectors import Combine, Invert, Normalize, Scale, Steps
+from tests.plugins.connector_kit import made_of, refusal, table_of
+
+# ---- invert ---------------------------------------------------------------------------------
+
+
+def test_a_score_becomes_what_it_lacks_of_100() -> None:
+    assert made_of(Invert, {"scoreFrom": "A"}, {"A": (0, 10, 45, 100)}) == [100, 90, 55, 0]
+
+
+def test_normalised_scores_are_inverted_unless_raw_ones_are_wanted() -> None:
+    scores, by_max = {"A": (3, 6, 12)}, Normalizer.MAX
+    assert made_of(Invert, {"scoreFrom": "A"}, scores, normalizer=by_max) == [75, 50, 0]
+    raw = {"scoreFrom": "A", "stage": "raw"}
+    assert made_of(Invert, raw, scores, normalizer=by_max) == [97, 94, 88]
+
+
+def test_raw_scores_beyond_100_have_no_opposite() -> None:
+    raw = {"scoreFrom": "A", "stage": "raw"}
+    found = table_of(Invert, raw, {"A": (0, 300)}, normalizer=Normalizer.MAX)
+    assert isinstance(found, Status)
+    assert 'plugin "Invert" returns an invalid score -200' in found.message
+
+
+# ---- normalize ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("to", "scores", "wanted"),
+    [
+        pytest.param("max", (3, 6, 12), [25, 50, 100], id="the highest becomes 100"),
+        pytest.param("max", (3, 0, 7), [42, 0, 100], id="towards zero: 300 / 7 = 42"),
+        pytest.param("max", (0, 0, 0), [0, 0, 0], id="all zero stays zero"),
+        pytest.param("max", (5, 5, 5), [100, 100, 100], id="all equal"),
+        pytest.param("minMax", (3, 6, 12), [0, 33, 100], id="the lowest becomes 0"),
+        pytest.param("minMax", (5, 5, 5), [0, 0, 0], id="all equal, from lowest to highest"),
+    ],
+)
+def test_scores_are_stretched(to: str, scores: tuple[int, ...], wanted: list[int]) -> None:
+    assert made_of(Normalize, {"scoreFrom": "A", "to": to}, {"A": scores}) == wanted
+
+
+def test_to_the_highest_is_the_default() -> None:
+    assert made_of(Normalize, {"scoreFrom": "A"}, {"A": (3, 6, 12)}) == [25, 50, 100]
+
+
+def test_only_feasible_nodes_count() -> None:
+    found = made_of(Normalize, {"scoreFrom": "A"}, {"A": (3, 6, 12)}, feasible=[0, 1])
+    assert found == [50, 100]
+
+
+def test_raw_scores_may_be_normalised_in_another_way() -> None:
+    """The source's own way makes 75, 50, 0 of them."""
+    args = {"scoreFrom": "A", "stage": "raw", "to": "minMax"}
+    found = made_of(Normalize, args, {"A": (3, 6, 12)}, normalizer=Normalizer.MAX_REVERSED)
+    assert found == [0, 33, 100]
+
+
+def test_there_are_two_ways() -> None:
+    said = 'to: "minmax"; wanted "max" or "minMax"; did you mean "minMax"?'
+    assert refusal(Normalize, {"scoreFrom": "A", "to": "minmax"}) == said
+
+
+# ---- scale ----------------------------------------------------------------------------------
+
+
+def scaled(factor: float, *scores: int) -> list[int]:
+    return made_of(Scale, {"scoreFrom": "A", "factor": factor}, {"A": scores})
+
+
+@pytest.mark.parametrize(
+    ("factor", "scores", "wanted"),
+    [
+        pytest.param(2, (70, 45, 0), [100, 90, 0], id="cut off at 100"),
+        pytest.param(1, (10, 45, 90), [10, 45, 90], id="nothing changes"),
+        pytest.param(0, (10, 45, 90), [0, 0, 0], id="nothing is left"),
+        pytest.param(0.5, (45, 1, 100), [22, 0, 50], id="towards zero"),
+        pytest.param(0.29, (100, 50, 7), [29, 14, 2], id="float64 would make 28 of 29"),
+        pytest.param(1_000_000, (1, 0, 100), [100, 0, 100], id="a large one"),
+        pytest.param(1e-6, (1, 50, 100), [0, 0, 0], id="a small one"),
+    ],
+)
+def test_scores_are_multiplied(factor: float, scores: tuple[int, ...], wanted: list[int]) -> None:
+    assert scaled(factor, *scores) == wanted
+
+
+@given(st.integers(0, 5000), st.lists(st.integers(0, 100), min_size=3, max_size=3))
+def test_hundredths_are_exact(hundredths: int, scores: list[int]) -> None:
+    exact = [min(100, int(Fraction(hundredths, 100) * score)) for score in scores]
+    assert scaled(hundredths / 100, *scores) == exact
+
+
+def test_raw_scores_are_cut_off_on_both_sides() -> None:
+    args = {"scoreFrom": "A", "factor": 0.01, "stage": "raw"}
+    scores = (-(2**40), -5, 250, 9_999, 2**40)
+    found = made_of(Scale, args, {"A": scores}, normalizer=Normalizer.MIN_MAX)
+    assert found == [0, 0, 2, 99, 100]
+
+
+@pytest.mark.parametrize(
+    ("factor", "said"),
+    [
+        (-1, "factor: -1; wanted a number from 0 to 1000000"),
+        (2_000_000, "factor: 2000000; wanted a number from 0 to 1000000"),
+        ("2", 'factor: "2"; wanted a number'),
+        (float("nan"), "factor: NaN; wanted"),
+    ],
+)
+def test_a_factor_is_a_number_from_0(factor: object, said: str) -> None:
+    assert refusal(Scale, {"scoreFrom": "A", "factor": factor}).startswith(said)
+
+
+# ---- steps ----------------------------------------------------------------------------------
+
+
+def along(points: list[tuple[int, int]], *scores: int, **options: Any) -> list[int]:
+    shape = [{"at": at, "score": score} for at, score in points]
+    args = {"scoreFrom": "A", "shape": shape, "stage": options.pop("stage", "normalized")}
+    return made_of(Steps, args, {"A": scores}, **options)
+
+
+@pytest.mark.parametrize(
+    ("points", "scores", "wanted"),
+    [
+        pytest.param([(0, 0), (100, 100)], (0, 37, 100), [0, 37, 100], id="as it is"),
+        pytest.param([(0, 100), (100, 0)], (0, 37, 100), [100, 63, 0], id="falling"),
+        pytest.param(
+            [(0, 0), (50, 100), (100, 0)], (0, 25, 50, 75, 99), [0, 50, 100, 50, 2], id="a peak"
+        ),
+        pytest.param([(20, 10), (60, 90)], (0, 20, 40, 60, 100), [10, 10, 50, 90, 90], id="ends"),
+        pytest.param([(49, 0), (50, 100)], (0, 49, 50, 100), [0, 0, 100, 100], id="a step"),
+        pytest.param([(30, 70)], (0, 30, 100), [70, 70, 70], id="one point"),
+        pytest.param([(0, 0), (3, 10)], (1, 2, 3), [3, 6, 10], id="rising towards zero"),
+        pytest.param([(0, 10), (3, 0)], (1, 2, 3), [7, 4, 0], id="falling by 10 / 3, towards zero"),
+    ],
+)
+def test_scores_follow_the_line(
+    points: list[tuple[int, int]], scores: tuple[int, ...], wanted: list[int]
+) -> None:
+    assert along(points, *scores) == wanted
+
+
+def test_raw_scores_may_be_any_numbers() -> None:
+    scores = (-9_000, 0, 4_000, 70_000)
+    points = [(-1_000, 0), (9_000, 100)]
+    found = along(points, *scores, stage="raw", normalizer=Normalizer.MIN_MAX)
+    assert found == [0, 10, 50, 100]
+
+
+@pytest.mark.parametrize(
+    ("shape", "said"),
+    [
+        ([], "shape: no points; wanted one at least"),
+        (
+            [{"at": 5, "score": 1}, {"at": 5, "score": 2}],
+            "shape[1].at: 5; wanted more than 5, as before it",
+        ),
+        ([{"at": 5, "score": 101}], "shape[0].score: 101; wanted an integer from 0 to 100"),
+        ([{"at": 5, "scor": 1}], 'shape[0].scor: unknown field; did you mean "score"?'),
+    ],
+)
+def test_a_shape_is_points_in_order(shape: list[Any], said: str) -> None:
+    assert refusal(Steps, {"scoreFrom": "A", "shape": shape}).startswith(said)
+
+
+# ---- combine --------------------------------------------------------------------------------
+
+
+A, B = (10, 45, 90, 0), (50, 60, 5, 100)
+
+
+def combined(how: str | None = None, weights: Any = None, **options: Any) -> list[int]:
+    args = {"scoreFrom": ["A", "B"], "with": how, "weights": weights}
+    given = {name: value for name, value in args.items() if value is not None}
+    return made_of(Combine, given, {"A": A, "B": B}, **options)
+
+
+@pytest.mark.parametrize(
+    ("how", "wanted"),
+    [
+        pytest.param("min", [10, 45, 5, 0], id="the lower"),
+        pytest.param("max", [50, 60, 90, 100], id="the higher"),
+        pytest.param("mean", [30, 52, 47, 50], id="the mean, towards zero"),
+        pytest.param("product", [5, 27, 4, 0], id="as hundredths: 45 x 60 / 100 = 27"),
+        pytest.param("weightedSum", [30, 52, 47, 50], id="equal weights"),
+        pytest.param(None, [30, 52, 47, 50], id="a weighted sum if nothing is said"),
+    ],
+)
+def test_scores_are_combined(how: str | None, wanted: list[int]) -> None:
+    assert combined(how) == wanted
+
+
+@pytest.mark.parametrize(
+    ("weights", "wanted"),
+    [
+        pytest.param([1, 3], [40, 56, 26, 75], id="(10 + 3 x 50) / 4 = 40"),
+        pytest.param({"B": 3}, [40, 56, 26, 75], id="by name; 1 where none is given"),
+        pytest.param([1, 0], [10, 45, 90, 0], id="a weight of zero"),
+        pytest.param({"A": 0, "B": 7}, [50, 60, 5, 100], id="zero by name"),
+        pytest.param([1_000_000, 1_000_000], [30, 52, 47, 50], id="large ones"),
+    ],
+)
+def test_weights_count(weights: Any, wanted: list[int]) -> None:
+    assert combined("weightedSum", weights) == wanted
+
+
+def test_one_source_stays_what_it_is() -> None:
+    for name in ("A", ["A"]):
+        assert made_of(Combine, {"scoreFrom": name, "with": "product"}, {"A": A}) == list(A)
+
+
+def test_three_are_multiplied_two_after_two() -> None:
+    """55 x 55 / 100 = 30, 30 x 55 / 100 = 16."""
+    args = {"scoreFrom": ["A", "B", "C"], "with": "product"}
+    assert made_of(Combine, args, {"A": (55,), "B": (55,), "C": (55,)}) == [16]
+
+
+def test_if_all_are_skipped_so_is_this() -> None:
+    assert combined("max", pre_score=SKIP) == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ({"scoreFrom": []}, "scoreFrom: no sources; wanted one at least"),
+        ({"scoreFrom": ["A", "A"]}, "scoreFrom: the same source twice; wanted each once"),
+        ({"scoreFrom": ["A", "B"], "with": "mim"}, 'with: "mim"; wanted "max", "mean", "min", '),
+        (
+            {"scoreFrom": ["A", "B"], "with": "min", "weights": [1, 2]},
+            "weights: with min; wanted none: they are for weightedSum",
+        ),
+        (
+            {"scoreFrom": ["A", "B"], "weights": [1]},
+            "weights: 1 for 2 sources; wanted one for each",
+        ),
+        (
+            {"scoreFrom": ["A", "B"], "weights": {"C": 1}},
+            "weights.C: not in scoreFrom; wanted one of its sources",
+        ),
+        ({"scoreFrom": ["A", "B"], "weights": [0, 0]}, "weights: all 0; wanted one that is not"),
+    ],
+)
+def test_wrong_args_are_told(args: dict[str, Any], said: str) -> None:
+    assert refusal(Combine, args).startswith(said)

@@ -1,0 +1,46 @@
+"""Plugins started for a scheduler that does nothing."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.config import ConfigError, SchedulerConfig
+from bayplan.plugins.registry import Registry
+from bayplan.profile.dry_start import dry_start, idle_handle
+from bayplan.state.object_store import UndeclaredKind
+from tests.engine.plugin_kit import Both, Gate, NoEvents, Rack, config, profile, registry
+
+KNOWN = registry(Both, Gate, Rack, NoEvents)
+
+
+def test_every_plugin_of_the_default_profile_starts() -> None:
+    dry_start(SchedulerConfig(), Registry())
+
+
+def test_what_was_started_is_closed() -> None:
+    Gate.closed.clear()
+    dry_start(config(profile(["Gate", "Gate/a"])), KNOWN)
+    assert Gate.closed == ["Gate", "Gate/a"]
+
+
+def test_what_does_not_start_is_told() -> None:
+    with pytest.raises(ConfigError, match="NoEvents"):
+        dry_start(config(profile(["NoEvents"])), KNOWN)
+
+
+def test_its_handle_makes_plugins_and_knows_no_objects() -> None:
+    handle = idle_handle(KNOWN, "default-scheduler", "Rack/a", Rack)
+    assert handle.make("Gate").name == "Gate"
+    assert handle.profile_name == "default-scheduler"
+    assert (handle.seed, handle.now_seconds, handle.waiting_pods()) == (0, 0.0, [])
+    assert handle.waiting_pod("uid") is None
+    assert not handle.reject_waiting_pod("uid")
+    with pytest.raises(UndeclaredKind):
+        handle.objects("v1 Service")
+
+
+def test_a_declared_kind_has_no_objects_yet() -> None:
+    spread = Registry().find("PodTopologySpread")
+    assert spread is not None
+    handle: Any = idle_handle(Registry(), "", "PodTopologySpread", spread)
+    assert list(handle.objects(spread.kinds[0]).list()) == []

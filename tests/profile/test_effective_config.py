@@ -1,0 +1,325 @@
+"""The effective configuration, and remarks about what has no effect.
+
+What kube-scheduler would not understand.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import bayplan
+from bayplan.config import ConfigError, SchedulerConfig, load_config
+from bayplan.config.feature_gates import GATES
+from bayplan.framework.profile import EXTENSION_POINTS
+from bayplan.plugins.registry import IN_TREE_PLUGINS, Registry
+from bayplan.profile.effective_config import READ_GATES, effective, foreign, plain_args, remarks
+from tests.engine.plugin_kit import (
+    HEAD,
+    Both,
+    Gate,
+    GateArgs,
+    NoEvents,
+    Rack,
+    Talkative,
+    config,
+    profile,
+    registry,
+)
+
+# ---- effective ------------------------------------------------------------------------------
+
+
+KNOWN = registry(Both, Gate, Rack, Talkative, NoEvents)
+FULL = Path(__file__).with_name("full_config.yaml")
+
+
+def names(found: dict[str, Any], point: str) -> list[str]:
+    return [entry["name"] for entry in found["profiles"][0]["plugins"][point]["enabled"]]
+
+
+def remark(*profiles: dict[str, Any], **fields: Any) -> list[str]:
+    """Remarks, but for those that the default configuration has too."""
+    usual = remarks(config(profile()), KNOWN)
+    return [line for line in remarks(config(*profiles, **fields), KNOWN) if line not in usual]
+
+
+# ---- effective -----------------------------------------------------------------------------
+
+
+def test_every_list_of_the_default_profile_is_told() -> None:
+    found = effective(SchedulerConfig(), Registry())
+    assert set(found["profiles"][0]["plugins"]) == {"multiPoint", *EXTENSION_POINTS}
+    assert names(found, "filter")[:6] == [
+        "NodeName",
+        "NodeUnschedulable",
+        "TaintToleration",
+        "NodeAffinity",
+        "NodePorts",
+        "NodeResourcesFit",
+    ]
+    score = found["profiles"][0]["plugins"]["score"]["enabled"]
+    assert {"name": "TaintToleration", "weight": 3} in score
+
+
+def test_an_empty_list_is_told_too() -> None:
+    without = {"plugins": {"score": {"disabled": [{"name": "*"}]}}}
+    assert names(effective(config(without), Registry()), "score") == []
+
+
+def test_args_are_filled_in() -> None:
+    found = effective(config(profile(["Gate/a"], {"Gate/a": {"limit": 5}})), KNOWN)
+    assert found["profiles"][0]["pluginConfig"] == [
+        {"name": "Gate/a", "args": {"key": "a", "limit": 5}}
+    ]
+    fit = next(
+        entry["args"]
+        for entry in effective(SchedulerConfig(), Registry())["profiles"][0]["pluginConfig"]
+        if entry["name"] == "NodeResourcesFit"
+    )
+    assert fit["scoringStrategy"] == {
+        "type": "LeastAllocated",
+        "resources": [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}],
+    }
+
+
+def test_the_type_of_args_stands_in_front() -> None:
+    args = GateArgs(api_version="v1", kind="GateArgs")
+    assert list(plain_args(args)) == ["apiVersion", "kind", "key", "limit"]
+
+
+def test_defaults_of_the_whole_are_filled_in() -> None:
+    found = effective(SchedulerConfig(), Registry())
+    assert found["podInitialBackoffSeconds"] == 1
+    assert found["leaderElection"]["leaseDuration"] == "15s"
+    assert found["enableContentionProfiling"] is True
+    assert set(found["featureGates"]) == set(GATES)
+    assert found["profiles"][0]["percentageOfNodesToScore"] == 0
+
+
+def test_a_profile_tells_its_own_percentage() -> None:
+    found = effective(config(profile(), percentageOfNodesToScore=30), KNOWN)
+    assert found["profiles"][0]["percentageOfNodesToScore"] == 30
+
+
+@pytest.mark.parametrize("text", [FULL.read_text(encoding="utf-8"), yaml.safe_dump(HEAD)])
+def test_the_effective_configuration_is_one_and_stays_as_it_is(text: str) -> None:
+    known = Registry()
+    found = effective(load_config(text, ""), known)
+    printed = yaml.safe_dump(found, sort_keys=False)
+    assert effective(load_config(printed, ""), known) == found
+
+
+def test_what_is_refused_or_does_not_start_has_none() -> None:
+    with pytest.raises(ConfigError, match="parallelism"):
+        effective(config(profile(), parallelism=0), KNOWN)
+    with pytest.raises(ConfigError, match="cannot think of any"):
+        effective(config(profile(["NoEvents"])), KNOWN)
+
+
+# ---- remarks -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        (
+            {"parallelism": 32},
+            "parallelism: 32 has no effect: all nodes are looked at together",
+        ),
+        (
+            {"enableProfiling": False},
+            "enableProfiling: false has no effect: there is no Go profiler to serve",
+        ),
+        (
+            {"clientConnection": {"qps": 5}},
+            (
+                "clientConnection.contentType: application/vnd.kubernetes.protobuf has no effect: "
+                "JSON is used"
+            ),
+        ),
+        (
+            {"extenders": [{"urlPrefix": "http://a/"}]},
+            "extenders[0]: http://a/ is never asked: it has no verb",
+        ),
+        (
+            {"featureGates": {"SchedulerAsyncAPICalls": True}},
+            "featureGates: SchedulerAsyncAPICalls",
+        ),
+        ({"featureGates": {"NodeSwap": True}}, "featureGates: NodeSwap has no effect"),
+        (
+            {"featureGates": {"GenericWorkload": True, "PodGroupPreemptionPolicy": True}},
+            "featureGates: PodGroupPreemptionPolicy has no effect",
+        ),
+    ],
+)
+def test_what_has_no_effect_is_told(fields: dict[str, Any], said: str) -> None:
+    assert remark(profile(), **fields)[0].startswith(said)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"clientConnection": {"contentType": "application/json"}},
+        {"featureGates": {"SchedulerPopFromBackoffQ": False}},
+        {"featureGates": {"SchedulerAsyncAPICalls": False}},
+        {"podMaxBackoffSeconds": 20},
+    ],
+)
+def test_what_has_an_effect_or_is_as_always_is_not_told(fields: dict[str, Any]) -> None:
+    assert remark(profile(), **fields) == []
+
+
+def test_a_gate_whose_plugin_is_here_has_an_effect() -> None:
+    class Gang(Both):  # type: ignore[misc] # pyright: ignore[reportGeneralTypeIssues]
+        name = "GangScheduling"
+
+    known = Registry([*(plugin for plugin in map(KNOWN.find, KNOWN.names) if plugin)])
+    known._plugins["GangScheduling"] = Gang  # pyright: ignore[reportPrivateUsage]
+    lines = remarks(config(profile(), featureGates={"GenericWorkload": True}), known)
+    assert not [line for line in lines if "GenericWorkload" in line]
+
+
+def test_read_gates_are_those_that_are_asked_for() -> None:
+    """A gate that something begins to ask for is to be listed; one that nothing asks for is not."""
+    sources = Path(bayplan.__file__).parent.rglob("*.py")
+    text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
+    asked_for = set(re.findall(r'\.(?:gate|enabled)\(\s*"(\w+)"', text))
+    assert asked_for == READ_GATES.union(*(plugin.gates for plugin in IN_TREE_PLUGINS))
+
+
+def test_that_zero_percent_means_all_nodes_is_told_to_those_who_wrote_it() -> None:
+    def told(*profiles: dict[str, Any], **fields: Any) -> bool:
+        lines = remarks(config(*profiles, **fields), KNOWN)
+        return any("percentageOfNodesToScore: 0: all nodes are looked at" in li for li in lines)
+
+    assert not told(profile())
+    assert told(profile(), percentageOfNodesToScore=0)
+    assert not told(profile(), percentageOfNodesToScore=30)
+    some = [profile() | {"schedulerName": "a"}, profile() | {"schedulerName": "b"}]
+    whole = some[0] | {"percentageOfNodesToScore": 30}
+    assert told(whole, some[1], percentageOfNodesToScore=0)
+    assert not told(whole, percentageOfNodesToScore=0)
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "election", "remark"),
+    [
+        ("mine", {"resourceName": "kube-scheduler"}, "kube-scheduler is kube-scheduler's own"),
+        ("mine", {"resourceName": "kube-scheduler", "leaderElect": False}, ""),
+        ("mine", {"resourceName": "mine"}, ""),
+        ("mine", {"leaseDuration": "30s"}, "bayplan on purpose, where kube-scheduler has"),
+        ("default-scheduler", {"leaseDuration": "30s"}, ""),
+        ("default-scheduler", {"resourceName": "bayplan"}, "bayplan is not kube-scheduler's"),
+        ("default-scheduler", {"leaderElect": False}, ""),
+    ],
+)
+def test_a_lease_that_lets_two_schedulers_collide_is_told(
+    scheduler: str, election: dict[str, Any], remark: str
+) -> None:
+    one = profile() | {"schedulerName": scheduler}
+    lines = remarks(config(one, leaderElection=election), KNOWN)
+    told = [line for line in lines if line.startswith("leaderElection")]
+    assert len(told) == bool(remark)
+    assert all(line.startswith(f"leaderElection.resourceName: {remark}") for line in told)
+
+
+def test_default_plugins_that_are_not_here_are_told_unless_they_are_off() -> None:
+    [line] = [li for li in remarks(config(profile()), KNOWN) if ": without " in li]
+    assert line.startswith("profiles[0]: without SchedulingGates, PrioritySort, NodeName, ")
+    assert line.endswith(": not here yet")
+    some = profile()
+    some["plugins"]["multiPoint"]["disabled"] = [{"name": "NodeName"}]
+    assert "PrioritySort, NodeUnschedulable" in "".join(remarks(config(some), KNOWN))
+    off = {"disabled": [{"name": "*"}], "enabled": [{"name": "Sort"}, {"name": "Binder"}]}
+    lines = remarks(config({"plugins": {"multiPoint": off}}), KNOWN)
+    assert not [li for li in lines if ": without " in li]
+
+
+def test_args_that_nobody_gets_are_told() -> None:
+    args = {"Gate": {}, "VolumeBinding": {"bindTimeoutSeconds": 5}}
+    assert remark(profile(["Gate/a"], {**args, "Gate/a": {}})) == [
+        "profiles[0].pluginConfig[0]: Gate is not enabled: its args have no effect",
+        "profiles[0].pluginConfig[1]: VolumeBinding is not here yet: its args have no effect",
+    ]
+
+
+def test_weights_of_what_does_not_score_are_told() -> None:
+    both = [{"name": "Both", "weight": 2}]
+    sets = {"filter": {"enabled": both}, "score": {"enabled": both}}
+    multi_point = {"multiPoint": {"enabled": [*both, {"name": "Gate", "weight": 3}]}}
+    base = profile()["plugins"]["multiPoint"]["enabled"]
+    multi_point["multiPoint"]["enabled"] += base
+    told = remark({"plugins": sets | multi_point})
+    assert [line.split(" has no effect")[0] for line in told] == [
+        "profiles[0].plugins.multiPoint.enabled[1]: the weight of Gate",
+        "profiles[0].plugins.filter.enabled[0]: the weight of Both",
+    ]
+
+
+def test_events_of_a_plugin_that_only_scores_are_told() -> None:
+    assert remark(profile(["Talkative/a"])) == [
+        "profiles[0]: Talkative/a is not asked for its events: it cannot reject a pod"
+    ]
+
+
+def test_a_plugin_that_is_not_asked_at_post_filter_where_it_has_something_to_do_is_told() -> None:
+    names = ("Coscheduling", "NodeResourcesFit", "DefaultBinder")
+    everything = {"disabled": [{"name": "*"}], "enabled": [{"name": name} for name in names]}
+    points = {"queueSort": {"enabled": [{"name": "Coscheduling"}]}, "multiPoint": everything}
+
+    def lines(**more: Any) -> list[str]:
+        found = remarks(config({"plugins": {**points, **more}}), Registry())
+        return [line for line in found if "postFilter" in line]
+
+    wanted = (
+        "profiles[0]: Coscheduling is enabled, but not at postFilter, where it has something to do"
+    )
+    assert lines(postFilter={"disabled": [{"name": "Coscheduling"}]}) == [wanted]
+    assert lines() == []
+    only_sorts = {"disabled": [{"name": "*"}], "enabled": [{"name": name} for name in names[1:]]}
+    assert lines(multiPoint=only_sorts) == []
+
+
+def test_what_is_refused_has_no_remarks() -> None:
+    with pytest.raises(ConfigError):
+        remarks(config(profile(), parallelism=0), KNOWN)
+
+
+# ---- foreign --------------------------------------------------------------------------------
+
+
+def lines(plugins: dict[str, Any], args: dict[str, Any] | None = None, **fields: Any) -> list[str]:
+    configured = [{"name": name, "args": each} for name, each in (args or {}).items()]
+    return foreign(config({"plugins": plugins, "pluginConfig": configured}, **fields))
+
+
+def test_what_kube_scheduler_has_is_understood() -> None:
+    score = {"enabled": [{"name": "NodeResourcesFit"}], "disabled": [{"name": "*"}]}
+    assert lines({"score": score}, {"VolumeBinding": {}}, parallelism=4) == []
+    assert foreign(SchedulerConfig()) == []
+
+
+def test_instances_and_plugins_of_ours_are_told_once_each_with_all_their_places() -> None:
+    score = {"enabled": [{"name": "Combine/D"}, {"name": "NodeResourcesFit/a"}]}
+    args = {"Scale/B": {}, "Invert/C": {}, "Combine/D": {}}
+    assert lines({"score": score}, args) == [
+        (
+            "profiles[0].plugins.score.enabled[0], profiles[0].pluginConfig[2]: "
+            "Combine/D: kube-scheduler has no such plugin"
+        ),
+        (
+            "profiles[0].plugins.score.enabled[1]: NodeResourcesFit/a: "
+            "kube-scheduler has one NodeResourcesFit in a profile, without a label"
+        ),
+        "profiles[0].pluginConfig[0]: Scale/B: kube-scheduler has no such plugin",
+        "profiles[0].pluginConfig[1]: Invert/C: kube-scheduler has no such plugin",
+    ]
+
+
+def test_fields_of_ours_are_told() -> None:
+    keys = {"tieBreak": {"enabled": [{"name": "NodeNameOrder"}]}}
+    told = lines(keys, featureGates={"OpportunisticBatching": False})
+    assert [line.split(":")[0] for line in told] == ["featureGates", "profiles[0].plugins.tieBreak"]

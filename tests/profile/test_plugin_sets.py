@@ -1,0 +1,191 @@
+"""Plugin sets come to the lists they come to in kube-scheduler.
+
+``plugin_sets.jsonl.gz`` holds configurations drawn at random and what kube-scheduler v1.37.0 makes
+of each: the plugins of every extension point in order, with the weights of those that score
+(Framework.ListPlugins), or a refusal.
+"""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from bayplan.config import ConfigError, config_from
+from bayplan.config.schema import PluginEntry, Plugins, PluginSet
+from bayplan.plugins.node_name import NodeNameOrder
+from bayplan.plugins.registry import Registry
+from bayplan.profile.plugin_sets import (
+    absence,
+    expand,
+    is_awaited,
+    list_problems,
+    plugin_name,
+    set_problems,
+)
+from bayplan.profile.resolved_config import resolve
+from tests.engine.plugin_kit import Binder, Both, Gate, Sort, registry
+
+RECORDED = Path(__file__).with_name("plugin_sets.jsonl.gz")
+
+
+def recorded() -> list[Any]:
+    with gzip.open(RECORDED, "rt") as lines:
+        return [json.loads(line) for line in lines]
+
+
+@pytest.mark.parametrize("case", recorded())
+def test_lists_are_those_of_kube_scheduler(case: dict[str, Any]) -> None:
+    known = Registry()
+    config = config_from(case["config"])
+    if case.get("refused"):
+        with pytest.raises(ConfigError):
+            resolve(config, known)
+        return
+    for profile in resolve(config, known).profiles:
+        for point, wanted in case["lists"][profile.name].items():
+            here = [name for name in wanted if known.find(name[0] if point == "score" else name)]
+            entries = profile.lists[point]
+            found = [[e.name, e.weight] if point == "score" else e.name for e in entries]
+            assert found == here, point
+
+
+def names(*names: str, **weights: int) -> tuple[PluginEntry, ...]:
+    return tuple(PluginEntry(name=name, weight=weights.get(name, 0)) for name in names)
+
+
+def score_list(plugins: Plugins, *defaults: str) -> list[tuple[str, int]]:
+    lists = expand(plugins, names(*defaults), registry(Both, Gate))
+    return [(entry.name, entry.weight) for entry in lists["score"]]
+
+
+def test_instances_of_one_plugin_are_told_apart_by_their_labels() -> None:
+    plugins = Plugins(
+        multi_point=PluginSet(enabled=names("Both/a", "Both/b", **{"Both/a": 2})),
+        score=PluginSet(disabled=names("Both/b")),
+    )
+    assert score_list(plugins, "Both") == [("Both", 1), ("Both/a", 2)]
+
+
+def test_a_weight_at_score_overrides_the_one_at_multi_point_even_if_it_is_omitted() -> None:
+    multi_point = PluginSet(enabled=names("Both", Both=5))
+    assert score_list(Plugins(multi_point=multi_point)) == [("Both", 5)]
+    score = PluginSet(enabled=names("Both"))
+    assert score_list(Plugins(multi_point=multi_point, score=score)) == [("Both", 1)]
+
+
+def problems(plugins: Plugins, *classes: Any) -> list[str]:
+    found = set_problems(plugins, registry(*classes), "plugins")
+    return [str(problem) for problem in found]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Bot", 'no plugin "Bot"; did you mean "Both"?'),
+        ("Bot/rack", 'no plugin "Bot"; did you mean "Both"?'),
+        ("Xyz", 'no plugin "Xyz"; wanted "Binder", "Both" or "Sort"'),
+        ("DefaultPreemption", '"DefaultPreemption" is a plugin of kube-scheduler that is not here'),
+        ("DefaultPreemption/a", '"DefaultPreemption" is a plugin of kube-scheduler that is not'),
+        ("EBSLimits", 'no plugin "EBSLimits"; kube-scheduler has removed it'),
+    ],
+)
+def test_a_name_without_a_plugin_is_told_with_what_it_should_be(name: str, said: str) -> None:
+    [problem] = problems(Plugins(multi_point=PluginSet(enabled=names("Both", name))), Both)
+    assert problem.startswith(f"plugins.multiPoint.enabled[1].name: {said}")
+
+
+def test_where_there_are_many_plugins_a_command_lists_them() -> None:
+    assert absence("Xyz", Registry()) == (
+        'no plugin "Xyz"',
+        (
+            "a plugin in a file is loaded by --plugin FILE.py; "
+            "`bayplan plugins` lists those that are here"
+        ),
+    )
+
+
+def test_what_kube_scheduler_has_or_had_may_be_disabled_but_a_slip_is_told() -> None:
+    given = names("*", "DefaultPreemption", "EBSLimits", "Both", "Both/a", "Bothh")
+    assert problems(Plugins(score=PluginSet(disabled=given)), Both) == [
+        'plugins.score.disabled[5].name: no plugin "Bothh"; did you mean "Both"?'
+    ]
+
+
+@pytest.mark.parametrize("point", ["reserve", "placementScore"])
+def test_a_plugin_is_enabled_where_it_has_something_to_do(point: str) -> None:
+    field = next(f.name for f in structs.fields(Plugins) if f.encode_name == point)
+    plugins = Plugins(**{field: PluginSet(enabled=names("Both"))})
+    assert problems(plugins, Both) == [
+        f'plugins.{point}.enabled[0].name: "Both" has no {point}; it has filter, score'
+    ]
+
+
+@pytest.mark.parametrize("point", ["score", "multi_point"])
+def test_an_instance_is_enabled_once(point: str) -> None:
+    plugins = Plugins(**{point: PluginSet(enabled=names("Both", "Both/a", "Both/a"))})
+    [problem] = problems(plugins, Both)
+    assert '.enabled[2].name: "Both/a" again; enabled[1] is the same' in problem
+
+
+def test_tie_break_keys_are_score_plugins_in_order_or_know_nothing_else() -> None:
+    both, order = Both, NodeNameOrder
+    plugins = Plugins(tie_break=PluginSet(enabled=names("Both/b", "NodeNameOrder", "Both")))
+    assert problems(plugins, both, order) == []
+    lists = expand(plugins, names("Both"), registry(both, order))
+    keys = [entry.name for entry in lists["tieBreak"]]
+    assert keys == ["Both/b", "NodeNameOrder", "Both"]
+    assert expand(Plugins(), names("Both"), registry(both))["tieBreak"] == []
+    assert problems(Plugins(tie_break=PluginSet(enabled=names("Gate"))), Gate) == [
+        'plugins.tieBreak.enabled[0].name: "Gate" has no tieBreak; it has filter'
+    ]
+    assert problems(Plugins(score=PluginSet(enabled=names("NodeNameOrder"))), order) == [
+        'plugins.score.enabled[0].name: "NodeNameOrder" has no score; it has tieBreak'
+    ]
+
+
+def test_a_tie_break_key_has_no_weight() -> None:
+    plugins = Plugins(tie_break=PluginSet(enabled=names("Both", Both=2)))
+    [problem] = problems(plugins, Both)
+    assert problem.startswith("plugins.tieBreak.enabled[0].weight: 2; wanted none: ")
+
+
+def needs(plugins: Plugins, *defaults: str) -> list[str]:
+    lists = expand(plugins, names(*defaults), registry(Both))
+    return [str(problem) for problem in list_problems(lists, "plugins")]
+
+
+def test_a_profile_sorts_and_binds() -> None:
+    assert needs(Plugins(), "Sort", "Binder") == []
+    assert needs(Plugins()) == [
+        "plugins.queueSort: no queue sort; wanted exactly one",
+        "plugins.bind: no plugin that binds; wanted one at least",
+    ]
+    two = Plugins(queue_sort=PluginSet(enabled=names("Sort/a")))
+    assert needs(two, "Sort", "Binder") == [
+        "plugins.queueSort: 2 queue sorts: Sort, Sort/a; wanted exactly one"
+    ]
+
+
+def test_weighted_scores_fit_into_63_bits() -> None:
+    most = (2**63 - 1) // 100
+
+    def with_weight(weight: int) -> list[str]:
+        entries = (PluginEntry(name="Both", weight=weight), PluginEntry(name="Both/a"))
+        return needs(Plugins(score=PluginSet(enabled=entries)), "Sort", "Binder")
+
+    assert with_weight(most - 1) == []
+    [problem] = with_weight(most)
+    assert problem.startswith(f"plugins.score: weights that come to {most + 1}; wanted {most}")
+
+
+def test_only_plugins_of_kube_scheduler_are_awaited() -> None:
+    known = registry(Both)
+    assert is_awaited("VolumeBinding", known)
+    assert is_awaited("VolumeBinding/a", known)
+    assert not is_awaited("Both", known)
+    assert not is_awaited("Bothh", known)
+    assert plugin_name("Both/rack") == plugin_name("Both") == "Both"
+    assert {Sort, Binder} == {known.find("Sort"), known.find("Binder")}

@@ -1,0 +1,96 @@
+"""Rows about plugins, instances, and what is not here yet."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.config import ConfigError
+from bayplan.config.upstream import UPSTREAM_PLUGINS
+from bayplan.framework.events import default_events
+from bayplan.plugins.registry import IN_TREE, Registry
+from bayplan.profile.plugin_table import NOT_HERE_YET, PluginRow, plugin_table
+from tests.engine.plugin_kit import (
+    Both,
+    Gate,
+    NoEvents,
+    Rack,
+    Talkative,
+    config,
+    profile,
+    registry,
+)
+
+KNOWN = registry(Both, Gate, Rack, Talkative, NoEvents)
+
+
+def row(name: str, *profiles: dict[str, Any]) -> PluginRow:
+    rows = plugin_table(KNOWN, config(*profiles) if profiles else None)
+    [found] = [row for row in rows if row.name == name]
+    return found
+
+
+def test_a_row_tells_what_a_plugin_does() -> None:
+    assert row("Gate") == PluginRow(
+        name="Gate",
+        origin=IN_TREE,
+        extension_points=("filter",),
+        args={"key": "a", "limit": 3},
+        events=("NodeAdd",),
+        scope="row",
+        is_signed=False,
+    )
+    assert row("Both").is_signed
+    assert row("Both").args is None
+    assert row("Both").extension_points == ("filter", "score")
+
+
+def test_events_are_of_those_who_can_reject() -> None:
+    assert row("Talkative").events == ()
+    labels = [registered.event.label for registered in default_events()]
+    assert row("Both").events == tuple(labels)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("NoEvents", "events depend on how it is configured: cannot think of any")],
+)
+def test_what_cannot_be_told_has_a_reason(name: str, said: str) -> None:
+    assert row(name).events == ()
+    assert row(name).note == said
+
+
+def test_args_without_defaults_are_not_told() -> None:
+    assert row("Rack").args is None
+
+
+def test_what_is_not_here_yet_has_a_row() -> None:
+    assert row("VolumeBinding") == PluginRow(name="VolumeBinding", note=NOT_HERE_YET)
+
+
+def test_rows_follow_the_default_profile_and_then_the_registry() -> None:
+    rows = [row.name for row in plugin_table(KNOWN)]
+    assert rows == [*UPSTREAM_PLUGINS, "Sort", "Binder", *KNOWN.names[2:]]
+    in_tree = plugin_table(Registry())
+    assert [row.name for row in in_tree][: len(UPSTREAM_PLUGINS)] == list(UPSTREAM_PLUGINS)
+    assert {row.name for row in in_tree if row.note != NOT_HERE_YET} == set(Registry().names)
+
+
+def test_every_plugin_of_the_tree_can_be_asked() -> None:
+    assert not [row for row in plugin_table(Registry()) if row.note not in ("", NOT_HERE_YET)]
+
+
+def test_instances_have_rows_of_their_own() -> None:
+    profiles = [
+        profile(["Gate", "Gate/b"], {"Gate/b": {"limit": 9}}) | {"schedulerName": "x"},
+        profile(["Gate"]) | {"schedulerName": "y"},
+    ]
+    rows = plugin_table(KNOWN, config(*profiles))
+    found = [row for row in rows if row.name.startswith("Gate")]
+    assert [(row.name, row.profiles) for row in found] == [("Gate", ("x", "y")), ("Gate/b", ("x",))]
+    assert found[1].args == {"key": "a", "limit": 9}
+    assert row("Both", *profiles).profiles == ()
+
+
+def test_a_refused_configuration_has_no_table() -> None:
+    with pytest.raises(ConfigError):
+        plugin_table(KNOWN, config(profile(["Nobody"])))

@@ -1,0 +1,258 @@
+"""Profiles made of instances: each once, asked once for events, closed if another fails."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.config import ConfigError, SchedulerConfig
+from bayplan.framework.events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    default_events,
+)
+from bayplan.framework.interface import Plugin
+from bayplan.framework.profile import ProfilePlugins
+from bayplan.plugins.registry import Registry
+from bayplan.profile.dry_start import idle_handle
+from bayplan.profile.profiles import (
+    REJECTING,
+    BuiltProfile,
+    NestedArgsError,
+    build_profiles,
+    make_plugin,
+)
+from tests.engine.plugin_kit import (
+    NODE_ADDED,
+    Both,
+    Gate,
+    GateArgs,
+    NoEvents,
+    NoStart,
+    Rack,
+    Talkative,
+    complaints,
+    config,
+    handles,
+    profile,
+    registry,
+)
+from tests.framework.answering import answering
+
+KNOWN = registry(Both, Gate, Rack, Talkative, NoStart, NoEvents)
+
+
+def built(*profiles: dict[str, Any], known: Registry = KNOWN) -> list[BuiltProfile]:
+    return build_profiles(config(*profiles), known, handles(known))
+
+
+def refusal(*profiles: dict[str, Any], known: Registry = KNOWN) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        built(*profiles, known=known)
+    return complaints(caught.value)
+
+
+def names(plugins: list[Any]) -> list[str]:
+    return [plugin.instance_name for plugin in plugins]
+
+
+# ---- instances -----------------------------------------------------------------------------
+
+
+def test_every_list_holds_the_profiles_instances_in_order() -> None:
+    [found] = built(profile(["Gate/b", "Both", "Gate/a"]))
+    assert names(found.plugins.filter) == ["Gate/b", "Both", "Gate/a"]
+    assert [(p.instance_name, weight) for p, weight in found.plugins.score] == [("Both", 1)]
+    assert found.plugins.queue_sort.instance_name == "Sort"
+    assert names(list(found.plugins.bind)) == ["Binder"]
+    assert found.plugins.filter[1] is found.plugins.score[0][0]
+
+
+def test_every_extension_point_has_its_list() -> None:
+    [found] = build_profiles(SchedulerConfig(), Registry(), handles(Registry()))
+    assert found.plugins.profile_name == "default-scheduler"
+    assert isinstance(found.plugins, ProfilePlugins)
+    gating = ["SchedulingGates", "DynamicResources", "DefaultPreemption"]
+    assert names(list(found.plugins.pre_enqueue)) == gating
+    assert names(list(found.plugins.pre_filter))[0] == "NodeName"
+    assert found.plugins.post_bind == []
+
+
+def test_each_profile_has_instances_and_handles_of_its_own() -> None:
+    asked: list[tuple[str, str, type[Plugin]]] = []
+
+    def handle_for(profile_name: str, instance_name: str, plugin: type[Plugin]) -> Any:
+        asked.append((profile_name, instance_name, plugin))
+        return idle_handle(KNOWN, profile_name, instance_name, plugin)
+
+    profiles = [profile(["Gate/a"]) | {"schedulerName": name} for name in "xy"]
+    first, second = build_profiles(config(*profiles), KNOWN, handle_for)
+    assert first.plugins.filter[0] is not second.plugins.filter[0]
+    assert ("x", "Gate/a", Gate) in asked
+    assert ("y", "Gate/a", Gate) in asked
+    assert second.plugins.filter[0].handle.profile_name == "y"
+
+
+def test_an_instance_gets_its_args() -> None:
+    [found] = built(profile(["Gate/a", "Gate"], {"Gate/a": {"limit": 9}}))
+    assert [plugin.args for plugin in found.plugins.filter] == [GateArgs(limit=9), GateArgs()]
+
+
+def test_a_refused_configuration_makes_no_instance() -> None:
+    Gate.asked.clear()
+    assert len(refusal(profile(["Gate"]) | {"percentageOfNodesToScore": 101})) == 1
+    assert Gate.asked == []
+
+
+# ---- events and signatures -----------------------------------------------------------------
+
+
+def test_instances_that_can_reject_are_asked_once_for_their_events() -> None:
+    Gate.asked.clear()
+    [found] = built(profile(["Gate", "Gate/a", "Both", "Talkative"]))
+    assert Gate.asked == ["Gate", "Gate/a"]
+    assert [registered.event for registered in found.events["Gate/a"]] == [NODE_ADDED]
+    assert found.events["Both"] == default_events()
+    assert set(found.events) == {"Gate", "Gate/a", "Both"}
+
+
+def test_default_events_are_for_those_who_can_reject() -> None:
+    assert issubclass(Both, REJECTING)
+    assert not issubclass(Talkative, REJECTING)
+
+
+def test_pods_are_signed_by_instance() -> None:
+    [found] = built(profile(["Both/a", "Gate"]))
+    pod: Any = object()
+    assert found.signer.part("Both/a", pod) == ("both", "Both/a")
+    assert found.signer.part("Gate", pod) is None
+    assert found.signer.part("Nobody", pod) is None
+
+
+# ---- failures ------------------------------------------------------------------------------
+
+
+def test_a_plugin_that_does_not_start_is_named_with_what_it_said() -> None:
+    assert refusal(profile(["NoStart/a"])) == [
+        "profiles[0]: plugin NoStart/a cannot start: ValueError: no licence"
+    ]
+
+
+def test_a_plugin_that_cannot_tell_its_events_is_named_with_what_it_said() -> None:
+    assert refusal(profile(["NoEvents"])) == [
+        "profiles[0]: events of plugin NoEvents: ValueError: cannot think of any"
+    ]
+
+
+def registering(resource: str, **members: Any) -> type[Any]:
+    event = ClusterEventWithHint(ClusterEvent(resource, ActionType.ADD))
+    return answering("Waits", filter=[], events_to_register=[event], **members)
+
+
+def test_events_that_nobody_watches_are_refused_with_what_to_do() -> None:
+    waits = registering("example.com/Quota")
+    [said] = refusal(profile(["Waits"]), known=registry(waits))
+    assert said == (
+        "profiles[0]: plugin Waits registers events of example.com/Quota, and nobody watches them; "
+        'register them by kind, such as "example.com/v1 Quota", or declare the kind in `kinds`'
+    )
+
+
+@pytest.mark.parametrize(
+    "waits",
+    [
+        pytest.param(registering("example.com/v1 Quota"), id="registered by kind"),
+        pytest.param(
+            registering("example.com/Quota", kinds=("example.com/v1 Quota",)), id="a declared kind"
+        ),
+        pytest.param(registering("scheduling.x-k8s.io/PodGroup"), id="groups of pods"),
+        pytest.param(registering("*"), id="every resource"),
+    ],
+)
+def test_events_that_somebody_watches_are_taken(waits: type[Any]) -> None:
+    [found] = built(profile(["Waits"]), known=registry(waits))
+    assert len(found.events["Waits"]) == 1
+
+
+def test_a_kind_that_is_looked_up_and_not_declared_is_refused_before_the_start() -> None:
+    def looks(self: Any, *_: Any) -> None:
+        self.handle.objects("example.com/v1 Quota")
+
+    plugin = answering("Looks", score_node=1, look=looks)
+    [said] = refusal(profile(["Looks"]), known=registry(plugin))
+    for word in ("plugin Looks", "`kinds`", 'apiGroups ["example.com"]', 'resources ["quotas"]'):
+        assert word in said
+
+
+def test_all_that_fail_are_named_and_all_others_closed_once() -> None:
+    Gate.closed.clear()
+    first = profile(["Gate/a", "NoStart"]) | {"schedulerName": "x"}
+    second = profile(["NoEvents", "Gate/b"]) | {"schedulerName": "y"}
+    assert [line.split(":")[0] for line in refusal(first, second)] == ["profiles[0]", "profiles[1]"]
+    assert Gate.closed == ["Gate/a", "Gate/b"]
+
+
+def test_nothing_is_closed_when_all_is_well() -> None:
+    Gate.closed.clear()
+    built(profile(["Gate"]))
+    assert Gate.closed == []
+
+
+# ---- composition ---------------------------------------------------------------------------
+
+
+def handle(known: Registry = KNOWN) -> Any:
+    return idle_handle(known, "", "Rack/a", Rack)
+
+
+def test_a_plugin_is_made_with_args_of_any_form() -> None:
+    for args in ({"limit": 5}, GateArgs(limit=5)):
+        assert make_plugin(KNOWN, "Gate", args, handle(), "inner").args == GateArgs(limit=5)
+    assert make_plugin(KNOWN, "Gate", None, handle(), "inner").args == GateArgs()
+
+
+def test_a_plugin_that_is_made_has_args_and_handle_of_its_own() -> None:
+    given = handle()
+    made = make_plugin(KNOWN, "Gate/a", None, given, "inner")
+    assert made.instance_name == f"{given.instance_name}.Gate/a"
+    assert made.handle.profile_name == given.profile_name
+
+
+def test_what_cannot_be_made_is_refused_with_the_given_path() -> None:
+    with pytest.raises(ConfigError, match=r'^inner: no plugin "Gaet"; did you mean "Gate"'):
+        make_plugin(KNOWN, "Gaet", None, handle(), "inner")
+    with pytest.raises(NestedArgsError, match=r"^inner\.limit: -1; wanted 0 or more"):
+        make_plugin(KNOWN, "Gate", {"limit": -1}, handle(), "inner")
+
+
+def test_args_within_args_are_checked_under_their_full_path() -> None:
+    inner = {"name": "Gate", "args": {"limit": -1, "kye": "x"}}
+    args = {"Rack/zone": {"topologyKey": "zone", "scorer": inner}}
+    assert refusal(profile(["Rack/zone"], {"Gate": {}} | args)) == [
+        (
+            "profiles[0].pluginConfig[1].args.scorer.args.kye: unknown field; "
+            'did you mean "key"? (args of Gate, made by Rack/zone)'
+        )
+    ]
+    inner["args"] = {"limit": -1}
+    assert refusal(profile(["Rack/zone"], args)) == [
+        (
+            "profiles[0].pluginConfig[0].args.scorer.args.limit: -1; wanted 0 or more "
+            "(args of Gate, made by Rack/zone)"
+        )
+    ]
+
+
+def test_an_inner_plugin_that_does_not_start_is_named_with_its_holder_and_the_cause() -> None:
+    args = {"Rack/zone": {"topologyKey": "zone", "scorer": {"name": "NoStart", "args": {}}}}
+    [problem] = refusal(profile(["Rack/zone"], args))
+    for word in ("Rack/zone", "NoStart", "no licence"):
+        assert word in problem
+
+
+def test_a_nested_plugin_that_does_not_exist_is_refused_where_it_is_named() -> None:
+    name = "".join(["Ga", "et"])  # as a parser makes strings: no other one is the same object
+    args = {"Rack": {"topologyKey": "zone", "scorer": {"name": name, "args": {}}}}
+    assert refusal(profile(["Rack"], args)) == [
+        'profiles[0].pluginConfig[0].args.scorer.name: no plugin "Gaet"; did you mean "Gate"?'
+    ]

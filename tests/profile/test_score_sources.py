@@ -1,0 +1,180 @@
+"""Which instances a profile's plugins read, and how a wrong name is refused."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.config import ConfigError, SchedulerConfig
+from bayplan.framework.interface import PluginArgs, ScorePlugin
+from bayplan.framework.score_sources import Source
+from bayplan.plugins.node_name import NodeNameOrder
+from bayplan.plugins.score_connectors import Invert
+from bayplan.profile.profiles import build_profiles
+from bayplan.profile.resolved_config import ResolvedProfile, resolve
+from tests.engine.plugin_kit import Both, Gate, complaints, config, handles, profile, registry
+
+
+class MeanArgs(PluginArgs, frozen=True):
+    score_from: tuple[Source, ...] = ()
+
+
+class Mean(ScorePlugin):
+    name = "Mean"
+    args_type = MeanArgs
+
+    def score(self, state: Any, pod: Any, nodes: Any) -> Any:
+        return sum(state.scores(name) for name in self.args.score_from) // 2
+
+
+KNOWN = registry(Both, Gate, Invert, Mean, NodeNameOrder)
+
+
+def of(enabled: list[str], args: dict[str, Any], **points: Any) -> SchedulerConfig:
+    return config(profile(enabled, args, **points))
+
+
+def resolved(enabled: list[str], args: dict[str, Any], **points: Any) -> ResolvedProfile:
+    return resolve(of(enabled, args, **points), KNOWN).profiles[0]
+
+
+def refusal(enabled: list[str], args: dict[str, Any], **points: Any) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        resolve(of(enabled, args, **points), KNOWN)
+    return complaints(caught.value)
+
+
+def reads(name: str) -> dict[str, str]:
+    return {"scoreFrom": name}
+
+
+# ---- what is found --------------------------------------------------------------------------
+
+
+def test_sources_that_are_not_enabled_are_made_with_their_args_or_the_defaults() -> None:
+    found = resolved(
+        ["Mean/d"],
+        {
+            "Mean/d": {"scoreFrom": ["Invert/b", "Both"]},
+            "Invert/b": reads("Both/a"),
+            "Both/a": {},
+        },
+    )
+    assert found.sources == ("Both/a", "Invert/b", "Both")
+    assert set(found.instances) == {"Sort", "Binder", "Mean/d", "Both/a", "Invert/b", "Both"}
+    assert list(found.instances)[-3:] == ["Both/a", "Invert/b", "Both"]
+    assert [entry.name for entry in found.lists["score"]] == ["Mean/d"]
+
+
+def test_a_source_that_scores_by_itself_is_no_further_one() -> None:
+    assert resolved(["Invert/b", "Both"], {"Invert/b": reads("Both")}).sources == ()
+
+
+def test_a_source_may_be_enabled_elsewhere_only() -> None:
+    without = {"disabled": [{"name": "Both"}]}
+    found = resolved(["Invert/b", "Both"], {"Invert/b": reads("Both")}, score=without)
+    assert found.sources == ("Both",)
+    assert [entry.name for entry in found.lists["filter"]] == ["Both"]
+
+
+def test_tie_break_keys_read_too() -> None:
+    found = resolved([], {"Invert/k": reads("Both")}, tieBreak={"enabled": [{"name": "Invert/k"}]})
+    assert found.sources == ("Both",)
+
+
+def test_one_instance_serves_every_extension_point_and_all_readers() -> None:
+    without = {"disabled": [{"name": "Both"}]}
+    found = of(
+        ["Both", "Invert/x", "Invert/y"],
+        {"Invert/x": reads("Both"), "Invert/y": reads("Both")},
+        score=without,
+    )
+    [built] = build_profiles(found, KNOWN, handles(KNOWN))
+    [source] = built.plugins.sources
+    assert source is built.plugins.filter[0]
+    names = [each.instance_name for each in built.plugins.instances()]
+    assert names.count("Both") == 1
+
+
+# ---- what is refused ------------------------------------------------------------------------
+
+
+def test_a_misspelled_source_is_told_with_its_place_and_the_nearest_name() -> None:
+    assert refusal(["Invert/a"], {"Invert/a": reads("Bot")}) == [
+        'profiles[0].pluginConfig[0].args.scoreFrom: no plugin "Bot"; did you mean "Both"?'
+    ]
+    args = {"Both": {}, "Mean/a": {"scoreFrom": ["Both", "Bot"]}}
+    [problem] = refusal(["Mean/a"], args)
+    assert problem.startswith("profiles[0].pluginConfig[1].args.scoreFrom[1]: no plugin")
+
+
+def test_a_misspelled_label_is_told_and_does_not_make_an_instance() -> None:
+    args = {"Invert/a": reads("Both/rak"), "Both/rack": {}}
+    assert refusal(["Invert/a"], args) == [
+        (
+            'profiles[0].pluginConfig[0].args.scoreFrom: no instance "Both/rak"; '
+            'did you mean "Both/rack"?'
+        )
+    ]
+
+
+@pytest.mark.parametrize("name", ["Gate", "NodeNameOrder"])
+def test_a_source_must_score(name: str) -> None:
+    [problem] = refusal(["Invert/a"], {"Invert/a": reads(name)})
+    assert problem.startswith(
+        f'profiles[0].pluginConfig[0].args.scoreFrom: "{name}" is not a score plugin; it has '
+    )
+
+
+def test_a_plugin_of_kube_scheduler_that_is_not_here_cannot_be_read() -> None:
+    [problem] = refusal(["Invert/a"], {"Invert/a": reads("ImageLocality")})
+    assert '"ImageLocality" is a plugin of kube-scheduler that is not here yet' in problem
+
+
+def test_nobody_reads_himself() -> None:
+    assert refusal(["Invert/a"], {"Invert/a": reads("Invert/a")}) == [
+        "profiles[0].pluginConfig[0].args.scoreFrom: Invert/a reads itself; wanted another's name"
+    ]
+
+
+def test_a_cycle_is_told_once_with_its_path() -> None:
+    args = {"Invert/a": reads("Invert/b"), "Invert/b": reads("Invert/a")}
+    wanted = (
+        "profiles[0].pluginConfig[1].args.scoreFrom: a cycle of scores, "
+        "Invert/a → Invert/b → Invert/a; wanted one that ends"
+    )
+    assert refusal(["Invert/a"], args) == [wanted]
+    assert refusal(["Invert/a", "Invert/b"], args) == [wanted]
+    into_it = {**args, "Invert/c": reads("Invert/a")}
+    assert refusal(["Invert/c"], into_it) == [wanted]
+
+
+def test_a_cycle_that_nobody_enabled_is_told_too() -> None:
+    args = {"Invert/a": reads("Invert/b"), "Invert/b": reads("Invert/a")}
+    [problem] = refusal([], args)
+    assert "Invert/a → Invert/b → Invert/a" in problem
+
+
+def test_a_longer_cycle_is_told_whole() -> None:
+    names = ["Invert/a", "Invert/b", "Invert/c"]
+    args = {name: reads(names[(n + 1) % 3]) for n, name in enumerate(names)}
+    [problem] = refusal(["Invert/b"], args)
+    assert "Invert/b → Invert/c → Invert/a → Invert/b" in problem
+
+
+def test_an_instance_that_nobody_uses_is_refused() -> None:
+    assert refusal(["Both"], {"Both": {}, "Both/a": {}, "Invert": reads("Both")}) == [
+        (
+            f'profiles[0].pluginConfig[{index}].name: "{name}" is neither enabled nor read; '
+            "wanted it enabled, or named in another's scoreFrom"
+        )
+        for index, name in ((1, "Both/a"), (2, "Invert"))
+    ]
+
+
+def test_args_of_a_plugin_without_a_label_may_be_idle_as_in_kube_scheduler() -> None:
+    assert resolved([], {"Both": {}}).sources == ()
+
+
+def test_whom_a_misspelled_source_meant_is_not_told_to_be_unused() -> None:
+    args = {"Invert/a": reads("Bothh"), "Both/a": {}}
+    assert len(refusal(["Invert/a"], args)) == 1

@@ -1,0 +1,278 @@
+"""Candidates on one lease, under virtual time."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from bayplan.clock import ManualClock
+from bayplan.ports import ApiError, ConflictError, OutcomeUnknownError
+from bayplan.rng import stream
+from bayplan.serving.election.candidate import Candidate
+from bayplan.serving.election.election import Election, ElectionSettings
+from bayplan.sim.loop import run
+from tests.serving.leases import BUSY, HeardElection, MemoryLock
+
+
+class Replica:
+    """A candidate with everything around it."""
+
+    def __init__(self, name: str, store: dict[str, Any], clock: ManualClock) -> None:
+        self.election = Election(name, ElectionSettings())
+        self.lock = MemoryLock(store)
+        self.log = HeardElection()
+        self.clock = clock
+        self.candidate = Candidate(
+            self.election, self.lock, clock, stream(1, f"election/{name}"), self.log
+        )
+
+    @property
+    def leads(self) -> bool:
+        return self.election.is_leader(self.clock.now())
+
+
+Play = Callable[[Replica, Replica, ManualClock], Coroutine[Any, Any, None]]
+
+
+def play(script: Play) -> None:
+    """Two replicas and one lease."""
+    clock, store = ManualClock(), dict[str, Any]()
+    run(script(Replica("a", store, clock), Replica("b", store, clock), clock), clock)
+
+
+def begin(work: Any) -> "asyncio.Task[Any]":
+    return asyncio.get_running_loop().create_task(work)
+
+
+def test_the_first_of_two_leads_at_once_and_the_other_waits():
+    async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
+        await a.candidate.win()
+        assert (a.leads, clock.now()) == (True, 0.0)
+        holding, waiting = begin(a.candidate.hold()), begin(b.candidate.win())
+        await asyncio.sleep(100)
+        assert (a.leads, b.leads, waiting.done()) == (True, False, False)
+        assert (a.log.leaders, b.log.leaders) == (["a"], ["a"])
+        holding.cancel()
+        waiting.cancel()
+
+    play(script)
+
+
+def test_in_quiet_times_a_renewal_is_one_request():
+    async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
+        await a.candidate.win()
+        holding = begin(a.candidate.hold())
+        await asyncio.sleep(7)
+        assert a.lock.requests == ["get", "create", "update", "update", "update"]
+        holding.cancel()
+
+    play(script)
+
+
+def test_a_leader_that_dies_is_followed_within_its_lease_and_one_try():
+    async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
+        await a.candidate.win()
+        holding, waiting = begin(a.candidate.hold()), begin(b.candidate.win())
+        await asyncio.sleep(30)
+        holding.cancel()
+        died_seconds = clock.now()
+        await waiting
+        assert 13 <= clock.now() - died_seconds <= 15 + 2 * 1.2
+        assert b.leads
+        assert b.log.leaders == ["a", "b"]
+
+    play(script)
+
+
+def test_a_leader_that_cannot_renew_stops_before_another_leads():
+    async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
+        await a.candidate.win()
+        holding, waiting = begin(a.candidate.hold()), begin(b.candidate.win())
+        await asyncio.sleep(10)
+        a.lock.problem = BUSY
+        reason = await holding
+        assert reason == "the API server is busy"
+        assert 8 <= clock.now() - 10 <= 10
+        assert not a.leads
+        assert not b.leads
+        await waiting
+        assert clock.now() - 10 >= 13
+
+    play(script)
+
+
+def test_a_request_that_hangs_does_not_keep_a_leader_past_its_deadline():
+    async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
+        await a.candidate.win()
+        a.lock.delay_seconds = 1000.0
+        reason = await a.candidate.hold()
+        assert clock.now() == pytest.approx(10.0)
+        assert "no answer within" in reason
+
+    play(script)
+
+
+def test_a_leader_that_stood_still_does_not_lead_when_it_wakes():
+    async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
+        await a.candidate.win()
+        holding = begin(a.candidate.hold())
+        await asyncio.sleep(1)
+        clock.advance_to(40.0)
+        assert not a.leads
+        assert "stood still" in await holding
+
+    play(script)
+
+
+def test_trouble_that_passes_in_time_changes_nothing():
+    async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
+        await a.candidate.win()
+        holding = begin(a.candidate.hold())
+        a.lock.problem = BUSY
+        await asyncio.sleep(7)
+        a.lock.problem = None
+        await asyncio.sleep(60)
+        assert a.leads
+        assert len(a.log.troubles) > 2
+        holding.cancel()
+
+    play(script)
+
+
+def test_a_lost_answer_is_no_lost_lease():
+    async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
+        await a.candidate.win()
+        holding = begin(a.candidate.hold())
+        a.lock.problem, a.lock.answers_get_lost = OutcomeUnknownError("cut off"), True
+        await asyncio.sleep(5)
+        a.lock.problem = None
+        await asyncio.sleep(30)
+        assert a.leads
+        holding.cancel()
+
+    play(script)
+
+
+def test_a_lease_taken_by_somebody_ends_holding_with_a_name():
+    async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
+        await a.candidate.win()
+        holding = begin(a.candidate.hold())
+        lease = await b.lock.get()
+        lease["spec"] = {**lease["spec"], "holderIdentity": "thief"}
+        await b.lock.update(lease)
+        assert await holding == "thief holds the lease"
+        assert clock.now() <= 2.0
+
+    play(script)
+
+
+def test_a_released_lease_is_taken_at_the_next_try():
+    async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
+        await a.candidate.win()
+        waiting = begin(b.candidate.win())
+        await asyncio.sleep(1)
+        await a.candidate.release(3.0)
+        assert not a.leads
+        await waiting
+        assert clock.now() <= 2 * 1.2
+        assert b.leads
+
+    play(script)
+
+
+def test_a_renewal_cancelled_under_way_does_not_keep_the_lease_from_being_released():
+    store = dict[str, Any]()
+
+    async def script(a: Replica, clock: ManualClock) -> None:
+        await a.candidate.win()
+        holding = begin(a.candidate.hold())
+        await asyncio.sleep(1)
+        # Carried out, and nobody heard of it.
+        store["metadata"] = {**store["metadata"], "resourceVersion": "77"}
+        holding.cancel()
+        await a.candidate.release(3.0)
+        assert store["spec"]["holderIdentity"] == ""
+
+    clock = ManualClock()
+    run(script(Replica("a", store, clock), clock), clock)
+
+
+def test_only_a_leader_releases():
+    async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
+        await a.candidate.win()
+        await b.candidate.release(3.0)
+        assert b.lock.requests == []
+        assert (await a.lock.get())["spec"]["holderIdentity"] == "a"
+
+    play(script)
+
+
+def test_a_lease_that_was_deleted_is_made_again():
+    store = dict[str, Any]()
+
+    async def script(a: Replica, clock: ManualClock) -> None:
+        await a.candidate.win()
+        holding = begin(a.candidate.hold())
+        store.clear()
+        await asyncio.sleep(20)
+        assert a.leads
+        assert store["spec"]["holderIdentity"] == "a"
+        holding.cancel()
+
+    clock = ManualClock()
+    run(script(Replica("a", store, clock), clock), clock)
+
+
+def test_what_others_wrote_into_the_lease_stays():
+    store: dict[str, Any] = {
+        "metadata": {"resourceVersion": "7", "name": "bayplan", "labels": {"team": "x"}},
+        "spec": {"strategy": "OldestEmulationVersion"},
+    }
+
+    async def script(a: Replica) -> None:
+        await a.candidate.win()
+
+    clock = ManualClock()
+    run(script(Replica("a", store, clock)), clock)
+    assert store["metadata"]["labels"] == {"team": "x"}
+    assert store["spec"]["strategy"] == "OldestEmulationVersion"
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_whatever_fails_there_are_never_two_leaders_and_in_the_end_there_is_one(seed: int):
+    clock, store, chance = ManualClock(), dict[str, Any](), stream(seed, "lease faults")
+    replicas = [Replica(name, store, clock) for name in "abc"]
+
+    async def live(replica: Replica) -> None:
+        while True:
+            await replica.candidate.win()
+            await replica.candidate.hold()
+
+    async def disturb() -> None:
+        for _ in range(60):
+            lock = chance.choice(replicas).lock
+            lock.problem = chance.choice(
+                [None, BUSY, OutcomeUnknownError("cut"), ConflictError("x"), ApiError(500, "", "")]
+            )
+            lock.answers_get_lost = chance.random() < 0.5
+            lock.delay_seconds = chance.choice([0.0, 0.1, 3.0, 20.0])
+            await asyncio.sleep(chance.uniform(0.0, 12.0))
+        for replica in replicas:
+            replica.lock.problem, replica.lock.delay_seconds = None, 0.0
+
+    async def watch() -> None:
+        while True:
+            assert sum(replica.leads for replica in replicas) <= 1, f"seed {seed}"
+            await asyncio.sleep(0.25)
+
+    async def main() -> None:
+        tasks = [begin(live(replica)) for replica in replicas]
+        tasks.append(begin(watch()))
+        await disturb()
+        await asyncio.sleep(40)
+        assert sum(replica.leads for replica in replicas) == 1, f"seed {seed}"
+        for task in tasks:
+            task.cancel()
+
+    run(main(), clock)

@@ -1,0 +1,113 @@
+"""Leases as the API has them.
+
+Where a replica runs and who it is.
+
+The lease at an API server: what is sent.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayplan.adapters.live.rate_limit import Lane
+from bayplan.clock import ManualClock
+from bayplan.serving.election.election import LeaseRecord
+from bayplan.serving.election.lease import (
+    ApiLeaseLock,
+    new_identity,
+    new_lease,
+    own_namespace,
+    record_of,
+    with_record,
+)
+from bayplan.sim.loop import run
+
+# ---- lease ----------------------------------------------------------------------------------
+
+
+RECORD = LeaseRecord("a", 15, "2026-01-01T00:00:00.000000Z", "2026-01-01T00:00:02.000000Z", 3)
+
+
+def test_a_record_survives_being_written_and_read():
+    assert record_of(with_record(new_lease("ns", "bayplan"), RECORD)) == RECORD
+
+
+def test_fields_have_the_names_of_the_api():
+    assert with_record(new_lease("ns", "bayplan"), RECORD) == {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"namespace": "ns", "name": "bayplan"},
+        "spec": {
+            "holderIdentity": "a",
+            "leaseDurationSeconds": 15,
+            "acquireTime": "2026-01-01T00:00:00.000000Z",
+            "renewTime": "2026-01-01T00:00:02.000000Z",
+            "leaseTransitions": 3,
+        },
+    }
+
+
+def test_a_lease_that_says_nothing_is_nobodys():
+    assert record_of({"spec": {"holderIdentity": None}}) == LeaseRecord()
+    assert record_of(new_lease("ns", "bayplan")) == LeaseRecord()
+
+
+def test_the_version_it_was_read_at_stays_so_that_a_change_meanwhile_is_a_conflict():
+    lease = new_lease("ns", "bayplan")
+    lease["metadata"]["resourceVersion"] = "7"
+    assert with_record(lease, RECORD)["metadata"]["resourceVersion"] == "7"
+
+
+# ---- identity -------------------------------------------------------------------------------
+
+
+def test_the_namespace_is_the_pods_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("POD_NAMESPACE", raising=False)
+    file = tmp_path / "namespace"
+    assert own_namespace(file) == "kube-system"
+    file.write_text("schedulers\n")
+    assert own_namespace(file) == "schedulers"
+    monkeypatch.setenv("POD_NAMESPACE", "elsewhere")
+    assert own_namespace(file) == "elsewhere"
+
+
+def test_no_two_lives_of_a_pod_are_the_same_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POD_NAME", "bayplan-0")
+    one, other = new_identity(), new_identity()
+    assert one != other
+    assert one.startswith("bayplan-0_")
+
+
+# ---- api lease lock -------------------------------------------------------------------------
+
+
+class Client:
+    """Notes requests; answers with what was sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, str, Lane]] = []
+
+    async def request(self, method: str, path: str, content: Any = None, *, lane: Lane) -> bytes:
+        self.sent.append((method, path, lane))
+        return json.dumps(content or {"kind": "Lease"}).encode()
+
+
+def test_each_request_has_its_path_and_a_rate_limit_of_its_own() -> None:
+    client = Client()
+    lock = ApiLeaseLock(client, "schedulers", "bayplan")  # pyright: ignore[reportArgumentType]
+    lease = new_lease(lock.namespace, lock.name)
+
+    async def script() -> None:
+        assert await lock.get() == {"kind": "Lease"}
+        assert await lock.create(lease) == lease
+        assert await lock.update(lease) == lease
+
+    run(script(), ManualClock())
+    leases = "/apis/coordination.k8s.io/v1/namespaces/schedulers/leases"
+    assert client.sent == [
+        ("GET", f"{leases}/bayplan", Lane.LEASES),
+        ("POST", leases, Lane.LEASES),
+        ("PUT", f"{leases}/bayplan", Lane.LEASES),
+    ]

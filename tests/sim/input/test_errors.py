@@ -1,0 +1,36 @@
+"""Refusals: all at once, but not endlessly many."""
+
+import pytest
+
+from bayplan.problems import wrong
+from bayplan.sim.input.errors import LINES_MAX, Complaints, InputError
+
+
+def test_without_complaints_nothing_is_raised() -> None:
+    Complaints().raise_if_any()
+
+
+def test_each_complaint_is_a_line_with_its_place() -> None:
+    complaints = Complaints()
+    complaints.add("a.yaml, document 1", wrong("kind", "Pdo", "a kind", ("Pod",)))
+    complaints.add_all("b.csv", [wrong("line 2", None, "a name"), wrong("line 3", 1, "a name")])
+    with pytest.raises(InputError) as found:
+        complaints.raise_if_any()
+    assert str(found.value).splitlines() == [
+        'a.yaml, document 1: kind: found "Pdo", wanted a kind; did you mean "Pod"?',
+        "b.csv: line 2: found nothing, wanted a name",
+        "b.csv: line 3: found 1, wanted a name",
+    ]
+
+
+def test_of_very_many_the_first_are_told_and_the_others_counted() -> None:
+    error = InputError(f"a.yaml: problem {number}" for number in range(50))
+    lines = str(error).splitlines()
+    assert len(lines) == LINES_MAX + 1
+    assert lines[-1] == f"and {50 - LINES_MAX} more"
+    assert len(error.lines) == 50
+
+
+def test_a_value_of_the_input_cannot_forge_a_line() -> None:
+    problem = InputError(['a.yaml: found "x\nb.yaml: fine"'])
+    assert str(problem) == r'a.yaml: found "x\nb.yaml: fine"'

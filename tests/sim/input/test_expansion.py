@@ -1,0 +1,366 @@
+"""The pods that controllers lack.
+
+Pods from templates.
+
+Jobs: how many pods now, and how many later.
+"""
+
+from typing import Any
+
+import pytest
+
+from bayplan.adapters.embedded.api_validation import problems
+from bayplan.sim.input.expansion import (
+    INDEX_ANNOTATION,
+    daemon_pods_for,
+    expand,
+    is_active,
+    job_pods,
+    labelled,
+    pod_from,
+    reference,
+    template_hash,
+    with_uid,
+)
+from bayplan.sim.input.known_objects import KnownObjects
+from tests.adapters.manifests import Content, node, pod
+from tests.sim.manifests import controller, owned, template
+
+# ---- expansion ------------------------------------------------------------------------------
+
+
+def known_with(*contents: Content) -> KnownObjects:
+    known = KnownObjects()
+    for content in contents:
+        known.put(content)
+    return known
+
+
+def made(subject: Content, *others: Content) -> list[Content]:
+    """What a controller lacks among other objects; all of it valid, names all different."""
+    subject = with_uid(subject)
+    objects = expand(subject, known_with(subject, *others)).objects
+    for one in objects:
+        assert problems(one) == []
+    assert len({str(one["metadata"]["name"]) for one in objects}) == len(objects)
+    return objects
+
+
+def names(objects: list[Content]) -> list[str]:
+    return [one["metadata"]["name"] for one in objects]
+
+
+def running(name: str, owner: Content, **spec: Any) -> Content:
+    return owned(pod(name, nodeName="n1", **spec), owner)
+
+
+# ---- replicas -------------------------------------------------------------------------------
+
+
+def test_a_replica_set_gets_the_pods_it_lacks() -> None:
+    subject = with_uid(controller("ReplicaSet", replicas=4))
+    gone = running("gone", subject, status={"phase": "Failed"})
+    leaving = running("leaving", subject, deletionTimestamp="2026-01-01T00:00:00Z")
+    objects = made(subject, running("here", subject), gone, leaving, pod("stranger"))
+    assert len(objects) == 3
+    assert all(name.startswith("web-") and len(name) == 9 for name in names(objects))
+    (reference,) = objects[0]["metadata"]["ownerReferences"]
+    assert reference["uid"] == subject["metadata"]["uid"]
+
+
+def test_one_replica_is_the_default_and_enough_is_enough() -> None:
+    subject = with_uid(controller("ReplicaSet"))
+    assert len(made(subject)) == 1
+    assert made(subject, running("a", subject), running("b", subject)) == []
+    assert len(made(controller("ReplicationController", replicas=2))) == 2
+
+
+def test_names_follow_from_the_controller_and_avoid_those_that_are_taken() -> None:
+    subject = with_uid(controller("ReplicaSet", replicas=2))
+    first, second = names(made(subject))
+    assert names(made(subject)) == [first, second]
+    assert names(made(subject, pod(first)))[0] == second
+
+
+# ---- deployments ----------------------------------------------------------------------------
+
+
+def test_a_deployment_gets_a_replica_set_and_that_one_its_pods() -> None:
+    subject = controller("Deployment", replicas=2, selector={"matchLabels": {"app": "web"}})
+    replica_set, *pods = made(subject)
+    ending = replica_set["metadata"]["labels"]["pod-template-hash"]
+    assert replica_set["metadata"]["name"] == f"web-{ending}"
+    assert replica_set["spec"]["replicas"] == 2
+    matched = {"app": "web", "pod-template-hash": ending}
+    assert replica_set["spec"]["selector"] == {"matchLabels": matched}
+    assert [one["metadata"]["labels"] for one in pods] == [matched, matched]
+    assert [one["metadata"]["ownerReferences"][0]["name"] for one in pods] == [
+        replica_set["metadata"]["name"]
+    ] * 2
+    assert all(name.startswith(f"web-{ending}-") for name in names(pods))
+
+
+def test_a_deployment_with_a_replica_set_is_not_expanded_twice() -> None:
+    subject = with_uid(controller("Deployment", replicas=2))
+    replica_set = owned(controller("ReplicaSet", "web-abc", replicas=2), subject)
+    assert made(subject, replica_set) == []
+    assert len(made(replica_set, subject)) == 2
+
+
+def test_pods_whose_replica_set_is_not_in_the_input_count_for_the_deployment() -> None:
+    """`kubectl get deployments,pods` prints no ReplicaSets."""
+    subject = controller("Deployment", replicas=4)
+    there = controller("ReplicaSet", "web-abc", uid="u1")
+    labels = {"app": "web", "pod-template-hash": "abc"}
+    pods = [running(name, there, labels=labels) for name in ("web-abc-1", "web-abc-2")]
+    old = controller("ReplicaSet", "web-old", uid="u0")
+    rolling = running("web-old-1", old, labels={"pod-template-hash": "old"})
+    stranger = running("s", controller("ReplicaSet", "web-other-abc", uid="u2"), labels=labels)
+    replica_set, *new = made(subject, *pods, rolling, stranger)
+    assert replica_set["metadata"]["name"] == "web-abc"
+    assert replica_set["metadata"]["uid"] == "u1"
+    assert [one["metadata"]["labels"] for one in new] == [labels]
+
+
+def test_what_is_on_its_way_out_makes_no_pods() -> None:
+    subject = controller("ReplicaSet", replicas=4)
+    subject["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert made(subject) == []
+
+
+# ---- stateful sets --------------------------------------------------------------------------
+
+
+def test_a_stateful_set_gets_the_ordinals_it_lacks() -> None:
+    subject = with_uid(controller("StatefulSet", replicas=3, ordinals={"start": 5}))
+    ended = running("web-7", subject, status={"phase": "Succeeded"})
+    objects = made(subject, running("web-6", subject), ended)
+    assert names(objects) == ["web-5", "web-7"]
+    labels = objects[0]["metadata"]["labels"]
+    assert labels["statefulset.kubernetes.io/pod-name"] == "web-5"
+    assert labels["apps.kubernetes.io/pod-index"] == "5"
+
+
+def test_a_stateful_set_claims_volumes_for_its_pods() -> None:
+    claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+    volumes = [{"name": "data", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}]
+    subject = controller(
+        "StatefulSet",
+        replicas=2,
+        volumeClaimTemplates=[claim],
+        template=template(volumes=volumes),
+    )
+    there = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data-web-1", "namespace": "default"},
+    }
+    objects = made(subject, there)
+    assert [(one["kind"], one["metadata"]["name"]) for one in objects] == [
+        ("PersistentVolumeClaim", "data-web-0"),
+        ("Pod", "web-0"),
+        ("Pod", "web-1"),
+    ]
+    assert objects[0]["spec"] == claim["spec"]
+    assert objects[2]["spec"]["volumes"] == [
+        {"name": "data", "persistentVolumeClaim": {"claimName": "data-web-1"}},
+        {"name": "tmp", "emptyDir": {}},
+    ]
+
+
+# ---- daemon sets ----------------------------------------------------------------------------
+
+
+def targets(objects: list[Content]) -> list[str]:
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    terms = [
+        one["spec"]["affinity"]["nodeAffinity"][required]["nodeSelectorTerms"] for one in objects
+    ]
+    return [term[0]["matchFields"][0]["values"][0] for term in terms]
+
+
+def test_a_daemon_set_gets_a_pod_per_node_that_is_meant_and_has_none() -> None:
+    subject = with_uid(controller("DaemonSet", template=template(nodeSelector={"disk": "ssd"})))
+    there = [node(name, labels={"disk": "ssd"}) for name in ("n1", "n2", "n3")]
+    objects = made(subject, *there, node("n4"), running("web-x", subject))
+    assert targets(objects) == ["n2", "n3"]
+
+
+def test_a_node_that_comes_gets_what_daemon_sets_put_there() -> None:
+    subjects = [with_uid(controller("DaemonSet", name)) for name in ("logs", "metrics")]
+    known = known_with(*subjects, node("n9"))
+    objects = daemon_pods_for(node("n9"), known)
+    assert [one["metadata"]["ownerReferences"][0]["name"] for one in objects] == [
+        "logs",
+        "metrics",
+    ]
+    assert targets(objects) == ["n9", "n9"]
+
+
+def test_daemon_pods_made_later_have_other_names() -> None:
+    subject = with_uid(controller("DaemonSet"))
+    known = known_with(subject, node("n1"))
+    (first,) = expand(subject, known).objects
+    known.put(first)
+    known.put(node("n2"))
+    (second,) = daemon_pods_for(node("n2"), known)
+    assert first["metadata"]["name"] != second["metadata"]["name"]
+
+
+# ---- jobs and uids --------------------------------------------------------------------------
+
+
+def test_a_job_keeps_some_pods_for_later() -> None:
+    subject = with_uid(controller("Job", "j", completions=5, parallelism=2))
+    found = expand(subject, known_with(subject))
+    assert (len(found.objects), len(found.followers)) == (2, 3)
+
+
+def test_a_controller_gets_a_uid_unless_it_has_one() -> None:
+    bare = controller("Job")
+    assert with_uid(bare) == with_uid(bare) != bare
+    named = controller("Job", uid="u1")
+    assert with_uid(named) is named
+
+
+# ---- pod templates --------------------------------------------------------------------------
+
+
+def test_a_pod_has_its_templates_labels_and_spec_and_its_owner() -> None:
+    owner = controller("ReplicaSet", uid="u1", template=template(annotations={"a": "1"}))
+    made = pod_from(owner, "web-x", labels={"more": "yes"}, annotations={"b": "2"})
+    assert made["metadata"] == {
+        "name": "web-x",
+        "namespace": "default",
+        "labels": {"app": "web", "more": "yes"},
+        "annotations": {"a": "1", "b": "2"},
+        "ownerReferences": [
+            {
+                "apiVersion": "apps/v1",
+                "kind": "ReplicaSet",
+                "name": "web",
+                "uid": "u1",
+                "controller": True,
+                "blockOwnerDeletion": True,
+            }
+        ],
+    }
+    assert made["spec"] is owner["spec"]["template"]["spec"]
+    assert reference(owner) == made["metadata"]["ownerReferences"][0]
+
+
+def test_finalizers_of_a_template_are_kept() -> None:
+    whole = template()
+    whole["metadata"]["finalizers"] = ["example.com/keep"]
+    made = pod_from(controller("ReplicaSet", uid="u1", template=whole), "web-x")
+    assert made["metadata"]["finalizers"] == ["example.com/keep"]
+
+
+def test_pods_that_have_ended_or_are_on_their_way_out_do_not_count() -> None:
+    leaving = pod(deletionTimestamp="2026-01-01T00:00:00Z")
+    ended = pod(status={"phase": "Failed"})
+    running = pod(nodeName="n", status={"phase": "Running"})
+    found = [is_active(one) for one in (pod(), running, ended, leaving, controller("ReplicaSet"))]
+    assert found == [True, True, False, False, False]
+
+
+def test_a_hash_follows_from_the_template_whatever_the_order_of_its_fields() -> None:
+    one = template(nodeName="n", priority=1)
+    other = {"spec": dict(reversed(one["spec"].items())), "metadata": one["metadata"]}
+    assert template_hash(one) == template_hash(other) != template_hash(template())
+    assert len(template_hash(one)) == 10
+
+
+def test_labels_are_added_to_a_template_not_into_it() -> None:
+    bare = template()
+    assert labelled(bare, {"h": "1"})["metadata"]["labels"] == {"app": "web", "h": "1"}
+    assert bare["metadata"]["labels"] == {"app": "web"}
+
+
+# ---- job pods -------------------------------------------------------------------------------
+
+
+def job(**spec: Any) -> Content:
+    return controller("Job", "j", uid="u1", **spec)
+
+
+def in_phase(name: str, phase: str, index: int | None = None) -> Content:
+    notes = {} if index is None else {INDEX_ANNOTATION: str(index)}
+    return pod(name, annotations=notes, status={"phase": phase})
+
+
+def counts(owned: list[Content], **spec: Any) -> tuple[int, int]:
+    now, later = job_pods(job(**spec), owned)
+    return len(now), len(later)
+
+
+RUNNING = in_phase("r", "Running")
+DONE = in_phase("d", "Succeeded")
+FAILED = in_phase("f", "Failed")
+
+
+@pytest.mark.parametrize(
+    ("spec", "owned", "expected"),
+    [
+        ({}, [], (1, 0)),
+        ({"parallelism": 3}, [], (3, 0)),
+        ({"parallelism": 3}, [RUNNING], (2, 0)),
+        ({"parallelism": 3}, [RUNNING, DONE], (0, 0)),
+        ({"completions": 5}, [], (1, 4)),
+        ({"completions": 5, "parallelism": 2}, [], (2, 3)),
+        ({"completions": 5, "parallelism": 2}, [RUNNING, DONE, FAILED], (1, 2)),
+        ({"completions": 5, "parallelism": 9}, [], (5, 0)),
+        ({"completions": 1, "parallelism": 2}, [DONE], (0, 0)),
+        ({"completions": 5, "parallelism": 2, "status": {"succeeded": 4}}, [], (1, 0)),
+        ({"completions": 5, "parallelism": 0}, [], (0, 5)),
+        ({"completions": 5, "suspend": True}, [], (0, 0)),
+    ],
+)
+def test_pods_up_to_the_parallelism_now_and_the_others_later(
+    spec: dict[str, Any], owned: list[Content], expected: tuple[int, int]
+) -> None:
+    assert counts(owned, **spec) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "expected"),
+    [("Complete", "True", 0), ("Failed", "True", 0), ("Failed", "False", 1), ("Other", "True", 1)],
+)
+def test_a_job_that_is_over_makes_no_pods(kind: str, status: str, expected: int) -> None:
+    over = {"conditions": [{"type": kind, "status": status}]}
+    assert counts([], completions=1, status=over) == (expected, 0)
+
+
+def test_names_are_free_all_different_and_the_same_every_time() -> None:
+    (first, second), later = job_pods(job(completions=9, parallelism=2), [])
+    names = [one["metadata"]["name"] for one in (first, second, *later)]
+    assert len(set(names)) == 9
+    assert all(name.startswith("j-") and len(name) == 7 for name in names)
+    owned = [in_phase(names[0], "Running")]
+    (again,), _ = job_pods(job(completions=2, parallelism=2), owned)
+    assert again["metadata"]["name"] == names[1]
+
+
+def test_pods_carry_the_jobs_labels() -> None:
+    (made,), _ = job_pods(job(), [])
+    labels = made["metadata"]["labels"]
+    assert labels["batch.kubernetes.io/job-name"] == labels["job-name"] == "j"
+    assert labels["batch.kubernetes.io/controller-uid"] == labels["controller-uid"] == "u1"
+
+
+def test_indexed_jobs_give_each_pod_an_index_that_is_not_done() -> None:
+    owned = [in_phase("a", "Running", 1), in_phase("b", "Failed", 2), in_phase("c", "Succeeded", 3)]
+    spec = {"completions": 8, "parallelism": 3, "completionMode": "Indexed"}
+    status = {"succeeded": 3, "completedIndexes": "3,5-6"}
+    now, later = job_pods(job(**spec, status=status), owned)
+    indexes = [one["metadata"]["annotations"][INDEX_ANNOTATION] for one in now + later]
+    assert indexes == ["0", "2", "4", "7"]
+    assert now[0]["metadata"]["name"].startswith("j-0-")
+    assert now[0]["metadata"]["labels"][INDEX_ANNOTATION] == "0"
+
+
+@pytest.mark.parametrize("said", ["", "x", "3-", "-", "1-x", "9-2"])
+def test_indexes_nobody_can_read_are_not_done(said: str) -> None:
+    spec = {"completions": 2, "completionMode": "Indexed"}
+    now, later = job_pods(job(**spec, status={"completedIndexes": said}), [])
+    assert len(now + later) == 2

@@ -1,0 +1,73 @@
+"""What is known to be there."""
+
+import pytest
+
+from bayplan.adapters.embedded.object_names import key_of, object_key
+from bayplan.sim.input.known_objects import KnownObjects
+from tests.adapters.manifests import node, pod, pod_group
+from tests.sim.manifests import controller, owned
+
+GROUP_OF_ANOTHER_GROUP = {**pod_group("g"), "apiVersion": "scheduling.ming.io/v1"}
+
+
+def test_objects_come_are_replaced_and_go() -> None:
+    known = KnownObjects()
+    known.put(pod("a"))
+    known.put(pod("a", priority=1))
+    assert known[key_of(pod("a"))]["spec"]["priority"] == 1
+    assert [one["metadata"]["name"] for one in known.of_kind("v1 Pod")] == ["a"]
+    known.remove(key_of(pod("a")))
+    known.remove(key_of(pod("a")))
+    assert key_of(pod("a")) not in known
+    assert known.named("Pod", "default", "a") == []
+
+
+def test_an_object_is_found_by_its_kind_without_its_group() -> None:
+    known = KnownObjects()
+    for content in (pod("a"), node("a"), pod_group("g"), GROUP_OF_ANOTHER_GROUP):
+        known.put(content)
+    assert known.named("Pod", "default", "a") == [object_key("v1 Pod", "default", "a")]
+    assert known.named("Node", "default", "a") == [object_key("v1 Node", "", "a")]
+    assert len(known.named("PodGroup", "default", "g")) == 2
+    assert known.named("PodGroup", "other", "g") == []
+
+
+def test_names_of_a_kind_are_those_that_are_there() -> None:
+    known = KnownObjects()
+    for content in (pod("a"), pod("b"), pod("c", namespace="other")):
+        known.put(content)
+    known.remove(key_of(pod("b")))
+    assert known.names("Pod", "default") == ["a"]
+    assert known.namespaces() == {"default", "other"}
+
+
+@pytest.mark.parametrize(
+    ("owner_uid", "said_uid", "is_owned"),
+    [("u1", "u1", True), ("u1", "u2", False), (None, "u1", True), ("u1", None, True)],
+)
+def test_ownership_goes_by_uid_where_both_sides_have_one(
+    owner_uid: str | None, said_uid: str | None, is_owned: bool
+) -> None:
+    owner = controller("ReplicaSet", **({"uid": owner_uid} if owner_uid else {}))
+    known = KnownObjects()
+    known.put(owned(pod("a"), owner, uid=said_uid))
+    known.put(pod("stranger"))
+    names = [one["metadata"]["name"] for one in known.owned_by(owner)]
+    assert names == (["a"] if is_owned else [])
+
+
+def test_owners_are_known_by_what_they_own() -> None:
+    known = KnownObjects()
+    known.put(owned(pod("a"), controller("ReplicaSet", "rs")))
+    assert known.owner_names("ReplicaSet", "default") == ["rs"]
+    known.remove(key_of(pod("a")))
+    assert known.owner_names("ReplicaSet", "default") == []
+
+
+def test_an_owner_of_another_kind_or_namespace_is_another_owner() -> None:
+    known = KnownObjects()
+    known.put(owned(pod("a"), controller("ReplicaSet")))
+    known.put(owned(pod("b", namespace="other"), controller("ReplicaSet")))
+    assert known.owned_by(controller("StatefulSet")) == []
+    names = [one["metadata"]["name"] for one in known.owned_by(controller("ReplicaSet"))]
+    assert names == ["a"]

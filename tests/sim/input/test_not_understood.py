@@ -1,0 +1,122 @@
+"""What of an input nobody reads, and how the reader learns of it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bayplan.api.field_tables import kinds_with_fields
+from bayplan.sim.input.errors import LINES_MAX
+from bayplan.sim.input.inputs import InputError, load_inputs
+from bayplan.sim.input.object_checks import READ_KINDS
+from bayplan.sim.input.workload import Workload
+from tests.adapters.manifests import Content, node, pod
+from tests.sim.manifests import controller, scenario, template
+
+
+def written(folder: Path, *contents: Content) -> str:
+    path = folder / "input.yaml"
+    path.write_text(yaml.safe_dump_all(contents), encoding="utf-8")
+    return str(path)
+
+
+def loaded(folder: Path, *contents: Content, **options: Any) -> Workload:
+    return load_inputs([written(folder, *contents)], **options)
+
+
+def refused(folder: Path, *contents: Content) -> list[str]:
+    path = written(folder, *contents)
+    with pytest.raises(InputError) as problem:
+        load_inputs([path], is_strict=True)
+    return [line.removeprefix(f"{path}, ") for line in problem.value.lines]
+
+
+def of_kind(api_version: str, kind: str, name: str = "x") -> Content:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": {}}
+
+
+CRON_JOB = of_kind("batch/v1", "CronJob")
+SAID = 'spec.nodeSelectr is no field of a Pod; did you mean "nodeSelector"?'
+TYPO = pod("a", nodeSelectr={"disk": "ssd"})
+
+
+# ---- kinds ----------------------------------------------------------------------------------
+
+
+def test_every_kind_that_is_passed_over_is_named_with_its_count(tmp_path: Path) -> None:
+    others = [of_kind("autoscaling/v2", "HorizontalPodAutoscaler", name) for name in ("a", "b")]
+    feed = loaded(tmp_path, node("n1"), CRON_JOB, *others, pod("a"))
+    assert feed.passed_over == {"batch/v1 CronJob": 1, "autoscaling/v2 HorizontalPodAutoscaler": 2}
+    [note] = feed.notes
+    assert note.startswith("passed over, since nothing here reads them: ")
+    assert note.endswith(": 2 autoscaling/v2 HorizontalPodAutoscaler, 1 batch/v1 CronJob")
+
+
+def test_what_a_scenario_creates_is_counted_too(tmp_path: Path) -> None:
+    late = scenario({"at": "5s", "create": [CRON_JOB]})
+    assert loaded(tmp_path, late).passed_over == {"batch/v1 CronJob": 1}
+
+
+def test_a_kind_that_a_plugin_reads_is_not_passed_over(tmp_path: Path) -> None:
+    quota = of_kind("example.com/v1", "Quota")
+    assert not loaded(tmp_path, quota, read_kinds=["example.com/v1 Quota"]).passed_over
+
+
+def test_an_older_version_of_a_kind_that_is_read_is_read(tmp_path: Path) -> None:
+    older = of_kind("resource.k8s.io/v1beta2", "DeviceClass")
+    assert not loaded(tmp_path, older).passed_over
+
+
+def test_strictly_a_kind_that_is_passed_over_is_refused(tmp_path: Path) -> None:
+    wanted = "wanted a kind that a simulation or a plugin reads"
+    assert refused(tmp_path, node("n1"), CRON_JOB) == [
+        f"document 2 (CronJob default/x): found kind batch/v1 CronJob, {wanted}"
+    ]
+
+
+# ---- fields ---------------------------------------------------------------------------------
+
+
+def test_the_fields_of_every_kind_that_is_read_are_known() -> None:
+    not_served = {f"scheduling.k8s.io/{version} PodGroup" for version in ("v1alpha2", "v1")}
+    assert READ_KINDS - kinds_with_fields() == not_served
+
+
+def test_a_typo_is_a_note_with_object_path_and_nearest_name(tmp_path: Path) -> None:
+    [note] = loaded(tmp_path, node("n1"), TYPO).notes
+    assert note.removeprefix(f"{tmp_path}/input.yaml, ") == (f"document 2 (Pod default/a): {SAID}")
+
+
+def test_a_typo_in_the_template_of_a_controller_is_one_note(tmp_path: Path) -> None:
+    web = controller("Deployment", replicas=3, template=template(tolerance=[]))
+    notes = [one for one in loaded(tmp_path, web).notes if "is no field" in one]
+    assert len(notes) == 1
+    assert "spec.template.spec.tolerance is no field of a Deployment" in notes[0]
+
+
+def test_a_mistake_that_objects_share_is_one_note(tmp_path: Path) -> None:
+    [note] = loaded(tmp_path, *(pod(f"p{number}", foo=1) for number in range(1001))).notes
+    assert "document 1 (Pod default/p0) and 1,000 more: spec.foo is no field of a Pod" in note
+
+
+def test_a_patch_is_looked_into_and_counts_its_object_once(tmp_path: Path) -> None:
+    known = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
+    change = scenario({"at": "5s", "patch": [{**known, "spec": {"hostNam": "a"}}]})
+    first, second = loaded(tmp_path, TYPO, change).notes
+    assert "(Pod default/a): spec.nodeSelectr" in first
+    assert "(Pod default/a): spec.hostNam" in second
+
+
+def test_many_mistakes_are_counted_beyond_a_limit(tmp_path: Path) -> None:
+    fields = {f"unheardOf{number}": 1 for number in range(LINES_MAX + 5)}
+    notes = loaded(tmp_path, pod("a", **fields)).notes
+    assert (len(notes), notes[-1]) == (LINES_MAX + 1, "and 5 more fields that no kind has")
+
+
+def test_strictly_a_typo_is_refused(tmp_path: Path) -> None:
+    assert refused(tmp_path, TYPO) == [f"document 1 (Pod default/a): {SAID}"]
+
+
+def test_strictly_what_is_understood_is_read(tmp_path: Path) -> None:
+    assert loaded(tmp_path, node("n1"), pod("a"), is_strict=True).pod_count == 1

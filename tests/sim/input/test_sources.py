@@ -1,0 +1,165 @@
+"""Files, folders and standard input."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayplan.sim.input.errors import Complaints, InputError
+from bayplan.sim.input.sources import CsvText, Part, is_scenario, read_sources
+from tests.adapters.manifests import node, pod
+from tests.sim.manifests import scenario
+
+
+def read(*paths: Path | str) -> tuple[list[Part | CsvText], list[str]]:
+    """The parts, and what is wrong."""
+    complaints = Complaints()
+    parts = read_sources(map(str, paths), complaints)
+    try:
+        complaints.raise_if_any()
+    except InputError as problem:
+        return parts, list(problem.lines)
+    return parts, []
+
+
+def written(path: Path, *values: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n---\n".join(json.dumps(value) for value in values))
+    return path
+
+
+def values(parts: list[Part | CsvText]) -> list[Any]:
+    return [part.value for part in parts if isinstance(part, Part)]
+
+
+def test_documents_come_in_order_with_their_places(tmp_path: Path) -> None:
+    one, two = (
+        written(tmp_path / "b.yaml", pod("a"), pod("b")),
+        written(tmp_path / "a.json", node()),
+    )
+    parts, wrong = read(one, two)
+    assert wrong == []
+    assert values(parts) == [pod("a"), pod("b"), node()]
+    assert [part.place for part in parts] == [
+        f"{one}, document 1",
+        f"{one}, document 2",
+        f"{two}, document 1",
+    ]
+
+
+def test_a_folder_is_read_to_its_depths_in_the_order_of_names(tmp_path: Path) -> None:
+    written(tmp_path / "b.yml", pod("second"))
+    written(tmp_path / "a" / "z.JSON", pod("first"))
+    written(tmp_path / "c.txt", pod("not read"))
+    (tmp_path / "d.csv").write_text("x,y\n")
+    parts, wrong = read(tmp_path)
+    assert wrong == []
+    assert [one["metadata"]["name"] for one in values(parts)] == ["first", "second"]
+    assert parts[-1] == CsvText("x,y\n", f"{tmp_path}/d.csv")
+    assert all(part.is_found for part in parts if isinstance(part, Part))
+
+
+def test_a_named_file_is_read_whatever_it_is_called(tmp_path: Path) -> None:
+    parts, wrong = read(written(tmp_path / "objects.txt", pod()))
+    assert (values(parts), wrong) == ([pod()], [])
+    assert not any(part.is_found for part in parts if isinstance(part, Part))
+
+
+def test_standard_input_is_a_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = io.TextIOWrapper(io.BytesIO(json.dumps(pod()).encode()))
+    monkeypatch.setattr("sys.stdin", text)
+    parts, wrong = read("-")
+    assert wrong == []
+    assert parts == [Part(pod(), "standard input, document 1")]
+
+
+@pytest.mark.parametrize("kind", ["List", "PodList"])
+def test_lists_are_taken_apart(tmp_path: Path, kind: str) -> None:
+    items = {"apiVersion": "v1", "kind": kind, "items": [pod("a"), pod("b")]}
+    path = written(tmp_path / "a.json", items)
+    parts, wrong = read(path)
+    assert (values(parts), wrong) == ([pod("a"), pod("b")], [])
+    assert parts[1].place == f"{path}, document 1, items[1]"
+
+
+def test_items_may_leave_their_kind_to_the_list(tmp_path: Path) -> None:
+    bare = {"metadata": {"name": "a"}}
+    items = {"apiVersion": "apps/v1", "kind": "DeploymentList", "items": [bare, 5]}
+    parts, _ = read(written(tmp_path / "a.json", items))
+    assert values(parts) == [{"apiVersion": "apps/v1", "kind": "Deployment", **bare}, 5]
+
+
+def test_lists_in_lists_are_taken_apart_too(tmp_path: Path) -> None:
+    inner = {"apiVersion": "v1", "kind": "List", "items": [pod()]}
+    outer = {"apiVersion": "v1", "kind": "List", "items": [inner]}
+    parts, _ = read(written(tmp_path / "a.json", outer))
+    assert values(parts) == [pod()]
+    assert parts[0].place.endswith("document 1, items[0], items[0]")
+
+
+def test_an_empty_list_is_empty_and_no_mistake(tmp_path: Path) -> None:
+    assert read(written(tmp_path / "a.json", {"kind": "List", "items": []})) == ([], [])
+    assert read(written(tmp_path / "b.json", {"kind": "PodList", "items": None})) == ([], [])
+
+
+def test_an_object_whose_kind_ends_like_a_list_is_an_object(tmp_path: Path) -> None:
+    playlist = {"apiVersion": "x/v1", "kind": "PlayList", "metadata": {"name": "p"}}
+    assert values(read(written(tmp_path / "a.json", playlist))[0]) == [playlist]
+
+
+def test_a_list_of_something_else_is_told(tmp_path: Path) -> None:
+    _, (line,) = read(written(tmp_path / "a.json", {"kind": "PodList", "items": {"a": 1}}))
+    assert line.endswith("document 1: items: found a mapping, wanted a list of objects")
+
+
+def test_a_patch_of_a_scenario_keeps_its_nulls_and_nothing_else_does(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text("apiVersion: bayplan.dev/v1alpha1\nkind: Scenario\nspec: {a: null}\n")
+    assert values(read(path)[0]) == [
+        {"apiVersion": "bayplan.dev/v1alpha1", "kind": "Scenario", "spec": {"a": None}}
+    ]
+    path.write_text("apiVersion: v1\nkind: Pod\nspec: {a: null}\n")
+    assert values(read(path)[0])[0]["spec"] == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "found nothing in it, wanted Kubernetes objects or a Scenario"),
+        (b"# only words\n", "found nothing in it, wanted Kubernetes objects or a Scenario"),
+        (b"a: [", "document 1, line "),
+        (b"a: 1\n---\nb: {\n", "document 2, line "),
+        (b"a: 1\na: 2\n", 'document 1, line 2: key "a" is given twice'),
+        (b"\xff\xfe\x00", "not UTF-8"),
+    ],
+)
+def test_what_cannot_be_read_is_told_with_its_place(
+    tmp_path: Path, content: bytes, said: str
+) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_bytes(content)
+    parts, (line,) = read(path)
+    assert parts == []
+    assert line.startswith(str(path))
+    assert said in line
+
+
+def test_what_is_not_there_is_told(tmp_path: Path) -> None:
+    _, (line,) = read(tmp_path / "nowhere.yaml")
+    assert line == f"{tmp_path}/nowhere.yaml: cannot be read: No such file or directory"
+    _, (line,) = read(tmp_path)
+    assert line == f"{tmp_path}: found no file ending in one of .csv, .json, .yaml, .yml"
+    _, (line,) = read("a\0b")
+    assert "cannot be read" in line
+    (tmp_path / "bad.csv").write_bytes(b"\xff")
+    _, (line,) = read(tmp_path)
+    assert line == f"{tmp_path}/bad.csv: is not UTF-8"
+
+
+def test_scenarios_are_told_from_objects() -> None:
+    assert is_scenario(scenario())
+    assert is_scenario({**scenario(), "apiVersion": "bayplan.dev/v9"})
+    others: list[Any] = [pod(), [], {"kind": "Scenario"}, {**scenario(), "apiVersion": "x/v1"}]
+    assert not any(map(is_scenario, others))

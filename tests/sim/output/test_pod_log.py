@@ -1,0 +1,136 @@
+"""What is written down of each pod."""
+
+import asyncio
+
+from bayplan.adapters.embedded.cluster import EmbeddedCluster
+from bayplan.adapters.embedded.object_names import ObjectKey, object_key
+from bayplan.api.objects import POD, Pod, PodCondition
+from bayplan.clock import ManualClock
+from bayplan.ports import PatchPodStatus
+from bayplan.sim.output.lost_pods import PodLog, message_of
+from bayplan.sim.output.result import PodResult
+from bayplan.state.pods import pod_info
+from tests.adapters.manifests import Content, node, pod
+
+NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
+WEB = "default/web"
+
+
+class Logged:
+    """A cluster whose pods are logged; a second passes before whatever happens."""
+
+    def __init__(self, *contents: Content) -> None:
+        self.clock = ManualClock()
+        self.cluster = EmbeddedCluster(self.clock)
+        self.log = PodLog(self.clock)
+        self.cluster.observe(self.log.observe)
+        self.cluster.create(NAMESPACE)
+        for content in (node("n1"), *contents):
+            self.cluster.create(content)
+
+    def create(self, content: Content) -> None:
+        self._later()
+        self.cluster.create(content)
+
+    def delete(self, name: str = "web") -> None:
+        self._later()
+        self.cluster.delete(key(name))
+
+    def end(self, phase: str) -> None:
+        self._later()
+        self.cluster.end_pod(key(), phase)
+
+    def bind(self) -> None:
+        self._later()
+        asyncio.run(self.cluster.bind(pod_info(self.pod()), "n1"))
+
+    def tell(self, message: str, nominated: str = "") -> None:
+        self._later()
+        condition = PodCondition(type="PodScheduled", status="False", message=message)
+        uid = self.pod().metadata.uid or ""
+        patch = PatchPodStatus("default", "web", uid, condition, nominated)
+        asyncio.run(self.cluster.patch_pod_status(patch))
+
+    def pod(self) -> Pod:
+        stored = self.cluster.get(key())
+        assert stored is not None
+        assert isinstance(stored.object, Pod)
+        return stored.object
+
+    def result(self, attempts: int = 0) -> PodResult:
+        return self.log.result(WEB, attempts)
+
+    def _later(self) -> None:
+        self.clock.advance_to(self.clock.now() + 1)
+
+
+def key(name: str = "web") -> ObjectKey:
+    return object_key(POD, "default", name)
+
+
+def test_a_pod_that_waits_has_no_node_and_no_times_but_its_creation() -> None:
+    logged = Logged()
+    logged.create(pod())
+    assert logged.result(attempts=3) == PodResult(created_at=1.0, attempts=3)
+    assert logged.log.is_pending(WEB)
+
+
+def test_a_bound_pod_says_where_and_when() -> None:
+    logged = Logged(pod())
+    logged.bind()
+    result = logged.result()
+    assert (result.node, result.created_at, result.bound_at) == ("n1", 0.0, 1.0)
+    assert not logged.log.is_pending(WEB)
+    assert not logged.log.was_running(WEB)
+
+
+def test_a_pod_that_came_with_a_node_was_never_bound() -> None:
+    logged = Logged(pod(nodeName="n1"))
+    assert logged.result() == PodResult(node="n1", created_at=0.0)
+    assert logged.log.was_running(WEB)
+
+
+def test_a_change_after_the_binding_is_no_second_binding() -> None:
+    logged = Logged(pod())
+    logged.bind()
+    logged.end("Succeeded")
+    assert logged.result().bound_at == 1.0
+
+
+def test_a_deleted_pod_stays_listed_with_the_time_it_went() -> None:
+    logged = Logged(pod())
+    logged.delete()
+    assert logged.result().deleted_at == 1.0
+    assert not logged.log.is_pending(WEB)
+    assert logged.log.names() == [WEB]
+
+
+def test_the_message_and_the_nomination_are_the_last_ones() -> None:
+    logged = Logged(pod())
+    logged.tell("no room", nominated="n1")
+    assert (logged.result().message, logged.result().nominated_node) == ("no room", "n1")
+    logged.tell("still no room")
+    assert (logged.result().message, logged.result().nominated_node) == ("still no room", None)
+
+
+def test_of_two_pods_of_one_name_the_newer_one_is_told() -> None:
+    logged = Logged(pod())
+    logged.bind()
+    logged.delete()
+    logged.create(pod())
+    assert logged.result() == PodResult(created_at=3.0)
+
+
+def test_a_pod_that_failed_without_a_node_waits_no_more() -> None:
+    logged = Logged(pod())
+    logged.end("Failed")
+    assert not logged.log.is_pending(WEB)
+
+
+def test_names_are_sorted_and_are_pods_only() -> None:
+    logged = Logged(pod("b"), pod("a"))
+    assert logged.log.names() == ["default/a", "default/b"]
+
+
+def test_a_pod_without_conditions_has_no_message() -> None:
+    assert message_of(Logged(pod()).pod()) is None

@@ -1,0 +1,256 @@
+"""The summary, as it is read."""
+
+from typing import Any
+
+import pytest
+
+from bayplan.sim.output.report import (
+    EXAMPLES_MAX,
+    GROUPS_MAX,
+    NODES_MAX,
+    amount,
+    kind_of,
+    span,
+    summary,
+)
+from bayplan.sim.output.result import Counts, NodeUsage, SimulationResult, Usage
+from tests.sim.printing import printed
+
+
+def result(unschedulable: dict[str, str] | None = None, **fields: Any) -> SimulationResult:
+    """A run that came to nothing, but for what is said."""
+    waiting = unschedulable or {}
+    given: dict[str, Any] = {
+        "nodes": 3,
+        "counts": Counts(unschedulable=len(waiting)),
+        "placements": {},
+        "unschedulable": waiting,
+        "pods": {},
+        "seed": 7,
+        "digest": "0123456789abcdef",
+        "simulated_seconds": 0.0,
+        "wall_seconds": 0.5,
+        "attempts": 0,
+        **fields,
+    }
+    return SimulationResult(**given)
+
+
+def read(of: SimulationResult, width: int = 120) -> list[str]:
+    return printed(summary(of), width).splitlines()
+
+
+# ---- what ----------------------------------------------------------------------------------
+
+
+def test_everything_stands_in_its_order() -> None:
+    counts = Counts(pods=9, running=1, scheduled=2, unschedulable=1, left_out=3, other_schedulers=4)
+    usage = (Usage(resource="cpu", requested=1500, peak=1500, allocatable=4000),)
+    of = result({"default/a": "no room"}, counts=counts, usage=usage, attempts=3, notes=("made",))
+    assert read(of) == [
+        "2 of 3 pods placed on 3 nodes",
+        "1 pod still waiting",
+        "1 pod had a node already",
+        "4 pods without a node left to other schedulers",
+        "3 pods left out, completed or failed",
+        "",
+        "resource   requested           allocatable",
+        "──────────────────────────────────────────",
+        "cpu              1.5   37.5%           4.0",
+        "",
+        "pods   why they wait   for example",
+        "──────────────────────────────────",
+        "   1   no room         default/a",
+        "",
+        "made",
+        "0.0 s simulated in 0.50 s: 3 decisions, 6 per second",
+        "seed 7, digest 0123456789ab",
+    ]
+
+
+def test_one_is_one() -> None:
+    of = result(nodes=1, counts=Counts(scheduled=1), attempts=1)
+    assert read(of)[0] == "1 of 1 pod placed on 1 node"
+    assert ": 1 decision, " in read(of)[2]
+
+
+def test_nothing_to_place_is_said() -> None:
+    assert read(result(nodes=0))[0] == "no pod to be placed on 0 nodes"
+
+
+def test_no_time_is_no_rate() -> None:
+    assert "0 per second" in "\n".join(read(result(wall_seconds=0.0)))
+
+
+# ---- why not -------------------------------------------------------------------------------
+
+
+def rows(of: SimulationResult) -> list[str]:
+    lines = read(of)
+    return lines[lines.index("") + 3 :][: lines[lines.index("") + 3 :].index("")]
+
+
+def test_pods_with_one_reason_are_one_row_and_the_first_are_named() -> None:
+    waiting = {f"default/p{i}": "no room" for i in range(EXAMPLES_MAX + 2)}
+    assert rows(result(waiting)) == ["   5   no room         default/p0, default/p1, default/p2, …"]
+
+
+def test_sentences_that_differ_in_counts_only_are_one_reason() -> None:
+    waiting = {
+        "default/a": "0/5 nodes are available: 2 Insufficient cpu, 3 node(s) had taint.",
+        "default/b": "0/6 nodes are available: 2 node(s) had taint, 4 Insufficient cpu.",
+    }
+    [row] = rows(result(waiting))
+    assert row.startswith("   2   0/5 nodes are available: 2 Insufficient cpu")
+
+
+def test_the_largest_group_comes_first_and_small_ones_are_counted_together() -> None:
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    waiting = {f"default/p-{c}": f"reason {c}" for c in letters[: GROUPS_MAX + 2]}
+    waiting |= {"default/z1": "most", "default/z2": "most"}
+    found = rows(result(waiting))
+    assert found[0].startswith("   2   most ")
+    assert len(found) == GROUPS_MAX + 1
+    assert found[-1].startswith("   3   3 further reasons ")
+
+
+def test_one_further_reason_is_one() -> None:
+    waiting = {
+        f"default/p-{c}": f"reason {c}" for c in "abcdefghijklmnopqrstuvwxyz"[: GROUPS_MAX + 1]
+    }
+    assert rows(result(waiting))[-1].startswith("   1   1 further reason ")
+
+
+def test_a_pod_without_a_message_was_not_tried() -> None:
+    assert rows(result({"default/a": ""})) == ["   1   not tried yet   default/a"]
+
+
+def test_brackets_in_a_message_are_letters_like_others() -> None:
+    said = "node(s) didn't satisfy plugin(s) [a b] simultaneously [/bold] :boom:"
+    assert said in rows(result({"default/a": said}))[0]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param("1 Too many pods", "3 Too many pods", id="counts of nodes"),
+        pytest.param("0/5 nodes: 1 a, 2 b.", "0/3 nodes: 1 b, 2 a.", id="order of reasons"),
+        pytest.param("default/p failed", "default/q failed", id="the pod's own name"),
+        pytest.param('plugin "X": p: boom', 'plugin "X": q: boom', id="without its namespace"),
+    ],
+)
+def test_this_is_one_kind(one: str, other: str) -> None:
+    assert kind_of("default/p", one) == kind_of("default/q", other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param("1 Insufficient cpu", "1 Insufficient memory", id="reasons"),
+        pytest.param("node n1 is gone", "node n2 is gone", id="digits in a name"),
+        pytest.param("default/pp failed", "default/qq failed", id="names of others"),
+    ],
+)
+def test_these_are_two_kinds(one: str, other: str) -> None:
+    assert kind_of("default/p", one) != kind_of("default/q", other)
+
+
+# ---- how full ------------------------------------------------------------------------------
+
+
+def test_where_pods_went_the_most_there_was_stands_beside() -> None:
+    usage = (
+        Usage(resource="cpu", requested=0, peak=3000, allocatable=4000),
+        Usage(resource="pods", requested=2, peak=2, allocatable=110),
+    )
+    assert read(result(usage=usage))[2:5] == [
+        "resource   requested          peak           allocatable",
+        "────────────────────────────────────────────────────────",
+        "cpu              0.0   0.0%    3.0   75.0%           4.0",
+    ]
+
+
+def test_a_peak_from_before_a_node_went_is_no_share_of_the_nodes_that_are_left() -> None:
+    usage = (Usage(resource="cpu", requested=4000, peak=8000, allocatable=4000),)
+    assert read(result(usage=usage))[4].split() == ["cpu", "4.0", "100.0%", "8.0", "4.0"]
+
+
+def test_a_resource_that_nobody_requested_has_no_row() -> None:
+    usage = (
+        Usage(resource="cpu", requested=1, peak=1, allocatable=4000),
+        Usage(resource="ephemeral-storage", requested=0, peak=0, allocatable=100),
+    )
+    assert not any("ephemeral" in line for line in read(result(usage=usage)))
+
+
+# ---- where pods went -----------------------------------------------------------------------
+
+
+def node_usage(pods: int, cpu: int) -> NodeUsage:
+    has = {"cpu": 4000, "memory": 100, "ephemeral-storage": 7}
+    return NodeUsage(pods=pods, requested={"cpu": cpu, "memory": 50 * pods}, allocatable=has)
+
+
+def test_nodes_are_listed_by_how_many_pods_went_there_and_how_full_they_are() -> None:
+    nodes = {"a": node_usage(1, 1000), "b": node_usage(2, 3000), "c": node_usage(0, 0)}
+    found = read(result(node_usage=nodes, placements={"d/x": "b", "d/y": "b"}))
+    assert found[2:7] == [
+        "node   placed   pods   cpu   memory",
+        "───────────────────────────────────",
+        "b           2      2   75%     100%",
+        "a           0      1   25%      50%",
+        "c           0      0    0%       0%",
+    ]
+
+
+def test_many_nodes_are_counted() -> None:
+    nodes = {f"n{i:02}": node_usage(i % 2, 0) for i in range(NODES_MAX + 6)}
+    found = read(result(node_usage=nodes, placements={"d/x": "n15", "d/y": "n00"}))
+    assert sum(line.startswith("n") and line[1].isdigit() for line in found) == NODES_MAX
+    assert "and 6 more nodes with 0 placed pods; 6 of them empty" in found
+
+
+@pytest.mark.parametrize(
+    ("resource", "count", "said"),
+    [
+        ("cpu", 1500, "1.5"),
+        ("cpu", 4_000_000, "4,000.0"),
+        ("memory", 0, "0"),
+        ("memory", 1023, "1,023"),
+        ("memory", 64 * 2**20, "64.0Mi"),
+        ("memory", 3 * 2**29, "1.5Gi"),
+        ("memory", 2000 * 2**30, "2.0Ti"),
+        ("ephemeral-storage", 2**70, "1,024.0Ei"),
+        ("hugepages-2Mi", 2**22, "4.0Mi"),
+        ("example.com/gpu", 12345, "12,345"),
+    ],
+)
+def test_amounts_are_written_as_a_person_does(resource: str, count: int, said: str) -> None:
+    assert amount(resource, count) == said
+
+
+# ---- how fast ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0.0, "0.0 s"),
+        (119.94, "119.9 s"),
+        (120.0, "2 min 0 s"),
+        (250.0, "4 min 10 s"),
+        (7500.0, "2 h 5 min"),
+        (3 * 86400.0 + 4 * 3600.0, "3 d 4 h"),
+        (12_902_960.0, "149 d 8 h"),
+    ],
+)
+def test_a_span_is_as_exact_as_a_reader_needs(seconds: float, said: str) -> None:
+    assert span(seconds) == said
+
+
+def test_a_narrow_terminal_folds_and_loses_nothing() -> None:
+    said = "0/3 nodes are available: 3 Insufficient example.com/very-long-resource-name."
+    lines = read(result({"default/a-pod-with-a-long-name": said}), width=40)
+    assert all(len(line) <= 40 for line in lines if "simulated" not in line)
+    squeezed = "".join("".join(lines).split())
+    assert "very-long-resource-name" in squeezed or "resource-name." in squeezed

@@ -1,0 +1,263 @@
+"""What a run found, as the object that scripts read.
+
+What became of groups of pods.
+
+A run tells, kind of pods by kind of pods, what reuse of answers spared.
+
+What counts as a failure: errors, not rejections.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from bayplan.journal import BUG_PREFIX, AttemptRecord, BindingRecord, GateRecord, NoteRecord, Record
+from bayplan.sim.output.result import (
+    Counts,
+    FailureResult,
+    Failures,
+    PodResult,
+    SimulationResult,
+    Usage,
+    group_results,
+)
+from tests.adapters.manifests import node, pod
+from tests.cli.command_line import answer, written
+from tests.scenarios.gangs import FIT, MING, X_K8S, add_member, put_group
+from tests.scenarios.world import World, play
+from tests.sim.runs import simulate
+
+# ---- result ---------------------------------------------------------------------------------
+
+
+def plain(result: object) -> dict[str, object]:
+    found = msgspec.json.decode(msgspec.json.encode(result))
+    assert isinstance(found, dict)
+    return found
+
+
+def test_a_pod_says_null_for_what_did_not_happen() -> None:
+    assert plain(PodResult(created_at=0.0)) == {
+        "node": None,
+        "created_at": 0.0,
+        "bound_at": None,
+        "deleted_at": None,
+        "controller": None,
+        "attempts": 0,
+        "nominated_node": None,
+        "message": None,
+    }
+
+
+def test_counts_say_zero_for_what_there_was_none_of() -> None:
+    fates = ("pods", "running", "scheduled", "unschedulable", "left_out", "other_schedulers")
+    assert plain(Counts()) == dict.fromkeys((*fates, "notRecreated"), 0)
+
+
+def test_the_object_has_its_keys_in_their_order() -> None:
+    result = simulate(node("n1"), pod("a"))
+    assert list(plain(result)) == [
+        "nodes",
+        "counts",
+        "placements",
+        "unschedulable",
+        "pods",
+        "seed",
+        "digest",
+        "simulated_seconds",
+        "wall_seconds",
+        "attempts",
+        "usage",
+        "node_usage",
+        "podgroups",
+        "pod_kinds",
+        "passed_over",
+        "failures",
+        "lost",
+        "notes",
+    ]
+
+
+def test_it_can_be_read_back() -> None:
+    result = simulate(node("n1"), pod("a"))
+    assert msgspec.json.decode(msgspec.json.encode(result), type=SimulationResult) == result
+
+
+def test_amounts_are_whole_numbers() -> None:
+    result = simulate(node("n1"), pod("a"))
+    cpu = Usage(resource="cpu", requested=1000, peak=1000, allocatable=4000)
+    assert cpu in result.usage
+
+
+# ---- group results --------------------------------------------------------------------------
+
+
+def test_a_result_tells_how_a_group_stands_and_why_it_waits() -> None:
+    async def story(world: World) -> None:
+        world.add_node("n1")
+        put_group(world, "g", 2)
+        add_member(world, "a", "g")
+        await world.until(1)
+        found = group_results(world.scheduler)["default/g"]
+        assert (found.phase, found.scheduled) == ("Pending", 0)
+        assert "1 of 2 members are here" in (found.message or "")
+        add_member(world, "b", "g")
+        await world.until(2)
+        found = group_results(world.scheduler)["default/g"]
+        assert (found.phase, found.scheduled, found.running) == ("Running", 2, 2)
+        assert found.message is None
+
+    play(story, plugins=FIT)
+
+
+def test_groups_of_two_kinds_with_one_name_are_both_told() -> None:
+    async def story(world: World) -> None:
+        put_group(world, "g", 2, MING)
+        put_group(world, "g", 3, X_K8S)
+        await world.until(1)
+        found = group_results(world.scheduler)
+        assert {name: each.min_member for name, each in found.items()} == {
+            "default/g": 2,
+            "default/g (scheduling.x-k8s.io)": 3,
+        }
+
+    play(story, plugins=FIT)
+
+
+# ---- pod kinds ------------------------------------------------------------------------------
+
+
+def api_node(name: str, allocatable: dict[str, str]) -> dict[str, Any]:
+    status = {"allocatable": allocatable}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": status}
+
+
+def api_pod(name: str, cpu: str) -> dict[str, Any]:
+    container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+    spec = {"containers": [container]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
+def kinds(tmp_path: Path, *flags: str) -> list[dict[str, Any]]:
+    allocatable = {"cpu": "8", "memory": "16Gi", "pods": "110"}
+    nodes = [api_node(f"n{number}", allocatable) for number in range(4)]
+    pods = [api_pod(f"small-{number}", "100m") for number in range(6)]
+    pods += [api_pod(f"large-{number}", "2") for number in range(2)]
+    path = written(tmp_path / "cluster.yaml", *nodes, *pods)
+    return json.loads(answer("simulate", path, "--format", "json", *flags))["pod_kinds"]
+
+
+def test_each_kind_has_its_pods_cycles_and_rows(tmp_path: Path) -> None:
+    small, large = kinds(tmp_path)
+    assert (small["example"], small["pods"], small["cycles"]) == ("default/small-0", 6, 6)
+    assert (large["example"], large["pods"], large["cycles"]) == ("default/large-0", 2, 2)
+    assert small["profile"] == "default-scheduler"
+    assert small["rows_kept"] > small["rows_asked"] > 0
+
+
+def test_without_reuse_there_is_nothing_to_tell(tmp_path: Path) -> None:
+    told = kinds(tmp_path, "--feature-gates", "OpportunisticBatching=false")
+    assert all(kind["rows_kept"] == 0 for kind in told)
+
+
+# ---- failures -------------------------------------------------------------------------------
+
+
+def attempt(pod: str, result: str, plugin: str = "Mine", message: str = "broken") -> Record:
+    return AttemptRecord(
+        at_seconds=0.0,
+        pod=pod,
+        uid=pod,
+        profile="p",
+        attempt=1,
+        result=result,
+        plugin=plugin,
+        message=message,
+    )
+
+
+def results(*records: Record) -> tuple[FailureResult, ...]:
+    failures = Failures()
+    for record in records:
+        failures.write(record)
+    return failures.results()
+
+
+def test_an_attempt_that_ended_in_a_rejection_is_no_failure() -> None:
+    assert results(attempt("ns/a", "unschedulable"), attempt("ns/b", "scheduled")) == ()
+
+
+def test_failures_of_one_kind_are_counted_and_the_first_pod_is_named() -> None:
+    records = [attempt(f"ns/p{i}", "error", message=f"ns/p{i}: broken") for i in range(3)]
+    assert results(*records) == (
+        FailureResult(plugin="Mine", count=3, example="ns/p0", message="ns/p0: broken"),
+    )
+
+
+def test_each_plugin_and_each_message_is_a_kind() -> None:
+    found = results(
+        attempt("ns/a", "error", "One"),
+        attempt("ns/b", "error", "Two"),
+        attempt("ns/c", "error", "One", "also broken"),
+    )
+    assert [(one.plugin, one.message) for one in found] == [
+        ("One", "broken"),
+        ("Two", "broken"),
+        ("One", "also broken"),
+    ]
+
+
+def test_messages_without_end_are_counted_with_an_earlier_one_of_the_plugin() -> None:
+    found = results(*(attempt("ns/a", "error", message=f"broken {i}!") for i in range(100)))
+    assert len(found) == 20
+    assert sum(one.count for one in found) == 100
+
+
+def test_a_binding_fails_by_an_error_or_by_a_rejection() -> None:
+    bindings = [
+        BindingRecord(
+            at_seconds=0.0,
+            pod=f"ns/{code}",
+            uid=code,
+            node="n",
+            result="failed",
+            message="no",
+            plugin="Mine",
+            code=code,
+        )
+        for code in ("Error", "Unschedulable")
+    ]
+    assert [one.example for one in results(*bindings)] == ["ns/Error"]
+
+
+def test_a_note_that_names_a_plugin_is_a_failure_and_another_is_not() -> None:
+    found = results(
+        NoteRecord(at_seconds=0.0, subject="ns/a", text="went on without an extender"),
+        NoteRecord(at_seconds=0.0, subject="ns/a", text="PostBind raised", plugin="Mine"),
+    )
+    assert [one.message for one in found] == ["PostBind raised"]
+
+
+def test_a_gate_is_an_answer_unless_its_plugin_failed() -> None:
+    def gate(code: str) -> Record:
+        return GateRecord(at_seconds=0.0, pod="ns/a", uid="a", plugin="Mine", code=code)
+
+    assert [one.plugin for one in results(gate(""), gate("Error"))] == ["Mine"]
+
+
+@pytest.mark.parametrize(
+    ("plugin", "message", "is_defect"),
+    [
+        pytest.param("Mine", "broken", True, id="a plugin"),
+        pytest.param("", f"{BUG_PREFIX}: KeyError", True, id="Bayplan itself"),
+        pytest.param("", 'Post "http://x/filter": connection refused', False, id="an extender"),
+    ],
+)
+def test_what_lies_outside_is_a_failure_but_no_defect(
+    plugin: str, message: str, is_defect: bool
+) -> None:
+    (failure,) = results(attempt("ns/a", "error", plugin, message))
+    assert failure.is_defect == is_defect

@@ -1,0 +1,244 @@
+"""A run on disk: written whole, read back, and refused where it is not what it should be."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bayplan.journal import AttemptRecord, NoteRecord, Record
+from bayplan.sim.input.sources import belongs_to_run
+from bayplan.sim.input.workload import Workload
+from bayplan.sim.output.result import SimulationResult
+from bayplan.sim.output.run_folder import Manifest, RunFolder, RunFolderError
+from tests.adapters.manifests import container, node, pod
+from tests.sim.runs import simulation, workload
+
+FEED = workload(node("n1"), pod("a"), pod("b", containers=[container("64")]))
+DEFAULT = Manifest(seed=7, config=None, feature_gates="")
+
+
+def kept(path: Path, *plugin_files: Path, manifest: Manifest = DEFAULT) -> SimulationResult:
+    """A run of FEED, kept in a folder."""
+    folder = RunFolder(path)
+    with folder.start(manifest, FEED, plugin_files) as sink:
+        result = simulation(FEED, seed=manifest.seed, sinks=[sink]).run()
+    folder.finish(result)
+    return result
+
+
+def refusal(call: Callable[[], object]) -> str:
+    with pytest.raises(RunFolderError) as refused:
+        call()
+    return str(refused.value)
+
+
+# ---- writing -------------------------------------------------------------------------------
+
+
+def test_the_summary_is_what_the_command_prints(tmp_path: Path) -> None:
+    result = kept(tmp_path / "run")
+    found = json.loads((tmp_path / "run/summary.json").read_text())
+    assert found["placements"] == {"default/a": "n1"}
+    assert found["digest"] == result.digest
+    assert RunFolder(tmp_path / "run").result() == result
+
+
+def test_placements_are_lines_of_pod_node_and_time(tmp_path: Path) -> None:
+    kept(tmp_path / "run")
+    lines = (tmp_path / "run/placements.csv").read_bytes()
+    assert lines == b"pod,node,bound_at\ndefault/a,n1,0.0\n"
+
+
+def test_the_journal_holds_every_record_in_order(tmp_path: Path) -> None:
+    kept(tmp_path / "run")
+    records = list(RunFolder(tmp_path / "run").journal())
+    assert [type(r).__name__ for r in records] == [
+        "AttemptRecord",
+        "BindingRecord",
+        "AttemptRecord",
+    ]
+    first, last = records[0], records[-1]
+    assert isinstance(first, AttemptRecord)
+    assert isinstance(last, AttemptRecord)
+    assert (first.pod, first.node) == ("default/a", "n1")
+    [rejected] = last.rejections
+    assert (rejected.plugin, rejected.reason, rejected.nodes) == (
+        "NodeResourcesFit",
+        "Insufficient cpu",
+        1,
+    )
+
+
+def test_inputs_come_back_as_they_were(tmp_path: Path) -> None:
+    plugin = tmp_path / "policy.py"
+    plugin.write_text("X = 1\n")
+    gates = Manifest(seed=3, config="kind: K\n", feature_gates="A=true")
+    kept(tmp_path / "run", plugin, manifest=gates)
+    inputs = RunFolder(tmp_path / "run").inputs()
+    assert inputs.workload == FEED
+    assert (inputs.manifest.seed, inputs.manifest.config) == (3, "kind: K\n")
+    assert inputs.manifest.feature_gates == "A=true"
+    [file] = inputs.plugin_files
+    assert (file.name, file.read_text()) == ("policy.py", "X = 1\n")
+
+
+def test_two_plugin_files_of_one_name_are_both_kept(tmp_path: Path) -> None:
+    files = [tmp_path / "one/policy.py", tmp_path / "two/policy.py"]
+    for number, file in enumerate(files):
+        file.parent.mkdir()
+        file.write_text(str(number))
+    kept(tmp_path / "run", *files)
+    found = RunFolder(tmp_path / "run").inputs().plugin_files
+    assert [file.read_text() for file in found] == ["0", "1"]
+
+
+def test_an_earlier_run_leaves_nothing_behind(tmp_path: Path) -> None:
+    plugin = tmp_path / "policy.py"
+    plugin.write_text("X = 1\n")
+    kept(tmp_path / "run", plugin)
+    folder = RunFolder(tmp_path / "run")
+    with folder.start(DEFAULT, workload(), ()):
+        pass
+    assert folder.result() is None
+    assert list(folder.journal()) == []
+    assert not (tmp_path / "run/placements.csv").exists()
+    assert not list((tmp_path / "run/inputs").glob("plugin-*"))
+
+
+def test_a_plugin_file_may_come_from_the_run_that_is_replaced(tmp_path: Path) -> None:
+    plugin = tmp_path / "policy.py"
+    plugin.write_text("X = 1\n")
+    kept(tmp_path / "run", plugin)
+    [inside] = RunFolder(tmp_path / "run").inputs().plugin_files
+    kept(tmp_path / "run", inside)
+    [again] = RunFolder(tmp_path / "run").inputs().plugin_files
+    assert again.read_text() == "X = 1\n"
+
+
+def test_what_is_no_run_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "summary.json").write_text("mine")
+    said = refusal(lambda: kept(tmp_path))
+    assert "holds summary.json, and is no run" in said
+    assert (tmp_path / "summary.json").read_text() == "mine"
+
+
+def test_other_things_in_the_folder_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    kept(tmp_path)
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+def test_an_interrupted_run_keeps_what_was_decided_and_has_no_result(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    note = NoteRecord(at_seconds=0.0, subject="a", text="b")
+
+    def interrupted() -> None:
+        with folder.start(DEFAULT, FEED, ()) as sink:
+            sink.write(note)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert list(folder.journal()) == [note]
+    assert folder.result() is None
+
+
+@pytest.mark.parametrize("inside", ["", "/deeper"])
+def test_a_file_is_no_folder(tmp_path: Path, inside: str) -> None:
+    (tmp_path / "file").touch()
+    path = Path(f"{tmp_path}/file{inside}")
+    assert refusal(lambda: kept(path)) == f"{path}: cannot be written: Not a directory"
+
+
+def test_a_disk_that_is_full_is_named_by_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    folder = RunFolder(tmp_path)
+    note: Record = NoteRecord(at_seconds=0.0, subject="a", text="b")
+    with folder.start(DEFAULT, FEED, ()) as sink:
+        monkeypatch.setattr("bayplan.journal.FileSink.write", full)
+        said = refusal(lambda: sink.write(note))
+    assert said == f"{tmp_path}: cannot be written: No space left on device"
+
+
+def test_what_a_run_keeps_can_be_told_from_what_lies_beside_it(tmp_path: Path) -> None:
+    plugin = tmp_path / "policy.py"
+    plugin.write_text("X = 1\n")
+    kept(tmp_path, plugin)
+    (tmp_path / "cluster.yaml").touch()
+    files = {path for path in tmp_path.rglob("*") if path.is_file()}
+    others = {path.name for path in files if not belongs_to_run(path)}
+    assert others == {"policy.py", "cluster.yaml"}
+
+
+def test_files_of_such_names_without_a_run_are_none_of_a_run(tmp_path: Path) -> None:
+    (tmp_path / "inputs").mkdir()
+    for name in ("summary.json", "inputs/cluster.yaml"):
+        (tmp_path / name).touch()
+        assert not belongs_to_run(tmp_path / name)
+
+
+# ---- reading -------------------------------------------------------------------------------
+
+
+def test_a_folder_without_a_run_says_what_was_wanted(tmp_path: Path) -> None:
+    said = refusal(lambda: list(RunFolder(tmp_path / "ghost").journal()))
+    assert said.startswith(f"{tmp_path}/ghost: no run is kept here (No such file or directory: ")
+    assert said.endswith("wanted a folder that `bayplan simulate --out` wrote")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        pytest.param(b"garbage\n", "JSON is malformed", id="no JSON"),
+        pytest.param(b'{"type":"attempt"}\n', "missing required field", id="no record"),
+        pytest.param(b'{"type":"never"}\n', "Invalid value", id="a record of no known type"),
+        pytest.param(b'{"type":"note","subject":"\xff"}\n', "not UTF-8", id="no text"),
+        pytest.param(b'{"type":"att', "truncated", id="cut short"),
+    ],
+)
+def test_a_corrupt_journal_is_refused_by_its_line(tmp_path: Path, line: bytes, said: str) -> None:
+    kept(tmp_path)
+    journal = tmp_path / "journal.jsonl"
+    journal.write_bytes(journal.read_bytes() + line)
+    refused = refusal(lambda: list(RunFolder(tmp_path).journal()))
+    assert refused.startswith(f"{journal}: line 4: ")
+    assert said in refused
+
+
+def test_missing_inputs_are_named(tmp_path: Path) -> None:
+    kept(tmp_path)
+    (tmp_path / "inputs/workload.json").unlink()
+    assert f"{tmp_path}/inputs/workload.json" in refusal(RunFolder(tmp_path).inputs)
+
+
+@pytest.mark.parametrize("content", [b"{}", b"[", b'{"seed":"\xff"}'])
+def test_a_manifest_that_is_none_is_named(tmp_path: Path, content: bytes) -> None:
+    kept(tmp_path)
+    (tmp_path / "inputs/manifest.json").write_bytes(content)
+    assert refusal(RunFolder(tmp_path).inputs).startswith(f"{tmp_path}/inputs/manifest.json: ")
+
+
+def test_inputs_that_were_changed_are_not_replayed(tmp_path: Path) -> None:
+    kept(tmp_path)
+    path = tmp_path / "inputs/workload.json"
+    path.write_bytes(path.read_bytes() + b" ")
+    assert refusal(RunFolder(tmp_path).inputs) == f"{path}: was changed since the run"
+
+
+def test_a_summary_that_is_none_is_named(tmp_path: Path) -> None:
+    kept(tmp_path)
+    (tmp_path / "summary.json").write_text("{}")
+    assert refusal(RunFolder(tmp_path).result).startswith(f"{tmp_path}/summary.json: ")
+
+
+def test_values_that_json_has_no_word_for_are_kept_all_the_same(tmp_path: Path) -> None:
+    feed = Workload(initial=({"kind": "K", "huge": 10**40, "deep": [[[{}]]], "text": "é → ü"},))
+    folder = RunFolder(tmp_path)
+    with folder.start(DEFAULT, feed, ()):
+        pass
+    assert folder.inputs().workload == feed

@@ -1,0 +1,36 @@
+"""How tables look."""
+
+from rich.console import Console
+
+from bayplan.sim.output.report import BLANK
+from bayplan.sim.output.report import new_table as table
+
+
+def printed(*parts: object, width: int = 40) -> list[str]:
+    console = Console(width=width, color_system=None)
+    with console.capture() as captured:
+        for part in parts:
+            console.print(part)
+    return [line.rstrip() for line in captured.get().splitlines()]
+
+
+def test_a_table_has_a_line_under_its_heads_and_no_other() -> None:
+    made = table("name", "said")
+    made.add_row("a", "yes")
+    assert printed(made) == ["name   said", "───────────", "a      yes"]
+
+
+def test_numbers_are_flush_right_but_for_the_first_column() -> None:
+    made = table("name", "count", numbers=True)
+    made.add_row("a", "7")
+    assert printed(made)[-1] == "a          7"
+
+
+def test_what_is_too_long_is_folded_and_not_cut() -> None:
+    made = table("name")
+    made.add_row("abcdefghij")
+    assert "".join(printed(made, width=6)[2:]) == "abcdefghij"
+
+
+def test_a_blank_is_an_empty_line() -> None:
+    assert printed(BLANK) == [""]

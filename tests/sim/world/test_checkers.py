@@ -1,0 +1,431 @@
+"""The checkers, shown to catch what is planted, and nothing else.
+
+What placed pods take, counted from the API server's objects.
+
+The gangs' invariant, shown to catch what is planted, and nothing else.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from bayplan.adapters.embedded.cluster import EmbeddedCluster
+from bayplan.adapters.embedded.object_names import object_key
+from bayplan.api.objects import NODE, POD, Pod
+from bayplan.clock import ManualClock
+from bayplan.engine.binding import BindingCycle
+from bayplan.engine.placements import Placements
+from bayplan.engine.podgroups.placements import GroupPlacements
+from bayplan.framework.status import Code, Status
+from bayplan.plugins.coscheduling import Coscheduling
+from bayplan.plugins.node_resources_fit import NodeResourcesFit
+from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.sim.output.result import Usage
+from bayplan.sim.simulation import Simulation
+from bayplan.sim.world.checkers import (
+    CapacityChecker,
+    InvariantBroken,
+    Occupancy,
+    differences,
+    placed_pod,
+)
+from bayplan.state.pod_groups import GroupState
+from bayplan.state.pods import pod_info
+from tests.adapters.manifests import Content, container, node, pod
+from tests.framework.answering import answering
+from tests.scenarios.gangs import FIT, add_member, bound, put_group
+from tests.scenarios.world import World, play
+from tests.sim.runs import simulation, workload
+
+# ---- checkers -------------------------------------------------------------------------------
+
+
+NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
+
+
+# ---- capacity ------------------------------------------------------------------------------
+
+
+class Watched:
+    """A cluster whose bindings are checked, and nobody to schedule."""
+
+    def __init__(self, *contents: Content) -> None:
+        self.cluster = EmbeddedCluster(ManualClock())
+        self.checker = CapacityChecker(self.cluster)
+        self.cluster.observe(self.checker.observe)
+        for content in (NAMESPACE, *contents):
+            self.cluster.create(content)
+
+    def bind(self, name: str, node_name: str = "n1") -> None:
+        stored = self.cluster.get(object_key(POD, "default", name))
+        assert stored is not None
+        assert isinstance(stored.object, Pod)
+        asyncio.run(self.cluster.bind(pod_info(stored.object), node_name))
+
+
+def asking(name: str, cpu: str = "3", **fields: Any) -> Content:
+    return pod(name, containers=[container(cpu)], **fields)
+
+
+def test_a_binding_over_capacity_is_caught() -> None:
+    watched = Watched(node("n1"), asking("a"), asking("b"))
+    watched.bind("a")
+    with pytest.raises(InvariantBroken) as broken:
+        watched.bind("b")
+    assert str(broken.value) == ("default/b was bound to n1, which has 4000 cpu and now 6000 taken")
+
+
+def test_a_resource_that_the_node_does_not_have_is_over_capacity() -> None:
+    gpu = {"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}
+    watched = Watched(node("n1"), pod("a", containers=[container(resources=gpu)]))
+    with pytest.raises(InvariantBroken, match=r"has 0 example\.com/gpu and now 1 taken"):
+        watched.bind("a")
+
+
+def test_one_pod_too_many_is_caught() -> None:
+    small = {"allocatable": {"cpu": "64", "pods": "1"}}
+    watched = Watched(node("n1", status=small), asking("a"), asking("b"))
+    watched.bind("a")
+    with pytest.raises(InvariantBroken, match="has 1 pods and now 2 taken"):
+        watched.bind("b")
+
+
+def test_what_fits_is_counted_and_let_pass() -> None:
+    watched = Watched(node("n1"), node("n2"), asking("a"), asking("b"))
+    watched.bind("a", "n1")
+    watched.bind("b", "n2")
+    assert watched.checker.bindings_checked == 2
+
+
+def test_room_of_pods_that_went_may_be_taken() -> None:
+    watched = Watched(node("n1"), asking("a"), asking("b"), asking("c"))
+    watched.bind("a")
+    watched.cluster.end_pod(object_key(POD, "default", "a"))
+    watched.bind("b")
+    watched.cluster.delete(object_key(POD, "default", "b"))
+    watched.bind("c")
+    assert watched.checker.bindings_checked == 3
+
+
+def test_a_node_that_was_too_full_before_is_nobodys_fault() -> None:
+    watched = Watched(node("n1"), asking("a", nodeName="n1"), asking("b", nodeName="n1"))
+    assert watched.checker.bindings_checked == 0
+    with pytest.raises(InvariantBroken):
+        Watched.bind(_with(watched, asking("c", "1m")), "c")
+
+
+def test_a_pod_that_asks_for_nothing_fits_where_everything_is_taken() -> None:
+    watched = Watched(node("n1"), asking("a", nodeName="n1"), asking("b", nodeName="n1"))
+    _with(watched, asking("c", "0")).bind("c")
+    assert watched.checker.bindings_checked == 1
+
+
+def test_a_node_that_shrank_is_nobodys_fault_until_it_is_bound_to() -> None:
+    watched = Watched(node("n1"), asking("a"), asking("b", "1m"))
+    watched.bind("a")
+    watched.cluster.update(node("n1", status={"allocatable": {"cpu": "1", "pods": "110"}}))
+    with pytest.raises(InvariantBroken, match="has 1000 cpu and now 3001 taken"):
+        watched.bind("b")
+
+
+def test_a_binding_to_a_node_that_went_meanwhile_is_not_judged() -> None:
+    watched = Watched(node("n1"), asking("a"))
+    watched.cluster.delete(object_key(NODE, "", "n1"))
+    watched.bind("a")
+    assert watched.checker.bindings_checked == 0
+
+
+def _with(watched: Watched, content: Content) -> Watched:
+    watched.cluster.create(content)
+    return watched
+
+
+def test_a_filter_that_lets_everything_pass_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def let_pass(*_: Any) -> Iterator[Any]:
+        return iter(())
+
+    monkeypatch.setattr(NodeResourcesFit, "filter", let_pass)
+    run = simulation(workload(node("n1"), asking("a"), asking("b")))
+    with pytest.raises(InvariantBroken, match="default/b was bound to n1"):
+        run.run()
+
+
+# ---- cache, queue and API ------------------------------------------------------------------
+
+
+def test_a_run_that_is_over_differs_in_nothing() -> None:
+    run = two_pods()
+    run.run()
+    assert differences(run.scheduler, run.cluster) == []
+    run.cluster.create(asking("untold"))
+    assert differences(run.scheduler, run.cluster) == ["pod default/untold is pending and lost"]
+
+
+def test_a_run_that_loses_a_pod_ends_with_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SchedulingQueue, "add_unschedulable", lambda *_, **__: None)
+    with pytest.raises(AssertionError, match="pod default/b is pending and lost"):
+        two_pods().run()
+
+
+def test_a_run_that_never_binds_ends_with_the_pods_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def succeed(self: BindingCycle, port: Any) -> None:
+        return None
+
+    monkeypatch.setattr(BindingCycle, "_bind", succeed)
+    with pytest.raises(AssertionError, match="pod default/a is on no node and counted on n1"):
+        two_pods().run()
+
+
+def two_pods() -> Simulation:
+    return simulation(workload(node("n1"), asking("a"), asking("b")))
+
+
+# ---- occupancy ------------------------------------------------------------------------------
+
+
+def cluster_with(*contents: Content) -> tuple[EmbeddedCluster, Occupancy]:
+    cluster, occupancy = EmbeddedCluster(ManualClock()), Occupancy()
+    cluster.observe(occupancy.observe)
+    for content in (NAMESPACE, *contents):
+        cluster.create(content)
+    return cluster, occupancy
+
+
+def cpu_of(occupancy: Occupancy) -> Usage:
+    [found] = [usage for usage in occupancy.usage() if usage.resource == "cpu"]
+    return found
+
+
+def placed(name: str = "web", cpu: str = "1", **fields: Any) -> Content:
+    return pod(name, nodeName="n1", containers=[container(cpu)], **fields)
+
+
+def key_of(name: str) -> Any:
+    return object_key(POD, "default", name)
+
+
+def test_a_pod_takes_what_it_asks_for_and_its_own_place() -> None:
+    _, occupancy = cluster_with(node("n1"), placed("a", "1500m"), placed("b", "500m"))
+    assert occupancy.used["n1"] == {"cpu": 2000, "pods": 2}
+
+
+def test_a_pending_pod_takes_nothing() -> None:
+    _, occupancy = cluster_with(node("n1"), pod("a"))
+    assert not occupancy.used["n1"]
+
+
+def test_a_pod_that_ended_takes_nothing_though_it_is_there() -> None:
+    cluster, occupancy = cluster_with(node("n1"), placed("a"))
+    cluster.end_pod(key_of("a"))
+    assert not any(occupancy.used["n1"].values())
+
+
+def test_a_deleted_pod_takes_nothing() -> None:
+    cluster, occupancy = cluster_with(node("n1"), placed("a"), placed("b"))
+    cluster.delete(key_of("a"))
+    assert occupancy.used["n1"] == {"cpu": 1000, "pods": 1}
+
+
+def test_a_change_of_the_pod_that_is_not_its_spec_is_not_counted_again() -> None:
+    cluster, occupancy = cluster_with(node("n1"), placed("a"))
+    cluster.update(placed("a", labels={"new": "label"}))
+    assert occupancy.used["n1"] == {"cpu": 1000, "pods": 1}
+
+
+def test_what_a_pod_takes_is_asked_by_the_pod() -> None:
+    cluster, occupancy = cluster_with(node("n1"), placed("a", "250m"))
+    stored = cluster.get(key_of("a"))
+    assert stored is not None
+    assert isinstance(stored.object, Pod)
+    assert occupancy.taken_by(stored.object) == {"cpu": 250, "pods": 1}
+
+
+def test_the_peak_stays_when_pods_have_gone() -> None:
+    cluster, occupancy = cluster_with(node("n1"), placed("a", "2"), placed("b", "1"))
+    cluster.delete(key_of("a"))
+    assert cpu_of(occupancy) == Usage(resource="cpu", requested=1000, peak=3000, allocatable=4000)
+
+
+def test_resources_are_sorted_and_those_no_node_has_are_left_out() -> None:
+    allocatable = {"memory": "1Gi", "cpu": "1", "example.com/gpu": "2", "pods": "0"}
+    _, occupancy = cluster_with(node("n1", status={"allocatable": allocatable}))
+    assert [usage.resource for usage in occupancy.usage()] == ["cpu", "example.com/gpu", "memory"]
+
+
+def test_a_node_that_went_offers_nothing() -> None:
+    cluster, occupancy = cluster_with(node("n1"), node("n2"))
+    cluster.delete(object_key("v1 Node", "", "n1"))
+    assert cpu_of(occupancy).allocatable == 4000
+    assert "n1" not in occupancy.allocatable
+
+
+def test_sums_may_be_larger_than_a_column() -> None:
+    whole = {"allocatable": {"memory": "7Ei", "pods": "110"}}
+    _, occupancy = cluster_with(node("n1", status=whole), node("n2", status=whole))
+    [memory] = [usage for usage in occupancy.usage() if usage.resource == "memory"]
+    assert memory.allocatable == 14 * 2**60
+
+
+@pytest.mark.parametrize(
+    ("content", "is_placed"),
+    [
+        pytest.param(pod("a"), False, id="it has no node"),
+        pytest.param(pod("a", nodeName="n1"), True, id="it is on a node"),
+        pytest.param(pod("a", nodeName="n1", status={"phase": "Failed"}), False, id="it failed"),
+        pytest.param(node("a"), False, id="it is no pod"),
+    ],
+)
+def test_placed_is_who_has_a_node_and_has_not_ended(content: Content, is_placed: bool) -> None:
+    cluster, _ = cluster_with(node("n1"))
+    assert (placed_pod(cluster.create(content)) is not None) is is_placed
+
+
+def test_nothing_is_no_placed_pod() -> None:
+    assert placed_pod(None) is None
+
+
+# ---- gang checker ---------------------------------------------------------------------------
+
+
+POD_BY_POD = {
+    "plugins": FIT,
+    "queue_sort": "Coscheduling",
+    "args": {"Coscheduling": {"placement": "pod"}},
+}
+
+
+def two_of_three_fit(world: World) -> None:
+    world.add_node("n1", cpu=2)
+    put_group(world, "g", 3)
+    for name in "abc":
+        add_member(world, name, "g", cpu=1)
+
+
+def always(_: Any) -> bool:
+    return True
+
+
+# ---- what is wrong -------------------------------------------------------------------------
+
+
+def test_members_placed_one_by_one_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(GroupState, "is_met", property(always))
+
+    async def story(world: World) -> None:
+        two_of_three_fit(world)
+        await world.until(1)
+
+    wanted = "default/a was placed on n1: group default/g holds 1 nodes of 3"
+    with pytest.raises(InvariantBroken, match=wanted):
+        play(story, plugins=FIT)
+
+
+def test_a_member_placed_without_a_groups_object_ends_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(GroupState, "is_met", property(always))
+
+    async def story(world: World) -> None:
+        world.add_node("n1")
+        add_member(world, "a", "g")
+        await world.until(1)
+
+    with pytest.raises(InvariantBroken, match="holds 1 nodes and has no object"):
+        play(story, plugins=FIT)
+
+
+def test_a_group_that_gives_back_only_some_nodes_ends_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of two that wait at Permit, the first to be rejected leaves the other one there."""
+
+    def give_back(self: GroupPlacements, group: Any, pod: Any, status: Any) -> None:
+        placements: Placements = self._placements
+        placements.give_back(next(one for one in group.members if one.pod.uid == pod.uid))
+
+    monkeypatch.setattr(GroupPlacements, "_give_back", give_back)
+    seconds = {"a": 10.0, "b": 20.0}
+    slow = answering("Slow", permit=lambda _, pod, __: (Status(Code.WAIT), seconds[pod.name]))
+
+    async def story(world: World) -> None:
+        world.add_node("n1")
+        put_group(world, "g", 2)
+        for name in seconds:
+            add_member(world, name, "g")
+        await world.until(11)
+
+    wanted = "group default/g gave nodes back and holds 1 of 2: default/b waits on n1"
+    with pytest.raises(InvariantBroken, match=wanted):
+        play(story, plugins=[*FIT, "Slow"], classes=[slow])
+
+
+def test_pod_by_pod_a_member_that_does_not_wait_ends_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Coscheduling, "permit", lambda *_: (None, 0.0))
+
+    async def story(world: World) -> None:
+        two_of_three_fit(world)
+        await world.until(1)
+
+    with pytest.raises(InvariantBroken, match="group default/g holds 1 nodes of 3"):
+        play(story, **POD_BY_POD)
+
+
+# ---- what is not ---------------------------------------------------------------------------
+
+
+def test_groups_placed_in_one_pass_are_looked_at() -> None:
+    async def story(world: World) -> None:
+        two_of_three_fit(world)
+        await world.until(1)
+        assert world.gangs.taken_count == 0
+        world.add_node("n2", cpu=2)
+        await world.until(20)
+
+    assert play(story, plugins=FIT).gangs.taken_count == 3
+
+
+def test_pod_by_pod_members_may_wait_with_their_nodes() -> None:
+    async def story(world: World) -> None:
+        two_of_three_fit(world)
+        await world.until(1)
+        assert world.gangs.taken_count
+        assert not any(bound(world, *"abc"))
+
+    play(story, **POD_BY_POD)
+
+
+def test_what_others_do_to_a_group_is_nobodys_fault() -> None:
+    """A member is deleted, and the minimum raised: no member joins before there are enough."""
+
+    async def story(world: World) -> None:
+        world.add_node("n1", cpu=4)
+        put_group(world, "g", 2)
+        for name in "ab":
+            add_member(world, name, "g", cpu=1)
+        await world.until(1)
+        world.delete_pod("a")
+        put_group(world, "g", 3)
+        await world.until(2)
+        assert world.gangs.left_count == 1
+        add_member(world, "c", "g", cpu=1)
+        await world.until(3)
+        assert world.gangs.taken_count == 2
+        add_member(world, "d", "g", cpu=1)
+        await world.until(4)
+        assert world.gangs.taken_count == 4
+
+    play(story, plugins=FIT)
+
+
+def test_pods_without_groups_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(world: World) -> None:
+        world.add_node("n1")
+        monkeypatch.setattr(world.scheduler.cache.table.log, "rows_since", None)
+        world.add_pod("p")
+
+    world = play(story, plugins=FIT)
+    assert world.gangs.taken_count == 0

@@ -1,0 +1,317 @@
+"""How a workload is played: order, times, ends, and when it is over."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bayplan.adapters.embedded.cluster import EmbeddedCluster
+from bayplan.adapters.embedded.object_names import object_key
+from bayplan.api.objects import Pod, is_terminal
+from bayplan.clock import ManualClock
+from bayplan.sim.input.workload import (
+    DURATION_ANNOTATION,
+    WHEN_DONE_ANNOTATION,
+    Content,
+    Step,
+    Verb,
+    Workload,
+    create_step,
+)
+from bayplan.sim.loop import run, settled
+from bayplan.sim.world.driver import QUIET_SECONDS_MAX, Driver
+from bayplan.state.pods import pod_info
+from tests.adapters.manifests import node, pod
+
+POD = "v1 Pod"
+
+
+class ToyScheduler:
+    """Binds pods in the order in which it learns of them, as long as n1 has a slot free."""
+
+    def __init__(self, cluster: EmbeddedCluster, clock: ManualClock, slots: int) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._slots = slots
+        self.log: list[str] = []
+
+    async def run(self) -> None:
+        listing = await self._cluster.list(POD)
+        known = {found.metadata.name: found for found in listing.objects}
+        await self._place(known)
+        async for event in self._cluster.watch(POD, listing.resource_version):
+            self.log.append(f"{self._clock.now():g} {event.type} {event.object.metadata.name}")
+            known[event.object.metadata.name] = event.object
+            if event.type == "DELETED":
+                del known[event.object.metadata.name]
+            await self._place(known)
+
+    async def _place(self, known: dict[str, Any]) -> None:
+        for _ in range(5):
+            await asyncio.sleep(0)  # it takes a few turns to think, but no time
+        taken = sum(bool(found.spec.node_name) for found in known.values())
+        for name, found in known.items():
+            if taken < self._slots and not found.spec.node_name:
+                await self._cluster.bind(pod_info(found), "n1")
+                known[name] = await self._cluster.get_pod("default", name)
+                taken += 1
+
+
+class Played:
+    """A run and what there is to see of it."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        *,
+        slots: int = 100,
+        only_retries_wait: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self.clock = ManualClock()
+        self.cluster = EmbeddedCluster(self.clock)
+        self.times: dict[str, dict[str, float]] = {}
+        self.cluster.observe(self._observe)
+        self.scheduler = ToyScheduler(self.cluster, self.clock, slots)
+
+        async def main() -> list[str]:
+            driver = Driver(
+                workload,
+                self.cluster,
+                self.clock,
+                settle=settled,
+                only_retries_wait=only_retries_wait,
+            )
+            running = asyncio.create_task(self.scheduler.run())
+            await driver.play()
+            running.cancel()
+            return driver.refused
+
+        self.refused = run(main(), self.clock)
+
+    def _observe(self, before: Any, after: Any) -> None:
+        found = (after or before).object
+        if not isinstance(found, Pod):
+            return
+        times = self.times.setdefault(found.metadata.name, {})
+        if after is None:
+            times["gone"] = self.clock.now()
+        elif found.spec.node_name:
+            times.setdefault("bound", self.clock.now())
+        if after is not None and is_terminal(found):
+            times.setdefault("ended", self.clock.now())
+
+    def all(self, what: str) -> dict[str, float]:
+        return {name: times[what] for name, times in self.times.items() if what in times}
+
+
+def running_for(name: str, duration: str, **spec: Any) -> Content:
+    return pod(name, annotations={DURATION_ANNOTATION: duration}, **spec)
+
+
+def patch(at: float, name: str, content: Content, kind: str = POD) -> Step:
+    key = object_key(kind, "default", name)
+    return Step(at_seconds=at, verb=Verb.PATCH, key=key, content=content)
+
+
+def delete(at: float, name: str, kind: str = POD) -> Step:
+    return Step(at_seconds=at, verb=Verb.DELETE, key=object_key(kind, "default", name))
+
+
+# ---- order and time -------------------------------------------------------------------------
+
+
+def test_the_scheduler_finds_nodes_and_running_pods_and_then_pods_come_one_by_one() -> None:
+    workload = Workload(initial=(node("n1"), pod("r", nodeName="n1"), pod("a"), pod("b")))
+    played = Played(workload)
+    expected = ["0 ADDED a", "0 MODIFIED a", "0 ADDED b", "0 MODIFIED b"]
+    assert played.scheduler.log == expected
+    assert played.all("bound") == {"r": 0.0, "a": 0.0, "b": 0.0}
+
+
+def test_steps_happen_at_their_time_and_one_after_the_other() -> None:
+    steps = (
+        create_step(5, pod("a")),
+        patch(5, "a", {"metadata": {"labels": {"x": "y"}}}),
+        create_step(5, pod("b")),
+        delete(7.25, "a"),
+    )
+    assert Played(Workload(steps=steps)).scheduler.log == [
+        "5 ADDED a",
+        "5 MODIFIED a",
+        "5 MODIFIED a",
+        "5 ADDED b",
+        "5 MODIFIED b",
+        "7.25 DELETED a",
+    ]
+
+
+def test_what_is_due_by_itself_happens_before_a_step_of_that_moment() -> None:
+    """With all that follows from it: the pod that waits gets the place of the one that ends."""
+    workload = Workload(
+        initial=(running_for("a", "10s"), pod("waits")), steps=(create_step(10, pod("b")),)
+    )
+    log = Played(workload, slots=1).scheduler.log
+    assert log[-3:] == ["10 DELETED a", "10 MODIFIED waits", "10 ADDED b"]
+
+
+# ---- running times --------------------------------------------------------------------------
+
+
+def test_pods_that_end_make_room_for_those_that_wait() -> None:
+    initial = tuple(running_for(name, "30s") for name in "abc")
+    played = Played(Workload(initial=initial), slots=1)
+    assert played.all("bound") == {"a": 0.0, "b": 30.0, "c": 60.0}
+    assert played.all("ended") == {"a": 30.0, "b": 60.0, "c": 90.0}
+    assert played.all("gone") == {}
+    assert played.clock.now() == 90.0
+
+
+def test_a_running_pod_of_the_beginning_ends_too() -> None:
+    played = Played(Workload(initial=(running_for("r", "1m", nodeName="n1"),)))
+    assert played.all("ended") == {"r": 60.0}
+
+
+def test_a_pod_may_ask_to_be_deleted_when_it_is_done() -> None:
+    done = {DURATION_ANNOTATION: "5s", WHEN_DONE_ANNOTATION: "delete"}
+    slow = pod("slow", annotations=done, terminationGracePeriodSeconds=3)
+    played = Played(Workload(initial=(pod("a", annotations=done), slow)))
+    assert played.all("gone") == {"a": 5.0, "slow": 8.0}
+    assert played.all("ended") == {}
+
+
+def test_a_pod_that_is_deleted_before_its_end_does_not_end() -> None:
+    workload = Workload(initial=(running_for("a", "1h"),), steps=(delete(3, "a"),))
+    played = Played(workload)
+    assert (played.all("gone"), played.all("ended")) == ({"a": 3.0}, {})
+    assert played.clock.now() == 3.0
+
+
+def test_the_end_of_a_pod_that_is_gone_never_comes() -> None:
+    workload = Workload(
+        initial=(running_for("a", "1h"),), steps=(delete(3, "a"),), until_seconds=2 * 3600
+    )
+    assert Played(workload).all("ended") == {}
+
+
+def test_a_pod_of_the_same_name_runs_its_own_time() -> None:
+    steps = (delete(3, "a"), create_step(4, running_for("a", "10s")))
+    played = Played(Workload(initial=(running_for("a", "1h"),), steps=steps))
+    assert played.all("ended") == {"a": 14.0}
+
+
+def test_a_duration_nobody_can_read_means_for_good() -> None:
+    played = Played(Workload(initial=(running_for("a", "soon"),)))
+    assert played.all("ended") == {}
+
+
+# ---- jobs -----------------------------------------------------------------------------------
+
+JOB_KEY = object_key("batch/v1 Job", "default", "j")
+JOB = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "metadata": {"name": "j", "namespace": "default", "uid": "u1"},
+}
+REFERENCE = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u1"}
+
+
+def of_job(name: str) -> Content:
+    return running_for(name, "10s", ownerReferences=[REFERENCE])
+
+
+def test_the_next_pod_of_a_job_comes_when_one_succeeds() -> None:
+    workload = Workload(
+        initial=(JOB, of_job("j1"), of_job("j2")), followers={"u1": (of_job("j3"), of_job("j4"))}
+    )
+    played = Played(workload, slots=2)
+    assert played.all("bound") == {"j1": 0.0, "j2": 0.0, "j3": 10.0, "j4": 10.0}
+    assert played.clock.now() == 20.0
+
+
+def test_a_deleted_job_makes_no_more_pods() -> None:
+    workload = Workload(
+        initial=(JOB, of_job("j1")),
+        steps=(delete(5, "j", "batch/v1 Job"),),
+        followers={"u1": (of_job("j2"),)},
+    )
+    assert Played(workload).all("bound") == {"j1": 0.0}
+
+
+# ---- the end --------------------------------------------------------------------------------
+
+
+def test_a_run_without_an_end_ends_when_nothing_is_left_to_happen() -> None:
+    played = Played(Workload(initial=(pod("a"),), steps=(create_step(12, pod("b")),)))
+    assert played.clock.now() == 12.0
+
+
+def test_a_run_with_an_end_goes_on_to_it_and_no_further() -> None:
+    steps = (create_step(5, pod("a")), create_step(20, pod("b")), create_step(20.5, pod("c")))
+    played = Played(Workload(steps=steps, until_seconds=20))
+    assert played.clock.now() == 20.0
+    assert played.all("bound") == {"a": 5.0, "b": 20.0}
+
+
+def test_a_grace_that_has_not_passed_is_waited_for() -> None:
+    initial = (pod("a", terminationGracePeriodSeconds=25),)
+    played = Played(Workload(initial=initial, steps=(delete(5, "a"),)))
+    assert played.all("gone") == {"a": 30.0}
+    assert played.clock.now() == 30.0
+
+
+def test_a_busy_scheduler_is_waited_for_as_long_as_its_timers_go() -> None:
+    busy = [True]
+
+    def only_retries_wait() -> bool:
+        if busy:
+            asyncio.get_running_loop().call_later(50, busy.clear)
+        return not busy
+
+    played = Played(Workload(initial=(pod("a"),)), only_retries_wait=only_retries_wait)
+    assert played.clock.now() == 50.0
+
+
+def test_a_scheduler_that_only_says_it_is_busy_is_not_waited_for() -> None:
+    played = Played(Workload(initial=(pod("a"),)), only_retries_wait=lambda: False)
+    assert played.clock.now() == 0.0
+
+
+def test_a_scheduler_that_tries_for_ever_without_effect_is_left() -> None:
+    def only_retries_wait() -> bool:
+        asyncio.get_running_loop().call_later(100, [].clear)
+        return False
+
+    played = Played(Workload(initial=(pod("a"),)), only_retries_wait=only_retries_wait)
+    assert played.clock.now() == QUIET_SECONDS_MAX
+
+
+# ---- refusals -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        (
+            create_step(3, pod("a")),
+            'at 3 s: create Pod default/a: pods "a" already exists',
+        ),
+        (delete(3, "b"), 'at 3 s: delete Pod default/b: pods "b" not found'),
+        (
+            patch(3, "a", {"spec": {"nodeName": "n2"}}),
+            'at 3 s: patch Pod default/a: pods "a" is invalid: spec.nodeName: found "n2"',
+        ),
+    ],
+)
+def test_what_the_server_refuses_is_told_and_the_run_goes_on(step: Step, said: str) -> None:
+    workload = Workload(initial=(pod("a"),), steps=(step, create_step(4, pod("z"))))
+    played = Played(workload)
+    assert [line[: len(said)] for line in played.refused] == [said]
+    assert played.all("bound")["z"] == 4.0
+
+
+def test_an_object_that_is_refused_at_the_beginning_is_told_too() -> None:
+    played = Played(Workload(initial=(pod("a", priorityClassName="none"), pod("b"))))
+    assert len(played.refused) == 1
+    assert "no PriorityClass with name none was found" in played.refused[0]
+    assert played.all("bound") == {"b": 0.0}

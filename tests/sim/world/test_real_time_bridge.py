@@ -1,0 +1,110 @@
+"""Calls to the real world under virtual time."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from bayplan.adapters.extenders.client import Request
+from bayplan.clock import ManualClock
+from bayplan.sim.loop import run
+from bayplan.sim.world.real_time_bridge import Outside
+
+
+def played(story: Callable[[Outside, ManualClock], Coroutine[Any, Any, Any]]) -> Any:
+    clock = ManualClock()
+    with Outside() as outside:
+        return run(story(outside, clock), clock)
+
+
+def test_time_stands_still_until_the_answer_has_come() -> None:
+    async def story(outside: Outside, clock: ManualClock) -> tuple[str, float]:
+        later = asyncio.get_running_loop().call_later(1.0, lambda: None)
+        answer = await outside.call(asyncio.sleep(0.02, "fine"))
+        later.cancel()
+        return answer, clock.now()
+
+    assert played(story) == ("fine", 0.0)
+
+
+def test_answers_are_taken_in_the_order_of_the_questions() -> None:
+    """The second comes first: the first waits for it."""
+    has_second_come = threading.Event()
+
+    async def first() -> str:
+        await asyncio.to_thread(has_second_come.wait)
+        return "first"
+
+    async def second() -> str:
+        has_second_come.set()
+        return "second"
+
+    async def story(outside: Outside, clock: ManualClock) -> list[str]:
+        seen: list[str] = []
+
+        async def ask(work: Coroutine[Any, Any, str]) -> None:
+            seen.append(await outside.call(work))
+
+        await asyncio.gather(ask(first()), ask(second()))
+        return seen
+
+    assert played(story) == ["first", "second"]
+
+
+def test_a_failure_comes_back_as_one() -> None:
+    async def fails() -> None:
+        raise OSError("gone")
+
+    async def story(outside: Outside, clock: ManualClock) -> None:
+        with pytest.raises(OSError, match="gone"):
+            await outside.call(fails())
+
+    played(story)
+
+
+def test_what_nobody_waits_for_any_more_is_given_up() -> None:
+    was_given_up = threading.Event()
+
+    async def for_ever() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            was_given_up.set()
+
+    async def story(outside: Outside, clock: ManualClock) -> None:
+        asking = asyncio.get_running_loop().create_task(outside.call(for_ever()))
+        await asyncio.sleep(0)
+        asking.cancel()
+        await asyncio.wait([asking])
+
+    played(story)
+    assert was_given_up.wait(10)
+
+
+def test_a_sender_lives_in_real_time_and_is_closed_with_it() -> None:
+    threads: list[threading.Thread] = []
+    closed: list[bool] = []
+
+    class Sender:
+        def __init__(self) -> None:
+            threads.append(threading.current_thread())
+
+        async def send(self, request: Request) -> tuple[int, bytes]:
+            return 200, request.body
+
+        async def close(self) -> None:
+            closed.append(True)
+
+    async def story(outside: Outside, clock: ManualClock) -> list[tuple[int, bytes]]:
+        sender, unused = outside.sender(Sender), outside.sender(Sender)
+        answers = [await sender.send(Request("http://a/", body, 1.0)) for body in (b"a", b"b")]
+        await sender.close()
+        await unused.close()
+        assert not closed
+        return answers
+
+    assert played(story) == [(200, b"a"), (200, b"b")]
+    assert [thread.name for thread in threads] == ["outside"]
+    assert closed == [True]

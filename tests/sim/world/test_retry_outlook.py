@@ -1,0 +1,105 @@
+"""Which changes make a retry worth waiting for."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bayplan.adapters.embedded.cluster import EmbeddedCluster
+from bayplan.adapters.embedded.object_names import object_key
+from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
+from bayplan.api.objects import NODE, POD
+from bayplan.framework.status import unschedulable
+from bayplan.sim.simulation import Simulation
+from bayplan.sim.world.retry_outlook import Hopes
+from tests.adapters.manifests import Content, container, node, pod, pod_group
+from tests.framework.answering import answering
+from tests.sim.runs import create, simulation, workload
+
+WAITS = object_key(POD, "default", "waits")
+
+
+def without_nodes(*more: Content) -> Simulation:
+    """A run that is over, its pod waiting out a backoff; and no node."""
+    # A pod whose node is missing stays as long as the node is quarantined.
+    feed = workload(pod("waits"), *more, until_seconds=0.0, pod_gc=PodGcTimes(3600.0))
+    run = simulation(feed)
+    run.run()
+    assert not hopes_of(run).has_any(run.scheduler)
+    return run
+
+
+def hopes_of(run: Simulation) -> Hopes:
+    return run._hopes
+
+
+def relabel(cluster: EmbeddedCluster) -> None:
+    cluster.update(pod("waits", labels={"new": "label"}))
+
+
+HELP: list[tuple[str, Callable[[EmbeddedCluster], object]]] = [
+    ("a node comes", lambda cluster: cluster.create(node("n1"))),
+    ("an object of some kind comes", lambda cluster: cluster.create(pod_group())),
+    ("a pod goes", lambda cluster: cluster.delete(object_key(POD, "default", "runs"))),
+    ("a pod ends", lambda cluster: cluster.end_pod(object_key(POD, "default", "runs"))),
+    ("the pod is changed", relabel),
+]
+
+
+@pytest.mark.parametrize("change", [pytest.param(call, id=name) for name, call in HELP])
+def test_this_may_help(change: Callable[[EmbeddedCluster], object]) -> None:
+    run = without_nodes(pod("runs", nodeName="n0"))
+    change(run.cluster)
+    assert hopes_of(run).has_any(run.scheduler)
+
+
+DO_NOT: list[tuple[str, Callable[[EmbeddedCluster], object]]] = [
+    ("another pod comes", lambda cluster: cluster.create(pod("new"))),
+    ("a pod comes with its node", lambda cluster: cluster.create(pod("new", nodeName="n0"))),
+    ("a pending pod goes", lambda cluster: cluster.delete(object_key(POD, "default", "other"))),
+]
+
+
+@pytest.mark.parametrize("change", [pytest.param(call, id=name) for name, call in DO_NOT])
+def test_this_helps_nobody(change: Callable[[EmbeddedCluster], object]) -> None:
+    run = without_nodes(pod("other"))
+    change(run.cluster)
+    assert not hopes_of(run).has_any(run.scheduler)
+
+
+def refusing_until(seconds: float) -> type[Any]:
+    """Whoever is tried before is to be tried then, for the first is told so."""
+    plugins: list[Any] = []
+
+    def refuse(state: Any, asked: Any, info: Any) -> Any:
+        handle = plugins[0].handle
+        if handle.now_seconds >= seconds:
+            return None
+        handle.activate([asked], at_seconds=seconds)
+        return unschedulable("not yet")
+
+    def setup(self: Any) -> None:
+        plugins.append(self)
+
+    return answering("Later", setup=setup, filter_node=refuse, events_to_register=[])
+
+
+def test_a_run_waits_for_a_pod_that_was_put_off_before_something_came() -> None:
+    late = create(50, node("n2"))
+    run = simulation(workload(node("n1"), pod("waits"), steps=[late]), refusing_until(100))
+    result = run.run()
+    assert result.pods["default/waits"].bound_at == 100.0
+
+
+def test_a_run_does_not_wait_for_one_that_was_put_off_after_all_that_came() -> None:
+    steps = [create(0, node("n1")), create(1, pod("waits"))]
+    run = simulation(workload(steps=steps), refusing_until(100))
+    assert not hopes_of(run).has_any(run.scheduler)
+    assert run.run().placements == {}
+
+
+def test_a_pod_that_waits_for_an_event_is_nobody_to_hope_for() -> None:
+    run = simulation(workload(node("n1"), pod("waits", containers=[container("64")])))
+    run.run()
+    run.cluster.delete(object_key(NODE, "", "n1"))
+    assert not hopes_of(run).has_any(run.scheduler)

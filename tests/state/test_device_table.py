@@ -1,0 +1,468 @@
+"""Taken devices follow the claims that have them.
+
+Which devices of a class there are for whom, and how many of them are taken.
+
+Claims, slices and classes as the scheduler sees them, and claims in flight.
+"""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from bayplan.api.device_objects import (
+    DEVICE_CLASS,
+    DEVICE_TAINT_RULE,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+    AllocationResult,
+    DeviceAllocationResult,
+    DeviceRequestAllocationResult,
+    DeviceTaintRule,
+    ResourceClaim,
+)
+from bayplan.api.objects import Node, decode
+from bayplan.api.quantity import NANOS
+from bayplan.state.device_table import ANY_NODE, AllocatedDevices, ClassDevices, DeviceId, Devices
+from bayplan.state.node_table import NodeTable
+from bayplan.state.object_store import ObjectStore
+from bayplan.testing import node
+from tests.plugins.devices_kit import (
+    DRIVER,
+    allocated,
+    as_claim,
+    as_class,
+    as_slice,
+    claim,
+    class_of,
+    device,
+    exactly,
+    slice_of,
+)
+
+# ---- allocated devices ----------------------------------------------------------------------
+
+
+GPU = DeviceId("d", "p", "gpu")
+
+
+def one(**fields: object) -> AllocationResult:
+    result = DeviceRequestAllocationResult(driver="d", pool="p", device="gpu", **fields)  # pyright: ignore[reportArgumentType]
+    return AllocationResult(devices=DeviceAllocationResult(results=(result,)))
+
+
+def test_a_device_is_taken_until_its_claim_has_it_no_longer() -> None:
+    taken = AllocatedDevices()
+    taken.add(one())
+    assert taken.is_whole_taken(GPU)
+    assert list(taken.devices()) == [GPU]
+    taken.remove(one())
+    assert not taken.is_taken(GPU)
+    assert list(taken.devices()) == []
+
+
+def test_admin_access_takes_nothing() -> None:
+    taken = AllocatedDevices()
+    taken.add(one(admin_access=True))
+    assert not taken.is_taken(GPU)
+
+
+def test_shares_add_up_and_leave_the_device_open() -> None:
+    taken = AllocatedDevices()
+    first = one(share_id="1", consumed_capacity={"memory": "1"})
+    taken.add(first)
+    taken.add(one(share_id="2", consumed_capacity={"memory": "500m"}))
+    assert taken.is_shared(GPU)
+    assert taken.is_taken(GPU)
+    assert not taken.is_whole_taken(GPU)
+    assert taken.consumed(GPU) == {"memory": 3 * NANOS // 2}
+    taken.remove(first)
+    assert taken.consumed(GPU) == {"memory": NANOS // 2}
+
+
+def test_two_claims_of_one_device_are_counted_both() -> None:
+    taken = AllocatedDevices()
+    taken.add(one())
+    taken.add(one())
+    taken.remove(one())
+    assert taken.is_whole_taken(GPU)
+
+
+# ---- class devices --------------------------------------------------------------------------
+
+
+N1, N2 = node("n1", labels={"zone": "a"}), node("n2", labels={"zone": "b"})
+BOTH = (N1, N2)
+FAST = "device.attributes['gpu.example.com'].fast"
+
+
+def devices_of(*slices: dict[str, Any], expressions: tuple[str, ...] = ()) -> ClassDevices:
+    return ClassDevices(as_class(class_of("gpu", *expressions)), map(as_slice, slices))
+
+
+def counts(
+    found: ClassDevices, *taken: tuple[str, str], nodes: tuple[Node, ...] = BOTH
+) -> list[tuple[int, int]]:
+    """(devices, taken) of n1 and n2; ``taken``: (pool, device)."""
+    counting = AllocatedDevices()
+    if taken:
+        allocation = as_claim(claim("c", status=allocated(*taken))).allocation
+        assert allocation is not None
+        counting.add(allocation)
+    return list(found.counts(nodes, counting))
+
+
+def zone(name: str) -> dict[str, Any]:
+    expression = {"key": "zone", "operator": "In", "values": [name]}
+    return {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+
+
+# ---- whom devices are for ------------------------------------------------------------------
+
+
+def test_devices_of_a_node_count_there_alone() -> None:
+    found = devices_of(slice_of("n1", "x", "y"))
+    assert counts(found, ("n1", "y"), ("n1", "elsewhere")) == [(2, 1), (0, 0)]
+    assert list(found.places_of(DeviceId(DRIVER, "n1", "x"))) == ["n1"]
+    assert list(found.places_of(DeviceId(DRIVER, "n2", "x"))) == []
+
+
+@pytest.mark.parametrize(
+    "reach", [{"allNodes": True}, {"nodeName": None}], ids=["of all nodes", "naming nobody"]
+)
+def test_devices_of_no_node_in_particular_count_everywhere(reach: dict[str, Any]) -> None:
+    found = devices_of(slice_of("net", "x", "y", **reach), slice_of("n2", "z"))
+    assert counts(found, ("net", "x")) == [(2, 1), (3, 1)]
+    assert list(found.places_of(DeviceId(DRIVER, "net", "x"))) == [ANY_NODE]
+
+
+def test_devices_of_labelled_nodes_count_where_the_selector_holds() -> None:
+    found = devices_of(slice_of("rack", "x", nodeSelector=zone("b")))
+    assert counts(found) == [(0, 0), (1, 0)]
+    assert counts(found, nodes=(node("n3", labels={"zone": "b"}), node("n4"))) == [(1, 0), (0, 0)]
+
+
+def test_each_device_of_a_slice_may_say_itself_whom_it_is_for() -> None:
+    listed = (
+        device("x", nodeName="n1"),
+        device("y", allNodes=True),
+        device("z", nodeSelector=zone("a")),
+        device("nobody's"),
+    )
+    found = devices_of(slice_of("pool", *listed, perDeviceNodeSelection=True))
+    assert counts(found, ("pool", "y"), ("pool", "z")) == [(3, 2), (1, 1)]
+
+
+def test_slices_count_whatever_their_generation_and_taints() -> None:
+    tainted = device("x", taints=[{"key": "bad", "effect": "NoExecute"}])
+    old = {**slice_of("old", "y", nodeName="n1", pool={"name": "n1", "generation": 1})}
+    new = slice_of("n1", tainted, pool={"generation": 2, "resourceSliceCount": 7})
+    assert counts(devices_of(old, new)) == [(2, 0), (0, 0)]
+
+
+# ---- which devices are of the class --------------------------------------------------------
+
+
+def test_only_devices_that_all_selectors_mean_count() -> None:
+    listed = [device(name, attributes={"fast": fast}) for name, fast in (("x", True), ("y", False))]
+    found = devices_of(slice_of("n1", *listed), expressions=("true", FAST))
+    assert counts(found, ("n1", "x"), ("n1", "y")) == [(1, 1), (0, 0)]
+
+
+def test_a_selector_that_fails_for_one_device_leaves_its_nodes_without_any() -> None:
+    plain, fast = device("x"), device("y", attributes={"fast": True})
+    slices = slice_of("n1", fast), slice_of("n1-more", plain, nodeName="n1"), slice_of("n2", fast)
+    assert counts(devices_of(*slices, expressions=(FAST,))) == [(0, 0), (1, 0)]
+    # An earlier selector that does not hold keeps the next from being asked.
+    guarded = devices_of(
+        *slices, expressions=("has(device.attributes['gpu.example.com'].fast)", FAST)
+    )
+    assert counts(guarded) == [(1, 0), (1, 0)]
+
+
+def test_a_selector_that_does_not_compile_means_no_device_anywhere() -> None:
+    found = devices_of(slice_of("n1", "x"), slice_of("n2", "y"), expressions=("nonsense(",))
+    assert counts(found) == [(0, 0), (0, 0)]
+
+
+def test_a_node_selector_that_does_not_parse_leaves_every_node_without_any() -> None:
+    broken = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "Like"}]}]}
+    found = devices_of(slice_of("n1", "x"), slice_of("rack", "y", nodeSelector=broken))
+    assert counts(found) == [(0, 0), (0, 0)]
+
+
+def test_selectors_are_not_told_that_a_device_may_be_shared() -> None:
+    shared = device("x", allowMultipleAllocations=True)
+    found = devices_of(slice_of("n1", shared), expressions=("device.allowMultipleAllocations",))
+    assert counts(found) == [(0, 0), (0, 0)]
+
+
+# ---- slice by slice ------------------------------------------------------------------------
+
+
+def test_a_slice_that_changes_concerns_whom_it_was_for_and_whom_it_is_for() -> None:
+    found = devices_of(slice_of("s", "x", nodeName="n1"))
+    assert found.put(as_slice(slice_of("s", "x", "y", nodeName="n2"))) == {"n1", "n2"}
+    assert counts(found) == [(0, 0), (2, 0)]
+    assert found.put(as_slice(slice_of("s", "z", allNodes=True))) == {"n2", ANY_NODE}
+    assert counts(found) == [(1, 0), (1, 0)]
+    assert list(found.places_of(DeviceId(DRIVER, "s", "x"))) == []
+
+
+def test_a_slice_that_goes_takes_its_own_devices_along() -> None:
+    one = slice_of("one", "x", nodeName="n1", pool={"name": "p"})
+    other = slice_of("other", "x", nodeName="n1", pool={"name": "p"})
+    found = devices_of(one, other)
+    assert counts(found, ("p", "x")) == [(2, 2), (0, 0)]
+    assert found.remove(as_slice(one)) == {"n1"}
+    assert counts(found, ("p", "x")) == [(1, 1), (0, 0)]
+    assert list(found.places_of(DeviceId(DRIVER, "p", "x"))) == ["n1"]
+    assert found.remove(as_slice(one)) == set()
+
+
+def test_a_slice_without_a_device_of_the_class_concerns_nobody() -> None:
+    found = devices_of(expressions=("false",))
+    assert found.put(as_slice(slice_of("n1", "x"))) == set()
+
+
+# ---- devices --------------------------------------------------------------------------------
+
+
+X = DeviceId(DRIVER, "n1", "x")
+HAS_X = as_claim(claim("c", exactly(), status=allocated(("n1", "x"))))
+WANTS = as_claim(claim("c", exactly()))
+
+
+def allocation() -> AllocationResult:
+    assert HAS_X.allocation is not None
+    return HAS_X.allocation
+
+
+def world() -> tuple[ObjectStore, Devices]:
+    store = ObjectStore()
+    return store, Devices(NodeTable(), store)
+
+
+# ---- claims --------------------------------------------------------------------------------
+
+
+def test_devices_are_taken_while_the_api_says_so() -> None:
+    store, devices = world()
+    taken = devices.resource_claims.allocated
+    store.of(RESOURCE_CLAIM).put(HAS_X)
+    assert taken.is_whole_taken(X)
+    store.of(RESOURCE_CLAIM).put(WANTS)
+    assert not taken.is_taken(X)
+    store.of(RESOURCE_CLAIM).put(HAS_X)
+    store.of(RESOURCE_CLAIM).remove(HAS_X)
+    assert not taken.is_taken(X)
+
+
+def test_claims_that_were_there_before_count() -> None:
+    store = ObjectStore()
+    store.of(RESOURCE_CLAIM).put(HAS_X)
+    assert Devices(NodeTable(), store).resource_claims.allocated.is_whole_taken(X)
+
+
+def test_a_claim_in_flight_takes_its_devices_and_gives_them_back() -> None:
+    store, devices = world()
+    claims, given = devices.resource_claims, allocation()
+    store.of(RESOURCE_CLAIM).put(WANTS)
+    claims.put_in_flight(WANTS, given)
+    assert claims.allocated.is_whole_taken(X)
+    assert claims.pending_allocation(WANTS.uid) is given
+    assert claims.remove_in_flight(WANTS.uid, given)
+    assert not claims.remove_in_flight(WANTS.uid, given)
+    assert not claims.allocated.is_taken(X)
+
+
+def test_get_and_list_show_no_allocation_in_flight_and_the_counts_do() -> None:
+    """Upstream: claimTracker's Get and List read the cache, ListAllAllocatedDevices adds those in
+    flight."""
+    store, devices = world()
+    claims, given = devices.resource_claims, allocation()
+    store.of(RESOURCE_CLAIM).put(WANTS)
+    claims.put_in_flight(WANTS, given)
+    found = claims.get(WANTS.metadata.namespace or "", WANTS.metadata.name)
+    assert found is not None
+    assert found.allocation is None
+    assert [each.allocation for each in claims.list()] == [None]
+    assert claims.pending_allocation(WANTS.uid) is given
+    assert list(claims.allocated.devices()) == [X]
+
+
+def test_when_the_api_tells_of_it_a_claim_is_in_flight_no_longer() -> None:
+    store, devices = world()
+    claims, given = devices.resource_claims, allocation()
+    claims.put_in_flight(WANTS, given)
+    store.of(RESOURCE_CLAIM).put(HAS_X)
+    assert claims.pending_allocation(WANTS.uid) is None
+    assert not claims.remove_in_flight(WANTS.uid, given)
+    assert claims.allocated.is_whole_taken(X)
+    store.of(RESOURCE_CLAIM).remove(HAS_X)
+    assert not claims.allocated.is_taken(X)
+
+
+def test_an_update_that_tells_of_no_allocation_leaves_the_claim_in_flight() -> None:
+    store, devices = world()
+    claims = devices.resource_claims
+    claims.put_in_flight(WANTS, allocation())
+    store.of(RESOURCE_CLAIM).put(WANTS)
+    assert list(claims.in_flight) == [WANTS.uid]
+    assert claims.allocated.is_whole_taken(X)
+
+
+def test_nobody_gives_back_what_another_put_in_flight() -> None:
+    _, devices = world()
+    claims = devices.resource_claims
+    claims.put_in_flight(WANTS, allocation())
+    assert not claims.remove_in_flight(WANTS.uid, msgspec.structs.replace(allocation()))
+    assert claims.allocated.is_whole_taken(X)
+
+
+def test_another_claim_of_the_same_name_takes_nothing_over() -> None:
+    store, devices = world()
+    store.of(RESOURCE_CLAIM).put(HAS_X)
+    meta = msgspec.structs.replace(WANTS.metadata, uid="another")
+    store.of(RESOURCE_CLAIM).put(msgspec.structs.replace(WANTS, metadata=meta))
+    assert not devices.resource_claims.allocated.is_taken(X)
+
+
+# ---- claims whose writes the watch does not tell of yet ---------------------------------------
+
+
+def version(number: int | str, found: ResourceClaim) -> ResourceClaim:
+    meta = msgspec.structs.replace(found.metadata, resource_version=str(number))
+    return msgspec.structs.replace(found, metadata=meta)
+
+
+def test_an_assumed_version_is_read_until_the_watch_has_caught_up() -> None:
+    store, devices = world()
+    claims, told = devices.resource_claims, store.of(RESOURCE_CLAIM)
+    told.put(version(9, WANTS))
+    claims.put_in_flight(WANTS, allocation())
+    assert claims.assume(version(11, HAS_X))
+    assert claims.pending_allocation(WANTS.uid) is None
+    for behind in (9, 10):
+        told.put(version(behind, WANTS))
+        assert claims.get("default", "c") == version(11, HAS_X)
+        assert list(claims.list()) == list(claims.list("default")) == [version(11, HAS_X)]
+        assert claims.allocated.is_whole_taken(X)
+    told.put(version(11, HAS_X))
+    told.put(version(12, WANTS))
+    assert claims.get("default", "c") == version(12, WANTS)
+    assert not claims.allocated.is_taken(X)
+
+
+def test_what_turns_out_not_to_hold_is_restored_to_what_the_watch_tells() -> None:
+    store, devices = world()
+    claims = devices.resource_claims
+    store.of(RESOURCE_CLAIM).put(version(9, WANTS))
+    assert claims.assume(version(10, HAS_X))
+    for _ in range(2):
+        claims.restore("default", "c")
+        assert claims.get("default", "c") == version(9, WANTS)
+        assert not claims.allocated.is_taken(X)
+    claims.restore("default", "nobody")
+
+
+def test_only_a_newer_version_of_a_claim_that_is_known_is_assumed() -> None:
+    store, devices = world()
+    claims, told = devices.resource_claims, store.of(RESOURCE_CLAIM)
+    assert not claims.assume(version(9, HAS_X))
+    told.put(version(9, WANTS))
+    assert not claims.assume(version(8, HAS_X))
+    meta = msgspec.structs.replace(HAS_X.metadata, uid="another", resource_version="10")
+    assert not claims.assume(msgspec.structs.replace(HAS_X, metadata=meta))
+    assert not claims.allocated.is_taken(X)
+
+
+def test_a_claim_that_goes_takes_what_was_assumed_of_it_along() -> None:
+    store, devices = world()
+    claims, told = devices.resource_claims, store.of(RESOURCE_CLAIM)
+    told.put(version(9, WANTS))
+    claims.assume(version(10, HAS_X))
+    told.remove(WANTS)
+    assert claims.get("default", "c") is None
+    assert not claims.allocated.is_taken(X)
+    told.put(version(11, WANTS))
+    assert claims.get("default", "c") == version(11, WANTS)
+
+
+def test_of_versions_that_are_no_numbers_the_one_that_is_told_last_counts() -> None:
+    store, devices = world()
+    claims, told = devices.resource_claims, store.of(RESOURCE_CLAIM)
+    told.put(version("b", WANTS))
+    assert claims.assume(version("c", HAS_X))
+    told.put(version("a", WANTS))
+    assert claims.get("default", "c") == version("a", WANTS)
+
+
+# ---- slices --------------------------------------------------------------------------------
+
+
+def rule(key: str = "broken", **selector: str) -> DeviceTaintRule:
+    spec = {"deviceSelector": selector, "taint": {"key": key, "effect": "NoSchedule"}}
+    found = decode(DEVICE_TAINT_RULE, {"metadata": {"name": key}, "spec": spec})
+    assert isinstance(found, DeviceTaintRule)
+    return found
+
+
+def tainted(store: ObjectStore, devices: Devices) -> dict[str, list[str]]:
+    return {
+        f"{each.spec.pool.name}/{device.name}": [taint.key for taint in device.taints or ()]
+        for each in devices.resource_slices.list_with_device_taint_rules()
+        for device in each.spec.devices or ()
+    }
+
+
+def test_rules_taint_the_devices_they_mean() -> None:
+    store, devices = world()
+    for name in ("n1", "n2"):
+        store.of(RESOURCE_SLICE).put(as_slice(slice_of(name, "x", "y")))
+    revision = devices.resource_slices.revision
+    store.of(DEVICE_TAINT_RULE).put(rule("a", pool="n1", device="x"))
+    store.of(DEVICE_TAINT_RULE).put(rule("b", driver="other"))
+    store.of(DEVICE_TAINT_RULE).put(rule("c"))
+    assert devices.resource_slices.revision == revision + 3
+    expected = {"n1/x": ["a", "c"], "n1/y": ["c"], "n2/x": ["c"], "n2/y": ["c"]}
+    assert tainted(store, devices) == expected
+    store.of(DEVICE_TAINT_RULE).remove(rule("c"))
+    assert tainted(store, devices)["n2/y"] == []
+
+
+def test_a_slice_that_no_rule_means_stays_the_same_object() -> None:
+    store, devices = world()
+    found = as_slice(slice_of("n1", "x"))
+    store.of(RESOURCE_SLICE).put(found)
+    store.of(DEVICE_TAINT_RULE).put(rule("a", pool="n2"))
+    assert devices.resource_slices.list_with_device_taint_rules() == (found,)
+
+
+# ---- classes -------------------------------------------------------------------------------
+
+
+def test_a_class_is_found_by_the_resource_it_stands_for() -> None:
+    store, devices = world()
+    store.of(DEVICE_CLASS).put(as_class(class_of("gpu", extendedResourceName="example.com/gpu")))
+    classes = devices.device_classes
+    for resource in ("example.com/gpu", "deviceclass.resource.kubernetes.io/gpu"):
+        found = classes.behind(resource)
+        assert found is not None
+        assert found.metadata.name == "gpu"
+    assert classes.behind("example.com/fpga") is None
+    assert [each.metadata.name for each in classes.list()] == ["gpu"]
+    store.of(DEVICE_CLASS).remove(as_class(class_of("gpu")))
+    assert classes.behind("example.com/gpu") is None
+    assert classes.get("gpu") is None
+
+
+def test_of_two_classes_for_one_resource_the_newer_counts_then_the_first_by_name() -> None:
+    store, devices = world()
+    for name, created in (("a", "2026-01-01"), ("c", "2026-01-02"), ("b", "2026-01-02")):
+        content = class_of(name, extendedResourceName="example.com/gpu")
+        content["metadata"]["creationTimestamp"] = f"{created}T00:00:00Z"
+        store.of(DEVICE_CLASS).put(as_class(content))
+    found = devices.device_classes.behind("example.com/gpu")
+    assert found is not None
+    assert found.metadata.name == "b"

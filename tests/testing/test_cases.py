@@ -1,0 +1,61 @@
+"""What a plugin is checked in."""
+
+from typing import final
+
+from bayplan.framework.interface import CycleState, ScalarScorePlugin
+from bayplan.plugins.inter_pod_affinity import InterPodAffinity
+from bayplan.state.nodes import NodeInfo
+from bayplan.state.pods import PodInfo
+from bayplan.testing import node
+from bayplan.testing.cases import Subject, rebuilt
+
+
+def names_and_labels(subject: Subject, index: int) -> list[str]:
+    scene = subject.scene(index)
+    return [repr(info.labels) for info in scene.cluster.lend().nodes.infos()]
+
+
+def test_a_scene_is_the_same_for_the_same_number() -> None:
+    subject = Subject(InterPodAffinity, None, (), None, 1)
+    assert names_and_labels(subject, 3) == names_and_labels(subject, 3)
+    assert names_and_labels(subject, 3) != names_and_labels(subject, 4)
+
+
+def test_given_pods_come_first() -> None:
+    subject = Subject(InterPodAffinity, None, [{"priority": 77}], None, 1)
+    assert subject.scene(0).pods[0][1].priority == 77
+
+
+@final
+class AsksForKeys(ScalarScorePlugin):
+    """Asks for a label and an annotation, of nodes, of the pod and of others."""
+
+    name = "AsksForKeys"
+
+    def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        others = [other.annotations.get("test.org/other") for other in node.pods]
+        known = ("test.org/node" in node.labels, "test.org/note" in node.annotations)
+        mine = (pod.labels.get("test.org/pod"), pod.annotations.get("test.org/own"))
+        return len([each for each in (*others, *known, *mine) if each])
+
+
+def test_a_plugin_is_listened_to() -> None:
+    subject = Subject(AsksForKeys, None, (), None, 1)
+    subject.listen()
+    vocabulary = subject.scene(0).draws.vocabulary
+    assert "test.org/node" in vocabulary.node_labels
+    assert "test.org/note" in vocabulary.node_annotations
+    assert "test.org/pod" in vocabulary.pod_labels
+    assert {"test.org/own", "test.org/other"} <= set(vocabulary.pod_annotations)
+
+
+def test_a_rebuilt_cluster_is_like_the_one_that_has_changed() -> None:
+    subject = Subject(InterPodAffinity, None, (), None, 1)
+    scene = subject.scene(0)
+    scene.cluster.cache.update_node(node("node-0", cpu=77))
+    fresh, instance = rebuilt(subject, scene)
+    one, other = scene.cluster.lend().nodes, fresh.lend().nodes
+    for info, anew in zip(one.infos(), other.infos(), strict=True):
+        assert (anew.node, anew.pods) == (info.node, info.pods)
+        assert (anew.requested, anew.used_ports) == (info.requested, info.used_ports)
+    assert instance.handle.objects("v1 Namespace").get("default") is not None

@@ -1,0 +1,174 @@
+"""Plugins that say more of what is alike than is so are found.
+
+One-row forms that say something else are found.
+"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bayplan.framework.interface import (
+    FilterPlugin,
+    Plugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    RowFilter,
+    RowScore,
+    ScalarFilterPlugin,
+    ScalarScorePlugin,
+    ScorePlugin,
+    Verdict,
+)
+from bayplan.framework.status import Code, Rejection, Status, unschedulable
+from bayplan.plugins.inter_pod_affinity import InterPodAffinity
+from bayplan.plugins.node_resources_fit import NodeResourcesFit
+from bayplan.state.change_log import Facet
+from bayplan.state.columns import NodeMask, NodeScores
+from bayplan.state.nodes import NodeInfo, NodeView
+from bayplan.testing import CheckFailed, check_plugin
+from bayplan.testing.cases import Subject
+from bayplan.testing.equivalence_checks import prepared_once_for_all_alike
+
+# ---- alike checks ---------------------------------------------------------------------------
+
+
+class ByAmounts(ScalarFilterPlugin, ScalarScorePlugin):
+    """Says that amounts are all it looks at."""
+
+    name = "ByAmounts"
+    follows_amounts = True
+    facets = Facet.REQUESTED | Facet.ALLOCATABLE | Facet.LABELS | Facet.PODS
+    reads_labels = ""
+
+    def filter_node(self, state: Any, pod: Any, node: NodeInfo) -> Status | None:
+        is_full = node.amounts("pods").free < 1
+        is_odd = self.reads_labels == "filter" and len(node.labels) % 2
+        return unschedulable("no") if is_full or is_odd else None
+
+    def score_node(self, state: Any, pod: Any, node: NodeInfo) -> int:
+        return len(node.pods) + len(node.labels) * (self.reads_labels == "score")
+
+
+class Prepares(PreFilterPlugin, PreScorePlugin, ScalarFilterPlugin, ScalarScorePlugin):
+    """Says that what it notes is good for all pods of a template."""
+
+    name = "Prepares"
+    prepares_alike = True
+    facets = Facet.REQUESTED | Facet.PODS
+    reads = ""
+
+    def pre_filter(self, state: Any, pod: Any, nodes: Any) -> Any:
+        state["seen"] = {
+            "pod": sum(map(ord, pod.name)) % 7,
+            "nodes": int(nodes.pod_counts().sum()) % 2,
+            "": 0,
+        }[self.reads]
+        return None
+
+    def pre_score(self, state: Any, pod: Any, nodes: Any) -> Any:
+        return None
+
+    def filter_node(self, state: Any, pod: Any, node: NodeInfo) -> Status | None:
+        return None
+
+    def score_node(self, state: Any, pod: Any, node: NodeInfo) -> int:
+        return int(state["seen"])
+
+
+@pytest.mark.parametrize("plugin", [ByAmounts, Prepares, NodeResourcesFit, InterPodAffinity])
+def test_what_is_so_passes(plugin: Any) -> None:
+    check_plugin(plugin, clusters=5)
+
+
+@pytest.mark.parametrize("form", ["filter", "score"])
+def test_who_reads_more_than_amounts_is_found(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ByAmounts, "reads_labels", form)
+    with pytest.raises(CheckFailed, match="do not say follows_amounts"):
+        check_plugin(ByAmounts)
+
+
+@pytest.mark.parametrize("read", ["pod", "nodes"])
+def test_notes_that_follow_from_more_than_the_template_are_found(
+    read: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Prepares, "reads", read)
+    with pytest.raises(CheckFailed, match="not say prepares_alike"):
+        ask_in_clusters(10)
+
+
+def ask_in_clusters(count: int) -> None:
+    subject = Subject(Prepares, None, (), None, seed=1)
+    for index in range(count):
+        prepared_once_for_all_alike(subject, subject.scene(index))
+
+
+# ---- row checks -----------------------------------------------------------------------------
+
+
+REASON = "too many pods"
+
+
+class Fair(FilterPlugin, RowFilter, ScorePlugin, RowScore):
+    """Says the same either way."""
+
+    name = "Fair"
+
+    def filter(self, state: Any, pod: Any, nodes: NodeView, feasible: NodeMask) -> Any:
+        yield Rejection(nodes.pod_counts() > 2, Code.UNSCHEDULABLE, (REASON,))
+
+    def filter_row(self, state: Any, pod: Any, node: NodeInfo) -> Verdict:
+        return ((Code.UNSCHEDULABLE, (REASON,)),) if len(node.pods) > 2 else ()
+
+    def score(self, state: Any, pod: Any, nodes: NodeView) -> NodeScores:
+        return np.minimum(nodes.pod_counts(), 100).astype(np.int64)
+
+    def score_row(self, state: Any, pod: Any, node: NodeInfo) -> int:
+        return min(len(node.pods), 100)
+
+
+def planted(
+    limit: int = 2,
+    code: Code = Code.UNSCHEDULABLE,
+    reasons: tuple[str, ...] = (REASON,),
+    score_of_row: Any = 0,
+) -> type[Plugin]:
+    """A plugin whose one-row forms say this."""
+
+    class Planted(FilterPlugin, RowFilter, ScorePlugin, RowScore):
+        name = "Planted"
+
+        def filter(self, state: Any, pod: Any, nodes: NodeView, feasible: NodeMask) -> Any:
+            yield Rejection(nodes.pod_counts() > 2, Code.UNSCHEDULABLE, (REASON,))
+
+        def filter_row(self, state: Any, pod: Any, node: NodeInfo) -> Verdict:
+            return ((code, reasons),) if len(node.pods) > limit else ()
+
+        def score(self, state: Any, pod: Any, nodes: NodeView) -> NodeScores:
+            return np.zeros(len(nodes), np.int64)
+
+        def score_row(self, state: Any, pod: Any, node: NodeInfo) -> int:
+            return score_of_row
+
+    return Planted
+
+
+def test_forms_that_agree_pass() -> None:
+    check_plugin(Fair, clusters=3)
+    check_plugin(planted(), clusters=3)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (planted(limit=1), "filter_row says of node"),
+        (planted(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE), "filter_row says of node"),
+        (planted(reasons=(REASON, "really")), "filter_row says of node"),
+        (planted(score_of_row=1), "score_row gives node"),
+        (planted(score_of_row=np.int64(0)), "score_row gives node"),
+    ],
+)
+def test_forms_that_differ_are_found(wrong: type[Plugin], words: str) -> None:
+    with pytest.raises(CheckFailed) as failed:
+        check_plugin(wrong, clusters=3)
+    assert words in str(failed.value)

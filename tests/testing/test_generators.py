@@ -1,0 +1,48 @@
+"""What is drawn comes from one generator and one vocabulary."""
+
+import msgspec
+
+from bayplan.api.objects import HOSTNAME_LABEL, LabelSelector, NodeSelectorTerm
+from bayplan.api.selectors import label_selector, node_term
+from bayplan.rng import stream
+from bayplan.testing.generators import ASKED_VALUES, Draws, Vocabulary
+
+
+def draws(name: str = "x") -> Draws:
+    return Draws(stream(1, name))
+
+
+def test_one_generator_draws_alike() -> None:
+    assert [draws().happens(0.5) for _ in range(9)] == [draws().happens(0.5) for _ in range(9)]
+
+
+def test_some_are_different_ones() -> None:
+    drawn = draws()
+    for _ in range(50):
+        found = drawn.some("abc", 2)
+        assert len(found) <= 2
+        assert len(set(found)) == len(found)
+
+
+def test_several_are_at_least_one() -> None:
+    drawn = draws()
+    assert {len(drawn.several(lambda: 1, 3)) for _ in range(50)} == {1, 2, 3}
+
+
+def test_keys_that_are_asked_for_get_values_of_all_sorts() -> None:
+    vocabulary = Vocabulary().with_keys(node_labels=frozenset({"price", "disktype"}))
+    assert vocabulary.node_labels["price"] == ASKED_VALUES
+    assert vocabulary.node_labels["disktype"] == ("ssd", "hdd")
+
+
+def test_a_hostname_stays_a_name() -> None:
+    vocabulary = Vocabulary().with_keys(node_labels=frozenset({HOSTNAME_LABEL}))
+    assert HOSTNAME_LABEL not in vocabulary.node_labels
+
+
+def test_selectors_parse() -> None:
+    drawn = draws()
+    for _ in range(100):
+        term = node_term(msgspec.convert(drawn.node_term(), NodeSelectorTerm))
+        assert term.error is None
+        label_selector(msgspec.convert(drawn.label_selector(), LabelSelector))
