@@ -46,3 +46,13 @@ def test_plugins_are_shown_in_all_three_ways() -> None:
     text = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
     for words in ("**In the configuration**", "**In a plugin of your own**", "**In code**"):
         assert words in text
+
+
+def test_modules_that_the_glossary_names_exist() -> None:
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    cells = [row.split("|")[3] for row in text.splitlines() if row.count("|") == 4]
+    names = {name for cell in cells for name in re.findall(r"`([^`]+)`", cell)}
+    assert len(names) > 10
+    source = ROOT / "src" / "bayplan"
+    missing = {n for n in names if not (source / n).is_dir() and not (source / f"{n}.py").is_file()}
+    assert not missing
