@@ -13,10 +13,10 @@ from typing import Any
 from msgspec import structs
 
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.reuse.cache import Reuse
-from bayplan.engine.reuse.entry import Epoch, KnownPods
-from bayplan.engine.reuse.ranked_nodes import Picks
-from bayplan.engine.reuse.single_node import Asking
+from bayplan.engine.reuse.cache import ResultCache
+from bayplan.engine.reuse.entry import ObjectGeneration, SignatureEntry
+from bayplan.engine.reuse.ranked_nodes import RankedNodes
+from bayplan.engine.reuse.single_node import SingleNodeEvaluator
 from bayplan.engine.schedule_one import CycleRunner
 from bayplan.framework.interface import (
     CycleState,
@@ -111,8 +111,8 @@ class Attempts:
         self.warnings: list[str] = []
         table = self.cluster.cache.table
         ignore = (lambda seconds: None, lambda seconds: None)
-        epoch = Epoch(table, ObjectStore())
-        self.reuse = Reuse(self.framework, table, epoch, self.warnings.append, ignore)
+        epoch = ObjectGeneration(table, ObjectStore())
+        self.reuse = ResultCache(self.framework, table, epoch, self.warnings.append, ignore)
         self._runner = CycleRunner(Nominator(), SEED, (), {profile.profile_name: self.reuse})
         self._fresh = CycleRunner(Nominator(), SEED, ())
         self.attempt_count = 0
@@ -174,24 +174,24 @@ class Attempts:
         return pod("p")
 
     @property
-    def known(self) -> KnownPods:
+    def known(self) -> SignatureEntry:
         return self.reuse.known(self.pod)
 
-    def picks(self) -> Picks:
+    def picks(self) -> RankedNodes:
         """The ranking, after as many attempts as it takes."""
         while self.known.picks is None:
             assert self.attempt_count < 5, "no ranking is made of such answers"
             self.attempt()
-        assert isinstance(self.known.picks, Picks)
+        assert isinstance(self.known.picks, RankedNodes)
         return self.known.picks
 
-    def asking(self) -> Asking:
+    def asking(self) -> SingleNodeEvaluator:
         """To ask about single rows as an attempt does."""
         state, nodes, asked = CycleState(), self.cluster.lend().nodes, self.pod
         state.kept = self.known
         self.framework.run_pre_filter(state, asked, nodes)
         calls = self.framework.calls(state, asked)
-        return Asking(calls, state, asked, nodes, self.known.counts)
+        return SingleNodeEvaluator(calls, state, asked, nodes, self.known.counts)
 
     def plugin(self, name: str) -> Any:
         instances = self.framework.plugins.instances()

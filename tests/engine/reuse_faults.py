@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayplan.engine.reuse.entry import Epoch
-from bayplan.engine.reuse.ranked_nodes import RowTotals
-from bayplan.engine.reuse.weighted_score import Share
+from bayplan.engine.reuse.entry import ObjectGeneration
+from bayplan.engine.reuse.ranked_nodes import IncrementalScores
+from bayplan.engine.reuse.weighted_score import WeightedScore
 from bayplan.engine.schedule_one import CycleRunner
 from bayplan.engine.scheduler import Scheduler
 from bayplan.plugins.default_preemption.search_cache import KeptSearch
@@ -128,7 +128,7 @@ def ties_are_drawn_by_row(patch: pytest.MonkeyPatch) -> Fault:
 
 def an_extreme_does_not_move(patch: pytest.MonkeyPatch) -> Fault:
     """When the last row with the lowest or highest score leaves, nothing is normalised anew."""
-    patch.setattr(Share, "check", lambda share: None)
+    patch.setattr(WeightedScore, "check", lambda share: None)
     return no_fault
 
 
@@ -144,13 +144,13 @@ def a_plugin_signs_too_little(patch: pytest.MonkeyPatch) -> Fault:
 
 def a_total_stays_as_it_was(patch: pytest.MonkeyPatch) -> Fault:
     """A node that took a pod keeps its total, where plugins are asked besides."""
-    move = RowTotals._move
+    move = IncrementalScores._move
 
-    def still(totals: RowTotals, row: int) -> None:
+    def still(totals: IncrementalScores, row: int) -> None:
         if totals.like.is_whole:
             move(totals, row)
 
-    patch.setattr(RowTotals, "_move", still)
+    patch.setattr(IncrementalScores, "_move", still)
     return no_fault
 
 
@@ -168,7 +168,7 @@ def whom_to_evict_is_not_searched_anew(patch: pytest.MonkeyPatch) -> Fault:
 
 def what_was_prepared_outlives_what_it_follows_from(patch: pytest.MonkeyPatch) -> Fault:
     """What PreFilter and PreScore said holds whatever objects and terms come and go."""
-    patch.setattr(Epoch, "now", lambda epoch: 0)
+    patch.setattr(ObjectGeneration, "now", lambda epoch: 0)
     return no_fault
 
 

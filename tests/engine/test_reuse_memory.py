@@ -4,7 +4,7 @@ import gc
 import tracemalloc
 from dataclasses import dataclass
 
-from bayplan.engine.reuse.cache import Reuse
+from bayplan.engine.reuse.cache import ResultCache
 from bayplan.testing import node
 from tests.engine.kit import Engine, waiting_pod
 from tests.scenarios.world import PROFILE
@@ -45,7 +45,7 @@ def growth(node_count: int, *, is_on: bool) -> Growth:
         tracemalloc.stop()
 
 
-def _empty(reuse: Reuse) -> None:
+def _empty(reuse: ResultCache) -> None:
     for part in (reuse._known, reuse._verdicts, reuse._scores):
         part.clear()
 

@@ -28,8 +28,8 @@ from bayplan.api.objects import (
     Node,
     Pod,
 )
-from bayplan.engine.reuse.cache import Reuse
-from bayplan.engine.reuse.ranked_nodes import RowTotals
+from bayplan.engine.reuse.cache import ResultCache
+from bayplan.engine.reuse.ranked_nodes import IncrementalScores
 from bayplan.engine.reuse_steps import filter_rest, score_rest, table_of
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.interface import (
@@ -144,7 +144,7 @@ def test_the_rest_scores_in_columns_and_who_fails_is_named() -> None:
 # ---- known rest -----------------------------------------------------------------------------
 
 
-def known_part() -> tuple[Attempts, RowTotals]:
+def known_part() -> tuple[Attempts, IncrementalScores]:
     known = Attempts(Bad, Company, Rank, nodes=labelled(6))
     for _ in range(3):
         known.attempt()
@@ -202,7 +202,7 @@ def told(story: Story, *plugins: Any, **options: Any) -> tuple[Any, Engine]:
     return found, on
 
 
-def reuse_of(engine: Engine) -> Reuse:
+def reuse_of(engine: Engine) -> ResultCache:
     return engine.scheduler.reuse(PROFILE)
 
 

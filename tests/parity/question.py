@@ -7,8 +7,8 @@ from typing import Any, final
 import msgspec
 
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.reuse.cache import Reuse
-from bayplan.engine.reuse.entry import Epoch
+from bayplan.engine.reuse.cache import ResultCache
+from bayplan.engine.reuse.entry import ObjectGeneration
 from bayplan.engine.schedule_one import CycleRunner
 from bayplan.framework.interface import QueuedPodInfo
 from bayplan.framework.profile import ProfilePlugins
@@ -32,8 +32,8 @@ class ProfileUnderTest:
         self.plugins = plugins
         self.runner = CycleRunner(nominator, seed=0, extenders=())
         self.framework = Framework(plugins, nominator)
-        epoch = Epoch(table, cluster.store)
-        self.reuse = Reuse(self.framework, table, epoch, _ignored, (_ignored, _ignored))
+        epoch = ObjectGeneration(table, cluster.store)
+        self.reuse = ResultCache(self.framework, table, epoch, _ignored, (_ignored, _ignored))
         #: Walks them with answers kept.
         self.keeping = CycleRunner(
             nominator, seed=0, extenders=(), reuse={plugins.profile_name: self.reuse}

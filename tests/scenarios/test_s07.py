@@ -8,7 +8,7 @@ import pytest
 
 from bayplan.adapters.embedded.object_names import object_key
 from bayplan.api.objects import NODE
-from bayplan.engine.reuse.cache import Reuse
+from bayplan.engine.reuse.cache import ResultCache
 from bayplan.framework.interface import CycleState, ScalarFilterPlugin, SignPlugin
 from bayplan.framework.status import Status, unschedulable
 from bayplan.ports import PatchPodStatus
@@ -72,7 +72,7 @@ class Told:
         return self.world.plugin(COUNTING).rows_asked
 
     @property
-    def reuse(self) -> Reuse:
+    def reuse(self) -> ResultCache:
         return self.world.scheduler.reuse(PROFILE)
 
     def places(self, names: list[str]) -> dict[str, str]:

@@ -255,7 +255,7 @@ def test_a_shape_that_keeps_what_is_not_its_own_is_caught() -> None:
 
 
 @final
-class OutOfDate(ScorePlugin):
+class RankingInvalid(ScorePlugin):
     """Its column follows from more than it says."""
 
     name = "OutOfDate"
@@ -269,7 +269,7 @@ def _taint_counts(nodes: NodeView) -> NodeScores:
 
 
 def test_a_derived_column_that_lacks_a_facet_is_caught() -> None:
-    assert "list all facets that the column follows from" in said_about(OutOfDate)
+    assert "list all facets that the column follows from" in said_about(RankingInvalid)
 
 
 @final

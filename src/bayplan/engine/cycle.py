@@ -12,8 +12,8 @@ import numpy as np
 
 from bayplan.engine.extenders.results import Question
 from bayplan.engine.extenders.round import Exchange
-from bayplan.engine.reuse.entry import KnownPods
-from bayplan.engine.reuse.ranked_nodes import Picks, RowTotals
+from bayplan.engine.reuse.entry import SignatureEntry
+from bayplan.engine.reuse.ranked_nodes import IncrementalScores, RankedNodes
 from bayplan.engine.selection import Choice
 from bayplan.framework.filtering import FilterOutcome, RejectedNodes
 from bayplan.framework.interface import CycleState, QueuedPodInfo
@@ -88,9 +88,9 @@ class Cycle:
         self.narrowing: Set[str] = frozenset()
         #: What is known of the pod's like; the ranking that this cycle is answered from, or the
         #: part of the answer that is known.
-        self.known: KnownPods | None = None
-        self.picks: Picks | None = None
-        self.row_totals: RowTotals | None = None
+        self.known: SignatureEntry | None = None
+        self.picks: RankedNodes | None = None
+        self.row_totals: IncrementalScores | None = None
         self._outcome: FilterOutcome | None = None
         self._table: ScoreTable | None = None
         self.choice: Choice | None = None
@@ -129,7 +129,7 @@ class Cycle:
     def table(self, table: ScoreTable | None) -> None:
         self._table = table
 
-    def feasible_nodes(self, picks: Picks) -> NodeView:
+    def feasible_nodes(self, picks: RankedNodes) -> NodeView:
         """The nodes that a ranking holds."""
         nodes = self.snapshot.nodes if self.candidates is None else self.candidates
         return LateNodeView(nodes, picks.feasible_rows)
@@ -149,7 +149,7 @@ class Cycle:
         self.known = self.picks = self.row_totals = None
         self.exchange.begin_anew()
 
-    def begin_as(self, state: CycleState, known: KnownPods | None) -> None:
+    def begin_as(self, state: CycleState, known: SignatureEntry | None) -> None:
         """With the notes of an attempt at the pod's like; ``known``: None: with none."""
         state.record_plugin_metrics = self.state.record_plugin_metrics
         state.pods_to_activate = {}

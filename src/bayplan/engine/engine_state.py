@@ -24,7 +24,7 @@ from bayplan.engine.deadlines import Activations
 from bayplan.engine.extenders.results import Extenders
 from bayplan.engine.pending_patches import OwnWrites
 from bayplan.engine.reservations import Reservations
-from bayplan.engine.reuse.cache import Reuse
+from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.waiting import WaitingPods
 from bayplan.framework.interface import PodInPreBind
 from bayplan.framework.queued_group import Gathering
@@ -153,7 +153,7 @@ class EngineState:
     effects: deque[Effect] = field(default_factory=deque[Effect])
     #: By profile; filled when the plugins stand.
     frameworks: dict[str, Framework] = field(default_factory=dict[str, Framework])
-    reuse: dict[str, Reuse] = field(default_factory=dict[str, Reuse])
+    reuse: dict[str, ResultCache] = field(default_factory=dict[str, ResultCache])
     #: The cluster on loan to the cycle under way.
     lent: Snapshot | None = None
     #: Called when something is to be done that no call of the shell asked for.

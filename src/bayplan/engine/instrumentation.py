@@ -6,8 +6,8 @@ from typing import final
 
 from bayplan.config.feature_gates import ALPHA, BETA, GA, GATES
 from bayplan.engine.engine_state import EngineState
-from bayplan.engine.reuse.cache import Reuse
-from bayplan.engine.reuse.entry import Epoch
+from bayplan.engine.reuse.cache import ResultCache
+from bayplan.engine.reuse.entry import ObjectGeneration
 from bayplan.framework.interface import QueuedPodInfo
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Status, is_rejected
@@ -116,7 +116,7 @@ def _in_flight(queue: SchedulingQueue) -> Iterator[tuple[tuple[str], float]]:
     yield from (((label,), count) for label, count in queue.in_flight.counts().items())
 
 
-def _prevented(reuse: Mapping[str, Reuse]) -> Iterator[tuple[tuple[str, ...], float]]:
+def _prevented(reuse: Mapping[str, ResultCache]) -> Iterator[tuple[tuple[str, ...], float]]:
     for profile, found in reuse.items():
         for labels, count in sorted(found.prevented_counts().items()):
             yield (profile, *labels), count
@@ -157,19 +157,19 @@ def show_features(engine: EngineState) -> None:
 # ---- reuse ---------------------------------------------------------------------------------
 
 
-def reuse_of(engine: EngineState, framework: Framework) -> Reuse:
+def reuse_of(engine: EngineState, framework: Framework) -> ResultCache:
     """A profile's table, whose remarks go to the journal and whose look-ups are timed."""
     name = framework.profile_name
     duration = engine.metrics.node_hint_duration
     took = duration.of("no_hint", name), duration.of("hint", name)
-    epoch = Epoch(engine.cache.table, engine.objects)
-    return Reuse(framework, engine.cache.table, epoch, partial(engine.note, name), took)
+    epoch = ObjectGeneration(engine.cache.table, engine.objects)
+    return ResultCache(framework, engine.cache.table, epoch, partial(engine.note, name), took)
 
 
 def show_reuse(engine: EngineState) -> None:
     """What reuse is worth, and what ended it; upstream's names where it has them (KEP-5598)."""
     metrics, reuse = engine.metrics, engine.reuse
-    gauges: dict[str, tuple[str, Callable[[Reuse], float]]] = {
+    gauges: dict[str, tuple[str, Callable[[ResultCache], float]]] = {
         "bayplan_reuse_entries": ("Kinds of pods that something is known about.", len),
         "bayplan_reuse_bytes": ("What that takes.", lambda r: r.bytes_used),
     }
@@ -184,7 +184,7 @@ def show_reuse(engine: EngineState) -> None:
         ("profile", "plugin", "reason"),
         partial(_prevented, reuse),
     )
-    by_label: dict[str, tuple[str, str, Callable[[Reuse], Mapping[str, float]]]] = {
+    by_label: dict[str, tuple[str, str, Callable[[ResultCache], Mapping[str, float]]]] = {
         "scheduler_batch_attempts": (
             "Attempts by how they profited from what was known.",
             "result",
@@ -222,14 +222,14 @@ def show_reuse(engine: EngineState) -> None:
 
 
 def _by_profile(
-    reuse: Mapping[str, Reuse], value: Callable[[Reuse], float]
+    reuse: Mapping[str, ResultCache], value: Callable[[ResultCache], float]
 ) -> Iterator[tuple[tuple[str, ...], float]]:
     for profile, found in reuse.items():
         yield (profile,), value(found)
 
 
 def _by_label(
-    reuse: Mapping[str, Reuse], values: Callable[[Reuse], Mapping[str, float]]
+    reuse: Mapping[str, ResultCache], values: Callable[[ResultCache], Mapping[str, float]]
 ) -> Iterator[tuple[tuple[str, ...], float]]:
     for profile, found in reuse.items():
         for label, value in sorted(values(found).items()):

@@ -15,11 +15,11 @@ from typing import Protocol, final, overload
 
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.extenders.results import Extenders
-from bayplan.engine.reuse.cache import Reuse
-from bayplan.engine.reuse.entry import KnownPods, Prepared
-from bayplan.engine.reuse.ranked_nodes import Picks, RowTotals
-from bayplan.engine.reuse.single_node import Asking
-from bayplan.engine.reuse.weighted_score import OutOfDate
+from bayplan.engine.reuse.cache import ResultCache
+from bayplan.engine.reuse.entry import CachedPreState, SignatureEntry
+from bayplan.engine.reuse.ranked_nodes import IncrementalScores, RankedNodes
+from bayplan.engine.reuse.single_node import SingleNodeEvaluator
+from bayplan.engine.reuse.weighted_score import RankingInvalid
 from bayplan.framework.cycle_state import AskFilter, CycleState
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.interface import PodNominator
@@ -85,7 +85,7 @@ def score_rest(
 
 
 def table_of(
-    known: RowTotals, asked: Sequence[PluginScores], framework: Framework, nodes: NodeView
+    known: IncrementalScores, asked: Sequence[PluginScores], framework: Framework, nodes: NodeView
 ) -> ScoreTable:
     """``nodes``: the feasible ones; ``asked``: the columns of those whose scores are not kept."""
     totals = known.totals(nodes) + total_scores(asked, len(nodes))
@@ -99,7 +99,7 @@ class _Columns(Sequence[PluginScores]):
 
     def __init__(
         self,
-        known: RowTotals,
+        known: IncrementalScores,
         asked: Sequence[PluginScores],
         order: Sequence[str],
         nodes: NodeView,
@@ -135,7 +135,7 @@ _ABOUT_NODES = (ExtenderVerb.FILTER, ExtenderVerb.PRIORITIZE)
 
 
 @final
-class Reusing:
+class ReuseSteps:
     """The steps of a cycle that have to do with reuse."""
 
     def __init__(
@@ -143,7 +143,7 @@ class Reusing:
         nominator: PodNominator,
         seed: int,
         extenders: Extenders,
-        reuse: Mapping[str, Reuse],
+        reuse: Mapping[str, ResultCache],
     ) -> None:
         """``reuse``: by profile; none: nothing is known of any pod."""
         self._nominator = nominator
@@ -224,7 +224,7 @@ class Reusing:
             return None
         try:
             cycle.row_totals = known = self._scored(cycle, known)
-        except OutOfDate as problem:
+        except RankingInvalid as problem:
             self._drop(cycle, problem.reason)
             return None
         if known is None:
@@ -264,7 +264,7 @@ class Reusing:
             or 0 < cycle.framework.plugins.percentage_of_nodes_to_score < 100
         )
 
-    def _scored(self, cycle: Cycle, totals: RowTotals) -> RowTotals | None:
+    def _scored(self, cycle: Cycle, totals: IncrementalScores) -> IncrementalScores | None:
         """After PreScore: those, or others that are for such an attempt; None: there are none.
         Raises OutOfDate."""
         if not totals.like.suits(cycle.state, scored=True):
@@ -283,14 +283,14 @@ class Reusing:
         cycle.picks = cycle.row_totals = None
         self._reuse[cycle.framework.profile_name].drop_picks(cycle.known, reason)
 
-    def _prepare(self, cycle: Cycle, picks: Picks, epoch: int) -> None:
+    def _prepare(self, cycle: Cycle, picks: RankedNodes, epoch: int) -> None:
         """Let the next of the pod's like be spared what PreFilter and PreScore said."""
         state, pod, known = cycle.state, cycle.pod, cycle.known
         if known is not None and cycle.framework.calls(state, pod).prepares_alike:
             is_scored = picks.feasible_count > 1
-            known.prepared = Prepared(pod, epoch, picks, state, is_scored=is_scored)
+            known.prepared = CachedPreState(pod, epoch, picks, state, is_scored=is_scored)
 
-    def _repeat(self, cycle: Cycle, known: KnownPods, prepared: Prepared) -> None:
+    def _repeat(self, cycle: Cycle, known: SignatureEntry, prepared: CachedPreState) -> None:
         """The answer, without asking PreFilter and, if it was asked the last time, PreScore. It
         may be none: then the cycle is as it was."""
         cycle.begin_as(prepared.state(), known)
@@ -307,13 +307,13 @@ class Reusing:
         elif not prepared.is_scored and prepared.picks.feasible_count > 1:
             known.prepared = None
 
-    def _answer(self, cycle: Cycle, known: RowTotals, *, is_scored: bool = False) -> None:
+    def _answer(self, cycle: Cycle, known: IncrementalScores, *, is_scored: bool = False) -> None:
         """End the cycle from the ranking of the pod's like, or begin it with their totals; unless
         these cannot be corrected. ``is_scored``: what PreScore says is noted already."""
         try:
             if not known.follow():
                 known.refresh(_asking(cycle, known))
-            if not isinstance(known, Picks):
+            if not isinstance(known, RankedNodes):
                 cycle.row_totals = known
                 return
             cycle.picks = picks = known
@@ -323,10 +323,10 @@ class Reusing:
                 cycle.choice = picks.only()
             else:
                 cycle.status = unschedulable()
-        except OutOfDate as problem:
+        except RankingInvalid as problem:
             self._drop(cycle, problem.reason)
 
-    def _best_pick(self, cycle: Cycle, picks: Picks, *, is_scored: bool) -> None:
+    def _best_pick(self, cycle: Cycle, picks: RankedNodes, *, is_scored: bool) -> None:
         framework, state, pod = cycle.framework, cycle.state, cycle.pod
         if not is_scored:
             status = framework.run_pre_score(state, pod, cycle.feasible_nodes(picks))
@@ -334,14 +334,14 @@ class Reusing:
                 cycle.status = status
                 return
         found = self._scored(cycle, picks)
-        if isinstance(found, Picks):
+        if isinstance(found, RankedNodes):
             cycle.picks = found
             cycle.choice = found.choose(self._seed, pod.uid, cycle.queued.attempts)
         else:
             cycle.picks, cycle.row_totals = None, found
 
 
-def _asking(cycle: Cycle, known: RowTotals) -> Asking:
+def _asking(cycle: Cycle, known: IncrementalScores) -> SingleNodeEvaluator:
     nodes, calls = cycle.candidates, cycle.framework.calls(cycle.state, cycle.pod)
     assert nodes is not None
-    return Asking(calls, cycle.state, cycle.pod, nodes, known.like.counts)
+    return SingleNodeEvaluator(calls, cycle.state, cycle.pod, nodes, known.like.counts)

@@ -16,8 +16,8 @@ import numpy as np
 
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.extenders.results import Answered, Extender, Extenders, Question
-from bayplan.engine.reuse.cache import Reuse
-from bayplan.engine.reuse_steps import Reusing
+from bayplan.engine.reuse.cache import ResultCache
+from bayplan.engine.reuse_steps import ReuseSteps
 from bayplan.engine.selection import Choice, choose, sampled
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.interface import PodNominator, PreFilterResult
@@ -36,13 +36,13 @@ class CycleRunner:
         nominator: PodNominator,
         seed: int,
         extenders: Iterable[Extender],
-        reuse: Mapping[str, Reuse] | None = None,
+        reuse: Mapping[str, ResultCache] | None = None,
     ) -> None:
         """``reuse``: by profile; none: every question is asked."""
         self._nominator = nominator
         self._seed = seed
         self._extenders = Extenders(extenders)
-        self._reusing = Reusing(nominator, seed, self._extenders, reuse or {})
+        self._reusing = ReuseSteps(nominator, seed, self._extenders, reuse or {})
         #: Where the next sampled search starts in the order of the draw, per profile.
         self._next_start: dict[str, int] = {}
         self._steps: tuple[Callable[[Cycle], Question | None], ...] = (

@@ -43,7 +43,7 @@ from bayplan.engine.one_shot import Advisor
 from bayplan.engine.podgroups.controller import Gangs
 from bayplan.engine.podgroups.domains import TOPOLOGY_EVENTS, TOPOLOGY_NAME
 from bayplan.engine.reservations import RESERVATION_EVENTS, RESERVATION_NAME, Reservations
-from bayplan.engine.reuse.cache import Reuse
+from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.services import EngineServices
 from bayplan.engine.waiting import HeldPod
 from bayplan.framework.composition import with_parts
@@ -301,7 +301,7 @@ class Scheduler:
         """Raises KeyError."""
         return self._engine.frameworks[profile_name]
 
-    def reuse(self, profile_name: str) -> Reuse:
+    def reuse(self, profile_name: str) -> ResultCache:
         """What is known of a profile's pods. Raises KeyError."""
         return self._engine.reuse[profile_name]
 

@@ -15,7 +15,7 @@ class StateNotFound(KeyError):
     """Nothing was written to the CycleState under this key."""
 
 
-class KeptAnswers(Protocol):
+class CachedResults(Protocol):
     """Answers about this pod's like, kept from earlier attempts: asks only what is not known."""
 
     def filter(self, name: str, ask: "AskFilter", asked: "FilterQuestion") -> Iterable[Rejection]:
@@ -43,7 +43,7 @@ class CycleState:
 
     def __init__(self) -> None:
         #: Where answers are reused; never in a what-if.
-        self.kept: KeptAnswers | None = None
+        self.kept: CachedResults | None = None
         self._notes: dict[Hashable, Any] = {}
         #: Instance names whose Filter (and AddPod, RemovePod) or Score is left out this cycle.
         self.skip_filter_plugins: set[str] = set()

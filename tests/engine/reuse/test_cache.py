@@ -10,7 +10,13 @@ from typing import Any
 import pytest
 
 from bayplan.api.objects import PERSISTENT_VOLUME, Node, Pod
-from bayplan.engine.reuse.cache import HINT_USED, OBJECT_CHANGED, OUT_OF_BYTES, Reuse, mismatches
+from bayplan.engine.reuse.cache import (
+    HINT_USED,
+    OBJECT_CHANGED,
+    OUT_OF_BYTES,
+    ResultCache,
+    mismatches,
+)
 from bayplan.engine.reuse.weighted_score import TOO_MUCH_CHANGED
 from bayplan.framework.interface import (
     CycleState,
@@ -185,7 +191,7 @@ def equal(name: str, kind: str = "a", cpu: Any = "500m") -> Pod:
     return waiting_pod(name, cpu=cpu, memory="1Gi", labels={"kind": kind})
 
 
-def reuse_of(engine: Engine) -> Reuse:
+def reuse_of(engine: Engine) -> ResultCache:
     return engine.scheduler.reuse(PROFILE)
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from bayplan.engine.reuse.evaluation_plan import AlikeNodes, Like, SparedRows
+from bayplan.engine.reuse.evaluation_plan import EvaluationPlan, NodeEquivalence, SparedRows
 from bayplan.engine.reuse.ranked_nodes import FEASIBLE
-from bayplan.engine.reuse.row_cache import ALIKE_MAX, PASSES, KeptVerdicts, RowCounts
+from bayplan.engine.reuse.row_cache import ALIKE_MAX, PASSES, CachedFilterResults, RowCounts
 from bayplan.framework.status import Code
 from bayplan.state.change_log import Facet
 from bayplan.state.node_table import NodeTable
@@ -23,7 +23,7 @@ from tests.engine.reuse.test_ranked_nodes import Company, NotTheFirst, Unsigned,
 # ---- likes ----------------------------------------------------------------------------------
 
 
-def like_of(*plugins: Any) -> Like | None:
+def like_of(*plugins: Any) -> EvaluationPlan | None:
     known = Attempts(*plugins, nodes=labelled(9))
     for _ in range(3):
         known.attempt()
@@ -69,14 +69,16 @@ def three() -> SampleCluster:
     return SampleCluster().add(*(node(f"n{number}") for number in range(3)))
 
 
-def alike(cluster: SampleCluster, *, by_amounts: bool = True) -> tuple[AlikeNodes, KeptVerdicts]:
+def alike(
+    cluster: SampleCluster, *, by_amounts: bool = True
+) -> tuple[NodeEquivalence, CachedFilterResults]:
     """For pods about whom one Filter is asked."""
     table = cluster.cache.table
-    kept = KeptVerdicts(table, Facet.REQUESTED, by_amounts)
-    like = Like(
+    kept = CachedFilterResults(table, Facet.REQUESTED, by_amounts)
+    like = EvaluationPlan(
         filters=[("A", kept)], shares=[], skipped_filters=set(), skipped_scores=None, counts={}
     )
-    return AlikeNodes(table, like, PLACED), kept
+    return NodeEquivalence(table, like, PLACED), kept
 
 
 def fill(cluster: SampleCluster, name: str) -> int:
@@ -136,10 +138,10 @@ def test_no_more_than_so_many_are_remembered() -> None:
 def test_counts_are_added_up_once() -> None:
     table, counts = NodeTable(), defaultdict[str, RowCounts](RowCounts)
     filters = [
-        ("Room", KeptVerdicts(table, Facet.REQUESTED)),
-        ("Taints", KeptVerdicts(table, Facet.TAINTS)),
+        ("Room", CachedFilterResults(table, Facet.REQUESTED)),
+        ("Taints", CachedFilterResults(table, Facet.TAINTS)),
     ]
-    like = Like(
+    like = EvaluationPlan(
         filters=filters, shares=[], skipped_filters=set(), skipped_scores=None, counts=counts
     )
     spared = SparedRows(like, PLACED)

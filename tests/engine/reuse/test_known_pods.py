@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayplan.engine.reuse.ranked_nodes import Picks
+from bayplan.engine.reuse.ranked_nodes import RankedNodes
 from bayplan.engine.reuse.weighted_score import OTHER_PLUGINS
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.interface import (
@@ -152,7 +152,7 @@ def test_the_others_are_reused_all_the_same(plugin: type[Bad]) -> None:
         attempts.attempt()
     assert attempts.asked("Rank") == ["n1", "n2", "n3", "n4"]
     assert attempts.asked("Bad") == sorted(["n1", "n2", "n3", "n4"] * 3)
-    assert not isinstance(attempts.known.picks, Picks)
+    assert not isinstance(attempts.known.picks, RankedNodes)
 
 
 # ---- Score ----------------------------------------------------------------------------------

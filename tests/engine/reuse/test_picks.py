@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.reuse.ranked_nodes import CHANGES_MAX, ROWS_MAX, Picks
+from bayplan.engine.reuse.ranked_nodes import CHANGES_MAX, ROWS_MAX, RankedNodes
 from bayplan.engine.reuse.weighted_score import (
     EXTREME_MOVED,
     NODES_CAME_OR_WENT,
     PLUGIN_FAILED,
     TOO_MUCH_CHANGED,
-    OutOfDate,
+    RankingInvalid,
 )
 from bayplan.engine.selection import Choice
 from bayplan.framework.interface import CycleState
@@ -24,7 +24,7 @@ from tests.engine.kept_kit import SEED, Attempts, Bad, MaxRank, Rank, Worse, cho
 THREE: dict[str, dict[str, str]] = {"n1": {"rank": "3"}, "n2": {"rank": "7"}, "n3": {"rank": "5"}}
 
 
-def ranked(*plugins: Any, nodes: Any = None) -> tuple[Attempts, Picks]:
+def ranked(*plugins: Any, nodes: Any = None) -> tuple[Attempts, RankedNodes]:
     """With a ranking, and nobody noted as asked so far."""
     known = Attempts(*(plugins or (Bad, Rank)), nodes=nodes or THREE)
     picks = known.picks()
@@ -34,7 +34,7 @@ def ranked(*plugins: Any, nodes: Any = None) -> tuple[Attempts, Picks]:
     return known, picks
 
 
-def current(known: Attempts, picks: Picks) -> Picks:
+def current(known: Attempts, picks: RankedNodes) -> RankedNodes:
     """As an attempt brings it up to date; no plugin here has a PreScore."""
     asking = known.asking()
     picks.refresh(asking)
@@ -43,7 +43,7 @@ def current(known: Attempts, picks: Picks) -> Picks:
     return picks
 
 
-def best(known: Attempts, picks: Picks) -> str:
+def best(known: Attempts, picks: RankedNodes) -> str:
     return current(known, picks).choose(SEED, known.pod.uid, 1).node_name
 
 
@@ -226,7 +226,7 @@ def test_it_takes_more_bytes_for_more_nodes() -> None:
     assert few.bytes_used < many.bytes_used < 3000 * 40
 
 
-def answered_by(known: Attempts, picks: Picks) -> Choice | None:
+def answered_by(known: Attempts, picks: RankedNodes) -> Choice | None:
     cycle = known.attempt()
     assert cycle.picks is picks
     return cycle.choice
@@ -235,9 +235,9 @@ def answered_by(known: Attempts, picks: Picks) -> Choice | None:
 # ---- what it cannot follow ------------------------------------------------------------------
 
 
-def refused(known: Attempts, picks: Picks) -> str:
+def refused(known: Attempts, picks: RankedNodes) -> str:
     """Why the ranking cannot be brought up to date."""
-    with pytest.raises(OutOfDate) as problem:
+    with pytest.raises(RankingInvalid) as problem:
         current(known, picks)
     return problem.value.reason
 

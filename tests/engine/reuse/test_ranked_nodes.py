@@ -15,11 +15,11 @@ from bayplan.engine.reuse.ranked_nodes import (
     FEASIBLE,
     NO_NODE,
     ROWS_MAX,
-    Picks,
-    Standing,
+    NodeFeasibility,
+    RankedNodes,
 )
-from bayplan.engine.reuse.row_cache import KeptVerdicts
-from bayplan.engine.reuse.weighted_score import EXTREME_MOVED, TOO_MUCH_CHANGED, OutOfDate
+from bayplan.engine.reuse.row_cache import CachedFilterResults
+from bayplan.engine.reuse.weighted_score import EXTREME_MOVED, TOO_MUCH_CHANGED, RankingInvalid
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.interface import FilterPlugin, ScalarScorePlugin, ScorePlugin, SignPlugin
 from bayplan.framework.status import Code, Rejection
@@ -47,14 +47,14 @@ class Stood:
         table = self.cluster.cache.table
         self.nodes = self.cluster.lend().nodes
         self.given = FilterOutcome(self.nodes, np.ones(len(NAMES), np.bool_))
-        self.kept = {name: KeptVerdicts(table, Facet.LABELS) for name in "AB"}
+        self.kept = {name: CachedFilterResults(table, Facet.LABELS) for name in "AB"}
         for name, kept in self.kept.items():
             asked = self.given.feasible
             self.given.add(name, [_rejection(*each) for each in said.get(name, {}).items()])
             for row in np.flatnonzero(asked).tolist():
                 reasons = said.get(name, {}).get(row)
                 kept.learn_one(row, ((Code.UNSCHEDULABLE, reasons),) if reasons else ())
-        self.standing = Standing(list(self.kept.items()), table.capacity)
+        self.standing = NodeFeasibility(list(self.kept.items()), table.capacity)
         self.standing.read(self.given)
 
     def told(self) -> dict[str, tuple[str, tuple[str, ...]]]:
@@ -141,7 +141,7 @@ def test_more_kinds_of_rejections_than_it_can_number_are_not_followed() -> None:
     standing = Stood().standing
     # Two numbers are not of rejections, and all have to fit into two bytes.
     assert [standing.number(0, verdict) for verdict in range((1 << 16) - 2)][-1] == (1 << 16) - 1
-    with pytest.raises(OutOfDate, match=TOO_MUCH_CHANGED):
+    with pytest.raises(RankingInvalid, match=TOO_MUCH_CHANGED):
         standing.number(1, 0)
 
 
@@ -377,7 +377,7 @@ def test_where_too_much_changed_all_are_asked() -> None:
 
 def test_where_nobody_need_be_asked_it_is_ranked() -> None:
     known = settled(Bad, Rank)
-    assert isinstance(known.known.picks, Picks)
+    assert isinstance(known.known.picks, RankedNodes)
 
 
 def test_a_plugin_that_fails_ends_the_attempt_in_its_name() -> None:
@@ -401,7 +401,7 @@ def filled(known: Attempts, *names: str) -> None:
         known.cluster.add(pod(f"placed-{number}", node=name, cpu="500m"))
 
 
-def fitting(*plugins: Any) -> tuple[Attempts, Picks]:
+def fitting(*plugins: Any) -> tuple[Attempts, RankedNodes]:
     """Totals that follow from amounts, after one node of four took a pod."""
     names = ("n1", "n2", "n3", "n4")
     known = Attempts(NodeResourcesFit, *plugins, nodes={name: {"rank": "1"} for name in names})

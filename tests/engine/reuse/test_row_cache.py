@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from bayplan.engine.reuse.row_cache import ALIKE_MAX, PASSES, UNKNOWN, KeptScores, KeptVerdicts
+from bayplan.engine.reuse.row_cache import (
+    ALIKE_MAX,
+    PASSES,
+    UNKNOWN,
+    CachedFilterResults,
+    CachedScores,
+)
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.status import Code, Rejection
 from bayplan.state.change_log import ALL_ROWS, Facet
@@ -31,7 +37,7 @@ def outcome(cluster: SampleCluster, *rejections: Rejection) -> FilterOutcome:
 
 def test_verdicts_are_told_as_they_were_learnt() -> None:
     cluster = some()
-    kept = KeptVerdicts(cluster.cache.table, Facet.LABELS)
+    kept = CachedFilterResults(cluster.cache.table, Facet.LABELS)
     assert kept.ids[:3].tolist() == [UNKNOWN] * 3
     kept.learn(
         rows(0, 1), outcome(cluster, Rejection(rows(1), NO, ("a",)), Rejection(rows(1), NO, ("b",)))
@@ -48,7 +54,7 @@ def test_verdicts_are_told_as_they_were_learnt() -> None:
 
 def test_more_verdicts_than_a_byte_counts_are_kept_all_the_same() -> None:
     cluster = some(300)
-    kept = KeptVerdicts(cluster.cache.table, Facet.LABELS)
+    kept = CachedFilterResults(cluster.cache.table, Facet.LABELS)
     for row in range(300):
         kept.learn_one(row, ((NO, (f"reason {row}",)),))
     assert [kept.verdicts[number][0][1] for number in kept.ids[:300]] == [
@@ -63,7 +69,7 @@ def test_a_row_is_forgotten_where_it_changed_in_what_is_read(
 ) -> None:
     cluster = some()
     table = cluster.cache.table
-    verdicts, scores = KeptVerdicts(table, facets), KeptScores(table, facets)
+    verdicts, scores = CachedFilterResults(table, facets), CachedScores(table, facets)
     for row in range(3):
         verdicts.learn_one(row, ())
         scores.learn_one(row, row)
@@ -81,7 +87,7 @@ def test_a_row_is_forgotten_where_it_changed_in_what_is_read(
 
 def test_one_score_of_all_takes_no_room_until_another_comes() -> None:
     cluster = some()
-    kept = KeptScores(cluster.cache.table, Facet.LABELS)
+    kept = CachedScores(cluster.cache.table, Facet.LABELS)
     kept.learn(rows(0, 1), np.array([7, 7], np.int64))
     assert kept.same == 7
     assert kept.scores is None
@@ -97,7 +103,7 @@ def test_one_score_of_all_takes_no_room_until_another_comes() -> None:
 @pytest.mark.parametrize("score", [-1, 256, 2**40])
 def test_a_score_that_no_byte_holds_widens_them_all(score: int) -> None:
     cluster = some()
-    kept = KeptScores(cluster.cache.table, Facet.LABELS)
+    kept = CachedScores(cluster.cache.table, Facet.LABELS)
     kept.learn(rows(0, 1), np.array([1, 2], np.int64))
     kept.learn_one(2, score)
     assert kept.of(cluster.lend().nodes).tolist() == [1, 2, score]
@@ -106,7 +112,7 @@ def test_a_score_that_no_byte_holds_widens_them_all(score: int) -> None:
 def test_what_is_kept_grows_with_the_table() -> None:
     cluster = some()
     table = cluster.cache.table
-    verdicts, scores = KeptVerdicts(table, Facet.LABELS), KeptScores(table, Facet.LABELS)
+    verdicts, scores = CachedFilterResults(table, Facet.LABELS), CachedScores(table, Facet.LABELS)
     verdicts.learn_one(2, ())
     scores.learn(rows(1, 2), np.array([5, 6], np.int64))
     cluster.add(*(node(f"more{row}") for row in range(table.capacity)))
@@ -120,7 +126,7 @@ def test_what_is_kept_grows_with_the_table() -> None:
 
 def test_everything_can_be_forgotten() -> None:
     cluster = some()
-    kept = KeptScores(cluster.cache.table, Facet.LABELS)
+    kept = CachedScores(cluster.cache.table, Facet.LABELS)
     kept.learn(rows(0, 1), np.array([5, 6], np.int64))
     kept.forget_all()
     assert not kept.known.any()
@@ -129,8 +135,8 @@ def test_everything_can_be_forgotten() -> None:
 # ---- rows that are alike -------------------------------------------------------------------
 
 
-def of_amounts(cluster: SampleCluster) -> KeptScores:
-    return KeptScores(cluster.cache.table, Facet.REQUESTED, by_amounts=True)
+def of_amounts(cluster: SampleCluster) -> CachedScores:
+    return CachedScores(cluster.cache.table, Facet.REQUESTED, by_amounts=True)
 
 
 def number_of(cluster: SampleCluster, row: int) -> int:
@@ -139,7 +145,7 @@ def number_of(cluster: SampleCluster, row: int) -> int:
 
 def test_what_was_answered_about_a_row_is_recalled_for_one_that_is_alike() -> None:
     cluster = some(2)
-    kept, others = of_amounts(cluster), KeptScores(cluster.cache.table, Facet.REQUESTED)
+    kept, others = of_amounts(cluster), CachedScores(cluster.cache.table, Facet.REQUESTED)
     kept.learn_one(0, 70)
     others.learn_one(0, 70)
     assert (kept.recall(1), kept.of_row(1), kept.known[1]) == (70, 70, True)

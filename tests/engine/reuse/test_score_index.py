@@ -6,12 +6,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.engine.reuse.score_index import Ranking
+from bayplan.engine.reuse.score_index import ScoreIndex
 
 TOTALS = st.integers(-3, 3)
 
 
-def told(ranking: Ranking, totals: dict[int, int]) -> list[tuple[int, list[int]]]:
+def told(ranking: ScoreIndex, totals: dict[int, int]) -> list[tuple[int, list[int]]]:
     """From the best on down, by taking the best away again and again."""
     left, levels = deepcopy(ranking), list[tuple[int, list[int]]]()
     count = len(totals)
@@ -29,9 +29,9 @@ def sorted_out(totals: dict[int, int]) -> list[tuple[int, list[int]]]:
     return [(level, sorted(p for p in totals if totals[p] == level)) for level in levels]
 
 
-def of(totals: dict[int, int]) -> Ranking:
+def of(totals: dict[int, int]) -> ScoreIndex:
     places = sorted(totals)
-    return Ranking(np.array([totals[p] for p in places], np.int64), np.array(places, np.intp))
+    return ScoreIndex(np.array([totals[p] for p in places], np.int64), np.array(places, np.intp))
 
 
 @given(

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from bayplan.engine.reuse.single_node import Asking
-from bayplan.engine.reuse.weighted_score import PLUGIN_FAILED, OutOfDate
+from bayplan.engine.reuse.single_node import SingleNodeEvaluator
+from bayplan.engine.reuse.weighted_score import PLUGIN_FAILED, RankingInvalid
 from bayplan.framework.status import Code
 from tests.engine.kept_kit import Attempts, Bad, Rank
 
@@ -22,7 +22,7 @@ def known() -> Attempts:
     return found
 
 
-def asking(known: Attempts) -> Asking:
+def asking(known: Attempts) -> SingleNodeEvaluator:
     return known.asking()
 
 
@@ -66,6 +66,6 @@ def test_a_plugin_that_fails_is_asked_in_full(known: Attempts) -> None:
         lambda: now.judge("Bad", ROWS),
         lambda: now.column("Rank", ROWS),
     ):
-        with pytest.raises(OutOfDate) as problem:
+        with pytest.raises(RankingInvalid) as problem:
             ask()
         assert problem.value.reason == PLUGIN_FAILED

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.engine.reuse.row_cache import KeptScores
+from bayplan.engine.reuse.row_cache import CachedScores
 from bayplan.engine.reuse.weighted_score import (
     EXTREME_MOVED,
     NODES_CAME_OR_WENT,
     OTHER_PLUGINS,
     PLUGIN_FAILED,
     TOO_MUCH_CHANGED,
-    OutOfDate,
-    Share,
+    RankingInvalid,
+    WeightedScore,
 )
 from bayplan.framework.arithmetic import normalized
 from bayplan.framework.interface import Normalizer
@@ -52,8 +52,8 @@ def test_every_reason_is_one_of_upstreams_and_no_two_are_the_same() -> None:
 
 @pytest.mark.parametrize("reason", OURS)
 def test_who_catches_it_knows_why(reason: str) -> None:
-    with pytest.raises(OutOfDate, match=f"^{reason}$") as problem:
-        raise OutOfDate(reason)
+    with pytest.raises(RankingInvalid, match=f"^{reason}$") as problem:
+        raise RankingInvalid(reason)
     assert problem.value.reason == reason
 
 
@@ -70,10 +70,10 @@ class Shared:
     def __init__(self, normalizer: Normalizer, *raw: int) -> None:
         self.cluster = SampleCluster().add(*(node(f"n{row}") for row in range(len(raw))))
         table = self.cluster.cache.table
-        self.kept = KeptScores(table, Facet.LABELS)
+        self.kept = CachedScores(table, Facet.LABELS)
         nodes = self.cluster.lend().nodes
         self.kept.learn(nodes.rows, np.array(raw, np.int64))
-        self.share = Share("Any", WEIGHT, normalizer, self.kept)
+        self.share = WeightedScore("Any", WEIGHT, normalizer, self.kept)
         self.share.begin(nodes)
 
     def move(self, row: int, score: int) -> int:
@@ -110,7 +110,7 @@ def test_a_row_adds_its_normalised_score_times_the_weight(
 def test_a_score_beyond_the_extremes_changes_all_the_others(
     normalizer: Normalizer, score: int
 ) -> None:
-    with pytest.raises(OutOfDate, match=EXTREME_MOVED):
+    with pytest.raises(RankingInvalid, match=EXTREME_MOVED):
         Shared(normalizer, 20, 50, 80).move(1, score)
 
 
@@ -121,7 +121,7 @@ def test_the_last_that_has_an_extreme_may_not_leave(row: int, is_fine: bool) -> 
     if is_fine:
         share.check()
     else:
-        with pytest.raises(OutOfDate, match=EXTREME_MOVED):
+        with pytest.raises(RankingInvalid, match=EXTREME_MOVED):
             share.check()
 
 
@@ -143,7 +143,7 @@ def test_without_normalising_there_are_no_extremes_to_keep() -> None:
 
 @pytest.mark.parametrize("score", [-1, 101])
 def test_a_score_out_of_range_is_left_to_whoever_asks_in_full(score: int) -> None:
-    with pytest.raises(OutOfDate, match=PLUGIN_FAILED):
+    with pytest.raises(RankingInvalid, match=PLUGIN_FAILED):
         Shared(Normalizer.NONE, 20, 50).move(0, score)
 
 
@@ -158,7 +158,7 @@ def test_where_all_scores_are_the_same_no_row_is_looked_at(
     assert not shared.share.has_extremes
     assert shared.stay(1) == WEIGHT * added
     assert shared.share.bytes_used == 0
-    with pytest.raises(OutOfDate, match=EXTREME_MOVED):
+    with pytest.raises(RankingInvalid, match=EXTREME_MOVED):
         shared.move(1, 8)
 
 
@@ -184,7 +184,7 @@ def test_row_by_row_or_all_at_once_is_the_same(
         try:
             added = shared.move(place, score)
             shared.share.check()
-        except OutOfDate:
+        except RankingInvalid:
             # An extreme moved, or there was but one score: that must be true.
             before = (min(raw), max(raw))
             raw[place] = score

@@ -21,11 +21,17 @@ from typing import TypeVar, final
 
 import numpy as np
 
-from bayplan.engine.reuse.entry import Epoch, KnownPods
-from bayplan.engine.reuse.evaluation_plan import Like, Likes
-from bayplan.engine.reuse.ranked_nodes import CHANGES_MAX, ROWS_MAX, Picks, RowTotals
-from bayplan.engine.reuse.row_cache import PASSES, UNKNOWN, KeptScores, KeptVerdicts, RowCounts
-from bayplan.engine.reuse.weighted_score import OTHER_PLUGINS, OutOfDate
+from bayplan.engine.reuse.entry import ObjectGeneration, SignatureEntry
+from bayplan.engine.reuse.evaluation_plan import EvaluationPlan, EvaluationPlans
+from bayplan.engine.reuse.ranked_nodes import CHANGES_MAX, ROWS_MAX, IncrementalScores, RankedNodes
+from bayplan.engine.reuse.row_cache import (
+    PASSES,
+    UNKNOWN,
+    CachedFilterResults,
+    CachedScores,
+    RowCounts,
+)
+from bayplan.engine.reuse.weighted_score import OTHER_PLUGINS, RankingInvalid
 from bayplan.framework.calls import is_concerned
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.interface import (
@@ -57,7 +63,7 @@ from bayplan.state.storage_objects import STORAGE_FACETS
 Asked = tuple[CycleState, PodInfo, NodeView]
 
 
-def mismatches(known: KnownPods, framework: Framework, asked: Asked) -> list[str]:
+def mismatches(known: SignatureEntry, framework: Framework, asked: Asked) -> list[str]:
     """Instances whose kept answers are wrong. The state asked with is one without reuse."""
     for part in known.parts:
         part.catch_up()
@@ -65,7 +71,7 @@ def mismatches(known: KnownPods, framework: Framework, asked: Asked) -> list[str
     return sorted(wrong)
 
 
-def _wrong_filters(known: KnownPods, framework: Framework, asked: Asked) -> Iterator[str]:
+def _wrong_filters(known: SignatureEntry, framework: Framework, asked: Asked) -> Iterator[str]:
     nodes = asked[2]
     for name, outcome in framework.filter_answers(*asked):
         kept = known.verdicts.get(name)
@@ -76,7 +82,7 @@ def _wrong_filters(known: KnownPods, framework: Framework, asked: Asked) -> Iter
             yield name
 
 
-def _numbers_of(kept: KeptVerdicts, outcome: FilterOutcome) -> Rows:
+def _numbers_of(kept: CachedFilterResults, outcome: FilterOutcome) -> Rows:
     """intp[nodes]: what the verdicts are kept as; of a verdict that no node was given so far -1."""
     numbers = np.full(len(outcome.nodes), PASSES, np.intp)
     for entry in outcome.entries:
@@ -90,7 +96,7 @@ def _numbers_of(kept: KeptVerdicts, outcome: FilterOutcome) -> Rows:
     return numbers
 
 
-def _wrong_scores(known: KnownPods, framework: Framework, asked: Asked) -> Iterator[str]:
+def _wrong_scores(known: SignatureEntry, framework: Framework, asked: Asked) -> Iterator[str]:
     state, pod, nodes = asked
     for call in framework.calls(state, pod).score:
         kept = known.scores.get(call.name)
@@ -104,7 +110,7 @@ def _wrong_scores(known: KnownPods, framework: Framework, asked: Asked) -> Itera
 # ---- reuse ----------------------------------------------------------------------------------
 
 
-_K = TypeVar("_K", KeptVerdicts, KeptScores)
+_K = TypeVar("_K", CachedFilterResults, CachedScores)
 
 #: Why an entry, or all answers of an instance, were dropped.
 OUT_OF_BYTES = "bytes"
@@ -139,14 +145,14 @@ _SEEN_MAX = 4096
 
 
 @final
-class Reuse:
+class ResultCache:
     """One profile's table."""
 
     def __init__(
         self,
         framework: Framework,
         table: NodeTable,
-        epoch: Epoch,
+        epoch: ObjectGeneration,
         warn: Callable[[str], None],
         took: tuple[Observe, Observe],
     ) -> None:
@@ -161,9 +167,9 @@ class Reuse:
         self._warn = warn
         self._took = took
         self._bytes_max = framework.plugins.reuse_bytes_max
-        self._known: OrderedDict[PodSignature, KnownPods] = OrderedDict()
-        self._verdicts: dict[tuple[str, Hashable], KeptVerdicts] = {}
-        self._scores: dict[tuple[str, Hashable], KeptScores] = {}
+        self._known: OrderedDict[PodSignature, SignatureEntry] = OrderedDict()
+        self._verdicts: dict[tuple[str, Hashable], CachedFilterResults] = {}
+        self._scores: dict[tuple[str, Hashable], CachedScores] = {}
         plugins = framework.plugins
         self._filters: dict[str, Plugin] = {p.instance_name: p for p in plugins.filter}
         #: All that can score: some are asked by others only.
@@ -183,7 +189,7 @@ class Reuse:
         self.bytes_used = 0
         #: By instance, of entries that left.
         self._gone_counts = {name: RowCounts() for name in (*self._filters, *self._scorers)}
-        self._likes = Likes(plugins)
+        self._likes = EvaluationPlans(plugins)
         #: Attempts at pods whose like was tried before.
         self.possible_count = 0
         #: (instance, reason) → attempts, of entries that left; see `prevented_counts`.
@@ -219,13 +225,13 @@ class Reuse:
             _add_prevented(total, known)
         return total
 
-    def kinds(self) -> Iterable[KnownPods]:
+    def kinds(self) -> Iterable[SignatureEntry]:
         """All that are known."""
         return self._known.values()
 
     # ---- create ---------------------------------------------------------------------------
 
-    def known(self, pod: PodInfo) -> KnownPods:
+    def known(self, pod: PodInfo) -> SignatureEntry:
         """What is known of the pod's like; of a new one nothing."""
         signature = self.framework.sign_pod(pod)
         found = self._known.get(signature)
@@ -238,23 +244,23 @@ class Reuse:
             self._known.move_to_end(signature)
         return found
 
-    def _opened(self, signature: PodSignature, pod: PodInfo) -> KnownPods:
-        verdicts: dict[str, KeptVerdicts] = {}
-        scores: dict[str, KeptScores] = {}
+    def _opened(self, signature: PodSignature, pod: PodInfo) -> SignatureEntry:
+        verdicts: dict[str, CachedFilterResults] = {}
+        scores: dict[str, CachedScores] = {}
         if self.is_on:
             for name, plugin, part in self._signed(self._filters, signature):
                 kept = self._verdicts.get((name, part))
                 if kept is None:
-                    kept = KeptVerdicts(self._table, *_reads(plugin, part))
+                    kept = CachedFilterResults(self._table, *_reads(plugin, part))
                     self._verdicts[(name, part)] = kept
                 verdicts[name] = kept
             for name, plugin, part in self._signed(self._scorers, signature):
                 found = self._scores.get((name, part))
                 if found is None:
-                    found = KeptScores(self._table, *_reads(plugin, part))
+                    found = CachedScores(self._table, *_reads(plugin, part))
                     self._scores[(name, part)] = found
                 scores[name] = found
-        known = KnownPods(self._table.log, verdicts, scores, pod.key)
+        known = SignatureEntry(self._table.log, verdicts, scores, pod.key)
         known.in_full = tuple(self._in_full(signature, pod))
         # Who does not sign is asked about all nodes in any case.
         known.is_vectorised = not any(
@@ -289,27 +295,31 @@ class Reuse:
     # ---- nominate -------------------------------------------------------------------------
 
     def learn(
-        self, known: KnownPods, state: CycleState, outcome: FilterOutcome, scored: ScoreTable | None
+        self,
+        known: SignatureEntry,
+        state: CycleState,
+        outcome: FilterOutcome,
+        scored: ScoreTable | None,
     ) -> None:
         """A complete answer was found: rank it, or what is kept of it, if such pods come one soon
         after another."""
         generation = self._table.log.generation
         is_soon = known.generation >= 0 and generation - known.generation <= ROWS_MAX
         known.generation = generation
-        like: Like | None = None
+        like: EvaluationPlan | None = None
         if is_soon:
             like = self._likes.of(known.verdicts, known.scores, state, scored, known.counts)
         if like is not None:
             try:
-                kind = Picks if like.is_whole else RowTotals
+                kind = RankedNodes if like.is_whole else IncrementalScores
                 known.put_aside()
                 known.picks = kind(self._table, like, outcome, scored)
                 self._drop_aside(known)
-            except OutOfDate as problem:
+            except RankingInvalid as problem:
                 self.flushed_counts[problem.reason] += 1
         self._count_bytes(known)
 
-    def passes_over(self, known: KnownPods) -> bool:
+    def passes_over(self, known: SignatureEntry) -> bool:
         """Whether so much changed since the last attempt at such a pod that it is faster to ask
         about all nodes, and to leave what is known as it is. Another soon brings it up to date."""
         since, generation = known.generation, self._table.log.generation
@@ -322,7 +332,7 @@ class Reuse:
             known.counts[name].asked += node_count
         return True
 
-    def count(self, known: KnownPods, is_hinted: bool, seconds: float) -> None:
+    def count(self, known: SignatureEntry, is_hinted: bool, seconds: float) -> None:
         """An attempt looked here, and found its node by a ranking or not."""
         if is_hinted:
             self.attempt_counts[HINT_USED] += 1
@@ -336,7 +346,7 @@ class Reuse:
     def is_shadow_turn(self) -> bool:
         return self.possible_count % SHADOW_PERIOD == SHADOW_PERIOD - 1
 
-    def compare(self, known: KnownPods, asked: Asked) -> None:
+    def compare(self, known: SignatureEntry, asked: Asked) -> None:
         """An attempt was made without what is kept: see whether that would have been the same."""
         for name in mismatches(known, self.framework, asked):
             self.mismatch_counts[name] += 1
@@ -348,19 +358,19 @@ class Reuse:
 
     # ---- dropping -------------------------------------------------------------------------
 
-    def drop_picks(self, known: KnownPods, reason: str) -> None:
+    def drop_picks(self, known: SignatureEntry, reason: str) -> None:
         """The ranking cannot be corrected; the answers it was made from stay."""
         self.flushed_counts[reason] += 1
         if known.picks is not None:
             known.picks.spared.add_up()
             known.picks = None
 
-    def _close(self, known: KnownPods) -> None:
+    def _close(self, known: SignatureEntry) -> None:
         known.count_rows()
         known.picks = known.prepared = None
         known.set_aside.clear()
 
-    def _drop_aside(self, known: KnownPods) -> None:
+    def _drop_aside(self, known: SignatureEntry) -> None:
         """There are as many ways to be skipped as pods; the oldest leaves."""
         if len(known.set_aside) > _ASIDE_MAX:
             known.set_aside.pop(0).spared.add_up()
@@ -401,7 +411,7 @@ class Reuse:
 
     # ---- bytes ----------------------------------------------------------------------------
 
-    def _count_bytes(self, known: KnownPods) -> None:
+    def _count_bytes(self, known: SignatureEntry) -> None:
         """Count what was learnt, and let go of what was not used for longest."""
         for part in known.parts:
             self.bytes_used += part.bytes_used - part.bytes_counted
@@ -419,7 +429,7 @@ class Reuse:
             self._let_go(*self._known.popitem(last=False))
             self._bytes_max = 0
 
-    def _let_go(self, signature: PodSignature, known: KnownPods) -> None:
+    def _let_go(self, signature: PodSignature, known: SignatureEntry) -> None:
         self.dropped_counts[OUT_OF_BYTES] += 1
         self._close(known)
         _add_up(self._gone_counts, known.counts)
@@ -439,7 +449,7 @@ def _reads(plugin: Plugin, part: Hashable) -> tuple[int, bool]:
     return facets_read(plugin, part), plugin.follows_amounts
 
 
-def _add_prevented(total: Counter[tuple[str, str]], known: KnownPods) -> None:
+def _add_prevented(total: Counter[tuple[str, str]], known: SignatureEntry) -> None:
     for found in known.in_full:
         total[found] += known.cycle_count
 

@@ -17,8 +17,8 @@ from typing import Any, final
 
 import numpy as np
 
-from bayplan.engine.reuse.ranked_nodes import Picks, RowTotals
-from bayplan.engine.reuse.row_cache import UNKNOWN, KeptScores, KeptVerdicts, RowCounts
+from bayplan.engine.reuse.ranked_nodes import IncrementalScores, RankedNodes
+from bayplan.engine.reuse.row_cache import UNKNOWN, CachedFilterResults, CachedScores, RowCounts
 from bayplan.framework.cycle_state import AskFilter, AskScore, FilterQuestion, ScoreQuestion
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.interface import CycleState
@@ -34,7 +34,7 @@ from bayplan.state.pods import PodInfo
 
 
 @final
-class Epoch:
+class ObjectGeneration:
     """How long what does not follow from rows stays as it is."""
 
     def __init__(self, table: NodeTable, objects: ObjectStore) -> None:
@@ -47,13 +47,13 @@ class Epoch:
 
 
 @final
-class Prepared:
+class CachedPreState:
     """The notes of an attempt that was answered from a ranking, and for whom they are good."""
 
     __slots__ = ("_epoch", "_owners", "_shape", "_state", "is_scored", "picks")
 
     def __init__(
-        self, pod: PodInfo, epoch: int, picks: Picks, state: CycleState, *, is_scored: bool
+        self, pod: PodInfo, epoch: int, picks: RankedNodes, state: CycleState, *, is_scored: bool
     ) -> None:
         """``is_scored``: PreScore was asked, too."""
         self._shape = pod.shape
@@ -82,7 +82,7 @@ class Prepared:
 
 
 @final
-class KnownPods:
+class SignatureEntry:
     """framework.interface.KeptAnswers of one signature."""
 
     __slots__ = (
@@ -106,15 +106,18 @@ class KnownPods:
     def __init__(
         self,
         log: ChangeLog,
-        verdicts: Mapping[str, KeptVerdicts],
-        scores: Mapping[str, KeptScores],
+        verdicts: Mapping[str, CachedFilterResults],
+        scores: Mapping[str, CachedScores],
         example: str,
     ) -> None:
         """By instance. ``example``: one of the pods, "namespace/name"."""
         self._log = log
         self.verdicts = verdicts
         self.scores = scores
-        self.parts: Sequence[KeptVerdicts | KeptScores] = [*verdicts.values(), *scores.values()]
+        self.parts: Sequence[CachedFilterResults | CachedScores] = [
+            *verdicts.values(),
+            *scores.values(),
+        ]
         self.example = example
         #: Instances that are evaluated on all nodes for each of these pods, and why; see
         #: `Reuse.prevented_counts`.
@@ -128,14 +131,14 @@ class KnownPods:
         #: Of the last attempt with these answers; -1: there was none.
         self.generation = -1
         #: The totals, or ranking, that the last attempt was answered from.
-        self.picks: RowTotals | None = None
+        self.picks: IncrementalScores | None = None
         #: What PreFilter and PreScore said, where that need not be asked again.
-        self.prepared: Prepared | None = None
+        self.prepared: CachedPreState | None = None
         #: Others: pods that are alike to all who sign may be none of others' business, or not.
-        self.set_aside: list[RowTotals] = []
+        self.set_aside: list[IncrementalScores] = []
         self.bytes_counted = 0
 
-    def all_totals(self) -> Sequence[RowTotals]:
+    def all_totals(self) -> Sequence[IncrementalScores]:
         return self.set_aside if self.picks is None else [*self.set_aside, self.picks]
 
     def count_rows(self) -> None:
@@ -143,7 +146,7 @@ class KnownPods:
         for totals in self.all_totals():
             totals.spared.add_up()
 
-    def take(self, state: CycleState, *, scored: bool) -> RowTotals | None:
+    def take(self, state: CycleState, *, scored: bool) -> IncrementalScores | None:
         """The totals for this attempt: of the plugins that it does not skip. ``scored``: PreScore
         has said, too, who is skipped."""
         picks = self.picks
@@ -216,7 +219,7 @@ class KnownPods:
         return kept.of(nodes)
 
 
-def _unknown(kept: KeptVerdicts, nodes: NodeView, feasible: NodeMask) -> Rows | None:
+def _unknown(kept: CachedFilterResults, nodes: NodeView, feasible: NodeMask) -> Rows | None:
     """Positions to be asked about: of feasible nodes; None: there are none."""
     unknown = kept.ids[nodes.selection] == UNKNOWN
     if not is_any(unknown):

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import final
 
-from bayplan.engine.reuse.row_cache import ALIKE_MAX, KeptScores, KeptVerdicts, RowCounts
-from bayplan.engine.reuse.weighted_score import Share
+from bayplan.engine.reuse.row_cache import ALIKE_MAX, CachedFilterResults, CachedScores, RowCounts
+from bayplan.engine.reuse.weighted_score import WeightedScore
 from bayplan.framework.interface import CycleState, Normalizer, NormalizeScorePlugin
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.score_table import ScoreTable
@@ -23,11 +23,11 @@ from bayplan.state.node_table import NodeTable
 
 
 @dataclass(frozen=True, slots=True)
-class Like:
+class EvaluationPlan:
     """What is kept for one pod's like, of all that was not skipped, and who must be asked."""
 
-    filters: Sequence[tuple[str, KeptVerdicts]]
-    shares: Sequence[Share]
+    filters: Sequence[tuple[str, CachedFilterResults]]
+    shares: Sequence[WeightedScore]
     skipped_filters: Set[str]
     #: None: PreScore was not asked, for fewer than two nodes were feasible.
     skipped_scores: Set[str] | None
@@ -53,7 +53,7 @@ class Like:
             share.normalizer is Normalizer.NONE for share in shares
         )
 
-    def all_kept(self) -> Sequence[KeptVerdicts | KeptScores]:
+    def all_kept(self) -> Sequence[CachedFilterResults | CachedScores]:
         return [*(kept for _, kept in self.filters), *(share.kept for share in self.shares)]
 
     @property
@@ -63,7 +63,7 @@ class Like:
 
 
 @final
-class Likes:
+class EvaluationPlans:
     """Sorts out one profile's plugins."""
 
     def __init__(self, plugins: ProfilePlugins) -> None:
@@ -79,12 +79,12 @@ class Likes:
 
     def of(
         self,
-        verdicts: Mapping[str, KeptVerdicts],
-        kept_scores: Mapping[str, KeptScores],
+        verdicts: Mapping[str, CachedFilterResults],
+        kept_scores: Mapping[str, CachedScores],
         state: CycleState,
         scored: ScoreTable | None,
         counts: Mapping[str, RowCounts],
-    ) -> Like | None:
+    ) -> EvaluationPlan | None:
         """From a complete answer. None: nobody's answers are kept."""
         filters = [n for n in self._filters if n not in state.skip_filter_plugins]
         kept_filters = [name for name in filters if name in verdicts]
@@ -98,7 +98,7 @@ class Likes:
         if not (kept_filters or shares):
             return None
         shared = {share.name for share in shares}
-        return Like(
+        return EvaluationPlan(
             filters=[(name, verdicts[name]) for name in kept_filters],
             shares=shares,
             skipped_filters=set(state.skip_filter_plugins),
@@ -108,11 +108,11 @@ class Likes:
             asked_scores=[name for name in scores if name not in shared],
         )
 
-    def _share(self, name: str, kept: KeptScores | None) -> Share | None:
+    def _share(self, name: str, kept: CachedScores | None) -> WeightedScore | None:
         normalizer = self._normalizers[name]
         if kept is None or normalizer is None:
             return None
-        return Share(name, self._weights[name], normalizer, kept)
+        return WeightedScore(name, self._weights[name], normalizer, kept)
 
 
 def _asked(filters: Sequence[str], kept: Sequence[str]) -> Sequence[tuple[int, str]]:
@@ -130,12 +130,12 @@ def _asked(filters: Sequence[str], kept: Sequence[str]) -> Sequence[tuple[int, s
 
 
 @final
-class AlikeNodes:
+class NodeEquivalence:
     """By the number of rows that are alike."""
 
     __slots__ = ("_alike", "_kept", "_log", "_of_number", "is_used")
 
-    def __init__(self, table: NodeTable, like: Like, placed: int) -> None:
+    def __init__(self, table: NodeTable, like: EvaluationPlan, placed: int) -> None:
         """``placed``: the facets that a placed pod changes, and alike nodes are alike in."""
         self._alike = table.resources.alike
         self._log = table.log
@@ -178,7 +178,7 @@ class SparedRows:
 
     __slots__ = ("_like", "_placed", "followed_count", "judged_count", "scored_count")
 
-    def __init__(self, like: Like, placed: int) -> None:
+    def __init__(self, like: EvaluationPlan, placed: int) -> None:
         """``placed``: the facets that a placed pod changes, and alike nodes are alike in."""
         self._like = like
         self._placed = placed

@@ -21,15 +21,15 @@ from typing import NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from bayplan.engine.reuse.evaluation_plan import AlikeNodes, Like, SparedRows
-from bayplan.engine.reuse.row_cache import PASSES, UNKNOWN, KeptScores, KeptVerdicts
-from bayplan.engine.reuse.score_index import Ranking
-from bayplan.engine.reuse.single_node import Asking
+from bayplan.engine.reuse.evaluation_plan import EvaluationPlan, NodeEquivalence, SparedRows
+from bayplan.engine.reuse.row_cache import PASSES, UNKNOWN, CachedFilterResults, CachedScores
+from bayplan.engine.reuse.score_index import ScoreIndex
+from bayplan.engine.reuse.single_node import SingleNodeEvaluator
 from bayplan.engine.reuse.weighted_score import (
     NODES_CAME_OR_WENT,
     TOO_MUCH_CHANGED,
-    OutOfDate,
-    Share,
+    RankingInvalid,
+    WeightedScore,
 )
 from bayplan.engine.selection import Choice
 from bayplan.framework.arithmetic import normalized
@@ -51,11 +51,11 @@ _NUMBER_MAX = 2**16 - 1
 
 #: How a numbered rejection came about: (place among the filters, number of its verdict).
 _Origin = tuple[int, int]
-Filters = Sequence[tuple[str, KeptVerdicts]]
+Filters = Sequence[tuple[str, CachedFilterResults]]
 
 
 @final
-class Standing(RejectedNodes):
+class NodeFeasibility(RejectedNodes):
     """Every row's number, and how many nodes have each."""
 
     def __init__(self, filters: Filters, capacity: int) -> None:
@@ -91,7 +91,7 @@ class Standing(RejectedNodes):
             number = self._origins[(index, verdict_number)] = len(self._counts)
             self._counts.append(0)
             if number > _NUMBER_MAX:
-                raise OutOfDate(TOO_MUCH_CHANGED)
+                raise RankingInvalid(TOO_MUCH_CHANGED)
         return number
 
     def of_row(self, row: int) -> int:
@@ -179,21 +179,25 @@ ROWS_MAX = 128
 
 
 #: (place among the filters, instance, what is kept of it)
-_Filters = Sequence[tuple[int, str, KeptVerdicts]]
+_Filters = Sequence[tuple[int, str, CachedFilterResults]]
 
 
 class _Readers(NamedTuple):
     """Whose answers follow from some facets. The others need not even know of a change."""
 
-    kept: Sequence[KeptVerdicts | KeptScores]
+    kept: Sequence[CachedFilterResults | CachedScores]
     filters: _Filters
 
 
-class RowTotals:
+class IncrementalScores:
     """Every node's verdict, and the total of what row-wise plugins score it, for one pod's like."""
 
     def __init__(
-        self, table: NodeTable, like: Like, outcome: FilterOutcome, scored: ScoreTable | None
+        self,
+        table: NodeTable,
+        like: EvaluationPlan,
+        outcome: FilterOutcome,
+        scored: ScoreTable | None,
     ) -> None:
         """From a complete answer. ``scored``: None where fewer than two nodes were feasible.
 
@@ -204,12 +208,12 @@ class RowTotals:
         self._order = table.draw_order()
         self._places = table.draw_places()
         #: Who is best: of those that know all about a node.
-        self._ranking: Ranking | None = None
+        self._ranking: ScoreIndex | None = None
         self._capacity = table.capacity
         self._facets = int(Facet.NODE)
         for kept in like.all_kept():
             self._facets |= kept.facets
-        self.standing = Standing(like.filters, table.capacity)
+        self.standing = NodeFeasibility(like.filters, table.capacity)
         self.standing.read(outcome)
         #: Feasible rows whose totals nobody needed yet; and others of which only what follows
         #: from placed pods changed.
@@ -224,7 +228,7 @@ class RowTotals:
         self._still_facets = int(Facet.NODE)
         for share in self._still:
             self._still_facets |= share.kept.facets
-        self._alike = AlikeNodes(table, like, _TAKEN)
+        self._alike = NodeEquivalence(table, like, _TAKEN)
         self._filters = [(index, name, kept) for index, (name, kept) in enumerate(like.filters)]
         #: By the facets that changed.
         self._readers: dict[int, _Readers] = {}
@@ -290,12 +294,12 @@ class RowTotals:
         """Whether some feasible rows have no total yet."""
         return bool(self._moved or self._unscored)
 
-    def refresh(self, asking: Asking) -> None:
+    def refresh(self, asking: SingleNodeEvaluator) -> None:
         """Judge the rows that changed since the last time. Raises OutOfDate: this is then to be
         thrown away."""
         is_same_table = self._capacity == self._table.capacity
         if self._table.draw_order() is not self._order or not is_same_table:
-            raise OutOfDate(NODES_CAME_OR_WENT)
+            raise RankingInvalid(NODES_CAME_OR_WENT)
         self.spared.judged_count += self._table.node_count
         if self._unjudged is not None:
             self._judge_many(self._unjudged, asking)
@@ -309,12 +313,12 @@ class RowTotals:
         else:
             rows = log.rows_since(self.generation, self._facets)
             if len(rows) > ROWS_MAX:
-                raise OutOfDate(TOO_MUCH_CHANGED)
+                raise RankingInvalid(TOO_MUCH_CHANGED)
             self._alike.forget()
             self._judge_many(rows, asking)
         self.generation = log.generation
 
-    def _judge_few(self, changes: Sequence[tuple[int, int]], asking: Asking) -> None:
+    def _judge_few(self, changes: Sequence[tuple[int, int]], asking: SingleNodeEvaluator) -> None:
         """``changes``: (row, facets)."""
         bits, rows = 0, set[int]()
         for row, changed in changes:
@@ -335,7 +339,7 @@ class RowTotals:
                 self._alike.learn(row, now, 0)
             self._settle(row, before, now, is_still=is_still)
 
-    def _verdict(self, row: int, filters: "_Filters", asking: Asking) -> int:
+    def _verdict(self, row: int, filters: "_Filters", asking: SingleNodeEvaluator) -> int:
         """The number of the first rejection of a row by these, or FEASIBLE."""
         for index, name, kept in filters:
             number = kept.ids.item(row)
@@ -348,10 +352,10 @@ class RowTotals:
                 return self.standing.number(index, number)
         return FEASIBLE
 
-    def _judge_many(self, rows: Rows, asking: Asking) -> None:
+    def _judge_many(self, rows: Rows, asking: SingleNodeEvaluator) -> None:
         """The same as arrays: so many rows changed that this is faster."""
         if self.with_extremes:
-            raise OutOfDate(TOO_MUCH_CHANGED)
+            raise RankingInvalid(TOO_MUCH_CHANGED)
         for share in self.like.shares:
             share.kept.catch_up()
         numbers = np.full(self._table.capacity, FEASIBLE, np.int64)
@@ -379,7 +383,7 @@ class RowTotals:
         if now == FEASIBLE:
             self._unscored.add(row)
 
-    def score(self, asking: Asking) -> None:
+    def score(self, asking: SingleNodeEvaluator) -> None:
         """Have totals of all feasible nodes, at least two. Raises as `refresh`."""
         if len(self._unscored) > CHANGES_MAX and not self.with_extremes:
             self._score_many(asking)
@@ -394,14 +398,16 @@ class RowTotals:
         for share in self.with_extremes:
             share.check()
 
-    def _total_row(self, row: int, still_total: int, asking: Asking) -> None:
+    def _total_row(self, row: int, still_total: int, asking: SingleNodeEvaluator) -> None:
         moving = self._entered(row, self._moving, asking)
         self._alike.learn(row, FEASIBLE, moving)
         self._totals[row] = total = still_total + moving
         if self._ranking is not None:
             self._ranking.add(self._places.item(row), total)
 
-    def _entered(self, row: int, shares: Sequence[Share], asking: Asking) -> int:
+    def _entered(
+        self, row: int, shares: Sequence[WeightedScore], asking: SingleNodeEvaluator
+    ) -> int:
         """What these add to the total of a row that is to have one."""
         total = 0
         for share in shares:
@@ -413,7 +419,7 @@ class RowTotals:
             total += share.enter(row)
         return total
 
-    def _score_many(self, asking: Asking) -> None:
+    def _score_many(self, asking: SingleNodeEvaluator) -> None:
         """The same as arrays, of all that have no total at all."""
         rows = np.array(sorted(self._unscored), np.intp)
         self._unscored.clear()
@@ -481,14 +487,14 @@ class RowTotals:
         return 18 * len(self.standing) + of_shares
 
 
-def _rows_not_judged(like: Like, outcome: FilterOutcome) -> Rows | None:
+def _rows_not_judged(like: EvaluationPlan, outcome: FilterOutcome) -> Rows | None:
     """Rows that some filters here were not asked about, for one that is not kept came first."""
     early = {name for before, name in like.asked_filters if before < len(like.filters)}
     rejected = [entry.positions for entry in outcome.entries if entry.plugin in early]
     return outcome.nodes.rows[distinct(np.concatenate(rejected))] if rejected else None
 
 
-def _readers_of(like: Like, filters: _Filters, bits: int) -> _Readers:
+def _readers_of(like: EvaluationPlan, filters: _Filters, bits: int) -> _Readers:
     return _Readers(
         kept=[kept for kept in like.all_kept() if kept.facets & bits],
         filters=[each for each in filters if each[2].facets & bits],
@@ -504,25 +510,29 @@ def as_array(totals: "array[int]") -> Int64s:
 
 
 @final
-class Picks(RowTotals):
+class RankedNodes(IncrementalScores):
     """Totals that are the whole answer, ranked."""
 
     def __init__(
-        self, table: NodeTable, like: Like, outcome: FilterOutcome, scored: ScoreTable | None
+        self,
+        table: NodeTable,
+        like: EvaluationPlan,
+        outcome: FilterOutcome,
+        scored: ScoreTable | None,
     ) -> None:
         """As `RowTotals`; nobody must be asked besides."""
         assert like.is_whole
         super().__init__(table, like, outcome, scored)
         self._ranking = self._best_first = self._ranked(scored)
 
-    def _ranked(self, scored: ScoreTable | None) -> Ranking:
+    def _ranked(self, scored: ScoreTable | None) -> ScoreIndex:
         """Of the nodes that have totals."""
         if scored is None:
-            return Ranking(np.zeros(0, np.int64), np.zeros(0, np.intp))
+            return ScoreIndex(np.zeros(0, np.int64), np.zeros(0, np.intp))
         rows = scored.nodes.rows
         by_place = self._order[np.isin(self._order, rows, assume_unique=True)]
         totals: Int64s = as_array(self._totals)[by_place]
-        return Ranking(totals, self._places[by_place])
+        return ScoreIndex(totals, self._places[by_place])
 
     def only(self) -> Choice:
         """The one feasible node."""

@@ -144,7 +144,7 @@ class _Kept(ABC):
 
 
 @final
-class KeptVerdicts(_Kept):
+class CachedFilterResults(_Kept):
     """Of a Filter: by row, the number of its verdict."""
 
     __slots__ = ("_ids", "ids", "verdicts")
@@ -222,7 +222,7 @@ class KeptVerdicts(_Kept):
 
 
 @final
-class KeptScores(_Kept):
+class CachedScores(_Kept):
     """Of a Score: by row, the raw score. One that all rows have is kept once."""
 
     __slots__ = ("_same", "known", "scores")

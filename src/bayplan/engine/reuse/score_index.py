@@ -18,7 +18,7 @@ _PLACE = "i"
 
 
 @final
-class Ranking:
+class ScoreIndex:
     """Who is best. Rows are told by their places in the draw."""
 
     __slots__ = ("_levels", "_of_score")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import final
 
 from bayplan.engine.reuse.row_cache import RowCounts
-from bayplan.engine.reuse.weighted_score import PLUGIN_FAILED, OutOfDate
+from bayplan.engine.reuse.weighted_score import PLUGIN_FAILED, RankingInvalid
 from bayplan.framework.calls import Calls
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.interface import CycleState, Verdict
@@ -16,7 +16,7 @@ from bayplan.state.pods import PodInfo
 
 
 @final
-class Asking:
+class SingleNodeEvaluator:
     """Who is asked what about single rows, in one attempt."""
 
     __slots__ = ("_counts", "_node", "_nodes", "_row", "calls", "pod", "state")
@@ -50,7 +50,7 @@ class Asking:
             return self.calls.filter_row[name](self.state, self.pod, self.node(row))
         except BaseException as problem:
             raise_interruption(problem)
-            raise OutOfDate(PLUGIN_FAILED) from problem
+            raise RankingInvalid(PLUGIN_FAILED) from problem
 
     def score(self, name: str, row: int) -> int:
         """An instance's raw score. Raises OutOfDate where it fails."""
@@ -58,9 +58,9 @@ class Asking:
             score = self.calls.score_row[name](self.state, self.pod, self.node(row))
         except BaseException as problem:
             raise_interruption(problem)
-            raise OutOfDate(PLUGIN_FAILED) from problem
+            raise RankingInvalid(PLUGIN_FAILED) from problem
         if type(score) is not int:
-            raise OutOfDate(PLUGIN_FAILED)
+            raise RankingInvalid(PLUGIN_FAILED)
         return score
 
     def count(self, name: str) -> None:
@@ -79,7 +79,7 @@ class Asking:
         outcome = FilterOutcome(some, all_true(len(some)))
         outcome.ask(name, self.calls.filter_of[name], self.state, self.pod)
         if outcome.error is not None:
-            raise OutOfDate(PLUGIN_FAILED)
+            raise RankingInvalid(PLUGIN_FAILED)
 
     def column(self, name: str, rows: Rows) -> PluginScores:
         """An instance's scores of many rows, kept ones among them. Raises OutOfDate where it
@@ -89,4 +89,4 @@ class Asking:
             return self.calls.scoring[name].column(self.state, self.pod, some)
         except BaseException as problem:
             raise_interruption(problem)
-            raise OutOfDate(PLUGIN_FAILED) from problem
+            raise RankingInvalid(PLUGIN_FAILED) from problem

@@ -11,7 +11,7 @@ from typing import final
 
 import numpy as np
 
-from bayplan.engine.reuse.row_cache import KeptScores
+from bayplan.engine.reuse.row_cache import CachedScores
 from bayplan.framework.arithmetic import normalized
 from bayplan.framework.interface import MAX_NODE_SCORE, Normalizer
 from bayplan.state.nodes import NodeView
@@ -26,7 +26,7 @@ EXTREME_MOVED = "normalize_error"
 PLUGIN_FAILED = "rescore_error"
 
 
-class OutOfDate(Exception):
+class RankingInvalid(Exception):
     """A ranking cannot be corrected row by row; the answers it was made from still hold."""
 
     def __init__(self, reason: str) -> None:
@@ -38,7 +38,7 @@ class OutOfDate(Exception):
 
 
 @final
-class Share:
+class WeightedScore:
     """One instance's share of the totals."""
 
     __slots__ = (
@@ -53,7 +53,7 @@ class Share:
         "weight",
     )
 
-    def __init__(self, name: str, weight: int, normalizer: Normalizer, kept: KeptScores) -> None:
+    def __init__(self, name: str, weight: int, normalizer: Normalizer, kept: CachedScores) -> None:
         self.name = name
         self.weight = weight
         self.normalizer = normalizer
@@ -85,13 +85,13 @@ class Share:
         """A row has become feasible: what it adds to its total. Raises OutOfDate."""
         if self._same is not None:
             if self.kept.same is None:
-                raise OutOfDate(EXTREME_MOVED)
+                raise RankingInvalid(EXTREME_MOVED)
             return self._same
         score = self.kept.of_row(row)
         if self.normalizer is Normalizer.NONE:
             return _checked(score) * self.weight
         if self._raw is None or not self._low <= score <= self._high or row >= len(self._raw):
-            raise OutOfDate(EXTREME_MOVED)
+            raise RankingInvalid(EXTREME_MOVED)
         self._raw[row] = score
         self._counts[0] += score == self._low
         self._counts[1] += score == self._high
@@ -114,7 +114,7 @@ class Share:
         else:
             is_current = self._same is not None and self.kept.same is not None
         if not is_current:
-            raise OutOfDate(EXTREME_MOVED)
+            raise RankingInvalid(EXTREME_MOVED)
 
     @property
     def needs_no_extremes(self) -> bool:
@@ -133,7 +133,7 @@ class Share:
 def _checked(score: int) -> int:
     """Raises OutOfDate: whoever asks in full tells whose score is out of range."""
     if not 0 <= score <= MAX_NODE_SCORE:
-        raise OutOfDate(PLUGIN_FAILED)
+        raise RankingInvalid(PLUGIN_FAILED)
     return score
 
 

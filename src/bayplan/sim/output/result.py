@@ -16,7 +16,7 @@ from typing import final
 from msgspec import Struct, field
 
 from bayplan.engine.podgroups.status import phase_of, scheduled_count
-from bayplan.engine.reuse.entry import KnownPods
+from bayplan.engine.reuse.entry import SignatureEntry
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.status import Code
 from bayplan.journal import (
@@ -236,7 +236,7 @@ def pod_kinds(scheduler: Scheduler) -> tuple[PodKindResult, ...]:
     return tuple(sorted(found, key=lambda kind: (-kind.cycles, kind.profile, kind.example)))
 
 
-def _kind_result(profile: str, known: KnownPods) -> PodKindResult:
+def _kind_result(profile: str, known: SignatureEntry) -> PodKindResult:
     known.count_rows()
     return PodKindResult(
         profile=profile,
