@@ -106,8 +106,11 @@ def test_an_average_below_the_threshold_is_remarked(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--name", "none"), "no workload has such a name and such labels; there are 2: Case/two"),
-        (("--label-filter", "none"), "no workload has such a name and such labels"),
+        (
+            ("--name", "none"),
+            "no workload matches --name and --label-filter; there are 2: Case/two",
+        ),
+        (("--label-filter", "none"), "no workload matches --name and --label-filter"),
         (("--name", "["), "--name: found [, wanted a regular expression: "),
         (("--config", "gone.yaml"), "gone.yaml: cannot be read: No such file"),
         (("--feature-gates", "Nope=true"), "Case/two cannot be run: --feature-gates.Nope: no fea"),

@@ -156,7 +156,7 @@ def test_runs_of_a_comparison_are_compared_the_same_way(tmp_path: Path) -> None:
     [
         ((), "--config: found none, wanted one or more, or an experiment file"),
         (("--config", "none.yaml"), "none.yaml: cannot be read: No such file or directory"),
-        (("--pods", "p.csv"), "--nodes, --pods: these are for an experiment file"),
+        (("--pods", "p.csv"), "--nodes, --pods: these options need an experiment file"),
     ],
 )
 def test_a_wrong_command_is_refused(tmp_path: Path, arguments: Any, line: str) -> None:
@@ -179,7 +179,7 @@ def test_seeds_and_executors_that_are_wrong_are_refused(tmp_path: Path) -> None:
 
 def test_an_experiment_has_its_configurations(tmp_path: Path) -> None:
     [line] = refusal("compare", experiment(tmp_path), *configs(tmp_path)[:2])
-    assert line.startswith("--config: the configurations stand in ")
+    assert line.startswith("--config: the configurations are in ")
 
 
 def test_an_experiment_without_an_input_says_how_to_give_one(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_an_experiment_without_an_input_says_how_to_give_one(tmp_path: Path) -> 
 
 def test_one_run_alone_is_compared_with_nothing(tmp_path: Path) -> None:
     one = simulated(tmp_path, "one", "MostAllocated")
-    assert refusal("compare", one) == ["found 1 runs, wanted two: their decisions are compared"]
+    assert refusal("compare", one) == ["runs: found 1, wanted two, to compare their decisions"]
     assert os.listdir(one)
 
 

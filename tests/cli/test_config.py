@@ -124,5 +124,5 @@ def test_what_kube_scheduler_would_not_understand_is_listed(tmp_path: Path) -> N
     assert line.endswith("Invert/a: kube-scheduler has no such plugin")
     good = written(tmp_path / "good.yaml", profile())
     assert answer("config", "check", good, "--for", "kube-scheduler") == (
-        "kube-scheduler understands it\n"
+        "kube-scheduler understands this configuration\n"
     )

@@ -72,7 +72,7 @@ def test_assertions_must_not_be_stripped() -> None:
     done = process("plugins", python=("-O",))
     assert done.returncode == 1
     assert done.stderr == (
-        b"bayplan: python -O strips the assertions it relies on; run it without -O\n"
+        b"bayplan: python -O removes assertions that Bayplan needs; run it without -O\n"
     )
 
 
@@ -100,7 +100,7 @@ def test_what_must_never_happen_ends_the_run_with_a_line(tmp_path: Path) -> None
     done = process("simulate", objects, "--plugin", plugin, "--config", file)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
-        b"bayplan: the run was ended by what must never happen: "
+        b"bayplan: a broken invariant ended the run: "
         b"default/b was bound to small, which has 1500 cpu and now 2000 taken"
     )
 

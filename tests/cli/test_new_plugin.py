@@ -65,7 +65,7 @@ def test_the_module_is_called_after_it(tmp_path: Path, name: str, module: str) -
 def test_what_is_there_already_is_left_alone(folder: Path) -> None:
     before = {file: file.read_bytes() for file in folder.iterdir()}
     assert refusal("plugins", "new", NAME) == [
-        f"{MODULE}: is there already; name another folder with --out"
+        f"{MODULE}: exists already; name another folder with --out"
     ]
     assert {file: file.read_bytes() for file in folder.iterdir()} == before
 
@@ -73,13 +73,13 @@ def test_what_is_there_already_is_left_alone(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("quiet", 'found "quiet", wanted a name as classes have it, such as PreferQuietNodes'),
-        ("Quiet Nodes", 'found "Quiet Nodes", wanted a name as classes have it'),
-        ("../X", 'found "../X", wanted a name as classes have it'),
-        ("", "found nothing, wanted a name as classes have it"),
-        ("Scale", "there is a plugin Scale already; `bayplan plugins` lists them"),
-        ("Json", 'found "Json", wanted another one: json is a word of Python'),
-        ("Class", 'found "Class", wanted another one: class is a word of Python'),
+        ("quiet", 'found "quiet", wanted a class name such as PreferQuietNodes'),
+        ("Quiet Nodes", 'found "Quiet Nodes", wanted a class name'),
+        ("../X", 'found "../X", wanted a class name'),
+        ("", "found nothing, wanted a class name"),
+        ("Scale", "a plugin Scale exists already; `bayplan plugins` lists all plugins"),
+        ("Json", 'found "Json", wanted another name: json is a keyword or a module of Python'),
+        ("Class", 'found "Class", wanted another name: class is a keyword or a module of Python'),
     ],
 )
 def test_a_name_that_cannot_be_is_refused(tmp_path: Path, name: str, said: str) -> None:

@@ -25,4 +25,4 @@ def test_a_format_has_a_default_that_help_names() -> None:
 
 def test_every_format_is_described_alike() -> None:
     for name in ("simulate", "compare", "bench", "plugins"):
-        assert "Format of the answer on standard output" in bayplan(name, "--help").stdout
+        assert "Format of the output" in bayplan(name, "--help").stdout

@@ -129,7 +129,7 @@ def test_flags_are_validated_as_the_fields_they_set() -> None:
     assert line.startswith("leaderElection.leaseDuration: 5s; wanted more than renewDeadline")
     [line] = refusal("run", "--leader-elect-resource-lock=endpoints")
     assert line.startswith("leaderElection.resourceLock:")
-    assert "wanted one such as 15s" in bayplan("run", "--leader-elect-retry-period=5").stderr
+    assert "wanted a duration such as 15s" in bayplan("run", "--leader-elect-retry-period=5").stderr
 
 
 def test_deprecated_flags_count_only_without_a_configuration_file(
@@ -144,8 +144,11 @@ def test_deprecated_flags_count_only_without_a_configuration_file(
     connection = options.config.spec.client_connection
     assert (connection.qps, connection.burst) == (50.0, 100)
     assert remarks == [
-        "--kube-api-qps has no effect beside --config, where clientConnection.qps stands",
-        "--kube-api-burst has no effect beside --config, where clientConnection.burst stands",
+        "--kube-api-qps has no effect together with --config; set clientConnection.qps in the file",
+        (
+            "--kube-api-burst has no effect together with --config; "
+            "set clientConnection.burst in the file"
+        ),
     ]
 
 
@@ -162,7 +165,7 @@ def test_a_flag_without_effect_is_told(served: list[ServerOptions], flag: Any) -
 def test_profiling_has_nothing_to_serve(served: list[ServerOptions]) -> None:
     remarks = started(served, "--profiling=false", "--contention-profiling")[1]
     assert remarks == [
-        f"--{name} has no effect: there is no Go profiler to serve"
+        f"--{name} has no effect: there is no Go profiler"
         for name in ("profiling", "contention-profiling")
     ]
 

@@ -26,7 +26,7 @@ def test_several_profiles_want_one_to_be_named(tmp_path: Path) -> None:
         (("--tls-cert-file", "a"), "wanted both or none"),
         (("--client-ca-file", "a"), "wanted --tls-cert-file, too"),
         (("--tls-cert-file", "no.crt", "--tls-private-key-file", "no.key"), "no.crt"),
-        (("--bind-address", "0.0.0.0"), "--bind-address 0.0.0.0: everybody who reaches it could"),
+        (("--bind-address", "0.0.0.0"), "--bind-address 0.0.0.0: everybody could send requests"),
         (
             *(("--bind-address", "::", "--tls-cert-file", "a", "--tls-private-key-file", "b"),),
             "and --client-ca-file, or --insecure",

@@ -249,7 +249,7 @@ def test_a_patch_of_what_is_not_there_is_refused(tmp_path: Path) -> None:
 
 def test_standard_input_cannot_be_two_things() -> None:
     assert refusal("simulate", "-", "--config", "-") == [
-        "standard input: wanted for the configuration and for objects; one must be a file"
+        "standard input: found - for the configuration and for objects; one must be a file"
     ]
 
 

@@ -69,9 +69,9 @@ def test_a_group_is_asked_for_by_its_kind(tmp_path: Path) -> None:
     assert "group default/g: 1 of 2 members fit; the 2nd, default/b: 0/1 nodes" in text
     assert answer("why", "pg", "g", "--run", tmp_path / "run") == text
     (said,) = refusal("why", "podgroup", "x", "--run", tmp_path / "run")
-    assert "known are, for example: podgroup default/g" in said
+    assert "known names include: podgroup default/g" in said
     (said,) = refusal("why", "podgroup", "g", "--run", tmp_path / "run", "--node", "n1")
-    assert "--node, --attempt: these are for one pod's attempts" in said
+    assert "--node, --attempt: these options explain an attempt of one pod" in said
     (said,) = refusal("why", "jobb", "g", "--run", tmp_path / "run")
     assert "found jobb g, wanted NAMESPACE/NAME of a pod, podgroup NAMESPACE/NAME, or " in said
     assert said.endswith('did you mean "job"?')
@@ -134,7 +134,9 @@ def test_a_workload_is_answered_with_its_pods_in_groups(shop: Path, words: tuple
 
 def test_a_workload_without_pods_is_refused_with_the_nearest_names(shop: Path) -> None:
     (said,) = refusal("why", "deployment/wbe", "-n", "shop", "--run", shop)
-    assert said.startswith(f"{shop}: no pod of Deployment/wbe in shop; known are, for example: ")
+    assert said.startswith(
+        f"{shop}: no pod belongs to Deployment/wbe in shop; known workloads include: "
+    )
     assert "Deployment/web in shop" in said
 
 
@@ -162,13 +164,13 @@ def test_a_pod_that_needed_no_decision_is_answered_too(run: Path, name: str, sai
 
 def test_a_pod_of_another_namespace_is_pointed_at(run: Path) -> None:
     [line] = refusal("why", "x", "--run", run)
-    assert line == f"{run}: nothing was decided about default/x; known are, for example: kube/x"
+    assert line == f"{run}: there is no decision about default/x; known names include: kube/x"
 
 
 def test_an_attempt_that_never_was_is_refused(run: Path) -> None:
     for more in ((), ("--node", "n1")):
         [line] = refusal("why", "late", "--run", run, "--attempt", "7", *more)
-        assert line == f"{run}: no attempt 7 at default/late; there were: 1, 2"
+        assert line == f"{run}: no attempt 7 at default/late; known attempts: 1, 2"
 
 
 def test_a_pod_that_was_never_tried_has_no_node_to_look_at(tmp_path: Path) -> None:
@@ -177,7 +179,7 @@ def test_a_pod_that_was_never_tried_has_no_node_to_look_at(tmp_path: Path) -> No
     answer("simulate", file, "--out", tmp_path / "run")
     assert "held back by SchedulingGates" in answer("why", "gated", "--run", tmp_path / "run")
     [line] = refusal("why", "gated", "--run", tmp_path / "run", "--node", "n1")
-    assert line.endswith("no attempt at default/gated; there were: none")
+    assert line.endswith("no attempt at default/gated; known attempts: none")
 
 
 def test_a_folder_that_holds_no_run_is_refused(tmp_path: Path) -> None:
@@ -241,24 +243,26 @@ def said_of(*arguments: str) -> str:
 
 def test_a_running_scheduler_tells_what_it_remembers(address: str) -> None:
     assert answer("why", "a/p", "--address", address).splitlines() == [
-        "times count from the scheduler's start, 2026-01-01T00:00:00Z",
+        "times are seconds since the scheduler's start, 2026-01-01T00:00:00Z",
         "1.000 s  binding to n1: bound",
     ]
 
 
 def test_what_a_running_scheduler_does_not_remember_is_said_so(address: str) -> None:
     said = said_of("why", "a/x", "--address", address)
-    assert "nothing is remembered of a/x, of 1 records kept" in said
-    assert "known are, for example: a/p" in said
-    assert "no attempt 3 at a/p" in said_of("why", "a/p", "--address", address, "--attempt", "3")
+    assert "no record of a/x among 1 records" in said
+    assert "known names include: a/p" in said
+    assert "no record of attempt 3 at a/p" in said_of(
+        "why", "a/p", "--address", address, "--attempt", "3"
+    )
 
 
 def test_a_story_has_one_source() -> None:
-    assert "wanted one of --run DIR and --address" in said_of("why", "p")
+    assert "wanted either --run DIR or --address" in said_of("why", "p")
     said = said_of("why", "p", "--run", "x", "--address", "127.0.0.1:1")
-    assert "wanted one of" in said
+    assert "wanted either --run DIR or --address" in said
     assert "--node: wanted --run" in said_of("why", "p", "--address", "127.0.0.1:1", "--node", "n")
-    assert "is `bayplan run` there" in said_of("why", "p", "--address", "127.0.0.1:1")
+    assert "does `bayplan run` serve there" in said_of("why", "p", "--address", "127.0.0.1:1")
 
 
 # ---- running scheduler ----------------------------------------------------------------------
@@ -323,7 +327,7 @@ def test_a_token_is_sent_and_its_absence_told() -> None:
 
 
 def test_nobody_there_is_said_with_what_to_do() -> None:
-    with pytest.raises(NotAnsweredError, match="is `bayplan run` there"):
+    with pytest.raises(NotAnsweredError, match="does `bayplan run` serve there"):
         asyncio.run(story_from(Address("http://127.0.0.1:1"), "a/p"))
     with pytest.raises(NotAnsweredError, match="HTTP or HTTPS"):
         asked(lambda port: Address(f"http://127.0.0.1:{port}"), tls=True)

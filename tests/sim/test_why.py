@@ -62,7 +62,7 @@ def line(node: str, **weighted: int) -> NodeScore:
     ],
 )
 def test_who_is_not_known_is_answered_with_who_is(wanted: str, names: list[str], said: str) -> None:
-    assert known_pods(wanted, names) == f"known are, for example: {said}"
+    assert known_pods(wanted, names) == f"known names include: {said}"
 
 
 def test_an_empty_journal_knows_nobody() -> None:

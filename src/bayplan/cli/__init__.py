@@ -1,7 +1,8 @@
 """The command line: simulate, why, bench, config, plugins.
 
-Bad input ends with exit code 2 and lines that say what, where, found and wanted; never with a
-traceback. What a person asked for goes to standard output, progress and problems to standard error.
+Wrong input ends with exit code 2 and one line per error: the place, what was found, what was
+wanted. It never ends with a traceback. Answers go to standard output, progress and errors to
+standard error.
 """
 
 from bayplan.cli.entry import cli, main

@@ -1,4 +1,4 @@
-"""`bayplan bench`: run scheduler_perf's files and say how fast pods were bound."""
+"""`bayplan bench`: run files of scheduler_perf and report how fast pods were bound."""
 
 import asyncio
 import re
@@ -74,40 +74,41 @@ class _Options:
     "names",
     multiple=True,
     metavar="REGEX",
-    help="Only workloads whose TestCase/Workload matches; may be repeated",
+    help="Run only workloads whose TestCase/Workload matches; may be repeated",
 )
 @click.option(
     "--label-filter",
     default="",
     metavar="a,-b",
-    help="Only workloads with label a and without label b",
+    help="Run only workloads with label a and without label b",
 )
-@config_option("Configuration to use in place of those that the files name")
+@config_option("Configuration to use instead of those that the files name")
 @plugin_option()
-@feature_gates_option("over those of the files; may be repeated")
+@feature_gates_option("Feature gates; override those of the files; may be repeated")
 @seed_option()
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     default=TIMEOUT_SECONDS,
     show_default=True,
-    help="Seconds that a wait for pods may take",
+    help="Longest wait for pods, in seconds",
 )
 @click.option(
     "--list",
     "is_list",
     is_flag=True,
-    help="List the workloads, and why some cannot run, and run nothing",
+    help="List the workloads, and why some cannot run, without running them",
 )
 @format_option()
 @click.option(
-    "--out", metavar="FILE", help="File for the results in the format of scheduler_perf (DataItems)"
+    "--out", metavar="FILE", help="File for the results, in scheduler_perf's format (DataItems)"
 )
 def bench_command(**given: Any) -> None:
     """Measure how fast pods are bound, with workloads of kube-scheduler's scheduler_perf.
 
-    PATH is a file in scheduler_perf's format, or a folder of them (every performance-config.yaml
-    below it; without one, every .yaml in it). The cluster is embedded, the clock is real.
+    PATH is a file in the format of scheduler_perf, or a folder. In a folder, the command reads
+    every performance-config.yaml below it, or, if there is none, every .yaml file in it. The
+    cluster is embedded, and the clock is real.
     """
     options = _Options(**given)
     with refusals():
@@ -140,7 +141,7 @@ def _planned(options: _Options, registry: Registry) -> tuple[list[ReadCase], lis
     if not plans:
         names = [f"{case.case.name}/{w.name}" for case in cases for w in case.case.workloads]
         shown = ", ".join(names[:_SHOWN_NAMES]) + (", …" if len(names) > _SHOWN_NAMES else "")
-        fail(f"no workload has such a name and such labels; there are {len(names)}: {shown}")
+        fail(f"no workload matches --name and --label-filter; there are {len(names)}: {shown}")
     return cases, plans
 
 
@@ -173,12 +174,12 @@ def _remark_on_refused(plans: Sequence[Plan | Refused]) -> None:
 
 
 def _remark_on_absent(plans: Sequence[Plan], registry: Registry) -> None:
-    """Numbers are compared with kube-scheduler's: it may do more for them."""
+    """The results are compared with kube-scheduler's, which may run more plugins."""
     absent = dict.fromkeys(
         name for plan in plans for name in _absent_defaults(plan.config, registry)
     )
     if absent:
-        remark(f"without {', '.join(absent)}: not here yet")
+        remark(f"plugins that are not implemented yet are left out: {', '.join(absent)}")
 
 
 def _absent_defaults(config: SchedulerConfig, registry: Registry) -> list[str]:
@@ -190,7 +191,7 @@ def _run_all(plans: Sequence[Plan], registry: Registry, options: _Options) -> li
     outcomes: list[Outcome] = []
     for plan in plans:
         outcomes.append(_run(plan, registry, options))
-        # Whoever interrupts a long run keeps what it has measured so far.
+        # After an interruption, the file has the results so far.
         if options.out is not None:
             _write(_items(outcomes), options.out)
     return outcomes

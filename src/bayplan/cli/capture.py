@@ -1,4 +1,4 @@
-"""`bayplan capture`: a real cluster as a file for `bayplan simulate`."""
+"""`bayplan capture`: write a real cluster to a file for `bayplan simulate`."""
 
 import os
 from collections import Counter
@@ -12,7 +12,7 @@ from bayplan.adapters.live.client import ClientOptions, open_client
 from bayplan.adapters.live.credentials import CredentialsError
 from bayplan.cli.console import put, sign_of_life
 from bayplan.cli.event_loop import run_event_loop
-from bayplan.cli.options import config_option, examples, plugin_option
+from bayplan.cli.options import KUBECONFIG_HELP, config_option, examples, plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import fail, read_config, read_plugins, refusals, remark
 from bayplan.ports import ApiError
@@ -20,7 +20,7 @@ from bayplan.serving.capture import Capture, capture
 from bayplan.serving.discovery import kinds_in_use
 from bayplan.serving.redaction import KEPT, redacted
 
-#: Nobody else's requests wait for ours: a capture is a few lists.
+#: A capture is a few list requests, so it needs no rate limit.
 _UNLIMITED = ClientOptions(qps=-1)
 
 
@@ -28,24 +28,22 @@ _UNLIMITED = ClientOptions(qps=-1)
     "capture",
     epilog=examples(
         "bayplan capture -o cluster.yaml",
-        "bayplan capture --redact -o cluster.yaml      # to show it to others",
+        "bayplan capture --redact -o cluster.yaml      # to share the file",
     ),
 )
-@click.option(
-    "--kubeconfig", metavar="FILE", help="Default: the pod's own, $KUBECONFIG or ~/.kube/config"
-)
-@config_option("Configuration whose plugins name further kinds to read")
+@click.option("--kubeconfig", metavar="FILE", help=KUBECONFIG_HELP)
+@config_option("Configuration whose plugins name additional kinds to read")
 @plugin_option()
 @feature_gates_option()
 @click.option("-o", "--output", metavar="FILE", help="File to write. Default: standard output")
 @click.option(
-    "--redact", is_flag=True, help="Replace names and drop what a scheduler does not read"
+    "--redact", is_flag=True, help="Replace names, and remove fields that a scheduler does not read"
 )
 def capture_command(**given: Any) -> None:
-    """Write the objects that a scheduler reads, ready for `bayplan simulate`.
+    """Write the objects that a scheduler reads to a file for `bayplan simulate`.
 
-    With --redact, names are replaced by numbered ones, the same everywhere, and of each object only
-    what a scheduler reads is kept; what else is kept is told.
+    With --redact, names are replaced by numbered names, consistently in all objects, and only the
+    fields that a scheduler reads are kept. The command lists what is kept besides.
     """
     with refusals():
         registry = read_plugins(given["plugins"])
@@ -58,7 +56,7 @@ def capture_command(**given: Any) -> None:
         for line in KEPT:
             remark(f"kept: {line}")
         for kind, count in hidden.left_out.items():
-            remark(f"left out: {count} of {kind}, for only its plugin knows what it says")
+            remark(f"left out: {count} of {kind}: only the plugin knows its fields")
     for kind in found.absent:
         remark(f"the API server does not have {kind}")
     _write(given["output"], yaml.dump_all(objects, Dumper=_DUMPER, sort_keys=False).encode())
@@ -78,7 +76,7 @@ def _captured(kubeconfig: str | None, kinds: list[str]) -> Capture:
 
 
 def _write(path: str | None, content: bytes) -> None:
-    """A file that only its owner may read: it may hold what pods are told by their environment."""
+    """Only the owner may read the file: it may contain the environment of pods."""
     if path is None:
         put(content)
         return

@@ -1,4 +1,4 @@
-"""`bayplan compare`: configurations side by side, over the same pods and seeds."""
+"""`bayplan compare`: run several configurations over the same pods and seeds."""
 
 import itertools
 import sys
@@ -79,10 +79,10 @@ class _Options:
 )
 @plugin_option()
 @click.option(
-    "--nodes", multiple=True, metavar="FILE", help="Nodes, in place of the experiment's inputs"
+    "--nodes", multiple=True, metavar="FILE", help="Nodes; replace the inputs of the experiment"
 )
 @click.option(
-    "--pods", multiple=True, metavar="FILE", help="Pods, in place of the experiment's inputs"
+    "--pods", multiple=True, metavar="FILE", help="Pods; replace the inputs of the experiment"
 )
 @feature_gates_option()
 @click.option("--seeds", metavar="0..9", help="Seeds to run each configuration with. Default: 0")
@@ -110,22 +110,22 @@ class _Options:
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="Processes to use. Default: one per processor",
+    help="Number of processes. Default: one per processor",
 )
 @click.option("--executor", metavar="dask://HOST:PORT", help="Existing Dask cluster to run on")
 @format_option()
 @click.option(
     "--out",
     metavar="DIR",
-    help="Folder for results, report and runs. A run that is there is not run again",
+    help="Folder for results, report and runs. Runs that are in it already are not repeated",
 )
 @click.option("--strict", is_flag=True, help="Refuse kinds and fields that nothing reads")
 def compare_command(**given: Any) -> None:
     """Run several configurations over the same pods and seeds, and report what differs.
 
-    PATH is an experiment (kind: Experiment); or an input as for `bayplan simulate`, with one
-    --config per configuration; or two runs that `simulate --out` wrote: then the command compares
-    their decisions and exits with 1 if they differ.
+    PATH is an experiment (kind: Experiment), or an input as for `bayplan simulate` with one
+    --config per configuration. If the paths are two runs that `simulate --out` wrote, the command
+    compares their decisions. The exit code is then 1 if decisions differ.
     """
     options = _Options(**given)
     folders = [Path(path) for path in options.paths]
@@ -146,7 +146,7 @@ def compare_command(**given: Any) -> None:
 
 
 def _spec(options: _Options) -> tuple[ExperimentSpec, str, str]:
-    """(what to do, where that stands, what it is called). Raises InputError."""
+    """(experiment, source of the experiment, title). Raises InputError."""
     [first, *others] = options.paths
     if not others and is_experiment(first):
         return _from_file(first, options)
@@ -154,7 +154,7 @@ def _spec(options: _Options) -> tuple[ExperimentSpec, str, str]:
     if not options.configs:
         complaints.add("--config", "found none, wanted one or more, or an experiment file")
     if options.nodes or options.pods:
-        complaints.add("--nodes, --pods", "these are for an experiment file")
+        complaints.add("--nodes, --pods", "these options need an experiment file")
     complaints.raise_if_any()
     spec = ExperimentSpec(
         inputs=(InputSpec(paths=options.paths),),
@@ -167,7 +167,7 @@ def _spec(options: _Options) -> tuple[ExperimentSpec, str, str]:
 
 
 def _named(paths: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Files by their stems, or by their paths where two have the same."""
+    """Files by their stems, or by their paths if two files have the same stem."""
     stems = [Path(path).stem for path in paths]
     return [
         (stem if stems.count(stem) == 1 else path, path)
@@ -179,7 +179,7 @@ def _from_file(path: str, options: _Options) -> tuple[ExperimentSpec, str, str]:
     complaints = Complaints()
     document = read_experiment(path, complaints)
     if options.configs:
-        complaints.add("--config", f"the configurations stand in {path}")
+        complaints.add("--config", f"the configurations are in {path}")
     complaints.raise_if_any()
     assert document is not None
     spec = document.spec
@@ -191,7 +191,7 @@ def _from_file(path: str, options: _Options) -> tuple[ExperimentSpec, str, str]:
 
 
 def _with_flags(spec: ExperimentSpec, options: _Options) -> ExperimentSpec:
-    """What stands on the command line goes before what stands in the file."""
+    """The command line overrides the file."""
     given = {
         "seeds": options.seeds,
         "time": options.time_mode,
@@ -219,7 +219,7 @@ def _performed(planned: Plan, options: _Options) -> Comparison:
 
             found = performed(planned, out, options.executor, on_run, options.processes)
         if there_count:
-            remark(f"{there_count:,} of {len(planned.jobs):,} runs were there already")
+            remark(f"{there_count:,} of {len(planned.jobs):,} runs existed already")
         return found
     except ExecutorError as problem:
         fail(str(problem))
@@ -228,13 +228,13 @@ def _performed(planned: Plan, options: _Options) -> Comparison:
         sys.exit(EXIT_FAILED)
     except KeyboardInterrupt:
         if out is not None:
-            remark(f"finished runs are in {out}; the same command does what is missing")
+            remark(f"finished runs are in {out}; repeat the command to run the others")
         raise click.Abort from None
 
 
 @contextmanager
 def _bar(count: int) -> Iterator[OnRun]:
-    """Runs done: a bar on a terminal, a line now and then elsewhere."""
+    """The progress of the runs: a bar on a terminal, otherwise a line from time to time."""
     if not sys.stderr.isatty():
         lines, done = ProgressLines("runs"), itertools.count(1)
         yield lambda _run, _was_there: lines.update(next(done), count)
@@ -264,7 +264,7 @@ def _tell(found: Comparison, options: _Options, title: str) -> None:
 
 
 def _as_json(found: Comparison) -> dict[str, Any]:
-    """One input: its policies; several: each input's."""
+    """The policies of the input; with several inputs, the policies of each."""
     failures = [
         {"input": run.input, "configuration": run.configuration, "seed": run.seed, **asdict(one)}
         for run, one in found.failures
@@ -280,7 +280,7 @@ def _as_json(found: Comparison) -> dict[str, Any]:
 
 def _compare_runs(folders: list[Path]) -> None:
     if len(folders) != 2:
-        fail(f"found {len(folders)} runs, wanted two: their decisions are compared")
+        fail(f"runs: found {len(folders)}, wanted two, to compare their decisions")
     one, other = folders
     with refusals():
         found = differences(_decisions(one), _decisions(other))
@@ -290,7 +290,7 @@ def _compare_runs(folders: list[Path]) -> None:
 
 
 def _decisions(folder: Path) -> Decisions:
-    """What was decided in a run, as either command keeps it. Raises RunFolderError."""
+    """The decisions of a run that `simulate` or `compare` wrote. Raises RunFolderError."""
     if is_compared_run(folder):
         return decisions_of(folder)
     return decisions_in(RunFolder(folder).journal())

@@ -16,7 +16,7 @@ from bayplan.profile.config_schema import json_schema
 from bayplan.profile.effective_config import effective, foreign, remarks
 from bayplan.profile.plugin_table import profile_graphs
 
-#: The commands of this file; `rbac` needs to know what a real API server is asked.
+#: `rbac` is in another file, because it imports the live adapter.
 _PLACES = {
     "check": ("bayplan.cli.config", "check_command"),
     "graph": ("bayplan.cli.config", "graph_command"),
@@ -26,13 +26,13 @@ _PLACES = {
 
 _DRAWINGS = {"text": as_text, "dot": as_dot, "svg": as_svg}
 
-#: The configuration is good, and not for whom it was asked.
+#: The configuration is valid, but not for the scheduler named by --for.
 EXIT_FOREIGN = 1
 
 
 @click.group("config", cls=LazyGroup, places=_PLACES)
 def config_group() -> None:
-    """Check a KubeSchedulerConfiguration, draw its scores, print its roles and its schema."""
+    """Check a configuration, draw its score graph, print its roles and its schema."""
 
 
 @click.command("check")
@@ -45,10 +45,10 @@ def config_group() -> None:
     type=click.Choice(("bayplan", "kube-scheduler")),
     default="bayplan",
     show_default=True,
-    help="kube-scheduler: list what an unmodified kube-scheduler does not understand, exit code 1",
+    help="Scheduler to check for. kube-scheduler: list what it does not understand, exit code 1",
 )
 def check_command(path: str, plugins: tuple[str, ...], feature_gates: str, reader: str) -> None:
-    """Print the effective configuration after defaults, or every error with its path."""
+    """Print the configuration with all defaults, or every error with its path."""
     with refusals():
         registry = read_plugins(plugins)
         config = read_config(path, feature_gates)
@@ -56,7 +56,11 @@ def check_command(path: str, plugins: tuple[str, ...], feature_gates: str, reade
         found = remarks(config, registry)
     if reader != "bayplan":
         lines = foreign(config)
-        put("".join(f"{line}\n" for line in lines or ["kube-scheduler understands it"]).encode())
+        put(
+            "".join(
+                f"{line}\n" for line in lines or ["kube-scheduler understands this configuration"]
+            ).encode()
+        )
         sys.exit(EXIT_FOREIGN if lines else 0)
     put(yaml.safe_dump(whole, sort_keys=False, width=100, allow_unicode=True).encode())
     for line in found:
@@ -68,7 +72,7 @@ def check_command(path: str, plugins: tuple[str, ...], feature_gates: str, reade
 @plugin_option()
 @format_option(sorted(_DRAWINGS))
 def graph_command(path: str, plugins: tuple[str, ...], output: str) -> None:
-    """Draw which score plugins read which others, and what adds up to the total."""
+    """Draw which score plugins read which others, and which ones add to the total."""
     with refusals():
         registry = read_plugins(plugins)
         graphs = profile_graphs(read_config(path, ""), registry)

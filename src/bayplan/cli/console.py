@@ -1,4 +1,4 @@
-"""Where a command's output goes, whatever is at the other end: a terminal, a pipe, nobody."""
+"""The output of a command, to a terminal, a pipe or a closed stream."""
 
 import codecs
 import io
@@ -18,17 +18,17 @@ from bayplan.printable import printable
 
 #: Tables must stay readable when they are piped into a file or a pager.
 PIPED_WIDTH = 160
-#: Without a terminal, what takes a while is reported this often.
+#: Without a terminal, progress is reported this often.
 PROGRESS_SECONDS = 10.0
 
-#: What stands for a character that the terminal does not have; of the same width, for tables.
+#: Replacements of the same width for characters that the terminal does not have.
 _LOOKALIKES = str.maketrans({"→": ">", "…": ".", "–": "-"})
 _UNKNOWN = "?"
 _ERRORS = "bayplan-lookalikes"
 
 
 def prepare_streams() -> None:
-    """Let nothing fail because a standard stream is closed, or cannot write a character."""
+    """Make standard streams that are closed, or cannot write a character, harmless."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
@@ -46,7 +46,7 @@ def _lookalikes(error: UnicodeError) -> tuple[str, int]:
 
 @final
 class _PrintableConsole(Console):
-    """Writes every text and every cell of a table on lines of its own, without control characters.
+    """Writes each text and each cell of a table on its own lines, without control characters.
 
     Names and messages of a cluster's objects may hold any characters.
     """
@@ -63,8 +63,8 @@ class _PrintableConsole(Console):
 
 
 def show(parts: Iterable[RenderableType]) -> None:
-    """Print for a reader: as wide as the terminal; without one, as wide as COLUMNS says, or wide
-    enough for tables."""
+    """Print for a reader: as wide as the terminal, or, without one, as wide as COLUMNS says or as
+    tables need."""
     is_piped = not Console(file=sys.stdout).is_terminal
     columns = os.environ.get("COLUMNS", "")
     piped_width = int(columns) if columns.isascii() and columns.isdigit() else 0
@@ -78,7 +78,7 @@ def show(parts: Iterable[RenderableType]) -> None:
         highlight=False,
     )
     for part in parts:
-        # A line stays a line in a file, unless somebody says how wide it is; tables have a width.
+        # In a file, a line is not wrapped unless COLUMNS is set. Tables always have a width.
         console.print(part, soft_wrap=is_piped and not piped_width and isinstance(part, Text))
     lines = page.getvalue().splitlines()
     put(b"".join((line.rstrip() if is_piped else line) + b"\n" for line in lines))
@@ -86,7 +86,7 @@ def show(parts: Iterable[RenderableType]) -> None:
 
 @contextmanager
 def sign_of_life(doing: str) -> Iterator[None]:
-    """On a terminal, for what may take a while."""
+    """Show a spinner on a terminal while the block runs."""
     if not sys.stderr.isatty():
         yield
         return
@@ -96,7 +96,7 @@ def sign_of_life(doing: str) -> Iterator[None]:
 
 @final
 class ProgressLines:
-    """Lines on standard error about what takes a while, where no terminal shows a bar."""
+    """Progress as lines on standard error, if no terminal shows a bar."""
 
     def __init__(self, noun: str) -> None:
         self._noun = noun
@@ -111,13 +111,13 @@ class ProgressLines:
 
 
 def put(content: bytes) -> None:
-    """Write to standard output; ends the command if that cannot be done."""
+    """Write to standard output; ends the command if that fails."""
     try:
         sys.stdout.flush()
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        # Whoever reads has read enough: `bayplan … | head`.
+        # The reader closed the pipe: `bayplan … | head`.
         _leave_output(0)
     except OSError as problem:
         click.echo(f"bayplan: standard output: cannot be written: {problem.strerror}", err=True)
@@ -125,7 +125,7 @@ def put(content: bytes) -> None:
 
 
 def _leave_output(exit_code: int) -> NoReturn:
-    """End without Python trying once more to write what is left."""
+    """End the process so that Python does not try to write the rest again."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(exit_code)

@@ -30,24 +30,24 @@ _PLACES = {
     epilog=examples(
         "bayplan capture -o cluster.yaml                       # your cluster as a file",
         "bayplan simulate cluster.yaml workload.yaml --out runs/a",
-        "bayplan why deployment/web --run runs/a               # why its pods are where they are",
+        "bayplan why deployment/web --run runs/a               # explain where its pods are",
         "bayplan plugins new PreferQuietNodes                  # a plugin of your own",
-        'eval "$(_BAYPLAN_COMPLETE=bash_source bayplan)"       # completion (or zsh_source)',
+        'eval "$(_BAYPLAN_COMPLETE=bash_source bayplan)"       # completion (zsh: zsh_source)',
     ),
 )
 @click.version_option(package_name="bayplan")
 def cli() -> None:
     """Bayplan is a Kubernetes scheduler in Python.
 
-    Write a policy, try it on your own cluster's objects under virtual time, ask why a pod went
-    where it went, and run the same code as a scheduler.
+    Write a scheduling policy, try it on the objects of your own cluster, ask why a pod was
+    placed on its node, and run the same code as a scheduler in the cluster.
     """
 
 
 def main() -> None:
     """The entry point."""
     if not __debug__:
-        sys.exit("bayplan: python -O strips the assertions it relies on; run it without -O")
+        sys.exit("bayplan: python -O removes assertions that Bayplan needs; run it without -O")
     prepare_streams()
     try:
         code = cli.main(prog_name="bayplan", standalone_mode=False)
@@ -58,6 +58,6 @@ def main() -> None:
         problem.show()
         code = problem.exit_code
     except InvariantBroken as problem:
-        remark(f"the run was ended by what must never happen: {problem}")
+        remark(f"a broken invariant ended the run: {problem}")
         code = EXIT_FAILED
     sys.exit(code)

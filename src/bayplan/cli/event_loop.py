@@ -1,4 +1,4 @@
-"""The event loop of commands that talk to an API server: uvloop where it is installed."""
+"""The event loop of commands that use an API server: uvloop if it is installed."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def run_event_loop(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end and return the result."""
+    """Run the coroutine to its end and return its result."""
     new_loop = asyncio.new_event_loop if uvloop is None else uvloop.new_event_loop
     with asyncio.Runner(loop_factory=new_loop) as runner:
         return runner.run(work)

@@ -1,4 +1,4 @@
-"""A score graph drawn: as text, as DOT for Graphviz, as a picture (SVG)."""
+"""Draws a score graph as text, as DOT for Graphviz, or as SVG."""
 
 from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree
@@ -18,7 +18,7 @@ def as_text(graphs: Sequence[ProfileGraph]) -> str:
 
 
 def _lines(graph: ProfileGraph) -> Iterator[str]:
-    """A tree under each that counts; what stands there already is not drawn again."""
+    """One tree for each plugin that adds to the total. A repeated branch is not drawn again."""
     yield f"profile {graph.profile}"
     drawn: set[str] = set()
     for name in dict.fromkeys((*(name for name, _ in graph.added), *graph.tie_break)):
@@ -103,7 +103,7 @@ def _places(graph: ProfileGraph, top: int) -> dict[str, tuple[int, int]]:
 
 
 def _depth(graph: ProfileGraph, name: str) -> int:
-    """How many readings deep what it says is."""
+    """The length of the longest path of edges to the plugin."""
     return 1 + max((_depth(graph, source) for source in graph.sources_of(name)), default=-1)
 
 

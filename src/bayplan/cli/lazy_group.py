@@ -1,7 +1,7 @@
-"""Groups of commands: listed whole, with a suggestion for a misspelt name, imported when called.
+"""Command groups: complete lists, suggestions for misspelt names, imports on demand.
 
-What one command needs the others should not wait for: the client of a real API server alone costs
-a third of a second (docs/decisions/0006). Upstream: click's documentation, "Lazily Loading
+A command must not wait for the imports of another: the client of a real API server alone takes a
+third of a second (docs/decisions/0006). Upstream: click's documentation, "Lazily Loading
 Subcommands".
 """
 
@@ -12,12 +12,12 @@ import click
 
 from bayplan.problems import suggestion
 
-#: A first sentence is never cut: the list wraps it.
+#: The list wraps a first sentence and never cuts it.
 _SENTENCE_LENGTH_MAX = 1000
 
 
 class CommandGroup(click.Group):
-    """A group whose help has the whole first sentence of each command."""
+    """A group whose help shows the complete first sentence of each command."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
@@ -32,7 +32,7 @@ class CommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the arguments begin with. Raises click.UsageError."""
+        """The command that the arguments start with. Raises click.UsageError."""
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             hint = suggestion(name, self.list_commands(ctx))

@@ -1,6 +1,6 @@
-"""`bayplan plugins new`: a package with a plugin that works, to begin from.
+"""`bayplan plugins new`: write a package with a working plugin as a starting point.
 
-Its files are templates in which a few names stand with a dollar sign; all else is as it is written.
+The files are templates. Only names with a dollar sign are replaced.
 """
 
 import keyword
@@ -19,7 +19,7 @@ from bayplan.problems import wrong
 _CLASS_NAME = re.compile(r"[A-Z][A-Za-z0-9]*")
 _WORD_BEGINS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
-_PLUGIN = '''"""$name: among nodes that fit, the one that runs the fewest pods."""
+_PLUGIN = '''"""$name: prefer the feasible node with the fewest pods."""
 
 from typing import final
 
@@ -27,14 +27,14 @@ from bayplan import CycleState, NodeInfo, PluginArgs, PodInfo, ScalarScorePlugin
 
 
 class ${name}Args(PluginArgs, frozen=True):
-    """What a configuration may say, under pluginConfig."""
+    """The arguments of the plugin in pluginConfig."""
 
     points_per_pod: int = 10
 
 
 @final
 class $name(ScalarScorePlugin):
-    """100 for an empty node, and ``points_per_pod`` less for each pod that is there."""
+    """100 for an empty node, minus ``points_per_pod`` for each pod on the node."""
 
     name = "$name"
     args_type = ${name}Args
@@ -43,7 +43,7 @@ class $name(ScalarScorePlugin):
         return max(0, 100 - self.args.points_per_pod * len(node.pods))
 '''
 
-_TEST = '''"""$name keeps the promises of a plugin, and prefers what it says."""
+_TEST = '''"""$name keeps the contract of a plugin and prefers nodes with fewer pods."""
 
 from $module import $name
 
@@ -52,7 +52,7 @@ from bayplan.testing import check_plugin, cluster, node, plugin, pod
 
 
 def scores(args: object = None) -> list[int]:
-    """Of an empty node, and of one that runs two pods."""
+    """The scores of an empty node and of a node with two pods."""
     found = cluster([node("empty"), node("busy")], [pod(f"p{i}").on_node("busy") for i in range(2)])
     instance = plugin($name, args, cluster=found)
     nodes = found.lend().nodes
@@ -82,7 +82,7 @@ description = "A plugin for Bayplan"
 requires-python = ">=3.11"
 dependencies = ["bayplan"]
 
-# Where the package is installed, Bayplan knows the plugin by this.
+# Bayplan finds the plugin by this entry point if the package is installed.
 [project.entry-points."bayplan.plugins"]
 $name = "$module:$name"
 
@@ -100,7 +100,7 @@ profiles:
   - {name: $name, args: {pointsPerPod: 10}}
 """
 
-_SCENARIO = """# Two nodes, one with two pods on it. The three pods that come go to the other one.
+_SCENARIO = """# Two nodes, one of them with two pods. Three new pods are placed on the other node.
 apiVersion: bayplan.dev/v1alpha1
 kind: Scenario
 metadata: {name: $package}
@@ -131,7 +131,7 @@ spec:
     - {<<: *coming, metadata: {name: e}}
 """
 
-#: File → template; names of files have the same names in them.
+#: File → template; the names of the files are templates, too.
 _FILES = {
     "$module.py": _PLUGIN,
     "test_$module.py": _TEST,
@@ -143,18 +143,20 @@ _FILES = {
 
 @click.command("new")
 @click.argument("name", metavar="NAME")
-@click.option("--out", metavar="DIR", help="left out: a folder called after it, here")
+@click.option(
+    "--out", metavar="DIR", help="Folder to write. Default: a new folder with the plugin's name"
+)
 def new_command(name: str, out: str | None) -> None:
-    """Write a package with a plugin called NAME: it works, is tested, and is yours to change."""
+    """Write a package with a working, tested plugin called NAME, as a starting point."""
     with refusals():
         known = default_registry([]).names
     if not _CLASS_NAME.fullmatch(name):
-        fail(str(wrong("NAME", name, "a name as classes have it, such as PreferQuietNodes")))
+        fail(str(wrong("NAME", name, "a class name such as PreferQuietNodes")))
     if name in known:
-        fail(f"NAME: there is a plugin {name} already; `bayplan plugins` lists them")
+        fail(f"NAME: a plugin {name} exists already; `bayplan plugins` lists all plugins")
     module = _module_of(name)
     if keyword.iskeyword(module) or module in sys.stdlib_module_names or module == "bayplan":
-        fail(str(wrong("NAME", name, f"another one: {module} is a word of Python")))
+        fail(str(wrong("NAME", name, f"another name: {module} is a keyword or a module of Python")))
     folder = Path(out or module)
     words = {"name": name, "module": module, "package": module.replace("_", "-")}
     try:
@@ -170,9 +172,9 @@ def _module_of(name: str) -> str:
 
 
 def _write(folder: Path, words: dict[str, str]) -> None:
-    """Nothing that is there already is written over. Raises OSError."""
+    """Never overwrites existing files. Raises OSError."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        fail(f"{folder}: is there already; name another folder with --out")
+        fail(f"{folder}: exists already; name another folder with --out")
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in _FILES.items():
         file = folder / Template(name).substitute(words)
@@ -181,14 +183,14 @@ def _write(folder: Path, words: dict[str, str]) -> None:
 
 def _what_now(folder: Path, module: str) -> str:
     return (
-        f"{folder} has a plugin, its test, a configuration and a scenario. Try it:\n\n"
+        f"{folder} has a plugin, its test, a configuration and a scenario. Try the plugin:\n\n"
         f"    bayplan simulate {folder / 'scenario.yaml'} --plugin {folder / module}.py"
         f" --config {folder / 'config.yaml'}\n"
         f"    cd {folder} && pytest\n\n"
-        f"Once it is installed (pip install {_as_path(folder)}), --plugin is no longer wanted.\n"
+        f"After pip install {_as_path(folder)}, you do not need --plugin any more.\n"
     )
 
 
 def _as_path(folder: Path) -> str:
-    """As pip takes it for a folder, and not for the name of a package."""
+    """The folder in a form that pip does not take for the name of a package."""
     return str(folder) if folder.is_absolute() else f"./{folder}"

@@ -1,4 +1,4 @@
-"""Options that several commands share, and the examples at the end of a command's help."""
+"""Options of several commands, and the examples at the end of a command's help."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -6,6 +6,8 @@ from typing import Any, TypeVar
 import click
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+KUBECONFIG_HELP = "Kubeconfig. Default: the pod's ServiceAccount, $KUBECONFIG or ~/.kube/config"
 
 
 def config_option(
@@ -15,12 +17,13 @@ def config_option(
 
 
 def plugin_option() -> Callable[[F], F]:
-    text = "Python file with plugins of your own; may be repeated"
+    text = "Python file with plugins; may be repeated"
     return click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help=text)
 
 
-def seed_option() -> Callable[[F], F]:
-    text = "Number that breaks ties between equal nodes: equal seeds give equal results"
+def seed_option(
+    text: str = "Number that breaks ties between equal nodes: equal seeds give equal results",
+) -> Callable[[F], F]:
     return click.option("--seed", default=0, show_default=True, help=text)
 
 
@@ -31,10 +34,10 @@ def format_option(formats: Sequence[str] = ("text", "json")) -> Callable[[F], F]
         type=click.Choice(formats),
         default="text",
         show_default=True,
-        help="Format of the answer on standard output",
+        help="Format of the output",
     )
 
 
 def examples(*lines: str) -> str:
-    """An epilog: commands to copy, one a line."""
+    """An epilog: commands to copy, one per line."""
     return "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))

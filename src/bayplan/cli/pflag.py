@@ -1,7 +1,7 @@
-"""Flags as kube-scheduler's flag library reads them, where click reads them otherwise.
+"""Flags with the syntax of kube-scheduler's flag library where click's syntax differs.
 
-A boolean flag without a value is true and never takes the next argument: its value follows an
-equals sign only. Words of a name may be joined by underscores. A repeated list is one list.
+A boolean flag without a value is true and never consumes the next argument: its value must follow
+an equals sign. The words of a name may be joined by underscores. A repeated list is one list.
 Upstream: github.com/spf13/pflag (NoOptDefVal), component-base/cli/flag (WordSepNormalizeFunc).
 """
 
@@ -30,25 +30,25 @@ class GoBool(click.ParamType):
         if isinstance(value, bool):
             return value
         if value not in _TRUE and value not in _FALSE:
-            self.fail(f"{value!r} is not a boolean; wanted true or false", param, ctx)
+            self.fail(f"found {value!r}, wanted true or false", param, ctx)
         return value in _TRUE
 
 
 @final
 class GoDuration(click.ParamType):
-    """A duration as Go writes it, such as 15s; stays a string."""
+    """A duration in Go's format, such as 15s; stays a string."""
 
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if not is_duration(value):
-            self.fail(f"{value!r} is not a duration; wanted one such as 15s or 1m30s", param, ctx)
+            self.fail(f"found {value!r}, wanted a duration such as 15s or 1m30s", param, ctx)
         return value
 
 
 @final
 class NameList(click.ParamType):
-    """Names separated by commas; of ``known`` ones, if there are any."""
+    """Names separated by commas. If ``known`` is not empty, other names are refused."""
 
     name = "names"
 
@@ -64,19 +64,19 @@ class NameList(click.ParamType):
         for name in names:
             if self._known and name not in self._known:
                 meant = suggestion(name, self._known)
-                self.fail(f"no {name}" + (f"; {meant}" if meant else ""), param, ctx)
+                self.fail(f"unknown name {name}" + (f"; {meant}" if meant else ""), param, ctx)
         return names
 
 
 @final
 class PflagCommand(click.Command):
-    """A command whose arguments are read as kube-scheduler reads its own."""
+    """A command whose arguments have kube-scheduler's syntax."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, list(self._rewritten(ctx, args)))
 
     def _rewritten(self, ctx: click.Context, args: Sequence[str]) -> Iterator[str]:
-        """The arguments in click's spelling."""
+        """The arguments in click's syntax."""
         options = {
             name: param
             for param in self.get_params(ctx)
@@ -106,13 +106,15 @@ class PflagCommand(click.Command):
 
 
 def _next(remaining: Iterator[str]) -> Iterator[str]:
-    """The value of the option before, which may look like an option."""
+    """The value of the previous option, even if the value looks like an option."""
     for value in remaining:
         yield value
         return
 
 
-def feature_gates_option(text: str = "as kube-scheduler's; may be repeated") -> Callable[[F], F]:
+def feature_gates_option(
+    text: str = "Feature gates of kube-scheduler; may be repeated",
+) -> Callable[[F], F]:
     """`--feature-gates A=true,kube:B=false`; repeated flags add up, as kube-scheduler's do."""
     return click.option(
         "--feature-gates", multiple=True, callback=_joined_gates, metavar="A=true,…", help=text
@@ -120,7 +122,7 @@ def feature_gates_option(text: str = "as kube-scheduler's; may be repeated") -> 
 
 
 def _joined_gates(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> str:
-    """One text. Upstream refuses a list that names the component for some gates only."""
+    """All gates as one text. Upstream refuses a list in which only some gates have the prefix."""
     pairs = [pair for text in texts for pair in text.split(",") if pair.strip()]
     if len({is_prefixed(pair) for pair in pairs}) > 1:
         wanted = f"wanted the prefix {COMPONENT_PREFIX} for all gates or for none"

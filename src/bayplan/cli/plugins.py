@@ -1,4 +1,4 @@
-"""`bayplan plugins`: every plugin there is, and what it does where; and `new`, which writes one."""
+"""`bayplan plugins`: list all plugins; `bayplan plugins new`: write one."""
 
 from collections.abc import Iterator
 
@@ -21,13 +21,13 @@ from bayplan.profile.plugin_table import NOT_HERE_YET, PluginRow, plugin_table
 
 @click.group("plugins", cls=CommandGroup, invoke_without_command=True)
 @plugin_option()
-@config_option("Configuration whose instances to list")
+@config_option("Configuration whose plugin instances to list")
 @format_option()
 @click.pass_context
 def plugins_command(
     context: click.Context, plugins: tuple[str, ...], config_path: str | None, output: str
 ) -> None:
-    """List every plugin with its extension points, arguments and events; `new` writes one."""
+    """List all plugins with their extension points, arguments and events; `new` writes one."""
     if context.invoked_subcommand is not None:
         return
     with refusals():
@@ -44,7 +44,7 @@ plugins_command.add_command(new_command)
 
 
 def _listed(rows: list[PluginRow]) -> Iterator[RenderableType]:
-    """A paragraph for each, as tall as it needs: as columns of a table they would be too narrow."""
+    """One paragraph for each plugin, because the columns of a table would be too narrow."""
     for row in rows:
         if row.note != NOT_HERE_YET:
             yield Text(row.name, style="bold")

@@ -16,19 +16,19 @@ from bayplan.printable import printable
 from bayplan.sim.input.inputs import InputError
 from bayplan.sim.output.run_folder import RunFolderError
 
-#: The run ended, and something in it failed by an error; or what was compared differs.
+#: The run ended and an attempt failed with an error, or the compared runs differ.
 EXIT_FAILED = 1
 EXIT_BAD_INPUT = 2
-#: As a shell has it for a program that was ended by SIGINT.
+#: The exit code that a shell gives a program ended by SIGINT.
 EXIT_INTERRUPTED = 130
 STANDARD_INPUT = "-"
 
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Turn what is wrong with the input into lines and the exit code 2.
+    """Turn errors in the input into lines on standard error and the exit code 2.
 
-    What plugins print meanwhile goes to standard error: standard output is for the answer.
+    Output of plugins goes to standard error: standard output is for the answer.
     """
     try:
         with redirect_stdout(sys.stderr):
@@ -38,13 +38,13 @@ def refusals() -> Iterator[None]:
 
 
 def fail(text: str) -> NoReturn:
-    """Say what is wrong and end."""
+    """Print an error and end the process."""
     remark(text)
     sys.exit(EXIT_BAD_INPUT)
 
 
 def remark(text: str) -> None:
-    """Say something that is not the answer."""
+    """Print a line on standard error."""
     for line in text.split("\n"):
         click.echo(f"bayplan: {printable(line)}", err=True)
 
@@ -64,7 +64,7 @@ def read_config(
 
 
 def read_plugins(files: Sequence[str]) -> Registry:
-    """Every plugin there is, and those of files. Raises ConfigError."""
+    """All plugins, including those in the files. Raises ConfigError."""
     for path in files:
         _read(path)
     return default_registry(files)

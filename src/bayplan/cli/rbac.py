@@ -1,4 +1,4 @@
-"""`bayplan config rbac`: what a scheduler must be allowed."""
+"""`bayplan config rbac`: the permissions that a scheduler needs."""
 
 import click
 import yaml
@@ -15,18 +15,20 @@ from bayplan.serving.rbac import Names, manifests
 @plugin_option()
 @feature_gates_option()
 @click.option("--name", default="bayplan", show_default=True, help="Name of the roles")
-@click.option("--namespace", default="bayplan", show_default=True, help="Namespace that it runs in")
+@click.option(
+    "--namespace", default="bayplan", show_default=True, help="Namespace of the scheduler"
+)
 @click.option(
     "--service-account",
     default="bayplan",
     show_default=True,
-    help="Service account that it runs as",
+    help="ServiceAccount of the scheduler",
 )
 def rbac_command(path: str, plugins: tuple[str, ...], feature_gates: str, **names: str) -> None:
     """Print the ClusterRole and Role that a scheduler with this configuration needs.
 
-    No more than that: the kinds its plugins look up, bindings, statuses, events, its lease, and
-    asking who may read its endpoints.
+    The roles permit nothing else: they contain the kinds that the plugins look up, bindings,
+    statuses, events, the lease, and reviews of who may read the endpoints.
     """
     with refusals():
         registry = read_plugins(plugins)

@@ -11,6 +11,7 @@ import yaml
 
 from bayplan.adapters.live.credentials import CredentialsError
 from bayplan.cli.event_loop import run_event_loop
+from bayplan.cli.options import KUBECONFIG_HELP, config_option, plugin_option, seed_option
 from bayplan.cli.pflag import GoBool, GoDuration, PflagCommand, feature_gates_option
 from bayplan.cli.problems import fail, read_config, read_plugins, refusals, remark
 from bayplan.cli.scheduler_flags import (
@@ -30,12 +31,12 @@ from bayplan.serving.log_lines import FORMATS, TEXT, VERBOSITY_MAX, Log, write_l
 from bayplan.serving.replica import LeaseLostError
 from bayplan.serving.scheduler_server import ServerOptions, serve
 
-#: The process ends without having been asked to: somebody should start it again.
+#: The process ends although nobody stopped it: a supervisor should restart it.
 EXIT_FAILED = 1
 
 
 class _Verbosity(click.IntRange):
-    """-v 4, --v=4 and, as Go programs take it, -v=4."""
+    """Accepts -v 4, --v=4 and, as Go programs do, -v=4."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, str):
@@ -50,13 +51,17 @@ def _print_version(ctx: click.Context, param: click.Parameter, is_asked: bool | 
 
 
 @click.command("run", cls=PflagCommand)
-@click.option("--kubeconfig", metavar="FILE", help="left out: the pod's own, or the usual places")
-@click.option("--master", default="", metavar="URL", help="of the API server, over --kubeconfig's")
-@click.option("--config", "config_path", metavar="FILE", help="KubeSchedulerConfiguration v1")
-@click.option("--write-config-to", metavar="FILE", help="write the configuration there and exit")
-@click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help="further plugins")
+@click.option("--kubeconfig", metavar="FILE", help=KUBECONFIG_HELP)
+@click.option(
+    "--master", default="", metavar="URL", help="URL of the API server; overrides the kubeconfig's"
+)
+@config_option()
+@click.option(
+    "--write-config-to", metavar="FILE", help="Write the effective configuration and exit"
+)
+@plugin_option()
 @feature_gates_option()
-@click.option("--seed", default=0, show_default=True, help="decides ties between nodes")
+@seed_option("Number that breaks ties between equal nodes")
 @field_options
 @endpoint_options
 @click.option(
@@ -66,7 +71,7 @@ def _print_version(ctx: click.Context, param: click.Parameter, is_asked: bool | 
     default="5m",
     show_default=True,
     metavar="DURATION",
-    help="after which a pod is tried again without any event",
+    help="Time after which an unschedulable pod is tried again without an event",
 )
 @click.option(
     "-v",
@@ -75,14 +80,14 @@ def _print_version(ctx: click.Context, param: click.Parameter, is_asked: bool | 
     type=_Verbosity(0, VERBOSITY_MAX),
     default=2,
     show_default=True,
-    help="0: changes of state; 2: one line for each outcome; 4: each choice",
+    help="Verbosity. 0: changes of state; 2: one line for each outcome; 4: each choice of a node",
 )
 @click.option(
     *("--logging-format", "--log-format", "log_format"),
     type=click.Choice(FORMATS),
     default=TEXT,
     show_default=True,
-    help="of the lines on standard error",
+    help="Format of the log lines on standard error",
 )
 @click.option(
     "--version",
@@ -90,20 +95,27 @@ def _print_version(ctx: click.Context, param: click.Parameter, is_asked: bool | 
     is_eager=True,
     expose_value=False,
     callback=_print_version,
-    help="print the version and exit",
+    help="Print the version and exit",
 )
 @idle_options
 def run_command(**given: Any) -> None:
-    """Schedule pods whose schedulerName is one of the configuration's profiles.
+    """Schedule the pods of a real cluster.
 
-    Runs until SIGTERM or SIGINT: then bindings under way are ended and the lease is given up. Takes
-    kube-scheduler's flags; those that have no effect here are not listed, and accepted with a
-    remark. On loopback the endpoints speak plain HTTP to everybody; elsewhere, and with
-    --client-ca-file, --authentication-kubeconfig or --authorization-kubeconfig, TLS, and the API
-    server is asked who may read them. Send SIGUSR2 to have the caches compared with the API server.
+    A pod is scheduled if its schedulerName is the name of a profile in the configuration. The
+    command runs until SIGTERM or SIGINT. Then it finishes bindings in progress and releases the
+    lease.
+
+    The command accepts all flags of kube-scheduler. Flags without effect are not listed here; the
+    log names those that are set.
+
+    On loopback, the endpoints use plain HTTP and everybody may read them. On other addresses, and
+    with --client-ca-file, --authentication-kubeconfig or --authorization-kubeconfig, they use TLS,
+    and the API server decides who may read them.
+
+    On SIGUSR2, the command compares its caches with the API server.
     """
     if bool(given["tls_cert_file"]) != bool(given["tls_private_key_file"]):
-        fail("--tls-cert-file and --tls-private-key-file: wanted both or none")
+        fail("--tls-cert-file, --tls-private-key-file: found one of them, wanted both or none")
     with refusals():
         options = _options(given)
         found = [*flag_remarks(given), *remarks(options.config, options.registry)]
@@ -122,7 +134,7 @@ def _options(given: dict[str, Any]) -> ServerOptions:
     registry = read_plugins(given["plugins"])
     config = read_config(given["config_path"], given["feature_gates"], overrides(given))
     config = replace(config, unschedulable_max_seconds=duration_seconds(given["unschedulable_max"]))
-    # What does not start is told now, and not when the API server has answered.
+    # Errors at start are reported now, before the API server answers.
     dry_start(config, registry)
     return ServerOptions(
         config=config,
@@ -135,7 +147,7 @@ def _options(given: dict[str, Any]) -> ServerOptions:
 
 
 def _write_config(path: str, whole: dict[str, Any]) -> None:
-    """As kube-scheduler: the configuration with its defaults, and the end."""
+    """Write the configuration with its defaults, as kube-scheduler does."""
     try:
         Path(path).write_text(yaml.safe_dump(whole, sort_keys=False, allow_unicode=True))
     except OSError as problem:
@@ -144,7 +156,7 @@ def _write_config(path: str, whole: dict[str, Any]) -> None:
 
 
 def _serve(options: ServerOptions) -> None:
-    """Ends the process with 2 for what must be mended first, 1 for what may pass."""
+    """Ends the process with 2 for an error that the user must correct, 1 for one that may pass."""
     try:
         with refusals():
             run_event_loop(serve(options))

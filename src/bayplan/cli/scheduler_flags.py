@@ -1,9 +1,9 @@
-"""kube-scheduler's flags, v1.37: those that set a field, and those that have no effect here.
+"""The flags of kube-scheduler v1.37: flags that set a field, and flags without effect.
 
-A manifest that was written for kube-scheduler starts Bayplan without edits. So each flag of
-kube-scheduler is accepted: with its meaning, or with a remark that says why it has none. Flags that
-set a field of the configuration are read as that field, over what the file says; deprecated ones
-count, as upstream, only where there is no file. Upstream: cmd/kube-scheduler/app/options.
+A manifest that was written for kube-scheduler starts Bayplan without edits. So Bayplan accepts each
+flag of kube-scheduler: with its meaning, or with a remark that says why the flag has no effect. A
+flag that sets a field of the configuration overrides the file. As in kube-scheduler, a deprecated
+flag has no effect if there is a file. Upstream: cmd/kube-scheduler/app/options.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -31,7 +31,7 @@ class FieldFlag:
     path: tuple[str, ...]
     kind: click.ParamType
     metavar: str = ""
-    #: Without effect where there is a configuration file.
+    #: Without effect if there is a configuration file.
     is_deprecated: bool = False
 
     @property
@@ -41,7 +41,7 @@ class FieldFlag:
 
 @dataclass(frozen=True, slots=True)
 class IdleFlag:
-    """A flag of kube-scheduler that has no effect here."""
+    """A flag of kube-scheduler that has no effect in Bayplan."""
 
     name: str
     kind: click.ParamType
@@ -78,16 +78,16 @@ FIELD_FLAGS = (
 )
 
 _HTTP_1 = "the endpoints speak HTTP/1.1 only"
-_NO_FRONT_PROXY = "a front proxy's headers are never trusted"
-_VERSION = "this scheduler behaves as v1.37, whatever the version of the cluster"
-_NO_BUFFER = "each line is written at once, to standard error"
+_NO_FRONT_PROXY = "the headers of a front proxy are never trusted"
+_VERSION = "this scheduler behaves as v1.37 in clusters of all versions"
+_NO_BUFFER = "each line is written immediately, to standard error"
 _ALL_METRICS = "label values are not limited"
 
 IDLE_FLAGS = (
     IdleFlag("disable-http2-serving", GoBool(), _HTTP_1),
     IdleFlag("http2-max-streams-per-connection", click.INT, _HTTP_1),
     IdleFlag("permit-address-sharing", GoBool(), "the address is always shared (SO_REUSEADDR)"),
-    IdleFlag("tls-curve-preferences", click.STRING, "OpenSSL's own preferences hold"),
+    IdleFlag("tls-curve-preferences", click.STRING, "OpenSSL's preferences apply"),
     IdleFlag("requestheader-allowed-names", click.STRING, _NO_FRONT_PROXY),
     IdleFlag("requestheader-client-ca-file", click.STRING, _NO_FRONT_PROXY),
     IdleFlag("requestheader-extra-headers-prefix", click.STRING, _NO_FRONT_PROXY),
@@ -104,22 +104,22 @@ IDLE_FLAGS = (
     IdleFlag("log-json-split-stream", GoBool(), _NO_BUFFER),
     IdleFlag("log-text-info-buffer-size", click.STRING, _NO_BUFFER),
     IdleFlag("log-text-split-stream", GoBool(), _NO_BUFFER),
-    IdleFlag("vmodule", click.STRING, "verbosity is one for all parts: -v"),
+    IdleFlag("vmodule", click.STRING, "all modules have the same verbosity: -v"),
 )
 
 
 def field_options(command: F) -> F:
     """Options for `FIELD_FLAGS`."""
     for flag in reversed(FIELD_FLAGS):
-        text = f"sets {'.'.join(flag.path)}"
-        text += "; deprecated: without effect beside --config" if flag.is_deprecated else ""
+        text = f"Set {'.'.join(flag.path)}"
+        text += ". Deprecated: no effect together with --config" if flag.is_deprecated else ""
         add = click.option(f"--{flag.name}", type=flag.kind, metavar=flag.metavar, help=text)
         command = add(command)
     return command
 
 
 def idle_options(command: F) -> F:
-    """Options for `IDLE_FLAGS`, which help does not list."""
+    """Options for `IDLE_FLAGS`, hidden in the help."""
     for flag in reversed(IDLE_FLAGS):
         add = click.option(f"--{flag.name}", type=flag.kind, multiple=True, hidden=True)
         command = add(command)
@@ -127,80 +127,90 @@ def idle_options(command: F) -> F:
 
 
 _ENDPOINT_OPTIONS = (
-    click.option("--bind-address", default="127.0.0.1", show_default=True, help="of the endpoints"),
+    click.option(
+        "--bind-address", default="127.0.0.1", show_default=True, help="Address of the endpoints"
+    ),
     click.option(
         "--secure-port",
         type=click.IntRange(0, 65535),
         default=10259,
         show_default=True,
-        help="0: none",
+        help="Port of the endpoints. 0: no endpoints",
     ),
     click.option(
         "--permit-port-sharing",
         type=GoBool(),
         default=False,
         metavar="BOOL",
-        help="several processes may listen on the port",
+        help="Let several processes listen on the port",
     ),
-    click.option("--tls-cert-file", default="", metavar="FILE", help="with --tls-private-key-file"),
     click.option(
-        "--tls-private-key-file", default="", metavar="FILE", help="with --tls-cert-file: its key"
+        "--tls-cert-file",
+        default="",
+        metavar="FILE",
+        help="Certificate of the endpoints; needs --tls-private-key-file",
+    ),
+    click.option(
+        "--tls-private-key-file", default="", metavar="FILE", help="Private key of the certificate"
     ),
     click.option(
         "--cert-dir",
         default="",
         metavar="DIR",
-        help="with kube-scheduler.crt and .key, which are made where there are none",
+        help="Folder of kube-scheduler.crt and kube-scheduler.key. Missing files are created",
     ),
     click.option(
         "--tls-sni-cert-key",
         "named_pairs",
         multiple=True,
         metavar="CERT,KEY[:NAMES]",
-        help="a further pair, for callers of these names; may be repeated",
+        help="Additional certificate and key for these host names; may be repeated",
     ),
     click.option(
         "--tls-min-version",
         type=click.Choice(tuple(TLS_VERSIONS)),
         default=None,
-        help="oldest version of TLS that callers may use",
+        help="Oldest version of TLS that clients may use",
     ),
     click.option(
         "--tls-cipher-suites",
         type=NameList(tuple(CIPHER_SUITES)),
         multiple=True,
         metavar="NAME,…",
-        help="Go's names, for TLS 1.2",
+        help="Cipher suites for TLS 1.2, by Go's names",
     ),
     click.option(
         "--disabled-metrics",
         type=NameList(),
         multiple=True,
         metavar="NAME,…",
-        help="are not shown under /metrics",
+        help="Metrics to leave out of /metrics",
     ),
     click.option(
         "--client-ca-file",
         default="",
         metavar="FILE",
-        help="whose certificates say who asks",
+        help="Authorities whose client certificates the endpoints accept",
     ),
     click.option(
-        "--authentication-kubeconfig", default="", metavar="FILE", help="for token reviews"
+        "--authentication-kubeconfig",
+        default="",
+        metavar="FILE",
+        help="Credentials for token reviews. Default: those of the scheduler",
     ),
     click.option(
         "--authentication-skip-lookup",
         type=GoBool(),
         default=False,
         metavar="BOOL",
-        help="do not read the cluster's authentication settings",
+        help="Do not read the cluster's authentication settings",
     ),
     click.option(
         "--authentication-tolerate-lookup-failure",
         type=GoBool(),
         default=True,
         metavar="BOOL",
-        help="go on without those settings where they cannot be read",
+        help="Continue if the authentication settings cannot be read",
     ),
     click.option(
         "--authentication-token-webhook-cache-ttl",
@@ -208,10 +218,13 @@ _ENDPOINT_OPTIONS = (
         type=GoDuration(),
         default="10s",
         metavar="DURATION",
-        help="how long an answer about a token is used again",
+        help="How long to cache the result of a token review",
     ),
     click.option(
-        "--authorization-kubeconfig", default="", metavar="FILE", help="for access reviews"
+        "--authorization-kubeconfig",
+        default="",
+        metavar="FILE",
+        help="Credentials for access reviews. Default: those of the scheduler",
     ),
     click.option(
         "--authorization-always-allow-paths",
@@ -220,7 +233,7 @@ _ENDPOINT_OPTIONS = (
         multiple=True,
         default=(tuple(sorted(OPEN_PATHS)),),
         metavar="PATH,…",
-        help="open to everybody",
+        help="Paths that everybody may read",
     ),
     click.option(
         "--authorization-webhook-cache-authorized-ttl",
@@ -228,7 +241,7 @@ _ENDPOINT_OPTIONS = (
         type=GoDuration(),
         default="10s",
         metavar="DURATION",
-        help="how long a permission is used again",
+        help="How long to cache a granted permission",
     ),
     click.option(
         "--authorization-webhook-cache-unauthorized-ttl",
@@ -236,20 +249,20 @@ _ENDPOINT_OPTIONS = (
         type=GoDuration(),
         default="10s",
         metavar="DURATION",
-        help="how long a refusal is used again",
+        help="How long to cache a denied permission",
     ),
 )
 
 
 def endpoint_options(command: F) -> F:
-    """Options for how the endpoints are served, and who may read them."""
+    """Options for the endpoints: address, TLS, authentication, authorization."""
     for add in reversed(_ENDPOINT_OPTIONS):
         command = add(command)
     return command
 
 
 def serving_options(given: Mapping[str, Any]) -> ServingOptions:
-    """What `endpoint_options` say."""
+    """The values of `endpoint_options`."""
     policy = AccessPolicy(
         open_paths=frozenset(path for paths in given["open_paths"] for path in paths),
         token_seconds=duration_seconds(given["token_ttl"]),
@@ -283,7 +296,7 @@ def serving_options(given: Mapping[str, Any]) -> ServingOptions:
 
 
 def overrides(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields that flags set, as in a configuration file."""
+    """The fields that flags set, as in a configuration file."""
     fields: dict[str, Any] = {}
     for flag in _set_flags(FIELD_FLAGS, given):
         if flag.is_deprecated and given["config_path"]:
@@ -297,15 +310,15 @@ def overrides(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def flag_remarks(given: Mapping[str, Any]) -> Iterator[str]:
-    """Flags that were set and have no effect, one line each."""
+    """One line for each flag that was set and has no effect."""
     for flag in _set_flags(FIELD_FLAGS, given):
         if flag.is_deprecated and given["config_path"]:
             field = ".".join(flag.path)
-            yield f"--{flag.name} has no effect beside --config, where {field} stands"
+            yield f"--{flag.name} has no effect together with --config; set {field} in the file"
         elif "rofiling" in flag.path[0]:
-            yield f"--{flag.name} has no effect: there is no Go profiler to serve"
+            yield f"--{flag.name} has no effect: there is no Go profiler"
         elif flag.name == "kube-api-content-type" and "json" not in given[flag.parameter]:
-            yield f"--{flag.name} has no effect: JSON is used"
+            yield f"--{flag.name} has no effect: requests and responses are JSON"
     for flag in _set_flags(IDLE_FLAGS, given):
         yield f"--{flag.name} has no effect: {flag.reason}"
 

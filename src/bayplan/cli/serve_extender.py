@@ -1,4 +1,4 @@
-"""`bayplan serve-extender`: lend a profile's plugins to an unmodified kube-scheduler."""
+"""`bayplan serve-extender`: a profile's plugins as an extender of kube-scheduler."""
 
 import ssl
 import sys
@@ -8,6 +8,7 @@ import click
 
 from bayplan.adapters.live.credentials import CredentialsError
 from bayplan.cli.event_loop import run_event_loop
+from bayplan.cli.options import KUBECONFIG_HELP, config_option, plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import fail, read_config, read_plugins, refusals, remark
 from bayplan.config import SchedulerConfig
@@ -19,37 +20,51 @@ from bayplan.serving.http_server import is_loopback
 from bayplan.serving.log_lines import FORMATS, TEXT, VERBOSITY_MAX, write_log
 from bayplan.sim.input.inputs import load_inputs
 
-#: The process ends without having been asked to: somebody should start it again.
+#: The process ends although nobody stopped it: a supervisor should restart it.
 EXIT_FAILED = 1
 
 
 @click.command("serve-extender")
 @click.argument("paths", nargs=-1, metavar="[PATH…]")
-@click.option("--kubeconfig", metavar="FILE", help="left out: the pod's own, or the usual places")
-@click.option("--config", "config_path", metavar="FILE", help="KubeSchedulerConfiguration v1")
-@click.option("--plugin", "plugins", multiple=True, metavar="FILE.py", help="further plugins")
+@click.option("--kubeconfig", metavar="FILE", help=KUBECONFIG_HELP)
+@config_option()
+@plugin_option()
 @feature_gates_option()
-@click.option("--profile", metavar="NAME", help="its schedulerName; wanted where there are several")
-@click.option("--bind-address", default="127.0.0.1", show_default=True, help="of the endpoints")
+@click.option(
+    "--profile", metavar="NAME", help="schedulerName of the profile; required if there are several"
+)
+@click.option(
+    "--bind-address", default="127.0.0.1", show_default=True, help="Address of the endpoints"
+)
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=8888,
     show_default=True,
-    help="of the endpoints",
+    help="Port of the endpoints",
 )
-@click.option("--tls-cert-file", default="", metavar="FILE", help="left out: plain HTTP")
 @click.option(
-    "--tls-private-key-file", default="", metavar="FILE", help="with --tls-cert-file: its key"
+    "--tls-cert-file",
+    default="",
+    metavar="FILE",
+    help="Certificate of the endpoints. Default: plain HTTP",
 )
-@click.option("--client-ca-file", default="", metavar="FILE", help="who may ask: its clients")
-@click.option("--insecure", is_flag=True, help="let everybody who reaches the port ask")
+@click.option(
+    "--tls-private-key-file", default="", metavar="FILE", help="Private key of the certificate"
+)
+@click.option(
+    "--client-ca-file",
+    default="",
+    metavar="FILE",
+    help="Authorities of clients; other clients are refused",
+)
+@click.option("--insecure", is_flag=True, help="Answer everybody who reaches the port")
 @click.option(
     "--score-max",
     type=click.IntRange(1, 1000),
     default=10,
     show_default=True,
-    help="what the best node could get; more than 10 tells nodes apart more finely",
+    help="Highest possible score; more than 10 gives finer scores",
 )
 @click.option(
     "-v",
@@ -57,21 +72,21 @@ EXIT_FAILED = 1
     "verbosity",
     type=click.IntRange(0, VERBOSITY_MAX),
     default=2,
-    help="0: changes of state; 2: requests",
+    help="Verbosity. 0: changes of state; 2: also requests",
 )
 @click.option(
     "--log-format",
     type=click.Choice(FORMATS),
     default=TEXT,
     show_default=True,
-    help="of the lines on standard error",
+    help="Format of the log lines on standard error",
 )
 def serve_extender_command(**given: Any) -> None:
-    """Answer an unmodified kube-scheduler as a scheduler extender: filter, prioritize and
-    preempt.
+    """Serve a profile's plugins to an unmodified kube-scheduler, as a scheduler extender.
 
-    The cluster is watched and never written to. With PATH…, files of Kubernetes objects are the
-    cluster. docs/extenders.md has what to write into kube-scheduler's configuration.
+    The extender answers the verbs filter, prioritize and preempt. It watches the cluster and writes
+    nothing. With PATH…, the cluster is read from files of Kubernetes objects. docs/extenders.md
+    describes the configuration of kube-scheduler.
     """
     try:
         with refusals():
@@ -121,12 +136,12 @@ def _tls(given: dict[str, Any]) -> ssl.SSLContext | None:
     """None: plain HTTP. Raises CertificateError."""
     cert, key, ca = given["tls_cert_file"], given["tls_private_key_file"], given["client_ca_file"]
     if bool(cert) != bool(key):
-        fail("--tls-cert-file and --tls-private-key-file: wanted both or none")
+        fail("--tls-cert-file, --tls-private-key-file: found one of them, wanted both or none")
     if ca and not cert:
-        fail("--client-ca-file: wanted --tls-cert-file, too: plain HTTP shows no certificates")
+        fail("--client-ca-file: wanted --tls-cert-file, too: plain HTTP has no client certificates")
     if not ca and not is_loopback(given["bind_address"]) and not given["insecure"]:
         fail(
-            f"--bind-address {given['bind_address']}: everybody who reaches it could ask; wanted "
+            f"--bind-address {given['bind_address']}: everybody could send requests; wanted "
             f"--tls-cert-file, --tls-private-key-file and --client-ca-file, or --insecure"
         )
     if not cert:

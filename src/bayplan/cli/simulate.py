@@ -1,4 +1,4 @@
-"""`bayplan simulate`: play a cluster and a workload under virtual time."""
+"""`bayplan simulate`: simulate a cluster and a workload under virtual time."""
 
 import shlex
 import sys
@@ -49,7 +49,7 @@ from bayplan.sim.simulation import Simulation
 from bayplan.state.pods import DEFAULT_SCHEDULER
 from bayplan.watchdog import BlockingCall, PluginWatchdog
 
-#: The parts of a configuration that say where pods go.
+#: The parts of a configuration that decide where pods are placed.
 _DECIDING = ("profiles", "extenders", "featureGates")
 
 
@@ -91,37 +91,38 @@ class _Options:
     type=click.Choice(("arrivals", "trace")),
     default="arrivals",
     show_default=True,
-    help="For traces. arrivals: pods come in order and stay; trace: pods come and go at its times",
+    help="For traces. arrivals: pods arrive in order and stay; trace: they come and go as traced",
 )
 @format_option()
 @click.option(
     "--out",
     metavar="DIR",
-    help="Folder for the run: summary, placements, journal, inputs. `bayplan why` reads it",
+    help="Folder for the run: summary, placements, journal and inputs, for `bayplan why`",
 )
 @click.option(
     "--pod-gc-quarantine",
     metavar="DURATION",
-    help="How long the pods of a missing node stay. Default: 0s (in a cluster: 40s)",
+    help="Time before the pods of a missing node are deleted. Default: 0s (in a cluster: 40s)",
 )
 @click.option(
     "--pod-gc-period",
     metavar="DURATION",
-    help="Time between two collections of such pods. Default: 0s (in a cluster: 20s)",
+    help="Interval between searches for such pods. Default: 0s (in a cluster: 20s)",
 )
 @click.option("--strict", is_flag=True, help="Refuse kinds and fields that nothing reads")
 def simulate_command(**given: Any) -> None:
-    """Place pods on nodes under virtual time, and report what became of them.
+    """Place pods on nodes under virtual time and report the result for each pod.
 
-    PATH is a file or a folder of Kubernetes objects (nodes, pods, Deployments and so on, as
-    `bayplan capture` or `kubectl get … -o yaml` write them), a scenario, a trace in CSV, or - for
-    standard input.
+    PATH is a file or a folder of Kubernetes objects (nodes, pods, Deployments and so on, as written
+    by `bayplan capture` or `kubectl get … -o yaml`), a scenario, a trace in CSV, or - for standard
+    input.
 
-    Exit code: 0, also if pods fit nowhere; 1 if an attempt failed by an error; 2 for bad input.
+    The exit code is 0 even if pods fit on no node; 1 if an attempt failed with an error; 2 if the
+    input is wrong.
     """
     options = _Options(**given)
     if options.config_path == STANDARD_INPUT and STANDARD_INPUT in options.paths:
-        fail("standard input: wanted for the configuration and for objects; one must be a file")
+        fail("standard input: found - for the configuration and for objects; one must be a file")
     if options.out == "":
         fail("--out: found nothing, wanted a folder")
     with refusals():
@@ -137,7 +138,7 @@ def simulate_command(**given: Any) -> None:
 def _simulated(options: _Options) -> SimulationResult:
     registry = read_plugins(options.plugins)
     config = read_config(options.config_path, options.feature_gates)
-    # What kubectl prints of a large cluster takes a while; what a person types takes no spinner.
+    # Reading standard input needs no spinner: a person may be typing there.
     with nullcontext() if STANDARD_INPUT in options.paths else sign_of_life("reading"):
         workload = load_inputs(
             options.paths,
@@ -168,7 +169,7 @@ def _simulated(options: _Options) -> SimulationResult:
 
 
 def _with_pod_gc(workload: Workload, options: _Options) -> Workload:
-    """The workload with what the command line says of pod garbage collection."""
+    """The workload with the settings of pod garbage collection from the command line."""
     given = {
         "quarantine_seconds": ("--pod-gc-quarantine", options.pod_gc_quarantine),
         "period_seconds": ("--pod-gc-period", options.pod_gc_period),
@@ -184,7 +185,7 @@ def _with_pod_gc(workload: Workload, options: _Options) -> Workload:
 
 
 def _played(simulation: Simulation, pod_count: int) -> SimulationResult:
-    """Run, with a bar on a terminal and a line now and then elsewhere."""
+    """Run, with a progress bar on a terminal, otherwise with a line from time to time."""
     with PluginWatchdog(_remark_on_blocking):
         return _played_to_its_end(simulation, pod_count)
 
@@ -192,7 +193,7 @@ def _played(simulation: Simulation, pod_count: int) -> SimulationResult:
 def _remark_on_blocking(call: BlockingCall) -> None:
     if call.is_news:
         lasting = f"for {call.seconds:.0f} s ({call.place})"
-        remark(f"plugin {call.plugin} has been at work in {call.point} {lasting}")
+        remark(f"plugin {call.plugin} has been running in {call.point} {lasting}")
 
 
 def _played_to_its_end(simulation: Simulation, pod_count: int) -> SimulationResult:
@@ -206,18 +207,18 @@ def _played_to_its_end(simulation: Simulation, pod_count: int) -> SimulationResu
         return simulation.run()
 
 
-# ---- what should be known besides ----------------------------------------------------------
+# ---- remarks -------------------------------------------------------------------------------
 
 
 def _remark_on(config: SchedulerConfig, registry: Registry) -> None:
-    """What the configuration says about where pods go, and does not do."""
+    """Settings that would affect placements but have no effect."""
     for line in remarks(config, registry):
         if line.startswith(_DECIDING):
             remark(f"{config.source}: {line}")
 
 
 def _remark_on_idle(config: SchedulerConfig, registry: Registry, files: Sequence[str]) -> None:
-    """Plugins that were brought along, and that no profile has."""
+    """Plugins from --plugin that no profile enables."""
     profiles = resolve(config, registry).profiles
     used = {found.plugin.name for profile in profiles for found in profile.instances.values()}
     for name in registry.names:

@@ -1,6 +1,6 @@
-"""Asking a running scheduler what it decided, over its endpoints.
+"""`bayplan why`: explain the result for a pod, a workload or a pod group.
 
-`bayplan why`: what became of a pod, or a group of pods, and why.
+The answer comes from the folder of a run, or from the endpoints of a running scheduler.
 """
 
 import difflib
@@ -44,16 +44,16 @@ _SECONDS_MAX = 10.0
 
 
 class NotAnsweredError(Exception):
-    """The scheduler did not answer, or did not want to; the message says what to do."""
+    """The scheduler did not answer or refused; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a scheduler serves, and how it is asked there."""
+    """The address of a scheduler's endpoints, and the credentials for them."""
 
     url: str
     token: str = ""
-    #: "": a certificate is not checked, for a self-signed one proves nothing.
+    #: "": the certificate is not checked, because a self-signed one proves nothing.
     ca_file: str = ""
 
 
@@ -85,16 +85,16 @@ async def story_from(address: Address, pod: str) -> StoryAnswer:
             body = await answer.read()
     except (aiohttp.ClientError, OSError, TimeoutError) as problem:
         said = str(problem) or "no answer in time"
-        advice = "is `bayplan run` there, and is it HTTP or HTTPS (https://HOST:PORT)?"
+        advice = "does `bayplan run` serve there, and is it HTTP or HTTPS (https://HOST:PORT)?"
         raise NotAnsweredError(f"{address.url}: {said}; {advice}") from None
     if answer.status != 200:
         said = body.decode(errors="replace").strip()[:200]
-        advice = "; give a token with --token-file" if answer.status == 401 else ""
+        advice = "; pass a token with --token-file" if answer.status == 401 else ""
         raise NotAnsweredError(f"{address.url}: HTTP {answer.status}: {said}{advice}")
     try:
         return decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise NotAnsweredError(f"{address.url}: this is no bayplan scheduler") from None
+        raise NotAnsweredError(f"{address.url}: this is not a Bayplan scheduler") from None
 
 
 # ---- why ------------------------------------------------------------------------------------
@@ -150,29 +150,30 @@ class _Subject:
 )
 @click.argument("words", nargs=-1, required=True, metavar="[KIND] [NAMESPACE/]NAME")
 @click.option("-n", "--namespace", metavar="NAME", help="Namespace. Default: default")
-@click.option("--run", "run_path", metavar="DIR", help="Run that `simulate --out` wrote")
-@click.option("--address", metavar="HOST:PORT", help="Endpoints of a scheduler that runs")
+@click.option("--run", "run_path", metavar="DIR", help="Run written by `simulate --out`")
+@click.option("--address", metavar="HOST:PORT", help="Endpoints of a running scheduler")
 @click.option("--token-file", metavar="FILE", help="With --address: file with a bearer token")
 @click.option("--ca-file", metavar="FILE", help="With --address https://…: certificate authority")
-@click.option("--node", metavar="NAME", help="Explain one node, by replaying the run")
+@click.option("--node", metavar="NAME", help="Explain one node, by a replay of the run")
 @click.option("--attempt", type=int, help="Explain this attempt. Default with --node: the last")
 def why_command(words: tuple[str, ...], **given: Any) -> None:
-    """Explain where a pod, the pods of a workload, or a group of pods went, and why.
+    """Explain where a pod, the pods of a workload, or a pod group were placed, and why.
 
-    For a pod: each attempt, who rejected which nodes and why, the scores of the best nodes and what
-    broke a tie. For a workload, such as deployment/web: its pods, grouped by what became of them.
+    For a pod: each attempt, the plugins that rejected nodes and their reasons, the scores of the
+    best nodes, and what broke a tie. For a workload such as deployment/web: its pods, grouped by
+    outcome.
 
-    The answer comes from a run (--run) or from what a running scheduler remembers (--address).
+    The answer comes from a run (--run) or from the memory of a running scheduler (--address).
     """
     subject = _subject(words, given["namespace"])
     name = group_subject(subject.name) if subject.kind == "podgroup" else subject.name
     if subject.kind and (given["node"] is not None or given["attempt"] is not None):
-        fail("--node, --attempt: these are for one pod's attempts")
+        fail("--node, --attempt: these options explain an attempt of one pod")
     run_path, address, node = given["run_path"], given["address"], given["node"]
     if (run_path is None) == (address is None):
-        fail("wanted one of --run DIR and --address HOST:PORT")
+        fail("wanted either --run DIR or --address HOST:PORT")
     if address is not None and node is not None:
-        fail("--node: wanted --run, for one node is asked by replaying a run")
+        fail("--node: wanted --run: only a replay of a run can explain one node")
     is_workload = subject.kind in _WORKLOADS.values()
     if address is not None and is_workload:
         fail(f"{subject.controller}: wanted --run; with --address, name one of its pods")
@@ -218,15 +219,15 @@ def _remembered(pod: str, given: dict[str, Any]) -> list[RenderableType]:
     except NotAnsweredError as problem:
         fail(str(problem))
     if not answer.records:
-        remembered = f"of {answer.kept_count} records kept (at most {answer.kept_count_max})"
-        fail(f"{address.url}: nothing is remembered of {pod}, {remembered}; {_hint(pod, answer)}")
-    head = Text(f"times count from the scheduler's start, {answer.started}")
+        remembered = f"among {answer.kept_count} records (at most {answer.kept_count_max})"
+        fail(f"{address.url}: no record of {pod} {remembered}; {_hint(pod, answer)}")
+    head = Text(f"times are seconds since the scheduler's start, {answer.started}")
     number = given["attempt"]
     if number is None:
         return [head, *told(answer.records)]
     found = [r for r in answer.records if isinstance(r, AttemptRecord) and r.attempt == number]
     if not found:
-        fail(f"{address.url}: no attempt {number} at {pod} is remembered")
+        fail(f"{address.url}: no record of attempt {number} at {pod}")
     return [head, *told(found[-1:])]
 
 
@@ -270,7 +271,7 @@ def _workload_answer(folder: RunFolder, subject: _Subject) -> list[RenderableTyp
     """The pods of a workload. Raises RunFolderError for one that has none."""
     result = folder.result()
     if result is None:
-        text = f"{folder.path}: the run did not end, so its pods are not known by workload"
+        text = f"{folder.path}: the run did not end, so the workloads of its pods are unknown"
         raise RunFolderError(f"{text}; wanted a pod's NAMESPACE/NAME")
     inside = f"{subject.namespace}/"
     pods = {
@@ -297,15 +298,15 @@ def _no_such_workload(subject: _Subject, result: SimulationResult) -> str:
     wanted = f"{subject.controller} in {subject.namespace}"
     near = difflib.get_close_matches(wanted, sorted(known), _WORKLOADS_MAX)
     listed = ", ".join(near or sorted(known)[:_WORKLOADS_MAX])
-    known_text = f"known are, for example: {listed}" if known else "no pod has a controller"
-    return f"no pod of {wanted}; {known_text}"
+    known_text = f"known workloads include: {listed}" if known else "no pod has a controller"
+    return f"no pod belongs to {wanted}; {known_text}"
 
 
 def _without_record(folder: RunFolder, pod: str, others: set[str]) -> str:
     """Why there is no story. Raises RunFolderError for a pod that was not there."""
     said = without_record(pod, folder.result())
     if said is None:
-        text = f"{folder.path}: nothing was decided about {pod}; {known_pods(pod, others)}"
+        text = f"{folder.path}: there is no decision about {pod}; {known_pods(pod, others)}"
         raise RunFolderError(text)
     return said
 
@@ -319,5 +320,5 @@ def _attempt(
     if not found:
         numbers = ", ".join(str(record.attempt) for record in attempts[-20:]) or "none"
         told = f"no attempt {number}" if number is not None else "no attempt"
-        raise RunFolderError(f"{folder.path}: {told} at {pod}; there were: {numbers}")
+        raise RunFolderError(f"{folder.path}: {told} at {pod}; known attempts: {numbers}")
     return found[-1]

@@ -59,7 +59,7 @@ def known_pods(wanted: str, names: Iterable[str]) -> str:
     own = wanted.rpartition("/")[2]
     near = [name for name in known if name.rpartition("/")[2] == own] or _nearest(wanted, known)
     listed = ", ".join(near[:_NAMED_PODS_MAX])
-    return f"known are, for example: {listed}" if listed else "the journal is empty"
+    return f"known names include: {listed}" if listed else "the journal is empty"
 
 
 def _nearest(wanted: str, known: Sequence[str]) -> list[str]:
