@@ -43,18 +43,21 @@ class ManualClock:
     #: Virtual time 0 as a calendar date, so that time stamps look like time stamps.
     EPOCH_SECONDS = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 
+    #: Read it; only `advance_to` sets it.
+    now_seconds: float
+
     def __init__(self, start_seconds: float = 0.0) -> None:
-        self._now_seconds = start_seconds
+        self.now_seconds = start_seconds
 
     def now(self) -> float:
-        return self._now_seconds
+        return self.now_seconds
 
     def epoch_seconds(self) -> float:
-        return self.EPOCH_SECONDS + self._now_seconds
+        return self.EPOCH_SECONDS + self.now_seconds
 
     def advance_to(self, now_seconds: float) -> None:
-        assert now_seconds >= self._now_seconds, "a clock never goes back"
-        self._now_seconds = now_seconds
+        assert now_seconds >= self.now_seconds, "a clock never goes back"
+        self.now_seconds = now_seconds
 
 
 # Virtual time stands still for thousands of objects.

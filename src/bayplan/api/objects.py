@@ -499,6 +499,10 @@ def namespaced_name(namespace: str | None, name: str) -> str:
     return f"{namespace}/{name}" if namespace else name
 
 
+#: Phases of pods that have ended. Such a pod takes no room.
+TERMINAL_PHASES = ("Succeeded", "Failed")
+
+
 def is_terminal(pod: Pod) -> bool:
-    """Succeeded and Failed pods take no room."""
-    return pod.status.phase in ("Succeeded", "Failed")
+    """Whether the pod has ended."""
+    return pod.status.phase in TERMINAL_PHASES

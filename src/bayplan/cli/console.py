@@ -54,11 +54,15 @@ class _PrintableConsole(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
+        # Python counts more characters as unprintable than `printable` replaces.
         if isinstance(renderable, str):
-            renderable = printable(renderable)
-        elif isinstance(renderable, Text) and renderable.plain != printable(renderable.plain):
-            # The positions of styles within the text no longer hold.
-            renderable = Text(printable(renderable.plain), renderable.style, end=renderable.end)
+            if not renderable.isprintable():
+                renderable = printable(renderable)
+        elif isinstance(renderable, Text) and not renderable.plain.isprintable():
+            text = printable(renderable.plain)
+            if text != renderable.plain:
+                # The positions of styles within the text no longer hold.
+                renderable = Text(text, renderable.style, end=renderable.end)
         return super().render(renderable, options)
 
 

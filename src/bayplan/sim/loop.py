@@ -217,7 +217,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     # ---- what asyncio asks of a loop --------------------------------------------------------
 
     def time(self) -> float:
-        return self._clock.now()
+        return self._clock.now_seconds
 
     def is_running(self) -> bool:
         return asyncio._get_running_loop() is self
@@ -242,7 +242,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         *args: Any,
         context: Context | None = None,
     ) -> TimerHandle:
-        return self.call_at(self.time() + delay, callback, *args, context=context)
+        return self.call_at(self._clock.now_seconds + delay, callback, *args, context=context)
 
     def call_at(
         self,
@@ -316,7 +316,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     def _run_until(self, main: Task[Any]) -> None:
         while not main.done():
-            self._timers.take_due(self._clock.now(), self._ready)
+            self._timers.take_due(self._clock.now_seconds, self._ready)
             if self._ready and self._broken is None:
                 self._run_ready()
                 continue
@@ -330,7 +330,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             elif (due := self._timers.next_seconds()) is not None:
                 self._clock.advance_to(due)
             else:
-                raise self._tasks.deadlock(self.time())
+                raise self._tasks.deadlock(self._clock.now_seconds)
 
     def _run_ready(self) -> None:
         """What is ready now; what becomes ready meanwhile is for the next round."""
@@ -355,7 +355,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         while self._ready:
             self._run_ready()
         if self._tasks.unfinished:
-            raise self._tasks.deadlock(self.time())
+            raise self._tasks.deadlock(self._clock.now_seconds)
 
     def _close_generator(self, generator: AsyncGenerator[Any, Any]) -> None:
         self.create_task(generator.aclose())

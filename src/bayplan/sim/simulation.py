@@ -12,10 +12,10 @@ from typing import Any, Protocol, final
 
 from msgspec.structs import replace
 
-from bayplan.adapters.embedded.cluster import EmbeddedCluster
+from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
 from bayplan.adapters.embedded.object_names import key_of
 from bayplan.adapters.embedded.object_store import Stored
-from bayplan.api.objects import NODE, Pod
+from bayplan.api.objects import NODE, POD, Pod
 from bayplan.clock import ManualClock, wall_seconds
 from bayplan.config import SchedulerConfig
 from bayplan.engine.attempt_record import OnAttempt
@@ -108,10 +108,13 @@ class Simulation:
         self._pods = PodLog(self._clock)
         self._occupancy = Occupancy()
         self._losses = LossLog(_follower_names(workload))
-        for observer in (self._pods, self._occupancy, self._hopes, self._losses):
-            self.cluster.observe(observer.observe)
+        self.cluster.observe(self._pods.observe, ignored_kinds=(EVENT,))
+        self.cluster.observe(self._losses.observe, ignored_kinds=(EVENT,))
+        self.cluster.observe(self._occupancy.observe, (NODE, POD))
         if _respects_resources(self.scheduler, config):
-            self.cluster.observe(CapacityChecker(self.cluster, self._occupancy).observe)
+            checker = CapacityChecker(self.cluster, self._occupancy)
+            self.cluster.observe(checker.observe, (POD,))
+        self.cluster.observe(self._hopes.observe, ignored_kinds=(EVENT,))
         self._driver = Driver(
             workload,
             self.cluster,
@@ -132,7 +135,7 @@ class Simulation:
 
     def on_progress(self, tell: OnProgress) -> None:
         """Have somebody told how far it is."""
-        self.cluster.observe(_Progress(self._workload.pod_count, tell).observe)
+        self.cluster.observe(_Progress(self._workload.pod_count, tell).observe, (POD,))
 
     def run(self) -> SimulationResult:
         """Play the workload to its end. An invariant that breaks, or a bug of ours, raises."""

@@ -194,6 +194,11 @@ class PodGroups:
         self.kinds = kinds
         self._groups: dict[GroupKey, GroupState] = {}
         self._key_of: dict[str, GroupKey] = {}
+        self._on_first_group: list[Callable[[], None]] = []
+
+    def on_first_group(self, call: Callable[[], None]) -> None:
+        """Call ``call`` once: when the first group appears."""
+        self._on_first_group.append(call)
 
     # ---- looking --------------------------------------------------------------------------
 
@@ -294,6 +299,8 @@ class PodGroups:
         found = self._groups.get(key)
         if found is None:
             found = self._groups[key] = GroupState(key)
+            while self._on_first_group:
+                self._on_first_group.pop(0)()
         return found
 
     def _close(self, state: GroupState) -> None:

@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.adapters.embedded.api_validation import identity_problems, problems, update_problems
+from bayplan.adapters.embedded.api_validation import (
+    identity_problems,
+    problems,
+    problems_of_kind,
+    update_problems,
+)
 from tests.adapters.manifests import Content, node, pod, pod_group, priority_class
 
 
@@ -19,9 +24,11 @@ def test_a_spec_that_was_checked_is_not_looked_through_again() -> None:
     before = pod(containers=[])
     assert paths(before) == ["spec.containers"]
     patched = {**before, "metadata": {**before["metadata"], "annotations": {"a b": ""}}}
-    assert [problem.path for problem in problems(patched, before)] == ["metadata.annotations"]
+    assert [problem.path for problem in problems_of_kind("v1 Pod", patched, before)] == [
+        "metadata.annotations"
+    ]
     replaced = {**patched, "spec": dict(before["spec"])}
-    assert [problem.path for problem in problems(replaced, before)] == [
+    assert [problem.path for problem in problems_of_kind("v1 Pod", replaced, before)] == [
         "metadata.annotations",
         "spec.containers",
     ]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayplan.adapters.embedded.pod_validation import overhead, quantities, quantity, requirements
+from bayplan.adapters.embedded.pod_validation import overhead, quantities, requirements
 from bayplan.api.objects import Quantities, ResourceRequirements
 
 
@@ -12,21 +12,21 @@ def paths(found: object) -> list[str]:
 
 @pytest.mark.parametrize("value", ["500m", "1Gi", 2, 0.5, "1e3", "0"])
 def test_quantities_are_taken(value: str | float) -> None:
-    assert list(quantity(value, "cpu", "cpu")) == []
+    assert list(quantities({"cpu": value}, "")) == []
 
 
 @pytest.mark.parametrize(
     ("value", "resource", "said"),
     [
-        ("1x", "cpu", 'q: found "1x", wanted a quantity such as 500m, 2 or 1Gi'),
-        ("", "cpu", "q: found nothing, wanted a quantity such as 500m, 2 or 1Gi"),
-        ("-1Gi", "memory", 'q: found "-1Gi", wanted a quantity that is not negative'),
-        ("1.5", "nvidia.com/gpu", 'q: found "1.5", wanted a whole number of them'),
-        (float("inf"), "cpu", "q: found Infinity, wanted a quantity such as 500m, 2 or 1Gi"),
+        ("1x", "cpu", 'q.cpu: found "1x", wanted a quantity such as 500m, 2 or 1Gi'),
+        ("", "cpu", "q.cpu: found nothing, wanted a quantity such as 500m, 2 or 1Gi"),
+        ("-1Gi", "memory", 'q.memory: found "-1Gi", wanted a quantity that is not negative'),
+        ("1.5", "nvidia.com/gpu", 'q.nvidia.com/gpu: found "1.5", wanted a whole number of them'),
+        (float("inf"), "cpu", "q.cpu: found Infinity, wanted a quantity such as 500m, 2 or 1Gi"),
     ],
 )
 def test_nonsense_is_refused_in_words(value: str | float, resource: str, said: str) -> None:
-    assert [str(problem) for problem in quantity(value, "q", resource)] == [said]
+    assert [str(problem) for problem in quantities({resource: value}, "q")] == [said]
 
 
 def test_a_node_may_have_anything() -> None:

@@ -29,7 +29,6 @@ from bayplan.sim.world.checkers import (
     InvariantBroken,
     Occupancy,
     differences,
-    placed_pod,
 )
 from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import pod_info
@@ -277,13 +276,9 @@ def test_sums_may_be_larger_than_a_column() -> None:
         pytest.param(node("a"), False, id="it is no pod"),
     ],
 )
-def test_placed_is_who_has_a_node_and_has_not_ended(content: Content, is_placed: bool) -> None:
+def test_a_placed_pod_has_a_node_and_has_not_ended(content: Content, is_placed: bool) -> None:
     cluster, _ = cluster_with(node("n1"))
-    assert (placed_pod(cluster.create(content)) is not None) is is_placed
-
-
-def test_nothing_is_no_placed_pod() -> None:
-    assert placed_pod(None) is None
+    assert (cluster.create(content).placed_pod is not None) is is_placed
 
 
 # ---- gang checker ---------------------------------------------------------------------------

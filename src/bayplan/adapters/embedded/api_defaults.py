@@ -249,7 +249,18 @@ _DEFAULTS: Mapping[str, Callable[[Content], Content]] = {
 }
 
 
-# ---- pods: what their creation adds ---------------------------------------------------------
+# ---- creation -------------------------------------------------------------------------------
+
+
+def created(kind: str, content: Content) -> Content:
+    """A new object with the defaults of its type and, for a pod, of admission and its status."""
+    fill_in = _DEFAULTS.get(kind)
+    if fill_in is not None:
+        content = fill_in(content)
+    if kind != POD:
+        return content
+    pod = created_pod(content)
+    return {**pod, "status": created_status(pod)}
 
 
 def created_pod(pod: Content) -> Content:

@@ -17,12 +17,11 @@ A binding is checked as upstream checks it (uid, not being deleted, not bound, n
 the node exists is not, as upstream does not.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast, final
 
 from bayplan.adapters.embedded.api_defaults import (
-    created_pod,
-    created_status,
+    created,
     defaulted,
     in_stored_version,
     with_topology_labels,
@@ -39,7 +38,7 @@ from bayplan.adapters.embedded.api_errors import (
 from bayplan.adapters.embedded.api_validation import (
     SYSTEM_PRIORITY_CLASSES,
     identity_problems,
-    problems,
+    problems_of_kind,
     update_problems,
 )
 from bayplan.adapters.embedded.json_merge import merge_patch
@@ -63,6 +62,7 @@ from bayplan.api.objects import (
 )
 from bayplan.clock import Clock, rfc3339
 from bayplan.ports import ApiError, PatchPodStatus
+from bayplan.problems import Problem
 
 # ---- pod status -----------------------------------------------------------------------------
 
@@ -227,53 +227,47 @@ class ApiServer:
         nameless = identity_problems(content)
         if nameless:
             raise ApiError(400, "BadRequest", "; ".join(map(str, nameless)))
-        content = self._named(content)
-        key = key_of(content)
+        key, content = self._named(content)
         if self._store.get(key) is not None:
             raise AlreadyExistsError(key)
-        self._check(key, content)
-        content = self._identified(key, defaulted(key.kind, content))
+        _refuse(key, problems_of_kind(key.kind, content))
+        content = created(key.kind, content)
+        made_count = self._made.get(key, 0)
+        meta = {
+            "uid": stable_uid(key, made_count),
+            "creationTimestamp": rfc3339(self._clock.epoch_seconds()),
+            **content["metadata"],
+            "generation": 1,
+        }
+        content = {**content, "metadata": meta}
         if key.kind == POD:
             content = self._admitted(key, content)
-        self._made[key] = self._made.get(key, 0) + 1
+        self._made[key] = made_count + 1
         stored = self._store.put(key, content)
         if content["metadata"].get("deletionTimestamp"):
             self._end_gracefully(stored)
         return stored
 
-    def _named(self, content: Content) -> Content:
-        """With a name, where one is to be made from generateName, and a namespace."""
+    def _named(self, content: Content) -> tuple[ObjectKey, Content]:
+        """The object with its namespace and with its name, which may follow from generateName."""
         meta = dict(content.get("metadata") or {})
         key = key_of(content)
         prefix = meta.get("generateName")
         if not key.name and isinstance(prefix, str):
             made = self._made[key] = self._made.get(key, 0) + 1
             meta["name"] = prefix + stable_suffix(f"{key.kind}/{key.namespace}/{prefix}/{made}")
+            key = key._replace(name=meta["name"])
         if key.namespace:
             meta["namespace"] = key.namespace
-        return {**content, "metadata": meta}
-
-    def _check(self, key: ObjectKey, content: Content, before: Content | None = None) -> None:
-        found = problems(content, before)
-        if found:
-            raise InvalidError(key, "; ".join(map(str, found)))
-
-    def _identified(self, key: ObjectKey, content: Content) -> Content:
-        meta = {
-            "uid": stable_uid(key, self._made.get(key, 0)),
-            "creationTimestamp": self._stamp(),
-            **content["metadata"],
-            "generation": 1,
-        }
-        return {**content, "metadata": meta}
+        return key, {**content, "metadata": meta}
 
     def _admitted(self, key: ObjectKey, pod: Content) -> Content:
+        """A new pod with its priority and, if it is on a node, with what the node adds."""
         classes = [one.object for one in self._store.all(PRIORITY_CLASS)]
         try:
-            pod = with_priority(created_pod(pod), cast(list[PriorityClass], classes))
+            pod = with_priority(pod, cast(list[PriorityClass], classes))
         except NoPriorityClass as problem:
             raise ForbiddenError(key, str(problem)) from None
-        pod = {**pod, "status": created_status(pod)}
         return self._placed(pod) if pod["spec"].get("nodeName") else pod
 
     def _placed(self, pod: Content) -> Content:
@@ -282,7 +276,8 @@ class ApiServer:
         pod = with_topology_labels(pod, None if node is None else node.content)
         status = pod["status"]
         if status["phase"] == "Running" and not status.get("startTime"):
-            pod = {**pod, "status": {**status, "startTime": self._stamp()}}
+            stamp = rfc3339(self._clock.epoch_seconds())
+            pod = {**pod, "status": {**status, "startTime": stamp}}
         return pod
 
     # ---- update -----------------------------------------------------------------------------
@@ -309,14 +304,12 @@ class ApiServer:
 
     def _write(self, old: Stored, new: Content) -> Stored:
         new = {**new, "apiVersion": old.content["apiVersion"], "kind": old.content["kind"]}
-        self._check(old.key, new, old.content)
+        _refuse(old.key, problems_of_kind(old.key.kind, new, old.content))
         _expect_same(old, new.get("metadata") or {})
         new = _kept_identity(old.content, defaulted(old.key.kind, new))
         if _without_version(new) == _without_version(old.content):
             return old
-        found = update_problems(old.key.kind, old.content, new)
-        if found:
-            raise InvalidError(old.key, "; ".join(map(str, found)))
+        _refuse(old.key, update_problems(old.key.kind, old.content, new))
         stored = self._store.put(old.key, new)
         if new["metadata"].get("deletionTimestamp"):
             self._remove_if_free(stored)
@@ -331,19 +324,18 @@ class ApiServer:
         why_not = why_not_bindable(old.content)
         if why_not is not None:
             raise not_bindable(key, why_not)
-        return self._store.put(key, self._placed(bound(old.content, node_name, self._stamp())))
+        stamp = rfc3339(self._clock.epoch_seconds())
+        return self._store.put(key, self._placed(bound(old.content, node_name, stamp)))
 
     def patch_pod_status(self, patch: PatchPodStatus) -> Stored:
         """Set a condition of a pod, and its nomination. What changes nothing is no change."""
         old = self.get(object_key(POD, patch.namespace, patch.name))
         _expect_uid(old, patch.uid)
-        status = patched(old.content["status"], patch, self._stamp())
+        stamp = rfc3339(self._clock.epoch_seconds())
+        status = patched(old.content["status"], patch, stamp)
         if status == old.content["status"]:
             return old
         return self._store.put(old.key, {**old.content, "status": status})
-
-    def _stamp(self) -> str:
-        return rfc3339(self._clock.epoch_seconds())
 
     # ---- delete -----------------------------------------------------------------------------
 
@@ -396,6 +388,12 @@ class ApiServer:
         meta: dict[str, Any] = stored.content["metadata"]
         if not meta.get("finalizers") and meta["uid"] not in self.terminating:
             self._store.remove(stored.key)
+
+
+def _refuse(key: ObjectKey, problems: Sequence[Problem]) -> None:
+    """Raises InvalidError if there are problems."""
+    if problems:
+        raise InvalidError(key, "; ".join(map(str, problems)))
 
 
 def _grace_seconds(stored: Stored) -> int:

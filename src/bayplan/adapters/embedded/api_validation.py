@@ -1,12 +1,12 @@
-"""What the API server refuses and a user has to be told: of each kind that decides a placement.
+"""Validation of objects: the problems for which the API server refuses an object.
 
-Lenient about what it does not know: fields and kinds that no scheduler reads pass unseen, as
-objects printed by a cluster are full of them. An object of the wrong type somewhere is told by the
-decoder, and then nothing else of that object is looked at.
+Only kinds that decide a placement are checked. Fields and kinds that no scheduler reads are
+accepted, for objects that a cluster prints are full of them. If a field has a value of the wrong
+type, the decoder reports it, and the object is not checked further.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, cast, final
 
 from bayplan.adapters.embedded import device_validation as devices
 from bayplan.adapters.embedded import selector_validation as selectors
@@ -35,13 +35,14 @@ from bayplan.api.objects import (
     Node,
     ObjectMeta,
     Pod,
+    PodSpec,
     PriorityClass,
     decode,
 )
 from bayplan.api.selectors import is_label_key, is_label_value
 from bayplan.problems import Problem, joined, wrong
 
-#: Above this only the two classes of the system may be.
+#: Only the two system classes may have a higher value.
 HIGHEST_USER_PRIORITY = 1_000_000_000
 SYSTEM_PRIORITY_CLASSES: Mapping[str, int] = {
     "system-cluster-critical": 2_000_000_000,
@@ -51,52 +52,54 @@ _PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 
 
 def identity_problems(content: Any) -> list[Problem]:
-    """What is missing for a value to be an object at all: apiVersion, kind and a name."""
+    """Problems of the fields that every object must have: apiVersion, kind and a name."""
     if not isinstance(content, dict):
         return [wrong("", content, "an object with apiVersion, kind and metadata")]
-    found: list[Problem] = []
+    problems: list[Problem] = []
     members = cast(Content, content)
     for name, example in (("apiVersion", "v1"), ("kind", "Pod")):
         value = members.get(name)
         if not isinstance(value, str) or not value:
-            found.append(wrong(name, value, f"a name such as {example}"))
+            problems.append(wrong(name, value, f"a name such as {example}"))
     meta = members.get("metadata")
     if not isinstance(meta, dict):
-        return [*found, wrong("metadata", meta, "a mapping with a name")]
-    named = cast(Content, meta)
-    name = named.get("name") or named.get("generateName")
+        return [*problems, wrong("metadata", meta, "a mapping with a name")]
+    meta = cast(Content, meta)
+    name = meta.get("name") or meta.get("generateName")
     if not isinstance(name, str):
-        found.append(wrong("metadata.name", name, "a name"))
-    namespace = named.get("namespace")
+        problems.append(wrong("metadata.name", name, "a name"))
+    namespace = meta.get("namespace")
     if namespace is not None and not isinstance(namespace, str):
-        found.append(wrong("metadata.namespace", namespace, DNS_LABEL))
-    return found
+        problems.append(wrong("metadata.namespace", namespace, DNS_LABEL))
+    return problems
 
 
-def problems(content: Content, before: Content | None = None) -> list[Problem]:
-    """Everything that is wrong with an object; its apiVersion, kind and name are there.
+def problems(content: Content) -> list[Problem]:
+    """Everything that is wrong with an object that has no `identity_problems`."""
+    return problems_of_kind(kind_of(content), content)
 
-    ``before``: the version that it replaces, which was checked: a pod's spec that both share is not
-    looked through again.
+
+def problems_of_kind(kind: str, content: Content, before: Content | None = None) -> list[Problem]:
+    """`problems` of an object of ``kind``.
+
+    ``before``: the valid version that the object replaces. A pod's spec is not checked again if
+    both versions share the spec.
     """
-    kind = kind_of(content)
     try:
-        found: Any = decode(kind, content)
+        decoded: Any = decode(kind, content)
     except DecodeError as failure:
         return [of_decoding(failure, content)]
-    checks = None if _is_checked_pod(kind, content, before) else _CHECKS.get(kind)
-    wrong_meta = list(_metadata(kind, found.metadata))
+    wrong_meta = list(_metadata(kind, decoded.metadata))
     if kind == RESOURCE_CLAIM_TEMPLATE:
         return [*wrong_meta, *devices.claim_template(content)]
-    return wrong_meta if checks is None else [*wrong_meta, *checks(found)]
-
-
-def _is_checked_pod(kind: str, content: Content, before: Content | None) -> bool:
-    return kind == POD and before is not None and before.get("spec") is content.get("spec")
+    if kind == POD and before is not None and before.get("spec") is content.get("spec"):
+        return wrong_meta
+    check = _CHECKS.get(kind)
+    return wrong_meta if check is None else [*wrong_meta, *check(decoded)]
 
 
 def update_problems(kind: str, old: Content, new: Content) -> list[Problem]:
-    """What may not change: where a pod stands, and gates only ever go."""
+    """Changes that an update may not make: a pod's node is fixed, and no gate is added."""
     if kind != POD:
         return []
     before, after = old.get("spec") or {}, new.get("spec") or {}
@@ -110,9 +113,9 @@ def _moved(before: Content, after: Content) -> Iterator[Problem]:
 
 
 def _new_gates(before: Content, after: Content) -> Iterator[Problem]:
-    known = {gate.get("name") for gate in before.get("schedulingGates") or ()}
+    names = {gate.get("name") for gate in before.get("schedulingGates") or ()}
     for index, gate in enumerate(after.get("schedulingGates") or ()):
-        if gate.get("name") not in known:
+        if gate.get("name") not in names:
             wanted = "one of its gates: none can be added after creation"
             yield wrong(f"spec.schedulingGates[{index}].name", gate.get("name"), wanted)
 
@@ -122,7 +125,7 @@ def _new_gates(before: Content, after: Content) -> Iterator[Problem]:
 
 def _metadata(kind: str, meta: ObjectMeta) -> Iterator[Problem]:
     yield from _name(kind, meta)
-    if is_namespaced(kind) and meta.namespace and not is_dns_label(meta.namespace):
+    if meta.namespace and not is_dns_label(meta.namespace) and is_namespaced(kind):
         yield wrong("metadata.namespace", meta.namespace, DNS_LABEL)
     yield from selectors.labels(meta.labels, "metadata.labels")
     for key in meta.annotations or {}:
@@ -131,7 +134,7 @@ def _metadata(kind: str, meta: ObjectMeta) -> Iterator[Problem]:
 
 
 def _name(kind: str, meta: ObjectMeta) -> Iterator[Problem]:
-    # What is generated begins with a prefix, which may end in '-'.
+    # A generated name begins with a prefix, which may end in '-'.
     name = meta.name or (meta.generate_name or "").rstrip("-")
     if not name:
         yield wrong("metadata.name", None, "a name")
@@ -148,8 +151,20 @@ def _name(kind: str, meta: ObjectMeta) -> Iterator[Problem]:
 # ---- kinds ----------------------------------------------------------------------------------
 
 
-def _pod(pod: Pod) -> Iterator[Problem]:
-    return pod_spec(pod.spec, "spec")
+@final
+class _PodCheck:
+    """Checks pods, and remembers the last valid spec: equal specs often follow one another."""
+
+    def __init__(self) -> None:
+        self._valid: PodSpec | None = None
+
+    def __call__(self, pod: Pod) -> Iterable[Problem]:
+        if pod.spec == self._valid:
+            return ()
+        problems = list(pod_spec(pod.spec, "spec"))
+        if not problems:
+            self._valid = pod.spec
+        return problems
 
 
 def _node(node: Node) -> Iterator[Problem]:
@@ -167,20 +182,20 @@ def _node(node: Node) -> Iterator[Problem]:
         seen.add((taint.key, taint.effect))
 
 
-def _priority_class(found: PriorityClass) -> Iterator[Problem]:
-    name = found.metadata.name
+def _priority_class(priority: PriorityClass) -> Iterator[Problem]:
+    name = priority.metadata.name
     highest = SYSTEM_PRIORITY_CLASSES.get(name, HIGHEST_USER_PRIORITY)
-    if not -(2**31) <= found.value <= highest:
-        yield wrong("value", found.value, f"at most {highest}")
-    yield from choice(found.preemption_policy, "preemptionPolicy", _PREEMPTION_POLICIES)
+    if not -(2**31) <= priority.value <= highest:
+        yield wrong("value", priority.value, f"at most {highest}")
+    yield from choice(priority.preemption_policy, "preemptionPolicy", _PREEMPTION_POLICIES)
 
 
 def _namespace(_: Any) -> Iterator[Problem]:
     return iter(())
 
 
-_CHECKS: Mapping[str, Callable[[Any], Iterator[Problem]]] = {
-    POD: _pod,
+_CHECKS: Mapping[str, Callable[[Any], Iterable[Problem]]] = {
+    POD: _PodCheck(),
     NODE: _node,
     NAMESPACE: _namespace,
     PRIORITY_CLASS: _priority_class,

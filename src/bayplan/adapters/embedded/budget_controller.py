@@ -118,7 +118,7 @@ class BudgetController:
         #: Budgets whose status is to be written, in order.
         self._waiting: deque[ObjectKey] = deque()
         self._is_writing = False
-        store.observe(self._observe)
+        store.observe(self._observe, (POD_DISRUPTION_BUDGET, POD))
 
     def work(self) -> None:
         """Write what follows from the changes so far."""

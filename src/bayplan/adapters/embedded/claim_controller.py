@@ -40,7 +40,7 @@ class ClaimController:
         self._soon = soon
         #: Pods and claims to be looked at, in order; those waiting are not entered twice.
         self._waiting: deque[ObjectKey] = deque()
-        store.observe(self._observe)
+        store.observe(self._observe, (POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE))
 
     def _observe(self, before: Stored | None, after: Stored | None) -> None:
         changed = after or before

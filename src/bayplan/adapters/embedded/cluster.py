@@ -12,7 +12,7 @@ are the further verbs: `create`, `update`, `delete`, `end_pod`.
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast, final
 
 from bayplan.adapters.embedded.api_server import ApiServer
@@ -173,9 +173,11 @@ class EmbeddedCluster(ObjectPort):
         """All objects of a kind, pods that have ended included, in the order of creation."""
         return self._store.all(kind)
 
-    def observe(self, observer: Observer) -> None:
-        """Call ``observer(before, after)`` at every change, while it happens; it must not write."""
-        self._store.observe(observer)
+    def observe(
+        self, observer: Observer, kinds: Iterable[str] = (), *, ignored_kinds: Iterable[str] = ()
+    ) -> None:
+        """As `ObjectStore.observe`."""
+        self._store.observe(observer, kinds, ignored_kinds=ignored_kinds)
 
     def forget_history(self) -> None:
         """Watches that resume from before this moment get GoneError."""

@@ -15,15 +15,15 @@ Objects as the API server has them, to be sent on to somebody else.
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any, Protocol, cast, final
+from typing import Any, NamedTuple, Protocol, cast, final
 
 import msgspec
 
 from bayplan.adapters.embedded.object_names import Content, ObjectKey, object_key
-from bayplan.api.objects import ApiObject, Pod, decode, is_terminal
+from bayplan.api.objects import TERMINAL_PHASES, ApiObject, Pod, decode
 from bayplan.ports import EventType, GoneError, Listing, WatchEvent
 
 # ---- object store ---------------------------------------------------------------------------
@@ -35,20 +35,38 @@ HISTORY_LENGTH = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One version of one object: its plain content, and that decoded."""
+    """One version of one object: its plain content, and the decoded object."""
 
     key: ObjectKey
     content: Content
     object: ApiObject
     version: int
+    #: Whether a scheduler's informer sees the object: it does not see pods that have ended.
+    is_visible: bool = field(init=False, compare=False)
+    #: The object, if it is a pod that is on a node and has not ended.
+    placed_pod: Pod | None = field(init=False, compare=False)
 
-    @property
-    def is_visible(self) -> bool:
-        """Whether a scheduler's informer sees it."""
-        return not (isinstance(self.object, Pod) and is_terminal(self.object))
+    def __post_init__(self) -> None:
+        pod = self.object if isinstance(self.object, Pod) else None
+        has_ended = pod is not None and pod.status.phase in TERMINAL_PHASES
+        is_placed = pod is not None and bool(pod.spec.node_name) and not has_ended
+        object.__setattr__(self, "is_visible", not has_ended)
+        object.__setattr__(self, "placed_pod", pod if is_placed else None)
 
 
+#: Called with the object before and after a change; None: the object does not exist.
 Observer = Callable[[Stored | None, Stored | None], None]
+
+
+class _Observation(NamedTuple):
+    observer: Observer
+    #: The kinds that the observer follows; empty: all.
+    kinds: frozenset[str]
+    #: Kinds that the observer does not follow.
+    ignored_kinds: frozenset[str]
+
+    def covers(self, kind: str) -> bool:
+        return kind not in self.ignored_kinds and (not self.kinds or kind in self.kinds)
 
 
 @final
@@ -65,7 +83,9 @@ class ObjectStore:
         self._history_length = history_length
         self._objects: dict[str, dict[ObjectKey, Stored]] = {}
         self._logs: dict[str, _Log] = {}
-        self._observers: list[Observer] = []
+        self._observations: list[_Observation] = []
+        #: The observers of each kind that has changed so far.
+        self._observers: dict[str, list[Observer]] = {}
         self.version = 0
 
     def get(self, key: ObjectKey) -> Stored | None:
@@ -102,9 +122,22 @@ class ObjectStore:
     def _decoded(self, key: ObjectKey, content: Content) -> ApiObject:
         return decode(key.kind, content, self._declared.get(key.kind, ()))
 
-    def observe(self, observer: Observer) -> None:
-        """Call ``observer(before, after)`` at every change, while it happens; it must not write."""
-        self._observers.append(observer)
+    def observe(
+        self,
+        observer: Observer,
+        kinds: Iterable[str] = (),
+        *,
+        ignored_kinds: Iterable[str] = (),
+    ) -> None:
+        """Call ``observer(before, after)`` during each change; the observer must not write.
+
+        ``kinds``: the kinds to observe; none: all kinds but ``ignored_kinds``. Observers are called
+        in the order in which they were added.
+        """
+        self._observations.append(
+            _Observation(observer, frozenset(kinds), frozenset(ignored_kinds))
+        )
+        self._observers.clear()
 
     # ---- lists and watches ------------------------------------------------------------------
 
@@ -139,7 +172,11 @@ class ObjectStore:
             change = appears if is_seen else EventType.DELETED
             event = WatchEvent(change, key.kind, last, str(self.version))
             self._log(key.kind).append(self.version, event)
-        for observer in self._observers:
+        observers = self._observers.get(key.kind)
+        if observers is None:
+            observers = [one.observer for one in self._observations if one.covers(key.kind)]
+            self._observers[key.kind] = observers
+        for observer in observers:
             observer(old, new)
 
 

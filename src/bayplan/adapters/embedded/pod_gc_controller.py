@@ -62,7 +62,7 @@ class PodGcController:
         #: When the next pass is due; None: there is nothing to do.
         self.due_seconds: float | None = None
         self._earliest_seconds = 0.0
-        store.observe(self._observe)
+        store.observe(self._observe, (NODE, POD))
 
     def _observe(self, before: Stored | None, after: Stored | None) -> None:
         changed = after or before

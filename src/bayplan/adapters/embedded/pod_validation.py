@@ -1,13 +1,11 @@
-"""Quantities, and what containers may ask for, as the API server checks them.
+"""Validation of pod specs, as far as scheduling is concerned, and of quantities.
 
-One rule of upstream's is left out on purpose: a request for a resource that cannot be promised
-twice (a GPU) without a limit is refused there. It says clearly what is wanted, and is taken here.
+Fields that no scheduler reads (images, probes, security) are not checked: an input is refused if it
+would lead to a wrong decision, not because it is incomplete. Upstream: ValidatePodSpec and the
+functions that it calls, pkg/apis/core/validation/validation.go.
 
-What the API server refuses in a pod's spec, as far as scheduling is concerned.
-
-What a scheduler never looks at (images, probes, security) is not checked: an input is refused for
-what would be decided wrongly, not for what is incomplete. Upstream: ValidatePodSpec and what it
-calls, pkg/apis/core/validation/validation.go.
+One rule differs from upstream on purpose: upstream refuses a request without a limit for a resource
+that cannot be overcommitted, such as a GPU. Here such a request is accepted.
 """
 
 from collections.abc import Iterator
@@ -58,7 +56,7 @@ from bayplan.api.quantity import Quantity, QuantityError, parse
 from bayplan.api.selectors import EXISTS, is_label_key, is_label_value
 from bayplan.problems import Problem, joined, wrong
 
-# ---- resource validation --------------------------------------------------------------------
+# ---- resources ------------------------------------------------------------------------------
 
 
 QUANTITY = "a quantity such as 500m, 2 or 1Gi"
@@ -66,23 +64,26 @@ _CONTAINER_RESOURCES = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _POD_RESOURCES = (CPU, MEMORY)
 
 
-def quantity(value: Quantity, path: str, resource: str = "") -> Iterator[Problem]:
-    """Not negative, and whole where only whole ones exist."""
+def _expected(value: Quantity, resource: str) -> str | None:
+    """What a refused quantity of a resource has to be instead; None: the quantity is valid.
+
+    A quantity is not negative. Resources that cannot be divided have whole quantities.
+    """
     try:
         amount = parse(value)
     except (QuantityError, ArithmeticError):
-        yield wrong(path, value, QUANTITY)
-        return
+        return QUANTITY
     if amount < 0:
-        yield wrong(path, value, "a quantity that is not negative")
-    elif resource.startswith(HUGEPAGES_PREFIX) and not _is_pages(amount, resource):
-        yield wrong(path, value, f"a multiple of {resource.removeprefix(HUGEPAGES_PREFIX)}")
-    elif amount.denominator != 1 and (resource == "pods" or is_extended(resource)):
-        yield wrong(path, value, "a whole number of them")
+        return "a quantity that is not negative"
+    if resource.startswith(HUGEPAGES_PREFIX) and not _is_pages(amount, resource):
+        return f"a multiple of {resource.removeprefix(HUGEPAGES_PREFIX)}"
+    if amount.denominator != 1 and (resource == "pods" or is_extended(resource)):
+        return "a whole number of them"
+    return None
 
 
 def _is_pages(amount: Fraction, resource: str) -> bool:
-    """Whether an amount of huge pages is so many whole pages; what is no page size has none."""
+    """Whether an amount of huge pages is a multiple of the page size; False: no valid page size."""
     try:
         size = parse(resource.removeprefix(HUGEPAGES_PREFIX))
     except (QuantityError, ArithmeticError):
@@ -90,35 +91,39 @@ def _is_pages(amount: Fraction, resource: str) -> bool:
     return size > 0 and (amount / size).denominator == 1
 
 
-def quantities(found: Quantities | None, path: str) -> Iterator[Problem]:
-    """What a node has."""
-    for name, value in (found or {}).items():
-        yield from quantity(value, joined(path, name), name)
+def quantities(amounts: Quantities | None, path: str) -> Iterator[Problem]:
+    """Check quantities of any resources, such as a node's."""
+    for name, value in (amounts or {}).items():
+        expected = _expected(value, name)
+        if expected is not None:
+            yield wrong(joined(path, name), value, expected)
 
 
-def overhead(found: Quantities | None, path: str) -> Iterator[Problem]:
-    yield from _amounts(found, path, of_pod=False)
+def overhead(amounts: Quantities | None, path: str) -> Iterator[Problem]:
+    yield from _amounts(amounts, path, of_pod=False)
 
 
 def requirements(
-    found: ResourceRequirements | None, path: str, *, of_pod: bool = False
+    resources: ResourceRequirements | None, path: str, *, of_pod: bool = False
 ) -> Iterator[Problem]:
-    """Requests and limits of a container, or of a pod as a whole."""
-    if found is None:
+    """Check the requests and limits of a container, or of a whole pod."""
+    if resources is None:
         return
     problems = [
-        *_amounts(found.limits, joined(path, "limits"), of_pod=of_pod),
-        *_amounts(found.requests, joined(path, "requests"), of_pod=of_pod),
+        *_amounts(resources.limits, f"{path}.limits", of_pod=of_pod),
+        *_amounts(resources.requests, f"{path}.requests", of_pod=of_pod),
     ]
     yield from problems
     if not problems:
-        yield from _within_limits(found, joined(path, "requests"))
+        yield from _within_limits(resources, f"{path}.requests")
 
 
-def _amounts(found: Quantities | None, path: str, *, of_pod: bool) -> Iterator[Problem]:
-    for name, value in (found or {}).items():
+def _amounts(amounts: Quantities | None, path: str, *, of_pod: bool) -> Iterator[Problem]:
+    for name, value in (amounts or {}).items():
         yield from _resource_name(name, path, of_pod=of_pod)
-        yield from quantity(value, joined(path, name), name)
+        expected = _expected(value, name)
+        if expected is not None:
+            yield wrong(joined(path, name), value, expected)
 
 
 def _resource_name(name: str, path: str, *, of_pod: bool) -> Iterator[Problem]:
@@ -134,20 +139,20 @@ def _resource_name(name: str, path: str, *, of_pod: bool) -> Iterator[Problem]:
         yield wrong(path, name, "a resource's name such as example.com/gpu")
 
 
-def _within_limits(found: ResourceRequirements, path: str) -> Iterator[Problem]:
-    limits = found.limits or {}
-    for name, value in (found.requests or {}).items():
+def _within_limits(resources: ResourceRequirements, path: str) -> Iterator[Problem]:
+    limits = resources.limits or {}
+    for name, value in (resources.requests or {}).items():
         if name not in limits:
             continue
-        asked, most = parse(value), parse(limits[name])
+        request, limit = parse(value), parse(limits[name])
         overcommits = is_native(name) and not name.startswith(HUGEPAGES_PREFIX)
-        if asked > most:
+        if request > limit:
             yield wrong(joined(path, name), value, f"at most its limit of {limits[name]}")
-        elif asked < most and not overcommits:
+        elif request < limit and not overcommits:
             yield wrong(joined(path, name), value, f"exactly its limit of {limits[name]}")
 
 
-# ---- pod validation -------------------------------------------------------------------------
+# ---- pods -----------------------------------------------------------------------------------
 
 
 EFFECTS = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
@@ -165,28 +170,28 @@ _WEIGHT = "a weight from 1 to 100"
 
 
 def pod_spec(spec: PodSpec, path: str) -> Iterator[Problem]:
-    """Everything that is wrong with a pod's, or a pod template's, spec."""
+    """Everything that is wrong with the spec of a pod or of a pod template."""
     if not spec.containers:
-        yield wrong(joined(path, "containers"), None, "at least one container")
+        yield wrong(f"{path}.containers", None, "at least one container")
     names: set[str] = set()
-    yield from _containers(spec.containers, names, joined(path, "containers"))
-    yield from _containers(spec.init_containers, names, joined(path, "initContainers"))
-    yield from _host_ports(spec, joined(path, "containers"))
-    yield from _pod_resources(spec, joined(path, "resources"))
-    yield from overhead(spec.overhead, joined(path, "overhead"))
-    yield from selectors.labels(spec.node_selector, joined(path, "nodeSelector"))
-    yield from _affinity(spec.affinity, joined(path, "affinity"))
+    yield from _containers(spec.containers, names, f"{path}.containers")
+    yield from _containers(spec.init_containers, names, f"{path}.initContainers")
+    yield from _host_ports(spec, f"{path}.containers")
+    yield from _pod_resources(spec, f"{path}.resources")
+    yield from overhead(spec.overhead, f"{path}.overhead")
+    yield from selectors.labels(spec.node_selector, f"{path}.nodeSelector")
+    yield from _affinity(spec.affinity, f"{path}.affinity")
     for index, toleration in enumerate(spec.tolerations or ()):
         yield from _toleration(toleration, f"{path}.tolerations[{index}]")
     yield from _spread(spec.topology_spread_constraints or (), path)
-    yield from _gates(spec, joined(path, "schedulingGates"))
+    yield from _gates(spec, f"{path}.schedulingGates")
     yield from _single_fields(spec, path)
 
 
-def choice(value: str | None, path: str, known: tuple[str, ...]) -> Iterator[Problem]:
-    """A value of a closed set; absent is fine."""
-    if value and value not in known:
-        yield wrong(path, value, one_of(known), known)
+def choice(value: str | None, path: str, choices: tuple[str, ...]) -> Iterator[Problem]:
+    """Check a value of a closed set. The value may be absent."""
+    if value and value not in choices:
+        yield wrong(path, value, one_of(choices), choices)
 
 
 def effect(value: str, path: str) -> Iterator[Problem]:
@@ -196,18 +201,18 @@ def effect(value: str, path: str) -> Iterator[Problem]:
 
 
 def _single_fields(spec: PodSpec, path: str) -> Iterator[Problem]:
-    yield from choice(spec.restart_policy, joined(path, "restartPolicy"), _RESTART_POLICIES)
+    yield from choice(spec.restart_policy, f"{path}.restartPolicy", _RESTART_POLICIES)
     policy = spec.preemption_policy
-    yield from choice(policy, joined(path, "preemptionPolicy"), _PREEMPTION_POLICIES)
+    yield from choice(policy, f"{path}.preemptionPolicy", _PREEMPTION_POLICIES)
     names = {
         "nodeName": spec.node_name,
         "priorityClassName": spec.priority_class_name,
     }
     for field, name in names.items():
         if name and not is_dns_subdomain(name):
-            yield wrong(joined(path, field), name, DNS_SUBDOMAIN)
+            yield wrong(f"{path}.{field}", name, DNS_SUBDOMAIN)
     if spec.priority is not None and not -(2**31) <= spec.priority < 2**31:
-        yield wrong(joined(path, "priority"), spec.priority, "a number of 32 bits")
+        yield wrong(f"{path}.priority", spec.priority, "a number of 32 bits")
 
 
 def _gates(spec: PodSpec, path: str) -> Iterator[Problem]:
@@ -226,48 +231,48 @@ def _gates(spec: PodSpec, path: str) -> Iterator[Problem]:
 
 
 def _containers(
-    found: tuple[Container, ...] | None, seen: set[str], path: str
+    containers: tuple[Container, ...] | None, seen: set[str], path: str
 ) -> Iterator[Problem]:
-    """``seen``: the names of the pod's other containers, to which these are added."""
-    for index, container in enumerate(found or ()):
+    """``seen``: the names of the pod's other containers. The names of ``containers`` are added."""
+    for index, container in enumerate(containers or ()):
         where = f"{path}[{index}]"
         if container.name in seen:
-            yield wrong(joined(where, "name"), container.name, "a name of its own")
+            yield wrong(f"{where}.name", container.name, "a name of its own")
         if container.name:
             seen.add(container.name)
-        yield from requirements(container.resources, joined(where, "resources"))
+        yield from requirements(container.resources, f"{where}.resources")
         policy = container.restart_policy
-        yield from choice(policy, joined(where, "restartPolicy"), _RESTART_POLICIES)
+        yield from choice(policy, f"{where}.restartPolicy", _RESTART_POLICIES)
         for number, port in enumerate(container.ports or ()):
             yield from _port(port, f"{where}.ports[{number}]")
 
 
 def _pod_resources(spec: PodSpec, path: str) -> Iterator[Problem]:
-    """What the pod asks for as a whole has to be enough for its containers together."""
-    found = list(requirements(spec.resources, path, of_pod=True))
-    yield from found
-    if spec.resources is None or found:
+    """Requests of the whole pod must cover the requests of its containers together."""
+    problems = list(requirements(spec.resources, path, of_pod=True))
+    yield from problems
+    if spec.resources is None or problems:
         return
     try:
         bare = msgspec.structs.replace(spec, overhead=None)
         together = requested(Pod(spec=bare), pod_level=False)
         whole = {**amounts(spec.resources.limits), **amounts(spec.resources.requests)}
     except QuantityError:
-        return  # one of the containers' own, told there
+        return  # a container's own quantity; `_containers` reports it
     for name, amount in together.items():
         if amount > whole.get(name, amount):
             unit = "m" if name == CPU else ""
             wanted = f"at least the {amount}{unit} that its containers ask for"
-            said = "requests" if name in (spec.resources.requests or {}) else "limits"
-            yield wrong(f"{path}.{said}.{name}", f"{whole[name]}{unit}", wanted)
+            field = "requests" if name in (spec.resources.requests or {}) else "limits"
+            yield wrong(f"{path}.{field}.{name}", f"{whole[name]}{unit}", wanted)
 
 
 def _port(port: ContainerPort, path: str) -> Iterator[Problem]:
     if port.container_port is None or not 1 <= port.container_port <= 65535:
-        yield wrong(joined(path, "containerPort"), port.container_port, _PORT)
+        yield wrong(f"{path}.containerPort", port.container_port, _PORT)
     if port.host_port and not 1 <= port.host_port <= 65535:
-        yield wrong(joined(path, "hostPort"), port.host_port, _PORT)
-    yield from choice(port.protocol, joined(path, "protocol"), _PROTOCOLS)
+        yield wrong(f"{path}.hostPort", port.host_port, _PORT)
+    yield from choice(port.protocol, f"{path}.protocol", _PROTOCOLS)
 
 
 def _host_ports(spec: PodSpec, path: str) -> Iterator[Problem]:
@@ -293,22 +298,20 @@ def _affinity(affinity: Affinity | None, path: str) -> Iterator[Problem]:
     if affinity is None:
         return
     if affinity.node_affinity is not None:
-        where = joined(path, "nodeAffinity")
-        yield from selectors.node_selector(
-            affinity.node_affinity.required, joined(where, _REQUIRED)
-        )
+        where = f"{path}.nodeAffinity"
+        yield from selectors.node_selector(affinity.node_affinity.required, f"{where}.{_REQUIRED}")
         for index, term in enumerate(affinity.node_affinity.preferred or ()):
             place = f"{where}.{_PREFERRED}[{index}]"
             yield from _weight(term.weight, place)
-            preference = joined(place, "preference")
+            preference = f"{place}.preference"
             yield from selectors.node_term(term.preference, preference, checks_values=False)
-    yield from _pod_affinity(affinity.pod_affinity, joined(path, "podAffinity"))
-    yield from _pod_affinity(affinity.pod_anti_affinity, joined(path, "podAntiAffinity"))
+    yield from _pod_affinity(affinity.pod_affinity, f"{path}.podAffinity")
+    yield from _pod_affinity(affinity.pod_anti_affinity, f"{path}.podAntiAffinity")
 
 
 def _weight(weight: int, path: str) -> Iterator[Problem]:
     if not 1 <= weight <= 100:
-        yield wrong(joined(path, "weight"), weight, _WEIGHT)
+        yield wrong(f"{path}.weight", weight, _WEIGHT)
 
 
 def _pod_affinity(affinity: PodAffinity | None, path: str) -> Iterator[Problem]:
@@ -319,19 +322,19 @@ def _pod_affinity(affinity: PodAffinity | None, path: str) -> Iterator[Problem]:
     for index, weighted in enumerate(affinity.preferred or ()):
         place = f"{path}.{_PREFERRED}[{index}]"
         yield from _weight(weighted.weight, place)
-        yield from _pod_affinity_term(weighted.pod_affinity_term, joined(place, "podAffinityTerm"))
+        yield from _pod_affinity_term(weighted.pod_affinity_term, f"{place}.podAffinityTerm")
 
 
 def _pod_affinity_term(term: PodAffinityTerm, path: str) -> Iterator[Problem]:
-    yield from label_key(term.topology_key, joined(path, "topologyKey"))
-    yield from label_selector(term.label_selector, joined(path, "labelSelector"))
-    yield from label_selector(term.namespace_selector, joined(path, "namespaceSelector"))
+    yield from label_key(term.topology_key, f"{path}.topologyKey")
+    yield from label_selector(term.label_selector, f"{path}.labelSelector")
+    yield from label_selector(term.namespace_selector, f"{path}.namespaceSelector")
     for index, namespace in enumerate(term.namespaces or ()):
         if not is_dns_label(namespace):
             yield wrong(f"{path}.namespaces[{index}]", namespace, selectors.DNS_LABEL)
     match, mismatch = term.match_label_keys or (), term.mismatch_label_keys or ()
     yield from _match_label_keys(match, term.label_selector, path)
-    yield from _label_keys(mismatch, term.label_selector, joined(path, "mismatchLabelKeys"))
+    yield from _label_keys(mismatch, term.label_selector, f"{path}.mismatchLabelKeys")
     for index, key in enumerate(match):
         if key in mismatch:
             wanted = "a key that is not in mismatchLabelKeys"
@@ -345,11 +348,11 @@ def _match_label_keys(
 
     As an expression it may be: that is how it looks once it has been merged.
     """
-    where = joined(path, "matchLabelKeys")
+    where = f"{path}.matchLabelKeys"
     yield from _label_keys(keys, selector, where)
-    given = (selector.match_labels if selector is not None else None) or {}
+    match_labels = (selector.match_labels if selector is not None else None) or {}
     for index, key in enumerate(keys):
-        if key in given:
+        if key in match_labels:
             yield wrong(f"{where}[{index}]", key, "a key that is not in labelSelector")
 
 
@@ -369,20 +372,20 @@ def _label_keys(
 def _toleration(toleration: Toleration, path: str) -> Iterator[Problem]:
     operator = toleration.operator or ""
     if toleration.key and not is_label_key(toleration.key):
-        yield wrong(joined(path, "key"), toleration.key, LABEL_KEY)
+        yield wrong(f"{path}.key", toleration.key, LABEL_KEY)
     if operator and operator not in _TOLERATION_OPERATORS:
         wanted = one_of(_TOLERATION_OPERATORS)
-        yield wrong(joined(path, "operator"), operator, wanted, _TOLERATION_OPERATORS)
+        yield wrong(f"{path}.operator", operator, wanted, _TOLERATION_OPERATORS)
     elif operator == EXISTS and toleration.value:
-        yield wrong(joined(path, "value"), toleration.value, "no value for Exists")
+        yield wrong(f"{path}.value", toleration.value, "no value for Exists")
     elif operator != EXISTS and not toleration.key:
-        yield wrong(joined(path, "operator"), operator, "Exists where there is no key")
+        yield wrong(f"{path}.operator", operator, "Exists where there is no key")
     elif operator != EXISTS and not is_label_value(toleration.value or ""):
-        yield wrong(joined(path, "value"), toleration.value, LABEL_VALUE)
-    yield from choice(toleration.effect, joined(path, "effect"), EFFECTS)
+        yield wrong(f"{path}.value", toleration.value, LABEL_VALUE)
+    yield from choice(toleration.effect, f"{path}.effect", EFFECTS)
     if toleration.toleration_seconds is not None and toleration.effect != NO_EXECUTE:
         wanted = f"{NO_EXECUTE} where there are tolerationSeconds"
-        yield wrong(joined(path, "effect"), toleration.effect, wanted)
+        yield wrong(f"{path}.effect", toleration.effect, wanted)
 
 
 def _spread(constraints: tuple[TopologySpreadConstraint, ...], path: str) -> Iterator[Problem]:
@@ -398,18 +401,18 @@ def _spread(constraints: tuple[TopologySpreadConstraint, ...], path: str) -> Ite
 
 def _spread_constraint(one: TopologySpreadConstraint, path: str) -> Iterator[Problem]:
     if one.max_skew < 1:
-        yield wrong(joined(path, "maxSkew"), one.max_skew, "a number from 1 up")
+        yield wrong(f"{path}.maxSkew", one.max_skew, "a number from 1 up")
     if not one.topology_key:
-        yield wrong(joined(path, "topologyKey"), None, LABEL_KEY)
+        yield wrong(f"{path}.topologyKey", None, LABEL_KEY)
     if one.when_unsatisfiable not in _WHEN_UNSATISFIABLE:
         wanted = one_of(_WHEN_UNSATISFIABLE)
         value = one.when_unsatisfiable
-        yield wrong(joined(path, "whenUnsatisfiable"), value, wanted, _WHEN_UNSATISFIABLE)
+        yield wrong(f"{path}.whenUnsatisfiable", value, wanted, _WHEN_UNSATISFIABLE)
     if one.min_domains is not None and one.min_domains < 1:
-        yield wrong(joined(path, "minDomains"), one.min_domains, "a number from 1 up")
+        yield wrong(f"{path}.minDomains", one.min_domains, "a number from 1 up")
     if one.min_domains is not None and one.when_unsatisfiable != _DO_NOT_SCHEDULE:
-        yield wrong(joined(path, "minDomains"), one.min_domains, f"it with {_DO_NOT_SCHEDULE} only")
-    yield from choice(one.node_affinity_policy, joined(path, "nodeAffinityPolicy"), _POLICIES)
-    yield from choice(one.node_taints_policy, joined(path, "nodeTaintsPolicy"), _POLICIES)
-    yield from label_selector(one.label_selector, joined(path, "labelSelector"))
+        yield wrong(f"{path}.minDomains", one.min_domains, f"it with {_DO_NOT_SCHEDULE} only")
+    yield from choice(one.node_affinity_policy, f"{path}.nodeAffinityPolicy", _POLICIES)
+    yield from choice(one.node_taints_policy, f"{path}.nodeTaintsPolicy", _POLICIES)
+    yield from label_selector(one.label_selector, f"{path}.labelSelector")
     yield from _match_label_keys(one.match_label_keys or (), one.label_selector, path)

@@ -17,6 +17,8 @@ from bayplan.api.objects import POD
 
 Content = dict[str, Any]
 
+_POD_VERSION, _POD_KIND = POD.split()
+
 #: How long a pod runs once it is bound: a duration.
 DURATION_ANNOTATION = "bayplan.dev/duration"
 #: What becomes of it then: "succeed", unless it says "delete".
@@ -106,7 +108,7 @@ def create_step(at_seconds: float, content: Content) -> Step:
 
 
 def is_pod(content: Content) -> bool:
-    return key_of(content).kind == POD
+    return content.get("kind") == _POD_KIND and content.get("apiVersion") == _POD_VERSION
 
 
 def is_pending_pod(content: Content) -> bool:

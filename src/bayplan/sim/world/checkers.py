@@ -26,7 +26,7 @@ from typing import cast, final
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.object_store import Stored
-from bayplan.api.objects import NODE, POD, Node, Pod, is_terminal
+from bayplan.api.objects import NODE, POD, Node, Pod
 from bayplan.api.pod_groups import GroupKey
 from bayplan.api.pod_requests import PODS, amounts, requested
 from bayplan.engine import cache_check
@@ -60,7 +60,10 @@ class Occupancy:
         if isinstance(changed.object, Node):
             self._node(changed.object, after is not None)
         elif isinstance(changed.object, Pod):
-            self._pod(placed_pod(before), placed_pod(after))
+            self._pod(
+                None if before is None else before.placed_pod,
+                None if after is None else after.placed_pod,
+            )
 
     def taken_by(self, pod: Pod) -> dict[str, int]:
         """What a placed pod takes: resource → amount, itself among them."""
@@ -112,14 +115,6 @@ class Occupancy:
                 self._peak[resource] = max(self._peak[resource], self._total[resource])
 
 
-def placed_pod(stored: Stored | None) -> Pod | None:
-    """The pod that is on a node and has not ended."""
-    if stored is None or not isinstance(stored.object, Pod):
-        return None
-    pod = stored.object
-    return pod if pod.spec.node_name and not is_terminal(pod) else None
-
-
 def _uid(pod: Pod) -> str:
     return pod.metadata.uid or ""
 
@@ -147,13 +142,13 @@ class CapacityChecker:
         """``occupancy``: one that observes the cluster already."""
         if occupancy is None:
             occupancy = Occupancy()
-            cluster.observe(occupancy.observe)
+            cluster.observe(occupancy.observe, (NODE, POD))
         self._occupancy = occupancy
         self.bindings_checked = 0
 
     def observe(self, before: Stored | None, after: Stored | None) -> None:
-        bound = placed_pod(after)
-        if bound is None or before is None or placed_pod(before) is not None:
+        bound = None if after is None else after.placed_pod
+        if bound is None or before is None or before.placed_pod is not None:
             return
         # A node may go while a binding to it is on its way.
         node_name = bound.spec.node_name or ""
@@ -203,7 +198,7 @@ class GangChecker:
         self._held: Counter[GroupKey] = Counter()
         #: How often a decision was looked at: to place a member, and that members left a group.
         self.taken_count = self.left_count = 0
-        scheduler.turns.observe(self.look)
+        scheduler.pod_groups.on_first_group(lambda: scheduler.turns.observe(self.look))
 
     def look(self) -> None:
         """Raises InvariantBroken."""

@@ -12,12 +12,12 @@ Pods on a node that is deleted are pod garbage (`pod_gc_controller`).
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import final
+from typing import cast, final
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.object_names import ObjectKey, object_key
 from bayplan.adapters.embedded.object_store import Stored
-from bayplan.api.objects import NODE, POD, Pod, is_terminal
+from bayplan.api.objects import NODE, POD, Pod
 from bayplan.clock import Clock
 from bayplan.durations import DurationError, parse_duration
 from bayplan.ports import ApiError
@@ -176,14 +176,14 @@ class Driver:
         changed = after or before
         if changed is None or changed.key.kind != POD:
             return
-        old, new = _pod(before), _pod(after)
-        ran, runs = _runs(old), _runs(new)
-        if runs and not ran and new is not None:
+        old = None if before is None else before.placed_pod
+        new = None if after is None else after.placed_pod
+        if new is not None and old is None:
             self._starts(changed.key, new)
-        elif old is not None and ran and not runs:
+        elif old is not None and new is None:
             self._ended(old)
-            if new is not None and new.status.phase == "Succeeded":
-                self._make_room(changed.key, new)
+            if after is not None and cast(Pod, after.object).status.phase == "Succeeded":
+                self._make_room(changed.key, after.object)
 
     def _starts(self, key: ObjectKey, pod: Pod) -> None:
         """A pod runs from now on; it may have been told how long."""
@@ -216,14 +216,6 @@ class Driver:
             job = object_key(f"{owner.api_version} {owner.kind}", key.namespace, owner.name)
             if self._followers.get(owner.uid) and self._cluster.get(job) is not None:
                 running_loop().call_soon(self._come, self._followers[owner.uid].popleft())
-
-
-def _pod(stored: Stored | None) -> Pod | None:
-    return stored.object if stored is not None and isinstance(stored.object, Pod) else None
-
-
-def _runs(pod: Pod | None) -> bool:
-    return pod is not None and bool(pod.spec.node_name) and not is_terminal(pod)
 
 
 def _run_seconds(annotations: dict[str, str]) -> float | None:

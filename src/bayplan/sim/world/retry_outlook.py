@@ -22,7 +22,6 @@ from bayplan.api.objects import NODE, Pod
 from bayplan.clock import Clock
 from bayplan.engine.scheduler import Scheduler
 from bayplan.journal import AttemptRecord, Record
-from bayplan.sim.world.checkers import placed_pod
 
 #: Tries at each pod without progress in between, after which no more are waited for.
 TRIES_MAX = 10
@@ -43,6 +42,10 @@ class Hopes:
         self._tries: Counter[str] = Counter()
 
     def observe(self, before: Stored | None, after: Stored | None) -> None:
+        changed = after or before
+        assert changed is not None
+        if changed.key.kind == EVENT:
+            return
         if _may_help(before, after):
             self._changed = next(self._moments)
             self._changed_seconds = self._clock.now()
@@ -76,14 +79,10 @@ class Hopes:
 def _is_progress(before: Stored | None, after: Stored | None) -> bool:
     """Whether a change is more than what a scheduler writes about a failure: an object comes or
     goes, a pod gets its node or ends, or anything but a status is changed."""
-    changed = after or before
-    assert changed is not None
-    if changed.key.kind == EVENT:
-        return False
-    if before is None or after is None or changed.key.kind == NODE:
+    if before is None or after is None or after.key.kind == NODE:
         return True
-    if placed_pod(before) is not None:
-        return placed_pod(after) is None
+    if before.placed_pod is not None:
+        return after.placed_pod is None
     return _without_status(before) != _without_status(after)
 
 
@@ -100,13 +99,11 @@ def _may_help(before: Stored | None, after: Stored | None) -> bool:
     """
     changed = after or before
     assert changed is not None
-    if changed.key.kind == EVENT:
-        return False
     if not isinstance(changed.object, Pod):
         return True
-    if placed_pod(before) is not None:
-        return placed_pod(after) is None
-    return _is_another(before, after) and placed_pod(after) is None
+    if before is not None and before.placed_pod is not None:
+        return after is None or after.placed_pod is None
+    return _is_another(before, after) and (after is None or after.placed_pod is None)
 
 
 def _is_another(before: Stored | None, after: Stored | None) -> bool:

@@ -45,6 +45,9 @@ from bayplan.sim.world.claim_binding import (
     volume_info,
 )
 
+#: The kinds that it follows.
+_KINDS = (POD, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS)
+
 #: What it was about, and what the API server said.
 Refuse = Callable[[str, ApiError], None]
 
@@ -75,7 +78,7 @@ class VolumeController:
             PERSISTENT_VOLUME: self._look_at_volume,
             PERSISTENT_VOLUME_CLAIM: self._look_at_claim,
         }
-        cluster.observe(self._observe)
+        cluster.observe(self._observe, _KINDS)
 
     # ---- what changes ----------------------------------------------------------------------
 
