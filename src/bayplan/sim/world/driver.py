@@ -182,8 +182,9 @@ class Driver:
             self._starts(changed.key, new)
         elif old is not None and new is None:
             self._ended(old)
-            if after is not None and cast(Pod, after.object).status.phase == "Succeeded":
-                self._make_room(changed.key, after.object)
+            pod = None if after is None else cast(Pod, after.object)
+            if pod is not None and pod.status.phase == "Succeeded":
+                self._make_room(changed.key, pod)
 
     def _starts(self, key: ObjectKey, pod: Pod) -> None:
         """A pod runs from now on; it may have been told how long."""
