@@ -97,9 +97,9 @@ def go_duration(seconds: float) -> str:
     milliseconds = round(seconds * 1000)
     if milliseconds < 1000:
         return f"{milliseconds}ms" if milliseconds else "0s"
-    minutes, rest = divmod(milliseconds, 60_000)
+    minutes, below_minute = divmod(milliseconds, 60_000)
     hours, minutes = divmod(minutes, 60)
-    text = f"{rest / 1000:.3f}".rstrip("0").rstrip(".") + "s"
+    text = f"{below_minute / 1000:.3f}".rstrip("0").rstrip(".") + "s"
     if hours:
         return f"{hours}h{minutes}m{text}"
     return f"{minutes}m{text}" if minutes else text

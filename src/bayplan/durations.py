@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
-WANTED: Final = "a duration such as 30s, 1m30s, 250ms or a number of seconds"
+DESCRIPTION: Final = "a duration such as 30s, 1m30s, 250ms or a number of seconds"
 
 _UNITS: Final = {
     "h": Decimal(3600),

@@ -43,7 +43,7 @@ _DEPRECATED = {"scheduler_preemption_goroutines_duration_seconds": "1.37.0"}
 _WITHOUT_LEVEL = ("bayplan_", "process_")
 
 #: From here on the number of attempts is one label.
-_ATTEMPTS_TOLD_MAX = 15
+_ATTEMPTS_LABEL_MAX = 15
 
 
 C = TypeVar("C", bound=Collector)
@@ -106,11 +106,11 @@ class Histogram(Collector):
 
     def of(self, *labels: Hashable) -> Callable[[float], None]:
         """Observes for these labels; to be kept by whoever observes often."""
-        found = self._children.get(labels)
-        if found is None:
+        buckets = self._children.get(labels)
+        if buckets is None:
             assert len(labels) == len(self._labels), f"{self._name} has labels {self._labels}"
-            found = self._children[labels] = Buckets(self._bounds)
-        return found.observe
+            buckets = self._children[labels] = Buckets(self._bounds)
+        return buckets.observe
 
     def observe(self, amount: float, *labels: Hashable) -> None:
         self.of(*labels)(amount)
@@ -491,7 +491,7 @@ class SchedulerMetrics:
     def scheduled(self, attempts: int, waited_seconds: float) -> None:
         """A pod was bound after so many attempts and so long."""
         self.pod_scheduling_attempts.observe(attempts)
-        label = str(attempts) if attempts < _ATTEMPTS_TOLD_MAX else f"{_ATTEMPTS_TOLD_MAX}+"
+        label = str(attempts) if attempts < _ATTEMPTS_LABEL_MAX else f"{_ATTEMPTS_LABEL_MAX}+"
         self.pod_scheduling_sli_duration.observe(waited_seconds, label)
 
     @contextmanager

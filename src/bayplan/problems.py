@@ -17,8 +17,8 @@ LISTED_NAMES_MAX = 12
 _SHOWN_LENGTH_MAX = 60
 #: Below this a suggestion would rather mislead (difflib's ratio). In a short name one wrong letter
 #: weighs more.
-_LIKENESS_MIN = 0.75
-_SHORT_LIKENESS_MIN = 0.6
+_SIMILARITY_MIN = 0.75
+_SHORT_SIMILARITY_MIN = 0.6
 _SHORT_LENGTH_MAX = 5
 
 
@@ -27,30 +27,30 @@ class Problem:
     """``path``: as in profiles[0].plugins.score.enabled[2].name."""
 
     path: str
-    found: str
-    wanted: str = ""
+    actual: str
+    expected: str = ""
 
     def __str__(self) -> str:
-        text = f"{self.found}; {self.wanted}" if self.wanted else self.found
+        text = f"{self.actual}; {self.expected}" if self.expected else self.actual
         return printable(f"{self.path}: {text}" if self.path else text)
 
     def under(self, path: str) -> "Problem":
         """The same problem where ``self.path`` is relative to ``path``."""
-        return Problem(joined(path, self.path), self.found, self.wanted)
+        return Problem(joined(path, self.path), self.actual, self.expected)
 
 
-def joined(path: str, rest: str) -> str:
+def joined(path: str, child: str) -> str:
     """One path after another: "a" and "[0].b" give "a[0].b"."""
-    if not path or not rest:
-        return path or rest
-    return f"{path}{rest}" if rest.startswith("[") else f"{path}.{rest}"
+    if not path or not child:
+        return path or child
+    return f"{path}{child}" if child.startswith("[") else f"{path}.{child}"
 
 
-def wrong(path: str, value: Any, wanted: str, known: Collection[str] = ()) -> Problem:
-    """A value that is not what is wanted there; ``known``: names it may be a misspelling of."""
-    meant = nearest(value, known) if isinstance(value, str) else None
-    found = "nothing" if value in (None, "") else shown(value)
-    return Problem(path, f"found {found}, wanted {wanted}", _did_you_mean(meant))
+def wrong(path: str, value: Any, expected: str, names: Collection[str] = ()) -> Problem:
+    """A value that is not what is wanted there; ``names``: names it may be a misspelling of."""
+    meant = nearest(value, names) if isinstance(value, str) else None
+    actual = "nothing" if value in (None, "") else shown(value)
+    return Problem(path, f"found {actual}, wanted {expected}", _did_you_mean(meant))
 
 
 def shown(value: Any) -> str:
@@ -66,20 +66,20 @@ def shown(value: Any) -> str:
     return text if len(text) <= _SHOWN_LENGTH_MAX else f"{text[:_SHOWN_LENGTH_MAX]}…"
 
 
-def nearest(name: str, known: Collection[str]) -> str | None:
+def nearest(name: str, names: Collection[str]) -> str | None:
     """The known name that ``name`` was probably meant to be."""
-    folded = {other.casefold(): other for other in sorted(known)}
-    likeness = _LIKENESS_MIN if len(name) > _SHORT_LENGTH_MAX else _SHORT_LIKENESS_MIN
-    matches = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=likeness)
+    folded = {other.casefold(): other for other in sorted(names)}
+    similarity_min = _SIMILARITY_MIN if len(name) > _SHORT_LENGTH_MAX else _SHORT_SIMILARITY_MIN
+    matches = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=similarity_min)
     return folded[matches[0]] if matches else None
 
 
-def suggestion(name: str, known: Collection[str]) -> str:
+def suggestion(name: str, names: Collection[str]) -> str:
     """What to write in place of an unknown name; "" where there is no telling."""
-    meant = nearest(name, known)
+    meant = nearest(name, names)
     if meant is not None:
         return _did_you_mean(meant)
-    return f"wanted {listed(known)}" if 0 < len(known) <= LISTED_NAMES_MAX else ""
+    return f"wanted {listed(names)}" if 0 < len(names) <= LISTED_NAMES_MAX else ""
 
 
 def _did_you_mean(name: str | None) -> str:

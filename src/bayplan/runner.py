@@ -316,11 +316,11 @@ class _Asking:
 async def check_cache(scheduler: Scheduler, cluster: Cluster) -> list[str]:
     """Where the scheduler's picture differs from a fresh list, and still does after a while: what
     is but on its way is no difference. Raises ApiError."""
-    found = await _differences(scheduler, cluster)
-    if found:
+    differing = await _differences(scheduler, cluster)
+    if differing:
         await cluster.sleep(CHECK_AGAIN_SECONDS)
-        found = sorted(set(found) & set(await _differences(scheduler, cluster)))
-    return found
+        differing = sorted(set(differing) & set(await _differences(scheduler, cluster)))
+    return differing
 
 
 async def _differences(scheduler: Scheduler, cluster: Cluster) -> list[str]:
@@ -461,7 +461,7 @@ class Reflector:
         self._deliver = deliver
         self._failed = failed
         #: What the engine was told of; only the metadata, for the engine has the rest.
-        self._known: dict[tuple[str, str], ObjectMeta] = {}
+        self._delivered: dict[tuple[str, str], ObjectMeta] = {}
         self._version = ""
         self._delay = RETRY_SECONDS_MIN
         #: Whether the kind was listed once.
@@ -497,39 +497,39 @@ class Reflector:
         """Follow changes until the watch ends."""
         async for event in self._cluster.watch(self._kind, self._version):
             if event.type is not EventType.BOOKMARK:
-                self._deliver(self._told(event))
+                self._deliver(self._changes_of(event))
             self._version = event.resource_version
             self._delay = RETRY_SECONDS_MIN
 
-    def _told(self, event: WatchEvent) -> list[WatchEvent]:
+    def _changes_of(self, event: WatchEvent) -> list[WatchEvent]:
         """What a watch event means for somebody who knows what is known here."""
         meta = event.object.metadata
         if event.type is not EventType.DELETED:
             return self._appeared(event.object, event.type)
-        known = self._known.pop(_key(meta), None)
-        return [] if known is None else [event]
+        before = self._delivered.pop(_key(meta), None)
+        return [] if before is None else [event]
 
     def _changes(self, objects: Iterable[ApiObject]) -> list[WatchEvent]:
         """What changed between what is known and a fresh listing."""
-        listed = {_key(found.metadata): found for found in objects}
-        gone = [key for key in self._known if key not in listed]
-        changes = [self._deletion(self._known.pop(key)) for key in gone]
-        for key, found in listed.items():
-            known = self._known.get(key)
-            if known is None or _version(known) != _version(found.metadata):
-                kind = EventType.ADDED if known is None else EventType.MODIFIED
-                changes += self._appeared(found, kind)
+        listed = {_key(item.metadata): item for item in objects}
+        gone = [key for key in self._delivered if key not in listed]
+        changes = [self._deletion(self._delivered.pop(key)) for key in gone]
+        for key, item in listed.items():
+            before = self._delivered.get(key)
+            if before is None or _version(before) != _version(item.metadata):
+                kind = EventType.ADDED if before is None else EventType.MODIFIED
+                changes += self._appeared(item, kind)
         return changes
 
-    def _appeared(self, found: ApiObject, kind: EventType) -> list[WatchEvent]:
-        meta = found.metadata
-        known = self._known.get(_key(meta))
-        self._known[_key(meta)] = meta
-        event = WatchEvent(kind, self._kind, found, meta.resource_version or "")
-        if known is None or known.uid == meta.uid:
+    def _appeared(self, item: ApiObject, kind: EventType) -> list[WatchEvent]:
+        meta = item.metadata
+        before = self._delivered.get(_key(meta))
+        self._delivered[_key(meta)] = meta
+        event = WatchEvent(kind, self._kind, item, meta.resource_version or "")
+        if before is None or before.uid == meta.uid:
             return [event]
         # Another object under the same name: the one before was deleted unseen.
-        return [self._deletion(known), event]
+        return [self._deletion(before), event]
 
     def _deletion(self, meta: ObjectMeta) -> WatchEvent:
         return WatchEvent(EventType.DELETED, self._kind, Unstructured(metadata=meta))

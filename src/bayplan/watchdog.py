@@ -76,10 +76,10 @@ class BlockingCalls:
 
     def sample(self, frame: FrameType | None, now_seconds: float) -> BlockingCall | None:
         """``frame``: the innermost one of the stack, as it is now."""
-        found = _outermost_call(frame)
+        call = _outermost_call(frame)
         # Compared as objects, and so held: another call's frame cannot have its address.
-        if found is None or found[0] is not self._frame:
-            self._frame = None if found is None else found[0]
+        if call is None or call[0] is not self._frame:
+            self._frame = None if call is None else call[0]
             self._since_seconds = now_seconds
             self._next_news_seconds = self._limit_seconds
             return None
@@ -89,7 +89,7 @@ class BlockingCalls:
         is_news = seconds >= self._next_news_seconds
         if is_news:
             self._next_news_seconds = 2 * seconds
-        frame, plugin = found
+        frame, plugin = call
         code = frame.f_code
         point = _POINTS.get(code.co_name, code.co_name)
         place = f"{Path(code.co_filename).name}:{frame.f_lineno}"
@@ -98,15 +98,15 @@ class BlockingCalls:
 
 def _outermost_call(frame: FrameType | None) -> tuple[FrameType, Plugin] | None:
     """The method of a plugin that the engine called."""
-    found: tuple[FrameType, Plugin] | None = None
+    outermost: tuple[FrameType, Plugin] | None = None
     while frame is not None:
         code = frame.f_code
         if code.co_argcount and code.co_varnames[0] == "self":
             owner = frame.f_locals.get("self")
             if isinstance(owner, Plugin):
-                found = frame, owner
+                outermost = frame, owner
         frame = frame.f_back
-    return found
+    return outermost
 
 
 @final
@@ -136,6 +136,6 @@ class PluginWatchdog:
     def _run(self, watched: int) -> None:
         while not self._ended.wait(PERIOD_SECONDS):
             frame = sys._current_frames().get(watched)
-            found = self._calls.sample(frame, wall_seconds())
-            if found is not None:
-                self._tell(found)
+            call = self._calls.sample(frame, wall_seconds())
+            if call is not None:
+                self._tell(call)

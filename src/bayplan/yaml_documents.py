@@ -93,12 +93,12 @@ def _read_json(text: str, keeps_nulls: bool) -> Any:
 
 
 def _json_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
         raise _DuplicateKey(f'key "{twice}" is given twice')
-    return found
+    return members
 
 
 def _json_object_without_nulls(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -229,10 +229,10 @@ class _Values:
         return value
 
     def _list(self) -> list[Any]:
-        found: list[Any] = []
+        items: list[Any] = []
         while not isinstance(event := next(self._events), SequenceEndEvent):
-            found.append(self.of(event))
-        return found
+            items.append(self.of(event))
+        return items
 
     def _mapping(self) -> dict[str, Any]:
         own: dict[str, Any] = {}
@@ -246,21 +246,21 @@ class _Values:
                 raise _Wrong(f'key "{key}" is given twice', event)
             own[key] = self.of(next(self._events))
         # A null hides what is merged, and is then absent itself.
-        found = merged | own
+        members = merged | own
         if self._keeps_nulls:
-            return found
-        return {key: value for key, value in found.items() if value is not None}
+            return members
+        return {key: value for key, value in members.items() if value is not None}
 
     def _merged(self, event: Event) -> dict[str, Any]:
         """What ``<<`` brings in; of several mappings the first to name a key wins."""
         value: Any = self.of(next(self._events))
         parts: list[Any] = value if isinstance(value, list) else [value]
-        found: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         for part in reversed(parts):
             if not isinstance(part, dict):
                 raise _Wrong("<< takes a mapping or a list of mappings", event)
-            found |= part
-        return found
+            members |= part
+        return members
 
 
 def _as_key(value: Any, event: Event) -> str:

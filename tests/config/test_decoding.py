@@ -116,7 +116,7 @@ def test_what_only_msgspec_notices_is_told_too() -> None:
     decoded, [problem] = decode({"started": {"a": [1]}}, Dated, "args")
     assert decoded is None
     assert problem.path.startswith("args.started")
-    assert "length" in problem.found
+    assert "length" in problem.actual
 
 
 @given(st.builds(Inner, some_name=st.text(), share=st.floats(allow_nan=False)))

@@ -3,10 +3,10 @@
 import pytest
 
 from bayplan.config.feature_gates import (
+    ALL_NAMES,
     ALPHA,
     BETA,
     GATES,
-    KNOWN_NAMES,
     OTHER_COMPONENTS_GATES,
     default_gates,
     parse_gates,
@@ -45,7 +45,7 @@ def test_every_gate_that_another_one_needs_exists_and_may_be_off() -> None:
     for gate in GATES.values():
         assert all(name in GATES and not GATES[name].is_locked for name in gate.needs)
     assert not OTHER_COMPONENTS_GATES.intersection(GATES)
-    assert len(KNOWN_NAMES) == len(GATES) + len(OTHER_COMPONENTS_GATES) + 3
+    assert len(ALL_NAMES) == len(GATES) + len(OTHER_COMPONENTS_GATES) + 3
 
 
 def test_a_gate_is_set_by_name_and_by_its_alias() -> None:

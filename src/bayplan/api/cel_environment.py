@@ -105,8 +105,8 @@ def _subtract(one: Tagged, other: Tagged | int) -> Tagged:
 
 
 def _is_integer(value: Tagged) -> bool:
-    amount, rest = divmod(_nanos(value), NANOS)
-    return not rest and -(2**63) <= amount < 2**63
+    amount, below_one = divmod(_nanos(value), NANOS)
+    return not below_one and -(2**63) <= amount < 2**63
 
 
 def _as_integer(value: Tagged) -> int:

@@ -99,10 +99,10 @@ def node_selector(plugin: InTreePlugin, volume: PersistentVolume) -> NodeSelecto
 def _topology_labels(required: NodeSelector | None, labels: Mapping[str, str]) -> tuple[str, str]:
     """(zone, region) as this volume spells them; its affinity says so before its labels do."""
     keys = {one.key for term in _terms(required) for one in term.match_expressions or ()}
-    for found in (keys, labels):
-        if ZONE in found:
+    for names in (keys, labels):
+        if ZONE in names:
             return ZONE, REGION
-        if BETA_ZONE in found:
+        if BETA_ZONE in names:
             return BETA_ZONE, BETA_REGION
     return ZONE, REGION
 
@@ -147,13 +147,13 @@ def _ebs(source: AwsDisk, labels: Mapping[str, str] | None) -> str:
     if not written.startswith("aws://"):
         return written
     _, _, path = written.removeprefix("aws://").partition("/")
-    found = path.strip("/")
-    if not _EBS_ID.fullmatch(found):
+    disk = path.strip("/")
+    if not _EBS_ID.fullmatch(disk):
         raise NotTranslated(
             f"failed to translate Kubernetes ID to EBS Volume ID "
             f"Invalid format for AWS volume ({written})"
         )
-    return found
+    return disk
 
 
 def _gce(source: Any, labels: Mapping[str, str] | None) -> str:

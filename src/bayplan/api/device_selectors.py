@@ -147,11 +147,11 @@ def _variables(
 
 
 def _attributes(driver: str, device: Device) -> _Domains:
-    found: _Domains = {}
+    domains: _Domains = {}
     for name, attribute in (device.attributes or {}).items():
         domain, identifier = _qualified(name, driver)
-        found.setdefault(domain, {})[identifier] = _attribute(name, attribute)
-    return found
+        domains.setdefault(domain, {})[identifier] = _attribute(name, attribute)
+    return domains
 
 
 def _attribute(name: str, attribute: DeviceAttribute) -> Any:
@@ -167,14 +167,14 @@ def _attribute(name: str, attribute: DeviceAttribute) -> Any:
 
 
 def _capacity(driver: str, device: Device) -> _Domains:
-    found: _Domains = {}
+    domains: _Domains = {}
     for name, capacity in (device.capacity or {}).items():
         domain, identifier = _qualified(name, driver)
         try:
-            found.setdefault(domain, {})[identifier] = quantity_value(capacity.value)
+            domains.setdefault(domain, {})[identifier] = quantity_value(capacity.value)
         except QuantityError as problem:
             raise CelError(f"capacity {name}: {problem}") from None
-    return found
+    return domains
 
 
 def _qualified(name: str, driver: str) -> tuple[str, str]:

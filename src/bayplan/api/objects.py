@@ -432,41 +432,41 @@ def decode(kind: str, content: bytes | dict[str, Any], declared: tuple[str, ...]
     nodes. Raises DecodeError and nothing else, whatever the bytes.
     """
     try:
-        wanted = _TYPES.get(kind)
-        if wanted is not None and not declared:
-            return _decoded(wanted, content)
+        struct_type = _TYPES.get(kind)
+        if struct_type is not None and not declared:
+            return _decoded(struct_type, content)
         plain: Any = msgspec.json.decode(content) if isinstance(content, bytes) else content
-        if wanted is None:
+        if struct_type is None:
             return _unstructured(plain)
-        kept = {path: at_path(plain, path) for path in declared}
-        return msgspec.structs.replace(_decoded(wanted, plain), declared=kept)
+        values = {path: at_path(plain, path) for path in declared}
+        return msgspec.structs.replace(_decoded(struct_type, plain), declared=values)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError) as problem:
         raise DecodeError(f"{kind}: {problem}") from None
 
 
-def decoded_as(kind: str, wanted: type[Any], found: ApiObject) -> Any:
+def decoded_as(kind: str, struct_type: type[Any], content: ApiObject) -> Any:
     """An object as a type that `decode` does not know for its kind. Raises DecodeError."""
-    if not isinstance(found, Unstructured):
-        return found
+    if not isinstance(content, Unstructured):
+        return content
     try:
-        return _decoded(wanted, found.content)
+        return _decoded(struct_type, content.content)
     except (msgspec.MsgspecError, RecursionError, TypeError) as problem:
         raise DecodeError(f"{kind}: {problem}") from None
 
 
-def _decoded(wanted: type[Any], content: Any) -> Any:
+def _decoded(struct_type: type[Any], content: Any) -> Any:
     """Raises what msgspec raises, naming the path."""
     try:
         if isinstance(content, bytes):
-            return msgspec.json.decode(content, type=wanted)
-        return msgspec.convert(content, wanted)
+            return msgspec.json.decode(content, type=struct_type)
+        return msgspec.convert(content, struct_type)
     except msgspec.ValidationError:
         # The types know null only where a field has no zero value: such objects pay twice.
         if isinstance(content, bytes):
             if b"null" not in content:
                 raise
             content = msgspec.json.decode(content)
-        return msgspec.convert(_without_nulls(content), wanted)
+        return msgspec.convert(_without_nulls(content), struct_type)
 
 
 def _unstructured(content: Any) -> Unstructured:

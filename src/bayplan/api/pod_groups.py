@@ -158,45 +158,45 @@ class PodGroup:
 
     def has_condition(self, name: str) -> bool:
         """Whether the API says that it is true."""
-        found = self.condition(name)
-        return found is not None and found.status == "True"
+        condition = self.condition(name)
+        return condition is not None and condition.status == "True"
 
 
-def _from_coscheduling(kind: str, found: CoschedulingPodGroup) -> PodGroup:
+def _from_coscheduling(kind: str, content: CoschedulingPodGroup) -> PodGroup:
     return PodGroup(
-        key=key_of(kind, found.metadata),
+        key=key_of(kind, content.metadata),
         kind=kind,
-        metadata=found.metadata,
-        min_member=max(1, found.spec.min_member or 1),
-        min_resources=found.spec.min_resources,
-        schedule_timeout_seconds=found.spec.schedule_timeout_seconds,
-        required_topology=_annotation(found.metadata, REQUIRED_TOPOLOGY),
-        preferred_topology=_annotation(found.metadata, PREFERRED_TOPOLOGY),
+        metadata=content.metadata,
+        min_member=max(1, content.spec.min_member or 1),
+        min_resources=content.spec.min_resources,
+        schedule_timeout_seconds=content.spec.schedule_timeout_seconds,
+        required_topology=_annotation(content.metadata, REQUIRED_TOPOLOGY),
+        preferred_topology=_annotation(content.metadata, PREFERRED_TOPOLOGY),
         priority=None,
         leaves_whole=False,
-        status=found.status,
+        status=content.status,
     )
 
 
-def _from_upstream(kind: str, found: UpstreamPodGroup) -> PodGroup:
-    policy = found.spec.scheduling_policy
+def _from_upstream(kind: str, content: UpstreamPodGroup) -> PodGroup:
+    policy = content.spec.scheduling_policy
     gang = None if policy is None else policy.gang
-    constraints = found.spec.scheduling_constraints
+    constraints = content.spec.scheduling_constraints
     topology = () if constraints is None else constraints.topology or ()
-    mode = found.spec.disruption_mode
+    mode = content.spec.disruption_mode
     return PodGroup(
-        key=key_of(kind, found.metadata),
+        key=key_of(kind, content.metadata),
         kind=kind,
-        metadata=found.metadata,
+        metadata=content.metadata,
         # The basic policy asks for no minimum.
         min_member=1 if gang is None else max(1, gang.min_count or 1),
         min_resources=None,
         schedule_timeout_seconds=None,
         required_topology=topology[0].key if topology else "",
-        preferred_topology=_annotation(found.metadata, PREFERRED_TOPOLOGY),
-        priority=found.spec.priority,
+        preferred_topology=_annotation(content.metadata, PREFERRED_TOPOLOGY),
+        priority=content.spec.priority,
         leaves_whole=mode is not None and mode.all is not None,
-        status=found.status,
+        status=content.status,
     )
 
 

@@ -94,8 +94,8 @@ def requested(
     level = _pod_level_requests(pod) if pod_level else {}
     if level and defaults:
         # A default stands only for what the pod as a whole does not request.
-        known = _footprint(pod, level, NO_DEFAULTS)
-        defaults = {name: amount for name, amount in defaults.items() if name not in known}
+        cached = _footprint(pod, level, NO_DEFAULTS)
+        defaults = {name: amount for name, amount in defaults.items() if name not in cached}
     return {
         name: thousandths_of(amount) if name == CPU else units_of(amount)
         for name, amount in _footprint(pod, level, defaults).items()
@@ -124,8 +124,8 @@ def _footprint(pod: Pod, level: Amounts, defaults: Mapping[str, int]) -> Amounts
 
 def _pod_level_requests(pod: Pod) -> Amounts:
     resources = pod.spec.resources
-    found = _exact(resources.requests) if resources is not None else {}
-    return {name: amount for name, amount in found.items() if is_pod_level(name)}
+    amounts = _exact(resources.requests) if resources is not None else {}
+    return {name: amount for name, amount in amounts.items() if is_pod_level(name)}
 
 
 def _effective_pod_level(pod: Pod, level: Amounts) -> Amounts:
@@ -133,19 +133,19 @@ def _effective_pod_level(pod: Pod, level: Amounts) -> Amounts:
     if not level or pod.status.resources is None:
         return level
     effective = {} if _is_resize_infeasible(pod) else dict(level)
-    for known in (pod.status.resources.requests, pod.status.allocated_resources):
-        _raise_to(effective, {n: a for n, a in _exact(known).items() if is_pod_level(n)})
+    for resources in (pod.status.resources.requests, pod.status.allocated_resources):
+        _raise_to(effective, {n: a for n, a in _exact(resources).items() if is_pod_level(n)})
     return effective
 
 
 def _resized(pod: Pod, defaults: Mapping[str, int]) -> Amounts:
     """What containers ask for or, where the kubelet says what it gave them, the largest of all."""
     spec = _aggregate(pod, lambda c: _with_defaults(_requests(c), defaults))
-    said = _pod_level_status(pod) or _container_statuses(pod, defaults)
-    if said is None:
+    reported = _pod_level_status(pod) or _container_statuses(pod, defaults)
+    if reported is None:
         return spec
     total: Amounts = {} if _is_resize_infeasible(pod) else spec
-    for aggregate in said:
+    for aggregate in reported:
         _raise_to(total, aggregate)
     return total
 
@@ -160,10 +160,10 @@ def _pod_level_status(pod: Pod) -> tuple[Amounts, Amounts] | None:
 
 def _container_statuses(pod: Pod, defaults: Mapping[str, int]) -> tuple[Amounts, Amounts] | None:
     """(allocated, actuated) summed up from containers, if any status tells of resources."""
-    found = (*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ()))
-    if all(s.allocated_resources is None and s.resources is None for s in found):
+    reported = (*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ()))
+    if all(s.allocated_resources is None and s.resources is None for s in reported):
         return None
-    statuses = {s.name: s for s in found}
+    statuses = {s.name: s for s in reported}
     infeasible = _is_resize_infeasible(pod)
     fallback: _RequestsOf = (lambda c: {}) if infeasible else _requests
     return (
@@ -202,8 +202,8 @@ def _actuated(
     return _exact(status.resources.requests)
 
 
-def _with_defaults(found: Mapping[str, int], defaults: Mapping[str, int]) -> Mapping[str, int]:
-    return {**defaults, **found} if defaults else found
+def _with_defaults(amounts: Mapping[str, int], defaults: Mapping[str, int]) -> Mapping[str, int]:
+    return {**defaults, **amounts} if defaults else amounts
 
 
 def _aggregate(pod: Pod, requests_of: _RequestsOf) -> Amounts:

@@ -51,10 +51,10 @@ def parse(quantity: Quantity) -> Fraction:
     if isinstance(quantity, int):
         return Fraction(quantity)
     text = str(quantity).strip()
-    found = _PATTERN.fullmatch(text) if len(text) <= _LENGTH_MAX else None
-    if found is None:
+    match = _PATTERN.fullmatch(text) if len(text) <= _LENGTH_MAX else None
+    if match is None:
         raise QuantityError(quantity)
-    sign, digits, exponent_sign, exponent, suffix = found.groups()
+    sign, digits, exponent_sign, exponent, suffix = match.groups()
     value = Fraction(digits.removesuffix("."))
     if exponent:
         value *= Fraction(10) ** int(exponent_sign + exponent)

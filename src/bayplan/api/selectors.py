@@ -39,11 +39,11 @@ class SelectorError(ValueError):
 
 def parse_int64(text: str) -> int | None:
     """Go's ``strconv.ParseInt(text, 10, 64)``, None where that fails."""
-    found = _INT64.fullmatch(text)
-    if found is None:
+    match = _INT64.fullmatch(text)
+    if match is None:
         return None
     # Only the digits that matter: Python refuses to read thousands of leading zeros.
-    number = int(found[1]) if text[0] != "-" else -int(found[1])
+    number = int(match[1]) if text[0] != "-" else -int(match[1])
     return number if -(2**63) <= number < 2**63 else None
 
 
@@ -72,10 +72,10 @@ class Requirement:
         return value is not None and self._compares(value)
 
     def _compares(self, value: str) -> bool:
-        found, bound = parse_int64(value), parse_int64(self.values[0])
-        if found is None or bound is None:
+        number, bound = parse_int64(value), parse_int64(self.values[0])
+        if number is None or bound is None:
             return False
-        return found > bound if self.operator == GREATER_THAN else found < bound
+        return number > bound if self.operator == GREATER_THAN else number < bound
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,10 +32,10 @@ class Semver:
     @classmethod
     def parse(cls, text: str, *, normalize: bool = False) -> "Semver":
         """``normalize``: "v1.2" is 1.2.0, too. Raises SemverError."""
-        found = _PATTERN.fullmatch(_normalized(text) if normalize else text)
-        if found is None:
+        match = _PATTERN.fullmatch(_normalized(text) if normalize else text)
+        if match is None:
             raise SemverError(f"found {text!r}, wanted a version such as 1.2.3")
-        major, minor, patch, pre_release = found.groups()
+        major, minor, patch, pre_release = match.groups()
         return cls(int(major), int(minor), int(patch), pre_release or "")
 
     def compare(self, other: "Semver") -> int:
@@ -58,8 +58,8 @@ class Semver:
 
 
 def _normalized(text: str) -> str:
-    found = _LENIENT.fullmatch(text)
-    if found is None:
+    match = _LENIENT.fullmatch(text)
+    if match is None:
         return text
-    major, minor, patch, rest = found.groups()
-    return f"{major}.{minor or 0}.{patch or 0}{rest}"
+    major, minor, patch, suffix = match.groups()
+    return f"{major}.{minor or 0}.{patch or 0}{suffix}"

@@ -180,7 +180,7 @@ def _with_pod_gc(workload: Workload, options: _Options) -> Workload:
             try:
                 times[field] = parse_duration(text)
             except DurationError:
-                fail(str(wrong(option, text, durations.WANTED)))
+                fail(str(wrong(option, text, durations.DESCRIPTION)))
     return msgspec.structs.replace(workload, pod_gc=workload.pod_gc._replace(**times))
 
 

@@ -28,9 +28,9 @@ def decode(value: Any, kind: type[S], path: str) -> tuple[S | None, list[Problem
     Fields that are wrong have their defaults; None: one of those has no default.
     """
     problems: list[Problem] = []
-    kept = _Check(problems).of(value, inspect.type_info(kind), path)
+    accepted = _Check(problems).of(value, inspect.type_info(kind), path)
     try:
-        return msgspec.convert({} if kept is _REFUSED else kept, kind), problems
+        return msgspec.convert({} if accepted is _REFUSED else accepted, kind), problems
     except msgspec.ValidationError as error:
         if not problems:
             problems.append(_as_problem(error, path))
@@ -49,72 +49,72 @@ class _Check:
     def __init__(self, problems: list[Problem]) -> None:
         self._problems = problems
 
-    def of(self, value: Any, kind: inspect.Type, path: str, wanted: str = "") -> Any:
-        """``value`` without its wrong parts. ``wanted``: what the type is described as."""
+    def of(self, value: Any, kind: inspect.Type, path: str, expected: str = "") -> Any:
+        """``value`` without its wrong parts. ``expected``: what the type is described as."""
         if isinstance(kind, inspect.Metadata):
-            return self.of(value, kind.type, path, _description(kind) or wanted)
+            return self.of(value, kind.type, path, _description(kind) or expected)
         if isinstance(kind, inspect.UnionType):
-            return self._union(value, kind, path, wanted)
+            return self._union(value, kind, path, expected)
         if isinstance(kind, inspect.StructType):
-            return self._struct(value, kind, path, wanted or "a mapping")
+            return self._struct(value, kind, path, expected or "a mapping")
         if isinstance(kind, inspect.DictType):
-            return self._dict(value, kind, path, wanted or "a mapping")
+            return self._dict(value, kind, path, expected or "a mapping")
         if isinstance(kind, inspect.ListType | inspect.VarTupleType):
-            return self._list(value, kind, path, wanted or "a list")
+            return self._list(value, kind, path, expected or "a list")
         fault = _fault(value, kind)
         if fault is None:
             return value
-        return self._refuse(path, shown(value), f"wanted {wanted}" if wanted else fault)
+        return self._refuse(path, shown(value), f"wanted {expected}" if expected else fault)
 
-    def _refuse(self, path: str, found: str, wanted: str) -> Any:
-        self._problems.append(Problem(path, found, wanted))
+    def _refuse(self, path: str, actual: str, expected: str) -> Any:
+        self._problems.append(Problem(path, actual, expected))
         return _REFUSED
 
-    def _struct(self, value: Any, kind: inspect.StructType, path: str, wanted: str) -> Any:
+    def _struct(self, value: Any, kind: inspect.StructType, path: str, expected: str) -> Any:
         if not isinstance(value, Mapping):
-            return self._refuse(path, shown(value), f"wanted {wanted}")
-        given = cast("Mapping[str, Any]", value)
+            return self._refuse(path, shown(value), f"wanted {expected}")
+        mapping = cast("Mapping[str, Any]", value)
         fields = {field.encode_name: field for field in kind.fields}
-        kept: dict[str, Any] = {}
-        for name, part in given.items():
+        accepted: dict[str, Any] = {}
+        for name, part in mapping.items():
             at = joined(path, name)
             if name not in fields:
                 self._refuse(at, "unknown field", suggestion(name, fields))
                 continue
             good = self.of(part, fields[name].type, at)
             if good is not _REFUSED:
-                kept[name] = good
+                accepted[name] = good
         for name, field in fields.items():
-            if field.required and name not in given:
-                self._refuse(joined(path, name), "missing", _wanted(field.type))
-        return kept
+            if field.required and name not in mapping:
+                self._refuse(joined(path, name), "missing", _expectation(field.type))
+        return accepted
 
-    def _dict(self, value: Any, kind: inspect.DictType, path: str, wanted: str) -> Any:
+    def _dict(self, value: Any, kind: inspect.DictType, path: str, expected: str) -> Any:
         if not isinstance(value, Mapping):
-            return self._refuse(path, shown(value), f"wanted {wanted}")
-        given = cast("Mapping[str, Any]", value)
-        kept: dict[str, Any] = {}
-        for name, part in given.items():
+            return self._refuse(path, shown(value), f"wanted {expected}")
+        mapping = cast("Mapping[str, Any]", value)
+        accepted: dict[str, Any] = {}
+        for name, part in mapping.items():
             good = self.of(part, kind.value_type, joined(path, name))
             if good is not _REFUSED:
-                kept[name] = good
-        return kept
+                accepted[name] = good
+        return accepted
 
     def _list(
-        self, value: Any, kind: inspect.ListType | inspect.VarTupleType, path: str, wanted: str
+        self, value: Any, kind: inspect.ListType | inspect.VarTupleType, path: str, expected: str
     ) -> Any:
         if not isinstance(value, list | tuple):
-            return self._refuse(path, shown(value), f"wanted {wanted}")
-        kept: list[Any] = []
+            return self._refuse(path, shown(value), f"wanted {expected}")
+        accepted: list[Any] = []
         for index, part in enumerate(cast("Sequence[Any]", value)):
             good = self.of(part, kind.item_type, f"{path}[{index}]")
             if good is not _REFUSED:
-                kept.append(good)
+                accepted.append(good)
             elif isinstance(kind.item_type, inspect.StructType):
-                kept.append({})  # so that those behind it keep their place
-        return kept
+                accepted.append({})  # so that those behind it keep their place
+        return accepted
 
-    def _union(self, value: Any, kind: inspect.UnionType, path: str, wanted: str) -> Any:
+    def _union(self, value: Any, kind: inspect.UnionType, path: str, expected: str) -> Any:
         if value is None and kind.includes_none:
             return None
         # The member that has least to complain about tells what is wrong.
@@ -123,19 +123,19 @@ class _Check:
             if isinstance(member, inspect.NoneType):
                 continue
             problems: list[Problem] = []
-            kept = _Check(problems).of(value, member, path, wanted)
+            accepted = _Check(problems).of(value, member, path, expected)
             if not problems:
-                return kept
+                return accepted
             complaints.append(problems)
         self._problems += min(complaints, key=len)
         return _REFUSED
 
 
-def _wanted(kind: inspect.Type) -> str:
+def _expectation(kind: inspect.Type) -> str:
     """What would be said about a value that is certainly wrong."""
     problems: list[Problem] = []
     _Check(problems).of(None, kind, "")
-    return problems[0].wanted if problems else ""
+    return problems[0].expected if problems else ""
 
 
 def _description(kind: inspect.Metadata) -> str:
@@ -188,9 +188,9 @@ def _string_fault(value: Any, kind: inspect.StrType) -> str | None:
 def _choice_fault(value: Any, choices: list[str]) -> str | None:
     if value in choices:
         return None
-    wanted = f"wanted {listed(choices)}"
+    expected = f"wanted {listed(choices)}"
     match = nearest(value, choices) if isinstance(value, str) else None
-    return wanted if match is None else f'{wanted}; did you mean "{match}"?'
+    return expected if match is None else f'{expected}; did you mean "{match}"?'
 
 
 def _is_base64(value: Any) -> bool:
@@ -211,9 +211,9 @@ def path_within(whole: Any, part: Any) -> str | None:
     if whole is part:
         return ""
     for step, child in _children(whole):
-        rest = path_within(child, part)
-        if rest is not None:
-            return joined(step, rest)
+        inner = path_within(child, part)
+        if inner is not None:
+            return joined(step, inner)
     return None
 
 

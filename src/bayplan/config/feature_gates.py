@@ -158,7 +158,7 @@ OTHER_COMPONENTS_GATES = frozenset(
     """.split()  # noqa: SIM905 - a line for each would fill a file
 )
 
-KNOWN_NAMES = frozenset((*GATES, *OTHER_COMPONENTS_GATES, *STAGE_SWITCHES, *ALIASES))
+ALL_NAMES = frozenset((*GATES, *OTHER_COMPONENTS_GATES, *STAGE_SWITCHES, *ALIASES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,20 +180,20 @@ def default_gates() -> FeatureGates:
 
 def parse_gates(text: str, origin: str) -> tuple[dict[str, bool], list[Problem]]:
     """ "A=true,kube:B=false" → {A: True, B: False}, and the parts that are not of this form."""
-    given: dict[str, bool] = {}
+    settings: dict[str, bool] = {}
     problems: list[Problem] = []
     for part in filter(None, text.split(",")):
         written, equals, value = (piece.strip() for piece in part.partition("="))
         component, _, name = written.rpartition(":")
         if component.strip() not in ("", "kube"):
-            found = f'no component "{component.strip()}"'
-            problems.append(Problem(joined(origin, written), found, "wanted kube or none"))
+            actual = f'no component "{component.strip()}"'
+            problems.append(Problem(joined(origin, written), actual, "wanted kube or none"))
         elif value in _TRUE or value in _FALSE:
-            given[name.strip()] = value in _TRUE
+            settings[name.strip()] = value in _TRUE
         else:
-            found = f'"{value}"' if equals else "no value"
-            problems.append(Problem(joined(origin, name), found, "wanted true or false"))
-    return given, problems
+            actual = f'"{value}"' if equals else "no value"
+            problems.append(Problem(joined(origin, name), actual, "wanted true or false"))
+    return settings, problems
 
 
 def is_prefixed(part: str) -> bool:
@@ -208,8 +208,8 @@ def resolve_gates(
     problems: list[Problem] = []
     named: dict[str, bool] = {}
     origins: dict[str, str] = {}
-    for origin, given in sources:
-        for written, value in given.items():
+    for origin, settings in sources:
+        for written, value in settings.items():
             name = ALIASES.get(written, written)
             problem = _setting_problem(name, value, joined(origin, written))
             if problem is not None:
@@ -223,8 +223,8 @@ def resolve_gates(
 
 
 def _setting_problem(name: str, value: bool, path: str) -> Problem | None:
-    if name not in KNOWN_NAMES:
-        meant = suggestion(name, (*GATES, *STAGE_SWITCHES)) or suggestion(name, KNOWN_NAMES)
+    if name not in ALL_NAMES:
+        meant = suggestion(name, (*GATES, *STAGE_SWITCHES)) or suggestion(name, ALL_NAMES)
         return Problem(path, f'no feature gate "{name}"', meant)
     gate = GATES.get(name)
     if gate is not None and gate.is_locked and value is not gate.default:

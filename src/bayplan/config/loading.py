@@ -123,8 +123,8 @@ def _over(value: Any, overrides: Mapping[str, Any]) -> Any:
 
 def _add(problems: list[Problem], more: Iterable[Problem]) -> None:
     """Keep what does not merely follow from a problem that is known already."""
-    known = {problem.path for problem in problems}
-    problems += [p for p in more if not any(_is_within(p.path, path) for path in known)]
+    paths = {problem.path for problem in problems}
+    problems += [p for p in more if not any(_is_within(p.path, path) for path in paths)]
 
 
 def _is_within(path: str, whole: str) -> bool:

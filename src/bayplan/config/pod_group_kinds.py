@@ -28,7 +28,7 @@ def group_kinds(settings: Sequence[PodGroupKindSettings]) -> PodGroupKinds:
 
 def kind_problems(settings: Sequence[PodGroupKindSettings]) -> Iterator[Problem]:
     """What is wrong with the rows."""
-    known = {api_group_of(kind): kind.partition(" ")[2] for kind in BUILT_IN_KINDS}
+    built_in = {api_group_of(kind): kind.partition(" ")[2] for kind in BUILT_IN_KINDS}
     written: dict[str, int] = {}
     for index, row in enumerate(settings):
         path = f"{_PATH}[{index}]"
@@ -36,16 +36,16 @@ def kind_problems(settings: Sequence[PodGroupKindSettings]) -> Iterator[Problem]
         first = written.setdefault(_name(row), index)
         if first != index:
             yield Problem(path, shown(_name(row)), f"is {_PATH}[{first}], too; wanted once")
-        kind = known.setdefault(row.group, row.kind)
+        kind = built_in.setdefault(row.group, row.kind)
         if kind != row.kind:
-            wanted = f"wanted {kind}: an API group has one kind of groups"
-            yield Problem(f"{path}.kind", shown(row.kind), wanted)
+            expected = f"wanted {kind}: an API group has one kind of groups"
+            yield Problem(f"{path}.kind", shown(row.kind), expected)
 
 
 def _field_problems(path: str, row: PodGroupKindSettings) -> Iterator[Problem]:
     if row.group == UPSTREAM_GROUP:
-        wanted = "wanted another API group: pods name groups of this one by spec.schedulingGroup"
-        yield Problem(f"{path}.group", shown(row.group), wanted)
+        expected = "wanted another API group: pods name groups of this one by spec.schedulingGroup"
+        yield Problem(f"{path}.group", shown(row.group), expected)
     elif not _DNS_SUBDOMAIN.fullmatch(row.group):
         yield Problem(f"{path}.group", shown(row.group), "wanted an API group such as example.com")
     if not _VERSION.fullmatch(row.version):
@@ -53,8 +53,8 @@ def _field_problems(path: str, row: PodGroupKindSettings) -> Iterator[Problem]:
     if not _KIND.fullmatch(row.kind):
         yield Problem(f"{path}.kind", shown(row.kind), "wanted a kind such as PodGroup")
     if not is_label_key(row.label):
-        wanted = "wanted the label by which pods name their group, such as example.com/pod-group"
-        yield Problem(f"{path}.label", shown(row.label), wanted)
+        expected = "wanted the label by which pods name their group, such as example.com/pod-group"
+        yield Problem(f"{path}.label", shown(row.label), expected)
 
 
 def _name(row: PodGroupKindSettings) -> str:

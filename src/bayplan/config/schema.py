@@ -278,11 +278,11 @@ def _is_unset(name: str, value: Any) -> bool:
 
 def named_extenders(entries: Sequence[Extender]) -> dict[str, Extender]:
     """In the order of the configuration."""
-    found: dict[str, Extender] = {}
+    extenders: dict[str, Extender] = {}
     for index, entry in enumerate(entries):
         name = entry.url_prefix
-        found[f"{name} (extenders[{index}])" if name in found else name] = entry
-    return found
+        extenders[f"{name} (extenders[{index}])" if name in extenders else name] = entry
+    return extenders
 
 
 def verb_paths(entry: Extender) -> dict[ExtenderVerb, str]:

@@ -35,8 +35,8 @@ def problems_of(spec: KubeSchedulerConfiguration) -> Iterator[Problem]:
     if spec.leader_election.leader_elect:
         yield from _leader_election(spec.leader_election)
     if spec.pod_max_backoff_seconds < spec.pod_initial_backoff_seconds:
-        wanted = f"wanted podInitialBackoffSeconds, {spec.pod_initial_backoff_seconds}, or more"
-        yield Problem("podMaxBackoffSeconds", str(spec.pod_max_backoff_seconds), wanted)
+        expected = f"wanted podInitialBackoffSeconds, {spec.pod_initial_backoff_seconds}, or more"
+        yield Problem("podMaxBackoffSeconds", str(spec.pod_max_backoff_seconds), expected)
     for index, profile in enumerate(spec.profiles):
         yield from _profile(f"profiles[{index}]", profile)
     yield from _scheduler_names(spec.profiles)
@@ -45,9 +45,9 @@ def problems_of(spec: KubeSchedulerConfiguration) -> Iterator[Problem]:
     yield from kind_problems(spec.pod_groups.kinds)
 
 
-def _must_be(path: str, found: str, wanted: str) -> Iterator[Problem]:
-    if found != wanted:
-        yield Problem(path, shown(found) if found else "missing", f"wanted {wanted}")
+def _must_be(path: str, actual: str, expected: str) -> Iterator[Problem]:
+    if actual != expected:
+        yield Problem(path, shown(actual) if actual else "missing", f"wanted {expected}")
 
 
 def _leader_election(election: LeaderElection) -> Iterator[Problem]:
@@ -62,12 +62,12 @@ def _leader_election(election: LeaderElection) -> Iterator[Problem]:
         if duration_seconds(duration) <= 0:
             yield Problem(f"{path}.{name}", duration, "wanted more than 0s")
     if duration_seconds(election.lease_duration) <= duration_seconds(election.renew_deadline):
-        wanted = f"wanted more than renewDeadline, {election.renew_deadline}"
-        yield Problem(f"{path}.leaseDuration", election.lease_duration, wanted)
+        expected = f"wanted more than renewDeadline, {election.renew_deadline}"
+        yield Problem(f"{path}.leaseDuration", election.lease_duration, expected)
     # Upstream: NewLeaderElector, which refuses at start what validation let pass.
     if duration_seconds(election.renew_deadline) <= 1.2 * duration_seconds(election.retry_period):
-        wanted = f"wanted more than 1.2 times retryPeriod, {election.retry_period}"
-        yield Problem(f"{path}.renewDeadline", election.renew_deadline, wanted)
+        expected = f"wanted more than 1.2 times retryPeriod, {election.retry_period}"
+        yield Problem(f"{path}.renewDeadline", election.renew_deadline, expected)
     yield from _must_be(f"{path}.resourceLock", election.resource_lock, "leases")
 
 
@@ -86,8 +86,8 @@ def _profile(path: str, profile: Profile) -> Iterator[Problem]:
         at = f"{path}.pluginConfig[{index}].name"
         yield from _named(at, config.name)
         if config.name and first.setdefault(config.name, index) != index:
-            found = f'"{config.name}" again'
-            yield Problem(at, found, f"pluginConfig[{first[config.name]}] has its args already")
+            actual = f'"{config.name}" again'
+            yield Problem(at, actual, f"pluginConfig[{first[config.name]}] has its args already")
 
 
 def _enabled(path: str, entry: PluginEntry) -> Iterator[Problem]:
@@ -113,8 +113,8 @@ def _scheduler_names(profiles: tuple[Profile, ...]) -> Iterator[Problem]:
         if not name:
             yield Problem(path, "missing", "wanted the name that pods ask for in schedulerName")
         elif first.setdefault(name, index) != index:
-            wanted = f"profiles[{first[name]}] has this name already"
-            yield Problem(path, f'"{name}" again', wanted)
+            expected = f"profiles[{first[name]}] has this name already"
+            yield Problem(path, f'"{name}" again', expected)
 
 
 def _queue_sorts(profiles: tuple[Profile, ...]) -> Iterator[Problem]:
@@ -122,8 +122,8 @@ def _queue_sorts(profiles: tuple[Profile, ...]) -> Iterator[Problem]:
     for index, profile in enumerate(profiles):
         if profile.plugins.queue_sort != profiles[0].plugins.queue_sort:
             path = f"profiles[{index}].plugins.queueSort"
-            wanted = "all profiles share one queue: wanted the same in each"
-            yield Problem(path, "not what profiles[0] says", wanted)
+            expected = "all profiles share one queue: wanted the same in each"
+            yield Problem(path, "not what profiles[0] says", expected)
 
 
 # ---- extenders -----------------------------------------------------------------------------
@@ -135,14 +135,14 @@ def _extenders(extenders: tuple[Extender, ...]) -> Iterator[Problem]:
     for index, extender in enumerate(extenders):
         path = f"extenders[{index}]"
         if verb_paths(extender) and not _is_address(extender.url_prefix):
-            wanted = "wanted http://HOST:PORT/PATH, or https"
-            yield Problem(f"{path}.urlPrefix", shown(extender.url_prefix), wanted)
+            expected = "wanted http://HOST:PORT/PATH, or https"
+            yield Problem(f"{path}.urlPrefix", shown(extender.url_prefix), expected)
         if extender.prioritize_verb and extender.weight <= 0:
-            wanted = "wanted 1 or more where there is a prioritizeVerb"
-            yield Problem(f"{path}.weight", str(extender.weight), wanted)
+            expected = "wanted 1 or more where there is a prioritizeVerb"
+            yield Problem(f"{path}.weight", str(extender.weight), expected)
         if extender.bind_verb and binder is not None:
-            wanted = f"only one extender can bind, and extenders[{binder}] has a bindVerb too"
-            yield Problem(f"{path}.bindVerb", shown(extender.bind_verb), wanted)
+            expected = f"only one extender can bind, and extenders[{binder}] has a bindVerb too"
+            yield Problem(f"{path}.bindVerb", shown(extender.bind_verb), expected)
         elif extender.bind_verb:
             binder = index
         for position, resource in enumerate(extender.managed_resources):

@@ -28,8 +28,8 @@ def shape_problems(path: str, shape: Sequence[UtilizationShapePoint]) -> Iterabl
         yield path, "missing; wanted at least one point"
     for index, (before, point) in enumerate(pairwise(shape), start=1):
         if point.utilization <= before.utilization:
-            wanted = f"wanted more than {before.utilization}"
-            yield f"{path}[{index}].utilization", f"{point.utilization}; {wanted}"
+            expected = f"wanted more than {before.utilization}"
+            yield f"{path}[{index}].utilization", f"{point.utilization}; {expected}"
 
 
 def broken_line(points: Sequence[tuple[int, int]]) -> list[int]:

@@ -30,18 +30,18 @@ class RefusedAnswer(Exception):
 class WrongAnswer(RefusedAnswer):
     """A plugin answered in a form that the contract does not know."""
 
-    def __init__(self, found: object, wanted: str) -> None:
-        super().__init__(f"returned {found}, expected {wanted}")
+    def __init__(self, actual: object, expected: str) -> None:
+        super().__init__(f"returned {actual}, expected {expected}")
 
 
 class WrongNodeAnswer(RefusedAnswer):
     """A plugin that answers node by node gave something else than the contract wants."""
 
-    def __init__(self, function: Callable[..., Any], found: object, wanted: str) -> None:
+    def __init__(self, function: Callable[..., Any], actual: object, expected: str) -> None:
         """``function``: the plugin's method, which is named with its file and line."""
         name = getattr(function, "__name__", "the plugin")
-        what = "nothing (is a return missing?)" if found is None else repr(found)
-        super().__init__(f"{name} returned {what}; wanted {wanted}{_place_of_function(function)}")
+        what = "nothing (is a return missing?)" if actual is None else repr(actual)
+        super().__init__(f"{name} returned {what}; wanted {expected}{_place_of_function(function)}")
 
 
 def _place_of_function(function: Callable[..., Any]) -> str:

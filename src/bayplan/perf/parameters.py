@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast, final
 
 from msgspec import structs
 
-from bayplan.durations import WANTED, DurationError, parse_duration
+from bayplan.durations import DESCRIPTION, DurationError, parse_duration
 from bayplan.perf.schema import (
     Churn,
     CreateAny,
@@ -151,7 +151,7 @@ class _Parameters:
             parse_duration(text)
         except DurationError:
             at = f"{self._path}.{reference[1:]}" if reference else "duration"
-            self.problems.append(Problem(at, f"found {shown(text)}", f"wanted {WANTED}"))
+            self.problems.append(Problem(at, f"found {shown(text)}", f"wanted {DESCRIPTION}"))
             return "0s"
         return text
 

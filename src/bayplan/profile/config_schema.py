@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from msgspec.json import schema_components
 
-from bayplan.config.feature_gates import ALIASES, GATES, KNOWN_NAMES, STAGE_SWITCHES
+from bayplan.config.feature_gates import ALIASES, ALL_NAMES, GATES, STAGE_SWITCHES
 from bayplan.config.schema import API_VERSION, KIND, KubeSchedulerConfiguration
 from bayplan.config.upstream import REMOVED_PLUGINS, UPSTREAM_PLUGINS
 from bayplan.config.validation import ALL_PLUGINS, LABEL_SEPARATOR
@@ -51,7 +51,7 @@ def json_schema(registry: Registry) -> Schema:
 
 
 def _gates() -> Schema:
-    gates: dict[str, Schema] = {name: {"type": "boolean"} for name in sorted(KNOWN_NAMES)}
+    gates: dict[str, Schema] = {name: {"type": "boolean"} for name in sorted(ALL_NAMES)}
     for name, gate in GATES.items():
         default = "on" if gate.default else "off"
         gates[name] = {

@@ -150,9 +150,9 @@ def make_plugin(
     if problems:
         whose = f"(args of {name}, made by {handle.instance_name})"
         told = [
-            Problem(p.path, p.found, f"{p.wanted} {whose}")
-            if p.wanted
-            else Problem(p.path, f"{p.found} {whose}")
+            Problem(p.path, p.actual, f"{p.expected} {whose}")
+            if p.expected
+            else Problem(p.path, f"{p.actual} {whose}")
             for p in problems
         ]
         raise NestedArgsError(told, args, path)

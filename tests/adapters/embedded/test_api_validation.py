@@ -119,7 +119,7 @@ FIELDS = ["affinity", "containers", "tolerations", "resources", "nodeName", "pri
 @given(st.sampled_from(FIELDS), VALUES)
 def test_nonsense_in_a_field_is_a_problem_and_no_traceback(field: str, value: Any) -> None:
     for problem in problems(pod(**{field: value})):
-        assert problem.found
+        assert problem.actual
 
 
 # ---- updates --------------------------------------------------------------------------------

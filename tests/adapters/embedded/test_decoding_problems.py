@@ -43,7 +43,7 @@ def test_a_quantity_of_a_wrong_type_is_named_by_its_resource() -> None:
         decode("v1 Pod", content)
     problem = of_decoding(failure.value, content)
     assert problem.path == "spec.containers[0].resources.requests.cpu"
-    assert problem.found.startswith("found a list, wanted a")
+    assert problem.actual.startswith("found a list, wanted a")
 
 
 def test_a_message_without_a_place_is_passed_on() -> None:

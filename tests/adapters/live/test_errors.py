@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from bayplan.adapters.live.errors import AccessDeniedError, refusal, told_other_uid
+from bayplan.adapters.live.errors import AccessDeniedError, is_uid_mismatch, refusal
 from bayplan.ports import ApiError, ConflictError, GoneError, NotFoundError
 
 
@@ -84,9 +84,9 @@ def test_what_a_proxy_answers_is_told_as_it_is(body: bytes, message: str) -> Non
     ],
 )
 def test_another_object_under_the_name_is_known_by_its_uid(code: int, message: str) -> None:
-    assert told_other_uid(ApiError(code, "", message))
+    assert is_uid_mismatch(ApiError(code, "", message))
 
 
 def test_a_conflict_of_versions_is_not_about_the_uid() -> None:
-    assert not told_other_uid(ConflictError("the object has been modified"))
-    assert not told_other_uid(ApiError(500, "", "UID in precondition"))
+    assert not is_uid_mismatch(ConflictError("the object has been modified"))
+    assert not is_uid_mismatch(ApiError(500, "", "UID in precondition"))

@@ -16,7 +16,7 @@ from bayplan.adapters.live.errors import UnreachableError
 from bayplan.adapters.live.transport import (
     KEEPALIVE_SECONDS,
     Answer,
-    KeptConnections,
+    ConnectionPool,
     NoAnswerError,
     NotSentError,
 )
@@ -58,10 +58,10 @@ class Server:
 
 
 @contextlib.asynccontextmanager
-async def connected(server: Server, prefix: str = "") -> AsyncGenerator[KeptConnections]:
+async def connected(server: Server, prefix: str = "") -> AsyncGenerator[ConnectionPool]:
     listening = await asyncio.start_server(server.accept, "127.0.0.1", 0)
     host, port = listening.sockets[0].getsockname()
-    found = KeptConnections(f"http://{host}:{port}{prefix}", None, None, "me")
+    found = ConnectionPool(f"http://{host}:{port}{prefix}", None, None, "me")
     try:
         yield found
     finally:
@@ -72,7 +72,7 @@ async def connected(server: Server, prefix: str = "") -> AsyncGenerator[KeptConn
         await asyncio.sleep(0)
 
 
-def talk(server: Server, story: Callable[[KeptConnections], Awaitable[None]], prefix: str = ""):
+def talk(server: Server, story: Callable[[ConnectionPool], Awaitable[None]], prefix: str = ""):
     async def main() -> None:
         async with connected(server, prefix) as transport:
             await story(transport)
@@ -80,12 +80,12 @@ def talk(server: Server, story: Callable[[KeptConnections], Awaitable[None]], pr
     asyncio.run(main())
 
 
-async def get(transport: KeptConnections) -> Answer:
+async def get(transport: ConnectionPool) -> Answer:
     return await transport.send("GET", "/x", "", None)
 
 
 def test_a_request_is_what_http_wants_and_a_connection_is_used_again() -> None:
-    async def story(transport: KeptConnections) -> None:
+    async def story(transport: ConnectionPool) -> None:
         for _ in range(2):
             head = "Authorization: Bearer a\r\n"
             answer = await transport.send("POST", "/x?y=z", head, b"{}")
@@ -113,7 +113,7 @@ def test_a_request_is_what_http_wants_and_a_connection_is_used_again() -> None:
     ],
 )
 def test_an_answer_is_whole_however_its_length_is_told(answer: bytes) -> None:
-    async def story(transport: KeptConnections) -> None:
+    async def story(transport: ConnectionPool) -> None:
         assert await get(transport) == Answer(200, b"fine")
         assert await get(transport) == Answer(200, b"fine")
 
@@ -121,7 +121,7 @@ def test_an_answer_is_whole_however_its_length_is_told(answer: bytes) -> None:
 
 
 def test_a_server_says_when_to_come_back() -> None:
-    async def story(transport: KeptConnections) -> None:
+    async def story(transport: ConnectionPool) -> None:
         answer = await get(transport)
         assert (answer.status, answer.retry_after) == (429, "7")
 
@@ -138,7 +138,7 @@ def test_a_server_says_when_to_come_back() -> None:
     ],
 )
 def test_an_answer_that_does_not_come_may_have_been_one(answer: bytes, why: str) -> None:
-    async def story(transport: KeptConnections) -> None:
+    async def story(transport: ConnectionPool) -> None:
         with pytest.raises(NoAnswerError, match=why):
             await get(transport)
 
@@ -157,7 +157,7 @@ def test_where_nobody_listens_nothing_was_sent() -> None:
 
 
 def test_a_connection_that_the_server_closed_is_not_used_again() -> None:
-    async def story(transport: KeptConnections) -> None:
+    async def story(transport: ConnectionPool) -> None:
         await get(transport)
         server.writers[0].close()
         while transport.idle_count:
@@ -170,7 +170,7 @@ def test_a_connection_that_the_server_closed_is_not_used_again() -> None:
 
 
 def test_a_connection_that_was_idle_for_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story(transport: KeptConnections) -> None:
+    async def story(transport: ConnectionPool) -> None:
         await get(transport)
         loop = asyncio.get_running_loop()
         later = loop.time() + KEEPALIVE_SECONDS + 1
@@ -184,7 +184,7 @@ def test_a_connection_that_was_idle_for_long_is_closed(monkeypatch: pytest.Monke
 
 
 def test_a_request_that_nobody_waits_for_any_more_takes_its_connection_along() -> None:
-    async def story(transport: KeptConnections) -> None:
+    async def story(transport: ConnectionPool) -> None:
         sending = asyncio.ensure_future(get(transport))
         while not server.requests:
             await asyncio.sleep(0)
@@ -199,7 +199,7 @@ def test_a_request_that_nobody_waits_for_any_more_takes_its_connection_along() -
 
 
 def test_requests_under_way_at_once_have_a_connection_each() -> None:
-    async def story(transport: KeptConnections) -> None:
+    async def story(transport: ConnectionPool) -> None:
         answers = await asyncio.gather(*(get(transport) for _ in range(5)))
         assert answers == [Answer(200, b"fine")] * 5
         assert transport.idle_count == 5

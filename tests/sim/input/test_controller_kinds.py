@@ -96,4 +96,4 @@ VALUES = (
 )
 def test_nonsense_is_a_problem_and_no_traceback(kind: str, spec: dict[str, Any]) -> None:
     for problem in controller_problems(controller(kind, **spec)):
-        assert problem.found
+        assert problem.actual

@@ -40,37 +40,37 @@ from bayplan.problems import Problem
 
 def ssl_context(path: str, entry: Extender) -> ssl.SSLContext:
     """``path``: where the entry stands in the configuration. Raises ConfigError."""
-    given = entry.tls_config or ExtenderTLSConfig()
-    has_ca = bool(given.ca_file or given.ca_data)
-    if given.insecure and has_ca:
-        wanted = "wanted one of them: what is not checked needs no CA"
-        raise ConfigError([Problem(f"{path}.tlsConfig", "found insecure and a CA", wanted)])
+    config = entry.tls_config or ExtenderTLSConfig()
+    has_ca = bool(config.ca_file or config.ca_data)
+    if config.insecure and has_ca:
+        expected = "wanted one of them: what is not checked needs no CA"
+        raise ConfigError([Problem(f"{path}.tlsConfig", "found insecure and a CA", expected)])
     try:
-        context = _trusting(given) if has_ca else ssl.create_default_context()
+        context = _trusting(config) if has_ca else ssl.create_default_context()
         # Clusters' own certificates lack extensions that Python 3.13 asks for and Go does not.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-        if given.insecure or (entry.enable_https and not has_ca):
+        if config.insecure or (entry.enable_https and not has_ca):
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
-        _show_certificate(context, given)
+        _show_certificate(context, config)
     except (OSError, ssl.SSLError, ValueError) as problem:
-        named = [f for f in (given.ca_file, given.cert_file, given.key_file) if f]
-        said = getattr(problem, "strerror", None) or str(problem)
-        found = f"{', '.join(named)}: {said}" if named else said
-        raise ConfigError([Problem(f"{path}.tlsConfig", found)]) from None
+        named = [f for f in (config.ca_file, config.cert_file, config.key_file) if f]
+        reason = getattr(problem, "strerror", None) or str(problem)
+        actual = f"{', '.join(named)}: {reason}" if named else reason
+        raise ConfigError([Problem(f"{path}.tlsConfig", actual)]) from None
     return context
 
 
-def _trusting(given: ExtenderTLSConfig) -> ssl.SSLContext:
+def _trusting(config: ExtenderTLSConfig) -> ssl.SSLContext:
     """Data counts before a file."""
-    data = given.ca_data.decode("ascii") if given.ca_data else None
-    file = None if data else given.ca_file
+    data = config.ca_data.decode("ascii") if config.ca_data else None
+    file = None if data else config.ca_file
     return ssl.create_default_context(cafile=file, cadata=data)
 
 
-def _show_certificate(context: ssl.SSLContext, given: ExtenderTLSConfig) -> None:
-    has_certificate = given.cert_data or given.cert_file
-    has_key = given.key_data or given.key_file
+def _show_certificate(context: ssl.SSLContext, config: ExtenderTLSConfig) -> None:
+    has_certificate = config.cert_data or config.cert_file
+    has_key = config.key_data or config.key_file
     if not has_certificate and not has_key:
         return
     if not (has_certificate and has_key):
@@ -78,8 +78,8 @@ def _show_certificate(context: ssl.SSLContext, given: ExtenderTLSConfig) -> None
     # OpenSSL reads certificates from files only.
     with tempfile.TemporaryDirectory(prefix="bayplan-") as folder:
         context.load_cert_chain(
-            _as_file(given.cert_data, given.cert_file, Path(folder, "cert.pem")),
-            _as_file(given.key_data, given.key_file, Path(folder, "key.pem")),
+            _as_file(config.cert_data, config.cert_file, Path(folder, "cert.pem")),
+            _as_file(config.key_data, config.key_file, Path(folder, "key.pem")),
         )
 
 
@@ -149,11 +149,11 @@ class HttpSender:
             return await self._sent(request)
         except aiohttp.ServerDisconnectedError:
             if not request.is_repeatable:
-                raise NoAnswerError(_told(request.url, "EOF")) from None
+                raise NoAnswerError(_post_error(request.url, "EOF")) from None
         try:
             return await self._sent(request)
         except aiohttp.ServerDisconnectedError:
-            raise NoAnswerError(_told(request.url, "EOF")) from None
+            raise NoAnswerError(_post_error(request.url, "EOF")) from None
 
     async def _sent(self, request: Request) -> tuple[int, bytes]:
         """Raises NoAnswerError, ServerDisconnectedError."""
@@ -169,16 +169,16 @@ class HttpSender:
         except aiohttp.ServerDisconnectedError:
             raise
         except TimeoutError:
-            said = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
-            raise NoAnswerError(_told(request.url, said)) from None
+            reason = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+            raise NoAnswerError(_post_error(request.url, reason)) from None
         except (aiohttp.ClientError, OSError, ValueError) as problem:
-            raise NoAnswerError(_told(request.url, _reason(problem))) from None
+            raise NoAnswerError(_post_error(request.url, _reason(problem))) from None
 
     async def close(self) -> None:
         await self._session.close()
 
 
-def _told(url: str, reason: str) -> str:
+def _post_error(url: str, reason: str) -> str:
     return f'Post "{url}": {reason}'
 
 
@@ -188,9 +188,9 @@ def _reason(problem: Exception) -> str:
     if isinstance(problem, aiohttp.ClientConnectorCertificateError):
         return f"tls: failed to verify certificate: {_distrust(problem.certificate_error)}"
     if isinstance(problem, aiohttp.ClientConnectorError):
-        said = _ERRNO_TEXTS.get(problem.os_error.errno or 0)
-        if said:
-            return f"dial tcp {problem.host}:{problem.port}: {said}"
+        text = _ERRNO_TEXTS.get(problem.os_error.errno or 0)
+        if text:
+            return f"dial tcp {problem.host}:{problem.port}: {text}"
     if isinstance(problem, ConnectionResetError):
         return "read: connection reset by peer"
     return str(problem) or type(problem).__name__
@@ -223,12 +223,12 @@ MakeSender = Callable[[], Sender]
 
 def sender_makers(entries: Sequence[Extender]) -> dict[str, MakeSender]:
     """By name; certificates are read now. Raises ConfigError."""
-    found: dict[str, MakeSender] = {}
+    makers: dict[str, MakeSender] = {}
     for index, (name, entry) in enumerate(named_extenders(entries).items()):
         server_name = entry.tls_config.server_name if entry.tls_config is not None else ""
         context = ssl_context(f"extenders[{index}]", entry)
-        found[name] = partial(HttpSender, context, server_name)
-    return found
+        makers[name] = partial(HttpSender, context, server_name)
+    return makers
 
 
 @final
@@ -251,8 +251,8 @@ class HttpExtender:
             return ExtenderAnswer(error=str(problem))
         except NonsenseError as problem:
             path = self._paths[question.verb]
-            said = f"the answer to {path} cannot be read: {problem}"
-            return ExtenderAnswer(error=f'extender "{self._entry.url_prefix}": {said}')
+            text = f"the answer to {path} cannot be read: {problem}"
+            return ExtenderAnswer(error=f'extender "{self._entry.url_prefix}": {text}')
 
     async def _answer_to(self, question: AskExtender) -> bytes:
         """Raises GoneError, NoAnswerError."""
@@ -265,8 +265,8 @@ class HttpExtender:
         )
         status, body = await self._sender.send(request)
         if status != _OK:
-            said = f"failed {path} with extender at URL {request.url}, code {status}"
-            raise NoAnswerError(said)
+            text = f"failed {path} with extender at URL {request.url}, code {status}"
+            raise NoAnswerError(text)
         return body
 
 

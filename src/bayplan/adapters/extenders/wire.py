@@ -41,8 +41,8 @@ def encoded(question: AskExtender, objects: WholeObjects, *, by_name: bool) -> b
     if by_name:
         args = {"Pod": pod, "Nodes": None, "NodeNames": question.node_names}
     else:
-        found = (objects.whole(NODE, "", name) for name in question.node_names)
-        items = [Raw(node) for node in found if node is not None]
+        nodes = (objects.whole(NODE, "", name) for name in question.node_names)
+        items = [Raw(node) for node in nodes if node is not None]
         args = {"Pod": pod, "Nodes": {"metadata": {}, "items": items}, "NodeNames": None}
     return msgspec.json.encode(args)
 
@@ -69,20 +69,20 @@ def _preemption_args(
     write = meta if by_name else whole
     victims = {
         name: {
-            "Pods": [write(each) for each in found.pods],
-            "NumPDBViolations": found.pdb_violation_count,
+            "Pods": [write(each) for each in node_victims.pods],
+            "NumPDBViolations": node_victims.pdb_violation_count,
         }
-        for name, found in question.victims.items()
+        for name, node_victims in question.victims.items()
     }
     meant, other = ("Meta", "") if by_name else ("", "Meta")
     return {"Pod": pod, f"NodeNameTo{meant}Victims": victims, f"NodeNameTo{other}Victims": None}
 
 
 def _whole_pod(pod: PodInfo, objects: WholeObjects) -> Raw:
-    found = objects.whole(POD, pod.namespace, pod.name)
-    if found is None:
+    content = objects.whole(POD, pod.namespace, pod.name)
+    if content is None:
         raise GoneError(f"pod {pod.key} is gone")
-    return Raw(found)
+    return Raw(content)
 
 
 # ---- answers -------------------------------------------------------------------------------
@@ -165,13 +165,13 @@ def _parts(body: bytes) -> dict[str, Raw]:
     return _folded(msgspec.json.decode(body, type=dict[str, Raw] | None) or {})
 
 
-def _part(parts: Mapping[str, Raw], name: str, wanted: type[T]) -> T | None:
+def _part(parts: Mapping[str, Raw], name: str, kind: type[T]) -> T | None:
     """One member; None where it is not there, or null."""
-    found = parts.get(name.lower())
-    if found is None:
+    value = parts.get(name.lower())
+    if value is None:
         return None
     try:
-        return msgspec.json.decode(found, type=wanted | None)
+        return msgspec.json.decode(value, type=kind | None)
     except msgspec.MsgspecError as problem:
         raise NonsenseError(f"{name}: {problem}") from None
 

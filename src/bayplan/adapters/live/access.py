@@ -57,11 +57,11 @@ def group_statuses(resources: Iterable[Resource]) -> list[Right]:
     return list(dict.fromkeys(rights))
 
 
-async def missing_rights(client: ApiClient, wanted: Iterable[Right]) -> list[Right]:
+async def missing_rights(client: ApiClient, required: Iterable[Right]) -> list[Right]:
     """Those that we do not have, in order. Raises ApiError."""
-    asked = sorted(set(wanted))
-    answers = await asyncio.gather(*(_is_allowed(client, right) for right in asked))
-    return [right for right, allowed in zip(asked, answers, strict=True) if not allowed]
+    rights = sorted(set(required))
+    answers = await asyncio.gather(*(_is_allowed(client, right) for right in rights))
+    return [right for right, allowed in zip(rights, answers, strict=True) if not allowed]
 
 
 def denial(missing: Iterable[Right]) -> str:

@@ -39,12 +39,12 @@ from bayplan.adapters.live.transport import (
     CONNECT_SECONDS,
     NOT_SENT,
     Answer,
-    KeptConnections,
+    ConnectionPool,
     NoAnswerError,
     NotSentError,
     ProxiedSession,
     Transport,
-    kept_alive,
+    keepalive_socket,
 )
 from bayplan.clock import Clock, RealClock
 from bayplan.ports import ApiError, OutcomeUnknownError, WatchDroppedError
@@ -134,10 +134,11 @@ class ApiClient:
 
     def _transport(self) -> Transport:
         """Through a proxy as the streams, straight with less ado."""
-        found = self._credentials
-        if found.proxy:
-            return ProxiedSession(self._streams, found.server, found.server_name, found.proxy)
-        return KeptConnections(found.server, found.ssl_context, found.server_name, self._user_agent)
+        credentials = self._credentials
+        server, server_name = credentials.server, credentials.server_name
+        if credentials.proxy:
+            return ProxiedSession(self._streams, server, server_name, credentials.proxy)
+        return ConnectionPool(server, credentials.ssl_context, server_name, self._user_agent)
 
     # ---- requests ---------------------------------------------------------------------------
 
@@ -165,80 +166,82 @@ class ApiClient:
         """
         body = content if isinstance(content, bytes | None) else msgspec.json.encode(content)
         kind = "" if body is None else f"Content-Type: {media_type}\r\n"
-        asked = _Asked(method, path, kind, body)
+        request = _Request(method, path, kind, body)
         is_sent = False
         attempts_seconds = self._answer_seconds if timeout_seconds is None else None
         try:
             async with asyncio.timeout(timeout_seconds):
-                await self._wait_for_turn(lane, asked, timeout_seconds)
+                await self._wait_for_turn(lane, request, timeout_seconds)
                 async with self._room[lane], asyncio.timeout(attempts_seconds):
                     is_sent = True
-                    answer = await self._tried(asked)
+                    answer = await self._tried(request)
         except TimeoutError:
             seconds = timeout_seconds or self._answer_seconds
             if not is_sent:
-                raise _late(asked, seconds) from None
-            message = f"{asked}: no answer from {self.server} within {seconds:g} s"
+                raise _late(request, seconds) from None
+            message = f"{request}: no answer from {self.server} within {seconds:g} s"
             raise _unanswered(method, message) from None
         if method != "GET":  # whoever reads looks into the answer
-            _check_written(asked, answer)
+            _check_written(request, answer)
         return answer
 
-    async def _wait_for_turn(self, lane: Lane, asked: "_Asked", seconds_max: float | None) -> None:
+    async def _wait_for_turn(
+        self, lane: Lane, request: "_Request", seconds_max: float | None
+    ) -> None:
         """Raises UnreachableError where the turn would come too late."""
         start_seconds = self._now()
         try:
             await self._buckets[lane].take(seconds_max)
         except LateTurnError:
-            raise _late(asked, seconds_max or 0.0) from None
-        self.metrics.waited(asked.method, self._now() - start_seconds)
+            raise _late(request, seconds_max or 0.0) from None
+        self.metrics.waited(request.method, self._now() - start_seconds)
 
-    async def _tried(self, asked: "_Asked") -> bytes:
+    async def _tried(self, request: "_Request") -> bytes:
         """Attempts until one of them counts."""
         attempts = _Attempts()
         while True:
-            head, begun = self._authorization_line() + asked.head, self._now()
+            head, begun = self._authorization_line() + request.head, self._now()
             try:
-                answer = await self._calls.send(asked.method, asked.path, head, asked.body)
+                answer = await self._calls.send(request.method, request.path, head, request.body)
             except (NotSentError, NoAnswerError) as problem:
-                self.metrics.unanswered(asked.method, self._now() - begun)
-                delay, status = self._delay_after_failure(asked, problem, attempts), None
+                self.metrics.unanswered(request.method, self._now() - begun)
+                delay, status = self._delay_after_failure(request, problem, attempts), None
             else:
                 status = answer.status
-                self.metrics.answered(asked.method, status, self._now() - begun)
+                self.metrics.answered(request.method, status, self._now() - begun)
                 if status < 300:
                     return answer.body
-                delay = await self._delay_after_refusal(asked, answer, attempts)
-            self.metrics.retried(asked.method, status)
+                delay = await self._delay_after_refusal(request, answer, attempts)
+            self.metrics.retried(request.method, status)
             await self._sleep(delay)
 
     def _delay_after_failure(
-        self, asked: "_Asked", problem: NotSentError | NoAnswerError, attempts: _Attempts
+        self, request: "_Request", problem: NotSentError | NoAnswerError, attempts: _Attempts
     ) -> float:
         """Raises where this was the last attempt."""
         attempts.failed += 1
         was_sent = isinstance(problem, NoAnswerError)
         if isinstance(problem, NotSentError) and problem.is_untrusted:
-            raise UntrustedServerError(str(asked), self.server, problem)
+            raise UntrustedServerError(str(request), self.server, problem)
         is_for_ever = isinstance(problem, NotSentError) and problem.is_for_ever
         is_last = attempts.failed >= TRIES_FAILED or is_for_ever
-        if is_last or (was_sent and asked.method not in _REPEATABLE):
-            message = f"{asked}: no answer from {self.server}: {problem}"
-            raise _unanswered(asked.method, message) if was_sent else UnreachableError(message)
+        if is_last or (was_sent and request.method not in _REPEATABLE):
+            message = f"{request}: no answer from {self.server}: {problem}"
+            raise _unanswered(request.method, message) if was_sent else UnreachableError(message)
         return self._jittered(attempts.failed)
 
     async def _delay_after_refusal(
-        self, asked: "_Asked", answer: Answer, attempts: _Attempts
+        self, request: "_Request", answer: Answer, attempts: _Attempts
     ) -> float:
         """Raises what the server said, unless it is to be asked again."""
         if answer.status == UNAUTHORIZED and not attempts.has_renewed:
             attempts.has_renewed = True
             await self._credentials.after_refusal()
             return 0.0
-        wait = _put_off_seconds(asked.method, answer)
+        wait = _put_off_seconds(request.method, answer)
         attempts.put_off += 1
         if wait is None or attempts.put_off > TRIES_PUT_OFF:
-            raise refusal(answer.status, answer.body, str(asked))
+            raise refusal(answer.status, answer.body, str(request))
         return max(wait, self._jittered(1))
 
     def _jittered(self, failed_count: int) -> float:
@@ -253,7 +256,7 @@ class ApiClient:
         Raises ApiError when the server refuses, WatchStalledError when it does not answer or sends
         nothing for too long, WatchDroppedError when the connection breaks.
         """
-        asked = str(_Asked("GET", path))
+        request = str(_Request("GET", path))
         limits = aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS, sock_read=silence_seconds_max)
         await self._buckets[Lane.OTHER].take()
         seconds = min(STREAM_ANSWER_SECONDS, silence_seconds_max)
@@ -263,17 +266,17 @@ class ApiClient:
                     answer = await stack.enter_async_context(self._opened(path, limits))
                 seconds = silence_seconds_max
                 self.metrics.began(answer.status)
-                await self._expect_success(asked, answer)
+                await self._expect_success(request, answer)
                 async for piece in answer.content.iter_any():
                     yield piece
         except aiohttp.ClientConnectorCertificateError as problem:
-            raise UntrustedServerError(asked, self.server, problem) from None
+            raise UntrustedServerError(request, self.server, problem) from None
         except NOT_SENT as problem:
-            raise UnreachableError(f"{asked}: no answer from {self.server}: {problem}") from None
+            raise UnreachableError(f"{request}: no answer from {self.server}: {problem}") from None
         except TimeoutError:
-            raise WatchStalledError(f"{asked}: nothing came for {seconds:g} s") from None
+            raise WatchStalledError(f"{request}: nothing came for {seconds:g} s") from None
         except (aiohttp.ClientError, OSError) as problem:
-            raise WatchDroppedError(f"{asked}: {problem}") from None
+            raise WatchDroppedError(f"{request}: {problem}") from None
 
     def _opened(
         self, path: str, limits: aiohttp.ClientTimeout
@@ -286,12 +289,12 @@ class ApiClient:
             proxy=self._credentials.proxy,
         )
 
-    async def _expect_success(self, asked: str, answer: aiohttp.ClientResponse) -> None:
+    async def _expect_success(self, request: str, answer: aiohttp.ClientResponse) -> None:
         if answer.status < 300:
             return
         if answer.status == UNAUTHORIZED:
             await self._credentials.after_refusal()
-        raise refusal(answer.status, await answer.read(), asked)
+        raise refusal(answer.status, await answer.read(), request)
 
     # ---- what every request has -------------------------------------------------------------
 
@@ -305,9 +308,9 @@ class ApiClient:
 
     def _authorization(self) -> str:
         """Raises AccessDeniedError for what would not be one line of a request."""
-        found = self._credentials.authorization()
-        if found.isascii() and (found.isprintable() or not found):
-            return found
+        authorization = self._credentials.authorization()
+        if authorization.isascii() and (authorization.isprintable() or not authorization):
+            return authorization
         message = "our token has characters in it that no token has, a line break perhaps"
         raise AccessDeniedError(UNAUTHORIZED, "Unauthorized", message)
 
@@ -336,7 +339,7 @@ def _bucket(options: ClientOptions) -> TokenBucket:
 
 def _session(credentials: Credentials, user_agent: str) -> aiohttp.ClientSession:
     connector = aiohttp.TCPConnector(
-        limit=0, ssl=credentials.ssl_context or True, socket_factory=kept_alive
+        limit=0, ssl=credentials.ssl_context or True, socket_factory=keepalive_socket
     )
     return aiohttp.ClientSession(
         connector=connector,
@@ -349,7 +352,7 @@ def _session(credentials: Credentials, user_agent: str) -> aiohttp.ClientSession
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Request:
     """One request, without what is another at each attempt."""
 
     method: str
@@ -362,9 +365,9 @@ class _Asked:
         return f"{self.method} {self.path.partition('?')[0]}"
 
 
-def _late(asked: _Asked, seconds: float) -> UnreachableError:
+def _late(request: _Request, seconds: float) -> UnreachableError:
     return UnreachableError(
-        f"{asked}: not sent: the client's own rate limit gives it no turn within {seconds:g} s"
+        f"{request}: not sent: the client's own rate limit gives it no turn within {seconds:g} s"
     )
 
 
@@ -372,13 +375,13 @@ class _AnyObject(msgspec.Struct):
     """A JSON object, whatever is in it."""
 
 
-def _check_written(asked: _Asked, body: bytes) -> None:
+def _check_written(request: _Request, body: bytes) -> None:
     """What says 200 in other words than an API server's may have written nothing.
 
     Raises OutcomeUnknownError.
     """
     try:
-        read_answer(body, _AnyObject, str(asked))
+        read_answer(body, _AnyObject, str(request))
     except UnreadableAnswerError as problem:
         raise OutcomeUnknownError(str(problem)) from None
 

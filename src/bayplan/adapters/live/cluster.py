@@ -29,7 +29,7 @@ from bayplan.adapters.live.errors import (
     UnreachableError,
     UnreadableAnswerError,
     WatchStalledError,
-    told_other_uid,
+    is_uid_mismatch,
     unreadable,
 )
 from bayplan.adapters.live.event_writer import EventWriter
@@ -99,10 +99,10 @@ class LiveObjects:
     async def resource(self, kind: str) -> Resource:
         """Path and scope of a kind. Raises NotFoundError, ApiError."""
         await self._discovery.discover((kind,))
-        found = self._discovery.resource(kind)
-        if found is None:
+        discovered = self._discovery.resource(kind)
+        if discovered is None:
             raise NotFoundError(f"the API server at {self._client.server} has no kind {kind}")
-        return found
+        return discovered
 
     async def read(self, kind: str, namespace: str, name: str) -> ApiObject:
         """Raises ApiError."""
@@ -134,17 +134,17 @@ class LiveObjects:
         path = (await self.resource(kind)).path(namespace, name)
         await self._client.request("DELETE", path, content)
 
-    def _read(self, kind: str, body: bytes, asked: str) -> ApiObject:
+    def _read(self, kind: str, body: bytes, request: str) -> ApiObject:
         """Raises UnreadableAnswerError."""
         try:
             return decode(kind, body, self._declared.get(kind, ()))
         except DecodeError as problem:
-            raise UnreadableAnswerError(unreadable(asked, body, problem)) from None
+            raise UnreadableAnswerError(unreadable(request, body, problem)) from None
 
-    def _written(self, kind: str, body: bytes, asked: str) -> ApiObject:
+    def _written(self, kind: str, body: bytes, request: str) -> ApiObject:
         """Raises OutcomeUnknownError."""
         try:
-            return self._read(kind, body, asked)
+            return self._read(kind, body, request)
         except UnreadableAnswerError as problem:
             raise OutcomeUnknownError(str(problem)) from None
 
@@ -355,7 +355,7 @@ def _meant_by_uid() -> Generator[None]:
     try:
         yield
     except ApiError as problem:
-        if told_other_uid(problem):
+        if is_uid_mismatch(problem):
             raise NotFoundError(str(problem)) from None
         raise
 
@@ -368,7 +368,7 @@ def status_patch(patch: PatchPodStatus) -> dict[str, Any]:
     status: dict[str, Any] = {}
     condition = patch.condition
     if condition is not None:
-        told = {
+        fields = {
             "type": condition.type,
             "status": condition.status,
             "reason": condition.reason,
@@ -377,8 +377,8 @@ def status_patch(patch: PatchPodStatus) -> dict[str, Any]:
             "observedGeneration": condition.observed_generation,
         }
         # What is left out stays as it is: since when the condition has held, if it held before.
-        given = {name: value for name, value in told.items() if value is not None}
-        status["conditions"] = [given]
+        written = {name: value for name, value in fields.items() if value is not None}
+        status["conditions"] = [written]
     if patch.nominated_node_name is not None:
         status["nominatedNodeName"] = patch.nominated_node_name or None
     return {"metadata": {"uid": patch.uid}, "status": status}

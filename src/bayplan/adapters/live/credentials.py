@@ -62,16 +62,16 @@ class _Kubeconfig:
         return f"kubeconfig {self._paths}"
 
     async def load(self) -> Login:
-        given = [Path(each).expanduser() for each in self._paths.split(os.pathsep)]
-        found = [path for path in given if path.is_file()]
-        if not found:
+        named = [Path(each).expanduser() for each in self._paths.split(os.pathsep)]
+        paths = [path for path in named if path.is_file()]
+        if not paths:
             raise FileNotFoundError("no such file")
-        plain = plain_login(found[0]) if len(found) == 1 else None
+        plain = plain_login(paths[0]) if len(paths) == 1 else None
         if plain is not None:
             self._library = None
             return plain
         library = importlib.import_module("bayplan.adapters.live.library_login")
-        source: Source = library.LibraryKubeconfig([str(path) for path in found])
+        source: Source = library.LibraryKubeconfig([str(path) for path in paths])
         self._library = source
         return await source.load()
 

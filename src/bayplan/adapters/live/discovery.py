@@ -70,15 +70,15 @@ class Discovery:
             body = await self._client.request("GET", _group_path(version))
         except NotFoundError:
             return {}
-        asked = f"GET {_group_path(version)}"
-        listed = read_answer(body, _ApiResourceList, asked).resources or ()
+        request = f"GET {_group_path(version)}"
+        listed = read_answer(body, _ApiResourceList, request).resources or ()
         group = version.rpartition("/")[0]
-        found = (
+        resources = (
             Resource(f"{version} {one.kind}", group, one.name, one.namespaced)
             for one in listed
             if "/" not in one.name
         )
-        return {one.kind: one for one in found}
+        return {one.kind: one for one in resources}
 
 
 def _group_path(version: str) -> str:

@@ -37,9 +37,9 @@ class UnreadableAnswerError(UnreachableError):
 class UntrustedServerError(UnreachableError):
     """The server's certificate is not trusted: to try again ends the same way."""
 
-    def __init__(self, asked: str, server: str, problem: Exception) -> None:
+    def __init__(self, request: str, server: str, problem: Exception) -> None:
         super().__init__(
-            f"{asked}: the certificate of {server} is not trusted: {problem}; check the "
+            f"{request}: the certificate of {server} is not trusted: {problem}; check the "
             f"kubeconfig's certificate-authority, and tls-server-name where the names differ"
         )
 
@@ -69,30 +69,30 @@ class Status(msgspec.Struct):
     details: _Details | None = None
 
 
-def read_answer(body: bytes, wanted: type[T], asked: str) -> T:
+def read_answer(body: bytes, kind: type[T], request: str) -> T:
     """The JSON of a successful answer. Raises UnreadableAnswerError."""
     try:
-        return msgspec.json.decode(body, type=wanted)
+        return msgspec.json.decode(body, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
-        raise UnreadableAnswerError(unreadable(asked, body, problem)) from None
+        raise UnreadableAnswerError(unreadable(request, body, problem)) from None
 
 
-def unreadable(asked: str, body: bytes, problem: Exception) -> str:
+def unreadable(request: str, body: bytes, problem: Exception) -> str:
     """What was found in place of an API server's answer, and what may be the cause."""
     return (
-        f"{asked}: found an answer that is not an API server's ({problem}): "
+        f"{request}: found an answer that is not an API server's ({problem}): "
         f"{body[:_SHOWN_BYTES]!r}; is a proxy or a load balancer in between?"
     )
 
 
-def refusal(code: int, body: bytes, asked: str) -> ApiError:
-    """The exception for an answer that is no success; ``asked``: `GET /api/v1/nodes`."""
-    return of_status(code, _status(body), asked)
+def refusal(code: int, body: bytes, request: str) -> ApiError:
+    """The exception for an answer that is no success; ``request``: `GET /api/v1/nodes`."""
+    return of_status(code, _status(body), request)
 
 
-def of_status(code: int, status: Status, asked: str) -> ApiError:
+def of_status(code: int, status: Status, request: str) -> ApiError:
     """The exception for a Status object."""
-    message = status.message or f"{asked}: HTTP {code}"
+    message = status.message or f"{request}: HTTP {code}"
     if code == NOT_FOUND:
         return NotFoundError(message)
     if code == GONE:
@@ -102,15 +102,15 @@ def of_status(code: int, status: Status, asked: str) -> ApiError:
         return ConflictError(message)
     reason = status.reason or "Unknown"
     if code == UNAUTHORIZED:
-        return AccessDeniedError(code, reason, _unauthorized(asked))
+        return AccessDeniedError(code, reason, _unauthorized(request))
     if code == FORBIDDEN and " cannot " in message:
         return AccessDeniedError(code, reason, message)
     return ApiError(code, reason, message)
 
 
-def _unauthorized(asked: str) -> str:
+def _unauthorized(request: str) -> str:
     return (
-        f"{asked}: the API server does not accept our credentials (401 Unauthorized); check the "
+        f"{request}: the API server does not accept our credentials (401 Unauthorized); check the "
         f"token, certificate or exec plugin of the kubeconfig, or the ServiceAccount of the pod"
     )
 
@@ -128,7 +128,7 @@ def _status(body: bytes) -> Status:
 _OTHER_UID = ("metadata.uid: Invalid value", "the UID in the precondition", "UID in precondition")
 
 
-def told_other_uid(problem: ApiError) -> bool:
+def is_uid_mismatch(problem: ApiError) -> bool:
     """Whether the object of that name is another one by now."""
     is_refused = problem.code in (CONFLICT, INVALID)
     return is_refused and any(words in str(problem) for words in _OTHER_UID)

@@ -43,7 +43,7 @@ _Key = tuple[ObjectReference, str, str, str, str, ObjectReference | None]
 
 
 @dataclass(slots=True)
-class _Told:
+class _Series:
     """One event as it was written, and how often it was told."""
 
     event: EmitEvent
@@ -66,8 +66,8 @@ class EventWriter:
         self._client = client
         self._clock = clock
         self._host = socket.gethostname()
-        self._told: dict[_Key, _Told] = {}
-        self._waiting: asyncio.Queue[_Told] = asyncio.Queue(WAITING_MAX)
+        self._series_by_key: dict[_Key, _Series] = {}
+        self._waiting: asyncio.Queue[_Series] = asyncio.Queue(WAITING_MAX)
         #: How long events wait and take.
         self.metrics = WorkQueueMetrics("events", clock.now, self._waiting.qsize)
         self._tasks: list[asyncio.Task[None]] = []
@@ -113,31 +113,31 @@ class EventWriter:
             event.reporter,
             event.related,
         )
-        known = self._told.get(key)
-        if known is None:
-            self._remember(key, _Told(event, self._named(event, now), now, now))
+        series = self._series_by_key.get(key)
+        if series is None:
+            self._remember(key, _Series(event, self._named(event, now), now, now))
             return
-        known.count += 1
-        known.last_seconds = now
-        if known.count == 2:
-            self._enqueue(known)
+        series.count += 1
+        series.last_seconds = now
+        if series.count == 2:
+            self._enqueue(series)
 
-    def _remember(self, key: _Key, told: _Told) -> None:
-        self._enqueue(told)
-        if len(self._told) >= REMEMBERED_MAX:
-            self._forget(next(iter(self._told)))
-        self._told[key] = told
+    def _remember(self, key: _Key, series: _Series) -> None:
+        self._enqueue(series)
+        if len(self._series_by_key) >= REMEMBERED_MAX:
+            self._forget(next(iter(self._series_by_key)))
+        self._series_by_key[key] = series
 
     def _forget(self, key: _Key) -> None:
         """The count of a series that ends is written once more."""
-        told = self._told.pop(key)
-        if told.count > max(told.written_count, 1):
-            self._enqueue(told)
+        series = self._series_by_key.pop(key)
+        if series.count > max(series.written_count, 1):
+            self._enqueue(series)
 
-    def _enqueue(self, told: _Told) -> None:
+    def _enqueue(self, series: _Series) -> None:
         try:
-            self._waiting.put_nowait(told)
-            told.queued_seconds = self.metrics.added()
+            self._waiting.put_nowait(series)
+            series.queued_seconds = self.metrics.added()
         except asyncio.QueueFull:
             self.dropped_count += 1
 
@@ -157,54 +157,54 @@ class EventWriter:
     def tend(self) -> None:
         """Forget what has not been told for minutes; write anew what goes on for long."""
         now = self._clock.epoch_seconds()
-        for key, told in list(self._told.items()):
-            if now - told.last_seconds > SERIES_ENDS_SECONDS:
+        for key, series in list(self._series_by_key.items()):
+            if now - series.last_seconds > SERIES_ENDS_SECONDS:
                 self._forget(key)
-            elif told.count > told.written_count and (
-                now - told.written_seconds > SERIES_REFRESH_SECONDS
+            elif series.count > series.written_count and (
+                now - series.written_seconds > SERIES_REFRESH_SECONDS
             ):
-                self._enqueue(told)
+                self._enqueue(series)
 
     # ---- writing ----------------------------------------------------------------------------
 
     async def _write_all(self) -> None:
         while True:
-            told = await self._waiting.get()
+            series = await self._waiting.get()
             try:
-                with self.metrics.working(told.queued_seconds):
-                    await self._write(told)
+                with self.metrics.working(series.queued_seconds):
+                    await self._write(series)
             except (ApiError, OutcomeUnknownError) as problem:
                 self.dropped_count += 1
-                _log.debug("event %s not written: %s", told.name, problem)
+                _log.debug("event %s not written: %s", series.name, problem)
             finally:
                 self._waiting.task_done()
 
-    async def _write(self, told: _Told) -> None:
-        is_known = told.written_count > 0
-        told.written_count, told.written_seconds = told.count, self._clock.epoch_seconds()
-        if is_known:
+    async def _write(self, series: _Series) -> None:
+        was_written = series.written_count > 0
+        series.written_count, series.written_seconds = series.count, self._clock.epoch_seconds()
+        if was_written:
             try:
-                await self._patch(told)
+                await self._patch(series)
             except NotFoundError:  # it has outlived its hour
-                await self._create(told)
+                await self._create(series)
         else:
-            await self._create(told)
+            await self._create(series)
 
-    async def _patch(self, told: _Told) -> None:
+    async def _patch(self, series: _Series) -> None:
         await self._client.request(
             "PATCH",
-            f"{_path(told.event)}/{told.name}",
-            {"series": _series(told)},
+            f"{_path(series.event)}/{series.name}",
+            {"series": _series(series)},
             lane=Lane.EVENTS,
             media_type=STRATEGIC_MERGE_PATCH,
         )
 
-    async def _create(self, told: _Told) -> None:
-        content = event_object(told.event, told.name, told.first_seconds, self._host)
-        if told.count > 1:
-            content["series"] = _series(told)
+    async def _create(self, series: _Series) -> None:
+        content = event_object(series.event, series.name, series.first_seconds, self._host)
+        if series.count > 1:
+            content["series"] = _series(series)
         try:
-            await self._client.request("POST", _path(told.event), content, lane=Lane.EVENTS)
+            await self._client.request("POST", _path(series.event), content, lane=Lane.EVENTS)
         except ApiError as problem:
             # An attempt before this one did arrive.
             if problem.reason != "AlreadyExists":
@@ -231,8 +231,8 @@ def event_object(event: EmitEvent, name: str, seconds: float, host: str) -> dict
     return content
 
 
-def _series(told: _Told) -> dict[str, Any]:
-    return {"count": told.count, "lastObservedTime": rfc3339_micro(told.last_seconds)}
+def _series(series: _Series) -> dict[str, Any]:
+    return {"count": series.count, "lastObservedTime": rfc3339_micro(series.last_seconds)}
 
 
 def _path(event: EmitEvent) -> str:

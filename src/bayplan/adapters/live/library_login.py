@@ -63,21 +63,21 @@ class LibraryKubeconfig:
         return str(user["exec"]["command"]) if user and "exec" in user else ""
 
     def _login(self) -> Login:
-        found = self._configuration
+        configuration = self._configuration
         return Login(
-            server=str(found.host).rstrip("/"),
-            authorization=(found.api_key.get(_TOKEN) or "").strip(),
-            ca=_content(found.ssl_ca_cert),
-            certificate=_certificate(found),
-            is_verified=bool(found.verify_ssl),
-            server_name=found.tls_server_name,
-            proxy=found.proxy,
+            server=str(configuration.host).rstrip("/"),
+            authorization=(configuration.api_key.get(_TOKEN) or "").strip(),
+            ca=_content(configuration.ssl_ca_cert),
+            certificate=_certificate(configuration),
+            is_verified=bool(configuration.verify_ssl),
+            server_name=configuration.tls_server_name,
+            proxy=configuration.proxy,
         )
 
 
-def _certificate(found: Configuration) -> tuple[bytes, bytes] | None:
-    certificate = _content(found.cert_file)
-    key = _content(found.key_file) or certificate
+def _certificate(configuration: Configuration) -> tuple[bytes, bytes] | None:
+    certificate = _content(configuration.cert_file)
+    key = _content(configuration.key_file) or certificate
     return (certificate, key) if certificate and key else None
 
 

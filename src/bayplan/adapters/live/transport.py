@@ -168,7 +168,7 @@ class Connection(asyncio.Protocol):
 
 
 @final
-class KeptConnections:
+class ConnectionPool:
     """Transport to one server. How many requests are under way is limited by who asks."""
 
     def __init__(
@@ -191,7 +191,7 @@ class KeptConnections:
     @property
     def idle_count(self) -> int:
         """Connections that wait for their next use."""
-        return sum(found.is_open for found in self._idle)
+        return sum(connection.is_open for connection in self._idle)
 
     async def send(self, method: str, path: str, head: str, body: bytes | None) -> Answer:
         """Raises NotSentError, NoAnswerError."""
@@ -223,10 +223,10 @@ class KeptConnections:
     def _latest(self) -> Connection | None:
         now = asyncio.get_running_loop().time()
         while self._idle:
-            found = self._idle.pop()
-            if found.is_open and now - found.idle_since < KEEPALIVE_SECONDS:
-                return found
-            found.abort()
+            connection = self._idle.pop()
+            if connection.is_open and now - connection.idle_since < KEEPALIVE_SECONDS:
+                return connection
+            connection.abort()
         return None
 
     def _put_back(self, connection: Connection, *, is_whole: bool) -> None:
@@ -260,7 +260,7 @@ class KeptConnections:
         return connection
 
 
-def kept_alive(address: Any) -> socket.socket:
+def keepalive_socket(address: Any) -> socket.socket:
     """A socket factory: `_keep_alive`, for aiohttp."""
     family, kind, protocol = address[:3]
     made = socket.socket(family, kind, protocol)
@@ -321,17 +321,17 @@ class ProxiedSession:
                 read = await answer.read()
                 return Answer(answer.status, read, answer.headers.get("Retry-After", ""))
         except aiohttp.ClientConnectorCertificateError as problem:
-            raise NotSentError(_said(problem), is_untrusted=True) from None
+            raise NotSentError(_text_of(problem), is_untrusted=True) from None
         except aiohttp.InvalidURL as problem:
-            raise NotSentError(_said(problem), is_for_ever=True) from None
+            raise NotSentError(_text_of(problem), is_for_ever=True) from None
         except NOT_SENT as problem:
-            raise NotSentError(_said(problem)) from None
+            raise NotSentError(_text_of(problem)) from None
         except (aiohttp.ClientError, OSError) as problem:
-            raise NoAnswerError(_said(problem)) from None
+            raise NoAnswerError(_text_of(problem)) from None
 
     async def close(self) -> None:
         """The session is its owner's."""
 
 
-def _said(problem: Exception) -> str:
+def _text_of(problem: Exception) -> str:
     return str(problem) or type(problem).__name__

@@ -58,16 +58,16 @@ class _Original:
 class ListPages:
     """The pages of one list; until its end, what was known before is."""
 
-    def __init__(self, kept: dict[_Key, _Original]) -> None:
-        self._kept = kept
-        self._found: dict[_Key, _Original] = {}
+    def __init__(self, originals: dict[_Key, _Original]) -> None:
+        self._originals = originals
+        self._listed: dict[_Key, _Original] = {}
 
     def add(self, read: Iterable[tuple[ApiObject, msgspec.Raw]]) -> None:
-        self._found |= {_key(each): _Original(bytes(raw)) for each, raw in read}
+        self._listed |= {_key(each): _Original(bytes(raw)) for each, raw in read}
 
     def end(self) -> None:
-        self._kept.clear()
-        self._kept |= self._found
+        self._originals.clear()
+        self._originals |= self._listed
 
 
 @final
@@ -75,31 +75,31 @@ class Originals:
     """Everything read of some kinds, by namespace and name."""
 
     def __init__(self, kinds: Iterable[str]) -> None:
-        self._kept: dict[str, dict[_Key, _Original]] = {kind: {} for kind in kinds}
+        self._by_kind: dict[str, dict[_Key, _Original]] = {kind: {} for kind in kinds}
 
     def listing(self, kind: str) -> ListPages | None:
         """A list of this kind begins; None: nobody wants it."""
-        kept = self._kept.get(kind)
-        return None if kept is None else ListPages(kept)
+        originals = self._by_kind.get(kind)
+        return None if originals is None else ListPages(originals)
 
     def note(self, event: WatchEvent, raw: msgspec.Raw) -> None:
         """One object changed."""
-        kept = self._kept.get(event.kind)
-        if kept is None:
+        originals = self._by_kind.get(event.kind)
+        if originals is None:
             return
         if event.type is EventType.DELETED:
-            kept.pop(_key(event.object), None)
+            originals.pop(_key(event.object), None)
         else:
-            kept[_key(event.object)] = _Original(bytes(raw))
+            originals[_key(event.object)] = _Original(bytes(raw))
 
     def whole(self, kind: str, namespace: str, name: str) -> bytes | None:
         """See adapters.embedded.object_store.WholeObjects."""
-        found = self._kept.get(kind, {}).get((namespace, name))
-        return None if found is None else found.content()
+        original = self._by_kind.get(kind, {}).get((namespace, name))
+        return None if original is None else original.content()
 
 
-def _key(found: ApiObject) -> _Key:
-    return found.metadata.namespace or "", found.metadata.name
+def _key(item: ApiObject) -> _Key:
+    return item.metadata.namespace or "", item.metadata.name
 
 
 # ---- watching -------------------------------------------------------------------------------
@@ -179,29 +179,29 @@ class Reading:
             return await self._pages(0)
 
     async def _pages(self, length: int) -> Listing:
-        found: list[ApiObject] = []
+        objects: list[ApiObject] = []
         originals = self._options.originals and self._options.originals.listing(self._resource.kind)
         query = {**self._selectors, "limit": str(length)}
         while True:
             body = await self._client.request("GET", self._path(query))
-            asked = f"GET {self._resource.path()}"
-            page = read_answer(body, _Page, asked)
-            read = [(self._decoded(item, asked), item) for item in page.items or ()]
-            found += (each for each, _ in read)
+            request = f"GET {self._resource.path()}"
+            page = read_answer(body, _Page, request)
+            read = [(self._decoded(item, request), item) for item in page.items or ()]
+            objects += (each for each, _ in read)
             if originals is not None:
                 originals.add(read)
             if not page.metadata.continue_:
                 if originals is not None:
                     originals.end()
-                return Listing(found, page.metadata.resource_version)
+                return Listing(objects, page.metadata.resource_version)
             query["continue"] = page.metadata.continue_
 
-    def _decoded(self, raw: msgspec.Raw, asked: str) -> ApiObject:
+    def _decoded(self, raw: msgspec.Raw, request: str) -> ApiObject:
         """Raises UnreadableAnswerError."""
         try:
             return decode(self._resource.kind, bytes(raw), self._options.declared)
         except DecodeError as problem:
-            raise UnreadableAnswerError(unreadable(asked, bytes(raw), problem)) from None
+            raise UnreadableAnswerError(unreadable(request, bytes(raw), problem)) from None
 
     def _path(self, query: dict[str, str]) -> str:
         return f"{self._resource.path()}?{urlencode(query)}"
@@ -221,27 +221,29 @@ class Reading:
             "timeoutSeconds": str(seconds),
             "resourceVersion": resource_version,
         }
-        silence, rest = self._options.silence_seconds_max, b""
+        silence, incomplete = self._options.silence_seconds_max, b""
         async for piece in self._client.stream(self._path(query), silence):
-            *lines, rest = (rest + piece).split(b"\n")
+            *lines, incomplete = (incomplete + piece).split(b"\n")
             for line in lines:
                 yield self._event(line)
 
     def _event(self, line: bytes) -> WatchEvent:
         kind = self._resource.kind
-        asked = f"watch {self._resource.path()}"
-        told = read_answer(line, _Line, asked)
-        if told.type == EventType.BOOKMARK:
-            version = read_answer(told.object, _Bookmark, asked).metadata.resource_version
+        request = f"watch {self._resource.path()}"
+        line_parts = read_answer(line, _Line, request)
+        if line_parts.type == EventType.BOOKMARK:
+            version = read_answer(line_parts.object, _Bookmark, request).metadata.resource_version
             return WatchEvent(EventType.BOOKMARK, kind, None, version)
-        if told.type == "ERROR":
-            status = read_answer(told.object, Status, asked)
+        if line_parts.type == "ERROR":
+            status = read_answer(line_parts.object, Status, request)
             raise of_status(status.code or 0, status, f"watch of {kind}")
-        found = self._decoded(told.object, asked)
-        if told.type not in _CHANGES:
-            problem = ValueError(f"found type {told.type!r}")
-            raise UnreadableAnswerError(unreadable(asked, line, problem))
-        event = WatchEvent(EventType(told.type), kind, found, found.metadata.resource_version or "")
+        changed = self._decoded(line_parts.object, request)
+        if line_parts.type not in _CHANGES:
+            problem = ValueError(f"found type {line_parts.type!r}")
+            raise UnreadableAnswerError(unreadable(request, line, problem))
+        event = WatchEvent(
+            EventType(line_parts.type), kind, changed, changed.metadata.resource_version or ""
+        )
         if self._options.originals is not None:
-            self._options.originals.note(event, told.object)
+            self._options.originals.note(event, line_parts.object)
         return event

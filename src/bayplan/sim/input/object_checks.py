@@ -174,7 +174,7 @@ def _annotations(annotations: dict[str, str], path: str) -> Iterator[Problem]:
         try:
             parse_duration(duration)
         except DurationError:
-            yield wrong(joined(path, DURATION_ANNOTATION), duration, durations.WANTED)
+            yield wrong(joined(path, DURATION_ANNOTATION), duration, durations.DESCRIPTION)
     then = annotations.get(WHEN_DONE_ANNOTATION)
     if then is not None and then not in WHEN_DONE:
         yield wrong(joined(path, WHEN_DONE_ANNOTATION), then, one_of(WHEN_DONE), WHEN_DONE)

@@ -123,7 +123,7 @@ class _Reader:
         try:
             return parse_duration(value)
         except DurationError:
-            self._complain(wrong(path, value, durations.WANTED))
+            self._complain(wrong(path, value, durations.DESCRIPTION))
             return None
 
     def _only(self, mapping: dict[str, Any], path: str, known: tuple[str, ...]) -> None:
