@@ -15,7 +15,7 @@ from bayplan.engine.reuse.ranked_nodes import IncrementalScores
 from bayplan.engine.reuse.weighted_score import WeightedScore
 from bayplan.engine.schedule_one import CycleRunner
 from bayplan.engine.scheduler import Scheduler
-from bayplan.plugins.default_preemption.search_cache import KeptSearch
+from bayplan.plugins.default_preemption.search_cache import CachedSearch
 from bayplan.state.change_log import Facet
 from bayplan.state.node_table import NodeTable
 from bayplan.state.resources import AlikeRows
@@ -156,13 +156,13 @@ def a_total_stays_as_it_was(patch: pytest.MonkeyPatch) -> Fault:
 
 def whom_to_evict_is_not_searched_anew(patch: pytest.MonkeyPatch) -> Fault:
     """What was found out about a node holds whatever becomes of its pods."""
-    catch_up = KeptSearch.catch_up
+    catch_up = CachedSearch.catch_up
 
-    def once(search: KeptSearch, snapshot: Snapshot) -> None:
+    def once(search: CachedSearch, snapshot: Snapshot) -> None:
         if search._generation < 0:
             catch_up(search, snapshot)
 
-    patch.setattr(KeptSearch, "catch_up", once)
+    patch.setattr(CachedSearch, "catch_up", once)
     return no_fault
 
 

@@ -56,7 +56,7 @@ def class_of(name: str = "gpu", *expressions: str, **spec: Any) -> Json:
 
 def exactly(name: str = "r", class_name: str = "gpu", **fields: Any) -> Json:
     """A request for one device; ``expressions`` are its selectors."""
-    return {"name": name, "exactly": _wanted(class_name, fields)}
+    return {"name": name, "exactly": _request(class_name, fields)}
 
 
 def all_of(name: str = "r", class_name: str = "gpu", **fields: Any) -> Json:
@@ -68,13 +68,13 @@ def all_of(name: str = "r", class_name: str = "gpu", **fields: Any) -> Json:
 def first_of(name: str, **alternatives: Json) -> Json:
     """``first_of("r", big=dict(count=2), small={})``"""
     listed = [
-        {"name": each, **_wanted(fields.pop("class_name", "gpu"), dict(fields))}
+        {"name": each, **_request(fields.pop("class_name", "gpu"), dict(fields))}
         for each, fields in alternatives.items()
     ]
     return {"name": name, "firstAvailable": listed}
 
 
-def _wanted(class_name: str, fields: Json) -> Json:
+def _request(class_name: str, fields: Json) -> Json:
     selectors = [{"cel": {"expression": each}} for each in fields.pop("expressions", ())]
     defaults = {"allocationMode": "ExactCount", "count": 1}
     return {"deviceClassName": class_name, "selectors": selectors, **defaults, **fields}

@@ -30,7 +30,7 @@ from bayplan.plugins.node_volume_limits import NodeVolumeLimits
 from bayplan.plugins.pod_topology_spread.plugin import PodTopologySpread
 from bayplan.plugins.scheduling_gates import SchedulingGates
 from bayplan.plugins.taint_toleration import TaintToleration
-from bayplan.plugins.volume_binding.claims import Found
+from bayplan.plugins.volume_binding.claims import NodeVolumes
 from bayplan.plugins.volume_binding.plugin import VolumeBinding
 from bayplan.plugins.volume_restrictions import VolumeRestrictions
 from bayplan.ports import ApiError, EventType, OutcomeUnknownError
@@ -94,13 +94,13 @@ def _addresses_of_ports_do_not_meet(patch: Patch) -> None:
 
 
 def _volumes_are_within_reach(patch: Patch) -> None:
-    rejections = Found.rejections
+    rejections = NodeVolumes.rejections
 
-    def all_but_one(self: Found) -> Any:
+    def all_but_one(self: NodeVolumes) -> Any:
         self.out_of_reach[:] = False
         return rejections(self)
 
-    patch.setattr(Found, "rejections", all_but_one)
+    patch.setattr(NodeVolumes, "rejections", all_but_one)
 
 
 def _gates_are_open(patch: Patch) -> None:

@@ -48,8 +48,8 @@ async def _read_back(
 ) -> Status | None:
     for delay_seconds in (*READ_BACK_DELAYS_SECONDS, None):
         try:
-            found = await port.get_pod(pod.namespace, pod.name)
-            return _verdict(pod, node_name, found)
+            current = await port.get_pod(pod.namespace, pod.name)
+            return _verdict(pod, node_name, current)
         except ApiError as problem:
             if not _may_pass(problem):
                 return Status.from_error(problem)
@@ -66,14 +66,14 @@ def _may_pass(problem: ApiError) -> bool:
     return problem.code == _TOO_MANY_REQUESTS or problem.code >= _SERVER_ERRORS
 
 
-def _verdict(pod: PodInfo, node_name: str, found: Pod) -> Status | None:
+def _verdict(pod: PodInfo, node_name: str, current: Pod) -> Status | None:
     """What the pod in the API says about our binding."""
-    if found.metadata.uid != pod.uid:
-        return _failed(node_name, f"another pod has its name, with uid {found.metadata.uid}")
-    if not found.spec.node_name:
+    if current.metadata.uid != pod.uid:
+        return _failed(node_name, f"another pod has its name, with uid {current.metadata.uid}")
+    if not current.spec.node_name:
         return _failed(node_name, "no answer came and the pod is not bound")
-    if found.spec.node_name != node_name:
-        return _failed(node_name, f"the pod is bound to {found.spec.node_name}")
+    if current.spec.node_name != node_name:
+        return _failed(node_name, f"the pod is bound to {current.spec.node_name}")
     return None
 
 

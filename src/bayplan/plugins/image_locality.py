@@ -39,19 +39,19 @@ class ImageLocality(ScorePlugin, SignPlugin):
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
         """int64[nodes]: 0..100 between the least and the largest size that counts."""
         images = _images(pod)
-        held_bytes: Int64s | None = None
+        present_bytes: Int64s | None = None
         for name, times in images.times.items():
             image = nodes.image(name)
             if image is None:
                 continue
             spread = image.node_count / nodes.cluster_node_count
             size_bytes = times * int(image.size_bytes * spread)
-            held = nodes.mask_of_rows(image.rows_array()) * np.int64(size_bytes)
-            held_bytes = held if held_bytes is None else held_bytes + held
-        if held_bytes is None:
+            image_bytes = nodes.mask_of_rows(image.rows_array()) * np.int64(size_bytes)
+            present_bytes = image_bytes if present_bytes is None else present_bytes + image_bytes
+        if present_bytes is None:
             return uniform(0, len(nodes))
         most = SIZE_BYTES_MAX_PER_IMAGE * images.count
-        counted = np.clip(held_bytes, SIZE_BYTES_MIN, most) - SIZE_BYTES_MIN
+        counted = np.clip(present_bytes, SIZE_BYTES_MIN, most) - SIZE_BYTES_MIN
         return divide(counted * MAX_NODE_SCORE, most - SIZE_BYTES_MIN)
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:

@@ -54,11 +54,11 @@ class NodeName(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
     ) -> Iterable[Rejection]:
         if not pod.node_name:
             return
-        others = np.ones(len(nodes), np.bool_)
+        elsewhere = np.ones(len(nodes), np.bool_)
         position = nodes.position(pod.node_name)
         if position is not None:
-            others[position] = False
-        yield Rejection(others, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (OTHER_NODE,))
+            elsewhere[position] = False
+        yield Rejection(elsewhere, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (OTHER_NODE,))
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         return [ClusterEventWithHint(ClusterEvent(EventResource.NODE, ActionType.ADD))]

@@ -85,7 +85,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin, RowFilter, EnqueueExtensions, Sig
 def _after_pod_gone(pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:
     """Worth it where a pod that was placed, or about to be, had a port that this one wants."""
     freed = old.shape.host_ports if old.node_name or old.nominated_node_name else ()
-    wanted = pod.shape.host_ports
-    if any(conflicts(one, other) for one in wanted for other in freed):
+    ports = pod.shape.host_ports
+    if any(conflicts(one, other) for one in ports for other in freed):
         return QueueingHint.QUEUE
     return QueueingHint.QUEUE_SKIP

@@ -182,11 +182,11 @@ class NodeResourcesFit(
         self._scorer = _scorer(args.scoring_strategy)
         # Devices that stand for a resource are no amount of the node's.
         self.follows_amounts = not any(may_be_devices(spec.name) for spec in self._resources)
-        said = (sorted(self._ignored), sorted(self._ignored_groups), self._resources)
+        effective = (sorted(self._ignored), sorted(self._ignored_groups), self._resources)
         self._tries_resizes = self.handle.gates.enabled(
             "InPlacePodVerticalScalingSchedulerPreemption"
         )
-        self._wants_key = f"NodeResourcesFit.wants {said!r} {self._tries_resizes}"
+        self._wants_key = f"NodeResourcesFit.wants {effective!r} {self._tries_resizes}"
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView
@@ -223,14 +223,16 @@ class NodeResourcesFit(
         return self._scorer.of_nodes(demanded, nodes)
 
     def filter_row(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Verdict:
-        found: list[tuple[Code, tuple[str, ...]]] = []
+        reasons_by_code: list[tuple[Code, tuple[str, ...]]] = []
         if node.amounts(PODS).free < 1:
-            found.append(_FULL)
+            reasons_by_code.append(_FULL)
         for resource, amount, more, reasons in self._wants(pod).needs:
             has = node.amounts(resource)
             if has.free < more and not (has.allocatable <= 0 and self._are_devices(resource)):
-                found.append((_HOPELESS if has.allocatable < amount else _FOR_NOW, reasons))
-        return tuple(found)
+                reasons_by_code.append(
+                    (_HOPELESS if has.allocatable < amount else _FOR_NOW, reasons)
+                )
+        return tuple(reasons_by_code)
 
     def score_row(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         demanded = self._wants(pod).demands
@@ -345,10 +347,12 @@ def _compared(shape: PodShape) -> Mapping[str, int]:
 
     By its spec alone, as a pod that no kubelet has seen: what is counted once it runs may be more.
     """
-    found = requested(Pod(spec=shape.spec))
-    asked = [name for name, amount in found.items() if amount > 0 and is_counted(name)]
-    others = sorted(name for name in asked if name not in NAMED_FIRST)
-    return {name: found[name] for name in (*NAMED_FIRST, *others) if name in asked}
+    amounts = requested(Pod(spec=shape.spec))
+    requested_names = [name for name, amount in amounts.items() if amount > 0 and is_counted(name)]
+    scalar_names = sorted(name for name in requested_names if name not in NAMED_FIRST)
+    return {
+        name: amounts[name] for name in (*NAMED_FIRST, *scalar_names) if name in requested_names
+    }
 
 
 def _too_little(need: _Need, short: Mask, allocatable: Int64s) -> Rejection:

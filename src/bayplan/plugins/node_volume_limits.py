@@ -52,7 +52,7 @@ from bayplan.state.volumes import STORAGE_KINDS, claim_not_found
 
 TOO_MANY: Final = "node(s) exceed max volume count"
 NOT_INSTALLED: Final = "{} CSI driver is not installed on the node"
-NOT_FOUND: Final = "looking up PVC {}: {}"
+CLAIM_MISSING: Final = "looking up PVC {}: {}"
 NO_CLAIM_NAME: Final = "PersistentVolumeClaim had no name"
 NOT_OWNED: Final = "PVC {} was not created for pod {} (pod is not owner)"
 NOT_TRANSLATED: Final = "converting volume({}) from inline to csi: {}"
@@ -100,26 +100,26 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
     ) -> Iterable[Rejection]:
         """On nodes with a CSINode and on those without, the same volumes may count differently."""
         with_csi = nodes.derived(f"{self.name}.csi", Facet.VOLUMES, np.bool_, self._have_csi)
-        for has_csi, asked in ((True, feasible & with_csi), (False, feasible & ~with_csi)):
-            if asked.any():
+        for has_csi, selected in ((True, feasible & with_csi), (False, feasible & ~with_csi)):
+            if selected.any():
                 volumes = self._volumes_of(pod, has_csi=has_csi)
                 if isinstance(volumes, Status):
-                    yield Rejection(asked, volumes.code, volumes.reasons)
+                    yield Rejection(selected, volumes.code, volumes.reasons)
                 elif volumes:
-                    yield from self._judged(volumes, nodes, asked)
+                    yield from self._rejections(volumes, nodes, selected)
 
-    def _judged(self, new: _VolumeSet, nodes: NodeView, asked: Mask) -> Iterable[Rejection]:
-        """Who of ``asked`` lacks a driver, or has too many volumes."""
+    def _rejections(self, new: _VolumeSet, nodes: NodeView, selected: Mask) -> Iterable[Rejection]:
+        """Who of ``selected`` lacks a driver, or has too many volumes."""
         new_counts = Counter(volume.driver for volume in new)
         for driver in new_counts:
-            lacking = asked & self._lacking(driver, nodes)
+            lacking = selected & self._lacking(driver, nodes)
             yield Rejection(lacking, Code.UNSCHEDULABLE, (NOT_INSTALLED.format(driver),))
-            asked = asked & ~lacking
+            selected = selected & ~lacking
         over = np.zeros(len(nodes), np.bool_)
         for driver, count in new_counts.items():
             limits = self._column("limit", driver, nodes)
             counts = self._column("attached", driver, nodes) + count
-            over |= asked & (limits >= 0) & (counts > limits)
+            over |= selected & (limits >= 0) & (counts > limits)
         for position in np.flatnonzero(over).tolist():
             over[position] = self._is_over(nodes.info(position), new)
         yield Rejection(over, Code.UNSCHEDULABLE, (TOO_MANY,))
@@ -156,8 +156,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
 
     def _lacking(self, driver: str, nodes: NodeView) -> Mask:
         """bool[nodes]: who has not the driver, where that matters."""
-        found = self.handle.volumes.api.csi_driver(driver) if self._asks_for_drivers else None
-        if found is None or not found.spec.prevent_pod_scheduling_if_missing:
+        csi_driver = self.handle.volumes.api.csi_driver(driver) if self._asks_for_drivers else None
+        if csi_driver is None or not csi_driver.spec.prevent_pod_scheduling_if_missing:
             return np.zeros(len(nodes), np.bool_)
         return self._column("limit", driver, nodes) < 0
 
@@ -168,8 +168,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
 
     def _limits(self, driver: str, nodes: NodeView) -> Int64s:
         """int64[nodes]: as many volumes of the driver may be attached; -1 where it is not."""
-        found = map(self.handle.volumes.api.csi_node, nodes.names())
-        limits = [_limits_of(csi_node).get(driver, -1) for csi_node in found]
+        csi_nodes = map(self.handle.volumes.api.csi_node, nodes.names())
+        limits = [_limits_of(csi_node).get(driver, -1) for csi_node in csi_nodes]
         return np.array(limits, np.int64)
 
     def _attached_counts(self, driver: str, nodes: NodeView) -> Int64s:
@@ -197,7 +197,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
         used: _VolumeSet = {}
         for pod in node.pods:
             if pod.shape.volumes.has_any:
-                used |= self._known_volumes(pod, has_csi=has_csi)
+                used |= self._attachable_volumes(pod, has_csi=has_csi)
         return used
 
     def _attached(self, attachment: VolumeAttachment) -> _Volume | None:
@@ -211,7 +211,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
 
     def _volumes_of(self, pod: PodInfo, *, has_csi: bool) -> _VolumeSet | Status:
         """What a pod would attach; a Status where that cannot be known."""
-        found: _VolumeSet = {}
+        volumes: _VolumeSet = {}
         for use in pod.shape.volumes.claims:
             name = pod.claim_name(use)
             if not name:
@@ -219,27 +219,27 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
             key = namespaced_name(pod.namespace, name)
             claim = self.handle.volumes.api.claim(key)
             if claim is None:
-                return unresolvable(NOT_FOUND.format(key, claim_not_found(name)))
+                return unresolvable(CLAIM_MISSING.format(key, claim_not_found(name)))
             if use.is_ephemeral and not claim.is_for(pod):
                 return Status(Code.ERROR, (NOT_OWNED.format(key, pod.key),))
-            found |= self._volume_of(claim, has_csi=has_csi)
+            volumes |= self._volume_of(claim, has_csi=has_csi)
         try:
-            return found | _migrated(pod, has_csi=has_csi)
+            return volumes | _migrated(pod, has_csi=has_csi)
         except NotTranslated as problem:
             return Status(Code.ERROR, (str(problem),))
 
-    def _known_volumes(self, pod: PodInfo, *, has_csi: bool) -> _VolumeSet:
+    def _attachable_volumes(self, pod: PodInfo, *, has_csi: bool) -> _VolumeSet:
         """What a placed pod has attached, as far as that can be known."""
-        found: _VolumeSet = {}
+        volumes: _VolumeSet = {}
         for use in pod.shape.volumes.claims:
             key = namespaced_name(pod.namespace, pod.claim_name(use))
             claim = self.handle.volumes.api.claim(key)
             if claim is not None and (not use.is_ephemeral or claim.is_for(pod)):
-                found |= self._volume_of(claim, has_csi=has_csi)
+                volumes |= self._volume_of(claim, has_csi=has_csi)
         try:
-            return found | _migrated(pod, has_csi=has_csi)
+            return volumes | _migrated(pod, has_csi=has_csi)
         except NotTranslated:
-            return found
+            return volumes
 
     def _volume_of(self, claim: ClaimInfo, *, has_csi: bool) -> _VolumeSet:
         """The one volume of a claim; nothing where no CSI driver attaches it."""
@@ -264,7 +264,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
 
 def _migrated(pod: PodInfo, *, has_csi: bool) -> _VolumeSet:
     """Disks written into the pod that a driver attaches. Raises NotTranslated."""
-    found: _VolumeSet = {}
+    volumes: _VolumeSet = {}
     for volume in pod.shape.volumes.migrated:
         plugin = plugin_of(volume)
         if plugin is None or not _is_counted(plugin, has_csi=has_csi):
@@ -273,8 +273,8 @@ def _migrated(pod: PodInfo, *, has_csi: bool) -> _VolumeSet:
             csi = inline_volume(plugin, volume)
         except NotTranslated as problem:
             raise NotTranslated(NOT_TRANSLATED.format(volume.name, problem)) from None
-        found[_Volume(csi.driver, csi.handle)] = None
-    return found
+        volumes[_Volume(csi.driver, csi.handle)] = None
+    return volumes
 
 
 def _is_counted(plugin: InTreePlugin | None, *, has_csi: bool) -> bool:

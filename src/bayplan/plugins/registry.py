@@ -129,8 +129,8 @@ class Registry:
             raise ConfigError([Problem(plugin.__qualname__, fault)], origin)
         if plugin.name in self._plugins:
             other = self._origins[plugin.name] or "elsewhere"
-            found = f"there is a plugin {plugin.name} already ({other})"
-            raise ConfigError([Problem(plugin.__qualname__, found)], origin)
+            problem = f"there is a plugin {plugin.name} already ({other})"
+            raise ConfigError([Problem(plugin.__qualname__, problem)], origin)
         self._plugins[plugin.name] = plugin
         self._origins[plugin.name] = origin
 
@@ -174,8 +174,8 @@ class Registry:
         for extender in extenders:
             self.add_extender(extender, source)
         if not names and not extenders:
-            wanted = "wanted a class with one of the extension points, such as ScalarScorePlugin"
-            raise ConfigError([Problem("", "no plugin is defined here", wanted)], source)
+            expected = "wanted a class with one of the extension points, such as ScalarScorePlugin"
+            raise ConfigError([Problem("", "no plugin is defined here", expected)], source)
         return names
 
     def load_entry_points(self) -> list[str]:
@@ -230,12 +230,14 @@ def _fault_of(plugin: Any) -> str | None:
     return _fault_of_fields(plugin.fields)
 
 
-def _fault_of_extender(extender: type[InProcessExtender], known: Container[str]) -> str | None:
+def _fault_of_extender(
+    extender: type[InProcessExtender], plugin_names: Container[str]
+) -> str | None:
     """Why a class cannot serve as an extender."""
     name = getattr(extender, "name", None)
     if not isinstance(name, str) or not name:
         return f'name is {name!r}; wanted a string, as in name = "MyExtender"'
-    if name in known:
+    if name in plugin_names:
         return f"there is an extender {name} already"
     if not extender.verbs():
         return f"defines none of {listed(tuple(verb.value for verb in ExtenderVerb))}"

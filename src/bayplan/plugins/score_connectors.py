@@ -167,12 +167,12 @@ class Steps(ScorePlugin):
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
         at, scores = self._at, self._scores
-        found = state.scores(self.args.score_from, self.args.stage)
-        found = np.clip(found, at[0], at[-1])
-        after = np.searchsorted(at, found)  # the point at or after each
+        source_scores = state.scores(self.args.score_from, self.args.stage)
+        source_scores = np.clip(source_scores, at[0], at[-1])
+        after = np.searchsorted(at, source_scores)  # the point at or after each
         before = np.maximum(after - 1, 0)
         rises, runs = scores[after] - scores[before], at[after] - at[before]
-        return scores[before] + divide(rises * (found - at[before]), runs)
+        return scores[before] + divide(rises * (source_scores - at[before]), runs)
 
 
 # ---- combine --------------------------------------------------------------------------------
@@ -192,8 +192,8 @@ class CombineArgs(PluginArgs, frozen=True):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        found = self.score_from
-        return (found,) if isinstance(found, str) else found
+        sources = self.score_from
+        return (sources,) if isinstance(sources, str) else sources
 
     def problems(self) -> Iterator[tuple[str, str]]:
         sources = self.sources

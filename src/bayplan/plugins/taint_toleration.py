@@ -163,10 +163,10 @@ class _Verdicts:
         if taint_sets is not self._taint_sets:  # another cluster in the same process
             self._taint_sets = taint_sets
             self._clear()
-        known_count = len(self.rejected)
-        if known_count == len(taint_sets):
+        previous_count = len(self.rejected)
+        if previous_count == len(taint_sets):
             return
-        unknown = taint_sets[known_count:]
+        unknown = taint_sets[previous_count:]
         rejected = [self._rejects(taints) for taints in unknown]
         counts = [self._disliked_count(taints) for taints in unknown]
         self.rejected = np.append(self.rejected, np.array(rejected, np.bool_))

@@ -33,8 +33,8 @@ class TopologyScorerArgs(PluginArgs, frozen=True):
 
     def problems(self) -> Iterator[tuple[str, str]]:
         if not is_label_key(self.topology_key):
-            found = shown(self.topology_key)
-            yield "topologyKey", f"{found}; wanted a label, as topology.kubernetes.io/zone"
+            value = shown(self.topology_key)
+            yield "topologyKey", f"{value}; wanted a label, as topology.kubernetes.io/zone"
 
 
 @final

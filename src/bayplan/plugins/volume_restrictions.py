@@ -138,26 +138,26 @@ class VolumeRestrictions(
 # ---- disks ---------------------------------------------------------------------------------
 
 
-def _disks_taken(wanted: Sequence[Volume], nodes: NodeView) -> Mask:
+def _disks_taken(disks: Sequence[Volume], nodes: NodeView) -> Mask:
     """bool[nodes]: where a pod has a disk that goes with none of those wanted."""
     taken = np.zeros(len(nodes), np.bool_)
-    if not wanted:
+    if not disks:
         return taken
     key = "VolumeRestrictions.exclusive"
     used = nodes.derived(key, Facet.VOLUMES, np.bool_, _uses_disks)
     for position in np.flatnonzero(used).tolist():
         pods = nodes.info(position).pods
-        taken[position] = any(_clash(wanted, pod.shape.volumes.exclusive) for pod in pods)
+        taken[position] = any(_clash(disks, pod.shape.volumes.exclusive) for pod in pods)
     return taken
 
 
 def _uses_disks(nodes: NodeView) -> Mask:
-    found = (any(pod.shape.volumes.exclusive for pod in info.pods) for info in nodes.infos())
-    return np.fromiter(found, np.bool_, len(nodes))
+    uses_disks = (any(pod.shape.volumes.exclusive for pod in info.pods) for info in nodes.infos())
+    return np.fromiter(uses_disks, np.bool_, len(nodes))
 
 
-def _clash(wanted: Iterable[Volume], used: Sequence[Volume]) -> bool:
-    return any(_conflict(one, other) for one in wanted for other in used)
+def _clash(disks: Iterable[Volume], used: Sequence[Volume]) -> bool:
+    return any(_conflict(one, other) for one in disks for other in used)
 
 
 def _conflict(one: Volume, other: Volume) -> bool:

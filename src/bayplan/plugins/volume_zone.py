@@ -85,10 +85,10 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
     ) -> PreFilterResult | Status | None:
         topologies: list[_Topology] = []
         for name in pod.shape.volumes.claim_names():
-            found = self._topologies_of(pod, name)
-            if isinstance(found, Status):
-                return found
-            topologies += found
+            topologies_of_volume = self._topologies_of(pod, name)
+            if isinstance(topologies_of_volume, Status):
+                return topologies_of_volume
+            topologies += topologies_of_volume
         if not topologies:
             return SKIP
         state[self.instance_name] = topologies
@@ -157,22 +157,22 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlugin):
 def _topologies(volume: PersistentVolume) -> list[_Topology]:
     """What the labels of a volume say; a label with an empty part says nothing."""
     labels = volume.metadata.labels or {}
-    found: list[_Topology] = []
+    topologies: list[_Topology] = []
     for key in _LABELS:
         parts = [part.strip() for part in labels.get(key, "").split(ZONE_DELIMITER)]
         if all(parts):
-            found.append(_Topology(key, tuple(sorted(set(parts)))))
-    return found
+            topologies.append(_Topology(key, tuple(sorted(set(parts)))))
+    return topologies
 
 
 def _within(topology: _Topology, nodes: NodeView) -> Mask:
     """bool[nodes]: whose label, or the newer one in its place, has one of the values."""
-    found = nodes.satisfying(Requirement(topology.key, IN, topology.values))
+    satisfying = nodes.satisfying(Requirement(topology.key, IN, topology.values))
     newer = _NEWER.get(topology.key)
     if newer is None:
-        return found
+        return satisfying
     older = nodes.satisfying(Requirement(topology.key, EXISTS))
-    return found | (~older & nodes.satisfying(Requirement(newer, IN, topology.values)))
+    return satisfying | (~older & nodes.satisfying(Requirement(newer, IN, topology.values)))
 
 
 # ---- hints ---------------------------------------------------------------------------------

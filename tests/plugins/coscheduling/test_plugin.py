@@ -29,7 +29,7 @@ from bayplan.framework.interface import CycleState, QueuedPodInfo
 from bayplan.framework.status import Code, NodeToStatus, code_of
 from bayplan.journal import AttemptRecord, Record
 from bayplan.plugins.coscheduling import Coscheduling
-from bayplan.plugins.coscheduling.plugin import Recent, member_events, missing, told
+from bayplan.plugins.coscheduling.plugin import Recent, member_events, missing, shortage_message
 from bayplan.state.pods import PodInfo, pod_info
 from bayplan.testing import NodeOptions, PodOptions, SampleCluster, check_plugin, node, pod
 from tests.plugins.coscheduling_kit import (
@@ -651,4 +651,7 @@ def test_what_is_no_quantity_is_told() -> None:
 
 
 def test_the_gap_is_told_in_order() -> None:
-    assert told({"nvidia.com/gpu": 2, "cpu": 500}) == "resource gap: cpu 500m, nvidia.com/gpu 2"
+    assert (
+        shortage_message({"nvidia.com/gpu": 2, "cpu": 500})
+        == "resource gap: cpu 500m, nvidia.com/gpu 2"
+    )

@@ -6,7 +6,7 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis import given, settings
 
-from bayplan.plugins.default_preemption.search_cache import KEPT_MAX, KeptSearches
+from bayplan.plugins.default_preemption.search_cache import ENTRIES_MAX, SearchCache
 from bayplan.plugins.default_preemption.victims import victims_on_all
 from bayplan.state.pods import PodInfo
 from bayplan.testing import node, pod
@@ -191,13 +191,13 @@ def test_nothing_is_kept_where_reuse_is_off(monkeypatch: Any) -> None:
 
 
 def test_the_likenesses_asked_for_last_are_kept() -> None:
-    over, kept = keeping(*full_nodes(2)), KeptSearches()
+    over, kept = keeping(*full_nodes(2)), SearchCache()
     state = over.cycle(PREEMPTORS[0]).state
     likeness = over.plugin.handle.runner.likeness(state, PREEMPTORS[0])
     assert likeness is not None
     none = over.plugin._current_budgets()
     first = kept.of(likeness, 0, none)
     assert kept.of(likeness, 0, none) is first
-    for priority in range(1, KEPT_MAX + 1):
+    for priority in range(1, ENTRIES_MAX + 1):
         kept.of(likeness, priority, none)
     assert kept.of(likeness, 0, none) is not first

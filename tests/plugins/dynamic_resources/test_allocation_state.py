@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayplan.plugins.dynamic_resources.allocation_state import Wanted
+from bayplan.plugins.dynamic_resources.allocation_state import Alternative
 from bayplan.plugins.dynamic_resources.requests import alternatives_of
 from tests.plugins.devices_kit import all_of, as_claim, as_class, claim, class_of, exactly
 
@@ -14,4 +14,4 @@ def test_a_request_says_whether_it_wants_all_devices(
     requests = as_claim(claim("c", request_)).spec.devices.requests
     assert requests is not None
     (found,) = alternatives_of(requests[0])
-    assert Wanted(found, as_class(class_of()), found.count).wants_all is wants
+    assert Alternative(found, as_class(class_of()), found.count).wants_all is wants

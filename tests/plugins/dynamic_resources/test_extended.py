@@ -10,8 +10,8 @@ from bayplan.plugins.dynamic_resources.extended import (
     CANNOT_FIT,
     IN_MEMORY_NAME,
     STALE_CLAIM,
-    asked_of_devices,
     claim_for_node,
+    requested_devices,
     special_claim,
 )
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
@@ -45,10 +45,10 @@ def wanted_on(asking: PodInfo, **allocatable: Any) -> Any:
 
 def test_a_pod_asks_for_devices_if_a_class_stands_for_what_it_requests() -> None:
     classes = sample(GPU_CLASS).devices.device_classes
-    assert asked_of_devices(pod(requests={GPU: 1}), classes)
-    assert asked_of_devices(pod(requests={"deviceclass.resource.kubernetes.io/gpu": 1}), classes)
-    assert not asked_of_devices(pod(requests={GPU: 0}), classes)
-    assert not asked_of_devices(pod(requests={"example.com/fpga": 1}), classes)
+    assert requested_devices(pod(requests={GPU: 1}), classes)
+    assert requested_devices(pod(requests={"deviceclass.resource.kubernetes.io/gpu": 1}), classes)
+    assert not requested_devices(pod(requests={GPU: 0}), classes)
+    assert not requested_devices(pod(requests={"example.com/fpga": 1}), classes)
 
 
 def test_each_container_gets_a_request_of_its_own() -> None:

@@ -17,7 +17,7 @@ from bayplan.plugins.volume_binding.claims import (
     NOT_ENOUGH_SPACE,
     NOTHING_TO_BIND,
     OUT_OF_REACH,
-    Found,
+    NodeVolumes,
     PodClaims,
     find_volumes,
     pod_claims,
@@ -116,7 +116,7 @@ def test_an_ephemeral_claim_must_be_there_and_the_pods_own() -> None:
 NODES = zoned(n1="a", n2="b", n3="c")
 
 
-def find(over: SampleCluster, *claims: str) -> Found:
+def find(over: SampleCluster, *claims: str) -> NodeVolumes:
     told = pod_claims(over.volumes, with_claims("p", *claims))
     assert isinstance(told, PodClaims), told
     return find_volumes(over.volumes, told, over.lend().nodes)
@@ -142,7 +142,7 @@ def taken(over: SampleCluster, *claims: str) -> dict[str, dict[str, str]]:
             if index != NONE:
                 chosen[name][matched.claim.name] = matched.volumes[index].name
     for made in found.provisioned:
-        for name, is_wanted in zip(names, made.wanted.tolist(), strict=True):
+        for name, is_wanted in zip(names, made.needed.tolist(), strict=True):
             if is_wanted:
                 chosen[name][made.claim.name] = ""
     return chosen

@@ -68,9 +68,9 @@ class CoschedulingArgs(PluginArgs, frozen=True):
             "podGroupBackoffSeconds": self.pod_group_backoff_seconds,
             "deniedPGExpirationTimeSeconds": self.denied_pg_expiration_time_seconds or 0,
         }
-        for path, found in seconds.items():
-            if not 0 <= found <= _SECONDS_MAX:
-                yield path, f"{found}; wanted 0 to {_SECONDS_MAX}"
+        for path, value in seconds.items():
+            if not 0 <= value <= _SECONDS_MAX:
+                yield path, f"{value}; wanted 0 to {_SECONDS_MAX}"
         if not 0 <= self.pod_group_reject_percentage <= 100:
-            found = self.pod_group_reject_percentage
-            yield "podGroupRejectPercentage", f"{found}; wanted 0 to 100"
+            value = self.pod_group_reject_percentage
+            yield "podGroupRejectPercentage", f"{value}; wanted 0 to 100"

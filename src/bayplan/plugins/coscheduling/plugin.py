@@ -168,15 +168,15 @@ def missing(group: PodGroup, members: Sequence[Pod | PodInfo], nodes: NodeView) 
     if not group.min_resources:
         return {}
     used = _used_by(members, nodes)
-    found: dict[str, int] = {}
-    for resource, wanted in {**amounts(group.min_resources), PODS: group.min_member}.items():
-        lack = wanted - _free(resource, used, nodes)
+    shortage: dict[str, int] = {}
+    for resource, amount in {**amounts(group.min_resources), PODS: group.min_member}.items():
+        lack = amount - _free(resource, used, nodes)
         if lack > 0:
-            found[resource] = lack
-    return found
+            shortage[resource] = lack
+    return shortage
 
 
-def told(gap: Mapping[str, int]) -> str:
+def shortage_message(gap: Mapping[str, int]) -> str:
     """The gap in words, in order of the resources' names."""
     parts = [f"{name} {gap[name]}{'m' if name == CPU else ''}" for name in sorted(gap)]
     return f"resource gap: {', '.join(parts)}"
@@ -329,9 +329,9 @@ class Coscheduling(
         group = members.group
         if group is None:
             return unschedulable(NO_GROUP), 0.0
-        others_count = members.assigned_count - (pod.uid in members.assumed)
-        if others_count + 1 < group.min_member:
-            if not others_count and not self._failed.has(group.key, self.handle.now_seconds):
+        sibling_count = members.assigned_count - (pod.uid in members.assumed)
+        if sibling_count + 1 < group.min_member:
+            if not sibling_count and not self._failed.has(group.key, self.handle.now_seconds):
                 _activate_siblings(state, pod, members)
             state[_WAITED] = True
             return _WAIT, self._timeout_seconds(group)
@@ -345,8 +345,8 @@ class Coscheduling(
         group = None if members is None else members.group
         if members is None or group is None:
             return
-        others_count = members.assigned_count - (pod.uid in members.assumed)
-        if others_count >= group.min_member:
+        sibling_count = members.assigned_count - (pod.uid in members.assumed)
+        if sibling_count >= group.min_member:
             return
         waiting = self._waiting_siblings(pod)
         for each in waiting:
@@ -408,7 +408,7 @@ def _shortage(group: PodGroup, members: GroupState, nodes: NodeView) -> Status |
         gap = missing(group, members.assigned(), nodes)
     except QuantityError as problem:
         return unresolvable(f"spec.minResources of PodGroup {group.key}: {problem}")
-    return unresolvable(told(gap)) if gap else None
+    return unresolvable(shortage_message(gap)) if gap else None
 
 
 def _activate_siblings(state: CycleState, pod: PodInfo, members: GroupState) -> None:

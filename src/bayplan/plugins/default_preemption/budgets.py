@@ -33,8 +33,8 @@ class _Budget:
 class Budgets:
     """All budgets of the cluster at one moment."""
 
-    def __init__(self, found: Iterable[PodDisruptionBudget] = ()) -> None:
-        compiled = (_compiled(each) for each in found)
+    def __init__(self, budgets: Iterable[PodDisruptionBudget] = ()) -> None:
+        compiled = (_compiled(each) for each in budgets)
         self._budgets = [each for each in compiled if each is not None]
         #: By shape: which budgets select its pods.
         self._selecting: dict[PodShape, tuple[int, ...]] = {}
@@ -44,11 +44,11 @@ class Budgets:
 
     def selecting(self, pod: PodInfo) -> tuple[int, ...]:
         """Numbers of the budgets that select a pod."""
-        found = self._selecting.get(pod.shape)
-        if found is None:
+        indices = self._selecting.get(pod.shape)
+        if indices is None:
             numbers = (n for n, each in enumerate(self._budgets) if each.selects(pod.shape))
-            found = self._selecting[pod.shape] = tuple(numbers)
-        return found
+            indices = self._selecting[pod.shape] = tuple(numbers)
+        return indices
 
     def violated_by(self, victims: Sequence[PodInfo]) -> list[bool]:
         """Of each victim, most important first, whether some budget is used up for it."""

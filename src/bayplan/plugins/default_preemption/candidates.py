@@ -60,14 +60,14 @@ class Batch:
 
     def take(self, chosen: Rows) -> "Batch":
         victims = self.victims
-        found = Batch(self.positions[chosen], self.costs.take(chosen), victims)
-        found.victims = lambda index: victims(int(chosen[index]))
-        return found
+        batch = Batch(self.positions[chosen], self.costs.take(chosen), victims)
+        batch.victims = lambda index: victims(int(chosen[index]))
+        return batch
 
 
-def listed(found: Sequence[tuple[int, Victims]]) -> Batch:
+def listed(candidates: Sequence[tuple[int, Victims]]) -> Batch:
     """Candidates whose victims are known, by position."""
-    all_victims = [victims for _, victims in found]
+    all_victims = [victims for _, victims in candidates]
     pods = [victims.pods for victims in all_victims]
     tops = [max(pod.priority for pod in each) for each in pods]
     # Whoever changes victims may order them as he likes: the first one counts, as upstream.
@@ -85,7 +85,7 @@ def listed(found: Sequence[tuple[int, Victims]]) -> Batch:
             np.float64,
         ),
     )
-    positions: Rows = np.array([position for position, _ in found], np.intp)
+    positions: Rows = np.array([position for position, _ in candidates], np.intp)
     return Batch(positions, costs, all_victims.__getitem__)
 
 
@@ -107,13 +107,13 @@ def joined(batches: Sequence[Batch]) -> Batch:
     return Batch(positions, Costs(*columns), victims)
 
 
-def chosen(found: Batch, nodes: NodeView, seed: int, pod_uid: str) -> int:
+def chosen(batch: Batch, nodes: NodeView, seed: int, pod_uid: str) -> int:
     """The index of the best one; equals are drawn."""
-    best = found.costs.cheapest()
+    best = batch.costs.cheapest()
     count = int(np.count_nonzero(best))
     if count == 1:
         return int(best.argmax())
     tied = np.zeros(len(nodes), np.bool_)
-    tied[found.positions[best]] = True
+    tied[batch.positions[best]] = True
     drawn = nodes.name_drawn(tied, count, rng.tie_index(seed, pod_uid, 0, count))
-    return int(np.flatnonzero(found.positions == nodes.position(drawn))[0])
+    return int(np.flatnonzero(batch.positions == nodes.position(drawn))[0])

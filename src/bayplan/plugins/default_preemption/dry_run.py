@@ -19,7 +19,7 @@ from bayplan.framework.preemption import Victims
 from bayplan.framework.status import Code, Status, unresolvable
 from bayplan.plugins.default_preemption.budgets import Budgets
 from bayplan.plugins.default_preemption.candidates import Batch, joined, listed
-from bayplan.plugins.default_preemption.search_cache import KeptSearches
+from bayplan.plugins.default_preemption.search_cache import SearchCache
 from bayplan.plugins.default_preemption.victims import (
     NO_VICTIMS,
     SIDE_BY_SIDE_MIN,
@@ -44,7 +44,7 @@ class Findings:
     batches: list[Batch] = field(default_factory=list[Batch])
     #: Nodes that are no candidates: how many give each reason, and their statuses by name.
     reasons: Counter[str] = field(default_factory=Counter[str])
-    told: list[Callable[[], dict[str, Status]]] = field(
+    status_sources: list[Callable[[], dict[str, Status]]] = field(
         default_factory=list[Callable[[], dict[str, Status]]]
     )
     errors: list[Status] = field(default_factory=list[Status])
@@ -54,18 +54,18 @@ class Findings:
         """In the order in which they were found, those without violations first."""
         if not self.batches:
             return None
-        found = joined(self.batches)
-        violating = found.costs.pdb_violation_counts > 0
+        every = joined(self.batches)
+        violating = every.costs.pdb_violation_counts > 0
         order = np.argsort(violating, kind="stable")
-        return found.take(order) if is_any(violating) else found
+        return every.take(order) if is_any(violating) else every
 
     def statuses(self) -> dict[str, Status]:
         """Of the nodes that were tried in vain."""
-        return {name: status for tell in self.told for name, status in tell().items()}
+        return {name: status for tell in self.status_sources for name, status in tell().items()}
 
     def fail(self, name: str, status: Status) -> None:
         self.reasons.update(status.reasons)
-        self.told.append(lambda: {name: status})
+        self.status_sources.append(lambda: {name: status})
         if status.code is Code.ERROR:
             self.errors.append(status)
 
@@ -82,13 +82,13 @@ class DryRun:
     budgets: Budgets
     units: Units
     #: What earlier searches found; this one adds to it.
-    kept: KeptSearches
+    cache: SearchCache
     nodes: NodeView = field(init=False)
 
     def __post_init__(self) -> None:
         self.nodes = self.snapshot.nodes
 
-    def search(self, positions: Rows, wanted: int, nominated: Iterable[str]) -> Findings:
+    def search(self, positions: Rows, candidate_count: int, nominated: Iterable[str]) -> Findings:
         """Try these positions of all nodes in this order until there are enough candidates.
 
         ``nominated``: nodes that other pods are nominated to.
@@ -96,28 +96,32 @@ class DryRun:
         alone = {name for name in nominated if self.runner.nominated_ahead(self.pod, name)}
         alone |= self.units.node_names()
         if not self.runner.only_amounts_matter(self.state):
-            return self._search_anew(positions, wanted, None)
+            return self._search_anew(positions, candidate_count, None)
         by_themselves = self.nodes.positions(sorted(alone))
-        batch = None if alone else self._search_kept(positions, wanted)
+        batch = None if alone else self._search_cached(positions, candidate_count)
         if batch is None:
-            return self._search_anew(positions, wanted, by_themselves)
+            return self._search_anew(positions, candidate_count, by_themselves)
         # Why others are no candidates is not kept: nobody asks, as a rule, where there are some.
-        found = Findings([batch])
-        found.told.append(lambda: self._search_anew(positions, wanted, by_themselves).statuses())
-        return found
+        findings = Findings([batch])
+        findings.status_sources.append(
+            lambda: self._search_anew(positions, candidate_count, by_themselves).statuses()
+        )
+        return findings
 
-    def _search_anew(self, positions: Rows, wanted: int, by_themselves: Rows | None) -> Findings:
+    def _search_anew(
+        self, positions: Rows, candidate_count: int, by_themselves: Rows | None
+    ) -> Findings:
         """``by_themselves``: nodes to be tried alone, beside others; None: all of them are."""
-        found = Findings()
-        with_victims = self._with_victims(positions, found)
+        findings = Findings()
+        with_victims = self._with_victims(positions, findings)
         if by_themselves is not None:
-            if self._search_many(with_victims, by_themselves, wanted, found):
-                return found
-            found.batches.clear()
-        self._search_each(with_victims, wanted, found)
-        return found
+            if self._search_many(with_victims, by_themselves, candidate_count, findings):
+                return findings
+            findings.batches.clear()
+        self._search_each(with_victims, candidate_count, findings)
+        return findings
 
-    def _with_victims(self, positions: Rows, found: Findings) -> Rows:
+    def _with_victims(self, positions: Rows, findings: Findings) -> Rows:
         """Those that have a pod of lower priority."""
         has_victims = self.snapshot.ranked_pods(self.nodes).lowest[positions] < self.pod.priority
         if not self.units.are_single:
@@ -127,23 +131,23 @@ class DryRun:
         without = positions[~has_victims]
         if len(without):
             nodes = self.nodes
-            found.reasons[NO_VICTIMS] += len(without)
-            found.told.append(
+            findings.reasons[NO_VICTIMS] += len(without)
+            findings.status_sources.append(
                 lambda: {nodes.name(position): _NO_VICTIMS for position in without.tolist()}
             )
         return positions[has_victims]
 
     # ---- with what is known ------------------------------------------------------------------
 
-    def _search_kept(self, positions: Rows, wanted: int) -> Batch | None:
+    def _search_cached(self, positions: Rows, candidate_count: int) -> Batch | None:
         """None: nothing is kept for such pods; or there is no candidate, and what is kept does not
         say why."""
         likeness = self.runner.likeness(self.state, self.pod)
         if likeness is None:
             return None
-        kept = self.kept.of(likeness, self.pod.priority, self.budgets)
-        kept.catch_up(self.snapshot)
-        batch = kept.search(self.snapshot, positions, wanted, self._side)
+        cached = self.cache.of(likeness, self.pod.priority, self.budgets)
+        cached.catch_up(self.snapshot)
+        batch = cached.search(self.snapshot, positions, candidate_count, self._side)
         return batch if batch is not None and len(batch) else None
 
     def _side(self, positions: Rows) -> Side | None:
@@ -154,50 +158,50 @@ class DryRun:
 
     # ---- one by one -------------------------------------------------------------------------
 
-    def _search_each(self, positions: Rows, wanted: int, found: Findings) -> None:
+    def _search_each(self, positions: Rows, candidate_count: int, findings: Findings) -> None:
         count, is_gentle = 0, False
         for position in positions.tolist():
-            victims = self._search_one(position, found)
+            victims = self._search_one(position, findings)
             if victims is not None:
-                found.batches.append(listed([(position, victims)]))
+                findings.batches.append(listed([(position, victims)]))
                 count += 1
                 is_gentle = is_gentle or not victims.pdb_violation_count
-                if is_gentle and count >= wanted:
+                if is_gentle and count >= candidate_count:
                     return
 
-    def _search_one(self, position: int, found: Findings) -> Victims | None:
+    def _search_one(self, position: int, findings: Findings) -> Victims | None:
         node = self.nodes.info(position)
         question = (self.runner, self.state.clone(), self.pod)
         answer = victims_on(node, question, self.snapshot, self.budgets, self.units)
         if isinstance(answer, Victims):
             return answer
-        found.fail(node.name, answer)
+        findings.fail(node.name, answer)
         return None
 
     # ---- side by side -----------------------------------------------------------------------
 
     def _search_many(
-        self, positions: Rows, by_themselves: Rows, wanted: int, found: Findings
+        self, positions: Rows, by_themselves: Rows, candidate_count: int, findings: Findings
     ) -> bool:
         """False: amounts were not enough to know, and nothing was found out."""
         state = self.state.clone()
         done = count = 0
         while done < len(positions):
-            size = max(wanted - count, SIDE_BY_SIDE_MIN)
+            size = max(candidate_count - count, SIDE_BY_SIDE_MIN)
             chunk = positions[done : done + size]
             done += len(chunk)
-            batch = self._search_chunk(chunk, by_themselves, state, found)
+            batch = self._search_chunk(chunk, by_themselves, state, findings)
             if batch is None:
                 return False
-            found.batches.append(batch)
-            if self._is_enough(found, wanted):
+            findings.batches.append(batch)
+            if self._is_enough(findings, candidate_count):
                 return True
             count += len(batch)
-        found.batches = [batch for batch in found.batches if len(batch)]
+        findings.batches = [batch for batch in findings.batches if len(batch)]
         return True
 
     def _search_chunk(
-        self, chunk: Rows, by_themselves: Rows, state: CycleState, found: Findings
+        self, chunk: Rows, by_themselves: Rows, state: CycleState, findings: Findings
     ) -> Batch | None:
         """The candidates among some nodes, in their order."""
         is_alone = np.isin(chunk, by_themselves)
@@ -205,12 +209,12 @@ class DryRun:
         side = victims_on_all(self.snapshot, chunk[~is_alone], question, self.budgets)
         if side is None:
             return None
-        found.reasons += side.without_all.reason_counts()
-        found.told.append(side.without_all.statuses)
+        findings.reasons += side.without_all.reason_counts()
+        findings.status_sources.append(side.without_all.statuses)
         for name in side.needless:
-            found.fail(name, fits_without(name))
+            findings.fail(name, fits_without(name))
         alone = chunk[is_alone].tolist()
-        answers = [(position, self._search_one(position, found)) for position in alone]
+        answers = [(position, self._search_one(position, findings)) for position in alone]
         singles = [(position, victims) for position, victims in answers if victims is not None]
         if not singles:
             return side.batch
@@ -219,13 +223,13 @@ class DryRun:
         order = np.argsort([place[position] for position in both.positions.tolist()])
         return both.take(order)
 
-    def _is_enough(self, found: Findings, wanted: int) -> bool:
+    def _is_enough(self, findings: Findings, candidate_count: int) -> bool:
         """Cuts off what would not have been tried any more, one after another."""
-        every = joined(found.batches)
+        every = joined(findings.batches)
         gentle = np.cumsum(every.costs.pdb_violation_counts == 0)
         counts = np.arange(1, len(every) + 1)
-        enough = np.flatnonzero((gentle > 0) & (counts >= wanted))
+        enough = np.flatnonzero((gentle > 0) & (counts >= candidate_count))
         if not len(enough):
             return False
-        found.batches = [every.take(np.arange(int(enough[0]) + 1))]
+        findings.batches = [every.take(np.arange(int(enough[0]) + 1))]
         return True

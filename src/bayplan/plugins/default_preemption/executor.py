@@ -77,7 +77,7 @@ class Preemptor:
 
 
 @final
-class Telling:
+class VictimWriter:
     """On behalf of one preemptor."""
 
     def __init__(self, handle: Handle, instance_name: str, preemptor: Preemptor) -> None:
@@ -137,8 +137,8 @@ class Telling:
         """None: it says so already."""
         scheduler, kind = self._preemptor.scheduler_name, self._preemptor.kind
         message = f"{scheduler}: preempting to accommodate a higher priority {kind}"
-        found = (c for c in victim.status.conditions or () if c.type == DISRUPTION_TARGET)
-        old = next(found, PodCondition())
+        conditions = (c for c in victim.status.conditions or () if c.type == DISRUPTION_TARGET)
+        old = next(conditions, PodCondition())
         if (old.status, old.reason, old.message) == ("True", PREEMPTION_BY_SCHEDULER, message):
             return None
         since = None if old.status == "True" else rfc3339(self._handle.epoch_seconds)
@@ -179,7 +179,7 @@ class AwaitedEviction:
     ) -> None:
         self._handle = handle
         self._preemptor = preemptor
-        self._telling = Telling(handle, instance_name, preemptor)
+        self._writer = VictimWriter(handle, instance_name, preemptor)
         self._victims = victims
         self._began_seconds = handle.now_seconds
         #: Writes under way.
@@ -188,7 +188,7 @@ class AwaitedEviction:
 
     def start(self, ended: Callable[[str], None]) -> None:
         self._ended = ended
-        writes = [(pod, self._telling.evict) for pod in self._victims]
+        writes = [(pod, self._writer.evict) for pod in self._victims]
         self._write(writes, self._evicted, self._problems)
 
     def _evicted(self) -> None:
@@ -196,7 +196,7 @@ class AwaitedEviction:
             self._end()
             return
         # What fails here is noted, and no failure of the preemption.
-        outranked = [(pod, _clear) for pod in self._telling.outranked()]
+        outranked = [(pod, _clear) for pod in self._writer.outranked()]
         self._write(outranked, self._end, [])
 
     def _end(self) -> None:
@@ -259,10 +259,10 @@ class Evictions:
     def is_running(self, uid: str) -> bool:
         """Whether room is still being made. Who is turned away for that is tried again when it
         is done."""
-        found = self._running.get(uid)
-        if found is None:
+        eviction = self._running.get(uid)
+        if eviction is None:
             return False
-        found.was_awaited = True
+        eviction.was_awaited = True
         return True
 
     def start(self, preemptor: Preemptor, victims: Victims) -> None:
@@ -306,10 +306,10 @@ class _Eviction:
     ) -> None:
         self._handle = handle
         self._preemptor = preemptor
-        self._telling = Telling(handle, instance_name, preemptor)
+        self._writer = VictimWriter(handle, instance_name, preemptor)
         self._last = victims[-1]
         #: Those before the last one that were not told to go yet.
-        self._others = {pod.uid: pod for pod in victims[:-1]}
+        self._all_but_last = {pod.uid: pod for pod in victims[:-1]}
         self._began_seconds = handle.now_seconds
         self._has_failed = False
         #: Whether somebody was turned away because this was not done.
@@ -319,23 +319,23 @@ class _Eviction:
         """Called when all is done, or given up."""
 
     def start(self) -> None:
-        others = list(self._others.values())
-        for pod in self._telling.outranked():
+        all_but_last = list(self._all_but_last.values())
+        for pod in self._writer.outranked():
             self._handle.perform(pod.key, lambda port, pod=pod: clear_nomination(port, pod))
-        for pod in others:
-            self._handle.perform(pod.key, lambda port, pod=pod: self._evict_other(port, pod))
-        if not others:
+        for pod in all_but_last:
+            self._handle.perform(pod.key, lambda port, pod=pod: self._evict_one(port, pod))
+        if not all_but_last:
             self._handle.perform(self._last.key, self._evict_last)
 
-    async def _evict_other(self, port: BindPort, victim: PodInfo) -> None:
+    async def _evict_one(self, port: BindPort, victim: PodInfo) -> None:
         try:
-            await self._telling.evict(port, victim)
+            await self._writer.evict(port, victim)
         except (ApiError, OutcomeUnknownError):
             self._has_failed = True
             raise
         finally:
-            del self._others[victim.uid]
-            if not self._others:
+            del self._all_but_last[victim.uid]
+            if not self._all_but_last:
                 self._all_but_last_are_done()
 
     def _all_but_last_are_done(self) -> None:
@@ -348,7 +348,7 @@ class _Eviction:
     async def _evict_last(self, port: BindPort) -> None:
         activate = True
         try:
-            activate = await self._telling.evict(port, self._last)
+            activate = await self._writer.evict(port, self._last)
         except (ApiError, OutcomeUnknownError):
             self._has_failed = True
             raise

@@ -61,7 +61,7 @@ from bayplan.plugins.default_preemption.executor import (
     Preemptor,
     is_preempted,
 )
-from bayplan.plugins.default_preemption.search_cache import KeptSearches
+from bayplan.plugins.default_preemption.search_cache import SearchCache
 from bayplan.plugins.default_preemption.victims import violations
 from bayplan.ports import ObjectReference
 from bayplan.state.columns import Rows
@@ -77,7 +77,7 @@ NEVER = "not eligible due to preemptionPolicy=Never."
 VICTIMS_ARE_GOING = "not eligible due to a terminating pod on the nominated node."
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 NO_CANDIDATE_LEFT = "no candidate node for preemption"
-FOUND = "found a potential placement for pod on node {}, preempting {} victims"
+PREEMPTED_MESSAGE = "found a potential placement for pod on node {}, preempting {} victims"
 UNDER_WAY = "waiting for the preemption for this pod to be finished"
 
 _NOBODY = Nomination(NominatingMode.OVERRIDE, "")
@@ -100,8 +100,8 @@ class DefaultPreemptionArgs(PluginArgs, frozen=True):
         if absolute < 0:
             yield "minCandidateNodesAbsolute", f"{absolute}; wanted 0 or more"
         if not percentage and not absolute:
-            wanted = "wanted more than 0 here or in minCandidateNodesAbsolute"
-            yield "minCandidateNodesPercentage", f"0; {wanted}"
+            expected = "wanted more than 0 here or in minCandidateNodesAbsolute"
+            yield "minCandidateNodesPercentage", f"0; {expected}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, GroupPreemption, Enq
         self._is_async = self.handle.gates.enabled("SchedulerAsyncPreemption")
         #: Compiled from these objects.
         self._budgets: tuple[Sequence[Any], Budgets] = ((), Budgets())
-        self._kept = KeptSearches()
+        self._search_cache = SearchCache()
         self._hopeless: WeakKeyDictionary[PodShape, _Hopeless] = WeakKeyDictionary()
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
@@ -175,7 +175,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, GroupPreemption, Enq
         ranked = sorted(units, key=lambda unit: unit.importance)
         counts = violations(ranked, self._current_budgets())
         pairs = list(zip(ranked, counts, strict=True))
-        return [u for u, kept in pairs if kept] + [u for u, kept in pairs if not kept]
+        return [u for u, stays in pairs if stays] + [u for u, stays in pairs if not stays]
 
     def evict_for_group(
         self,
@@ -211,7 +211,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, GroupPreemption, Enq
         start = rng.tie_index(self.handle.seed, pod.uid, 0, count)
         units = Units(self.handle.pod_groups, snapshot.nodes)
         question = (self.handle.runner, snapshot, state, pod)
-        dry_run = DryRun(*question, self._current_budgets(), units, self._kept)
+        dry_run = DryRun(*question, self._current_budgets(), units, self._search_cache)
         nominated = self.handle.nominator.nominated_nodes()
         return dry_run.search(np.roll(positions, -start), self._enough(count), nominated)
 
@@ -237,13 +237,13 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, GroupPreemption, Enq
             return None, unschedulable(why_not)
         snapshot = self.handle.snapshot
         codes = node_to_status.codes(snapshot.nodes)
-        known = self._hopeless.get(pod.shape)
-        if known is not None and _still_holds(known, snapshot, codes):
-            return _NOBODY, unschedulable(known.message)
-        found = self.find(state, pod, codes)
-        batch = found.candidates
+        hopeless = self._hopeless.get(pod.shape)
+        if hopeless is not None and _is_unchanged(hopeless, snapshot, codes):
+            return _NOBODY, unschedulable(hopeless.message)
+        findings = self.find(state, pod, codes)
+        batch = findings.candidates
         if batch is None:
-            return self._nothing_helps(state, pod, codes, found)
+            return self._no_candidates(state, pod, codes, findings)
         reviewed = _reviewed(state, batch, snapshot.nodes)
         if isinstance(reviewed, Status):
             return None, reviewed
@@ -257,17 +257,17 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, GroupPreemption, Enq
             self._evictions.start(preemptor, victims)
         else:
             state[EVICTING] = self._evictions.awaited(preemptor, victims)
-        message = FOUND.format(name, len(victims.pods))
+        message = PREEMPTED_MESSAGE.format(name, len(victims.pods))
         return Nomination(NominatingMode.OVERRIDE, name), Status(Code.SUCCESS, (message,))
 
-    def _nothing_helps(
-        self, state: CycleState, pod: PodInfo, codes: Codes, found: Findings
+    def _no_candidates(
+        self, state: CycleState, pod: PodInfo, codes: Codes, findings: Findings
     ) -> tuple[Nomination | None, Status]:
-        if found.errors:
-            return None, Status(Code.ERROR, (_together(found.errors),))
+        if findings.errors:
+            return None, Status(Code.ERROR, (_together(findings.errors),))
         snapshot = self.handle.snapshot
         tried_count = int(np.count_nonzero(codes == Code.UNSCHEDULABLE))
-        reasons = Counter(found.reasons)
+        reasons = Counter(findings.reasons)
         reasons[NOT_HELPFUL] += len(codes) - tried_count
         diagnosis = Diagnosis(counted=+reasons)
         message = FitError(pod.key, snapshot.node_count, diagnosis).message
@@ -312,9 +312,9 @@ def _potential(nodes: NodeView, codes: Codes) -> Rows:
     return order[codes[order] == Code.UNSCHEDULABLE]
 
 
-def _still_holds(known: _Hopeless, snapshot: Snapshot, codes: Codes) -> bool:
+def _is_unchanged(hopeless: _Hopeless, snapshot: Snapshot, codes: Codes) -> bool:
     """No row has changed since, and every node is refused as it was."""
-    return known.generation == snapshot.generation and np.array_equal(known.codes, codes)
+    return hopeless.generation == snapshot.generation and np.array_equal(hopeless.codes, codes)
 
 
 def _reviewed(state: CycleState, batch: Batch, nodes: NodeView) -> Batch | Status:
@@ -325,12 +325,12 @@ def _reviewed(state: CycleState, batch: Batch, nodes: NodeView) -> Batch | Statu
     left = review(_by_name(batch, nodes))
     if isinstance(left, Status):
         return left
-    found: list[tuple[int, Victims]] = []
+    candidates: list[tuple[int, Victims]] = []
     for name, victims in left.items():
         position = nodes.position(name)
         if position is not None:
-            found.append((position, victims))
-    return listed(found)
+            candidates.append((position, victims))
+    return listed(candidates)
 
 
 def _by_name(batch: Batch, nodes: NodeView) -> Candidates:

@@ -22,7 +22,7 @@ from bayplan.state.columns import Rows
 from bayplan.state.snapshot import Snapshot
 
 #: Likenesses that something is kept of.
-KEPT_MAX = 8
+ENTRIES_MAX = 8
 
 _UNKNOWN, _NO_CANDIDATE, _CANDIDATE = 0, 1, 2
 
@@ -31,7 +31,7 @@ SearchSide = Callable[[Rows], Side | None]
 
 
 @final
-class KeptSearch:
+class CachedSearch:
     """What is known for pods of one likeness and priority."""
 
     def __init__(self, likeness: Likeness, budgets: Budgets) -> None:
@@ -64,31 +64,31 @@ class KeptSearch:
         self._generation, self._turn = snapshot.generation, ranked.turn
 
     def search(
-        self, snapshot: Snapshot, positions: Rows, wanted: int, side: SearchSide
+        self, snapshot: Snapshot, positions: Rows, candidate_count: int, side: SearchSide
     ) -> Batch | None:
         """The first candidates among these positions, as many as are wanted, one of them without
         violating a budget. None: amounts were not enough to know."""
         nodes = snapshot.nodes
         rows = nodes.rows[positions]
         while True:
-            end = self._end(rows, wanted)
+            end = self._end(rows, candidate_count)
             unknown = np.flatnonzero(self._kinds[rows] == _UNKNOWN)
             if not len(unknown) or unknown[0] >= end:
                 break
             # Others that will be come by sooner or later cost little beside them.
-            chunk = positions[unknown[: max(wanted, SIDE_BY_SIDE_MIN)]]
-            found = side(chunk)
-            if found is None:
+            chunk = positions[unknown[: max(candidate_count, SIDE_BY_SIDE_MIN)]]
+            result = side(chunk)
+            if result is None:
                 return None
-            self._put(nodes.rows[chunk], nodes.rows[found.batch.positions], found)
+            self._put(nodes.rows[chunk], nodes.rows[result.batch.positions], result)
         is_candidate = self._kinds[rows[:end]] == _CANDIDATE
         return self._batch(snapshot, positions[:end][is_candidate])
 
-    def _end(self, rows: Rows, wanted: int) -> int:
+    def _end(self, rows: Rows, candidate_count: int) -> int:
         """How many of these rows would be tried, one after another, if the unknown were none."""
         is_candidate = self._kinds[rows] == _CANDIDATE
         gentle = is_candidate & (self._costs.pdb_violation_counts[rows] == 0)
-        enough = np.cumsum(is_candidate) >= wanted
+        enough = np.cumsum(is_candidate) >= candidate_count
         enough &= np.logical_or.accumulate(gentle)
         return int(enough.argmax()) + 1 if enough.any() else len(rows)
 
@@ -103,20 +103,20 @@ class KeptSearch:
 
         return Batch(positions, self._costs.take(rows), victims)
 
-    def _put(self, searched: Rows, candidates: Rows, found: Side) -> None:
+    def _put(self, searched: Rows, candidates: Rows, result: Side) -> None:
         self._kinds[searched] = _NO_CANDIDATE
         self._kinds[candidates] = _CANDIDATE
         for each in fields(Costs):
-            getattr(self._costs, each.name)[candidates] = getattr(found.batch.costs, each.name)
-        places = found.leaving.shape[1]
+            getattr(self._costs, each.name)[candidates] = getattr(result.batch.costs, each.name)
+        places = result.leaving.shape[1]
         self._leaving = _widened(self._leaving, len(self._kinds), places)
         self._leaving[candidates] = False
-        self._leaving[candidates, :places] = found.leaving
+        self._leaving[candidates, :places] = result.leaving
         if len(self._budgets):
             self._violating = _widened(self._violating, len(self._kinds), places)
             self._violating[candidates] = False
-            if found.violating is not None:
-                self._violating[candidates, :places] = found.violating
+            if result.violating is not None:
+                self._violating[candidates, :places] = result.violating
 
     def _grow(self, row_count: int) -> None:
         more = row_count - len(self._kinds)
@@ -139,18 +139,18 @@ def _widened(old: Places, rows: int, places: int) -> Places:
 
 
 @final
-class KeptSearches:
+class SearchCache:
     """Those of the likenesses that were asked for last."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[Hashable, KeptSearch] = OrderedDict()
+        self._entries: OrderedDict[Hashable, CachedSearch] = OrderedDict()
 
-    def of(self, likeness: Likeness, priority: int, budgets: Budgets) -> KeptSearch:
+    def of(self, likeness: Likeness, priority: int, budgets: Budgets) -> CachedSearch:
         key = (likeness.key, priority)
-        found = self._kept.get(key)
-        if found is None or not found.holds(likeness, budgets):
-            found = self._kept[key] = KeptSearch(likeness, budgets)
-        self._kept.move_to_end(key)
-        if len(self._kept) > KEPT_MAX:
-            self._kept.popitem(last=False)
-        return found
+        search = self._entries.get(key)
+        if search is None or not search.holds(likeness, budgets):
+            search = self._entries[key] = CachedSearch(likeness, budgets)
+        self._entries.move_to_end(key)
+        if len(self._entries) > ENTRIES_MAX:
+            self._entries.popitem(last=False)
+        return search

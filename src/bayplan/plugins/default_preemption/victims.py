@@ -108,10 +108,10 @@ def victims_on(
         status = tried.verdict()
         if status is not None and not is_success(status):
             return status
-        found = _reprieved(tried, possible, violations(possible, budgets))
-    if isinstance(found, Victims) and not found.pods:
+        victims = _reprieved(tried, possible, violations(possible, budgets))
+    if isinstance(victims, Victims) and not victims.pods:
         return fits_without(node.name)
-    return found
+    return victims
 
 
 def violations(units: Sequence[Unit], budgets: Budgets) -> list[int]:
@@ -204,13 +204,13 @@ def victims_on_all(
     if without_all.error is not None:
         return None
     fitting = np.flatnonzero(without_all.feasible)
-    found = chosen.take(fitting)
-    ranked = snapshot.ranked_pods(found)
-    search = _Search(runner, state, pod, found, ranked, ranked.priorities < pod.priority)
+    fitting_search = chosen.take(fitting)
+    ranked = snapshot.ranked_pods(fitting_search)
+    search = _Search(runner, state, pod, fitting_search, ranked, ranked.priorities < pod.priority)
     violating = _violating(search, budgets)
     leaving = _reprieved_on_nodes(search, violating)
     is_needed = leaving.any(axis=1)
-    needless = [found.name(index) for index in np.flatnonzero(~is_needed).tolist()]
+    needless = [fitting_search.name(index) for index in np.flatnonzero(~is_needed).tolist()]
     needed = np.flatnonzero(is_needed)
     costs = _costs(ranked, leaving, violating).take(needed)
     everybody = positions[fitting]
@@ -218,7 +218,7 @@ def victims_on_all(
 
     def victims(index: int) -> Victims:
         violated = None if violating is None else violating[index]
-        return victims_at(found, ranked, int(needed[index]), leaving[index], violated)
+        return victims_at(fitting_search, ranked, int(needed[index]), leaving[index], violated)
 
     return Side(Batch(everybody[needed], costs, victims), leaving, violating, needless, without_all)
 
@@ -252,15 +252,15 @@ def _violating(search: _Search, budgets: Budgets) -> Places | None:
     """Whom a budget would rather keep, among all who may be evicted; None: there is no budget."""
     if not len(budgets):
         return None
-    found = np.zeros_like(search.evictable)
+    violating = np.zeros_like(search.evictable)
     for index, evictable in enumerate(search.evictable):
         ranked = search.ranked.pods(index)
         pods = [(place, ranked[place]) for place in np.flatnonzero(evictable).tolist()]
         if any(budgets.selecting(pod) for _, pod in pods):
             flags = budgets.violated_by([pod for _, pod in pods])
             for (place, _), violates in zip(pods, flags, strict=True):
-                found[index, place] = violates
-    return found
+                violating[index, place] = violates
+    return violating
 
 
 def _costs(ranked: RankedView, leaving: Places, violating: Places | None) -> Costs:

@@ -15,7 +15,11 @@ from bayplan.api.device_objects import (
 from bayplan.api.object_meta import LabelSelectorRequirement, NodeSelector, NodeSelectorTerm
 from bayplan.api.selectors import NODE_NAME_FIELD
 from bayplan.plugins.dynamic_resources import capacity
-from bayplan.plugins.dynamic_resources.allocation_state import Given, Wanted, WantedClaim
+from bayplan.plugins.dynamic_resources.allocation_state import (
+    Alternative,
+    AssignedDevice,
+    ClaimSearch,
+)
 from bayplan.plugins.dynamic_resources.pools import AllocationError
 from bayplan.rng import stable_hash
 
@@ -27,29 +31,29 @@ Requirements = tuple[LabelSelectorRequirement, ...]
 
 def allocation(
     claim: ResourceClaim,
-    wanted: WantedClaim,
-    given: Sequence[Given],
+    search: ClaimSearch,
+    assigned: Sequence[AssignedDevice],
     node_name: str,
 ) -> AllocationResult:
     """What a claim gets on a node. Raises AllocationError."""
-    results = tuple(_result(each, claim.uid, index) for index, each in enumerate(given))
-    devices = DeviceAllocationResult(results=results, config=_configuration(claim, wanted) or None)
-    return AllocationResult(devices=devices, node_selector=_node_selector(given, node_name))
+    results = tuple(_result(each, claim.uid, index) for index, each in enumerate(assigned))
+    devices = DeviceAllocationResult(results=results, config=_configuration(claim, search) or None)
+    return AllocationResult(devices=devices, node_selector=_node_selector(assigned, node_name))
 
 
-def _result(given: Given, claim_uid: str, index: int) -> DeviceRequestAllocationResult:
-    device = given.candidate.device
+def _result(assigned: AssignedDevice, claim_uid: str, index: int) -> DeviceRequestAllocationResult:
+    device = assigned.candidate.device
     return DeviceRequestAllocationResult(
-        request=given.request.full_name,
-        driver=given.candidate.id.driver,
-        pool=given.candidate.id.pool,
-        device=given.candidate.id.device,
-        admin_access=True if given.request.admin_access else None,
-        tolerations=tuple(given.request.tolerations) or None,
+        request=assigned.request.full_name,
+        driver=assigned.candidate.id.driver,
+        pool=assigned.candidate.id.pool,
+        device=assigned.candidate.id.device,
+        admin_access=True if assigned.request.admin_access else None,
+        tolerations=tuple(assigned.request.tolerations) or None,
         binding_conditions=device.binding_conditions,
         binding_failure_conditions=device.binding_failure_conditions,
-        share_id=None if given.share is None else _share_id(claim_uid, index),
-        consumed_capacity=capacity.written(given.share) if given.share else None,
+        share_id=None if assigned.share is None else _share_id(claim_uid, index),
+        consumed_capacity=capacity.written(assigned.share) if assigned.share else None,
     )
 
 
@@ -64,15 +68,15 @@ def _share_id(claim_uid: str, index: int) -> str:
 
 
 def _configuration(
-    claim: ResourceClaim, wanted: WantedClaim
+    claim: ResourceClaim, search: ClaimSearch
 ) -> tuple[DeviceAllocationConfiguration, ...]:
     """That of classes first, then the claim's own; one that means every request names none."""
-    chosen = [each[index] for each, index in zip(wanted.requests, wanted.chosen, strict=True)]
-    found = [*_of_classes(chosen), *_of_claim(claim, chosen)]
-    return tuple(_meant_for_all(each, chosen) for each in found)
+    chosen = [each[index] for each, index in zip(search.requests, search.chosen, strict=True)]
+    configurations = [*_of_classes(chosen), *_of_claim(claim, chosen)]
+    return tuple(_meant_for_all(each, chosen) for each in configurations)
 
 
-def _of_classes(chosen: Sequence[Wanted]) -> list[DeviceAllocationConfiguration]:
+def _of_classes(chosen: Sequence[Alternative]) -> list[DeviceAllocationConfiguration]:
     """Each class once, for all the requests that name it."""
     names: dict[str, list[str]] = {}
     for each in chosen:
@@ -88,7 +92,7 @@ def _of_classes(chosen: Sequence[Wanted]) -> list[DeviceAllocationConfiguration]
 
 
 def _of_claim(
-    claim: ResourceClaim, chosen: Sequence[Wanted]
+    claim: ResourceClaim, chosen: Sequence[Alternative]
 ) -> list[DeviceAllocationConfiguration]:
     """What names no request means all; what names only alternatives that lost means nobody."""
     mine = {name for each in chosen for name in _names(each)}
@@ -102,7 +106,7 @@ def _of_claim(
 
 
 def _meant_for_all(
-    config: DeviceAllocationConfiguration, chosen: Sequence[Wanted]
+    config: DeviceAllocationConfiguration, chosen: Sequence[Alternative]
 ) -> DeviceAllocationConfiguration:
     requests = config.requests or ()
     if not requests or all(_names(each).intersection(requests) for each in chosen):
@@ -110,18 +114,18 @@ def _meant_for_all(
     return config
 
 
-def _names(wanted: Wanted) -> set[str]:
-    return {wanted.request.parent_or_own_name, wanted.request.full_name}
+def _names(alternative: Alternative) -> set[str]:
+    return {alternative.request.parent_or_own_name, alternative.request.full_name}
 
 
 # ---- where it can be used ------------------------------------------------------------------
 
 
-def _node_selector(given: Sequence[Given], node_name: str) -> NodeSelector | None:
+def _node_selector(assigned: Sequence[AssignedDevice], node_name: str) -> NodeSelector | None:
     """This node alone where a device is local to it, else what all slices demand; None: all."""
     fields: list[LabelSelectorRequirement] = []
     labels: list[LabelSelectorRequirement] = []
-    for each in given:
+    for each in assigned:
         device, spec = each.candidate.device, each.candidate.slice.spec
         place = device if spec.per_device_node_selection else spec
         if place.node_name is not None or device.binds_to_node:
@@ -141,13 +145,13 @@ def _node_selector(given: Sequence[Given], node_name: str) -> NodeSelector | Non
     return NodeSelector(node_selector_terms=(term,))
 
 
-def _add_new(these: Requirements, known: list[LabelSelectorRequirement]) -> None:
+def _add_new(these: Requirements, requirements: list[LabelSelectorRequirement]) -> None:
     for each in these:
-        if not any(_are_alike(each, other) for other in known):
-            known.append(each)
+        if not any(_are_equal(each, other) for other in requirements):
+            requirements.append(each)
 
 
-def _are_alike(one: LabelSelectorRequirement, other: LabelSelectorRequirement) -> bool:
+def _are_equal(one: LabelSelectorRequirement, other: LabelSelectorRequirement) -> bool:
     return (
         one.key == other.key
         and one.operator == other.operator

@@ -11,7 +11,7 @@ from bayplan.state.device_table import Amounts
 
 
 @dataclass(slots=True, eq=False)
-class Wanted:
+class Alternative:
     """One alternative of a request, with what is known about it before the search."""
 
     request: Request
@@ -26,7 +26,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Given:
+class AssignedDevice:
     """A device that a request gets."""
 
     request: Request
@@ -38,15 +38,15 @@ class Given:
 
 
 @dataclass(slots=True, eq=False)
-class WantedClaim:
+class ClaimSearch:
     """One claim: what it wants, and what it has got so far."""
 
     #: "namespace/name"
     name: str
     #: Per request its alternatives; a request without any has one.
-    requests: Sequence[Sequence[Wanted]]
+    requests: Sequence[Sequence[Alternative]]
     has_alternatives: Sequence[bool]
     constraints: Sequence[Constraint]
-    given: list[Given] = field(default_factory=list[Given])
+    assigned: list[AssignedDevice] = field(default_factory=list[AssignedDevice])
     #: Per request the alternative that is tried.
     chosen: list[int] = field(default_factory=list[int])

@@ -21,7 +21,7 @@ from bayplan.api.device_objects import (
 from bayplan.api.objects import Node
 from bayplan.framework.shared_devices import DeviceClassLister, ResourceSliceLister
 from bayplan.plugins.dynamic_resources.allocation import allocation
-from bayplan.plugins.dynamic_resources.allocation_state import Wanted, WantedClaim
+from bayplan.plugins.dynamic_resources.allocation_state import Alternative, ClaimSearch
 from bayplan.plugins.dynamic_resources.capacity import consumed_by, fits
 from bayplan.plugins.dynamic_resources.constraints import constraint
 from bayplan.plugins.dynamic_resources.features import ALL_ON, DeviceFeatures
@@ -64,11 +64,11 @@ class PoolsByNode:
         if self._revision != self._lister.revision:
             self._renew()
         name = node.metadata.name
-        known = self._pools.get(name)
-        if known is None or known[0] is not node:
+        entry = self._pools.get(name)
+        if entry is None or entry[0] is not node:
             slices = [*self._local.get(name, ()), *self._shared]
-            known = self._pools[name] = (node, self._gathered(node, slices))
-        return known[1]
+            entry = self._pools[name] = (node, self._gathered(node, slices))
+        return entry[1]
 
     def _gathered(self, node: Node, slices: Iterable[ResourceSlice]) -> list[Pool]:
         return gather_pools(node, slices, self._slices, self.features)
@@ -112,30 +112,30 @@ class Allocator:
         pools = self._pools.pools(node)
         features = self._pools.features
         selection = Selection(self._pools.results, node, features)
-        wanted = [self._wanted_claim(claim, pools, selection) for claim in claims]
+        searches = [self._claim_search(claim, pools, selection) for claim in claims]
         candidates = [each for pool in pools if pool.is_usable for each in pool.candidates]
         takings = Takings(self._allocated, features)
-        given = Search(wanted, candidates, takings, selection).run(tick)
-        if given is None:
+        assigned = Search(searches, candidates, takings, selection).run(tick)
+        if assigned is None:
             if any(pool.is_invalid for pool in pools):
                 raise NodeAllocationFailed(_INVALID_POOLS)
             return None
-        found = zip(claims, wanted, given, strict=True)
+        results = zip(claims, searches, assigned, strict=True)
         name = node.metadata.name
-        return [allocation(c, w, g, name) for c, w, g in found]
+        return [allocation(c, w, g, name) for c, w, g in results]
 
     # ---- before the search ----------------------------------------------------------------
 
-    def _wanted_claim(
+    def _claim_search(
         self, claim: ResourceClaim, pools: Sequence[Pool], selection: Selection
-    ) -> WantedClaim:
-        asked = claim.spec.devices.requests or ()
+    ) -> ClaimSearch:
+        claim_requests = claim.spec.devices.requests or ()
         requests = [
             [
-                self._wanted(claim, each, pools, selection)
+                self._alternative(claim, each, pools, selection)
                 for each in self._alternatives(claim, request)
             ]
-            for request in asked
+            for request in claim_requests
         ]
         fewest = sum(min(each.device_count for each in request) for request in requests)
         if fewest > ALLOCATION_RESULTS_MAX:
@@ -147,28 +147,28 @@ class Allocator:
             constraint(each, claim.key, index)
             for index, each in enumerate(claim.spec.devices.constraints or ())
         ]
-        has_alternatives = [bool(request.first_available) for request in asked]
-        return WantedClaim(
+        has_alternatives = [bool(request.first_available) for request in claim_requests]
+        return ClaimSearch(
             claim.key, requests, has_alternatives, constraints, chosen=[0] * len(requests)
         )
 
     def _alternatives(self, claim: ResourceClaim, request: DeviceRequest) -> Sequence[Request]:
         """Raises AllocationError where one asks for what is switched off."""
-        found = alternatives_of(request)
+        alternatives = alternatives_of(request)
         if not self._pools.features.consumable_capacity:
-            for each in found:
+            for each in alternatives:
                 if each.capacity is not None:
                     word = "subrequest" if each.parent else "request"
                     raise AllocationError(NO_CAPACITY.format(claim.key, word, each.name))
-        return found
+        return alternatives
 
-    def _wanted(
+    def _alternative(
         self, claim: ResourceClaim, request: Request, pools: Sequence[Pool], selection: Selection
-    ) -> Wanted:
+    ) -> Alternative:
         subject = f"claim {claim.key}, request {request.name}"
         device_class = self._class_of(request, subject)
         if request.mode == EXACT_COUNT:
-            return Wanted(request, device_class, request.count)
+            return Alternative(request, device_class, request.count)
         if request.mode != ALL_DEVICES:
             raise AllocationError(f"{subject}: unsupported count mode {request.mode}")
         for pool in pools:
@@ -181,7 +181,7 @@ class Allocator:
             if selection.means(each, request, device_class, claim.key)
             and (is_any_capacity or _has_capacity_at_all(each, request, subject))
         ]
-        return Wanted(request, device_class, len(devices), devices)
+        return Alternative(request, device_class, len(devices), devices)
 
     def _class_of(self, request: Request, subject: str) -> DeviceClass:
         if request.has_derived_attributes:

@@ -68,11 +68,11 @@ class Attempt:
         return special is not None and special.metadata.name != IN_MEMORY_NAME
 
 
-def preference(attempt: Attempt, found: NodeAllocation) -> int:
+def preference(attempt: Attempt, node_allocation: NodeAllocation) -> int:
     """How high the alternatives rank that a node would give: the first of each request is best."""
     score = 0
     for number, claim in enumerate(attempt.claims):
-        allocation = claim.allocation or found.results.get(number)
+        allocation = claim.allocation or node_allocation.results.get(number)
         if allocation is None:
             continue
         chosen = {result.request for result in allocation.results}

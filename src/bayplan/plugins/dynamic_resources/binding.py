@@ -141,10 +141,10 @@ async def create_special_claim(port: BindPort, claim: ResourceClaim) -> Resource
 
 async def tell_containers(port: BindPort, pod: PodInfo, claim: str, mappings: Mappings) -> None:
     """Write into the pod which container gets which request. Raises ApiError and the like."""
-    told = {"resourceClaimName": claim, "requestMappings": _plain(mappings)}
+    status = {"resourceClaimName": claim, "requestMappings": _plain(mappings)}
     patch: Patch = {
         "metadata": {"uid": pod.uid},
-        "status": {"extendedResourceClaimStatus": told},
+        "status": {"extendedResourceClaimStatus": status},
     }
     await port.patch(POD, pod.namespace, pod.name, patch, "status")
 

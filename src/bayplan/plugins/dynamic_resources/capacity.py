@@ -29,16 +29,16 @@ def consumed_by(request: CapacityRequirements | None, device: Device) -> dict[st
     Raises AllocationError.
     """
     capacity = device.capacity or {}
-    wanted = (request.requests if request is not None else None) or {}
-    if not wanted.keys() <= capacity.keys():
+    requested = (request.requests if request is not None else None) or {}
+    if not requested.keys() <= capacity.keys():
         return None
-    found: dict[str, int] = {}
+    consumed: dict[str, int] = {}
     for name, each in capacity.items():
-        amount = _consumed(name, wanted.get(name), each)
+        amount = _consumed(name, requested.get(name), each)
         if amount < 0:
             raise AllocationError(f'capacity "{name}": {_NEGATIVE}')
-        found[name] = amount
-    return found
+        consumed[name] = amount
+    return consumed
 
 
 def fits(consumed: Amounts, device: Device, taken: Amounts, allocating: Amounts) -> bool:
@@ -52,12 +52,12 @@ def fits(consumed: Amounts, device: Device, taken: Amounts, allocating: Amounts)
     return True
 
 
-def _consumed(name: str, wanted: Amount | None, capacity: DeviceCapacity) -> int:
+def _consumed(name: str, requested: Amount | None, capacity: DeviceCapacity) -> int:
     policy = capacity.request_policy
-    if wanted is None:
+    if requested is None:
         default = policy.default if policy is not None else None
         return _nanos(capacity.value if default is None else default)
-    amount = _nanos(wanted)
+    amount = _nanos(requested)
     if policy is None:
         return amount
     if policy.valid_range is not None and policy.valid_range.minimum is not None:

@@ -18,14 +18,14 @@ class ClaimLookup(Protocol):
 
 def claims_of(pod: PodInfo, claims: ClaimLookup) -> list[ResourceClaim] | Status:
     """The claims a pod names, in its order; or why it cannot be placed yet."""
-    found: list[ResourceClaim] = []
+    existing: list[ResourceClaim] = []
     for named in pod.spec.resource_claims or ():
         claim = _claim(pod, named, claims)
         if isinstance(claim, Status):
             return claim
         if claim is not None:
-            found.append(claim)
-    return found
+            existing.append(claim)
+    return existing
 
 
 def is_owned_by(claim: ResourceClaim, pod: PodInfo) -> bool:

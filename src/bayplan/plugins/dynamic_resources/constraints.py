@@ -26,13 +26,13 @@ class Constraint(Protocol):
         ...
 
 
-def constraint(found: DeviceConstraint, claim: str, index: int) -> Constraint:
+def constraint(declared: DeviceConstraint, claim: str, index: int) -> Constraint:
     """Raises AllocationError for a kind that is not known."""
-    names = frozenset(found.requests or ())
-    if found.match_attribute is not None:
-        return _SameAttribute(names, found.match_attribute)
-    if found.distinct_attribute is not None:
-        return _DistinctAttribute(names, found.distinct_attribute)
+    names = frozenset(declared.requests or ())
+    if declared.match_attribute is not None:
+        return _SameAttribute(names, declared.match_attribute)
+    if declared.distinct_attribute is not None:
+        return _DistinctAttribute(names, declared.distinct_attribute)
     empty = "empty constraint (unsupported constraint type?)"
     raise AllocationError(f"claim {claim}, constraint #{index}: {empty}")
 
@@ -93,12 +93,12 @@ def _concerns(names: frozenset[str], request: Request) -> bool:
 def _value_of(candidate: Candidate, name: str) -> _Value | None:
     """By its full name, or without the domain where that is the driver's."""
     attributes = candidate.device.attributes or {}
-    found = attributes.get(name)
-    if found is None:
+    attribute = attributes.get(name)
+    if attribute is None:
         domain, slash, identifier = name.partition("/")
         if slash and domain == candidate.id.driver:
-            found = attributes.get(identifier)
-    return None if found is None else _value(found)
+            attribute = attributes.get(identifier)
+    return None if attribute is None else _value(attribute)
 
 
 def _value(attribute: DeviceAttribute) -> _Value | None:

@@ -45,7 +45,7 @@ def _may_want(shape: PodShape) -> bool:
     return bool(shape.spec.resource_claims) or any(map(may_be_devices, shape.requests))
 
 
-def asked_of_devices(pod: PodInfo, classes: DeviceClassLister) -> bool:
+def requested_devices(pod: PodInfo, classes: DeviceClassLister) -> bool:
     """Whether the pod requests a resource that some DeviceClass stands for."""
     return any(
         amount and may_be_devices(name) and classes.behind(name) is not None
@@ -95,20 +95,20 @@ def claim_for_node(
     """None: no device of this node stands for anything that the pod asks for."""
     if special.spec.devices.requests is not None:
         return unresolvable(STALE_CLAIM)
-    wanted: dict[str, str] = {}
+    class_names: dict[str, str] = {}
     offered = node.node.status.allocatable or {}
     for name, amount in pod.requests.items():
         if not amount or not is_scalar(name) or not may_be_devices(name):
             continue
         device_class = classes.behind(name)
         if device_class is not None and not node.allocatable.get(name, 0):
-            wanted[name] = device_class.metadata.name
+            class_names[name] = device_class.metadata.name
         elif name not in offered:
             return unresolvable(CANNOT_FIT)
-    requests, mappings = _requests(pod, wanted)
+    requests, mappings = _requests(pod, class_names)
     devices = DeviceClaim(requests=tuple(requests))
     claim = msgspec.structs.replace(special, spec=ResourceClaimSpec(devices=devices))
-    return NodeClaim(claim, tuple(mappings)) if wanted else None
+    return NodeClaim(claim, tuple(mappings)) if class_names else None
 
 
 # ---- requests per container ----------------------------------------------------------------
@@ -123,15 +123,15 @@ class _ContainerRequests:
 
 
 def _requests(
-    pod: PodInfo, wanted: Mapping[str, str]
+    pod: PodInfo, class_names: Mapping[str, str]
 ) -> tuple[list[DeviceRequest], list[ContainerExtendedResourceRequest]]:
-    """``wanted``: resource → class."""
+    """``class_names``: resource → class."""
     requests: list[DeviceRequest] = []
     mappings: list[ContainerExtendedResourceRequest] = []
-    for resource in sorted(wanted):
-        found = _of_resource(pod, resource, wanted[resource])
-        requests += found.requests
-        mappings += found.mappings
+    for resource in sorted(class_names):
+        of_resource = _of_resource(pod, resource, class_names[resource])
+        requests += of_resource.requests
+        mappings += of_resource.mappings
     return sorted(requests, key=lambda request: request.name), mappings
 
 
@@ -153,14 +153,14 @@ def _of_resource(pod: PodInfo, resource: str, class_name: str) -> _ContainerRequ
     for index, container in enumerate(containers[:init_count]):
         if _is_short_lived(container, index, init_count):
             reusable = [request for request in lasting[index:] if request is not None]
-            found, mapped = _of_container(index, container, resource, class_name, reusable)
-            short += [found] if found is not None else []
+            request_needed, mapped = _of_container(index, container, resource, class_name, reusable)
+            short += [request_needed] if request_needed is not None else []
             short_mappings += mapped
     largest = max(short, key=_count, default=None)
     if largest is not None:
         short_mappings = _renamed(short_mappings, {each.name for each in short}, largest.name)
-    kept = [each for each in (largest, *lasting) if each is not None]
-    return _ContainerRequests(kept, [*lasting_mappings, *short_mappings])
+    device_requests = [each for each in (largest, *lasting) if each is not None]
+    return _ContainerRequests(device_requests, [*lasting_mappings, *short_mappings])
 
 
 def _is_short_lived(container: Container, index: int, init_count: int) -> bool:
@@ -176,8 +176,8 @@ def _of_container(
 ) -> tuple[DeviceRequest | None, list[ContainerExtendedResourceRequest]]:
     """The request that the container needs beside those it may reuse, and what it uses."""
     requests = (container.resources.requests if container.resources is not None else None) or {}
-    amount, rest = divmod(nanos(requests.get(resource, 0)), NANOS)
-    if not amount or rest or amount > INT64_MAX:
+    amount, remainder = divmod(nanos(requests.get(resource, 0)), NANOS)
+    if not amount or remainder or amount > INT64_MAX:
         return None, []
     mappings: list[ContainerExtendedResourceRequest] = []
     for request in reusable:

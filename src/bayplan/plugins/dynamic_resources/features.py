@@ -31,22 +31,22 @@ class DeviceFeatures:
     partitionable_devices: bool = True
     filter_timeout: bool = True
 
-    def seen(self, found: ResourceSlice) -> ResourceSlice:
+    def seen(self, resource_slice: ResourceSlice) -> ResourceSlice:
         """The slice as it counts: itself where no device has anything that does not."""
         if self.taints and self.consumable_capacity:
-            return found
-        devices = tuple(self._seen_device(device) for device in found.spec.devices or ())
-        spec = msgspec.structs.replace(found.spec, devices=devices)
-        return msgspec.structs.replace(found, spec=spec)
+            return resource_slice
+        devices = tuple(self._seen_device(device) for device in resource_slice.spec.devices or ())
+        spec = msgspec.structs.replace(resource_slice.spec, devices=devices)
+        return msgspec.structs.replace(resource_slice, spec=spec)
 
     def _seen_device(self, device: Device) -> Device:
         taints = device.taints if self.taints else None
         shared = device.allow_multiple_allocations if self.consumable_capacity else None
         return msgspec.structs.replace(device, taints=taints, allow_multiple_allocations=shared)
 
-    def counts(self, found: ResourceSlice) -> bool:
+    def counts(self, resource_slice: ResourceSlice) -> bool:
         """Whether a slice is looked at at all."""
-        spec = found.spec
+        spec = resource_slice.spec
         is_partitioned = spec.per_device_node_selection is not None or bool(spec.shared_counters)
         return self.partitionable_devices or not is_partitioned
 

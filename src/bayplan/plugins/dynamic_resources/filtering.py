@@ -48,10 +48,10 @@ class NodeFilter:
         special: NodeClaim | None = None
         if attempt.special is not None:
             classes = self.handle.devices.device_classes
-            found = claim_for_node(pod, attempt.special, node, classes)
-            if isinstance(found, Status):
-                return found
-            special = found
+            node_claim = claim_for_node(pod, attempt.special, node, classes)
+            if isinstance(node_claim, Status):
+                return node_claim
+            special = node_claim
             if special is None and not attempt.has_user_claims:
                 return None  # the node offers the resource itself
         unavailable = self._unavailable(attempt, node.node)
@@ -67,7 +67,7 @@ class NodeFilter:
 
     def _unavailable(self, attempt: Attempt, node: Node) -> set[int]:
         """Allocated claims that the node cannot use, or whose devices have failed."""
-        found: set[int] = set()
+        unavailable: set[int] = set()
         for index, claim in enumerate(attempt.claims):
             if claim.allocation is None:
                 continue
@@ -77,8 +77,8 @@ class NodeFilter:
                 or (_needs_optional_operations(claim.allocation) and not _may_skip(node))
                 or self._has_failed(claim)
             ):
-                found.add(index)
-        return found
+                unavailable.add(index)
+        return unavailable
 
     def _has_failed(self, claim: ResourceClaim) -> bool:
         if not self.has_binding_conditions:
@@ -94,14 +94,14 @@ class NodeFilter:
     ) -> dict[int, AllocationResult] | Status:
         if attempt.allocator is None:
             return {}
-        wanted = {
+        unallocated = {
             index: special.claim if attempt.is_special(index) and special is not None else claim
             for index, claim in attempt.unallocated()
             if special is not None or not attempt.is_special(index)
         }
         name = node.metadata.name
         try:
-            found = attempt.allocator.allocate(node, list(wanted.values()), self._ticks())
+            results = attempt.allocator.allocate(node, list(unallocated.values()), self._ticks())
         except _OutOfTime:
             reason = f"node {name}: timed out trying to allocate devices"
             return Status(Code.ERROR, (reason,))
@@ -109,9 +109,9 @@ class NodeFilter:
             return unresolvable(str(problem))
         except AllocationError as problem:
             return Status(Code.ERROR, (str(problem),))
-        if found is None:
+        if results is None:
             return unresolvable(CANNOT_ALLOCATE)
-        return dict(zip(wanted, found, strict=True))
+        return dict(zip(unallocated, results, strict=True))
 
     def _ticks(self) -> Callable[[], None]:
         """Raises _OutOfTime when it is called too late."""

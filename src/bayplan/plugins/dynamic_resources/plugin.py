@@ -95,8 +95,8 @@ def device_events(claims: ClaimLookup) -> Sequence[ClusterEventWithHint]:
 
     def after_own_update(pod: PodInfo, old: Any, new: PodInfo) -> QueueingHint:
         """Its claims were made: the controller says so in the pod's status."""
-        found = claims_of(new, claims)
-        return QueueingHint.QUEUE_SKIP if isinstance(found, Status) else QueueingHint.QUEUE
+        pod_claims = claims_of(new, claims)
+        return QueueingHint.QUEUE_SKIP if isinstance(pod_claims, Status) else QueueingHint.QUEUE
 
     claim_changed = ClusterEvent(RESOURCE_CLAIM, ActionType.ADD | UPDATE | ActionType.DELETE)
     own_claims = ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
@@ -238,8 +238,8 @@ class DynamicResources(
         """A pod waits until its claims are there."""
         if not pod.spec.resource_claims:
             return None
-        found = claims_of(pod, self.handle.devices.resource_claims)
-        return found if isinstance(found, Status) else None
+        claims = claims_of(pod, self.handle.devices.resource_claims)
+        return claims if isinstance(claims, Status) else None
 
     def concerns(self, shape: PodShape) -> bool:
         return may_want_devices(shape)
@@ -251,11 +251,11 @@ class DynamicResources(
             state[_KEY] = _NO_CLAIMS
             return SKIP
         state[_KEY] = Attempt([], has_special=False)
-        found = prepare(pod, self.handle.devices, self._pools)
-        if isinstance(found, Status):
-            return found
-        state[_KEY] = found
-        return None if found.claims else SKIP
+        prepared = prepare(pod, self.handle.devices, self._pools)
+        if isinstance(prepared, Status):
+            return prepared
+        state[_KEY] = prepared
+        return None if prepared.claims else SKIP
 
     def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         return self._filter.verdict(state[_KEY], pod, node)
@@ -298,11 +298,11 @@ class DynamicResources(
             return Status(Code.ERROR, (NO_NOTES,))
         if attempt.allocator is None:
             return None
-        found = attempt.by_node.get(node_name)
-        if found is None or not found.results:
+        node_allocation = attempt.by_node.get(node_name)
+        if node_allocation is None or not node_allocation.results:
             needs = any(not attempt.is_special(index) for index, _ in attempt.unallocated())
             return Status(Code.ERROR, (NO_ALLOCATION,)) if needs else None
-        for index, allocation in found.results.items():
+        for index, allocation in node_allocation.results.items():
             claim = attempt.claims[index]
             self.handle.devices.resource_claims.put_in_flight(claim, allocation)
             attempt.in_flight[claim.uid] = allocation
@@ -449,5 +449,5 @@ def _is_free_but_for(claim: ResourceClaim, pod: PodInfo) -> bool:
 
 
 def _score_of(attempt: Attempt, node_name: str) -> int:
-    found = attempt.by_node.get(node_name)
-    return 0 if found is None else preference(attempt, found)
+    allocation = attempt.by_node.get(node_name)
+    return 0 if allocation is None else preference(attempt, allocation)

@@ -85,12 +85,12 @@ def gather_pools(
     relevant = _newest_by_pool(
         each for each in slices if features.counts(each) and _is_relevant(node, each)
     )
-    found: list[Pool] = []
+    pools: list[Pool] = []
     for pool_id, of_pool in relevant.items():
         pool = _pool(pool_id, of_pool, all_slices, features)
         if pool is not None:
-            found.append(pool)
-    return sorted(found, key=lambda pool: (pool.has_binding_conditions, pool.id))
+            pools.append(pool)
+    return sorted(pools, key=lambda pool: (pool.has_binding_conditions, pool.id))
 
 
 def matches_node(
@@ -122,9 +122,9 @@ def any_matches(terms: Iterable[NodeTerm], node: Node) -> bool:
 # ---- which slices --------------------------------------------------------------------------
 
 
-def _is_relevant(node: Node, found: ResourceSlice) -> bool:
-    spec = found.spec
-    if uses_compatibility_groups(found):
+def _is_relevant(node: Node, resource_slice: ResourceSlice) -> bool:
+    spec = resource_slice.spec
+    if uses_compatibility_groups(resource_slice):
         return False
     if spec.node_name or spec.all_nodes or spec.node_selector is not None:
         return matches_node(node, spec.node_name, spec.all_nodes, spec.node_selector)
@@ -134,30 +134,30 @@ def _is_relevant(node: Node, found: ResourceSlice) -> bool:
     )
 
 
-def uses_compatibility_groups(found: ResourceSlice) -> bool:
+def uses_compatibility_groups(resource_slice: ResourceSlice) -> bool:
     """An alpha feature that is off: such a slice is left out, and its pool incomplete."""
     return any(
         consumption.compatibility_groups
-        for device in found.spec.devices or ()
+        for device in resource_slice.spec.devices or ()
         for consumption in device.consumes_counters or ()
     )
 
 
 def _newest_by_pool(slices: Iterable[ResourceSlice]) -> dict[PoolId, list[ResourceSlice]]:
     """Slices of the newest generation seen of each pool."""
-    found: dict[PoolId, list[ResourceSlice]] = {}
+    by_pool: dict[PoolId, list[ResourceSlice]] = {}
     for each in slices:
-        known = found.setdefault(_pool_id(each), [])
+        newest = by_pool.setdefault(_pool_id(each), [])
         generation = each.spec.pool.generation
-        if known and generation > known[0].spec.pool.generation:
-            known.clear()
-        if not known or generation == known[0].spec.pool.generation:
-            known.append(each)
-    return found
+        if newest and generation > newest[0].spec.pool.generation:
+            newest.clear()
+        if not newest or generation == newest[0].spec.pool.generation:
+            newest.append(each)
+    return by_pool
 
 
-def _pool_id(found: ResourceSlice) -> PoolId:
-    return PoolId(found.spec.driver, found.spec.pool.name)
+def _pool_id(resource_slice: ResourceSlice) -> PoolId:
+    return PoolId(resource_slice.spec.driver, resource_slice.spec.pool.name)
 
 
 # ---- one pool ------------------------------------------------------------------------------
@@ -170,8 +170,8 @@ def _pool(
     features: DeviceFeatures,
 ) -> Pool | None:
     """None: the driver is replacing what is known here, with nothing for this node yet."""
-    wanted_count = slices[0].spec.pool.resource_slice_count
-    if len(slices) == wanted_count:
+    slice_count = slices[0].spec.pool.resource_slice_count
+    if len(slices) == slice_count:
         return _built(pool_id, slices, (), features)
     generation = slices[0].spec.pool.generation
     of_pool = [each for each in all_slices if _pool_id(each) == pool_id]
@@ -182,23 +182,23 @@ def _pool(
         for each in of_pool
         if each.spec.pool.generation == generation and not uses_compatibility_groups(each)
     ]
-    if len(complete) != wanted_count:
+    if len(complete) != slice_count:
         return Pool(pool_id, is_incomplete=True)
     names = {each.metadata.name for each in slices}
-    others = [each for each in complete if each.metadata.name not in names]
-    return _built(pool_id, slices, others, features)
+    irrelevant = [each for each in complete if each.metadata.name not in names]
+    return _built(pool_id, slices, irrelevant, features)
 
 
 def _built(
     pool_id: PoolId,
     slices: list[ResourceSlice],
-    others: Sequence[ResourceSlice],
+    irrelevant: Sequence[ResourceSlice],
     features: DeviceFeatures,
 ) -> Pool:
     ordered = sorted(slices, key=lambda each: each.metadata.name)
-    counters = [each for each in (*ordered, *others) if each.spec.shared_counters]
+    counters = [each for each in (*ordered, *irrelevant) if each.spec.shared_counters]
     with_devices = [each for each in ordered if not each.spec.shared_counters]
-    elsewhere = [each for each in others if not each.spec.shared_counters]
+    elsewhere = [each for each in irrelevant if not each.spec.shared_counters]
     counter_sets = [one for each in counters for one in each.spec.shared_counters or ()]
     by_name = {one.name: one for one in counter_sets}
     names = (device.name for each in with_devices for device in each.spec.devices or ())
@@ -221,9 +221,9 @@ def _are_distinct(names: Iterable[str]) -> bool:
     return len(listed) == len(set(listed))
 
 
-def _counters_exist(found: ResourceSlice, counter_sets: Mapping[str, CounterSet]) -> bool:
+def _counters_exist(resource_slice: ResourceSlice, counter_sets: Mapping[str, CounterSet]) -> bool:
     """Whether devices consume only counters that the pool has."""
-    for device in found.spec.devices or ():
+    for device in resource_slice.spec.devices or ():
         for consumption in device.consumes_counters or ():
             counter_set = counter_sets.get(consumption.counter_set)
             if (

@@ -22,7 +22,7 @@ from bayplan.framework.status import Code, Status, unresolvable
 from bayplan.plugins.dynamic_resources.allocator import Allocator, PoolsByNode
 from bayplan.plugins.dynamic_resources.attempt import Attempt
 from bayplan.plugins.dynamic_resources.claims import claims_of
-from bayplan.plugins.dynamic_resources.extended import asked_of_devices, special_claim
+from bayplan.plugins.dynamic_resources.extended import requested_devices, special_claim
 from bayplan.plugins.dynamic_resources.pools import AllocationError, compiled
 from bayplan.state.pods import PodInfo
 
@@ -88,8 +88,8 @@ def _condition(status: AllocatedDeviceStatus, name: str) -> DeviceCondition | No
 
 
 def _is_true(status: AllocatedDeviceStatus, name: str) -> bool:
-    found = _condition(status, name)
-    return found is not None and found.status == "True"
+    condition = _condition(status, name)
+    return condition is not None and condition.status == "True"
 
 
 # ---- preparing ------------------------------------------------------------------------------
@@ -100,7 +100,7 @@ def prepare(pod: PodInfo, devices: SharedDRAManager, pools: PoolsByNode) -> Atte
     claims = claims_of(pod, devices.resource_claims)
     if isinstance(claims, Status):
         return claims
-    has_special = asked_of_devices(pod, devices.device_classes)
+    has_special = requested_devices(pod, devices.device_classes)
     if has_special:
         claims.append(special_claim(pod, devices.resource_claims.list(pod.namespace)))
     attempt = Attempt(claims, has_special)

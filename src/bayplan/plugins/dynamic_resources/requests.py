@@ -51,28 +51,34 @@ class Request:
         )
 
 
-def alternatives_of(found: DeviceRequest) -> Sequence[Request]:
+def alternatives_of(device_request: DeviceRequest) -> Sequence[Request]:
     """A request with alternatives: those, in their order; else itself alone."""
-    if found.first_available:
-        return [_request(each, each.name, found.name, None) for each in found.first_available]
-    exactly = found.exactly or ExactDeviceRequest()
-    return [_request(exactly, found.name, "", exactly.admin_access)]
+    if device_request.first_available:
+        return [
+            _request(each, each.name, device_request.name, None)
+            for each in device_request.first_available
+        ]
+    exactly = device_request.exactly or ExactDeviceRequest()
+    return [_request(exactly, device_request.name, "", exactly.admin_access)]
 
 
 def _request(
-    found: ExactDeviceRequest | DeviceSubRequest, name: str, parent: str, admin: bool | None
+    device_request: ExactDeviceRequest | DeviceSubRequest,
+    name: str,
+    parent: str,
+    admin: bool | None,
 ) -> Request:
     return Request(
         name=name,
         parent=parent,
-        class_name=found.device_class_name,
-        mode=found.allocation_mode,
-        count=found.count,
+        class_name=device_request.device_class_name,
+        mode=device_request.allocation_mode,
+        count=device_request.count,
         admin_access=bool(admin),
-        selectors=found.selectors or (),
-        tolerations=found.tolerations or (),
-        capacity=found.capacity,
-        has_derived_attributes=bool(found.derived_attributes),
+        selectors=device_request.selectors or (),
+        tolerations=device_request.tolerations or (),
+        capacity=device_request.capacity,
+        has_derived_attributes=bool(device_request.derived_attributes),
     )
 
 

@@ -13,7 +13,11 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 
 from bayplan.api.device_objects import ALLOCATION_RESULTS_MAX
-from bayplan.plugins.dynamic_resources.allocation_state import Given, Wanted, WantedClaim
+from bayplan.plugins.dynamic_resources.allocation_state import (
+    Alternative,
+    AssignedDevice,
+    ClaimSearch,
+)
 from bayplan.plugins.dynamic_resources.pools import AllocationError, Candidate
 from bayplan.plugins.dynamic_resources.selection import Selection
 from bayplan.plugins.dynamic_resources.tentative import Taking, Takings
@@ -51,7 +55,7 @@ class Search:
 
     def __init__(
         self,
-        claims: Sequence[WantedClaim],
+        claims: Sequence[ClaimSearch],
         candidates: Sequence[Candidate],
         takings: Takings,
         selection: Selection,
@@ -64,7 +68,7 @@ class Search:
         #: (claim, request, alternative, device) → whether the request means the device.
         self._meant: dict[tuple[int, int, int, DeviceId], bool] = {}
 
-    def run(self, tick: Callable[[], None]) -> list[list[Given]] | None:
+    def run(self, tick: Callable[[], None]) -> list[list[AssignedDevice]] | None:
         """Per claim what it gets; None: there is no way. Raises AllocationError.
 
         ``tick`` is called before every decision; what it raises ends the search.
@@ -76,7 +80,7 @@ class Search:
                 place = self._next_decision(place)
                 if place is None:
                     # Taken now: the choices are taken back when the stack is forgotten.
-                    return [list(claim.given) for claim in self._claims]
+                    return [list(claim.assigned) for claim in self._claims]
                 if not self._is_too_many(place):
                     self._stack.append(self._frame(place))
                 else:
@@ -100,20 +104,22 @@ class Search:
                 if claim.has_alternatives[place.request]:
                     return place
                 place = place._replace(alternative=0)
-            wanted = self._wanted(place)
+            alternative = self._alternative(place)
             # A request for all devices wants at least one.
-            if place.device < wanted.device_count or (wanted.wants_all and not wanted.all_devices):
+            if place.device < alternative.device_count or (
+                alternative.wants_all and not alternative.all_devices
+            ):
                 return place
             place = _Place(claim=place.claim, request=place.request + 1)
         return None
 
-    def _wanted(self, place: _Place) -> Wanted:
+    def _alternative(self, place: _Place) -> Alternative:
         return self._claims[place.claim].requests[place.request][place.alternative]
 
     def _frame(self, place: _Place) -> _Frame:
         if place.alternative < 0:
             return _Frame(self._alternatives(place), place.claim, is_alternatives=True)
-        choices = self._one_of_all if self._wanted(place).wants_all else self._devices
+        choices = self._one_of_all if self._alternative(place).wants_all else self._devices
         return _Frame(choices(place), place.claim, is_alternatives=False)
 
     # ---- going back -----------------------------------------------------------------------
@@ -122,9 +128,9 @@ class Search:
         """Whether the claim cannot list as many devices as are wanted."""
         if place.alternative < 0:
             return False
-        given_count = len(self._claims[place.claim].given)
-        left_count = self._wanted(place).device_count - place.device
-        return given_count + left_count > ALLOCATION_RESULTS_MAX
+        assigned_count = len(self._claims[place.claim].assigned)
+        left_count = self._alternative(place).device_count - place.device
+        return assigned_count + left_count > ALLOCATION_RESULTS_MAX
 
     def _retreat(self, claim: int) -> None:
         """Other devices would be as many: go back to an alternative, or to the claim before.
@@ -162,10 +168,10 @@ class Search:
 
     def _one_of_all(self, place: _Place) -> _Choices:
         """Of all devices the one whose turn it is: without it there is no solution."""
-        for candidate in self._wanted(place).all_devices[place.device : place.device + 1]:
+        for candidate in self._alternative(place).all_devices[place.device : place.device + 1]:
             taking = self._take(place, candidate)
             if taking is Taking.CONSTRAINED:
-                claim, request = self._claims[place.claim], self._wanted(place).request
+                claim, request = self._claims[place.claim], self._alternative(place).request
                 text = f"claim {claim.name}, request {request.name}: cannot add device"
                 why = "because a claim constraint would not be satisfied"
                 raise AllocationError(f"{text} {candidate.id} {why}")
@@ -189,7 +195,7 @@ class Search:
             self._takings.give_back(place.claim, self._claims[place.claim])
 
     def _take(self, place: _Place, candidate: Candidate) -> Taking:
-        claim, request = self._claims[place.claim], self._wanted(place).request
+        claim, request = self._claims[place.claim], self._alternative(place).request
         try:
             return self._takings.take(place.claim, claim, request, candidate)
         except AllocationError as problem:
@@ -197,22 +203,24 @@ class Search:
 
     def _is_eligible(self, place: _Place, candidate: Candidate) -> bool:
         """Cheap questions first. Raises AllocationError."""
-        wanted = self._wanted(place)
-        if self._takings.is_in_use(place.claim, wanted.request, candidate):
+        alternative = self._alternative(place)
+        if self._takings.is_in_use(place.claim, alternative.request, candidate):
             return False
-        if not self._means(place, candidate, wanted):
+        if not self._means(place, candidate, alternative):
             return False
         try:
-            return self._takings.consumption(wanted.request, candidate) is not None
+            return self._takings.consumption(alternative.request, candidate) is not None
         except AllocationError as problem:
             name = self._claims[place.claim].name
             raise AllocationError(f"claim {name}, {problem}") from None
 
-    def _means(self, place: _Place, candidate: Candidate, wanted: Wanted) -> bool:
+    def _means(self, place: _Place, candidate: Candidate, alternative: Alternative) -> bool:
         key = (place.claim, place.request, place.alternative, candidate.id)
-        found = self._meant.get(key)
-        if found is None:
+        means = self._meant.get(key)
+        if means is None:
             name = self._claims[place.claim].name
-            found = self._selection.means(candidate, wanted.request, wanted.device_class, name)
-            self._meant[key] = found
-        return found
+            means = self._selection.means(
+                candidate, alternative.request, alternative.device_class, name
+            )
+            self._meant[key] = means
+        return means

@@ -29,18 +29,18 @@ class SelectorResults:
         """Raises CelError."""
         results = self._of(candidate.slice)
         key = (expression, candidate.id.device)
-        found = results.get(key)
-        if found is None:
+        result = results.get(key)
+        if result is None:
             program = compile_selector(expression)
             if isinstance(program, CelError):
                 raise CelError(f"CEL compile error: {program}")
             try:
-                found = program.matches(candidate.id.driver, candidate.device)
+                result = program.matches(candidate.id.driver, candidate.device)
             except CelError as problem:
                 where = f"on device {candidate.id}"
                 raise CelError(f"{where}: CEL runtime error: {problem}") from None
-            results[key] = found
-        return found
+            results[key] = result
+        return result
 
     def keep_only(self, slices: Sequence[ResourceSlice]) -> None:
         """Forget slices that are gone."""
@@ -48,12 +48,12 @@ class SelectorResults:
         for name in [name for name in self._by_slice if name not in names]:
             del self._by_slice[name]
 
-    def _of(self, found: ResourceSlice) -> _Results:
-        name = found.metadata.name
-        known = self._by_slice.get(name)
-        if known is None or known[0] is not found:
-            known = self._by_slice[name] = (found, {})
-        return known[1]
+    def _of(self, resource_slice: ResourceSlice) -> _Results:
+        name = resource_slice.metadata.name
+        entry = self._by_slice.get(name)
+        if entry is None or entry[0] is not resource_slice:
+            entry = self._by_slice[name] = (resource_slice, {})
+        return entry[1]
 
 
 @final

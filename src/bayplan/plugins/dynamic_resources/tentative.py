@@ -14,7 +14,7 @@ from typing import final
 from bayplan.api.device_objects import Device
 from bayplan.api.quantity import QuantityError, nanos
 from bayplan.plugins.dynamic_resources import capacity
-from bayplan.plugins.dynamic_resources.allocation_state import Given, WantedClaim
+from bayplan.plugins.dynamic_resources.allocation_state import AssignedDevice, ClaimSearch
 from bayplan.plugins.dynamic_resources.features import ALL_ON, DeviceFeatures
 from bayplan.plugins.dynamic_resources.pools import AllocationError, Candidate, Pool, PoolId
 from bayplan.plugins.dynamic_resources.requests import Request
@@ -52,10 +52,10 @@ class Counters:
         self._of(candidate.pool).update(_consumed(candidate.device))
 
     def _of(self, pool: Pool) -> Counter[_Name]:
-        found = self._available.get(pool.id)
-        if found is None:
-            found = self._available[pool.id] = self._left(pool)
-        return found
+        counters = self._available.get(pool.id)
+        if counters is None:
+            counters = self._available[pool.id] = self._left(pool)
+        return counters
 
     def _left(self, pool: Pool) -> Counter[_Name]:
         left: Counter[_Name] = Counter()
@@ -78,11 +78,11 @@ def _devices(pool: Pool) -> Iterator[Device]:
 
 
 def _consumed(device: Device) -> Counter[_Name]:
-    found: Counter[_Name] = Counter()
+    consumed: Counter[_Name] = Counter()
     for consumption in device.consumes_counters or ():
         for name, counter in consumption.counters.items():
-            found[(consumption.counter_set, name)] += _nanos(counter.value)
-    return found
+            consumed[(consumption.counter_set, name)] += _nanos(counter.value)
+    return consumed
 
 
 def _nanos(amount: str | int | float) -> int:
@@ -141,7 +141,7 @@ class Takings:
         return consumed if fits else None
 
     def take(
-        self, index: int, claim: WantedClaim, request: Request, candidate: Candidate
+        self, index: int, claim: ClaimSearch, request: Request, candidate: Candidate
     ) -> Taking:
         """Give the device to a request of the claim, or change nothing. Raises AllocationError."""
         is_shared = bool(candidate.device.allow_multiple_allocations)
@@ -163,19 +163,21 @@ class Takings:
                 self._counters.give_back(candidate)
             return Taking.REFUSED if satisfies else Taking.CONSTRAINED
         self._note(index, candidate, consumed if is_shared else None)
-        claim.given.append(Given(request, candidate, consumed if is_shared else None, draws))
+        claim.assigned.append(
+            AssignedDevice(request, candidate, consumed if is_shared else None, draws)
+        )
         return Taking.TAKEN
 
-    def give_back(self, index: int, claim: WantedClaim) -> None:
+    def give_back(self, index: int, claim: ClaimSearch) -> None:
         """Undo what the claim was given last."""
-        given = claim.given.pop()
-        candidate = given.candidate
-        if given.share is None:
+        assigned = claim.assigned.pop()
+        candidate = assigned.candidate
+        if assigned.share is None:
             self._whole[candidate.id].discard(index)
         else:
             self._shares[candidate.id].pop()
-        _leave(claim, given.request, len(claim.constraints))
-        if given.draws_counters:
+        _leave(claim, assigned.request, len(claim.constraints))
+        if assigned.draws_counters:
             self._counters.give_back(candidate)
 
     def _is_whole_in_use(
@@ -207,7 +209,7 @@ class Takings:
             self._shares.setdefault(candidate.id, []).append(share)
 
 
-def _satisfies(claim: WantedClaim, request: Request, candidate: Candidate) -> bool:
+def _satisfies(claim: ClaimSearch, request: Request, candidate: Candidate) -> bool:
     """Count the device in at all constraints, or at none."""
     for index, constraint in enumerate(claim.constraints):
         if not constraint.add(request, candidate):
@@ -216,6 +218,6 @@ def _satisfies(claim: WantedClaim, request: Request, candidate: Candidate) -> bo
     return True
 
 
-def _leave(claim: WantedClaim, request: Request, count: int) -> None:
+def _leave(claim: ClaimSearch, request: Request, count: int) -> None:
     for constraint in reversed(claim.constraints[:count]):
         constraint.remove(request)

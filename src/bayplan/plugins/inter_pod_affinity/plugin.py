@@ -103,17 +103,19 @@ def _has_place(pod: PodInfo) -> bool:
 
 
 def _helps(pod: PodInfo, old: PodInfo | None, new: PodInfo | None, labels_of: LabelsOf) -> bool:
-    wanted, unwanted = pod.shape.affinity.required, pod.shape.anti_affinity.required
+    required, required_anti = pod.shape.affinity.required, pod.shape.anti_affinity.required
     if new is not None:
-        comes_near = _all_mean(wanted, new, labels_of)
+        comes_near = _all_mean(required, new, labels_of)
         if old is None:
             return comes_near
-        if comes_near and not _all_mean(wanted, old, labels_of):
+        if comes_near and not _all_mean(required, old, labels_of):
             return True
-        return _any_means(unwanted, old, labels_of) and not _any_means(unwanted, new, labels_of)
+        return _any_means(required_anti, old, labels_of) and not _any_means(
+            required_anti, new, labels_of
+        )
     assert old is not None
     refusing = old.shape.anti_affinity.required
-    return _any_means(unwanted, old, labels_of) or _any_means(refusing, pod, labels_of)
+    return _any_means(required_anti, old, labels_of) or _any_means(refusing, pod, labels_of)
 
 
 def _all_mean(terms: tuple[AffinityTerm, ...], pod: PodInfo, labels_of: LabelsOf) -> bool:
@@ -162,8 +164,8 @@ class DomainCounts:
             return
         if weight != 1:
             table *= weight
-        known = self._tables.get(key)
-        self._tables[key] = table if known is None else known + table
+        counts = self._tables.get(key)
+        self._tables[key] = table if counts is None else counts + table
         self._owned.add(key)
 
     def add(self, key: str, label_id: int, amount: int) -> None:
@@ -240,9 +242,9 @@ class _Notes(Cloneable):
 
     own: OwnTerms
     #: The pods that match all required affinity terms, if there are any.
-    wanted: PodSet | None
+    attracting: PodSet | None
     #: (topology key, the pods to keep away from) of each required anti-affinity term.
-    unwanted: tuple[tuple[str, PodSet], ...]
+    repelling: tuple[tuple[str, PodSet], ...]
     namespace_labels: Labels
     #: Whether the pod is one of those it wants: then it may be the first of them.
     wants_itself: bool
@@ -260,8 +262,8 @@ class _Notes(Cloneable):
         lacking: Mask | None = None
         is_first = self.wants_itself and bool(self.own.keys) and self.near.is_empty
         for key in self.own.keys:
-            found = nodes.label_ids(key) < 0 if is_first else ~self.near.present(nodes, key)
-            lacking = found if lacking is None else lacking | found
+            without_key = nodes.label_ids(key) < 0 if is_first else ~self.near.present(nodes, key)
+            lacking = without_key if lacking is None else lacking | without_key
         return lacking
 
 
@@ -325,20 +327,20 @@ class InterPodAffinity(
         self, pod: PodInfo, own: OwnTerms, nodes: NodeView, refusing: DomainCounts
     ) -> _Notes:
         namespaces = self.handle.objects(NAMESPACE)
-        wanted = own.matching_all(namespaces) if own.together else None
-        unwanted = tuple((want.key, want.pods(namespaces)) for want in own.apart)
+        attracting = own.matching_all(namespaces) if own.together else None
+        repelling = tuple((want.key, want.pods(namespaces)) for want in own.apart)
         near, away = DomainCounts(), DomainCounts()
-        if wanted is not None:
+        if attracting is not None:
             for key in own.keys:
-                near.count(nodes, key, wanted)
-        for key, pods in unwanted:
+                near.count(nodes, key, attracting)
+        for key, pods in repelling:
             away.count(nodes, key, pods)
         return _Notes(
             own=own,
-            wanted=wanted,
-            unwanted=unwanted,
+            attracting=attracting,
+            repelling=repelling,
             namespace_labels=self._labels_of(pod.namespace),
-            wants_itself=wanted is not None and _belongs(pod, wanted),
+            wants_itself=attracting is not None and _belongs(pod, attracting),
             near=near,
             away=away,
             refusing=refusing,
@@ -367,14 +369,14 @@ class InterPodAffinity(
         rejected = lacking
         for counts, reason in ((notes.away, NO_ANTI_AFFINITY), (notes.refusing, EXISTING_REFUSE)):
             for key in counts.keys:
-                found = counts.present(nodes, key)
+                occupied = counts.present(nodes, key)
                 if rejected is not None:
-                    found &= ~rejected
-                    rejected = rejected | found
+                    occupied &= ~rejected
+                    rejected = rejected | occupied
                 else:
-                    rejected = found
-                if found.any():
-                    yield Rejection(found, Code.UNSCHEDULABLE, (reason,))
+                    rejected = occupied
+                if occupied.any():
+                    yield Rejection(occupied, Code.UNSCHEDULABLE, (reason,))
 
     # ---- score ----------------------------------------------------------------------------
 
@@ -446,13 +448,13 @@ class InterPodAffinity(
         if not about.conditional:
             return about.certain
         labels = self._labels_of(pod.namespace)
-        found = [p for p in about.conditional if p.term.namespace_selector.matches(labels)]
-        return (*about.certain, *found)
+        conditional = [p for p in about.conditional if p.term.namespace_selector.matches(labels)]
+        return (*about.certain, *conditional)
 
     def _labels_of(self, namespace: str) -> Labels:
         """A namespace that is not known has no labels."""
-        found = self.handle.objects(NAMESPACE).get(namespace)
-        return (found.metadata.labels or {}) if found is not None else {}
+        namespace_object = self.handle.objects(NAMESPACE).get(namespace)
+        return (namespace_object.metadata.labels or {}) if namespace_object is not None else {}
 
 
 def _belongs(pod: PodInfo, pods: PodSet) -> bool:
@@ -461,10 +463,10 @@ def _belongs(pod: PodInfo, pods: PodSet) -> bool:
 
 def _count(notes: _Notes, pod: PodInfo, other: PodInfo, node: NodeInfo, step: int) -> None:
     """Let the notes say that another pod came to a node, or left it."""
-    if notes.wanted is not None and _belongs(other, notes.wanted):
+    if notes.attracting is not None and _belongs(other, notes.attracting):
         for key in notes.own.keys:
             notes.near.add(key, node.label_id(key), step)
-    for key, pods in notes.unwanted:
+    for key, pods in notes.repelling:
         if _belongs(other, pods):
             notes.away.add(key, node.label_id(key), step)
     for term in other.shape.anti_affinity.required:

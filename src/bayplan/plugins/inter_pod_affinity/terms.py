@@ -44,8 +44,10 @@ class Want:
             return self.settled
         selector = self.term.namespace_selector
         listed: Sequence[Any] = namespaces.list()
-        found = {n.metadata.name for n in listed if selector.matches(n.metadata.labels or {})}
-        return PodSet(self.term.namespaces | found, self.term.selector)
+        namespaces_selected = {
+            n.metadata.name for n in listed if selector.matches(n.metadata.labels or {})
+        }
+        return PodSet(self.term.namespaces | namespaces_selected, self.term.selector)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ def own_terms(pod: PodInfo) -> OwnTerms:
 
 def _compiled(shape: PodShape) -> OwnTerms:
     together = tuple(_want(term, 1) for term in shape.affinity.required)
-    likes = (_want(weighted.term, weighted.weight) for weighted in shape.affinity.preferred)
+    preferred = (_want(weighted.term, weighted.weight) for weighted in shape.affinity.preferred)
     dislikes = (
         _want(weighted.term, -weighted.weight) for weighted in shape.anti_affinity.preferred
     )
@@ -87,7 +89,7 @@ def _compiled(shape: PodShape) -> OwnTerms:
     return OwnTerms(
         together=together,
         apart=tuple(_want(term, 1) for term in shape.anti_affinity.required),
-        preferred=(*likes, *dislikes),
+        preferred=(*preferred, *dislikes),
         keys=tuple(dict.fromkeys(want.key for want in together)),
         settled=_intersection(settled) if together and len(settled) == len(together) else None,
         error=_aggregate(problems),
@@ -123,11 +125,11 @@ def _conjunction(one: Selector, other: Selector) -> Selector:
 
 def _problems(errors: Iterable[str]) -> list[str]:
     """A shape's errors about affinity under upstream's names, in upstream's order."""
-    found = [error.partition(": ") for error in errors]
+    parts = [error.partition(": ") for error in errors]
     return [
         f"{name}: {text}"
         for list_path, name in _LISTS.items()
-        for where, _, text in found
+        for where, _, text in parts
         if where.startswith(f"{list_path}[")
     ]
 

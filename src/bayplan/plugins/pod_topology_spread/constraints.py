@@ -87,8 +87,8 @@ class PodTopologySpreadArgs(PluginArgs, frozen=True):
             path = f"defaultConstraints[{index}]"
             yield from _problems(path, constraint)
             if any(_pair(constraint) == _pair(former) for former in constraints[:index]):
-                found = ", ".join(_pair(constraint))
-                yield path, f"{{{found}}} a second time; wanted each pair once"
+                pair = ", ".join(_pair(constraint))
+                yield path, f"{{{pair}}} a second time; wanted each pair once"
 
 
 def _problems(path: str, constraint: DefaultConstraint) -> Iterable[tuple[str, str]]:
@@ -97,8 +97,8 @@ def _problems(path: str, constraint: DefaultConstraint) -> Iterable[tuple[str, s
     if not is_label_key(constraint.topology_key):
         yield f"{path}.topologyKey", f"{constraint.topology_key!r}; wanted a label key"
     if constraint.when_unsatisfiable not in (HARD, SOFT):
-        found = constraint.when_unsatisfiable
-        yield f"{path}.whenUnsatisfiable", f"{found!r}; wanted {HARD} or {SOFT}"
+        policy = constraint.when_unsatisfiable
+        yield f"{path}.whenUnsatisfiable", f"{policy!r}; wanted {HARD} or {SOFT}"
     if constraint.label_selector is not None:
         yield f"{path}.labelSelector", "a selector; wanted none, it is deduced for each pod"
 
@@ -256,7 +256,7 @@ class Defaults:
     def __init__(self, defaults: Sequence[TopologySpreadConstraint], handle: Handle) -> None:
         self._defaults = defaults
         self._handle = handle
-        self._known: WeakKeyDictionary[PodShape, Defaulted] = WeakKeyDictionary()
+        self._by_shape: WeakKeyDictionary[PodShape, Defaulted] = WeakKeyDictionary()
 
     def of(self, pod: PodInfo) -> Defaulted:
         listed: Sequence[Service] = self._handle.objects(SERVICE).list(pod.namespace)
@@ -264,12 +264,15 @@ class Defaults:
         if not listed and owner_selector is None:
             return _NOT_SELECTED
         services = list(listed)
-        known = self._known.get(pod.shape)
+        defaulted = self._by_shape.get(pod.shape)
         # Mostly they are the very same objects, which is what lists are compared by first.
-        if known is None or (known.services, known.owner_selector) != (services, owner_selector):
-            known = self._deduced(pod.shape, services, owner_selector)
-            self._known[pod.shape] = known
-        return known
+        if defaulted is None or (defaulted.services, defaulted.owner_selector) != (
+            services,
+            owner_selector,
+        ):
+            defaulted = self._deduced(pod.shape, services, owner_selector)
+            self._by_shape[pod.shape] = defaulted
+        return defaulted
 
     def _owner_selector(self, pod: PodInfo) -> Any:
         """Of the controller that owns the pod: a plain map, a LabelSelector, or None."""
@@ -312,10 +315,10 @@ def _merged(shape: PodShape, services: Iterable[Service], owner_selector: Any) -
     """Everything that the pod's Services and its owner demand of their pods."""
     demanded: dict[str, str] = {}
     for service in services:
-        wanted = service.spec.selector
+        selector_labels = service.spec.selector
         # A Service without a selector selects nothing.
-        if wanted is not None and wanted.items() <= shape.labels.items():
-            demanded.update(wanted)
+        if selector_labels is not None and selector_labels.items() <= shape.labels.items():
+            demanded.update(selector_labels)
     if isinstance(owner_selector, LabelSelector):
         try:
             more = label_selector(owner_selector).requirements

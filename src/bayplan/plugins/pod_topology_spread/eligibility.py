@@ -40,12 +40,12 @@ class Topology:
         self._masks: dict[bool, Mask | None] = {}
 
     def slots(self, key: str) -> Slots:
-        found = self._slots.get(key)
-        if found is None:
+        slots = self._slots.get(key)
+        if slots is None:
             # Widened here once: bincount and take would each do it again.
-            found = np.add(self.nodes.label_ids(key), 1, dtype=np.intp)
-            self._slots[key] = found
-        return found
+            slots = np.add(self.nodes.label_ids(key), 1, dtype=np.intp)
+            self._slots[key] = slots
+        return slots
 
     def slot_count(self, key: str) -> int:
         return len(self.nodes.label_values(key)) + 1
@@ -57,11 +57,11 @@ class Topology:
 
     def node_counts(self, key: str) -> Floats:
         """float64[slots]: all nodes of the cluster by slot."""
-        found = self._node_counts.get(key)
-        if found is None:
-            found = self._node_counts[key] = self.pod_counts(key, None)
-            found[ABSENT_SLOT] = self.nodes.cluster_node_count - found.sum()
-        return found
+        counts = self._node_counts.get(key)
+        if counts is None:
+            counts = self._node_counts[key] = self.pod_counts(key, None)
+            counts[ABSENT_SLOT] = self.nodes.cluster_node_count - counts.sum()
+        return counts
 
     def has_absent(self, key: str) -> bool:
         """Whether some node has no such label."""

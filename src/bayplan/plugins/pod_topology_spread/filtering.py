@@ -54,11 +54,11 @@ class _Domains:
 
     def lowest(self, min_domains: int) -> float:
         if self.lowest_count is None:
-            found = self.counts[self.present]
-            if len(found) < min_domains:
+            present_counts = self.counts[self.present]
+            if len(present_counts) < min_domains:
                 self.lowest_count = 0.0
             else:
-                self.lowest_count = float(found.min(initial=_NO_DOMAIN_COUNT))
+                self.lowest_count = float(present_counts.min(initial=_NO_DOMAIN_COUNT))
         return self.lowest_count
 
     def change(self, slot: int, step: int) -> None:
@@ -143,7 +143,7 @@ def _counted(topology: Topology, constraint: Constraint, complete: Mask | None) 
     """Nodes that do not count are put into the slot that nobody reads."""
     key, eligible = constraint.topology_key, both(complete, topology.included(constraint))
     if eligible is None and topology.are_all:
-        return _kept_counted(topology, constraint)
+        return _recount(topology, constraint)
     slots, slot_count = topology.slots(key), topology.slot_count(key)
     if eligible is not None:
         slots = slots * eligible
@@ -155,7 +155,7 @@ def _counted(topology: Topology, constraint: Constraint, complete: Mask | None) 
     return _Domains(None, counts, present)
 
 
-def _kept_counted(topology: Topology, constraint: Constraint) -> _Domains:
+def _recount(topology: Topology, constraint: Constraint) -> _Domains:
     """The same where every node counts: no pass over the nodes."""
     key = constraint.topology_key
     present = topology.node_counts(key) > 0

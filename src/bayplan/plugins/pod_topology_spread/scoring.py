@@ -77,15 +77,15 @@ class SoftSpread:
             return np.zeros(len(scores), np.int64)
         lowest, highest = int(counted.min()), max(int(counted.max()), 0)
         if not highest:
-            found = np.full(len(scores), MAX_NODE_SCORE, np.int64)
+            normalized = np.full(len(scores), MAX_NODE_SCORE, np.int64)
         elif self.ignored is None and lowest >= 0 and highest - lowest < _FEW_SCORES:
             every = np.arange(lowest, highest + 1)
-            found = divide(MAX_NODE_SCORE * (highest + lowest - every), highest).take(
+            normalized = divide(MAX_NODE_SCORE * (highest + lowest - every), highest).take(
                 scores - lowest
             )
         else:
-            found = divide(MAX_NODE_SCORE * (highest + lowest - scores), highest)
-        return found if self.ignored is None else found * ~self.ignored
+            normalized = divide(MAX_NODE_SCORE * (highest + lowest - scores), highest)
+        return normalized if self.ignored is None else normalized * ~self.ignored
 
 
 def soft_spread(
@@ -126,8 +126,8 @@ def _added(part: _Part, topology: Topology) -> Floats:
         counts: Floats = np.zeros(len(slots))
     else:
         counts = topology.nodes.matching_pods(constraint.pods).astype(np.float64)
-    found = _scored(counts, constraint, part.weight)
-    return found if slots.all() else found * (slots != ABSENT_SLOT)
+    scored = _scored(counts, constraint, part.weight)
+    return scored if slots.all() else scored * (slots != ABSENT_SLOT)
 
 
 def _scored(counts: Floats, constraint: Constraint, weight: float) -> Floats:

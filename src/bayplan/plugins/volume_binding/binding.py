@@ -26,7 +26,7 @@ from bayplan.api.storage_objects import (
     PersistentVolume,
     PersistentVolumeClaim,
 )
-from bayplan.plugins.volume_binding.claims import NONE, Found
+from bayplan.plugins.volume_binding.claims import NONE, NodeVolumes
 from bayplan.state.storage_infos import ClaimInfo, NodeTerms, VolumeInfo
 from bayplan.state.volumes import Volumes, claim_not_found, volume_not_found
 
@@ -82,36 +82,36 @@ class Decision:
                 volumes.restore_claim(provision.new)
 
 
-def decide(found: Found, node_name: str) -> Decision:
-    """``found``: for the node alone."""
+def decide(volumes: NodeVolumes, node_name: str) -> Decision:
+    """``volumes``: for the node alone."""
     bindings = [
         _binding(matched.claim, matched.volumes[index])
-        for matched in found.matched
+        for matched in volumes.matched
         if (index := matched.chosen.item(0)) != NONE
     ]
     provisions = [
         Provision(each.claim, _with_node(each.claim.claim, node_name))
-        for each in found.provisioned
-        if each.wanted.item(0)
+        for each in volumes.provisioned
+        if each.needed.item(0)
     ]
     return Decision(node_name, bindings, provisions)
 
 
 def _binding(claim: ClaimInfo, volume: VolumeInfo) -> Binding:
     """Upstream: GetBindVolumeToClaim."""
-    known, meta = volume.volume, volume.volume.metadata
+    persistent_volume, meta = volume.volume, volume.volume.metadata
     annotations = dict(meta.annotations or {})
     if not volume.is_claimed_by(claim):
         annotations.setdefault(BOUND_BY_CONTROLLER, "yes")
-    ref = known.spec.claim_ref
+    ref = persistent_volume.spec.claim_ref
     if ref is None or not volume.is_claimed_by(claim) or ref.uid != claim.uid:
         ref = _reference(claim)
     new = msgspec.structs.replace(
-        known,
+        persistent_volume,
         metadata=msgspec.structs.replace(meta, annotations=annotations or None),
-        spec=msgspec.structs.replace(known.spec, claim_ref=ref),
+        spec=msgspec.structs.replace(persistent_volume.spec, claim_ref=ref),
     )
-    return Binding(claim, volume, None if new == known else new)
+    return Binding(claim, volume, None if new == persistent_volume else new)
 
 
 def _reference(claim: ClaimInfo) -> ObjectReference:

@@ -136,13 +136,13 @@ class Matched:
 
 @dataclass(frozen=True, slots=True)
 class Provisioned:
-    """A claim that a volume is to be made for. ``wanted``: bool[nodes]; ``found``: int32[nodes],
+    """A claim that a volume is to be made for. ``needed``: bool[nodes]; ``capacity_indices``:
     where in ``capacities`` it says that there is room, NONE where nobody keeps count."""
 
     claim: ClaimInfo
-    wanted: Mask
+    needed: Mask
     capacities: Sequence[CapacityInfo]
-    found: Int32s
+    capacity_indices: Int32s
 
 
 def _no_problems() -> list[tuple[Mask, str]]:
@@ -150,7 +150,7 @@ def _no_problems() -> list[tuple[Mask, str]]:
 
 
 @dataclass(slots=True)
-class Found:
+class NodeVolumes:
     """What was found for the nodes of one view. Masks are bool[nodes]."""
 
     #: Nodes that do not reach a bound volume; nodes without volume to bind, or to make; nodes with
@@ -184,7 +184,7 @@ class Found:
         return not self.problems and not any(mask.any() for mask in masks)
 
 
-def find_volumes(volumes: Volumes, claims: PodClaims, nodes: NodeView) -> Found:
+def find_volumes(volumes: Volumes, claims: PodClaims, nodes: NodeView) -> NodeVolumes:
     """What becomes of a pod's claims on each node."""
     return _Search(volumes, nodes).run(claims)
 
@@ -197,31 +197,31 @@ class _Search:
         self._volumes = volumes
         self._nodes = nodes
         none = np.zeros(len(nodes), np.bool_)
-        self._found = Found(none, none.copy(), none.copy(), none.copy())
+        self._result = NodeVolumes(none, none.copy(), none.copy(), none.copy())
         self._none = none.copy()
         #: Volume's name → nodes that have taken it.
         self._taken: dict[str, Mask] = {}
 
-    def run(self, claims: PodClaims) -> Found:
+    def run(self, claims: PodClaims) -> NodeVolumes:
         self._look_at_bound(claims.bound)
         open_nodes = self._all()
-        for mask, _ in self._found.problems:
+        for mask, _ in self._result.problems:
             open_nodes &= ~mask
         selected = [claim for claim in claims.delayed if claim.selected_node is not None]
         for claim in selected:
             elsewhere = open_nodes & ~self._named(claim.selected_node or "")
-            self._found.unbound |= elsewhere
+            self._result.unbound |= elsewhere
             open_nodes = open_nodes & ~elsewhere
         to_make = [(claim, open_nodes) for claim in selected]
         unselected = (claim for claim in claims.delayed if claim.selected_node is None)
         for claim in sorted(unselected, key=lambda each: each.size_nanos or 0):
             matched = self._match(claim, open_nodes)
             if matched is None:
-                return self._found
-            self._found.matched.append(matched)
+                return self._result
+            self._result.matched.append(matched)
             to_make.append((claim, open_nodes & (matched.chosen == NONE)))
         self._make(to_make)
-        return self._found
+        return self._result
 
     def _all(self) -> Mask:
         return np.ones(len(self._nodes), np.bool_)
@@ -241,13 +241,13 @@ class _Search:
         for claim in claims:
             volume = self._volumes.volume(claim.volume_name)
             if volume is None:
-                self._found.missing |= undecided
+                self._result.missing |= undecided
                 return
             wrong = undecided & ~self._reaching(volume, undecided)
-            self._found.out_of_reach |= wrong
+            self._result.out_of_reach |= wrong
             undecided = undecided & ~wrong
 
-    def _reaching(self, volume: VolumeInfo, asked: Mask) -> Mask:
+    def _reaching(self, volume: VolumeInfo, selected: Mask) -> Mask:
         """bool[nodes]: who reaches a volume; where a CSI driver has taken over, by its labels."""
         reaching = matching(volume.node_terms, self._nodes)
         if volume.plugin is None or not volume.plugin.is_counted:
@@ -258,9 +258,9 @@ class _Search:
         try:
             return np.where(migrated, matching(volume.csi_node_terms, self._nodes), reaching)
         except NotTranslated as problem:
-            failing = asked & migrated
+            failing = selected & migrated
             if failing.any():
-                self._found.problems.append((failing, f"could not translate pv: {problem}"))
+                self._result.problems.append((failing, f"could not translate pv: {problem}"))
             return reaching | failing
 
     def _migrated(self, plugin: str) -> Mask:
@@ -276,7 +276,7 @@ class _Search:
 
     # ---- volumes that are there -----------------------------------------------------------
 
-    def _match(self, claim: ClaimInfo, asked: Mask) -> Matched | None:
+    def _match(self, claim: ClaimInfo, selected: Mask) -> Matched | None:
         """The volume that each node would take; None: the claim makes no sense."""
         candidates, preferred = self._candidates(claim)
         chosen = np.full(len(self._nodes), NONE, np.int32)
@@ -284,9 +284,9 @@ class _Search:
             fitting = [] if preferred else fitting_volumes(claim, candidates)
         except SelectorError as problem:
             message = f"error creating internal label selector for claim: {claim.key}: {problem}"
-            self._found.problems.append((asked, message))
+            self._result.problems.append((selected, message))
             return None
-        unserved = asked
+        unserved = selected
         for index, volume in enumerate(preferred or fitting):
             if not unserved.any():
                 break
@@ -314,22 +314,22 @@ class _Search:
         """The first claim in which a node fails decides what is said of it."""
         undecided = self._all()
         for claim, needing in claims:
-            wanted = needing & undecided
-            if not wanted.any():
+            unprovisioned = needing & undecided
+            if not unprovisioned.any():
                 continue
             storage_class, problem = self._class_of(claim)
             if storage_class is None:
-                self._found.problems.append((wanted, problem))
-                undecided = undecided & ~wanted
+                self._result.problems.append((unprovisioned, problem))
+                undecided = undecided & ~unprovisioned
                 continue
-            unfit = wanted & ~self._may_make(storage_class)
-            self._found.unbound |= unfit
-            capacities, found, enough = self._room(claim, storage_class)
-            short = wanted & ~unfit & ~enough
-            self._found.short |= short
+            unfit = unprovisioned & ~self._may_make(storage_class)
+            self._result.unbound |= unfit
+            capacities, capacity_indices, enough = self._room(claim, storage_class)
+            short = unprovisioned & ~unfit & ~enough
+            self._result.short |= short
             undecided = undecided & ~unfit & ~short
-            made = wanted & undecided
-            self._found.provisioned.append(Provisioned(claim, made, capacities, found))
+            made = unprovisioned & undecided
+            self._result.provisioned.append(Provisioned(claim, made, capacities, capacity_indices))
 
     def _class_of(self, claim: ClaimInfo) -> tuple[StorageClass | None, str]:
         name = claim.class_name
@@ -353,26 +353,28 @@ class _Search:
         self, claim: ClaimInfo, storage_class: StorageClass
     ) -> tuple[Sequence[CapacityInfo], Int32s, Mask]:
         """(what is known of the room, which of it each node would use, where there is enough)."""
-        found = np.full(len(self._nodes), NONE, np.int32)
+        capacity_indices = np.full(len(self._nodes), NONE, np.int32)
         driver = self._volumes.api.csi_driver(storage_class.provisioner)
         if claim.size_nanos is None or driver is None or not driver.spec.storage_capacity:
-            return (), found, self._all()
+            return (), capacity_indices, self._all()
         capacities = self._volumes.api.capacities(storage_class.metadata.name)
         for index, capacity in enumerate(capacities):
             most = capacity.volume_bytes_max
             if most is not None and most >= claim.size_bytes:
-                found[(found == NONE) & _selected(capacity.nodes, self._nodes)] = index
-        return capacities, found, found != NONE
+                capacity_indices[
+                    (capacity_indices == NONE) & _selected(capacity.nodes, self._nodes)
+                ] = index
+        return capacities, capacity_indices, capacity_indices != NONE
 
 
 def matching(terms: NodeTerms, nodes: NodeView) -> Mask:
     """bool[nodes]: who reaches a volume with these terms."""
     if terms is None:
         return np.ones(len(nodes), np.bool_)
-    found = np.zeros(len(nodes), np.bool_)
+    reaching = np.zeros(len(nodes), np.bool_)
     for term in terms:
-        found |= _satisfying(term, nodes)
-    return found
+        reaching |= _satisfying(term, nodes)
+    return reaching
 
 
 def _satisfying(requirements: Iterable[Requirement], nodes: NodeView) -> Mask:
@@ -398,14 +400,14 @@ def _in_topology(term: TopologySelectorTerm, nodes: NodeView) -> Mask:
 
 def may_hold(volume: VolumeInfo, claim: ClaimInfo) -> bool:
     """Whether a volume is nobody else's, large enough, and of the right mode and attributes."""
-    spec, wanted = volume.volume.spec, claim.claim.spec
+    spec, claim_spec = volume.volume.spec, claim.claim.spec
     if spec.claim_ref is not None and not volume.is_claimed_by(claim):
         return False
     if volume.size_nanos < (claim.size_nanos or 0):
         return False
-    if volume.mode != (wanted.volume_mode or FILESYSTEM):
+    if volume.mode != (claim_spec.volume_mode or FILESYSTEM):
         return False
-    attributes = wanted.volume_attributes_class_name or ""
+    attributes = claim_spec.volume_attributes_class_name or ""
     if (spec.volume_attributes_class_name or "") != attributes:
         return False
     return volume.volume.metadata.deletion_timestamp is None
@@ -415,11 +417,11 @@ def fitting_volumes(claim: ClaimInfo, volumes: Iterable[VolumeInfo]) -> list[Vol
     """Those nobody has, smallest first. Raises SelectorError."""
     selector = claim.selector
     modes = set(claim.claim.spec.access_modes or ())
-    found = [
+    fitting = [
         volume
         for volume in volumes
         if volume.volume.status.phase == AVAILABLE
         and (selector is None or selector.matches(volume.labels))
         and modes <= set(volume.volume.spec.access_modes or ())
     ]
-    return sorted(found, key=lambda volume: volume.size_nanos)
+    return sorted(fitting, key=lambda volume: volume.size_nanos)

@@ -66,7 +66,13 @@ from bayplan.plugins.volume_binding.binding import (
     decide,
     volume_write,
 )
-from bayplan.plugins.volume_binding.claims import NONE, Found, PodClaims, find_volumes, pod_claims
+from bayplan.plugins.volume_binding.claims import (
+    NONE,
+    NodeVolumes,
+    PodClaims,
+    find_volumes,
+    pod_claims,
+)
 from bayplan.ports import ApiError, BindPort, OutcomeUnknownError
 from bayplan.problems import Problem
 from bayplan.state.change_log import Facet
@@ -159,14 +165,14 @@ class _Classes:
         return self.offered.setdefault(name, zeros.copy())
 
 
-def scores(found: Found, by_utilization: Sequence[int], count: int) -> NodeScores:
+def scores(volumes: NodeVolumes, by_utilization: Sequence[int], count: int) -> NodeScores:
     """int64[nodes]: 0..100; nodes where nothing is known of any storage score 0."""
     classes = _Classes(count)
     has_static = np.zeros(count, np.bool_)
-    for matched in found.matched:
+    for matched in volumes.matched:
         has_static |= matched.chosen != NONE
-    _add_matched(classes, found)
-    _add_provisioned(classes, found, ~has_static)
+    _add_matched(classes, volumes)
+    _add_provisioned(classes, volumes, ~has_static)
     if not any(where.any() for where in classes.where.values()):
         return uniform(0, count)
     line = np.array(by_utilization, np.int64)
@@ -179,8 +185,8 @@ def scores(found: Found, by_utilization: Sequence[int], count: int) -> NodeScore
     return np.floor(total / np.maximum(class_count, 1) + 0.5).astype(np.int64)
 
 
-def _add_matched(classes: _Classes, found: Found) -> None:
-    for matched in found.matched:
+def _add_matched(classes: _Classes, volumes: NodeVolumes) -> None:
+    for matched in volumes.matched:
         if not matched.volumes:
             continue
         taken = matched.chosen != NONE
@@ -194,16 +200,18 @@ def _add_matched(classes: _Classes, found: Found) -> None:
             offered += np.where(where, sizes[matched.chosen], 0)
 
 
-def _add_provisioned(classes: _Classes, found: Found, where_nothing_is_there: Mask) -> None:
-    for provisioned in found.provisioned:
-        known = provisioned.wanted & where_nothing_is_there & (provisioned.found != NONE)
-        if not known.any():
+def _add_provisioned(classes: _Classes, volumes: NodeVolumes, where_nothing_is_there: Mask) -> None:
+    for provisioned in volumes.provisioned:
+        counted = (
+            provisioned.needed & where_nothing_is_there & (provisioned.capacity_indices != NONE)
+        )
+        if not counted.any():
             continue
         sizes = np.array([each.capacity_bytes for each in provisioned.capacities], np.int64)
         # Two volumes of one class are made in the same room: it is not offered twice.
         claim = provisioned.claim
-        offered = classes.add(claim.class_name, known, claim.size_bytes)
-        offered[known] = sizes[provisioned.found[known]]
+        offered = classes.add(claim.class_name, counted, claim.size_bytes)
+        offered[counted] = sizes[provisioned.capacity_indices[counted]]
 
 
 def _utilization(requested: Int64s, offered: Int64s) -> Int64s:
@@ -278,9 +286,9 @@ class VolumeBinding(
         args: VolumeBindingArgs = self.args or VolumeBindingArgs()
         self._scores = self.handle.gates.enabled("StorageCapacityScoring")
         if args.shape is not _EMPTIEST and not self._scores:
-            found = "shape has no meaning while the gate StorageCapacityScoring is off"
-            wanted = "remove it, or turn the gate on"
-            raise ConfigError([Problem(f"args of {self.instance_name}", found, wanted)])
+            problem = "shape has no meaning while the gate StorageCapacityScoring is off"
+            remedy = "remove it, or turn the gate on"
+            raise ConfigError([Problem(f"args of {self.instance_name}", problem, remedy)])
         self._timeout_seconds = args.bind_timeout_seconds
         self._line = broken_line([(point.utilization, point.score) for point in args.shape])
 
@@ -318,8 +326,8 @@ class VolumeBinding(
         notes = self._notes(state)
         if notes is None or not notes.claims.delayed:
             return uniform(0, len(nodes))
-        found = find_volumes(self.handle.volumes, notes.claims, nodes)
-        return scores(found, self._line, len(nodes))
+        node_volumes = find_volumes(self.handle.volumes, notes.claims, nodes)
+        return scores(node_volumes, self._line, len(nodes))
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         notes = self._notes(state)
@@ -327,9 +335,9 @@ class VolumeBinding(
             return None
         nodes = self.handle.snapshot.nodes
         node = nodes.take(nodes.positions([node_name]))
-        found = find_volumes(self.handle.volumes, notes.claims, node)
-        assert found.fits, f"{node_name} took {pod!r} and has no volumes for it"
-        notes.decision = decide(found, node_name)
+        node_volumes = find_volumes(self.handle.volumes, notes.claims, node)
+        assert node_volumes.fits, f"{node_name} took {pod!r} and has no volumes for it"
+        notes.decision = decide(node_volumes, node_name)
         notes.decision.assume(self.handle.volumes)
         return None
 
