@@ -352,6 +352,18 @@ def test_every_module_has_tests() -> None:
     assert all((TESTS / path).exists() for path in TESTED_ELSEWHERE.values())
 
 
+def test_no_test_module_is_imported() -> None:
+    """What several tests share is in a module of its own beside them."""
+    imports = [
+        f"{path}: {node.module}"
+        for path in paths_under(TESTS)
+        for node in ast.walk(ast.parse((TESTS / path).read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module is not None
+        if node.module.startswith("tests.") and ".test_" in node.module
+    ]
+    assert not imports
+
+
 def test_no_machine_and_no_registry_is_named() -> None:
     texts = {
         path: (ROOT / path).read_bytes().decode("utf-8", errors="ignore")

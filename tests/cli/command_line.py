@@ -69,3 +69,13 @@ def profile(**sets: Any) -> dict[str, Any]:
         "kind": "KubeSchedulerConfiguration",
         "profiles": [{"schedulerName": "default-scheduler", "plugins": plugins}],
     }
+
+
+#: What kubeadm v1.37 writes into /etc/kubernetes/manifests/kube-scheduler.yaml.
+KUBEADM_ARGUMENTS = (
+    "--authentication-kubeconfig=/etc/kubernetes/scheduler.conf",
+    "--authorization-kubeconfig=/etc/kubernetes/scheduler.conf",
+    "--bind-address=127.0.0.1",
+    "--kubeconfig=/etc/kubernetes/scheduler.conf",
+    "--leader-elect=true",
+)

@@ -12,8 +12,8 @@ from bayplan.api.objects import POD
 from bayplan.cli import capture
 from bayplan.serving.capture import Capture
 from tests.cli.command_line import answer, bayplan, profile, refusal, written
-from tests.serving.test_redaction import NODE
-from tests.serving.test_redaction import POD as POD_MANIFEST
+from tests.serving.confidential import NODE
+from tests.serving.confidential import POD as POD_MANIFEST
 
 
 @pytest.fixture

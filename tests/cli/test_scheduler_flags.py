@@ -12,7 +12,7 @@ from bayplan.cli import run
 from bayplan.cli.run import run_command
 from bayplan.cli.scheduler_flags import FIELD_FLAGS, IDLE_FLAGS
 from bayplan.serving.scheduler_server import ServerOptions
-from tests.cli.command_line import bayplan, profile, refusal, written
+from tests.cli.command_line import KUBEADM_ARGUMENTS, bayplan, profile, refusal, written
 
 #: `kube-scheduler --help`, v1.37.0.
 UPSTREAM_FLAGS = """
@@ -36,15 +36,6 @@ UPSTREAM_FLAGS = """
 """.split()  # noqa: SIM905 - a line for each would fill a page
 
 OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
-
-#: What kubeadm v1.37 writes into /etc/kubernetes/manifests/kube-scheduler.yaml.
-KUBEADM_ARGUMENTS = (
-    "--authentication-kubeconfig=/etc/kubernetes/scheduler.conf",
-    "--authorization-kubeconfig=/etc/kubernetes/scheduler.conf",
-    "--bind-address=127.0.0.1",
-    "--kubeconfig=/etc/kubernetes/scheduler.conf",
-    "--leader-elect=true",
-)
 
 
 @pytest.fixture

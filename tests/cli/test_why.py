@@ -18,7 +18,7 @@ from bayplan.serving.certificates import self_signed_context
 from bayplan.serving.endpoints import Endpoints
 from tests.adapters.manifests import Content, container, node, pod
 from tests.cli.command_line import answer, profile, refusal, written
-from tests.serving.test_endpoints import BOUND, sources
+from tests.serving.endpoint_sources import BOUND, sources
 from tests.sim.manifests import scenario
 
 # ---- why ------------------------------------------------------------------------------------

@@ -7,11 +7,13 @@
 Plugins say what their labels say, and note which nodes they are asked about.
 """
 
-from collections.abc import Hashable, Mapping
-from typing import Any
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, final
 
+import numpy as np
 from msgspec import structs
 
+from bayplan.api.objects import SERVICE, Node
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.reuse.entry import ObjectGeneration, SignatureEntry
@@ -20,17 +22,20 @@ from bayplan.engine.reuse.single_node import SingleNodeEvaluator
 from bayplan.engine.schedule_one import CycleRunner
 from bayplan.framework.interface import (
     CycleState,
+    FilterPlugin,
     Normalizer,
     QueuedPodInfo,
     ScalarFilterPlugin,
     ScalarScorePlugin,
+    ScorePlugin,
     SignPlugin,
 )
 from bayplan.framework.runtime import Framework
-from bayplan.framework.status import Status, unschedulable
+from bayplan.framework.status import Code, Rejection, Status, unschedulable
 from bayplan.queue.nominator import Nominator
 from bayplan.state.change_log import Facet
-from bayplan.state.nodes import NodeInfo
+from bayplan.state.columns import NodeMask, NodeScores
+from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.object_store import ObjectStore
 from bayplan.state.pods import PodInfo
 from bayplan.testing import SampleCluster, node, pod
@@ -211,3 +216,78 @@ def chosen(cycle: Cycle) -> str:
 def message(cycle: Cycle) -> str:
     """Why no node was found."""
     return cycle.fit_error().message
+
+
+class CountingFilter(ScalarFilterPlugin, SignPlugin):
+    """Takes every node but those labelled bad, and counts how often it is asked."""
+
+    name = "CountingFilter"
+    kinds = (SERVICE,)
+    asked = 0
+
+    def filter_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> Status | None:
+        self.asked += 1
+        return unschedulable("bad") if node.labels.get("bad") else None
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        return pod.labels.get("kind", "")
+
+
+@final
+class NotTheFirst(FilterPlugin):
+    """Looks across nodes: turns down the first of them that is not labelled first=no."""
+
+    name = "NotTheFirst"
+    scope = "cluster"
+
+    def filter(
+        self, state: Any, pod: PodInfo, nodes: NodeView, feasible: NodeMask
+    ) -> Iterable[Rejection]:
+        names = sorted(info.name for info in nodes.infos() if info.labels.get("first") != "no")
+        if names:
+            mask = np.array([name == names[0] for name in nodes.names()])
+            yield Rejection(mask, Code.UNSCHEDULABLE, ("comes first",))
+
+
+@final
+class Company(ScorePlugin):
+    """Looks across nodes: the more share a node's color, the better."""
+
+    name = "Company"
+    scope = "cluster"
+
+    def score(self, state: Any, pod: PodInfo, nodes: NodeView) -> NodeScores:
+        ids = nodes.label_ids("color")
+        return np.array([int((ids == each).sum()) for each in ids], np.int64)
+
+
+@final
+class Unsigned(ScalarScorePlugin):
+    """Row-wise, but nobody knows what of the pod it reads."""
+
+    name = "Unsigned"
+
+    def setup(self) -> None:
+        self.asked_count = 0
+
+    def score_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> int:
+        self.asked_count += 1
+        return len(node.labels)
+
+
+def labelled(count: int) -> dict[str, dict[str, str]]:
+    """Nodes of two colors, ranked 0 to 6."""
+    return {
+        f"n{n:03}": {"rank": str(n % 7), "color": ("red", "blue")[n % 3 == 0]} for n in range(count)
+    }
+
+
+COUNTING = "CountingFilter"
+
+FIT = "NodeResourcesFit"
+
+OFF = {"OpportunisticBatching": False}
+
+
+def nodes(count: int, **options: Any) -> list[Node]:
+    return [node(f"n{n}", cpu=4, memory="8Gi", zone=f"z{n % 3}", **options) for n in range(count)]

@@ -7,6 +7,7 @@ assert engine.bound() == {"p": "n1"}
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from bayplan.api.objects import NODE, POD, ApiObject, Node, Pod, decode
@@ -17,8 +18,17 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.status import Status
 from bayplan.journal import AttemptRecord, Journal, MemorySink, NoteRecord
 from bayplan.plugins.registry import Registry
-from bayplan.ports import BindPod, Effect, EmitEvent, EventType, PatchPodStatus, WatchEvent
+from bayplan.ports import (
+    BindPod,
+    Effect,
+    EmitEvent,
+    EventType,
+    ExtenderVerb,
+    PatchPodStatus,
+    WatchEvent,
+)
 from bayplan.queue.transitions import State
+from bayplan.state.pods import PodInfo
 from bayplan.testing import api_pod
 from tests.scenarios.world import PROFILE, Setup, config_dict
 
@@ -207,3 +217,19 @@ def performed(effect: BindPod, port: Port | None = None) -> BindingOutcome:
         return await effect.run(port or Port(), start_task)
 
     return asyncio.run(main())
+
+
+@dataclass(frozen=True)
+class Far:
+    """An extender that wants to be asked about pods with its label."""
+
+    name: str = "far"
+    ignorable: bool = False
+    verbs: frozenset[ExtenderVerb] = frozenset((ExtenderVerb.FILTER,))
+    weight: int = 1
+
+    def is_interested(self, pod: PodInfo) -> bool:
+        return "far" in pod.labels
+
+
+FAR: dict[str, Any] = {"labels": {"far": "yes"}}

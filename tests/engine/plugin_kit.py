@@ -19,9 +19,13 @@ from bayplan.framework.interface import (
     QueueSortPlugin,
     ScalarFilterPlugin,
     ScalarScorePlugin,
+    ScorePlugin,
     SignPlugin,
 )
+from bayplan.framework.score_sources import Source
+from bayplan.plugins.node_name import NodeNameOrder
 from bayplan.plugins.registry import Registry
+from bayplan.plugins.score_connectors import Invert
 from bayplan.profile.dry_start import idle_handle
 
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
@@ -176,3 +180,22 @@ def handles(known: Registry) -> Any:
 
 def complaints(error: ConfigError) -> list[str]:
     return [str(problem) for problem in error.problems]
+
+
+class MeanArgs(PluginArgs, frozen=True):
+    score_from: tuple[Source, ...] = ()
+
+
+class Mean(ScorePlugin):
+    name = "Mean"
+    args_type = MeanArgs
+
+    def score(self, state: Any, pod: Any, nodes: Any) -> Any:
+        return sum(state.scores(name) for name in self.args.score_from) // 2
+
+
+KNOWN = registry(Both, Gate, Invert, Mean, NodeNameOrder)
+
+
+def reads(name: str) -> dict[str, str]:
+    return {"scoreFrom": name}

@@ -1,6 +1,5 @@
 """Attempts: from a popped pod to an effect."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -17,9 +16,9 @@ from bayplan.ports import (
     NamedVictims,
 )
 from bayplan.queue.transitions import State
-from bayplan.state.pods import PodInfo, pod_info
+from bayplan.state.pods import pod_info
 from bayplan.testing import api_pod, node
-from tests.engine.kit import Engine, performed, uid, waiting_pod
+from tests.engine.kit import FAR, Engine, Far, performed, uid, waiting_pod
 from tests.framework.answering import answering
 from tests.scenarios.world import PROFILE
 
@@ -203,22 +202,6 @@ def test_a_post_filter_that_raises_ends_the_sentence_with_its_name() -> None:
 
 
 # ---- parked at an extender ------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Far:
-    """An extender that wants to be asked about pods with its label."""
-
-    name: str = "far"
-    ignorable: bool = False
-    verbs: frozenset[ExtenderVerb] = frozenset((ExtenderVerb.FILTER,))
-    weight: int = 1
-
-    def is_interested(self, pod: PodInfo) -> bool:
-        return "far" in pod.labels
-
-
-FAR: dict[str, Any] = {"labels": {"far": "yes"}}
 
 
 def asking(**options: Any) -> Engine:

@@ -1,7 +1,7 @@
 """What the record of a cycle tells of nodes that were not chosen."""
 
 from bayplan.framework.status import Code, unresolvable, unschedulable
-from tests.engine.test_schedule_one import Walk, only, refused
+from tests.engine.cycle_kit import Walk, only, refused
 from tests.framework.answering import answering
 
 

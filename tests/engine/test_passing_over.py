@@ -6,9 +6,8 @@ import pytest
 
 from bayplan.engine.reuse import cache as module
 from bayplan.engine.reuse.ranked_nodes import CHANGES_MAX
+from tests.engine.kept_kit import FIT, OFF, CountingFilter, nodes
 from tests.engine.kit import Engine, waiting_pod
-from tests.engine.reuse.test_cache import CountingFilter
-from tests.engine.test_reuse_steps import FIT, OFF, nodes
 from tests.scenarios.world import PROFILE
 
 NODES = 40

@@ -25,7 +25,6 @@ from bayplan.api.objects import (
     PERSISTENT_VOLUME_CLAIM,
     SERVICE,
     STORAGE_CLASS,
-    Node,
     Pod,
 )
 from bayplan.engine.reuse.cache import ResultCache
@@ -46,10 +45,19 @@ from bayplan.state.change_log import Facet
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
 from bayplan.testing import SampleCluster, api_pod, node, pod
-from tests.engine.kept_kit import Attempts, Bad, Rank
+from tests.engine.kept_kit import (
+    COUNTING,
+    FIT,
+    OFF,
+    Attempts,
+    Bad,
+    Company,
+    CountingFilter,
+    Rank,
+    labelled,
+    nodes,
+)
 from tests.engine.kit import Engine, waiting_pod
-from tests.engine.reuse.test_cache import CountingFilter
-from tests.engine.reuse.test_ranked_nodes import Company, labelled
 from tests.framework.answering import answering, plugins_of
 from tests.plugins.devices_kit import claim as device_claim
 from tests.plugins.devices_kit import class_of, exactly, slice_of
@@ -179,8 +187,6 @@ def test_totals_are_of_both_parts_and_columns_in_the_order_of_the_profile() -> N
 #: Of answers about a few dozen kinds of pods on five nodes.
 BYTES_MAX = 40_000
 
-COUNTING, FIT = "CountingFilter", "NodeResourcesFit"
-OFF = {"OpportunisticBatching": False}
 #: Everything that upstream's default profile has, and the plugin that counts.
 DEFAULT_PROFILE = {"plugins": {"multiPoint": {"enabled": [{"name": COUNTING}]}}}
 TWENTY = 20
@@ -208,10 +214,6 @@ def reuse_of(engine: Engine) -> ResultCache:
 
 def asked(engine: Engine, name: str = COUNTING) -> int:
     return reuse_of(engine).row_counts()[name].asked
-
-
-def nodes(count: int, **options: Any) -> list[Node]:
-    return [node(f"n{n}", cpu=4, memory="8Gi", zone=f"z{n % 3}", **options) for n in range(count)]
 
 
 def alike(name: str, **options: Any) -> Pod:

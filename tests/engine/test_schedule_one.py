@@ -7,10 +7,7 @@ import numpy as np
 import pytest
 
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.extenders.results import Answered, Extender
-from bayplan.engine.schedule_one import CycleRunner
-from bayplan.framework.interface import NominatingMode, Nomination, PreFilterResult, QueuedPodInfo
-from bayplan.framework.runtime import Framework
+from bayplan.framework.interface import NominatingMode, Nomination
 from bayplan.framework.status import (
     EXTENDER_NAME,
     SKIP,
@@ -20,56 +17,10 @@ from bayplan.framework.status import (
     unschedulable,
 )
 from bayplan.ports import ExtenderAnswer, ExtenderVerb
-from bayplan.queue.nominator import Nominator
 from bayplan.state.pods import PodInfo
-from bayplan.testing import SampleCluster, node, pod
-from tests.framework.answering import answering, plugins_of, scores
-
-THREE = ("n1", "n2", "n3")
-
-
-class Walk:
-    """A cluster, a profile, and cycles through them."""
-
-    def __init__(
-        self,
-        *plugins: Any,
-        nodes: Any = THREE,
-        extenders: tuple[Extender, ...] = (),
-        share: int = 0,
-    ) -> None:
-        self.cluster = SampleCluster().add(*(node(n) if isinstance(n, str) else n for n in nodes))
-        self.nominator = Nominator()
-        profile = plugins_of(*plugins)
-        profile.percentage_of_nodes_to_score = share
-        self.framework = Framework(profile, self.nominator)
-        self.runner = CycleRunner(self.nominator, 1, extenders)
-
-    def cycle(self, asked: PodInfo | None = None) -> Cycle:
-        """Walked to its end, or to its question."""
-        queued = QueuedPodInfo(asked or pod("p"), 0.0, attempts=1)
-        cycle = Cycle(queued, self.framework, self.cluster.lend())
-        self.runner.run(cycle)
-        return cycle
-
-    def answered(self, cycle: Cycle, *left: str, **answer: Any) -> Cycle:
-        assert cycle.question is not None
-        one = {"node_names": frozenset(left), **answer}
-        answers = answer.get("answers") or (ExtenderAnswer(**one),)
-        answered = Answered(cycle.question, answers)
-        self.runner.resume(cycle, self.cluster.lend(), answered)
-        return cycle
-
-
-def refused(*names: str, reason: str = "no", code: Code = Code.UNSCHEDULABLE) -> Any:
-    def answer(state: Any, asked: Any, nodes: Any, feasible: Any) -> list[Rejection]:
-        return [Rejection(nodes.positions(names), code, (reason,))]
-
-    return answer
-
-
-def only(*names: str) -> PreFilterResult:
-    return PreFilterResult(frozenset(names))
+from bayplan.testing import node, pod
+from tests.engine.cycle_kit import THREE, Walk, only, refused
+from tests.framework.answering import answering, scores
 
 
 def chosen(cycle: Cycle) -> str:

@@ -14,8 +14,7 @@ from bayplan.ports import (
 )
 from bayplan.queue.transitions import State
 from bayplan.testing import api_pod, node
-from tests.engine.kit import Engine, uid, waiting_pod
-from tests.engine.test_attempts import FAR, Far
+from tests.engine.kit import FAR, Engine, Far, uid, waiting_pod
 from tests.plugins.preemption_kit import Port
 
 REFUSED = "0/1 nodes are available: 1 Insufficient cpu. preemption: "

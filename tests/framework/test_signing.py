@@ -8,7 +8,6 @@ from typing import Any, final
 import pytest
 
 from bayplan.framework.interface import (
-    Normalizer,
     PreEnqueuePlugin,
     PreFilterPlugin,
     ScalarFilterPlugin,
@@ -18,8 +17,9 @@ from bayplan.framework.interface import (
 from bayplan.framework.signing import Signer
 from bayplan.plugins.registry import IN_TREE_PLUGINS
 from bayplan.state.pods import PodInfo
-from bayplan.testing.factories import pod
+from bayplan.testing import pod
 from tests.framework.answering import framework_of, made, plugins_of
+from tests.framework.signature_keys import SetOfLabels, keys_of_many, signer_of
 
 
 class Answering(ScalarFilterPlugin):
@@ -74,19 +74,6 @@ class Unhashable(Answering, SignPlugin):
 
 
 @final
-class SetOfLabels(ScalarScorePlugin, SignPlugin):
-    name = "SetOfLabels"
-    normalizer = Normalizer.NONE
-    signs_shape = True
-
-    def score_node(self, state: Any, pod: Any, node: Any) -> int:
-        return 0
-
-    def sign_pod(self, pod: PodInfo) -> Hashable | None:
-        return (frozenset((k, v) for k, v in pod.labels.items()),)
-
-
-@final
 class SortedLabels(ScalarScorePlugin, SignPlugin):
     """Signs a set of some pods, and of others the tuple that stands for such a set."""
 
@@ -114,19 +101,11 @@ class NarrowingOnly(PreFilterPlugin, PreEnqueuePlugin, SignPlugin):
         return (pod.namespace,)
 
 
-def signer_of(*plugins: Any) -> Signer:
-    return Signer(plugins_of(*plugins))
-
-
-def a_pod(name: str = "p", **options: Any) -> PodInfo:
-    return pod(name, **options)
-
-
 # ---- parts ---------------------------------------------------------------------------------
 
 
 def test_each_plugin_that_filters_or_scores_has_a_part() -> None:
-    signed = signer_of(Noted, SetOfLabels, NarrowingOnly).sign(a_pod(labels={"app": "x"}))
+    signed = signer_of(Noted, SetOfLabels, NarrowingOnly).sign(pod(labels={"app": "x"}))
     assert dict(signed.parts) == {
         "Noted": "x",
         "SetOfLabels": (frozenset({("app", "x")}),),
@@ -137,31 +116,31 @@ def test_each_plugin_that_filters_or_scores_has_a_part() -> None:
 def test_a_tie_break_key_has_a_part() -> None:
     plugins = plugins_of(Silent)
     plugins.tie_break.append(made(SetOfLabels, "SetOfLabels/key"))
-    signed = Signer(plugins).sign(a_pod())
+    signed = Signer(plugins).sign(pod())
     assert dict(signed.parts) == {"Silent": None, "SetOfLabels/key": (frozenset[Any](),)}
 
 
 def test_instances_of_one_class_have_a_part_each() -> None:
-    signed = signer_of(made(Noted, "Noted/a"), made(Noted, "Noted/b")).sign(a_pod())
+    signed = signer_of(made(Noted, "Noted/a"), made(Noted, "Noted/b")).sign(pod())
     assert list(signed.parts) == ["Noted/a", "Noted/b"]
 
 
 @pytest.mark.parametrize("plugin", [Silent, Failing, Unhashable, Noted])
 def test_a_plugin_that_does_not_sign_is_unsigned_and_the_others_are_not(plugin: Any) -> None:
-    signed = signer_of(plugin, Annotated).sign(a_pod())
+    signed = signer_of(plugin, Annotated).sign(pod())
     assert dict(signed.parts) == {plugin.name: None, "Annotated": (None,)}
     assert signed.unsigned == (plugin.name,)
 
 
 def test_parts_cannot_be_changed() -> None:
-    parts: Any = signer_of(Annotated).sign(a_pod()).parts
+    parts: Any = signer_of(Annotated).sign(pod()).parts
     with pytest.raises(TypeError):
         parts["Annotated"] = 1
 
 
 def test_a_single_part_is_had_of_plugins_that_only_reject_pods_as_a_whole() -> None:
     signer = signer_of(NarrowingOnly, Silent, Failing)
-    found = [signer.part(name, a_pod()) for name in ("NarrowingOnly", "Silent", "Failing", "None")]
+    found = [signer.part(name, pod()) for name in ("NarrowingOnly", "Silent", "Failing", "None")]
     assert found == [("default",), None, None, None]
 
 
@@ -170,15 +149,15 @@ def test_a_single_part_is_had_of_plugins_that_only_reject_pods_as_a_whole() -> N
 
 def test_pods_with_equal_parts_share_one_signature() -> None:
     signer = signer_of(Noted)
-    one = signer.sign(a_pod("one", labels={"app": "x", "other": "1"}))
-    other = signer.sign(a_pod("other", labels={"app": "x", "other": "2"}))
+    one = signer.sign(pod("one", labels={"app": "x", "other": "1"}))
+    other = signer.sign(pod("other", labels={"app": "x", "other": "2"}))
     assert one is other
-    assert one is not signer.sign(a_pod(labels={"app": "y", "other": "1"}))
+    assert one is not signer.sign(pod(labels={"app": "y", "other": "1"}))
 
 
 def test_unsigned_parts_stand_in_the_key_by_name() -> None:
     signer = signer_of(Noted, Annotated, Silent)
-    assert signer.sign(a_pod()).key == (
+    assert signer.sign(pod()).key == (
         "bayplan",
         (("Annotated", (None,)),),
         ("Noted", "Silent"),
@@ -188,47 +167,30 @@ def test_unsigned_parts_stand_in_the_key_by_name() -> None:
 def test_profiles_do_not_share_keys() -> None:
     one, other = plugins_of(Annotated), plugins_of(Annotated)
     other.profile_name = "another"
-    assert Signer(one).sign(a_pod()).key != Signer(other).sign(a_pod()).key
+    assert Signer(one).sign(pod()).key != Signer(other).sign(pod()).key
 
 
 def test_a_set_is_not_taken_for_the_tuple_that_stands_for_it() -> None:
     signer = signer_of(SortedLabels)
-    as_tuple = signer.sign(a_pod(labels={"tuple": ""}))
+    as_tuple = signer.sign(pod(labels={"tuple": ""}))
     assert as_tuple.parts["SortedLabels"] == ("tuple",)
-    of_set = signer.sign(a_pod(labels={"set": ""}))
+    of_set = signer.sign(pod(labels={"set": ""}))
     assert of_set.key != as_tuple.key
     assert of_set.key == ("bayplan", (("SortedLabels", (frozenset, ("set",))),), ())
 
 
 def test_signatures_leave_with_the_pods_that_have_them() -> None:
     signer = signer_of(Noted)
-    kept = a_pod(labels={"app": "kept"})
+    kept = pod(labels={"app": "kept"})
     signed = signer.sign(kept)
-    signer.sign(a_pod(labels={"app": "gone"}))
+    signer.sign(pod(labels={"app": "gone"}))
     assert list(signer._known) == [signed.key]  # pyright: ignore[reportPrivateUsage]
 
 
 _SORTED_KEYS = """
-from tests.framework.test_signing import keys_of_many
+from tests.framework.signature_keys import keys_of_many
 print(keys_of_many())
 """
-
-
-def keys_of_many() -> list[str]:
-    """Keys of pods with many labels under all in-tree plugins and one that signs sets, sorted."""
-    in_tree = [p for p in IN_TREE_PLUGINS if issubclass(p, SignPlugin)]
-    signer = signer_of(*in_tree, SetOfLabels)
-    pods = [
-        a_pod(
-            labels={f"key-{n}": str(n) for n in range(count)},
-            tolerations=[{"key": f"t{n}", "operator": "Exists"} for n in range(count)],
-            node_selector={f"s{n}": "x" for n in range(count)},
-            requests={f"example.com/r{n}": 1 for n in range(count)},
-            host_ports=range(80, 80 + count),
-        )
-        for count in range(8)
-    ]
-    return sorted(repr(signer.sign(each).key) for each in pods)
 
 
 def test_keys_sort_alike_however_strings_are_hashed() -> None:
@@ -250,7 +212,7 @@ def test_keys_sort_alike_however_strings_are_hashed() -> None:
 
 def test_pods_of_one_shape_are_signed_once() -> None:
     signer = signer_of(Noted)
-    pods = [a_pod(f"p{n}", labels={"app": "once"}) for n in range(5)]
+    pods = [pod(f"p{n}", labels={"app": "once"}) for n in range(5)]
     before = Noted.asked
     assert len({signer.sign(each) for each in pods}) == 1
     assert Noted.asked == before + 1
@@ -258,7 +220,7 @@ def test_pods_of_one_shape_are_signed_once() -> None:
 
 def test_what_is_no_part_of_the_shape_is_asked_for_of_each_pod() -> None:
     signer = signer_of(Annotated, Noted)
-    one, other = (a_pod(annotations={"example.com/tier": tier}) for tier in ("gold", "iron"))
+    one, other = (pod(annotations={"example.com/tier": tier}) for tier in ("gold", "iron"))
     assert one.shape is other.shape
     assert signer.sign(one).parts["Annotated"] == ("gold",)
     assert signer.sign(other).parts["Annotated"] == ("iron",)
@@ -266,20 +228,20 @@ def test_what_is_no_part_of_the_shape_is_asked_for_of_each_pod() -> None:
 
 def test_the_node_that_a_pod_names_is_signed_beside_its_shape() -> None:
     signer = signer_of(*(p for p in IN_TREE_PLUGINS if p.name == "NodeName"))
-    unset, one, other = a_pod(), a_pod(node="n1"), a_pod(node="n2")
+    unset, one, other = pod(), pod(node="n1"), pod(node="n2")
     assert unset.shape is one.shape
     assert len({signer.sign(each) for each in (unset, one, other)}) == 3
 
 
 def test_signers_do_not_take_each_others_signatures() -> None:
-    each = a_pod()
+    each = pod()
     one, other = signer_of(Noted), signer_of(Silent)
     assert list(one.sign(each).parts) == ["Noted"]
     assert list(other.sign(each).parts) == ["Silent"]
 
 
 def test_a_framework_signs_for_its_profile() -> None:
-    each = a_pod(labels={"app": "x"})
+    each = pod(labels={"app": "x"})
     framework = framework_of(Noted)
     assert framework.sign_pod(each).key == ("bayplan", (("Noted", "x"),), ())
     assert framework.sign_pod(each) is framework.sign_pod(each)

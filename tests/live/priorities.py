@@ -36,3 +36,11 @@ async def _is_admitted(world: World, content: Object) -> bool:
             raise
         return False
     return True
+
+
+async def add_running(world: World, node_name: str, names: str, lowest: int) -> None:
+    """Pods of 1 cpu each, each less important than the one before."""
+    for place, name in enumerate(names.split()):
+        spec = await priority(world, lowest + len(names) - place)
+        labels = {"on": node_name}
+        await world.add_pods(pod(name, cpu=1, labels=labels, spec={**spec, "nodeName": node_name}))

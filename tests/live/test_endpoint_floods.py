@@ -11,7 +11,7 @@ import pytest
 from tests.live.control_plane import ControlPlane, token
 from tests.live.kubelet import node
 from tests.live.processes import free_port, replicas
-from tests.live.test_run import LEADS, Cluster, get, play, pod, said, scheduler
+from tests.live.run_world import LEADS, Cluster, get, play, pod, said, scheduler
 
 pytestmark = pytest.mark.timeout(400)
 

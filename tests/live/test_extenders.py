@@ -11,7 +11,7 @@ from tests.live.account import Account
 from tests.live.control_plane import ControlPlane
 from tests.live.kubelet import node
 from tests.live.mirror import Object
-from tests.live.test_preemption import add_running, priority
+from tests.live.priorities import add_running, priority
 from tests.live.world import World, play
 
 pytestmark = pytest.mark.timeout(400)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.cli.test_scheduler_flags import KUBEADM_ARGUMENTS
+from tests.cli.command_line import KUBEADM_ARGUMENTS
 from tests.live.control_plane import ControlPlane
 from tests.live.processes import SchedulerProcess, free_port, replicas
-from tests.live.test_run import LEADS, Cluster, get, play, said
+from tests.live.run_world import LEADS, Cluster, get, play, said
 
 pytestmark = pytest.mark.timeout(400)
 

@@ -17,21 +17,13 @@ from tests.live.control_plane import ControlPlane
 from tests.live.gangs import X_K8S, Gangs
 from tests.live.kubelet import node
 from tests.live.mirror import Object
-from tests.live.priorities import priority
+from tests.live.priorities import add_running, priority
 from tests.live.world import World, play, pod
 
 pytestmark = pytest.mark.timeout(400)
 
 POLL_SECONDS = 0.05
 NEVER = "not eligible due to preemptionPolicy=Never."
-
-
-async def add_running(world: World, node_name: str, names: str, lowest: int) -> None:
-    """Pods of 1 cpu each, each less important than the one before."""
-    for place, name in enumerate(names.split()):
-        spec = await priority(world, lowest + len(names) - place)
-        labels = {"on": node_name}
-        await world.add_pods(pod(name, cpu=1, labels=labels, spec={**spec, "nodeName": node_name}))
 
 
 async def add_budget(world: World, node_name: str, allowed_count: int) -> None:

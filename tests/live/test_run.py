@@ -1,22 +1,17 @@
 """`bayplan run` against a real API server: replicas, signals, endpoints, roles, the chart."""
 
 import asyncio
-import contextlib
 import json
 import signal
-import ssl
 import subprocess
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from pathlib import Path
-from typing import Any
 
-import aiohttp
 import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from bayplan.adapters.live.client import ApiClient, ClientOptions, open_client
+from bayplan.adapters.live.client import open_client
 from bayplan.ports import ApiError
 from bayplan.serving.replica import SHUTDOWN_SECONDS_MAX
 from tests.cli.command_line import answer, bayplan
@@ -30,8 +25,7 @@ from tests.deploy.rendering import (
     rendered,
 )
 from tests.live.control_plane import ControlPlane, token
-from tests.live.kubelet import Kubelet, node
-from tests.live.mirror import Mirror, Object
+from tests.live.mirror import Object
 from tests.live.processes import (
     SchedulerProcess,
     apply,
@@ -41,133 +35,12 @@ from tests.live.processes import (
     replicas,
     service_account_token,
 )
+from tests.live.run_world import LEADS, Cluster, get, play, pod, said, scheduler
 
 pytestmark = pytest.mark.timeout(400)
 
-LEADS = "This replica leads"
 MONITORING = {"kubernetes.io/metadata.name": "monitoring"}
 STANDS_BY = "Leader changed"
-
-
-class Cluster:
-    """A namespace with nodes and fake kubelets."""
-
-    def __init__(self, client: ApiClient, mirror: Mirror, namespace: str) -> None:
-        self.client, self.mirror, self.namespace = client, mirror, namespace
-
-    async def add_pods(self, scheduler: str, *names: str) -> None:
-        room = asyncio.Semaphore(16)
-        path = f"/api/v1/namespaces/{self.namespace}/pods"
-
-        async def add(name: str) -> None:
-            async with room:
-                await self.client.request("POST", path, pod(name, scheduler))
-
-        await asyncio.gather(*(add(name) for name in names))
-
-    def bound(self) -> set[str]:
-        return {
-            name
-            for (namespace, name), found in self.mirror.pods.items()
-            if namespace == self.namespace and found["spec"].get("nodeName")
-        }
-
-    def each_was_placed_once(self, names: Iterable[str]) -> None:
-        """By what was ever seen of each pod, which was made once."""
-        uids = {name: self.mirror.pods[self.namespace, name]["metadata"]["uid"] for name in names}
-        moved = {name for name, uid in uids.items() if len(self.mirror.nodes_of[uid]) != 1}
-        assert not moved, moved
-
-    async def until_bound(self, *names: str) -> None:
-        await self.mirror.until(lambda: self.bound() >= set(names), f"{len(names)} pods bound")
-
-
-def pod(name: str, scheduler: str) -> Object:
-    requests = {"cpu": "10m", "memory": "16Mi"}
-    container = {"name": "c", "image": "registry.example/app", "resources": {"requests": requests}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name},
-        "spec": {"schedulerName": scheduler, "containers": [container]},
-    }
-
-
-@contextlib.asynccontextmanager
-async def cluster(control_plane: ControlPlane, namespace: str) -> AsyncGenerator[Cluster]:
-    options = ClientOptions(qps=-1)
-    async with open_client(control_plane.kubeconfig("admin"), options) as client:
-        mirror = Mirror(client)
-        kubelet = Kubelet(client, mirror)
-        tasks = [asyncio.ensure_future(work) for work in (mirror.follow(), kubelet.run())]
-        meta = {"name": namespace}
-        found = {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}
-        nodes = [node(f"{namespace}-{number}", cpu=32) for number in range(10)]
-        await apply(client, [found])
-        for each in nodes:
-            await client.request("POST", "/api/v1/nodes", each)
-        try:
-            yield Cluster(client, mirror, namespace)
-        finally:
-            for each in nodes:
-                await client.request("DELETE", f"/api/v1/nodes/{each['metadata']['name']}")
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def play(
-    control_plane: ControlPlane, namespace: str, story: Callable[[Cluster], Awaitable[None]]
-) -> None:
-    async def main() -> None:
-        async with cluster(control_plane, namespace) as found:
-            await story(found)
-
-    asyncio.run(main())
-
-
-def scheduler(
-    control_plane: ControlPlane,
-    folder: Path,
-    name: str,
-    port: int = 0,
-    more: tuple[str, ...] = (),
-    **fields: Any,
-) -> SchedulerProcess:
-    """A replica of the scheduler ``name``, by the administrator."""
-    given = {
-        "profiles": [{"schedulerName": name}],
-        "leaderElection": {"resourceName": name},
-        "clientConnection": {"qps": 5000, "burst": 5000},
-    }
-    number = sum(1 for _ in folder.iterdir())
-    arguments = [
-        "run",
-        f"--kubeconfig={control_plane.kubeconfig('admin')}",
-        f"--config={config_file(folder / f'config-{number}.yaml', {**given, **fields})}",
-        f"--secure-port={port}",
-        "--v=4",
-        *more,
-    ]
-    return SchedulerProcess(f"{name}-{number}", arguments, folder / f"log-{number}")
-
-
-async def get(
-    url: str, *, certificate: tuple[Path, Path] | None = None, **headers: str
-) -> tuple[int, str]:
-    tls = ssl.create_default_context()
-    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
-    if certificate is not None:
-        tls.load_cert_chain(*certificate)
-    async with (
-        aiohttp.ClientSession(headers=headers) as session,
-        session.get(url, ssl=tls) as found,
-    ):
-        return found.status, await found.text()
-
-
-async def said(process: SchedulerProcess, *texts: str) -> None:
-    await asyncio.to_thread(process.wait_until_said, *texts)
 
 
 # ---- one replica ----------------------------------------------------------------------------

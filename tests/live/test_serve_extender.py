@@ -11,9 +11,9 @@ import pytest
 
 from tests.live.control_plane import ControlPlane
 from tests.live.kubelet import node
+from tests.live.priorities import add_running, priority
 from tests.live.processes import SchedulerProcess, config_file, free_port, replicas
-from tests.live.test_preemption import add_running, priority
-from tests.live.test_run import Cluster, play, pod
+from tests.live.run_world import Cluster, play, pod
 from tests.live.world import World
 from tests.live.world import play as play_in_a_world
 from tests.live.world import pod as world_pod

@@ -27,7 +27,7 @@ from bayplan.testing.pod_generator import FIELD_DRAWS, draw_field, draw_pod
 from bayplan.testing.recording import Reads, recorded_pod
 from bayplan.testing.signature_checks import compare_pair
 from tests.framework.answering import plugins_of
-from tests.testing.test_signature_checks import SignsTooLittle
+from tests.testing.broken_plugins import SignsTooLittle
 from tests.testing.variants import VARIANTS
 
 EXAMPLES = 200

@@ -17,6 +17,8 @@ from bayplan.api.storage_objects import BIND_COMPLETED
 from bayplan.framework.events import ActionType, ClusterEvent, QueueingHint
 from bayplan.framework.interface import CycleState, EnqueueExtensions, Plugin
 from bayplan.framework.status import is_success
+from bayplan.plugins.volume_binding.binding import Decision, decide
+from bayplan.plugins.volume_binding.claims import PodClaims, find_volumes, pod_claims
 from bayplan.state.pods import PodInfo
 from bayplan.testing.clusters import SampleCluster, handle_for
 from bayplan.testing.evaluation import Answer, alone, ask
@@ -196,3 +198,14 @@ def hint(
         if entry.event.match(ClusterEvent(*event)):
             return QueueingHint.QUEUE if entry.hint is None else entry.hint(asking, old, new)
     return None
+
+
+def decided(over: SampleCluster, *claims: str) -> Decision:
+    told = pod_claims(over.volumes, with_claims("p", *claims))
+    assert isinstance(told, PodClaims)
+    return decide(find_volumes(over.volumes, told, over.lend().nodes), "n1")
+
+
+def at(content: Any, version: str) -> Any:
+    """The same object in another version."""
+    return {**content, "metadata": {**content["metadata"], "resourceVersion": version}}

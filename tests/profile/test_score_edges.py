@@ -1,8 +1,7 @@
 """A profile's score graph as somebody looks at it."""
 
 from bayplan.profile.plugin_table import ScoreEdge, profile_graphs
-from tests.engine.plugin_kit import config, profile
-from tests.profile.test_score_sources import KNOWN, reads
+from tests.engine.plugin_kit import KNOWN, config, profile, reads
 
 
 def test_a_graph_tells_who_counts_and_who_reads_whom() -> None:

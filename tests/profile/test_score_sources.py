@@ -5,28 +5,16 @@ from typing import Any
 import pytest
 
 from bayplan.config import ConfigError, SchedulerConfig
-from bayplan.framework.interface import PluginArgs, ScorePlugin
-from bayplan.framework.score_sources import Source
-from bayplan.plugins.node_name import NodeNameOrder
-from bayplan.plugins.score_connectors import Invert
 from bayplan.profile.profiles import build_profiles
 from bayplan.profile.resolved_config import ResolvedProfile, resolve
-from tests.engine.plugin_kit import Both, Gate, complaints, config, handles, profile, registry
-
-
-class MeanArgs(PluginArgs, frozen=True):
-    score_from: tuple[Source, ...] = ()
-
-
-class Mean(ScorePlugin):
-    name = "Mean"
-    args_type = MeanArgs
-
-    def score(self, state: Any, pod: Any, nodes: Any) -> Any:
-        return sum(state.scores(name) for name in self.args.score_from) // 2
-
-
-KNOWN = registry(Both, Gate, Invert, Mean, NodeNameOrder)
+from tests.engine.plugin_kit import (
+    KNOWN,
+    complaints,
+    config,
+    handles,
+    profile,
+    reads,
+)
 
 
 def of(enabled: list[str], args: dict[str, Any], **points: Any) -> SchedulerConfig:
@@ -41,10 +29,6 @@ def refusal(enabled: list[str], args: dict[str, Any], **points: Any) -> list[str
     with pytest.raises(ConfigError) as caught:
         resolve(of(enabled, args, **points), KNOWN)
     return complaints(caught.value)
-
-
-def reads(name: str) -> dict[str, str]:
-    return {"scoreFrom": name}
 
 
 # ---- what is found --------------------------------------------------------------------------

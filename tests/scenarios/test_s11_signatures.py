@@ -16,9 +16,7 @@ from bayplan.plugins.registry import IN_TREE_PLUGINS, Registry
 from bayplan.profile.dry_start import idle_handle
 from bayplan.profile.profiles import build_profiles
 from bayplan.testing import CheckFailed, PodOptions, check_plugin, pod
-from tests.testing.test_answer_checks import RanksNodes, WritesColumns
-from tests.testing.test_signature_checks import SignsTooLittle
-from tests.testing.test_state_checks import CountsDownTwice
+from tests.testing.broken_plugins import CountsDownTwice, RanksNodes, SignsTooLittle, WritesColumns
 from tests.testing.variants import VARIANTS
 
 # ---- part C --------------------------------------------------------------------------------

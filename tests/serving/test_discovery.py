@@ -28,21 +28,10 @@ from bayplan.serving.discovery import (
 )
 from tests.adapters.live.talking import talking_to
 from tests.scenarios.world import Setup, config_dict
+from tests.serving.device_plugin import CLASS, SLICE, Devices
 from tests.serving.fake_api import OFFERED, FakeApi
 
 # ---- absent kinds ---------------------------------------------------------------------------
-
-
-SLICE = "resource.k8s.io/v1 ResourceSlice"
-CLASS = "resource.k8s.io/v1 DeviceClass"
-
-
-class Devices(ScalarFilterPlugin):
-    name = "Devices"
-    kinds = ("v1 Service", SLICE, CLASS)
-
-    def filter_node(self, state: Any, pod: Any, node: Any) -> Status | None:
-        return None
 
 
 REGISTRY = Registry()

@@ -2,20 +2,16 @@
 
 import asyncio
 import ssl
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import aiohttp
 
-from bayplan.journal import BindingRecord, MemorySink
-from bayplan.metrics import SchedulerMetrics
 from bayplan.serving.access import Access, Denial, Owner
 from bayplan.serving.certificates import self_signed_context
-from bayplan.serving.decision_history import answer_about, decode
+from bayplan.serving.decision_history import decode
 from bayplan.serving.endpoints import Endpoints, EndpointSources
-
-BOUND = BindingRecord(at_seconds=1.0, pod="a/p", uid="u", node="n1", result="bound")
+from tests.serving.endpoint_sources import BOUND, sources
 
 
 @dataclass(frozen=True)
@@ -27,22 +23,6 @@ class Answer:
     @property
     def text(self) -> str:
         return self.body.decode()
-
-
-def sources(**ready: bool) -> EndpointSources:
-    metrics, memory = SchedulerMetrics(), MemorySink()
-    metrics.attempt("scheduled", "bayplan", 0.25)
-    memory.write(BOUND)
-
-    def check(is_well: bool) -> Callable[[], bool]:
-        return lambda: is_well
-
-    return EndpointSources(
-        registry=metrics.registry,
-        ready={name: check(is_well) for name, is_well in ready.items()},
-        config={"kind": "KubeSchedulerConfiguration"},
-        story=lambda pod: answer_about(pod, memory, "2026-01-01T00:00:00Z"),
-    )
 
 
 def ask(

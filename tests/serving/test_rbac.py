@@ -7,7 +7,7 @@ from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.plugins.registry import Registry
 from bayplan.serving.rbac import Names, cluster_rules, manifests
 from tests.scenarios.world import Setup, config_dict
-from tests.serving.test_discovery import Devices
+from tests.serving.device_plugin import Devices
 
 REGISTRY = Registry()
 REGISTRY.add(Devices)

@@ -1,13 +1,17 @@
 """Whole simulations of a few objects, for tests of what a run is and what it leaves behind."""
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from bayplan.config import SchedulerConfig, config_from
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.framework.interface import Plugin
 from bayplan.framework.profile import extension_points_of
 from bayplan.plugins.registry import default_registry
+from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.workload import Step, Verb, Workload, create_step
 from bayplan.sim.output.result import SimulationResult
 from bayplan.sim.simulation import Simulation
@@ -61,3 +65,13 @@ def profile(**fields: Any) -> SchedulerConfig:
     """A configuration of one profile."""
     named = {"schedulerName": "default-scheduler", **fields}
     return config_from({**DEFAULT_CONFIG, "profiles": [named]})
+
+
+def loaded(folder: Path, *contents: Content) -> Workload:
+    path = folder / "input.yaml"
+    path.write_text(yaml.safe_dump_all(contents), encoding="utf-8")
+    return load_inputs([str(path)])
+
+
+def played(feed: Workload) -> SimulationResult:
+    return Simulation(feed, config_from(DEFAULT_CONFIG), default_registry()).run()

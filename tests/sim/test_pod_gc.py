@@ -3,31 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
-from bayplan.config import config_from
-from bayplan.config.loading import DEFAULT_CONFIG
-from bayplan.plugins.registry import default_registry
-from bayplan.sim.input.inputs import load_inputs
-from bayplan.sim.input.workload import Workload
 from bayplan.sim.output.result import SimulationResult
-from bayplan.sim.simulation import Simulation
-from tests.adapters.manifests import Content, node, pod
+from tests.adapters.manifests import node, pod
 from tests.sim.manifests import controller, owned, scenario
-from tests.sim.runs import delete, simulation, workload
+from tests.sim.runs import delete, loaded, played, simulation, workload
 
 N1 = {"kind": "Node", "name": "n1"}
-
-
-def loaded(folder: Path, *contents: Content) -> Workload:
-    path = folder / "input.yaml"
-    path.write_text(yaml.safe_dump_all(contents), encoding="utf-8")
-    return load_inputs([str(path)])
-
-
-def played(feed: Workload) -> SimulationResult:
-    return Simulation(feed, config_from(DEFAULT_CONFIG), default_registry()).run()
 
 
 def gone_at(result: SimulationResult) -> dict[str, float | None]:

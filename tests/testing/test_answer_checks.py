@@ -22,6 +22,7 @@ from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
 from bayplan.testing import CheckFailed, check_plugin
+from tests.testing.broken_plugins import RanksNodes, WritesColumns
 
 
 def said_about(plugin_class: type[Plugin]) -> str:
@@ -30,32 +31,10 @@ def said_about(plugin_class: type[Plugin]) -> str:
     return str(failed.value)
 
 
-@final
-class RanksNodes(ScorePlugin):
-    """Scores a node by its place among those it is asked about."""
-
-    name = "RanksNodes"
-
-    def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
-        return np.arange(len(nodes), dtype=np.int64)
-
-
 def test_a_score_that_depends_on_the_selection_is_caught() -> None:
     said = said_about(RanksNodes)
     assert said.startswith("RanksNodes: says something else through nodes.take(rows): scores of")
     assert 'scope = "cluster"' in said
-
-
-@final
-class WritesColumns(ScorePlugin):
-    """Computes in place."""
-
-    name = "WritesColumns"
-
-    def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
-        scores = nodes.allocatable("cpu")
-        scores //= 1000
-        return scores
 
 
 def test_writing_to_a_column_is_caught() -> None:

@@ -10,14 +10,13 @@ import pytest
 from bayplan.framework.interface import (
     CycleState,
     Plugin,
-    ScalarFilterPlugin,
     ScalarScorePlugin,
     SignPlugin,
 )
-from bayplan.framework.status import Status, unschedulable
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
 from bayplan.testing import CheckFailed, SampleCluster, check_plugin
+from tests.testing.broken_plugins import SignsTooLittle
 
 POLICY = "test.org/v1 Policy"
 
@@ -26,20 +25,6 @@ def said_about(plugin_class: type[Plugin]) -> str:
     with pytest.raises(CheckFailed) as failed:
         check_plugin(plugin_class)
     return str(failed.value)
-
-
-@final
-class SignsTooLittle(ScalarFilterPlugin, SignPlugin):
-    """Signs how many tolerations there are, and asks for what."""
-
-    name = "SignsTooLittle"
-
-    def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        keys = {toleration.key for toleration in pod.shape.tolerations}
-        return unschedulable("spot only") if "spot" in keys else None
-
-    def sign_pod(self, pod: PodInfo) -> Hashable | None:
-        return len(pod.shape.tolerations)
 
 
 def test_equal_signatures_with_different_answers_are_caught_and_the_field_is_named() -> None:

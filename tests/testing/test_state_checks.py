@@ -30,6 +30,7 @@ from bayplan.state.pods import PodInfo
 from bayplan.testing import CheckFailed, SampleCluster, check_plugin, pod
 from bayplan.testing.state_checks import SamplePort
 from tests.plugins.devices_kit import claim, put
+from tests.testing.broken_plugins import CountsDownTwice
 
 # ---- state checks ---------------------------------------------------------------------------
 
@@ -59,23 +60,6 @@ class CountsBlindly(ReservePlugin):
 
 def test_unreserve_without_a_reserve_is_caught() -> None:
     assert "where no reserve came before it" in said_about(CountsBlindly)
-
-
-@final
-class CountsDownTwice(ReservePlugin):
-    """Never below zero, but twice for one pod."""
-
-    name = "CountsDownTwice"
-
-    def setup(self) -> None:
-        self._total = 0
-
-    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-        self._total += 1
-        return None
-
-    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        self._total = max(0, self._total - 1)
 
 
 def test_an_unreserve_that_is_not_idempotent_is_caught() -> None:

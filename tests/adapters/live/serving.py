@@ -80,3 +80,11 @@ class Naps:
 
     async def __call__(self, seconds: float) -> None:
         self.taken.append(seconds)
+
+
+CORE = [
+    {"name": "pods", "kind": "Pod", "namespaced": True},
+    {"name": "pods/binding", "kind": "Binding", "namespaced": True},
+    {"name": "pods/status", "kind": "Pod", "namespaced": True},
+    {"name": "nodes", "kind": "Node", "namespaced": False},
+]

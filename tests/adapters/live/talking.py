@@ -1,13 +1,22 @@
 """An ApiClient that talks to a handler of the test's, without a kubeconfig on disk."""
 
+import asyncio
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any, TypeVar
+
+import msgspec
+from aiohttp import web
 
 from bayplan.adapters.live.client import ApiClient, ClientOptions
+from bayplan.adapters.live.cluster import (
+    LiveCluster,
+    open_cluster,
+)
 from bayplan.adapters.live.credentials import Credentials
 from bayplan.adapters.live.kubeconfig import Login
 from bayplan.clock import ManualClock
-from tests.adapters.live.serving import Handler, Naps, serving
+from tests.adapters.live.serving import CORE, Handler, Naps, serving, status
 
 
 class _Nowhere:
@@ -30,3 +39,35 @@ async def talking_to(handler: Handler) -> AsyncGenerator[ApiClient]:
             yield client
         finally:
             await client.close()
+
+
+T = TypeVar("T")
+
+
+class Server:
+    """Has pods and nodes; answers everything else as it is told, once each."""
+
+    def __init__(self, *answers: web.StreamResponse) -> None:
+        self.answers = list(answers)
+        self.asked: list[tuple[str, str, Any]] = []
+        self.media_types: list[str] = []
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.path == "/api/v1":
+            return web.json_response({"resources": CORE})
+        if request.path.startswith("/apis/"):
+            return status(404, "NotFound", "no such group")
+        body = await request.read()
+        self.asked.append(
+            (request.method, request.path, msgspec.json.decode(body) if body else None)
+        )
+        self.media_types.append(request.content_type)
+        return self.answers.pop(0) if self.answers else web.json_response({})
+
+
+def done(server: Server, ask: Callable[[LiveCluster], Awaitable[T]]) -> T:
+    async def main() -> T:
+        async with talking_to(server) as client, open_cluster(client) as cluster:
+            return await ask(cluster)
+
+    return asyncio.run(main())

@@ -5,8 +5,7 @@ What cannot be done at present.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import pytest
@@ -32,44 +31,13 @@ from bayplan.ports import (
 )
 from bayplan.serving.component_metrics import register_cluster
 from bayplan.testing import pod
-from tests.adapters.live.serving import status
-from tests.adapters.live.talking import talking_to
-from tests.adapters.live.test_discovery import CORE
+from tests.adapters.live.serving import CORE, status
+from tests.adapters.live.talking import Server, done, talking_to
 
 # ---- cluster --------------------------------------------------------------------------------
 
 
-T = TypeVar("T")
 WEB = pod("web", namespace="ns", uid="uid-web")
-
-
-class Server:
-    """Has pods and nodes; answers everything else as it is told, once each."""
-
-    def __init__(self, *answers: web.StreamResponse) -> None:
-        self.answers = list(answers)
-        self.asked: list[tuple[str, str, Any]] = []
-        self.media_types: list[str] = []
-
-    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
-        if request.path == "/api/v1":
-            return web.json_response({"resources": CORE})
-        if request.path.startswith("/apis/"):
-            return status(404, "NotFound", "no such group")
-        body = await request.read()
-        self.asked.append(
-            (request.method, request.path, msgspec.json.decode(body) if body else None)
-        )
-        self.media_types.append(request.content_type)
-        return self.answers.pop(0) if self.answers else web.json_response({})
-
-
-def done(server: Server, ask: Callable[[LiveCluster], Awaitable[T]]) -> T:
-    async def main() -> T:
-        async with talking_to(server) as client, open_cluster(client) as cluster:
-            return await ask(cluster)
-
-    return asyncio.run(main())
 
 
 def test_a_binding_names_the_node_and_the_pods_uid() -> None:

@@ -7,15 +7,8 @@ from aiohttp import web
 
 from bayplan.adapters.live.discovery import Discovery, Resource
 from bayplan.api.objects import NODE, POD, REPLICA_SET
-from tests.adapters.live.serving import status
+from tests.adapters.live.serving import CORE, status
 from tests.adapters.live.talking import talking_to
-
-CORE = [
-    {"name": "pods", "kind": "Pod", "namespaced": True},
-    {"name": "pods/binding", "kind": "Binding", "namespaced": True},
-    {"name": "pods/status", "kind": "Pod", "namespaced": True},
-    {"name": "nodes", "kind": "Node", "namespaced": False},
-]
 
 
 class Server:

@@ -5,7 +5,7 @@ from typing import Any
 from aiohttp import web
 
 from bayplan.api.objects import POD, Pod
-from tests.adapters.live.test_cluster import Server, done
+from tests.adapters.live.talking import Server, done
 
 ANSWER: dict[str, Any] = {"metadata": {"name": "p", "namespace": "ns", "uid": "u"}}
 

@@ -31,7 +31,7 @@ from bayplan.ports import EventType
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
 from bayplan.testing import api_pod, node
-from tests.engine.kept_kit import Attempts, Bad, Rank, Worse
+from tests.engine.kept_kit import Attempts, Bad, CountingFilter, Rank, Worse
 from tests.engine.kit import Engine, waiting_pod
 from tests.plugins.volume_kit import (
     attachment,
@@ -158,21 +158,6 @@ DEFAULT_VOLUME_PLUGINS = [
     "VolumeZone",
     ("DynamicResources", 1),
 ]
-
-
-class CountingFilter(ScalarFilterPlugin, SignPlugin):
-    """Takes every node but those labelled bad, and counts how often it is asked."""
-
-    name = "CountingFilter"
-    kinds = (SERVICE,)
-    asked = 0
-
-    def filter_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> Status | None:
-        self.asked += 1
-        return unschedulable("bad") if node.labels.get("bad") else None
-
-    def sign_pod(self, pod: PodInfo) -> Hashable | None:
-        return pod.labels.get("kind", "")
 
 
 def engine_of(node_count: int, **options: Any) -> Engine:

@@ -17,8 +17,17 @@ from bayplan.framework.status import Code
 from bayplan.state.change_log import Facet
 from bayplan.state.node_table import NodeTable
 from bayplan.testing import SampleCluster, node, pod
-from tests.engine.kept_kit import Attempts, Bad, MaxRank, Rank, Worse
-from tests.engine.reuse.test_ranked_nodes import Company, NotTheFirst, Unsigned, labelled
+from tests.engine.kept_kit import (
+    Attempts,
+    Bad,
+    Company,
+    MaxRank,
+    NotTheFirst,
+    Rank,
+    Unsigned,
+    Worse,
+    labelled,
+)
 
 # ---- likes ----------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 What row-wise plugins say is kept where others must be asked: the answer is as of asking all.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, final
 
 import numpy as np
@@ -21,15 +21,25 @@ from bayplan.engine.reuse.ranked_nodes import (
 from bayplan.engine.reuse.row_cache import CachedFilterResults
 from bayplan.engine.reuse.weighted_score import EXTREME_MOVED, TOO_MUCH_CHANGED, RankingInvalid
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.interface import FilterPlugin, ScalarScorePlugin, ScorePlugin, SignPlugin
+from bayplan.framework.interface import ScalarScorePlugin, SignPlugin
 from bayplan.framework.status import Code, Rejection
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.state.change_log import Facet
-from bayplan.state.columns import NodeMask, NodeScores
-from bayplan.state.nodes import NodeInfo, NodeView
+from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
 from bayplan.testing import SampleCluster, node, pod
-from tests.engine.kept_kit import Attempts, Bad, MaxRank, Rank, Worse, message
+from tests.engine.kept_kit import (
+    Attempts,
+    Bad,
+    Company,
+    MaxRank,
+    NotTheFirst,
+    Rank,
+    Unsigned,
+    Worse,
+    labelled,
+    message,
+)
 
 # ---- standing -------------------------------------------------------------------------------
 
@@ -152,34 +162,6 @@ MANY = CHANGES_MAX + 4
 
 
 @final
-class NotTheFirst(FilterPlugin):
-    """Looks across nodes: turns down the first of them that is not labelled first=no."""
-
-    name = "NotTheFirst"
-    scope = "cluster"
-
-    def filter(
-        self, state: Any, pod: PodInfo, nodes: NodeView, feasible: NodeMask
-    ) -> Iterable[Rejection]:
-        names = sorted(info.name for info in nodes.infos() if info.labels.get("first") != "no")
-        if names:
-            mask = np.array([name == names[0] for name in nodes.names()])
-            yield Rejection(mask, Code.UNSCHEDULABLE, ("comes first",))
-
-
-@final
-class Company(ScorePlugin):
-    """Looks across nodes: the more share a node's color, the better."""
-
-    name = "Company"
-    scope = "cluster"
-
-    def score(self, state: Any, pod: PodInfo, nodes: NodeView) -> NodeScores:
-        ids = nodes.label_ids("color")
-        return np.array([int((ids == each).sum()) for each in ids], np.int64)
-
-
-@final
 class CountsPods(ScalarScorePlugin, SignPlugin):
     """Follows from what else is on a node than its amounts."""
 
@@ -191,27 +173,6 @@ class CountsPods(ScalarScorePlugin, SignPlugin):
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
         return ""
-
-
-@final
-class Unsigned(ScalarScorePlugin):
-    """Row-wise, but nobody knows what of the pod it reads."""
-
-    name = "Unsigned"
-
-    def setup(self) -> None:
-        self.asked_count = 0
-
-    def score_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> int:
-        self.asked_count += 1
-        return len(node.labels)
-
-
-def labelled(count: int) -> dict[str, dict[str, str]]:
-    """Nodes of two colors, ranked 0 to 6."""
-    return {
-        f"n{n:03}": {"rank": str(n % 7), "color": ("red", "blue")[n % 3 == 0]} for n in range(count)
-    }
 
 
 def told(cycle: Cycle) -> dict[str, Any]:

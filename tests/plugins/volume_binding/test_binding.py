@@ -6,17 +6,11 @@ import pytest
 
 from bayplan.plugins.volume_binding.binding import BindingFailed, Decision, Progress
 from bayplan.testing.clusters import SampleCluster
-from tests.plugins.volume_binding.test_decision import decided
-from tests.plugins.volume_kit import add, claim, cluster, storage_class, volume, zoned
+from tests.plugins.volume_kit import add, at, claim, cluster, decided, storage_class, volume, zoned
 
 MAKER = storage_class(provisioner="disk.test")
 SELECTED = "volume.kubernetes.io/selected-node"
 NODES = zoned(n1="a")
-
-
-def at(content: Any, version: str) -> Any:
-    """The same object in another version."""
-    return {**content, "metadata": {**content["metadata"], "resourceVersion": version}}
 
 
 def is_complete(over: SampleCluster, decision: Decision) -> bool:

@@ -2,20 +2,20 @@
 
 from typing import Any
 
-from bayplan.plugins.volume_binding.binding import Decision, claim_write, decide, volume_write
-from bayplan.plugins.volume_binding.claims import PodClaims, find_volumes, pod_claims
+from bayplan.plugins.volume_binding.binding import claim_write, volume_write
 from bayplan.testing.clusters import SampleCluster
-from tests.plugins.volume_kit import claim, cluster, storage_class, volume, with_claims, zoned
+from tests.plugins.volume_kit import (
+    claim,
+    cluster,
+    decided,
+    storage_class,
+    volume,
+    zoned,
+)
 
 MAKER = storage_class(provisioner="disk.test")
 SELECTED = "volume.kubernetes.io/selected-node"
 BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
-
-
-def decided(over: SampleCluster, *claims: str) -> Decision:
-    told = pod_claims(over.volumes, with_claims("p", *claims))
-    assert isinstance(told, PodClaims)
-    return decide(find_volumes(over.volumes, told, over.lend().nodes), "n1")
 
 
 def world(*objects: Any) -> SampleCluster:

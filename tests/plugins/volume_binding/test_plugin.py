@@ -26,10 +26,10 @@ from bayplan.ports import BindPort, ConflictError
 from bayplan.state.pods import PodInfo
 from bayplan.testing import check_plugin, pod
 from bayplan.testing.clusters import SampleCluster
-from tests.plugins.volume_binding.test_binding import at
 from tests.plugins.volume_kit import (
     add,
     asked,
+    at,
     attempt,
     capacity,
     claim,

@@ -10,7 +10,7 @@ from bayplan.sim.output.report import summary
 from bayplan.sim.output.result import SimulationResult
 from tests.adapters.manifests import Content, container, node, pod, priority_class
 from tests.sim.manifests import controller, owned, scenario, template
-from tests.sim.test_pod_gc import loaded, played
+from tests.sim.runs import loaded, played
 
 N1 = {"kind": "Node", "name": "n1"}
 WEB = controller("Deployment", replicas=4, selector={"matchLabels": {"app": "web"}})

@@ -1,0 +1,26 @@
+"""What the endpoints of a replica serve."""
+
+from collections.abc import Callable
+
+from bayplan.journal import BindingRecord, MemorySink
+from bayplan.metrics import SchedulerMetrics
+from bayplan.serving.decision_history import answer_about
+from bayplan.serving.endpoints import EndpointSources
+
+BOUND = BindingRecord(at_seconds=1.0, pod="a/p", uid="u", node="n1", result="bound")
+
+
+def sources(**ready: bool) -> EndpointSources:
+    metrics, memory = SchedulerMetrics(), MemorySink()
+    metrics.attempt("scheduled", "bayplan", 0.25)
+    memory.write(BOUND)
+
+    def check(is_well: bool) -> Callable[[], bool]:
+        return lambda: is_well
+
+    return EndpointSources(
+        registry=metrics.registry,
+        ready={name: check(is_well) for name, is_well in ready.items()},
+        config={"kind": "KubeSchedulerConfiguration"},
+        story=lambda pod: answer_about(pod, memory, "2026-01-01T00:00:00Z"),
+    )

@@ -1,0 +1,71 @@
+"""Plugins that break one promise of the contract each."""
+
+from collections.abc import Hashable
+from typing import final
+
+import numpy as np
+
+from bayplan.framework.interface import (
+    CycleState,
+    ReservePlugin,
+    ScalarFilterPlugin,
+    ScorePlugin,
+    SignPlugin,
+)
+from bayplan.framework.status import Status, unschedulable
+from bayplan.state.columns import NodeScores
+from bayplan.state.nodes import NodeInfo, NodeView
+from bayplan.state.pods import PodInfo
+
+
+@final
+class RanksNodes(ScorePlugin):
+    """Scores a node by its place among those it is asked about."""
+
+    name = "RanksNodes"
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
+        return np.arange(len(nodes), dtype=np.int64)
+
+
+@final
+class WritesColumns(ScorePlugin):
+    """Computes in place."""
+
+    name = "WritesColumns"
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
+        scores = nodes.allocatable("cpu")
+        scores //= 1000
+        return scores
+
+
+@final
+class SignsTooLittle(ScalarFilterPlugin, SignPlugin):
+    """Signs how many tolerations there are, and asks for what."""
+
+    name = "SignsTooLittle"
+
+    def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        keys = {toleration.key for toleration in pod.shape.tolerations}
+        return unschedulable("spot only") if "spot" in keys else None
+
+    def sign_pod(self, pod: PodInfo) -> Hashable | None:
+        return len(pod.shape.tolerations)
+
+
+@final
+class CountsDownTwice(ReservePlugin):
+    """Never below zero, but twice for one pod."""
+
+    name = "CountsDownTwice"
+
+    def setup(self) -> None:
+        self._total = 0
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
+        self._total += 1
+        return None
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        self._total = max(0, self._total - 1)
