@@ -7,10 +7,7 @@ from bayplan.engine.extenders.results import Answered, Extender
 from bayplan.engine.schedule_one import CycleRunner
 from bayplan.framework.interface import PreFilterResult, QueuedPodInfo
 from bayplan.framework.runtime import Framework
-from bayplan.framework.status import (
-    Code,
-    Rejection,
-)
+from bayplan.framework.status import Code, Rejection
 from bayplan.ports import ExtenderAnswer
 from bayplan.queue.nominator import Nominator
 from bayplan.state.pods import PodInfo

@@ -4,12 +4,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, final
 
 from bayplan.config import ConfigError, SchedulerConfig, config_from
-from bayplan.framework.events import (
-    ActionType,
-    ClusterEvent,
-    ClusterEventWithHint,
-    EventResource,
-)
+from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
 from bayplan.framework.interface import (
     BindPlugin,
     EnqueueExtensions,

@@ -3,11 +3,7 @@
 from collections.abc import Hashable
 from typing import Any, final
 
-from bayplan.framework.interface import (
-    Normalizer,
-    ScalarScorePlugin,
-    SignPlugin,
-)
+from bayplan.framework.interface import Normalizer, ScalarScorePlugin, SignPlugin
 from bayplan.framework.signing import Signer
 from bayplan.plugins.registry import IN_TREE_PLUGINS
 from bayplan.state.pods import PodInfo

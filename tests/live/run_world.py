@@ -13,11 +13,7 @@ from bayplan.adapters.live.client import ApiClient, ClientOptions, open_client
 from tests.live.control_plane import ControlPlane
 from tests.live.kubelet import Kubelet, node
 from tests.live.mirror import Mirror, Object
-from tests.live.processes import (
-    SchedulerProcess,
-    apply,
-    config_file,
-)
+from tests.live.processes import SchedulerProcess, apply, config_file
 
 LEADS = "This replica leads"
 

@@ -7,14 +7,7 @@ import pytest
 from bayplan.config import ConfigError, SchedulerConfig
 from bayplan.profile.profiles import build_profiles
 from bayplan.profile.resolved_config import ResolvedProfile, resolve
-from tests.engine.plugin_kit import (
-    KNOWN,
-    complaints,
-    config,
-    handles,
-    profile,
-    reads,
-)
+from tests.engine.plugin_kit import KNOWN, complaints, config, handles, profile, reads
 
 
 def of(enabled: list[str], args: dict[str, Any], **points: Any) -> SchedulerConfig:

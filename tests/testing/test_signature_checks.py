@@ -7,12 +7,7 @@ from typing import Any, final
 import msgspec
 import pytest
 
-from bayplan.framework.interface import (
-    CycleState,
-    Plugin,
-    ScalarScorePlugin,
-    SignPlugin,
-)
+from bayplan.framework.interface import CycleState, Plugin, ScalarScorePlugin, SignPlugin
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
 from bayplan.testing import CheckFailed, SampleCluster, check_plugin

@@ -9,10 +9,7 @@ import msgspec
 from aiohttp import web
 
 from bayplan.adapters.live.client import ApiClient, ClientOptions
-from bayplan.adapters.live.cluster import (
-    LiveCluster,
-    open_cluster,
-)
+from bayplan.adapters.live.cluster import LiveCluster, open_cluster
 from bayplan.adapters.live.credentials import Credentials
 from bayplan.adapters.live.kubeconfig import Login
 from bayplan.clock import ManualClock

@@ -4,14 +4,7 @@ from typing import Any
 
 from bayplan.plugins.volume_binding.binding import claim_write, volume_write
 from bayplan.testing.clusters import SampleCluster
-from tests.plugins.volume_kit import (
-    claim,
-    cluster,
-    decided,
-    storage_class,
-    volume,
-    zoned,
-)
+from tests.plugins.volume_kit import claim, cluster, decided, storage_class, volume, zoned
 
 MAKER = storage_class(provisioner="disk.test")
 SELECTED = "volume.kubernetes.io/selected-node"
