@@ -9,8 +9,7 @@ from bayplan.ports import Cluster
 from tests.plugins.devices_kit import claim as device_claim
 from tests.plugins.devices_kit import class_of, exactly, slice_of
 from tests.plugins.volume_kit import claim, csi, storage_class, volume
-from tests.scenarios.test_s08_devices import create
-from tests.scenarios.world import PROFILE, World, play
+from tests.scenarios.world import PROFILE, World, create, play
 
 SMALL: dict[str, Any] = {"cpu": "100m", "memory": "100Mi"}
 ADDED = "preemption: 0/{0} nodes are available: {1} No preemption victims found for incoming pod"

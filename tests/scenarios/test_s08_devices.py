@@ -11,18 +11,12 @@ from bayplan.api.device_objects import RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, 
 from bayplan.framework.shared_devices import SharedDRAManager
 from bayplan.ports import ApiError, WatchEvent
 from tests.plugins.devices_kit import claim, class_of, exactly, slice_of
-from tests.scenarios.world import World, play
+from tests.scenarios.world import World, create, play
 
 PLUGINS = ["DynamicResources", "NodeResourcesFit"]
 GPU = "example.com/gpu"
 BY_TEMPLATE = {"resourceClaims": [{"name": "g", "resourceClaimTemplateName": "t"}]}
 NAMED = {"resourceClaims": [{"name": "g", "resourceClaimName": "c"}]}
-
-
-def create(world: World, kind: str, content: Any) -> None:
-    api_version, _, name = kind.partition(" ")
-    content["metadata"].pop("resourceVersion", None)
-    world.cluster.create({"apiVersion": api_version, "kind": name, **content})
 
 
 def with_two_gpus(world: World) -> None:

@@ -353,3 +353,9 @@ def manifest(kind: str, found: Any) -> Content:
         for each in content["spec"]["containers"]:
             each.setdefault("image", "app")
     return {**content, "apiVersion": "v1", "kind": kind, "metadata": meta}
+
+
+def create(world: World, kind: str, content: Any) -> None:
+    api_version, _, name = kind.partition(" ")
+    content["metadata"].pop("resourceVersion", None)
+    world.cluster.create({"apiVersion": api_version, "kind": name, **content})
