@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bayplan.api.objects import PodCondition
 from bayplan.clock import ManualClock
-from bayplan.engine.engine_state import NOTE_BYTES_MAX, EngineState, Turns, cut
+from bayplan.engine.engine_state import NOTE_BYTES_MAX, EngineState, SerialExecutor, cut
 from bayplan.journal import Journal, MemorySink, NoteRecord
 from bayplan.ports import EmitEvent, ObjectReference, PatchPodStatus
 from bayplan.state.nodes import LoanEnded
@@ -150,16 +150,16 @@ def test_a_pod_the_api_does_not_know_cannot_be_nominated() -> None:
 Failures = list[tuple[str, str]]
 
 
-def begun(failures: Failures | None = None) -> Turns:
+def begun(failures: Failures | None = None) -> SerialExecutor:
     told: Failures = [] if failures is None else failures
-    turns = Turns(lambda subject, problem: told.append((subject, str(problem))))
-    turns.begin()
+    turns = SerialExecutor(lambda subject, problem: told.append((subject, str(problem))))
+    turns.start()
     return turns
 
 
 def test_outside_of_a_turn_work_is_done_at_once() -> None:
     done: list[int] = []
-    begun().take("a", lambda: done.append(1))
+    begun().run("a", lambda: done.append(1))
     assert done == [1]
 
 
@@ -167,15 +167,15 @@ def test_inside_of_one_it_comes_after_it_in_order() -> None:
     turns, done = begun(), list[str]()
 
     def first() -> None:
-        turns.take("b", second)
-        turns.take("c", lambda: done.append("third"))
+        turns.run("b", second)
+        turns.run("c", lambda: done.append("third"))
         done.append("first")
 
     def second() -> None:
-        turns.take("d", lambda: done.append("fourth"))
+        turns.run("d", lambda: done.append("fourth"))
         done.append("second")
 
-    turns.take("a", first)
+    turns.run("a", first)
     assert done == ["first", "second", "third", "fourth"]
 
 
@@ -183,20 +183,20 @@ def test_who_looks_does_so_between_turns() -> None:
     turns, seen = begun(), list[str]()
 
     def first() -> None:
-        turns.take("b", lambda: seen.append("second"))
+        turns.run("b", lambda: seen.append("second"))
         seen.append("first")
 
     turns.observe(lambda: seen.append("look"))
-    turns.take("a", first)
+    turns.run("a", first)
     assert seen == ["first", "look", "second", "look"]
 
 
 def test_before_the_beginning_everything_waits() -> None:
     done: list[int] = []
-    turns = Turns(lambda subject, problem: None)
-    turns.take("a", lambda: done.append(1))
+    turns = SerialExecutor(lambda subject, problem: None)
+    turns.run("a", lambda: done.append(1))
     assert done == []
-    turns.begin()
+    turns.start()
     assert done == [1]
 
 
@@ -205,10 +205,10 @@ def test_a_failure_is_told_and_the_rest_goes_on() -> None:
     turns, done = begun(failures), list[int]()
 
     def fails() -> None:
-        turns.take("later", lambda: done.append(1))
+        turns.run("later", lambda: done.append(1))
         raise ValueError("boom")
 
-    turns.take("a", fails)
+    turns.run("a", fails)
     assert (failures, done) == ([("a", "boom")], [1])
 
 
@@ -219,9 +219,9 @@ def test_whoever_is_told_may_end_it() -> None:
     def fails() -> None:
         raise ValueError("boom")
 
-    turns, done = Turns(ends), list[int]()
-    turns.begin()
+    turns, done = SerialExecutor(ends), list[int]()
+    turns.start()
     with pytest.raises(ValueError, match="boom"):
-        turns.take("a", fails)
-    turns.take("b", lambda: done.append(1))
+        turns.run("a", fails)
+    turns.run("b", lambda: done.append(1))
     assert done == [1]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.engine.podgroups.trial import GroupPass
+from bayplan.engine.podgroups.trial import PodGroupTrial
 from bayplan.sim.world.checkers import InvariantBroken
 from tests.engine.gang_machine import GangMachine
 from tests.seeded import Play, replayable, seeds, table_of
@@ -34,24 +34,26 @@ def test_groups_are_placed_as_a_naive_scheduler_would(
 
 
 def too_few_are_enough(patch: pytest.MonkeyPatch) -> None:
-    run = GroupPass.run
-    patch.setattr(GroupPass, "run", lambda self, members, needed: run(self, members, needed - 1))
+    run = PodGroupTrial.run
+    patch.setattr(
+        PodGroupTrial, "run", lambda self, members, needed: run(self, members, needed - 1)
+    )
     best = "bayplan.engine.podgroups.attempts.max"
     patch.setattr(best, lambda *counts: max(1, max(*counts) - 1), raising=False)
 
 
 def members_are_tried_backwards(patch: pytest.MonkeyPatch) -> None:
-    run = GroupPass.run
-    patch.setattr(GroupPass, "run", lambda self, members, n: run(self, members[::-1], n))
+    run = PodGroupTrial.run
+    patch.setattr(PodGroupTrial, "run", lambda self, members, n: run(self, members[::-1], n))
 
 
 def the_first_that_does_not_fit_ends_the_pass(patch: pytest.MonkeyPatch) -> None:
-    def try_(self: GroupPass, queued: Any) -> None:
-        if not self.unfitted:
+    def try_(self: PodGroupTrial, queued: Any) -> None:
+        if not self.unplaced:
             attempt(self, queued)
 
-    attempt = GroupPass._try
-    patch.setattr(GroupPass, "_try", try_)
+    attempt = PodGroupTrial._try
+    patch.setattr(PodGroupTrial, "_try", try_)
 
 
 FAULTS = (

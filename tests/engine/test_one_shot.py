@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayplan.engine.one_shot import NOT_KNOWN_YET, NoAdviceError
+from bayplan.engine.one_shot import NOT_KNOWN_YET, EvaluationError
 from bayplan.framework.interface import PreFilterResult
 from bayplan.framework.status import Code, Rejection, Status, unresolvable
 from bayplan.testing import api_pod, node, pod
@@ -24,7 +24,7 @@ def advised(weight: int = 1, **answers: Any) -> Engine:
 
 
 def filtered(engine: Engine, *names: str) -> tuple[list[str], dict[str, tuple[Code, str]]]:
-    found = engine.scheduler.advisor.filter(PROFILE, pod("p"), names)
+    found = engine.scheduler.one_shot.filter(PROFILE, pod("p"), names)
     return found.fitting, {name: (s.code, s.message) for name, s in found.rejected.items()}
 
 
@@ -63,12 +63,12 @@ def test_what_pre_filter_says_counts_for_all_nodes() -> None:
 @pytest.mark.parametrize("point", ["pre_filter", "filter_node"])
 def test_a_plugin_that_fails_is_named(point: str) -> None:
     answers: dict[str, Any] = {"filter_node": None, point: Status(Code.ERROR, ("broken",))}
-    with pytest.raises(NoAdviceError, match=r'"A".*broken'):
+    with pytest.raises(EvaluationError, match=r'"A".*broken'):
         filtered(advised(**answers), "n1")
 
 
 def prioritized(engine: Engine, *names: str, score_max: int = 10) -> dict[str, int]:
-    return engine.scheduler.advisor.prioritize(PROFILE, pod("p"), names, score_max)
+    return engine.scheduler.one_shot.prioritize(PROFILE, pod("p"), names, score_max)
 
 
 def by_name(**given: int) -> Any:
@@ -92,7 +92,7 @@ def test_a_pod_that_pre_filter_rejects_has_no_scores() -> None:
 
 
 def test_a_score_that_fails_is_an_error() -> None:
-    with pytest.raises(NoAdviceError, match="A"):
+    with pytest.raises(EvaluationError, match="A"):
         prioritized(advised(score=lambda *_: 1 / 0), "n1", "n2")
 
 
@@ -104,7 +104,7 @@ def test_nodes_are_left_that_can_take_it_when_their_victims_have_gone() -> None:
     engine.add(*(node(name, cpu=2) for name in ("n1", "n2", "n3")))
     placed = {name: api_pod(f"on-{name}", cpu=2, node=name) for name in ("n1", "n2", "n3")}
     engine.add(*placed.values(), api_pod("more", node="n1"))
-    advisor, asked = engine.scheduler.advisor, pod("p", cpu=1)
+    advisor, asked = engine.scheduler.one_shot, pod("p", cpu=1)
     victims = {
         "n1": [uid("on-n1")],
         "n2": ["gone since"],
@@ -122,16 +122,16 @@ def test_plugins_hear_of_every_victim_that_leaves() -> None:
     engine = advised(pre_filter=None, filter=no_n1, remove_pod=None)
     engine.add(api_pod("low", node="n2"), api_pod("stays", node="n2"))
     victims = {"n1": [], "n2": [uid("low")]}
-    assert engine.scheduler.advisor.preempt(PROFILE, pod("p"), victims) == {"n2"}
+    assert engine.scheduler.one_shot.preempt(PROFILE, pod("p"), victims) == {"n2"}
     assert [point for _, point in engine.plugin("A").calls].count("remove_pod") == 1
 
 
 def test_where_pre_filter_says_no_nobody_need_leave() -> None:
     victims = {"n1": [uid("low")], "n2": [uid("low")]}
     rejects = advised(pre_filter=unresolvable("no such claim"), filter=no_n1)
-    assert rejects.scheduler.advisor.preempt(PROFILE, pod("p"), victims) == set()
+    assert rejects.scheduler.one_shot.preempt(PROFILE, pod("p"), victims) == set()
     narrows = advised(pre_filter=PreFilterResult(frozenset({"n2"})), filter_node=None)
-    assert narrows.scheduler.advisor.preempt(PROFILE, pod("p"), victims) == {"n2"}
+    assert narrows.scheduler.one_shot.preempt(PROFILE, pod("p"), victims) == {"n2"}
     fails = advised(filter_node=Status(Code.ERROR, ("broken",)))
-    with pytest.raises(NoAdviceError, match=r'"A".*broken'):
-        fails.scheduler.advisor.preempt(PROFILE, pod("p"), victims)
+    with pytest.raises(EvaluationError, match=r'"A".*broken'):
+        fails.scheduler.one_shot.preempt(PROFILE, pod("p"), victims)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bayplan.engine.extenders.results import Question
-from bayplan.engine.pending_extender_calls import ParkedCycles
+from bayplan.engine.pending_extender_calls import PendingExtenderCalls
 from bayplan.ports import ExtenderAnswer, ExtenderVerb
 from bayplan.state.pods import PodInfo
 from bayplan.testing import pod
@@ -29,8 +29,8 @@ class Waiting:
     pod = pod("p")
 
 
-def parked(*names: str) -> tuple[ParkedCycles, Any, list[Any]]:
-    cycles, cycle = ParkedCycles(), Waiting()
+def parked(*names: str) -> tuple[PendingExtenderCalls, Any, list[Any]]:
+    cycles, cycle = PendingExtenderCalls(), Waiting()
     question = Question(tuple(map(Far, names)), ("n1",), ExtenderVerb.PRIORITIZE)
     return cycles, cycle, cycles.park(cycle, question)  # pyright: ignore[reportArgumentType]
 

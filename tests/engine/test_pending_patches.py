@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bayplan.api.objects import PodCondition
-from bayplan.engine.pending_patches import OwnWrites
+from bayplan.engine.pending_patches import PendingPatches
 from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.ports import PatchPodStatus
 from bayplan.queue.transitions import State
@@ -44,8 +44,8 @@ def told(message: str = "", nominated: str = "", **options: Any) -> PodInfo:
     return pod("p", nominated_node=nominated, status=status, **options)
 
 
-def writes(*patches: PatchPodStatus) -> OwnWrites:
-    found = OwnWrites()
+def writes(*patches: PatchPodStatus) -> PendingPatches:
+    found = PendingPatches()
     for each in patches:
         found.note(each)
     return found

@@ -19,7 +19,7 @@ from bayplan.engine.reservations import (
     Reservation,
     Reservations,
     end_seconds,
-    keep_off_reserved,
+    restrict_to_unreserved,
     run_seconds,
 )
 from bayplan.testing import pod
@@ -225,12 +225,12 @@ def looked_at(within: frozenset[str] | None, *, is_held: bool) -> Any:
     reservations = Reservations(ManualClock(), 10.0)
     if is_held:
         key = GroupKey("x", "default", "g")
-        reservations.held = Reservation(key, 0, frozenset({"n1"}), 100.0)
+        reservations.current = Reservation(key, 0, frozenset({"n1"}), 100.0)
     nodes = SimpleNamespace(names=lambda: ["n1", "n2", "n3"])
     snapshot = SimpleNamespace(nodes=nodes)
     cycle: Any = SimpleNamespace(pod=pod("p"), within=within, snapshot=snapshot)
     cycle.within_because = ("", OUTSIDE_DOMAIN)
-    keep_off_reserved(cycle, reservations)
+    restrict_to_unreserved(cycle, reservations)
     return cycle
 
 

@@ -1,14 +1,14 @@
 """Pods held at Permit."""
 
-from bayplan.engine.waiting import HeldPod, WaitingPods
+from bayplan.engine.waiting import PodWaitingOnPermit, WaitingPods
 from bayplan.framework.status import Code, Status
 from bayplan.testing import pod
 
 Ends = list[tuple[str, Status | None]]
 
 
-def held(ends: Ends, name: str = "p", **timeouts: float) -> HeldPod:
-    return HeldPod(
+def held(ends: Ends, name: str = "p", **timeouts: float) -> PodWaitingOnPermit:
+    return PodWaitingOnPermit(
         pod(name), "n1", 10.0, dict(timeouts), lambda who, how: ends.append((who.pod.name, how))
     )
 
@@ -110,7 +110,9 @@ def test_a_pod_that_another_ones_end_allows_is_not_timed_out():
     ends: Ends = []
     pods = WaitingPods()
     second = held(ends, "second", A=5.0)
-    first = HeldPod(pod("first"), "n1", 10.0, {"A": 4.0}, lambda who, how: second.allow("A"))
+    first = PodWaitingOnPermit(
+        pod("first"), "n1", 10.0, {"A": 4.0}, lambda who, how: second.allow("A")
+    )
     for each in (first, second):
         pods.hold(each)
     pods.time_out_until(100.0)

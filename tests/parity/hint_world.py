@@ -1,6 +1,6 @@
 """A pending pod, rejected and waiting in real queues, and the change that may wake it.
 
-The change goes through the engine's own `ClusterEvents`. Behind them stands a `Tap` in place of the
+The change goes through the engine's own `EventHandlers`. Behind them stands a `Tap` in place of the
 scheduling queue: it notes what is announced, and hands every call on to queues in which the pod
 waits, one for each plugin that may have rejected it and each state the pod may be in.
 """
@@ -11,9 +11,9 @@ from typing import Any, cast, final
 
 from bayplan.api.objects import NODE, POD
 from bayplan.engine.engine_state import EngineState
-from bayplan.engine.event_handlers import ClusterEvents
+from bayplan.engine.event_handlers import EventHandlers
 from bayplan.engine.placements import Placements
-from bayplan.engine.podgroups.controller import Gangs
+from bayplan.engine.podgroups.controller import PodGroupController
 from bayplan.framework.events import ClusterEvent, EventResource
 from bayplan.framework.interface import QueuedPodInfo
 from bayplan.journal import Journal
@@ -92,7 +92,7 @@ class WaitingRoom:
 
 @dataclass(slots=True)
 class Tap:
-    """Stands where ClusterEvents expects the scheduling queue; silent until it is armed."""
+    """Stands where EventHandlers expects the scheduling queue; silent until it is armed."""
 
     pod: PodInfo
     hints: Hints
@@ -142,7 +142,7 @@ class Tap:
 
 
 class NothingPlaced:
-    """Stands where ClusterEvents expects pods on their way to a node: there are none."""
+    """Stands where EventHandlers expects pods on their way to a node: there are none."""
 
     def give_up(self, pod: PodInfo, message: str) -> bool:
         return False
@@ -168,8 +168,8 @@ class HintWorld:
             frameworks=cluster.frameworks,
         )
         engine.queue = cast(SchedulingQueue, self.tap)
-        engine.gangs = Gangs(engine, reports_assembling=False)
-        self._events = ClusterEvents(engine, cast(Placements, NothingPlaced()))
+        engine.group_controller = PodGroupController(engine, reports_assembling=False)
+        self._events = EventHandlers(engine, cast(Placements, NothingPlaced()))
 
     def heard_events(self) -> list[ClusterEvent]:
         """What was announced and some plugin waits for; pods and nodes are always listened to."""

@@ -20,7 +20,7 @@ from bayplan.plugins.registry import Registry
 from bayplan.profile.plugin_sets import (
     absence,
     expand,
-    is_awaited,
+    is_not_implemented,
     list_problems,
     plugin_name,
     set_problems,
@@ -183,9 +183,9 @@ def test_weighted_scores_fit_into_63_bits() -> None:
 
 def test_only_plugins_of_kube_scheduler_are_awaited() -> None:
     known = registry(Both)
-    assert is_awaited("VolumeBinding", known)
-    assert is_awaited("VolumeBinding/a", known)
-    assert not is_awaited("Both", known)
-    assert not is_awaited("Bothh", known)
+    assert is_not_implemented("VolumeBinding", known)
+    assert is_not_implemented("VolumeBinding/a", known)
+    assert not is_not_implemented("Both", known)
+    assert not is_not_implemented("Bothh", known)
     assert plugin_name("Both/rack") == plugin_name("Both") == "Both"
     assert {Sort, Binder} == {known.find("Sort"), known.find("Binder")}

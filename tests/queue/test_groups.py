@@ -1,7 +1,7 @@
 """Groups in the queue."""
 
 from bayplan.api.pod_groups import GroupKey
-from bayplan.framework.queued_group import Gathering, QueuedPodGroupInfo
+from bayplan.framework.queued_group import QueuedPodGroupInfo, QueueGroup
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.queue.settings import QueueProfile, QueueSettings
 from bayplan.queue.transitions import State
@@ -11,20 +11,20 @@ from tests.queue.factories import Recorder, by_priority
 
 KEY = GroupKey("scheduling.x-k8s.io", "default", "g")
 PROFILE = "default-scheduler"
-SHORT = Gathering(KEY, 0.0, is_complete=False)
-COMPLETE = Gathering(KEY, 0.0, is_complete=True)
+SHORT = QueueGroup(KEY, 0.0, is_complete=False)
+COMPLETE = QueueGroup(KEY, 0.0, is_complete=True)
 
 
 class Told:
     """What the queue is told of every pod."""
 
     def __init__(self) -> None:
-        self.answer: Gathering | None = SHORT
+        self.answer: QueueGroup | None = SHORT
         profile = QueueProfile((), {}, lambda _, __: None)
-        settings = QueueSettings(by_priority, gathering=self.gathering)
+        settings = QueueSettings(by_priority, queue_group=self.queue_group)
         self.queue = SchedulingQueue({PROFILE: profile}, settings, lambda: 0.0, Recorder())
 
-    def gathering(self, pod: PodInfo) -> Gathering | None:
+    def queue_group(self, pod: PodInfo) -> QueueGroup | None:
         return self.answer
 
 

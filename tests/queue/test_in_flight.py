@@ -43,7 +43,7 @@ def test_pods_in_flight_and_what_is_kept_for_them_are_counted() -> None:
 def test_what_happens_while_nobody_is_in_flight_is_not_kept() -> None:
     in_flight = InFlight()
     in_flight.record(change(1))
-    assert in_flight.kept_count == 0
+    assert in_flight.change_count == 0
 
 
 def test_what_happens_to_one_pod_is_seen_by_that_pod_only() -> None:
@@ -60,7 +60,7 @@ def test_nothing_is_kept_when_the_last_pod_is_done() -> None:
     in_flight.start("a")
     in_flight.record(change(1))
     in_flight.finish("a")
-    assert in_flight.kept_count == 0
+    assert in_flight.change_count == 0
     assert len(in_flight) == 0
 
 
@@ -86,7 +86,7 @@ def test_changes_nobody_needs_are_dropped_while_others_are_in_flight() -> None:
         in_flight.record(change(number))
         if number:
             in_flight.finish(f"p{number - 1}")
-    assert in_flight.kept_count < 200
+    assert in_flight.change_count < 200
     assert seen(in_flight, "p9999") == [9999]
 
 
@@ -98,7 +98,7 @@ def test_a_pod_still_in_flight_sees_the_same_after_older_changes_were_dropped() 
     in_flight.start("a")
     in_flight.record(change(1000))
     in_flight.finish("old")
-    assert in_flight.kept_count == 1
+    assert in_flight.change_count == 1
     in_flight.start("b")
     in_flight.record(change(1001))
     assert seen(in_flight, "a") == [1000, 1001]

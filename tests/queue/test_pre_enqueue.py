@@ -7,7 +7,7 @@ import pytest
 from bayplan.framework.interface import PreEnqueuePlugin, QueuedPodInfo
 from bayplan.framework.status import Code, Status
 from bayplan.queue.entry import Entry
-from bayplan.queue.pre_enqueue import Admission
+from bayplan.queue.pre_enqueue import PreEnqueueCheck
 from bayplan.queue.settings import QueueProfile
 from bayplan.queue.transitions import State
 from bayplan.state.pods import PodInfo
@@ -16,9 +16,9 @@ from tests.queue.factories import PROFILE, Recorder, by_shape, gate, queued
 
 def admission(
     *gates: PreEnqueuePlugin, windows: bool = True, recorder: Recorder | None = None
-) -> Admission:
+) -> PreEnqueueCheck:
     profile = QueueProfile(gates, {}, by_shape)
-    return Admission({PROFILE: profile}, recorder or Recorder(), pop_from_backoff_q=windows)
+    return PreEnqueueCheck({PROFILE: profile}, recorder or Recorder(), pop_from_backoff_q=windows)
 
 
 class Countdown(PreEnqueuePlugin):
@@ -36,14 +36,14 @@ class Countdown(PreEnqueuePlugin):
 
 def test_a_pod_that_nobody_refuses_passes() -> None:
     entry = Entry(queued())
-    assert admission(gate(refuses=False)).lets_pass(entry, State.ACTIVE)
+    assert admission(gate(refuses=False)).admits(entry, State.ACTIVE)
     assert not entry.queued.gated
 
 
 def test_a_refused_pod_is_gated_by_the_plugin_that_refused() -> None:
     recorder, entry = Recorder(), Entry(queued("a"))
     asked = admission(gate("A", refuses=False), gate("B"), recorder=recorder)
-    assert not asked.lets_pass(entry, State.ACTIVE)
+    assert not asked.admits(entry, State.ACTIVE)
     assert entry.queued.gating_plugin == "B"
     assert entry.queued.unschedulable_plugins == {"B"}
     assert recorder.unschedulable == {"B": 1}
@@ -52,15 +52,15 @@ def test_a_refused_pod_is_gated_by_the_plugin_that_refused() -> None:
 
 def test_plugins_are_asked_in_order_up_to_the_first_that_refuses() -> None:
     first, second, third = gate("A", refuses=False), gate("B"), gate("C")
-    admission(first, second, third).lets_pass(Entry(queued("a")), State.ACTIVE)
+    admission(first, second, third).admits(Entry(queued("a")), State.ACTIVE)
     assert (first.asked, second.asked, third.asked) == (["a"], ["a"], [])
 
 
 def test_the_plugin_that_gates_a_pod_is_asked_first() -> None:
     first, second = gate("A", refuses=False), gate("B")
     asked, entry = admission(first, second), Entry(queued("a"))
-    asked.lets_pass(entry, State.ACTIVE)
-    asked.lets_pass(entry, State.ACTIVE)
+    asked.admits(entry, State.ACTIVE)
+    asked.admits(entry, State.ACTIVE)
     assert (first.asked, second.asked) == (["a"], ["a", "a"])
 
 
@@ -68,8 +68,8 @@ def test_another_message_of_the_plugin_that_gates_a_pod_is_reported() -> None:
     recorder, entry = Recorder(), Entry(queued("a"))
     handle: Any = None
     asked = admission(Countdown(None, handle), recorder=recorder)
-    asked.lets_pass(entry, State.ACTIVE)
-    asked.lets_pass(entry, State.ACTIVE)
+    asked.admits(entry, State.ACTIVE)
+    asked.admits(entry, State.ACTIVE)
     assert recorder.gates == [
         ("a", "Countdown", "asked 1 times"),
         ("a", "Countdown", "asked 2 times"),
@@ -80,8 +80,8 @@ def test_another_message_of_the_plugin_that_gates_a_pod_is_reported() -> None:
 def test_a_pod_still_refused_is_counted_and_reported_once() -> None:
     recorder, entry = Recorder(), Entry(queued("a"))
     asked = admission(gate(), recorder=recorder)
-    asked.lets_pass(entry, State.ACTIVE)
-    asked.lets_pass(entry, State.ACTIVE)
+    asked.admits(entry, State.ACTIVE)
+    asked.admits(entry, State.ACTIVE)
     assert recorder.unschedulable == {"Gate": 1}
     assert len(recorder.gates) == 1
 
@@ -97,19 +97,19 @@ def test_a_plugin_that_rejected_the_pod_before_is_not_counted_again(
     rejected: QueuedPodInfo,
 ) -> None:
     recorder = Recorder()
-    admission(gate(), recorder=recorder).lets_pass(Entry(rejected), State.ACTIVE)
+    admission(gate(), recorder=recorder).admits(Entry(rejected), State.ACTIVE)
     assert not recorder.unschedulable
 
 
 def test_another_plugin_may_take_over_the_gate() -> None:
     first, second, entry = gate("A"), gate("B"), Entry(queued("a"))
     asked = admission(first, second)
-    asked.lets_pass(entry, State.ACTIVE)
+    asked.admits(entry, State.ACTIVE)
     first.refuse(False)
-    assert not asked.lets_pass(entry, State.ACTIVE)
+    assert not asked.admits(entry, State.ACTIVE)
     assert entry.queued.gating_plugin == "B"
     second.refuse(False)
-    assert asked.lets_pass(entry, State.ACTIVE)
+    assert asked.admits(entry, State.ACTIVE)
     assert entry.queued.gating_plugin == ""
 
 
@@ -118,7 +118,7 @@ def test_a_plugin_that_raises_holds_its_pod_back_and_is_named() -> None:
         raise ValueError("boom")
 
     recorder, entry = Recorder(), Entry(queued("a"))
-    assert not admission(gate(refuses=boom), recorder=recorder).lets_pass(entry, State.ACTIVE)
+    assert not admission(gate(refuses=boom), recorder=recorder).admits(entry, State.ACTIVE)
     [(pod, plugin, said)] = recorder.gates
     assert (pod, plugin) == ("a", "Gate")
     assert said.startswith('running PreEnqueue plugin "Gate": ValueError: boom (')
@@ -127,7 +127,7 @@ def test_a_plugin_that_raises_holds_its_pod_back_and_is_named() -> None:
 def test_a_success_that_is_spelt_out_passes() -> None:
     spelt: Any = gate()
     spelt.pre_enqueue = lambda pod: Status(Code.SUCCESS)
-    assert admission(spelt).lets_pass(Entry(queued()), State.ACTIVE)
+    assert admission(spelt).admits(Entry(queued()), State.ACTIVE)
 
 
 _EVERY_MOVE = [(source, target) for source in State for target in State]
@@ -155,6 +155,6 @@ def test_plugins_are_asked_on_the_way_to_where_a_pod_may_be_popped(
     for source, target in _EVERY_MOVE:
         entry = Entry(queued())
         entry.state = source
-        if not refusing.lets_pass(entry, target):
+        if not refusing.admits(entry, target):
             refused.add((source, target))
     assert refused == expected

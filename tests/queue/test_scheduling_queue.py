@@ -365,7 +365,7 @@ def test_an_event_nobody_registered_for_is_not_kept_for_pods_in_flight() -> None
     setting.queue.add(pod())
     setting.pop()
     setting.queue.move_all(NODE_DELETE, "node", None)
-    assert setting.queue.in_flight.kept_count == 0
+    assert setting.queue.in_flight.change_count == 0
 
 
 def test_its_own_update_while_it_is_tried_counts_when_it_comes_back() -> None:

@@ -28,7 +28,7 @@ from bayplan.framework.events import (
 from bayplan.framework.queued_group import QueuedPodGroupInfo
 from bayplan.queue.entry import Entry
 from bayplan.queue.hints import Change, Hints, Strategy
-from bayplan.queue.pre_enqueue import Admission
+from bayplan.queue.pre_enqueue import PreEnqueueCheck
 from bayplan.queue.settings import QueueProfile, QueueSettings
 from bayplan.queue.sub_queues import (
     GROUP_ENTITY,
@@ -36,10 +36,10 @@ from bayplan.queue.sub_queues import (
     POD_ENTITY,
     Backoff,
     OrderedEntries,
-    Parked,
-    Places,
     PreCheck,
     Sizes,
+    SubQueues,
+    UnschedulablePods,
     entity_of,
     looked_at_seconds,
 )
@@ -327,24 +327,26 @@ class Park:
         profiles = {PROFILE: QueueProfile((), self.events, self.sign)}
         self.hints = Hints(self.events, self.recorder, ManualClock().now)
         settings = QueueSettings(by_priority)
-        self.parked = Parked(profiles, {PROFILE: self.hints}, settings, self.recorder)
+        self.unschedulable = UnschedulablePods(
+            profiles, {PROFILE: self.hints}, settings, self.recorder
+        )
 
     def put(
         self, name: str, *rejected_by: str, shape: str = "s", gated_by: str = "", **queueing: Any
     ) -> Entry:
         one = queued(name, rejected_by=rejected_by, **queueing)
         one.pod = pod(name, labels={"shape": shape} if shape else {})
-        one.sequence = sum(1 for _ in self.parked) + 1
+        one.sequence = sum(1 for _ in self.unschedulable) + 1
         one.gating_plugin = gated_by
         entry = Entry(one)
         entry.state = State.GATED if gated_by else State.UNSCHEDULABLE
-        self.parked.enter(entry)
+        self.unschedulable.enter(entry)
         return entry
 
     def woken(self, change: Change, pre_check: PreCheck | None = None) -> list[str]:
         return [
             f"{entry.queued.pod.name} {strategy.name}"
-            for entry, strategy in self.parked.woken_by(change, pre_check)
+            for entry, strategy in self.unschedulable.woken_by(change, pre_check)
         ]
 
 
@@ -431,10 +433,10 @@ def test_a_pre_check_leaves_pods_out() -> None:
 def test_an_entry_that_left_is_not_found() -> None:
     park = Park({"Fit": [on(NODE_ADD)]})
     entry = park.put("a", "Fit")
-    park.parked.leave(entry)
+    park.unschedulable.leave(entry)
     assert park.woken(ADDED) == []
-    assert park.parked.next_flush_seconds() is None
-    assert not any(park.parked._index.values())
+    assert park.unschedulable.next_flush_seconds() is None
+    assert not any(park.unschedulable._index.values())
 
 
 def test_an_entry_that_enters_again_is_found_under_its_new_part_only() -> None:
@@ -442,7 +444,7 @@ def test_an_entry_that_enters_again_is_found_under_its_new_part_only() -> None:
     park = Park({"Fit": [on(NODE_ADD, hint)]})
     entry = park.put("a", "Fit", shape="old")
     entry.queued.pod = pod("a", labels={"shape": "new"})
-    park.parked.enter(entry)
+    park.unschedulable.enter(entry)
     assert park.woken(ADDED) == ["a AFTER_BACKOFF"]
     assert hint.asked == ["a"]
 
@@ -452,9 +454,9 @@ def test_a_wildcard_wakes_everyone_but_whom_the_pre_check_leaves_out() -> None:
     park.put("a", "Fit")
     park.put("b", "Gate", gated_by="Gate")
     timeout = Change(EVENT_UNSCHEDULABLE_TIMEOUT, None, None)
-    woken = park.parked.woken_by_wildcard(timeout)
+    woken = park.unschedulable.woken_by_wildcard(timeout)
     assert [entry.queued.pod.name for entry, _ in woken] == ["a", "b"]
-    woken = park.parked.woken_by_wildcard(timeout, lambda pod: pod.name == "b")
+    woken = park.unschedulable.woken_by_wildcard(timeout, lambda pod: pod.name == "b")
     assert [entry.queued.pod.name for entry, _ in woken] == ["b"]
 
 
@@ -480,9 +482,9 @@ def test_the_flush_comes_at_the_first_look_after_more_than_five_minutes(
 ) -> None:
     park = Park({})
     entry = park.put("a", "Fit", at=since)
-    assert park.parked.next_flush_seconds() == flush
-    assert park.parked.first_overdue(flush - 0.5) is None
-    assert park.parked.first_overdue(flush) is entry
+    assert park.unschedulable.next_flush_seconds() == flush
+    assert park.unschedulable.first_overdue(flush - 0.5) is None
+    assert park.unschedulable.first_overdue(flush) is entry
 
 
 PLUGINS = ("Fit", "Spread", "Claims", "Gate")
@@ -531,7 +533,7 @@ def hint_of(of_shape: dict[str, QueueingHint], of_itself: QueueingHint | None) -
 def asked_one_by_one(park: Park, change: Change, pre_check: PreCheck) -> list[str]:
     """The specification: walk all of them, as upstream does."""
     woken: list[str] = []
-    for entry in park.parked:
+    for entry in park.unschedulable:
         one = entry.queued
         is_deaf = one.gating_plugin and one.gating_plugin not in park.hints.interested(change.event)
         strategy = park.hints.strategy(one, change)
@@ -583,9 +585,9 @@ class Setting:
         self.now, self.recorder = 0.0, Recorder()
         profiles = {PROFILE: QueueProfile(gates, {}, by_shape)}
         settings = QueueSettings(by_priority, pop_from_backoff_q=windows)
-        admission = Admission(profiles, self.recorder, pop_from_backoff_q=windows)
-        parked = Parked(profiles, {}, settings, self.recorder)
-        self.places = Places(settings, lambda: self.now, self.recorder, admission, parked)
+        admission = PreEnqueueCheck(profiles, self.recorder, pop_from_backoff_q=windows)
+        parked = UnschedulablePods(profiles, {}, settings, self.recorder)
+        self.places = SubQueues(settings, lambda: self.now, self.recorder, admission, parked)
 
     def put(
         self, name: str, state: State, *, priority: int = 0, at: float = 0.0, failures: int = 1

@@ -28,7 +28,7 @@ from bayplan.clock import ManualClock
 from bayplan.config import config_from
 from bayplan.engine.extenders.results import Extender
 from bayplan.engine.scheduler import Scheduler
-from bayplan.engine.waiting import HeldPod
+from bayplan.engine.waiting import PodWaitingOnPermit
 from bayplan.framework.interface import Plugin
 from bayplan.journal import AttemptRecord, DigestSink, Journal, MemorySink, NoteRecord
 from bayplan.metrics import SchedulerMetrics
@@ -274,7 +274,7 @@ class World:
         records = self.journal.records
         return [r.text for r in records if isinstance(r, NoteRecord) and r.subject == subject]
 
-    def waiting(self, name: str) -> HeldPod | None:
+    def waiting(self, name: str) -> PodWaitingOnPermit | None:
         """The pod at Permit."""
         pods = self.scheduler.waiting_pods()
         return next((held for held in pods if held.pod.name == name), None)

@@ -81,7 +81,7 @@ def served(
         while is_synced and not runner.is_synced:
             await asyncio.sleep(0)
         advice = Advice(
-            advisor=scheduler.advisor,
+            advisor=scheduler.one_shot,
             profile=PROFILE,
             is_ready=lambda: runner.is_synced and is_synced,
             score_max=score_max,

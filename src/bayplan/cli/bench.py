@@ -38,7 +38,7 @@ from bayplan.perf.reading import ReadCase, read_files
 from bayplan.perf.report import below_threshold, errors, listing, summary
 from bayplan.perf.running import TIMEOUT_SECONDS, Outcome, WorkloadRun
 from bayplan.plugins.registry import Registry
-from bayplan.profile.plugin_sets import is_awaited
+from bayplan.profile.plugin_sets import is_not_implemented
 from bayplan.profile.resolved_config import resolve
 from bayplan.sim.input.errors import Complaints
 
@@ -184,7 +184,7 @@ def _remark_on_absent(plans: Sequence[Plan], registry: Registry) -> None:
 
 def _absent_defaults(config: SchedulerConfig, registry: Registry) -> list[str]:
     defaults = default_plugins(config.gates)
-    return [entry.name for entry in defaults if is_awaited(entry.name, registry)]
+    return [entry.name for entry in defaults if is_not_implemented(entry.name, registry)]
 
 
 def _run_all(plans: Sequence[Plan], registry: Registry, options: _Options) -> list[Outcome]:

@@ -108,7 +108,7 @@ def _rejections(cycle: Cycle) -> tuple[RejectionCount, ...]:
     if rejected is None:
         return ()
     counts = Counter(rejected.reason_counts_by_plugin())
-    for status in cycle.exchange.statuses.values():
+    for status in cycle.extender_round.statuses.values():
         for reason in status.reasons or ("",):
             counts[(status.plugin, str(status.code), reason)] += 1
     absent_count = cycle.absent_count

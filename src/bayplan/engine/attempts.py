@@ -17,15 +17,15 @@ from bayplan.engine.engine_state import EngineState
 from bayplan.engine.extenders.results import Answered, Question
 from bayplan.engine.extenders.round import ExtendersReview
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler
-from bayplan.engine.pending_extender_calls import ParkedCycles
+from bayplan.engine.pending_extender_calls import PendingExtenderCalls
 from bayplan.engine.placements import Placements
 from bayplan.engine.podgroups.attempts import GroupAttempts
 from bayplan.engine.podgroups.domains import domain_of_members
-from bayplan.engine.podgroups.trial import Trying
-from bayplan.engine.reservations import keep_off_reserved
-from bayplan.engine.resizes import is_awaited, waiting_for_kubelet
+from bayplan.engine.podgroups.trial import TrialContext
+from bayplan.engine.reservations import restrict_to_unreserved
+from bayplan.engine.resizes import needs_scheduling, waiting_for_kubelet
 from bayplan.engine.schedule_one import CycleRunner
-from bayplan.engine.sync_preemption import EvictingAttempts
+from bayplan.engine.sync_preemption import SyncPreemptions
 from bayplan.framework.interface import Nomination, QueuedPodInfo
 from bayplan.framework.preemption import EVICTING, REVIEW, Evicting
 from bayplan.framework.queued_group import QueuedPodGroupInfo
@@ -49,11 +49,11 @@ class Attempts:
         self._failures = FailureHandler(engine)
         self._end = CycleEnd(engine, on_attempt)
         self.placements = Placements(engine, self._failures, self._end)
-        trying = Trying(engine, self._runner, self._end)
-        self._parked = ParkedCycles()
-        self._evicting = EvictingAttempts(engine, self._failures, self._end, self._step)
+        context = TrialContext(engine, self._runner, self._end)
+        self._parked = PendingExtenderCalls()
+        self._evicting = SyncPreemptions(engine, self._failures, self._end, self._step)
         self._groups = GroupAttempts(
-            trying, self._failures, self.placements, self._parked, self._evicting
+            context, self._failures, self.placements, self._parked, self._evicting
         )
 
     @property
@@ -89,7 +89,7 @@ class Attempts:
         if self._groups.answered(cycle, answered):
             return
         known = engine.known.get(cycle.pod.uid)
-        if known is None or not is_awaited(engine, known):
+        if known is None or not needs_scheduling(engine, known):
             engine.queue.done(cycle.pod.uid)
             return
         go_on = partial(self._resume, cycle, answered)
@@ -101,7 +101,7 @@ class Attempts:
         if not pod.node_name:
             if pod.group_key is not None:
                 cycle.within = domain_of_members(cycle.snapshot, engine.pod_groups.of(pod))
-            keep_off_reserved(cycle, engine.reservations)
+            restrict_to_unreserved(cycle, engine.reservations)
         cycle.state.record_plugin_metrics = self._metrics_sample.random() < _METRICS_SAMPLE
         self._go_on(cycle, self._runner.run(cycle))
 
@@ -193,7 +193,9 @@ class Attempts:
     def _review(self, cycle: Cycle) -> ExtendersReview:
         """What extenders have to say of candidates; it is asked where one of them wants to be."""
         extenders, state, nodes = self._engine.extenders, cycle.state, cycle.snapshot.nodes
-        review = ExtendersReview(cycle.exchange, extenders, cycle.pod, nodes, state.get(REVIEW))
+        review = ExtendersReview(
+            cycle.extender_round, extenders, cycle.pod, nodes, state.get(REVIEW)
+        )
         if extenders.interested(cycle.pod, ExtenderVerb.PREEMPT):
             state[REVIEW] = review
         return review

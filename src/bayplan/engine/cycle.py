@@ -11,7 +11,7 @@ from typing import final
 import numpy as np
 
 from bayplan.engine.extenders.results import Question
-from bayplan.engine.extenders.round import Exchange
+from bayplan.engine.extenders.round import ExtenderRound
 from bayplan.engine.reuse.entry import SignatureEntry
 from bayplan.engine.reuse.ranked_nodes import IncrementalScores, RankedNodes
 from bayplan.engine.selection import Choice
@@ -45,7 +45,7 @@ class Cycle:
         "_table",
         "candidates",
         "choice",
-        "exchange",
+        "extender_round",
         "framework",
         "known",
         "narrowing",
@@ -98,7 +98,7 @@ class Cycle:
         self.status: Status | None = None
         #: What extenders are being asked, and what they were.
         self.question: Question | None = None
-        self.exchange = Exchange()
+        self.extender_round = ExtenderRound()
 
     @property
     def outcome(self) -> FilterOutcome | None:
@@ -147,7 +147,7 @@ class Cycle:
         self.step = 0
         self.outcome = self.node_names = self.status = None
         self.known = self.picks = self.row_totals = None
-        self.exchange.begin_anew()
+        self.extender_round.begin_anew()
 
     def begin_as(self, state: CycleState, known: SignatureEntry | None) -> None:
         """With the notes of an attempt at the pod's like; ``known``: None: with none."""
@@ -193,7 +193,7 @@ class Cycle:
             diagnosis.unschedulable_plugins |= rejected.plugins()
             diagnosis.pending_plugins |= rejected.pending_plugins()
             diagnosis.counted = self._reason_counts(rejected)
-        if self.exchange.statuses:
+        if self.extender_round.statuses:
             diagnosis.unschedulable_plugins.add(EXTENDER_NAME)
         if self.within_because[0]:
             diagnosis.unschedulable_plugins.add(self.within_because[0])
@@ -205,7 +205,7 @@ class Cycle:
         if rejected is None:
             return NodeToStatus(absent=absent)
         statuses = rejected.node_to_status(self.snapshot.nodes, absent)
-        for name, status in self.exchange.statuses.items():
+        for name, status in self.extender_round.statuses.items():
             statuses.set(name, status)
         return statuses
 
@@ -215,6 +215,6 @@ class Cycle:
         if absent_count:
             for reason in self.absent_status.reasons:
                 counts[reason] += absent_count
-        for status in self.exchange.statuses.values():
+        for status in self.extender_round.statuses.values():
             counts.update(status.reasons)
         return counts

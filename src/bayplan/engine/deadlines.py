@@ -70,6 +70,6 @@ class Activations:
             del self._asked_seconds[uid]
         return due
 
-    def any_asked_by(self, seconds: float) -> bool:
+    def any_requested_by(self, seconds: float) -> bool:
         """Whether one that is still to come was asked for at this time or before."""
         return any(asked <= seconds for asked in self._asked_seconds.values())

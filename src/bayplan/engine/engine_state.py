@@ -22,12 +22,12 @@ from bayplan.clock import Clock
 from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.engine.deadlines import Activations
 from bayplan.engine.extenders.results import Extenders
-from bayplan.engine.pending_patches import OwnWrites
+from bayplan.engine.pending_patches import PendingPatches
 from bayplan.engine.reservations import Reservations
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.waiting import WaitingPods
 from bayplan.framework.interface import PodInPreBind
-from bayplan.framework.queued_group import Gathering
+from bayplan.framework.queued_group import QueueGroup
 from bayplan.framework.runtime import Framework
 from bayplan.framework.validation import failure_of
 from bayplan.journal import BUG_PREFIX, GroupRecord, Journal, NoteRecord
@@ -60,7 +60,7 @@ Work = Callable[[], None]
 
 
 @final
-class Turns:
+class SerialExecutor:
     """Runs work in the order it was asked for, never one inside another."""
 
     def __init__(self, failed: Callable[[str, Exception], None]) -> None:
@@ -75,18 +75,18 @@ class Turns:
         """Have ``look`` called after each turn, when nothing is half done."""
         self._observers.append(look)
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """From now on work is done; first what was asked for until now."""
         self._is_taken = False
-        self._run()
+        self._run_all()
 
-    def take(self, subject: str, work: Work) -> None:
+    def run(self, subject: str, work: Work) -> None:
         """Do it now, or after what is being done."""
         self._later.append((subject, work))
         if not self._is_taken:
-            self._run()
+            self._run_all()
 
-    def _run(self) -> None:
+    def _run_all(self) -> None:
         self._is_taken = True
         try:
             while self._later:
@@ -112,10 +112,10 @@ _CUT = " ..."
 def _nobody_to_wake() -> None: ...
 
 
-class GroupChanges(Protocol):
+class GroupController(Protocol):
     """Told what changes in groups of pods; see engine.gangs."""
 
-    def gathering(self, pod: PodInfo) -> Gathering | None: ...
+    def queue_group(self, pod: PodInfo) -> QueueGroup | None: ...
     def changed(self, states: Iterable[GroupState], *, wakes: bool = False) -> None: ...
     def changed_by(self, pods: Iterable[PodInfo]) -> None: ...
     def explain(
@@ -146,7 +146,7 @@ class EngineState:
     pods_in_pre_bind: dict[str, PodInPreBind] = field(default_factory=dict[str, PodInPreBind])
     #: The newest version of each pod the API has told of, by uid.
     known: dict[str, PodInfo] = field(default_factory=dict[str, PodInfo])
-    own_writes: OwnWrites = field(default_factory=OwnWrites)
+    pending_patches: PendingPatches = field(default_factory=PendingPatches)
     extenders: Extenders = field(default_factory=Extenders)
     #: Kinds that plugins look up; pods and nodes are kept in ``objects`` only where one does.
     listed: frozenset[str] = frozenset()
@@ -164,19 +164,19 @@ class EngineState:
     tries_resizes: bool = field(init=False)
     #: What of ``objects`` is storage, with what is assumed of it.
     volumes: Volumes = field(init=False)
-    turns: Turns = field(init=False)
+    executor: SerialExecutor = field(init=False)
     devices: Devices = field(init=False)
     nominator: Nominator = field(init=False)
     activations: Activations = field(init=False)
     pod_groups: PodGroups = field(init=False)
-    gangs: GroupChanges = field(init=False)
+    group_controller: GroupController = field(init=False)
     reservations: Reservations = field(init=False)
     #: Made when the plugins stand.
     queue: SchedulingQueue = field(init=False)
 
     def __post_init__(self) -> None:
         self.volumes = Volumes(self.cache.table, self.objects)
-        self.turns = Turns(self.bug)
+        self.executor = SerialExecutor(self.bug)
         self.tries_resizes = self.gates.enabled("InPlacePodVerticalScalingSchedulerPreemption")
         has_rules = self.gates.enabled("DRADeviceTaintRules")
         self.devices = Devices(self.cache.table, self.objects, has_taint_rules=has_rules)
@@ -245,12 +245,12 @@ class EngineState:
         self, pod: PodInfo, condition: PodCondition | None, nominated_node_name: str | None
     ) -> None:
         """Write a condition, a nomination ("" clears it), or both; nothing if nothing changes."""
-        if nominated_node_name == self.own_writes.nominated_node(pod):
+        if nominated_node_name == self.pending_patches.nominated_node(pod):
             nominated_node_name = None
         if nominated_node_name is None and condition is None:
             return
         patch = PatchPodStatus(pod.namespace, pod.name, pod.uid, condition, nominated_node_name)
-        self.own_writes.note(patch)
+        self.pending_patches.note(patch)
         self.effects.append(patch)
 
     def emit(

@@ -79,7 +79,7 @@ _SLICE_UPDATED = (_SLICE_UPDATE.label,)
 
 
 @final
-class ClusterEvents:
+class EventHandlers:
     """Applies what the API tells."""
 
     def __init__(self, engine: EngineState, placements: Placements) -> None:
@@ -151,7 +151,7 @@ class ClusterEvents:
         old = engine.known.get(uid)
         groups = _groups_of(engine.pod_groups, kind, pod)
         handled = self._pod_itself(kind, pod, old)
-        engine.gangs.changed(groups)
+        engine.group_controller.changed(groups)
         return handled
 
     def _pod_itself(self, kind: EventType, pod: Pod, old: PodInfo | None) -> Labels:
@@ -164,7 +164,7 @@ class ClusterEvents:
             del engine.known[uid]
             self._list(POD, old, None)
             handled = self._removed(old)
-            engine.own_writes.forget(uid)
+            engine.pending_patches.forget(uid)
             return handled
         new = self._compiled(pod)
         if new is None:
@@ -226,15 +226,15 @@ class ClusterEvents:
         """A pod is on a node now, by whomever."""
         engine = self._engine
         engine.cache.add_pod(pod)
-        engine.own_writes.forget(pod.uid)
-        engine.gangs.forget(pod.uid)
+        engine.pending_patches.forget(pod.uid)
+        engine.group_controller.forget(pod.uid)
         engine.nominator.delete_nominated_pod_if_exists(pod)
         engine.queue.move_all(EVENT_ASSIGNED_POD_ADD, None, pod)
         return _POD_ASSIGNED
 
     def _updated(self, old: PodInfo, new: PodInfo) -> Labels:
         engine = self._engine
-        is_echo = engine.own_writes.is_echo(old, new)
+        is_echo = engine.pending_patches.is_echo(old, new)
         if old.node_name:
             engine.cache.update_pod(new)
             events = pod_events(old, new)
@@ -278,7 +278,7 @@ class ClusterEvents:
             elif pod.nominated_node_name:
                 self._room_freed_by(pod)
         engine.nominator.delete_nominated_pod_if_exists(pod)
-        engine.gangs.forget(pod.uid)
+        engine.group_controller.forget(pod.uid)
         if pod.node_name:
             return _ASSIGNED_DELETED
         return _POD_DELETED if self._is_ours(pod) else ()
@@ -333,7 +333,7 @@ class ClusterEvents:
         if state is not None:
             # A status, our own patches among them, helps nobody.
             wakes = old is None or state.group is None or not old.asks_the_same(state.group)
-            self._engine.gangs.changed([state], wakes=wakes)
+            self._engine.group_controller.changed([state], wakes=wakes)
         return handled
 
     def _other(self, event: WatchEvent) -> Labels:

@@ -16,7 +16,7 @@ from bayplan.api.objects import PodCondition
 from bayplan.clock import rfc3339
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.pending_patches import POD_SCHEDULED
-from bayplan.engine.resizes import is_awaited
+from bayplan.engine.resizes import needs_scheduling
 from bayplan.framework.interface import NominatingMode, Nomination, QueuedPodInfo
 from bayplan.framework.queued_group import QueuedPodGroupInfo
 from bayplan.framework.status import Code, Diagnosis, Status, is_rejected, shared_names
@@ -111,7 +111,7 @@ class FailureHandler:
         queued.unschedulable_plugins = shared_names(diagnosis and diagnosis.unschedulable_plugins)
         queued.pending_plugins = shared_names(diagnosis and diagnosis.pending_plugins)
         known = engine.known.get(uid)
-        if known is None or not is_awaited(engine, known):
+        if known is None or not needs_scheduling(engine, known):
             engine.queue.done(uid)
             return None
         queued.pod = known

@@ -24,12 +24,12 @@ from bayplan.state.snapshot import Snapshot
 NOT_KNOWN_YET = "node(s) not known to bayplan yet"
 
 
-class NoAdviceError(Exception):
+class EvaluationError(Exception):
     """A plugin failed; the message names it."""
 
 
 @dataclass(slots=True)
-class FilterAdvice:
+class FilterResult:
     """Which of the nodes can take the pod, in the order in which they were named."""
 
     fitting: list[str] = field(default_factory=list[str])
@@ -37,14 +37,14 @@ class FilterAdvice:
 
 
 @final
-class Advisor:
+class OneShotEvaluator:
     """Asks plugins for others."""
 
     def __init__(self, engine: EngineState) -> None:
         self._engine = engine
 
-    def filter(self, profile: str, pod: PodInfo, names: Sequence[str]) -> FilterAdvice:
-        """Raises NoAdviceError."""
+    def filter(self, profile: str, pod: PodInfo, names: Sequence[str]) -> FilterResult:
+        """Raises EvaluationError."""
         try:
             return self._filter(self._engine.frameworks[profile], pod, names)
         finally:
@@ -54,7 +54,7 @@ class Advisor:
         self, profile: str, pod: PodInfo, names: Sequence[str], score_max: int
     ) -> dict[str, int]:
         """How good each node is, 0..score_max; nodes that are not known are left out. Raises
-        NoAdviceError."""
+        EvaluationError."""
         try:
             return self._prioritize(self._engine.frameworks[profile], pod, names, score_max)
         finally:
@@ -62,20 +62,20 @@ class Advisor:
 
     def preempt(self, profile: str, pod: PodInfo, victims: Mapping[str, Sequence[str]]) -> set[str]:
         """Nodes that can take the pod when their victims (uids, by node) have left. Raises
-        NoAdviceError."""
+        EvaluationError."""
         try:
             return self._preempt(self._engine.frameworks[profile], pod, victims)
         finally:
             self._engine.take_back()
 
-    def _filter(self, framework: Framework, pod: PodInfo, names: Sequence[str]) -> FilterAdvice:
+    def _filter(self, framework: Framework, pod: PodInfo, names: Sequence[str]) -> FilterResult:
         all_nodes, state = self._engine.lend().nodes, CycleState()
         nodes = all_nodes.take(all_nodes.positions(names))
         if not len(nodes):
-            return FilterAdvice(rejected=dict.fromkeys(names, unschedulable(NOT_KNOWN_YET)))
+            return FilterResult(rejected=dict.fromkeys(names, unschedulable(NOT_KNOWN_YET)))
         result, status, narrowing = framework.run_pre_filter(state, pod, all_nodes)
         if is_rejected(status) and status is not None:
-            return FilterAdvice(rejected=dict.fromkeys(names, status))
+            return FilterResult(rejected=dict.fromkeys(names, status))
         _raise(status)
         outcome = framework.run_filter(state, pod, nodes)
         _raise(outcome.error)
@@ -112,13 +112,13 @@ class Advisor:
         _raise(framework.run_pre_score(state, pod, nodes))
         table = framework.run_score(state, pod, nodes)
         if isinstance(table, Status):
-            raise NoAdviceError(table.message)
+            raise EvaluationError(table.message)
         return _scaled(table, nodes, score_max)
 
 
 def _raise(status: Status | None) -> None:
     if status is not None and not is_success(status):
-        raise NoAdviceError(status.message)
+        raise EvaluationError(status.message)
 
 
 def _fits_without(
@@ -139,8 +139,8 @@ def _fits_without(
 
 def _advice(
     names: Sequence[str], result: PreFilterResult, outcome: FilterOutcome, elsewhere: Status
-) -> FilterAdvice:
-    found = FilterAdvice()
+) -> FilterResult:
+    found = FilterResult()
     for name in names:
         position = outcome.nodes.position(name)
         if position is None:

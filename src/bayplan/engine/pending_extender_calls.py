@@ -18,7 +18,7 @@ class _Parked:
 
 
 @final
-class ParkedCycles:
+class PendingExtenderCalls:
     """By token. A cycle is parked until its last answer has come."""
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ POD_SCHEDULED = "PodScheduled"
 
 
 @final
-class OwnWrites:
+class PendingPatches:
     """Patches on their way, by the pod's uid, oldest first."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from bayplan.engine.binding import BindingCycle, BindingOutcome, PodInPreBind
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler
-from bayplan.engine.waiting import HeldPod
+from bayplan.engine.waiting import PodWaitingOnPermit
 from bayplan.framework.events import (
     EVENT_ASSIGNED_POD_DELETE,
     UPDATE,
@@ -133,7 +133,9 @@ class Placements:
             engine.patch_status(known, None, node_name)
         if waits:
             now = engine.clock.now()
-            engine.waiting.hold(HeldPod(placed.pod, node_name, now, dict(waits), self._wait_over))
+            engine.waiting.hold(
+                PodWaitingOnPermit(placed.pod, node_name, now, dict(waits), self._wait_over)
+            )
         else:
             self._bind(placed)
 
@@ -152,14 +154,14 @@ class Placements:
 
     # ---- Permit ---------------------------------------------------------------------------
 
-    def _wait_over(self, held: HeldPod, status: Status | None) -> None:
+    def _wait_over(self, held: PodWaitingOnPermit, status: Status | None) -> None:
         """It waits no longer; what follows comes after what is being done now."""
         engine = self._engine
         engine.waiting.leave(held.pod.uid)
-        engine.turns.take(held.pod.key, lambda: self._after_wait(held, status))
+        engine.executor.run(held.pod.key, lambda: self._after_wait(held, status))
         engine.wake()
 
-    def _after_wait(self, held: HeldPod, status: Status | None) -> None:
+    def _after_wait(self, held: PodWaitingOnPermit, status: Status | None) -> None:
         engine, placed = self._engine, self._placed[held.pod.uid]
         waited = engine.clock.now() - held.since_seconds
         engine.metrics.permit_wait_duration.observe(waited, code_of(status))
@@ -244,7 +246,7 @@ class Placements:
             failure = replace(failure, at_once=True)
         self._failures.handle(placed.queued, placed.started_seconds, failure)
         if placed.pod.group_key is not None:
-            self._engine.gangs.changed_by([placed.pod])
+            self._engine.group_controller.changed_by([placed.pod])
 
     # ---- bugs of ours ---------------------------------------------------------------------
 

@@ -90,16 +90,16 @@ class Reservations:
         """``after_seconds``: from a group's first attempt; 0: nothing is ever reserved."""
         self._clock = clock
         self._after_seconds = after_seconds
-        self.held: Reservation | None = None
+        self.current: Reservation | None = None
         #: Groups that failed before their wait was over: when it is, and they are tried once more.
         self.deadlines = Deadlines[GroupKey](clock)
 
-    def barred_for(self, pod: PodInfo) -> frozenset[str]:
+    def reserved_nodes(self, pod: PodInfo) -> frozenset[str]:
         """Names of the nodes that a pod may not go to."""
-        held = self.held
-        if held is None or not held.bars(pod, self._clock.now()):
+        current = self.current
+        if current is None or not current.bars(pod, self._clock.now()):
             return frozenset()
-        return held.nodes
+        return current.nodes
 
     def may_reserve(
         self, key: GroupKey, first_attempt_seconds: float | None, snapshot: Snapshot
@@ -113,21 +113,23 @@ class Reservations:
             self.deadlines.set(key, due)
             return False
         self.deadlines.forget(key)
-        held = self.held
-        if held is None or held.key != key:
-            return held is None
-        return now >= held.start_seconds or not held.nodes <= frozenset(snapshot.nodes.names())
+        current = self.current
+        if current is None or current.key != key:
+            return current is None
+        return now >= current.start_seconds or not current.nodes <= frozenset(
+            snapshot.nodes.names()
+        )
 
     def concerns(self, key: GroupKey) -> bool:
         """Whether a group has nodes, or is to get some."""
-        return key in self.deadlines or (self.held is not None and self.held.key == key)
+        return key in self.deadlines or (self.current is not None and self.current.key == key)
 
     def end(self, key: GroupKey) -> bool:
         """A group is placed, or waits no more. Whether nodes were kept for it."""
         self.deadlines.forget(key)
-        if self.held is None or self.held.key != key:
+        if self.current is None or self.current.key != key:
             return False
-        self.held = None
+        self.current = None
         return True
 
 
@@ -147,9 +149,9 @@ def is_daemon(pod: PodInfo) -> bool:
 # ---- kept off -------------------------------------------------------------------------------
 
 
-def keep_off_reserved(cycle: Cycle, reservations: Reservations) -> None:
+def restrict_to_unreserved(cycle: Cycle, reservations: Reservations) -> None:
     """Have a cycle look at the nodes that its pod may go to."""
-    barred = reservations.barred_for(cycle.pod)
+    barred = reservations.reserved_nodes(cycle.pod)
     if barred:
         cycle.within = allowed_nodes(cycle.snapshot, cycle.within, barred)
         cycle.within_because = (RESERVATION_NAME, RESERVED)

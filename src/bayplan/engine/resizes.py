@@ -16,7 +16,7 @@ from bayplan.framework.status import Code, Status
 from bayplan.state.pods import PodInfo
 
 
-def is_awaited(engine: EngineState, pod: PodInfo) -> bool:
+def needs_scheduling(engine: EngineState, pod: PodInfo) -> bool:
     """Whether a pod is to be tried: it has no node, or waits for a resize."""
     return not pod.node_name or _is_tried(engine, pod)
 

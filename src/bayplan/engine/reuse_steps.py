@@ -155,7 +155,7 @@ class ReuseSteps:
         """What is known of the pod's like; the answer, where all that comes before it would be as
         the last time."""
         reuse = self._reuse.get(cycle.framework.profile_name)
-        if reuse is None or cycle.exchange.has_answers:
+        if reuse is None or cycle.extender_round.has_answers:
             return
         clock = cycle.framework.stopwatches["Filter"].now
         start = clock()

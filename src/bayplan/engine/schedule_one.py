@@ -70,7 +70,7 @@ class CycleRunner:
     def resume(self, cycle: Cycle, snapshot: Snapshot, answered: Answered) -> Question | None:
         """Take a parked cycle up again with the answer to its question."""
         assert answered.question is cycle.question, f"{cycle.pod!r} waits for another answer"
-        cycle.exchange.take(answered)
+        cycle.extender_round.take(answered)
         cycle.begin_anew(snapshot)
         return self.run(cycle)
 
@@ -97,7 +97,7 @@ class CycleRunner:
         Extenders are asked about that node alone. Upstream: evaluateNominatedNode.
         """
         name = cycle.pod.nominated_node_name
-        if not name or cycle.exchange.is_nominated_node_out:
+        if not name or cycle.extender_round.is_nominated_node_out:
             return None
         assert cycle.candidates is not None
         position = cycle.candidates.position(name)
@@ -107,7 +107,7 @@ class CycleRunner:
                 return question
         # An Error here is not the end: the node is asked about again among all others.
         cycle.status = cycle.outcome = None
-        cycle.exchange.give_up_nominated_node()
+        cycle.extender_round.give_up_nominated_node()
         return None
 
     def _try_nominated(self, cycle: Cycle, name: str, position: int) -> Question | None:
@@ -134,16 +134,18 @@ class CycleRunner:
         cycle.outcome = outcome
         if outcome.error is not None:
             cycle.status = outcome.error
-        elif not cycle.exchange.has_answers:
+        elif not cycle.extender_round.has_answers:
             self._sample(cycle, outcome)
 
     def _ask_extenders(self, cycle: Cycle) -> Question | None:
         assert cycle.outcome is not None
-        return _taken(cycle, cycle.exchange.filter(self._extenders, cycle.pod, cycle.outcome))
+        return _taken(cycle, cycle.extender_round.filter(self._extenders, cycle.pod, cycle.outcome))
 
     def _ask_scores(self, cycle: Cycle) -> Question | None:
         assert cycle.outcome is not None
-        return _taken(cycle, cycle.exchange.prioritize(self._extenders, cycle.pod, cycle.outcome))
+        return _taken(
+            cycle, cycle.extender_round.prioritize(self._extenders, cycle.pod, cycle.outcome)
+        )
 
     def _score(self, cycle: Cycle) -> None:
         outcome, framework = cycle.outcome, cycle.framework
@@ -164,7 +166,7 @@ class CycleRunner:
         if isinstance(scored, Status):
             cycle.status = scored
             return
-        cycle.exchange.add_scores(scored)
+        cycle.extender_round.add_scores(scored)
         cycle.table = scored
 
     def _select(self, cycle: Cycle) -> None:

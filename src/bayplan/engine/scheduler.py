@@ -28,7 +28,7 @@ from bayplan.engine.attempt_record import OnAttempt
 from bayplan.engine.attempts import Attempts
 from bayplan.engine.binding import BindingOutcome
 from bayplan.engine.engine_state import EngineState
-from bayplan.engine.event_handlers import ClusterEvents
+from bayplan.engine.event_handlers import EventHandlers
 from bayplan.engine.extenders.configured import configured_extenders, in_process_extenders
 from bayplan.engine.extenders.results import Extender, Extenders
 from bayplan.engine.instrumentation import (
@@ -39,13 +39,13 @@ from bayplan.engine.instrumentation import (
     show_reuse,
     show_sizes,
 )
-from bayplan.engine.one_shot import Advisor
-from bayplan.engine.podgroups.controller import Gangs
+from bayplan.engine.one_shot import OneShotEvaluator
+from bayplan.engine.podgroups.controller import PodGroupController
 from bayplan.engine.podgroups.domains import TOPOLOGY_EVENTS, TOPOLOGY_NAME
 from bayplan.engine.reservations import RESERVATION_EVENTS, RESERVATION_NAME, Reservations
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.services import EngineServices
-from bayplan.engine.waiting import HeldPod
+from bayplan.engine.waiting import PodWaitingOnPermit
 from bayplan.framework.composition import with_parts
 from bayplan.framework.events import default_events
 from bayplan.framework.interface import Plugin, QueuedPodInfo, QueueSortPlugin
@@ -168,7 +168,7 @@ class Scheduler:
         #: In the order of the configuration.
         self.profile_names = tuple(engine.frameworks)
         #: Everything that happens in here, one thing at a time, to be observed.
-        self.turns = engine.turns
+        self.executor = engine.executor
         #: Whether pods that run are tried for resizes that were deferred.
         self.tries_resizes = engine.tries_resizes
         #: Groups of pods as they stand, to be looked at.
@@ -178,16 +178,16 @@ class Scheduler:
         #: Pods that plugins want tried later.
         self.activations = engine.activations
         #: What plugins say of nodes, for those who place pods themselves.
-        self.advisor = Advisor(engine)
+        self.one_shot = OneShotEvaluator(engine)
         #: Whom the shell connects.
         self.extenders = engine.extenders
         self._attempts = Attempts(engine, options.get("on_attempt"))
-        self._events = ClusterEvents(engine, self._attempts.placements)
+        self._events = EventHandlers(engine, self._attempts.placements)
         show_sizes(engine)
         show_features(engine)
         show_reuse(engine)
         show_evaluations(engine)
-        engine.turns.begin()
+        engine.executor.start()
 
     def _start(self, config: SchedulerConfig, registry: Registry) -> SchedulingQueue:
         """Start the plugins, and the queue that needs to know them."""
@@ -208,7 +208,9 @@ class Scheduler:
         engine.listed = frozenset(kind for plugin in with_parts(plugins) for kind in plugin.kinds)
         group_settings = config.spec.pod_groups
         engine.reservations = Reservations(engine.clock, group_settings.reserve_after_seconds)
-        engine.gangs = Gangs(engine, reports_assembling=group_settings.report_assembling)
+        engine.group_controller = PodGroupController(
+            engine, reports_assembling=group_settings.report_assembling
+        )
         recorder = QueueJournal(engine)
         settings = QueueSettings(
             sort_key=QueueOrder(self._profiles[0].plugins.queue_sort, recorder.key_failed),
@@ -216,7 +218,7 @@ class Scheduler:
             max_backoff_seconds=config.pod_max_backoff_seconds,
             unschedulable_max_seconds=config.unschedulable_max_seconds,
             pop_from_backoff_q=config.gate("SchedulerPopFromBackoffQ"),
-            gathering=engine.gangs.gathering,
+            queue_group=engine.group_controller.queue_group,
         )
         profiles = {
             built.plugins.profile_name: queue_profile(built, bool(engine.extenders))
@@ -231,40 +233,40 @@ class Scheduler:
 
     def handle(self, event: WatchEvent) -> None:
         """Something changed in the cluster."""
-        self._engine.turns.take(event.kind, partial(self._events.apply, event))
+        self._engine.executor.run(event.kind, partial(self._events.apply, event))
 
     def schedule_one(self) -> bool:
         """One attempt at the first entry that is ready. False: there is none."""
         queued = self._engine.queue.pop()
         if queued is None:
             return False
-        self._engine.turns.take(queued.pod.key, partial(self._attempts.start, queued))
+        self._engine.executor.run(queued.pod.key, partial(self._attempts.start, queued))
         return True
 
     def binding_finished(self, outcome: BindingOutcome) -> None:
         """A BindPod effect was performed."""
         finished = self._attempts.placements.binding_finished
-        self._engine.turns.take(outcome.uid, partial(finished, outcome))
+        self._engine.executor.run(outcome.uid, partial(finished, outcome))
 
     def extender_answered(self, token: int, answer: ExtenderAnswer) -> None:
         """An AskExtender effect was performed."""
         resume = partial(self._attempts.resume, token, answer)
-        self._engine.turns.take(f"question {token}", resume)
+        self._engine.executor.run(f"question {token}", resume)
 
     def run_timers(self) -> None:
         """Do what is due by the clock: backoff, flushes, time-outs at Permit."""
         engine = self._engine
-        engine.turns.take("timers", engine.queue.run_timers)
-        engine.turns.take("timers", engine.gangs.run_timers)
-        engine.turns.take("timers", engine.activate_due)
+        engine.executor.run("timers", engine.queue.run_timers)
+        engine.executor.run("timers", engine.group_controller.run_timers)
+        engine.executor.run("timers", engine.activate_due)
         time_out = partial(engine.waiting.time_out_until, engine.clock.now())
-        engine.turns.take("timers", time_out)
+        engine.executor.run("timers", time_out)
 
     # ---- effects out ----------------------------------------------------------------------
 
     def take_effects(self) -> list[Effect]:
         """What is to be performed, in order; each is handed out once."""
-        self._engine.gangs.flush()
+        self._engine.group_controller.flush()
         effects = list(self._engine.effects)
         self._engine.effects.clear()
         return effects
@@ -274,7 +276,7 @@ class Scheduler:
         deadlines = (
             self._engine.queue.next_deadline_seconds(),
             self._engine.waiting.next_deadline_seconds(),
-            self._engine.gangs.next_deadline_seconds(),
+            self._engine.group_controller.next_deadline_seconds(),
             self._engine.activations.deadlines.next_seconds(),
         )
         return min((d for d in deadlines if d is not None), default=None)
@@ -305,7 +307,7 @@ class Scheduler:
         """What is known of a profile's pods. Raises KeyError."""
         return self._engine.reuse[profile_name]
 
-    def waiting_pods(self) -> list[HeldPod]:
+    def waiting_pods(self) -> list[PodWaitingOnPermit]:
         """Pods at Permit, in order of their uids."""
         return self._engine.waiting.all()
 

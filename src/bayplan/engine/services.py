@@ -9,7 +9,7 @@ from typing import Any, final
 
 from bayplan.config.feature_gates import FeatureGates
 from bayplan.engine.engine_state import EngineState
-from bayplan.engine.waiting import HeldPod
+from bayplan.engine.waiting import PodWaitingOnPermit
 from bayplan.framework.interface import Plugin
 from bayplan.framework.runtime import Framework
 from bayplan.plugins.registry import Registry
@@ -92,13 +92,13 @@ class EngineServices:
             engine.activations.ask(chosen, at_seconds)
             engine.wake()
             return
-        engine.turns.take("activate", lambda: engine.queue.activate(chosen))
+        engine.executor.run("activate", lambda: engine.queue.activate(chosen))
         engine.wake()
 
-    def waiting_pods(self) -> list[HeldPod]:
+    def waiting_pods(self) -> list[PodWaitingOnPermit]:
         return self._engine.waiting.all()
 
-    def waiting_pod(self, uid: str) -> HeldPod | None:
+    def waiting_pod(self, uid: str) -> PodWaitingOnPermit | None:
         return self._engine.waiting.get(uid)
 
     def reject_waiting_pod(self, uid: str, plugin: str) -> bool:

@@ -26,7 +26,7 @@ Step = Callable[[Cycle, Callable[[], None]], None]
 
 
 @final
-class EvictingAttempts:
+class SyncPreemptions:
     """Attempts between PostFilter and their end."""
 
     def __init__(
@@ -51,7 +51,7 @@ class EvictingAttempts:
             then(problem)
 
         def ended(problem: str) -> None:
-            engine.turns.take(subject, lambda: done(problem))
+            engine.executor.run(subject, lambda: done(problem))
             engine.wake()
 
         evicting.start(ended)

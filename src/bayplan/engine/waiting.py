@@ -14,11 +14,11 @@ from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.state.pods import PodInfo
 
 #: What ends a wait: None when all allowed, else the rejection that names its plugin.
-Ended = Callable[["HeldPod", Status | None], None]
+Ended = Callable[["PodWaitingOnPermit", Status | None], None]
 
 
 @dataclass(slots=True, eq=False)
-class HeldPod:
+class PodWaitingOnPermit:
     """One pod at Permit. Implements framework.interface.WaitingPod."""
 
     pod: PodInfo
@@ -67,21 +67,21 @@ class WaitingPods:
     """All pods at Permit, by uid."""
 
     def __init__(self) -> None:
-        self._held: dict[str, HeldPod] = {}
+        self._held: dict[str, PodWaitingOnPermit] = {}
         #: No deadline is earlier. Those of a pod only get later: when an instance allows it.
         self._not_before_seconds = inf
 
-    def hold(self, held: HeldPod) -> None:
+    def hold(self, held: PodWaitingOnPermit) -> None:
         self._held[held.pod.uid] = held
         self._not_before_seconds = min(self._not_before_seconds, held.deadline_seconds)
 
     def leave(self, uid: str) -> None:
         self._held.pop(uid, None)
 
-    def get(self, uid: str) -> HeldPod | None:
+    def get(self, uid: str) -> PodWaitingOnPermit | None:
         return self._held.get(uid)
 
-    def all(self) -> list[HeldPod]:
+    def all(self) -> list[PodWaitingOnPermit]:
         """In order of their uids."""
         return [self._held[uid] for uid in sorted(self._held)]
 

@@ -9,7 +9,7 @@ from bayplan.framework.interface import QueuedPodInfo
 _NO_GROUP = GroupKey("", "", "")
 
 
-class Gathering(NamedTuple):
+class QueueGroup(NamedTuple):
     """What the queue is told of a group whose members wait together."""
 
     key: GroupKey

@@ -30,7 +30,7 @@ from bayplan.framework.interface import EnqueueExtensions, PluginArgs, PostFilte
 from bayplan.framework.profile import extension_points_of
 from bayplan.plugins.registry import Registry
 from bayplan.profile.dry_start import dry_start
-from bayplan.profile.plugin_sets import is_awaited, plugin_name
+from bayplan.profile.plugin_sets import is_not_implemented, plugin_name
 from bayplan.profile.profiles import REJECTING
 from bayplan.profile.resolved_config import ResolvedProfile, resolve
 
@@ -181,7 +181,7 @@ def _gates(config: SchedulerConfig, registry: Registry) -> Iterator[str]:
     plugins = filter(None, map(registry.find, registry.names))
     read = READ_GATES.union(*(plugin.gates for plugin in plugins))
     for name in config.gates.named:
-        brings = [p for p in PLUGIN_GATES.get(name, ()) if not is_awaited(p, registry)]
+        brings = [p for p in PLUGIN_GATES.get(name, ()) if not is_not_implemented(p, registry)]
         is_news = name not in GATES or config.gates.values[name] is not GATES[name].default
         if is_news and name not in read and not brings:
             yield f"featureGates: {name} has no effect"
@@ -194,7 +194,7 @@ def _absent_defaults(
     absent = [
         entry.name
         for entry in default_plugins(config.gates)
-        if is_awaited(entry.name, registry) and entry.name not in disabled
+        if is_not_implemented(entry.name, registry) and entry.name not in disabled
     ]
     if absent and ALL_PLUGINS not in disabled:
         yield f"{path}: without {', '.join(absent)}: not here yet"
@@ -205,7 +205,7 @@ def _idle_args(
 ) -> Iterator[str]:
     for index, given in enumerate(written.plugin_config):
         at = f"{path}.pluginConfig[{index}]"
-        if is_awaited(given.name, registry):
+        if is_not_implemented(given.name, registry):
             yield f"{at}: {given.name} is not here yet: its args have no effect"
         elif given.name not in profile.instances:
             yield f"{at}: {given.name} is not enabled: its args have no effect"

@@ -28,7 +28,7 @@ def plugin_name(instance_name: str) -> str:
     return instance_name.partition(LABEL_SEPARATOR)[0]
 
 
-def is_awaited(name: str, registry: Registry) -> bool:
+def is_not_implemented(name: str, registry: Registry) -> bool:
     """Whether kube-scheduler has this plugin, or instance of it, and Bayplan does not yet."""
     return plugin_name(name) in UPSTREAM_PLUGINS and registry.find(plugin_name(name)) is None
 

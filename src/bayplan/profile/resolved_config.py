@@ -33,7 +33,7 @@ from bayplan.profile.plugin_sets import (
     PluginLists,
     absence,
     expand,
-    is_awaited,
+    is_not_implemented,
     list_problems,
     plugin_name,
     set_problems,
@@ -209,7 +209,7 @@ class _Resolver:
         defaults = [
             entry
             for entry in default_plugins(self._config.gates)
-            if not is_awaited(entry.name, self._registry)
+            if not is_not_implemented(entry.name, self._registry)
         ]
         lists = expand(profile.plugins, defaults, self._registry)
         wrong = list(list_problems(lists, path))
@@ -225,7 +225,7 @@ class _Resolver:
             if plugin is not None:
                 instance = self._instance(config.name, plugin, config.args, f"{path}.args")
                 found.setdefault(config.name, instance)
-            elif config.name and not is_awaited(config.name, self._registry):
+            elif config.name and not is_not_implemented(config.name, self._registry):
                 found_wanted = absence(config.name, self._registry)
                 self._problems.append(Problem(f"{path}.name", *found_wanted))
         return found

@@ -13,10 +13,10 @@ from typing import final
 from bayplan.api.pod_groups import GroupKey
 from bayplan.framework.events import EVENT_UNSCHEDULED_POD_ADD
 from bayplan.framework.interface import QueuedPodInfo
-from bayplan.framework.queued_group import Gathering, QueuedPodGroupInfo
+from bayplan.framework.queued_group import QueuedPodGroupInfo, QueueGroup
 from bayplan.queue.entry import Entry
 from bayplan.queue.hints import Strategy
-from bayplan.queue.sub_queues import Places
+from bayplan.queue.sub_queues import SubQueues
 from bayplan.queue.transitions import Cause, State, is_waiting
 from bayplan.state.pods import PodInfo
 
@@ -31,14 +31,14 @@ class GroupEntries:
     def __init__(
         self,
         entries: dict[str, Entry],
-        places: Places,
+        places: SubQueues,
         clock: Callable[[], float],
         sequence: "count[int]",
         requeue: Callable[[Entry, Strategy, str], None],
     ) -> None:
         """``entries``: the queue's, by the uid of each of their pods."""
         self._entries = entries
-        self._places = places
+        self._sub_queues = places
         self._clock = clock
         self._sequence = sequence
         self._requeue = requeue
@@ -69,35 +69,35 @@ class GroupEntries:
 
     # ---- members come and go --------------------------------------------------------------
 
-    def join(self, queued: QueuedPodInfo, gathering: Gathering) -> None:
+    def join(self, queued: QueuedPodInfo, queue_group: QueueGroup) -> None:
         """A pod that stands nowhere becomes a member of its group's entry."""
-        uid, entry = queued.pod.uid, self._open.get(gathering.key)
+        uid, entry = queued.pod.uid, self._open.get(queue_group.key)
         if entry is None:
-            lead = QueuedPodGroupInfo(queued.pod, gathering.created_seconds, key=gathering.key)
+            lead = QueuedPodGroupInfo(queued.pod, queue_group.created_seconds, key=queue_group.key)
             lead.members[uid] = queued
-            lead.is_complete = gathering.is_complete
+            lead.is_complete = queue_group.is_complete
             self.open(lead)
-            self._places.move(self._entries[uid], Cause.ADDED, _POD_ADDED)
+            self._sub_queues.move(self._entries[uid], Cause.ADDED, _POD_ADDED)
             return
         assert entry.group is not None
         entry.group.members[uid] = queued
         self._entries[uid] = entry
-        self._places.resize(entry, 1)
-        self.settle(entry, gathering)
+        self._sub_queues.resize(entry, 1)
+        self.settle(entry, queue_group)
         if entry.state is State.UNSCHEDULABLE:
             self._requeue(entry, Strategy.AFTER_BACKOFF, _POD_ADDED)
 
-    def rejoin(self, queued: QueuedPodInfo, gathering: Gathering) -> Entry:
+    def rejoin(self, queued: QueuedPodInfo, queue_group: QueueGroup) -> Entry:
         """A member that was lost on its way to a node. Where no others wait, its entry stands
         nowhere yet: the delay that it has earned is the group's."""
-        entry = self._open.get(gathering.key)
+        entry = self._open.get(queue_group.key)
         if entry is not None:
-            self.join(queued, gathering)
+            self.join(queued, queue_group)
             queued.consecutive_errors_count += 1
             return entry
-        lead = QueuedPodGroupInfo(queued.pod, gathering.created_seconds, key=gathering.key)
+        lead = QueuedPodGroupInfo(queued.pod, queue_group.created_seconds, key=queue_group.key)
         lead.members[queued.pod.uid] = queued
-        lead.is_complete = gathering.is_complete
+        lead.is_complete = queue_group.is_complete
         lead.unschedulable_count = queued.unschedulable_count
         lead.consecutive_errors_count = queued.consecutive_errors_count
         return self.open(lead)
@@ -117,9 +117,9 @@ class GroupEntries:
         if entry is None:
             return self.open(lead)
         if entry.group is not lead:
-            gathering = Gathering(lead.key, lead.timestamp_seconds, is_complete=True)
+            queue_group = QueueGroup(lead.key, lead.timestamp_seconds, is_complete=True)
             for queued in lead.members.values():
-                self.join(queued, gathering)
+                self.join(queued, queue_group)
         return entry
 
     def leave(self, entry: Entry, uid: str) -> QueuedPodInfo:
@@ -130,14 +130,14 @@ class GroupEntries:
         del self._entries[uid]
         if group.members:
             group.pod = next(iter(group.members.values())).pod
-            self._places.resize(entry, -1)
+            self._sub_queues.resize(entry, -1)
             return queued
-        self._places.resize(entry, -1)
+        self._sub_queues.resize(entry, -1)
         del self._open[group.key]
         if entry.state is State.IN_FLIGHT:
             entry.state = State.ABSENT
         else:
-            self._places.move(entry, Cause.DELETED, "")
+            self._sub_queues.move(entry, Cause.DELETED, "")
         return queued
 
     # ---- the group changes ----------------------------------------------------------------
@@ -148,18 +148,18 @@ class GroupEntries:
         if entry is not None and entry.state is State.UNSCHEDULABLE:
             self._requeue(entry, Strategy.AFTER_BACKOFF, GROUP_CHANGED)
 
-    def is_in_step(self, key: GroupKey, gathering: Gathering | None, count: int) -> bool:
+    def is_in_step(self, key: GroupKey, queue_group: QueueGroup | None, count: int) -> bool:
         """Whether `regroup` would change nothing, when one member changed at a time. ``count``:
         how many wait for a node."""
         entry = self._open.get(key)
-        if entry is None or entry.group is None or gathering is None:
-            return entry is None and gathering is None
-        told = (gathering.created_seconds, gathering.is_complete)
+        if entry is None or entry.group is None or queue_group is None:
+            return entry is None and queue_group is None
+        told = (queue_group.created_seconds, queue_group.is_complete)
         stands = (entry.group.timestamp_seconds, entry.group.is_complete)
         return told == stands and len(entry.group.members) == count
 
     def regroup(
-        self, key: GroupKey, gathering: Gathering | None, pods: Iterable[PodInfo] = ()
+        self, key: GroupKey, queue_group: QueueGroup | None, pods: Iterable[PodInfo] = ()
     ) -> None:
         """What the group needs has changed. ``pods``: its members that wait for a node; None for
         ``gathering``: each of them alone."""
@@ -167,15 +167,15 @@ class GroupEntries:
         if entry is not None and entry.state is State.IN_FLIGHT:
             return
         # In order: as they join, so they are tried.
-        together = dict.fromkeys(pod.uid for pod in pods) if gathering is not None else {}
+        together = dict.fromkeys(pod.uid for pod in pods) if queue_group is not None else {}
         if entry is not None:
             self._part(entry, together)
-        if gathering is not None:
+        if queue_group is not None:
             for uid in together:
-                self._absorb(uid, gathering)
+                self._absorb(uid, queue_group)
             entry = self._open.get(key)
             if entry is not None:
-                self.settle(entry, gathering)
+                self.settle(entry, queue_group)
 
     def _part(self, entry: Entry, together: Container[str]) -> None:
         """Members that do not wait together any more stand alone."""
@@ -183,28 +183,28 @@ class GroupEntries:
         for uid in [uid for uid in entry.group.members if uid not in together]:
             queued = self.leave(entry, uid)
             self._entries[uid] = alone = Entry(queued, self._clock())
-            self._places.move(alone, Cause.ADDED, GROUP_CHANGED)
+            self._sub_queues.move(alone, Cause.ADDED, GROUP_CHANGED)
 
-    def _absorb(self, uid: str, gathering: Gathering) -> None:
+    def _absorb(self, uid: str, queue_group: QueueGroup) -> None:
         """A pod that stood alone joins."""
         alone = self._entries.get(uid)
         if alone is None or alone.group is not None or not is_waiting(alone.state):
             return
-        self._places.move(alone, Cause.DELETED, "")
+        self._sub_queues.move(alone, Cause.DELETED, "")
         del self._entries[uid]
-        self.join(alone.queued, gathering)
+        self.join(alone.queued, queue_group)
 
-    def settle(self, entry: Entry, gathering: Gathering) -> None:
+    def settle(self, entry: Entry, queue_group: QueueGroup) -> None:
         """Hold the entry back, or let it go, by whether its members suffice."""
         group = entry.group
         assert group is not None
-        was_complete, group.is_complete = group.is_complete, gathering.is_complete
-        if gathering.created_seconds != group.timestamp_seconds:
-            group.timestamp_seconds = gathering.created_seconds
-            self._places.resize(entry, 0)
+        was_complete, group.is_complete = group.is_complete, queue_group.is_complete
+        if queue_group.created_seconds != group.timestamp_seconds:
+            group.timestamp_seconds = queue_group.created_seconds
+            self._sub_queues.resize(entry, 0)
         if not is_waiting(entry.state) or was_complete is group.is_complete:
             return
         if group.is_complete:
             self._requeue(entry, Strategy.AFTER_BACKOFF, GROUP_CHANGED)
         elif entry.state is not State.GATED:
-            self._places.move(entry, Cause.REFUSED, GROUP_CHANGED)
+            self._sub_queues.move(entry, Cause.REFUSED, GROUP_CHANGED)

@@ -20,7 +20,7 @@ _BACKING_OFF = (State.BACKOFF, State.ERROR_BACKOFF)
 
 
 @final
-class Admission:
+class PreEnqueueCheck:
     """Asks the PreEnqueue plugins of a pod's profile."""
 
     def __init__(
@@ -39,7 +39,7 @@ class Admission:
         # What may be popped from backoffQ is asked on the way in there, and then not again.
         self._is_asked = _WITH_BACKOFF if pop_from_backoff_q else _BEFORE_ACTIVE
 
-    def lets_pass(self, entry: Entry, target: State) -> bool:
+    def admits(self, entry: Entry, target: State) -> bool:
         """Whether the entry may move to ``target``; if not, who holds it back is noted in it."""
         if entry.is_short and target in _TO_BE_TRIED:
             # Not even to wait out a delay: what completes it brings it there.

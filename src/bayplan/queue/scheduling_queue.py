@@ -37,9 +37,9 @@ from bayplan.queue.entry import Entry, rejectors
 from bayplan.queue.groups import GroupEntries
 from bayplan.queue.hints import Change, Hints, Strategy, strategy_of
 from bayplan.queue.nominator import Nominator
-from bayplan.queue.pre_enqueue import Admission
+from bayplan.queue.pre_enqueue import PreEnqueueCheck
 from bayplan.queue.settings import QueueProfile, QueueRecorder, QueueSettings
-from bayplan.queue.sub_queues import Parked, Places, PreCheck
+from bayplan.queue.sub_queues import PreCheck, SubQueues, UnschedulablePods
 from bayplan.queue.transitions import (
     PENDING_QUEUES,
     Cause,
@@ -80,7 +80,7 @@ class InFlight:
         return uid in self._marks
 
     @property
-    def kept_count(self) -> int:
+    def change_count(self) -> int:
         """Changes that are kept; bounded by what came since the longest attempt began."""
         return len(self._changes)
 
@@ -157,21 +157,21 @@ class SchedulingQueue:
         self._hints = {
             name: Hints(profile.events, recorder, clock) for name, profile in profiles.items()
         }
-        self._parked = Parked(profiles, self._hints, settings, recorder)
-        admission = Admission(
+        self._unschedulable = UnschedulablePods(profiles, self._hints, settings, recorder)
+        admission = PreEnqueueCheck(
             profiles, recorder, pop_from_backoff_q=settings.pop_from_backoff_q, clock=clock
         )
-        self._places = Places(settings, clock, recorder, admission, self._parked)
+        self._sub_queues = SubQueues(settings, clock, recorder, admission, self._unschedulable)
         #: To be looked at: what waits where, and what is kept for pods in flight.
-        self.sizes = self._places.sizes
+        self.sizes = self._sub_queues.sizes
         self.in_flight = InFlight()
         #: All that wait or are in flight, by uid.
         self._entries: dict[str, Entry] = {}
         self._sequence = count(1)
-        self._gathering = settings.gathering
+        self._queue_group = settings.queue_group
         #: Pods that wait together.
         self.groups = GroupEntries(
-            self._entries, self._places, clock, self._sequence, self._requeue
+            self._entries, self._sub_queues, clock, self._sequence, self._requeue
         )
 
     # ---- pods come, change and go ---------------------------------------------------------
@@ -183,13 +183,13 @@ class SchedulingQueue:
             return
         self.nominator.add_nominated_pod(pod)
         queued = QueuedPodInfo(pod, self._clock(), next(self._sequence))
-        gathering = self._gathering(pod)
-        if gathering is not None:
-            self.groups.join(queued, gathering)
+        queue_group = self._queue_group(pod)
+        if queue_group is not None:
+            self.groups.join(queued, queue_group)
             return
         entry = Entry(queued)
         self._entries[entry.key] = entry
-        self._places.move(entry, Cause.ADDED, _POD_ADDED)
+        self._sub_queues.move(entry, Cause.ADDED, _POD_ADDED)
 
     def update(
         self, old: PodInfo | None, new: PodInfo, events: Sequence[ClusterEvent] = ()
@@ -212,7 +212,7 @@ class SchedulingQueue:
             return
         entry.take(new)
         self.nominator.update_nominated_pod(old, new)
-        self._places.refresh(entry)
+        self._sub_queues.refresh(entry)
         for change in changes:
             if not is_possible(entry.state, Cause.WOKEN):
                 return
@@ -233,7 +233,7 @@ class SchedulingQueue:
             self.groups.leave(entry, pod.uid)
             return
         del self._entries[entry.key]
-        self._places.move(entry, Cause.DELETED, "")
+        self._sub_queues.move(entry, Cause.DELETED, "")
 
     def activate(self, pods: Iterable[PodInfo]) -> None:
         """Try these now, whatever they wait for but a gate.
@@ -245,7 +245,7 @@ class SchedulingQueue:
             if entry is None:
                 continue
             if is_possible(entry.state, Cause.ACTIVATED):
-                self._places.move(entry, Cause.ACTIVATED, _FORCE_ACTIVATE)
+                self._sub_queues.move(entry, Cause.ACTIVATED, _FORCE_ACTIVATE)
             elif entry.state is State.IN_FLIGHT:
                 self.in_flight.record_for(pod.uid, Change(EVENT_FORCE_ACTIVATE, None, pod))
 
@@ -253,7 +253,7 @@ class SchedulingQueue:
 
     def pop(self) -> QueuedPodInfo | None:
         """The pod to be tried next, now in flight; None if nothing is ready."""
-        entry = self._places.pop()
+        entry = self._sub_queues.pop()
         if entry is None:
             return None
         if entry.has_rejectors:
@@ -305,23 +305,23 @@ class SchedulingQueue:
         # nothing may have come: it is a retry, which waits for its end. Upstream pops it early, and
         # a PreBind plugin that refuses is asked again as fast as the API answers.
         self.in_flight.finish_all(uids)
-        is_due = at_once or not self._places.backoff.is_running(entry)
+        is_due = at_once or not self._sub_queues.backoff.is_running(entry)
         cause = Cause.WOKEN if is_due else Cause.ERRED
-        self._places.move(entry, cause, SCHEDULE_ATTEMPT_FAILURE)
+        self._sub_queues.move(entry, cause, SCHEDULE_ATTEMPT_FAILURE)
 
     def _returning(self, queued: QueuedPodInfo) -> Entry:
         """The entry that what was tried comes back in."""
         if isinstance(queued, QueuedPodGroupInfo):
             return self.groups.returning(queued)
-        uid, gathering = queued.pod.uid, self._gathering(queued.pod)
+        uid, queue_group = queued.pod.uid, self._queue_group(queued.pod)
         entry = self._entries.get(uid)
         if entry is not None and entry.group is not None and entry.state is State.IN_FLIGHT:
             # The others were placed without it: from now on it stands alone.
             self.groups.leave(entry, uid)
             entry = self._entries[uid] = Entry(queued)
             entry.state = State.IN_FLIGHT
-        if entry is None and gathering is not None:
-            return self.groups.rejoin(queued, gathering)
+        if entry is None and queue_group is not None:
+            return self.groups.rejoin(queued, queue_group)
         return self._entries.setdefault(uid, Entry(queued))
 
     # ---- events ---------------------------------------------------------------------------
@@ -335,9 +335,9 @@ class SchedulingQueue:
         """
         change = Change(event, old, new)
         if event.is_wildcard:
-            woken = self._parked.woken_by_wildcard(change, pre_check)
+            woken = self._unschedulable.woken_by_wildcard(change, pre_check)
         elif any(hints.interested(event) for hints in self._hints.values()):
-            woken = self._parked.woken_by(change, pre_check)
+            woken = self._unschedulable.woken_by(change, pre_check)
         else:
             return
         for entry, strategy in woken:
@@ -347,25 +347,25 @@ class SchedulingQueue:
     def _requeue(self, entry: Entry, strategy: Strategy, event: str, *, anew: bool = False) -> None:
         if strategy is Strategy.SKIP:
             cause = Cause.REJECTED
-        elif strategy is Strategy.IMMEDIATELY or not self._places.backoff.is_running(entry):
+        elif strategy is Strategy.IMMEDIATELY or not self._sub_queues.backoff.is_running(entry):
             cause = Cause.WOKEN
         else:
             # Of a group that waits, the members that somebody turned away may have gone.
             is_rejected = entry.has_rejectors or is_waiting(entry.state)
             cause = Cause.WOKEN_EARLY if is_rejected else Cause.ERRED
-        self._places.move(entry, cause, event, anew=anew)
+        self._sub_queues.move(entry, cause, event, anew=anew)
 
     # ---- time -----------------------------------------------------------------------------
 
     def run_timers(self) -> None:
         """Do what is due by the clock: delays that ended, stays among the parked that do."""
         now = self._clock()
-        while (entry := self._places.first_backoff_over(now)) is not None:
-            self._places.move(entry, Cause.BACKOFF_OVER, BACKOFF_COMPLETE)
-        if self._parked.first_overdue(now) is None:
+        while (entry := self._sub_queues.first_backoff_over(now)) is not None:
+            self._sub_queues.move(entry, Cause.BACKOFF_OVER, BACKOFF_COMPLETE)
+        if self._unschedulable.first_overdue(now) is None:
             return
         # One that a gate holds stays among the parked: its next flush counts from this one.
-        while (entry := self._parked.first_overdue(now)) is not None:
+        while (entry := self._unschedulable.first_overdue(now)) is not None:
             entry.queued.was_flushed = True
             entry.queued.flushed_at_seconds = now
             self._requeue(entry, Strategy.AFTER_BACKOFF, _TIMEOUT.event.label, anew=True)
@@ -373,14 +373,14 @@ class SchedulingQueue:
 
     def next_deadline_seconds(self) -> float | None:
         """When `run_timers` has something to do next, on the clock's scale; None: never."""
-        return self._places.next_deadline_seconds()
+        return self._sub_queues.next_deadline_seconds()
 
     # ---- looking in -----------------------------------------------------------------------
 
     @property
     def has_ready(self) -> bool:
         """Whether `pop` would give a pod now."""
-        return self._places.has_ready
+        return self._sub_queues.has_ready
 
     @property
     def waiting_for_retry_only(self) -> bool:
@@ -388,11 +388,11 @@ class SchedulingQueue:
 
         Pods in flight are their holder's to count.
         """
-        return not (self._places.has_ready or self._places.has_rejected_backing_off)
+        return not (self._sub_queues.has_ready or self._sub_queues.has_rejected_backing_off)
 
     def counts(self) -> dict[str, int]:
         """Pods waiting, by the labels of scheduler_pending_pods."""
-        return self._places.sizes.pods()
+        return self._sub_queues.sizes.pods()
 
     def find(self, uid: str) -> QueuedPodInfo | None:
         """A pod that waits or is in flight."""
@@ -406,7 +406,7 @@ class SchedulingQueue:
     def pending_pods(self) -> dict[str, list[PodInfo]]:
         """Pods waiting, by the same labels, in order of their keys."""
         found: dict[str, list[PodInfo]] = {queue: [] for queue in PENDING_QUEUES}
-        for entry in self._places:
+        for entry in self._sub_queues:
             found[counted_as(entry.state)] += [queued.pod for queued in entry.pods]
         return {queue: sorted(pods, key=_key) for queue, pods in found.items()}
 

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from bayplan.framework.events import ClusterEventWithHint
 from bayplan.framework.interface import PreEnqueuePlugin, QueuedPodInfo
-from bayplan.framework.queued_group import Gathering
+from bayplan.framework.queued_group import QueueGroup
 from bayplan.framework.status import Code, Status
 from bayplan.state.pods import PodInfo
 
@@ -48,7 +48,7 @@ class QueueSettings:
     #: How often that is looked at.
     flush_period_seconds: float = 30.0
     #: The group with whose other members a pod waits; None: it is tried alone.
-    gathering: Callable[[PodInfo], Gathering | None] = _alone
+    queue_group: Callable[[PodInfo], QueueGroup | None] = _alone
 
 
 class QueueRecorder(Protocol):

@@ -38,7 +38,7 @@ from bayplan.framework.events import POP_FROM_BACKOFF_Q
 from bayplan.framework.interface import QueuedPodInfo
 from bayplan.queue.entry import Entry, rejectors
 from bayplan.queue.hints import Change, Hints, Strategy
-from bayplan.queue.pre_enqueue import Admission
+from bayplan.queue.pre_enqueue import PreEnqueueCheck
 from bayplan.queue.settings import QueueProfile, QueueRecorder, QueueSettings
 from bayplan.queue.transitions import (
     PENDING_QUEUES,
@@ -258,7 +258,7 @@ _NOBODY: Final[Mapping[_Part, _Members]] = {}
 
 
 @final
-class Parked:
+class UnschedulablePods:
     """Entries that wait for an event, or for the flush."""
 
     def __init__(
@@ -275,7 +275,7 @@ class Parked:
         self._period_seconds = settings.flush_period_seconds
         self._index: dict[_Rejector, dict[_Part, _Members]] = {}
         #: entry → where its pods stand in the index
-        self._places: dict[str, list[tuple[_Rejector, _Part, str]]] = {}
+        self._sub_queues: dict[str, list[tuple[_Rejector, _Part, str]]] = {}
         self._by_flush = OrderedEntries(self._flush_order)
 
     def __iter__(self) -> Iterator[Entry]:
@@ -287,7 +287,7 @@ class Parked:
     def enter(self, entry: Entry) -> None:
         """Add the entry, or put one that is here where it now belongs."""
         self._remove_from_index(entry)
-        places = self._places[entry.key] = list(self._places_of(entry))
+        places = self._sub_queues[entry.key] = list(self._places_of(entry))
         pods = {queued.pod.uid: queued for queued in entry.pods}
         for rejector, part, uid in places:
             members = self._index.setdefault(rejector, {}).setdefault(part, {})
@@ -299,7 +299,7 @@ class Parked:
         self._by_flush.leave(entry)
 
     def _remove_from_index(self, entry: Entry) -> None:
-        for rejector, part, uid in self._places.pop(entry.key, ()):
+        for rejector, part, uid in self._sub_queues.pop(entry.key, ()):
             members = self._index[rejector][part]
             del members[uid]
             if not members:
@@ -411,7 +411,7 @@ class _Place(Protocol):
 
 
 @final
-class Places:
+class SubQueues:
     """Every waiting entry is in the one place of its state."""
 
     def __init__(
@@ -419,15 +419,15 @@ class Places:
         settings: QueueSettings,
         clock: Callable[[], float],
         recorder: QueueRecorder,
-        admission: Admission,
-        parked: Parked,
+        admission: PreEnqueueCheck,
+        unschedulable: UnschedulablePods,
     ) -> None:
         self._sort_key = settings.sort_key
         self._clock = clock
         self._recorder = recorder
         self._admission = admission
         self.backoff = Backoff(settings, clock)
-        self.parked = parked
+        self.unschedulable = unschedulable
         self._active = OrderedEntries(self._by_priority)
         windows = settings.pop_from_backoff_q
         self._backing_off = OrderedEntries(self._by_window if windows else self._by_expiry)
@@ -438,8 +438,8 @@ class Places:
             State.ACTIVE: self._active,
             State.BACKOFF: self._backing_off,
             State.ERROR_BACKOFF: self._erred,
-            State.UNSCHEDULABLE: parked,
-            State.GATED: parked,
+            State.UNSCHEDULABLE: unschedulable,
+            State.GATED: unschedulable,
         }
         self.sizes = Sizes()
 
@@ -452,7 +452,7 @@ class Places:
         """
         source = entry.state
         target = next_state(source, cause)
-        if not self._admission.lets_pass(entry, target):
+        if not self._admission.admits(entry, target):
             target = next_state(source, Cause.REFUSED)
         self._take_out(entry)
         entry.state = target
@@ -516,7 +516,7 @@ class Places:
         """When a delay or a stay among the parked ends next; None: nobody waits."""
         heads = (self._backing_off.first(), self._erred.first())
         deadlines = [_due(head[0]) for head in heads if head is not None]
-        flush = self.parked.next_flush_seconds()
+        flush = self.unschedulable.next_flush_seconds()
         if flush is not None:
             deadlines.append(flush)
         return min(deadlines, default=None)

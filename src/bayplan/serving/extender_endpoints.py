@@ -31,7 +31,7 @@ from bayplan.api.objects import (
     decode,
 )
 from bayplan.api.quantity import QuantityError
-from bayplan.engine.one_shot import Advisor, FilterAdvice, NoAdviceError
+from bayplan.engine.one_shot import EvaluationError, FilterResult, OneShotEvaluator
 from bayplan.framework.status import Code
 from bayplan.serving.http_server import (
     DEFAULT_LIMITS,
@@ -108,7 +108,7 @@ class _Question:
 class Advice:
     """Who is asked, and how."""
 
-    advisor: Advisor
+    advisor: OneShotEvaluator
     profile: str
     is_ready: Callable[[], bool]
     #: Further field paths that plugins read of pods.
@@ -197,7 +197,7 @@ class ExtenderEndpoints:
             except RecursionError:
                 text = "bayplan: found a question that is nested too deeply\n"
                 raise web.HTTPBadRequest(text=text) from None
-            except (NoAdviceError, DecodeError, QuantityError, msgspec.MsgspecError) as problem:
+            except (EvaluationError, DecodeError, QuantityError, msgspec.MsgspecError) as problem:
                 _log.error("A question was not answered", verb=verb, err=str(problem))
                 return failed(str(problem))
 
@@ -225,7 +225,7 @@ class ExtenderEndpoints:
             self._bytes_in_use -= length
 
     def _question(self, body: bytes) -> _Question:
-        """Raises NoAdviceError, DecodeError, QuantityError, MsgspecError."""
+        """Raises EvaluationError, DecodeError, QuantityError, MsgspecError."""
         pod, parts = self._pod(body)
         names = msgspec.json.decode(parts.get("nodenames", b"null"), type=list[str] | None)
         nodes: dict[str, Raw] | None = None
@@ -236,26 +236,28 @@ class ExtenderEndpoints:
         return _Question(pod, tuple(names if names is not None else nodes or ()), nodes)
 
     def _pod(self, body: bytes) -> tuple[PodInfo, Mapping[str, Raw]]:
-        """Whom it is about, and the other members. Raises NoAdviceError, DecodeError,
+        """Whom it is about, and the other members. Raises EvaluationError, DecodeError,
         QuantityError, MsgspecError."""
         if not self._advice.is_ready():
-            raise NoAdviceError("the cluster has not been listed yet")
+            raise EvaluationError("the cluster has not been listed yet")
         # Names of members count in any case, as in Go.
         written = msgspec.json.decode(body, type=dict[str, Raw])
         parts = {name.lower(): value for name, value in written.items()}
         if "pod" not in parts:
-            raise NoAdviceError("found no Pod in the question, wanted ExtenderArgs")
+            raise EvaluationError("found no Pod in the question, wanted ExtenderArgs")
         pod = bytes(parts["pod"])
         if len(pod) > POD_BYTES_MAX:
-            raise NoAdviceError(f"found a pod of {len(pod)} bytes, wanted {POD_BYTES_MAX} at most")
+            raise EvaluationError(
+                f"found a pod of {len(pod)} bytes, wanted {POD_BYTES_MAX} at most"
+            )
         found = decode(POD, pod, self._advice.declared)
         assert isinstance(found, Pod)
         if not found.metadata.uid:
-            raise NoAdviceError("found a pod without uid, wanted one as the API server has it")
+            raise EvaluationError("found a pod without uid, wanted one as the API server has it")
         count = _constraint_count(found.spec)
         if count > CONSTRAINTS_MAX:
             text = f"found {count} tolerations, affinity terms and spread constraints"
-            raise NoAdviceError(f"{text} in the pod, wanted {CONSTRAINTS_MAX} at most")
+            raise EvaluationError(f"{text} in the pod, wanted {CONSTRAINTS_MAX} at most")
         return pod_info(found), parts
 
     # ---- health ---------------------------------------------------------------------------
@@ -281,9 +283,11 @@ def _failed(text: str) -> web.Response:
 
 
 def _check_count(nodes: Collection[str]) -> None:
-    """Raises NoAdviceError."""
+    """Raises EvaluationError."""
     if len(nodes) > NODES_MAX:
-        raise NoAdviceError(f"found {len(nodes)} nodes in the question, wanted {NODES_MAX} at most")
+        raise EvaluationError(
+            f"found {len(nodes)} nodes in the question, wanted {NODES_MAX} at most"
+        )
 
 
 def _constraint_count(spec: PodSpec) -> int:
@@ -326,7 +330,7 @@ def _victims(parts: Mapping[str, Raw]) -> dict[str, _Victims]:
         )
         if found is not None:
             return {name: victims or _Victims() for name, victims in found.items()}
-    raise NoAdviceError("found no victims in the question, wanted ExtenderPreemptionArgs")
+    raise EvaluationError("found no victims in the question, wanted ExtenderPreemptionArgs")
 
 
 def _meta(victims: _Victims) -> dict[str, Any]:
@@ -335,7 +339,7 @@ def _meta(victims: _Victims) -> dict[str, Any]:
     return {"Pods": pods, "NumPDBViolations": victims.pdb_violation_count}
 
 
-def _filter_result(question: _Question, found: FilterAdvice) -> dict[str, Any]:
+def _filter_result(question: _Question, found: FilterResult) -> dict[str, Any]:
     """ExtenderFilterResult."""
     nodes: dict[str, Any] | None = None
     names: list[str] | None = found.fitting

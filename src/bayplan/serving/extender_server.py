@@ -86,7 +86,7 @@ async def _serve(
     runner = Runner(scheduler, FencedCluster(cluster, lambda: False))
     runner.pause()
     advice = Advice(
-        advisor=scheduler.advisor,
+        advisor=scheduler.one_shot,
         profile=options.profile,
         is_ready=lambda: runner.is_synced,
         declared=scheduler.declared_fields.get(POD, ()),

@@ -151,7 +151,7 @@ def _rejection(cycle: Cycle, node: str) -> Status | None:
     assert cycle.outcome is not None
     position = cycle.outcome.nodes.position(node)
     found = cycle.outcome.status_of(position) if position is not None else None
-    return found or cycle.exchange.statuses.get(node)
+    return found or cycle.extender_round.statuses.get(node)
 
 
 def _alone(cycle: Cycle, position: int) -> tuple[tuple[str, Status | None], ...]:

@@ -19,7 +19,7 @@ from bayplan.api.objects import (
 )
 from bayplan.clock import ManualClock
 from bayplan.config.feature_gates import FeatureGates, default_gates
-from bayplan.engine.waiting import HeldPod, WaitingPods
+from bayplan.engine.waiting import PodWaitingOnPermit, WaitingPods
 from bayplan.framework.extender import Extender
 from bayplan.framework.interface import Plugin, PodInPreBind
 from bayplan.framework.runtime import Framework
@@ -137,10 +137,10 @@ class SampleCluster:
         else:
             self.activated_later += ((at_seconds, pod) for pod in pods)
 
-    def waiting_pods(self) -> list[HeldPod]:
+    def waiting_pods(self) -> list[PodWaitingOnPermit]:
         return self.waiting.all()
 
-    def waiting_pod(self, uid: str) -> HeldPod | None:
+    def waiting_pod(self, uid: str) -> PodWaitingOnPermit | None:
         return self.waiting.get(uid)
 
     def reject_waiting_pod(self, uid: str, plugin: str) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayplan.engine.extenders.results import Answered, Extenders, Question
-from bayplan.engine.extenders.round import Exchange, ExtendersReview, Reviewed
+from bayplan.engine.extenders.round import CandidatesAfterReview, ExtenderRound, ExtendersReview
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.preemption import Candidates, Victims
 from bayplan.framework.status import Code, Status
@@ -36,7 +36,7 @@ def outcome() -> FilterOutcome:
     return FilterOutcome(nodes, np.ones(3, np.bool_))
 
 
-def ask(exchange: Exchange) -> Question:
+def ask(exchange: ExtenderRound) -> Question:
     found = exchange.filter(EXTENDERS, pod("p"), outcome())
     assert isinstance(found, Question)
     return found
@@ -47,7 +47,7 @@ def left(*names: str) -> ExtenderAnswer:
 
 
 def test_answers_are_taken_in_the_order_of_the_questions_each_time_anew() -> None:
-    exchange = Exchange()
+    exchange = ExtenderRound()
     assert not exchange.has_answers
     for names in (("a", "b"), ("b",)):
         exchange.take(Answered(ask(exchange), (left(*names),)))
@@ -61,13 +61,13 @@ def test_answers_are_taken_in_the_order_of_the_questions_each_time_anew() -> Non
 
 
 def test_an_error_ends_it_before_anybody_else_is_asked() -> None:
-    exchange = Exchange()
+    exchange = ExtenderRound()
     exchange.take(Answered(ask(exchange), (ExtenderAnswer(error="no"),)))
     assert exchange.filter(EXTENDERS, pod("p"), outcome()) == Status(Code.ERROR, ("no",))
 
 
 def test_so_does_an_answer_that_leaves_nothing() -> None:
-    exchange = Exchange()
+    exchange = ExtenderRound()
     exchange.take(Answered(ask(exchange), (left(),)))
     status = exchange.filter(EXTENDERS, pod("p"), outcome())
     assert isinstance(status, Status)
@@ -75,7 +75,7 @@ def test_so_does_an_answer_that_leaves_nothing() -> None:
 
 
 def test_what_was_answered_about_the_nominated_node_is_forgotten_with_it() -> None:
-    exchange = Exchange()
+    exchange = ExtenderRound()
     exchange.take(Answered(ask(exchange), (left(),)))
     exchange.filter(EXTENDERS, pod("p"), outcome())
     exchange.give_up_nominated_node()
@@ -89,7 +89,7 @@ def test_scores_are_wanted_where_there_is_a_choice(
 ) -> None:
     found = outcome()
     found.feasible = np.array(feasible, np.bool_)
-    question = Exchange().prioritize(EXTENDERS, pod("p"), found)
+    question = ExtenderRound().prioritize(EXTENDERS, pod("p"), found)
     assert isinstance(question, Question) is is_asked
     if isinstance(question, Question):
         assert [each.name for each in question.extenders] == ["one", "two"]
@@ -109,11 +109,13 @@ def candidates(*names: str) -> dict[str, Victims]:
     return {name: Victims(tuple(nodes.info(nodes.names().index(name)).pods)) for name in names}
 
 
-def review(exchange: Exchange, found: dict[str, Victims]) -> Reviewed | Question | Status:
+def review(
+    exchange: ExtenderRound, found: dict[str, Victims]
+) -> CandidatesAfterReview | Question | Status:
     return exchange.review(REVIEWERS, pod("p"), CLUSTER.lend().nodes, found)
 
 
-def answer_with(exchange: Exchange, found: dict[str, Victims], *names: str) -> Question:
+def answer_with(exchange: ExtenderRound, found: dict[str, Victims], *names: str) -> Question:
     """Ask, and answer that these nodes are left with the victims they have."""
     question = review(exchange, found)
     assert isinstance(question, Question)
@@ -124,25 +126,25 @@ def answer_with(exchange: Exchange, found: dict[str, Victims], *names: str) -> Q
 
 
 def test_those_who_review_candidates_are_asked_one_after_another() -> None:
-    exchange, every = Exchange(), candidates(*NAMES)
+    exchange, every = ExtenderRound(), candidates(*NAMES)
     first = answer_with(exchange, every, "a", "b")
     second = answer_with(exchange, every, "b")
     assert [each.extender.name for each in (first, second)] == ["one", "two"]
     assert (first.node_names, second.node_names) == (NAMES, ("a", "b"))
     found = review(exchange, every)
-    assert isinstance(found, Reviewed)
+    assert isinstance(found, CandidatesAfterReview)
     assert list(found.left) == ["b"]
     assert not exchange.has_answers
 
 
 def test_where_nothing_is_left_nobody_else_is_asked() -> None:
-    exchange, every = Exchange(), candidates(*NAMES)
+    exchange, every = ExtenderRound(), candidates(*NAMES)
     answer_with(exchange, every)
-    assert review(exchange, every) == Reviewed({})
+    assert review(exchange, every) == CandidatesAfterReview({})
 
 
 def test_where_all_has_changed_meanwhile_it_is_asked_anew_but_not_for_ever() -> None:
-    exchange, rounds = Exchange(), 0
+    exchange, rounds = ExtenderRound(), 0
     here, there = candidates("a"), candidates("b")
     while isinstance(review(exchange, here), Question):
         answer_with(exchange, here, *here)
@@ -152,7 +154,7 @@ def test_where_all_has_changed_meanwhile_it_is_asked_anew_but_not_for_ever() -> 
 
 
 def test_a_review_waits_for_answers_and_tells_what_was_passed_over() -> None:
-    exchange, every = Exchange(), candidates("a")
+    exchange, every = ExtenderRound(), candidates("a")
     extenders = Extenders((Far("easy", verbs=PREEMPTS, ignorable=True),))
     nodes = CLUSTER.lend().nodes
     asks = ExtendersReview(exchange, extenders, pod("p"), nodes)
@@ -174,7 +176,7 @@ def test_whoever_else_reviews_candidates_does_so_before_extenders_are_asked() ->
             assert candidates == every
             return left
 
-        found = ExtendersReview(Exchange(), REVIEWERS, pod("p"), nodes, before)
+        found = ExtendersReview(ExtenderRound(), REVIEWERS, pod("p"), nodes, before)
         return found(every), found.question
 
     _, question = left_by(candidates("c"))

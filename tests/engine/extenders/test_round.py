@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from bayplan.engine.extenders.results import Answered
-from bayplan.engine.extenders.round import Reviewed
+from bayplan.engine.extenders.round import CandidatesAfterReview
 from bayplan.framework.preemption import Victims
 from bayplan.framework.status import Code, Status
 from bayplan.ports import ExtenderAnswer, ExtenderVerb, NamedVictims
@@ -35,8 +35,8 @@ def nodes() -> NodeView:
     return cluster.lend().nodes
 
 
-def candidates() -> Reviewed:
-    return Reviewed({"n1": Victims((A,)), "n2": Victims((B,), 1)})
+def candidates() -> CandidatesAfterReview:
+    return CandidatesAfterReview({"n1": Victims((A,)), "n2": Victims((B,), 1)})
 
 
 def named(**uids: tuple[PodInfo, ...]) -> ExtenderAnswer:
@@ -44,7 +44,7 @@ def named(**uids: tuple[PodInfo, ...]) -> ExtenderAnswer:
     return ExtenderAnswer(victims=victims)
 
 
-def answered(found: Reviewed, answer: ExtenderAnswer, extender: Far = FAR) -> Answered:
+def answered(found: CandidatesAfterReview, answer: ExtenderAnswer, extender: Far = FAR) -> Answered:
     return Answered(found.question(extender), (answer,))
 
 
@@ -64,7 +64,7 @@ def test_an_answer_drops_nodes_changes_victims_and_counts_violations_anew() -> N
 
 
 def test_a_node_that_nobody_thought_of_is_a_candidate_if_its_pods_are_there() -> None:
-    found = Reviewed({"n1": Victims((A,))})
+    found = CandidatesAfterReview({"n1": Victims((A,))})
     assert found.take(answered(found, named(n2=(B,))), nodes()) is None
     assert found.left == {"n2": Victims((B,))}
 
@@ -122,15 +122,17 @@ def test_a_candidate_that_has_changed_since_it_was_asked_about_is_left_out(
 ) -> None:
     before = candidates()
     answer = answered(before, named(n1=(A,), n2=(B,)))
-    found = Reviewed(now)
+    found = CandidatesAfterReview(now)
     assert found.take(answer, nodes()) is None
     assert (found.left, found.changed) == ({"n2": Victims((B,))}, {"n1"})
 
 
 def test_nothing_is_wrong_with_an_answer_about_what_is_gone_since() -> None:
     gone = pod("gone", node="n3")
-    before = Reviewed({"n3": Victims((gone,)), "n4": Victims((gone,)), "n1": Victims((A,))})
+    before = CandidatesAfterReview(
+        {"n3": Victims((gone,)), "n4": Victims((gone,)), "n1": Victims((A,))}
+    )
     answer = answered(before, named(n3=(gone,), n4=(gone,), n1=(A,)))
-    found = Reviewed({"n1": Victims((A,))})
+    found = CandidatesAfterReview({"n1": Victims((A,))})
     assert found.take(answer, nodes()) is None
     assert sorted(found.left) == ["n1"]

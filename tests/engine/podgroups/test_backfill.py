@@ -7,7 +7,7 @@ import pytest
 
 from bayplan.api.pod_groups import GroupKey
 from bayplan.clock import ManualClock
-from bayplan.engine.podgroups.backfill import Leaving, reservation_for
+from bayplan.engine.podgroups.backfill import DepartureOrder, find_reservation
 from bayplan.state.pods import PodInfo
 from bayplan.testing import pod
 
@@ -43,12 +43,12 @@ def reserved(pods: list[PodInfo], needs: set[str]) -> tuple[Any, TrialOfNames]:
     def place() -> Any:
         if needs & set(trial.here):
             return None
-        fitted = [SimpleNamespace(pod=SimpleNamespace(node_name=name)) for name in nodes]
-        return SimpleNamespace(fitted=fitted, undo=lambda: None)
+        placed = [SimpleNamespace(pod=SimpleNamespace(node_name=name)) for name in nodes]
+        return SimpleNamespace(placed=placed, undo=lambda: None)
 
-    leaving = Leaving(trial, pods, KEY, ManualClock())
-    found = reservation_for(KEY, 5, place, leaving)
-    leaving.let_go(0)
+    departures = DepartureOrder(trial, pods, KEY, ManualClock())
+    found = find_reservation(KEY, 5, place, departures)
+    departures.depart(0)
     return found, trial
 
 
@@ -79,7 +79,7 @@ def test_it_starts_when_the_last_that_must_go_has_gone(
 
 def test_a_group_that_fits_nowhere_gets_nothing_and_all_are_put_back() -> None:
     trial: Any = TrialOfNames(PODS)
-    leaving = Leaving(trial, PODS, KEY, ManualClock())
-    assert reservation_for(KEY, 0, lambda: None, leaving) is None
-    leaving.let_go(0)
+    departures = DepartureOrder(trial, PODS, KEY, ManualClock())
+    assert find_reservation(KEY, 0, lambda: None, departures) is None
+    departures.depart(0)
     assert set(trial.here) == set("abcd")

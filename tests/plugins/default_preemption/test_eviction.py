@@ -3,7 +3,7 @@
 import pytest
 
 from bayplan.engine.binding import PodInPreBind
-from bayplan.engine.waiting import HeldPod
+from bayplan.engine.waiting import PodWaitingOnPermit
 from bayplan.framework.status import Code, Status
 from bayplan.ports import ApiError, NotFoundError, OutcomeUnknownError
 from bayplan.testing import node, pod
@@ -75,7 +75,9 @@ def test_who_was_turned_away_meanwhile_is_tried_again() -> None:
 def test_a_victim_that_waits_at_permit_goes_back_to_the_queue() -> None:
     over = scene(node("n1", cpu=3), pod("v", cpu=3, node="n1"))
     ended: list[Status | None] = []
-    held = HeldPod(pod("v"), "n1", 0.0, {"Other": 9.0}, lambda _, status: ended.append(status))
+    held = PodWaitingOnPermit(
+        pod("v"), "n1", 0.0, {"Other": 9.0}, lambda _, status: ended.append(status)
+    )
     over.cluster.waiting.hold(held)
     over.attempt(HIGH)
     port = over.perform()

@@ -83,14 +83,14 @@ def applied(
         left = answer.node_names
     elif not question.extender.ignorable:
         return Status(Code.ERROR, (answer.error,))
-    left_out = kept_only(outcome, left)
+    left_out = keep_only(outcome, left)
     for name in left_out:
         if name in asked:
             statuses[name] = _status(name, answer)
     return None
 
 
-def kept_only(outcome: FilterOutcome, names: Iterable[str]) -> list[str]:
+def keep_only(outcome: FilterOutcome, names: Iterable[str]) -> list[str]:
     """Take all but these nodes out of the outcome. Names of those that went."""
     kept = np.zeros(len(outcome.nodes), np.bool_)
     kept[outcome.nodes.positions(list(names))] = True

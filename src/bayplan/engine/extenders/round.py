@@ -25,7 +25,7 @@ from bayplan.engine.extenders.results import (
     Question,
     add_scores,
     applied,
-    kept_only,
+    keep_only,
 )
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.preemption import CandidateReview, Candidates, Victims
@@ -41,7 +41,7 @@ from bayplan.state.pods import PodInfo
 
 @final
 @dataclass(slots=True)
-class Reviewed:
+class CandidatesAfterReview:
     """Candidates, as far as answers have come."""
 
     left: dict[str, Victims]
@@ -59,7 +59,7 @@ class Reviewed:
         extender = question.extender
         if answer.error:
             return None if extender.ignorable else Status(Code.ERROR, (answer.error,))
-        changed = {name for name in question.victims if not self._is_as_asked(name, question)}
+        changed = {name for name in question.victims if not self._is_unchanged(name, question)}
         found = _pods(extender, answer, changed, nodes)
         if isinstance(found, str):
             return self._wrong(extender, found)
@@ -73,7 +73,7 @@ class Reviewed:
         self.left = found
         return None
 
-    def _is_as_asked(self, name: str, question: Question) -> bool:
+    def _is_unchanged(self, name: str, question: Question) -> bool:
         now = self.left.get(name)
         return now is not None and _uids(now) == _uids(question.victims[name])
 
@@ -120,7 +120,7 @@ _REVIEWS_MAX: Final = 10
 
 
 @final
-class Exchange:
+class ExtenderRound:
     """What extenders were asked about one attempt."""
 
     __slots__ = (
@@ -188,7 +188,7 @@ class Exchange:
         """All at once, about the nodes that are left; a node that is the only one needs no
         scores."""
         if self._scores is not None:
-            kept_only(outcome, self._scores.question.node_names)
+            keep_only(outcome, self._scores.question.node_names)
             return None if is_any(outcome.feasible) else unschedulable()
         asked = extenders.interested(pod, ExtenderVerb.PRIORITIZE)
         if not asked or np.count_nonzero(outcome.feasible) == 1:
@@ -202,10 +202,10 @@ class Exchange:
 
     def review(
         self, extenders: Extenders, pod: PodInfo, nodes: NodeView, candidates: Candidates
-    ) -> Reviewed | Question | Status:
+    ) -> CandidatesAfterReview | Question | Status:
         """One after another, each about the candidates that those before left: what to ask next,
         how PostFilter ends, or what is left in the end. ``nodes``: all there are."""
-        found = Reviewed(dict(candidates))
+        found = CandidatesAfterReview(dict(candidates))
         for answered in self._reviews:
             status = found.take(answered, nodes)
             if status is not None:
@@ -215,7 +215,7 @@ class Exchange:
                 return found
             # What was answered is about a cluster that is no more.
             self._review_count += 1
-            self._reviews, found = (), Reviewed(dict(candidates))
+            self._reviews, found = (), CandidatesAfterReview(dict(candidates))
         unasked = extenders.interested(pod, ExtenderVerb.PREEMPT)[len(self._reviews) :]
         return found.question(unasked[0]) if unasked else found
 
@@ -226,14 +226,14 @@ class ExtendersReview:
 
     def __init__(
         self,
-        exchange: Exchange,
+        extender_round: ExtenderRound,
         extenders: Extenders,
         pod: PodInfo,
         nodes: NodeView,
         before: CandidateReview | None = None,
     ) -> None:
         """``before``: whoever has a say before extenders have."""
-        self._exchange = exchange
+        self._extender_round = extender_round
         self._before = before
         self._asked = (extenders, pod, nodes)
         #: What is to be asked before PostFilter can end.
@@ -245,7 +245,7 @@ class ExtendersReview:
         left = candidates if self._before is None else self._before(candidates)
         if isinstance(left, Status):
             return left
-        found = self._exchange.review(*self._asked, left)
+        found = self._extender_round.review(*self._asked, left)
         if isinstance(found, Question):
             self.question = found
             return Status(Code.WAIT)

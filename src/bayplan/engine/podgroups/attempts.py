@@ -21,14 +21,21 @@ from bayplan.engine.cycle import Cycle
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.extenders.results import Answered
 from bayplan.engine.failures import Failure, FailureHandler
-from bayplan.engine.pending_extender_calls import ParkedCycles
+from bayplan.engine.pending_extender_calls import PendingExtenderCalls
 from bayplan.engine.placements import Placements
-from bayplan.engine.podgroups.backfill import Leaving, reservation_for
-from bayplan.engine.podgroups.controller import lacking
+from bayplan.engine.podgroups.backfill import DepartureOrder, find_reservation
+from bayplan.engine.podgroups.controller import missing_resources
 from bayplan.engine.podgroups.domains import best_pass, why_nowhere
 from bayplan.engine.podgroups.placements import GroupPlacements
-from bayplan.engine.podgroups.preemption import PREFIX, RoomForGroups
-from bayplan.engine.podgroups.refusals import NoRoom, Refusal, Room, by_error, mismatch, of_upstream
+from bayplan.engine.podgroups.preemption import PREFIX, PodGroupPreemptor
+from bayplan.engine.podgroups.refusals import (
+    NoPreemption,
+    PreemptionPlan,
+    Refusal,
+    by_error,
+    mismatch,
+    of_upstream,
+)
 from bayplan.engine.podgroups.status import (
     kept_for,
     no_domain,
@@ -36,8 +43,14 @@ from bayplan.engine.podgroups.status import (
     too_few_fit,
     waiting_for,
 )
-from bayplan.engine.podgroups.trial import ROUNDS_MAX, GroupPass, GroupQuestions, Trying, Unfitted
-from bayplan.engine.sync_preemption import EvictingAttempts
+from bayplan.engine.podgroups.trial import (
+    ROUNDS_MAX,
+    GroupExtenderCalls,
+    PodGroupTrial,
+    TrialContext,
+    UnplacedMember,
+)
+from bayplan.engine.sync_preemption import SyncPreemptions
 from bayplan.framework.interface import QueuedPodInfo
 from bayplan.framework.queued_group import QueuedPodGroupInfo
 from bayplan.framework.status import (
@@ -58,7 +71,7 @@ class _Asking:
     """A group that waits for answers of extenders."""
 
     lead: QueuedPodGroupInfo
-    questions: GroupQuestions
+    questions: GroupExtenderCalls
     missing_count: int
 
 
@@ -69,7 +82,7 @@ class _Refused:
     lead: QueuedPodGroupInfo
     members: Sequence[QueuedPodInfo]
     state: GroupState
-    found: GroupPass
+    found: PodGroupTrial
     started_seconds: float
 
 
@@ -79,24 +92,24 @@ class GroupAttempts:
 
     def __init__(
         self,
-        trying: Trying,
+        context: TrialContext,
         failures: FailureHandler,
         placements: Placements,
-        parked: ParkedCycles,
-        evicting: EvictingAttempts,
+        parked: PendingExtenderCalls,
+        evicting: SyncPreemptions,
     ) -> None:
-        self._trying = trying
+        self._context = context
         self._parked = parked
         self._evicting = evicting
         #: Groups that wait for answers, by their members' cycles that brought up the questions.
         self._asking: dict[Cycle, _Asking] = {}
-        self._engine: EngineState = trying.engine
+        self._engine: EngineState = context.engine
         self._failures = failures
         self._placements = placements
-        self._room = RoomForGroups(trying)
+        self._room = PodGroupPreemptor(context)
         self._groups = GroupPlacements(self._engine, failures, placements)
 
-    def start(self, lead: QueuedPodGroupInfo, questions: GroupQuestions | None = None) -> None:
+    def start(self, lead: QueuedPodGroupInfo, questions: GroupExtenderCalls | None = None) -> None:
         """One attempt at a group that was popped, or the rest of one that waited for answers."""
         members = [queued for queued in list(lead.members.values()) if self._is_waiting(queued)]
         state = self._engine.pod_groups.get(lead.key)
@@ -109,13 +122,13 @@ class GroupAttempts:
             # Members went while extenders were asked.
             failure = Failure(unschedulable(), waiting_for(state), Diagnosis())
             self._failures.handle_group(lead, members, started_seconds, failure)
-            self._engine.gangs.changed([state])
+            self._engine.group_controller.changed([state])
             return
         text = mismatch(state, members)
         if text:
             self._mismatched(lead, members, state, started_seconds, text)
             return
-        attempt = partial(self._attempt, lead, members, state, questions or GroupQuestions())
+        attempt = partial(self._attempt, lead, members, state, questions or GroupExtenderCalls())
         self._guard(lead, members, started_seconds, attempt)
 
     def _mismatched(
@@ -129,7 +142,7 @@ class GroupAttempts:
         """Members differ in what they must share: no attempt is made."""
         refusal = self._error(state, members, text)
         self._engine.record_group(state, "error", attempt=lead.attempts, message=text)
-        self._engine.gangs.explain(state.key, text, has_failed=True)
+        self._engine.group_controller.explain(state.key, text, has_failed=True)
         self._failures.handle_group(
             lead, members, started_seconds, refusal.failure, refusal.members
         )
@@ -173,7 +186,7 @@ class GroupAttempts:
             self.start(asking.lead, asking.questions)
         return True
 
-    def _ask(self, lead: QueuedPodGroupInfo, questions: GroupQuestions) -> None:
+    def _ask(self, lead: QueuedPodGroupInfo, questions: GroupExtenderCalls) -> None:
         """All that was guessed; the group holds nothing meanwhile."""
         open_questions = list(questions.unanswered.values())
         asking = _Asking(lead, questions, len(open_questions))
@@ -186,20 +199,20 @@ class GroupAttempts:
         lead: QueuedPodGroupInfo,
         members: Sequence[QueuedPodInfo],
         state: GroupState,
-        questions: GroupQuestions,
+        questions: GroupExtenderCalls,
     ) -> None:
         questions.begin_round()
-        trying = replace_field(self._trying, questions=questions)
+        context = replace_field(self._context, questions=questions)
         engine, started_seconds = self._engine, self._engine.clock.now()
         needed_count = max(1, state.min_member - state.assigned_count)
         snapshot = engine.lend()
-        room: Room | NoRoom | None = None
+        room: PreemptionPlan | NoPreemption | None = None
         uids = [queued.pod.uid for queued in members]
         with snapshot.trial() as trial, engine.nominator.without(uids):
-            found = best_pass(trying, trial, members, state, needed_count)
-            short = lacking(state, snapshot, found) if found.error is None else []
-            nowhere = "" if found.fitted else why_nowhere(snapshot, state)
-            fits = len(found.fitted) >= needed_count and found.error is None and not short
+            found = best_pass(context, trial, members, state, needed_count)
+            short = missing_resources(state, snapshot, found) if found.error is None else []
+            nowhere = "" if found.placed else why_nowhere(snapshot, state)
+            fits = len(found.placed) >= needed_count and found.error is None and not short
             asks = _is_to_ask(questions, fits=fits)
             if fits and not asks:
                 trial.commit()
@@ -207,7 +220,7 @@ class GroupAttempts:
                 found.undo()
                 if not asks and found.error is None and not nowhere:
                     room = self._room.find(members, state, needed_count)
-                    if not short and not isinstance(room, Room):
+                    if not short and not isinstance(room, PreemptionPlan):
                         self._reserve(lead, members, state, trial)
         engine.take_back()
         if asks:
@@ -226,7 +239,7 @@ class GroupAttempts:
             if state.is_upstream and not nowhere:
                 refusal = of_upstream(failure, found, state, members, room)
             refused = _Refused(lead, members, state, found, started_seconds)
-            if isinstance(room, Room):
+            if isinstance(room, PreemptionPlan):
                 self._make_room(refused, refusal, room)
             else:
                 self._refuse(refused, refusal)
@@ -241,7 +254,7 @@ class GroupAttempts:
         lead: QueuedPodGroupInfo,
         state: GroupState,
         result: str,
-        found: GroupPass,
+        found: PodGroupTrial,
         refusal: Refusal | None = None,
     ) -> None:
         """What the attempt came to, for the journal and for whoever asks about the group."""
@@ -252,11 +265,11 @@ class GroupAttempts:
             result,
             attempt=lead.attempts,
             assigned=state.assigned_count,
-            fitting=len(found.fitted),
+            fitting=len(found.placed),
             domain=found.domain,
             message=message,
         )
-        self._engine.gangs.explain(
+        self._engine.group_controller.explain(
             state.key, message, condition_message, has_failed=result == "error"
         )
 
@@ -267,7 +280,7 @@ class GroupAttempts:
         lead: QueuedPodGroupInfo,
         members: Sequence[QueuedPodInfo],
         state: GroupState,
-        found: GroupPass,
+        found: PodGroupTrial,
     ) -> None:
         try:
             self._place_all(lead, members, state, found)
@@ -280,29 +293,29 @@ class GroupAttempts:
         lead: QueuedPodGroupInfo,
         members: Sequence[QueuedPodInfo],
         state: GroupState,
-        found: GroupPass,
+        found: PodGroupTrial,
     ) -> None:
         engine = self._engine
         started_seconds = engine.clock.now()
-        for fitted in found.fitted:
-            engine.pod_groups.assume(fitted.pod)
-            engine.queue.done(fitted.pod.uid)
-        tried = {one.queued.pod.uid: one for one in found.unfitted}
+        for placed in found.placed:
+            engine.pod_groups.assume(placed.pod)
+            engine.queue.done(placed.pod.uid)
+        tried = {one.queued.pod.uid: one for one in found.unplaced}
         for queued in members:
-            unfitted = tried.get(queued.pod.uid)
-            if unfitted is not None:
-                failure = Failure(unfitted.status, unfitted.message, unfitted.diagnosis)
+            unplaced = tried.get(queued.pod.uid)
+            if unplaced is not None:
+                failure = Failure(unplaced.status, unplaced.message, unplaced.diagnosis)
                 self._failures.handle(queued, started_seconds, failure)
-        self._groups.place(lead, [(f.cycle, f.pod) for f in found.fitted])
-        engine.gangs.changed([state])
+        self._groups.place(lead, [(f.cycle, f.pod) for f in found.placed])
+        engine.group_controller.changed([state])
 
-    def _take_back(self, found: GroupPass) -> None:
+    def _take_back(self, found: PodGroupTrial) -> None:
         """A bug of ours stopped them halfway: whatever they hold is given back."""
-        for fitted in reversed(found.fitted):
-            self._placements.drop(fitted.pod)
-            if self._engine.cache.is_assumed(fitted.pod.uid):
-                found.unreserve(fitted)
-                self._engine.forget(fitted.pod)
+        for placed in reversed(found.placed):
+            self._placements.drop(placed.pod)
+            if self._engine.cache.is_assumed(placed.pod.uid):
+                found.unreserve(placed)
+                self._engine.forget(placed.pod)
 
     def _reserve(
         self,
@@ -318,21 +331,21 @@ class GroupAttempts:
         if not reservations.may_reserve(state.key, first_seconds, engine.lent):
             return
         needed_count = max(1, state.min_member - state.assigned_count)
-        unseen = Trying(engine, self._trying.runner, CycleEnd(engine, None))
+        unseen = TrialContext(engine, self._context.runner, CycleEnd(engine, None))
 
-        def place() -> GroupPass | None:
+        def place() -> PodGroupTrial | None:
             found = best_pass(unseen, trial, members, state, needed_count)
-            if found.error is None and len(found.fitted) >= needed_count:
+            if found.error is None and len(found.placed) >= needed_count:
                 return found
             found.undo()
             return None
 
-        leaving = Leaving(trial, engine.cache.pods(), state.key, engine.clock)
+        departures = DepartureOrder(trial, engine.cache.pods(), state.key, engine.clock)
         priority = max(queued.pod.priority for queued in members)
-        reservations.held = reservation_for(state.key, priority, place, leaving)
-        leaving.let_go(0)
-        if reservations.held is not None:
-            told = kept_for(state, reservations.held, engine.clock.now())
+        reservations.current = find_reservation(state.key, priority, place, departures)
+        departures.depart(0)
+        if reservations.current is not None:
+            told = kept_for(state, reservations.current, engine.clock.now())
             engine.record_group(state, "reserved", message=told)
 
     # ---- too few fit ----------------------------------------------------------------------
@@ -346,7 +359,7 @@ class GroupAttempts:
         self._failures.handle_group(lead, members, began_seconds, refusal.failure, own)
         self._count(lead, counted or result, began_seconds)
 
-    def _make_room(self, refused: _Refused, refusal: Refusal, room: Room) -> None:
+    def _make_room(self, refused: _Refused, refusal: Refusal, room: PreemptionPlan) -> None:
         """Whether the attempt waits for the evictions is for the plugin to say."""
         evicting = self._room.make(refused.members, refused.state, room)
         if evicting is None:
@@ -367,7 +380,7 @@ class GroupAttempts:
 
         self._evicting.wait(f"group {refused.lead.key}", evicting, ended)
 
-    def _await_victims(self, refused: _Refused, refusal: Refusal, room: Room) -> None:
+    def _await_victims(self, refused: _Refused, refusal: Refusal, room: PreemptionPlan) -> None:
         self._refuse(refused, refusal, "waiting_on_preemption")
         self._room.tell(room)
 
@@ -377,7 +390,7 @@ class GroupAttempts:
         return by_error(failure, members) if state.is_upstream else Refusal(failure)
 
     def _refusal(
-        self, state: GroupState, found: GroupPass, short: list[str], nowhere: str
+        self, state: GroupState, found: PodGroupTrial, short: list[str], nowhere: str
     ) -> Failure:
         """One explanation for all members."""
         if nowhere:
@@ -386,29 +399,31 @@ class GroupAttempts:
             return Failure(found.error.status, self._sentence(state, found, found.error))
         if short:
             return Failure(unschedulable(), short_of_resources(state, short), Diagnosis())
-        first = found.unfitted[0]
+        first = found.unplaced[0]
         return Failure(unschedulable(), self._sentence(state, found, first), Diagnosis())
 
     @staticmethod
-    def _sentence(state: GroupState, found: GroupPass, first: Unfitted) -> str:
+    def _sentence(state: GroupState, found: PodGroupTrial, first: UnplacedMember) -> str:
         """How many fit before the first that does not, and why that one does not."""
         before = state.assigned_count
-        fit_count = before + len(found.fitted)
+        fit_count = before + len(found.placed)
         return too_few_fit(
             state, fit_count, before + first.nth, first.queued.pod.key, first.message
         )
 
-    def _blame(self, members: Sequence[QueuedPodInfo], found: GroupPass, *, is_short: bool) -> None:
+    def _blame(
+        self, members: Sequence[QueuedPodInfo], found: PodGroupTrial, *, is_short: bool
+    ) -> None:
         """Who turned a member away; what helps one of them may help the group."""
-        diagnoses = {one.queued.pod.uid: one.diagnosis for one in found.unfitted}
-        fitted = {one.cycle.pod.uid for one in found.fitted}
+        diagnoses = {one.queued.pod.uid: one.diagnosis for one in found.unplaced}
+        placed = {one.cycle.pod.uid for one in found.placed}
         for queued in members:
             diagnosis = diagnoses.get(queued.pod.uid)
             queued.unschedulable_plugins = queued.pending_plugins = shared_names()
             if diagnosis is not None:
                 queued.unschedulable_plugins = shared_names(diagnosis.unschedulable_plugins)
                 queued.pending_plugins = shared_names(diagnosis.pending_plugins)
-            elif queued.pod.uid in fitted and found.error is None:
+            elif queued.pod.uid in placed and found.error is None:
                 queued.unschedulable_plugins = shared_names(found.rejecting)
             queued.unschedulable_plugins |= found.elsewhere
             if is_short:
@@ -418,25 +433,25 @@ class GroupAttempts:
 
     # ---- the journal ----------------------------------------------------------------------
 
-    def _write(self, found: GroupPass, *, fits: bool) -> None:
+    def _write(self, found: PodGroupTrial, *, fits: bool) -> None:
         """What was found of each member; of one that fits in a group that does not, just that."""
         journal = self._engine.journal
-        for fitted in found.fitted:
-            if fitted.record is not None:
+        for placed in found.placed:
+            if placed.record is not None:
                 result = "scheduled" if fits else "unschedulable"
-                journal.write(replace(fitted.record, result=result))
-        for unfitted in found.unfitted:
-            if unfitted.record is not None:
-                journal.write(unfitted.record)
+                journal.write(replace(placed.record, result=result))
+        for unplaced in found.unplaced:
+            if unplaced.record is not None:
+                journal.write(unplaced.record)
 
 
-def _is_to_ask(questions: GroupQuestions, *, fits: bool) -> bool:
+def _is_to_ask(questions: GroupExtenderCalls, *, fits: bool) -> bool:
     """A group that does not fit though every extender took every node needs no answers."""
     is_guessed = bool(questions.unanswered) and questions.round_count < ROUNDS_MAX
     return is_guessed and (fits or questions.has_doubts)
 
 
-def _with_room(failure: Failure, room: Room | NoRoom | None) -> Failure:
+def _with_room(failure: Failure, room: PreemptionPlan | NoPreemption | None) -> Failure:
     """What became of the search for room ends the sentence."""
     if room is None:
         return failure

@@ -11,48 +11,48 @@ from typing import final
 
 from bayplan.api.pod_groups import GroupKey
 from bayplan.clock import Clock
-from bayplan.engine.podgroups.trial import GroupPass
+from bayplan.engine.podgroups.trial import PodGroupTrial
 from bayplan.engine.reservations import Reservation, end_seconds, is_daemon
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Trial
 
 #: Tries the group as things stand; None: it does not fit, and nothing is left of the try.
-Place = Callable[[], GroupPass | None]
+Place = Callable[[], PodGroupTrial | None]
 
 
-def reservation_for(
-    key: GroupKey, priority: int, place: Place, leaving: "Leaving"
+def find_reservation(
+    key: GroupKey, priority: int, place: Place, departures: "DepartureOrder"
 ) -> Reservation | None:
     """None: it would fit nowhere, whoever left."""
     low, high = 0, 1
-    while (found := _tried(place, leaving, high)) is None:
-        if high >= len(leaving.pods):
+    while (found := _tried(place, departures, high)) is None:
+        if high >= len(departures.pods):
             return None
-        low, high = high, min(2 * high, len(leaving.pods))
+        low, high = high, min(2 * high, len(departures.pods))
     while low + 1 < high:
         middle = (low + high) // 2
-        better = _tried(place, leaving, middle)
+        better = _tried(place, departures, middle)
         if better is None:
             low = middle
         else:
             high, found = middle, better
     nodes = frozenset(found)
-    return Reservation(key, priority, nodes, leaving.empty_enough_seconds(high, nodes))
+    return Reservation(key, priority, nodes, departures.empty_enough_seconds(high, nodes))
 
 
-def _tried(place: Place, leaving: "Leaving", count: int) -> set[str] | None:
+def _tried(place: Place, departures: "DepartureOrder", count: int) -> set[str] | None:
     """The nodes that the members would take if so many pods had left."""
-    leaving.let_go(count)
+    departures.depart(count)
     found = place()
     if found is None:
         return None
-    names = {fitted.pod.node_name for fitted in found.fitted}
+    names = {placed.pod.node_name for placed in found.placed}
     found.undo()
     return names
 
 
 @final
-class Leaving:
+class DepartureOrder:
     """Pods on nodes, in the order in which they are expected to leave; some have, in a trial."""
 
     def __init__(self, trial: Trial, pods: list[PodInfo], key: GroupKey, clock: Clock) -> None:
@@ -66,7 +66,7 @@ class Leaving:
     def _order(self, pod: PodInfo) -> tuple[float, str, str]:
         return self._ends[pod.uid], pod.status.start_time or "", pod.key
 
-    def let_go(self, count: int) -> None:
+    def depart(self, count: int) -> None:
         """The first so many are gone, the others are there."""
         while self._gone_count < count:
             self._trial.remove(self.pods[self._gone_count])

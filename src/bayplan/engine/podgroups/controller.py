@@ -29,10 +29,10 @@ from bayplan.engine.podgroups.status import (
     timed_out_message,
     waiting_for,
 )
-from bayplan.engine.podgroups.trial import GroupPass
+from bayplan.engine.podgroups.trial import PodGroupTrial
 from bayplan.engine.reservations import RESERVATION_OVER
 from bayplan.framework.interface import GroupPlacement
-from bayplan.framework.queued_group import Gathering
+from bayplan.framework.queued_group import QueueGroup
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import is_success
 from bayplan.state.pod_groups import GroupState, Standing
@@ -47,7 +47,7 @@ _ALWAYS_TOLD_COUNT = 32
 
 
 @final
-class Gangs:
+class PodGroupController:
     """Keeps queue and statuses in step with `PodGroups`."""
 
     def __init__(self, engine: EngineState, *, reports_assembling: bool) -> None:
@@ -66,19 +66,19 @@ class Gangs:
 
     # ---- who waits together ---------------------------------------------------------------
 
-    def gathering(self, pod: PodInfo) -> Gathering | None:
+    def queue_group(self, pod: PodInfo) -> QueueGroup | None:
         """The group whose other members a pod waits for; None: it is tried alone."""
         state = self._engine.pod_groups.of(pod)
         if state is None or pod.uid not in state.members[Standing.PENDING]:
             return None
-        return self._gathering(state, pod)
+        return self._queue_group(state, pod)
 
-    def _gathering(self, state: GroupState, pod: PodInfo) -> Gathering | None:
+    def _queue_group(self, state: GroupState, pod: PodInfo) -> QueueGroup | None:
         if state.is_met and not state.is_upstream:
             return None
         if not self._is_placed_as_one(pod.scheduler_name):
             return None
-        return Gathering(state.key, self._created_seconds(state), state.is_complete)
+        return QueueGroup(state.key, self._created_seconds(state), state.is_complete)
 
     def _is_placed_as_one(self, profile_name: str) -> bool:
         framework = self._engine.frameworks.get(profile_name)
@@ -108,23 +108,23 @@ class Gangs:
             if wakes:
                 self._engine.queue.groups.wake(state.key)
 
-    def _gathering_of(self, state: GroupState) -> Gathering | None:
+    def _queue_group_of(self, state: GroupState) -> QueueGroup | None:
         known = self._engine.known
         first = next((pod for uid in self._waiting_uids(state) if (pod := known.get(uid))), None)
-        return None if first is None else self._gathering(state, first)
+        return None if first is None else self._queue_group(state, first)
 
     def _regroup(self, state: GroupState) -> None:
         """A big group's members come one by one, so all are looked at only where that matters."""
         known, entries = self._engine.known, self._engine.queue.groups
-        gathering = self._gathering_of(state)
-        if not entries.is_in_step(state.key, gathering, state.waiting_count):
+        queue_group = self._queue_group_of(state)
+        if not entries.is_in_step(state.key, queue_group, state.waiting_count):
             waiting = [pod for uid in self._waiting_uids(state) if (pod := known.get(uid))]
-            entries.regroup(state.key, gathering, waiting)
+            entries.regroup(state.key, queue_group, waiting)
 
     def _end_reservation(self, state: GroupState) -> None:
         """Unless its members wait for nodes still."""
-        gathering = self._gathering_of(state)
-        if gathering is not None and gathering.is_complete and not state.is_met:
+        queue_group = self._queue_group_of(state)
+        if queue_group is not None and queue_group.is_complete and not state.is_met:
             return
         if self._engine.reservations.end(state.key):
             self._engine.queue.move_all(RESERVATION_OVER, None, None)
@@ -187,7 +187,7 @@ class Gangs:
                 self._is_short(state, waiting)
             elif not waiting:
                 state.message = ""
-            self._timeouts.note(state, is_waiting=self._gathering_of(state) is not None)
+            self._timeouts.note(state, is_waiting=self._queue_group_of(state) is not None)
             self._writer.write(state)
 
     def _is_short(self, state: GroupState, waiting: list[str]) -> None:
@@ -243,7 +243,7 @@ def _held_back(framework: Framework, pod: PodInfo) -> str:
 # ---- min resources --------------------------------------------------------------------------
 
 
-def lacking(state: GroupState, snapshot: Snapshot, found: GroupPass) -> list[str]:
+def missing_resources(state: GroupState, snapshot: Snapshot, found: PodGroupTrial) -> list[str]:
     """Resources of which there is too little, each with what is wanted and what there is."""
     wanted = state.group.min_resources if state.group is not None else None
     if not wanted:
@@ -254,7 +254,7 @@ def lacking(state: GroupState, snapshot: Snapshot, found: GroupPass) -> list[str
         return [f"spec.minResources: {problem}"]
     nodes = snapshot.nodes
     held = Counter[str]()
-    for pod in (*state.assigned(), *(one.pod for one in found.fitted)):
+    for pod in (*state.assigned(), *(one.pod for one in found.placed)):
         held.update(_requests(pod))
     problems: list[str] = []
     for name, amount in sorted(floor.items()):

@@ -14,7 +14,7 @@ from typing import Final, final
 
 from bayplan.api.objects import Pod
 from bayplan.engine.engine_state import EngineState
-from bayplan.engine.podgroups.trial import GroupPass, Trying
+from bayplan.engine.podgroups.trial import PodGroupTrial, TrialContext
 from bayplan.framework.events import (
     ActionType,
     ClusterEvent,
@@ -75,34 +75,34 @@ class Watch:
 
 EVERYWHERE: Final = Domain()
 _NOWHERE: Final = Domain("", frozenset())
-_Run = Callable[[Domain], GroupPass]
+_Run = Callable[[Domain], PodGroupTrial]
 
 
 def best_pass(
-    trying: Trying,
+    context: TrialContext,
     trial: Trial,
     members: Sequence[QueuedPodInfo],
     state: GroupState,
     needed_count: int,
-) -> GroupPass:
+) -> PodGroupTrial:
     """The pass that is to be kept, or to be explained; its placements stand."""
-    snapshot, rejecting = trying.engine.lent, set[str]()
+    snapshot, rejecting = context.engine.lent, set[str]()
     assert snapshot is not None
     narrow, wide = _choices(snapshot, state)
 
-    def run(domain: Domain) -> GroupPass:
-        found = GroupPass(trying, trial, domain.nodes).run(members, needed_count)
+    def run(domain: Domain) -> PodGroupTrial:
+        found = PodGroupTrial(context, trial, domain.nodes).run(members, needed_count)
         found.domain = domain.name
         rejecting.update(found.blamed())
         return found
 
-    watch = Watch(trying.engine, members[0].pod.scheduler_name)
+    watch = Watch(context.engine, members[0].pod.scheduler_name)
     found = _best(run, narrow, needed_count, watch)
     if found is None and len(wide) > 1:
         found = _best(run, wide, needed_count, watch)
     if found is None:
         found = run(wide[0])
-        if trying.engine.gates.enabled("TopologyAwareWorkloadScheduling"):
+        if context.engine.gates.enabled("TopologyAwareWorkloadScheduling"):
             found.placement_count = len(wide)
         if narrow or wide != [EVERYWHERE]:
             # What helps in another domain helps the group.
@@ -145,7 +145,7 @@ def _choices(snapshot: Snapshot, state: GroupState) -> tuple[list[Domain], list[
 
 def _best(
     run: _Run, domains: Sequence[Domain], needed_count: int, watch: Watch
-) -> GroupPass | None:
+) -> PodGroupTrial | None:
     """The best domain's pass, made once more; None: none suffices, and nothing stands."""
     best: tuple[int, int] | None = None
     best_domain = EVERYWHERE
@@ -153,7 +153,7 @@ def _best(
     for domain in domains:
         found = run(domain)
         found.undo()
-        worth = (len(found.fitted), found.total_score)
+        worth = (len(found.placed), found.total_score)
         suffices = found.error is None and worth[0] >= needed_count
         watch.evaluated(suffices=suffices)
         if suffices and (best is None or worth > best):

@@ -14,7 +14,7 @@ from bayplan.engine.cycle import Cycle
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler
 from bayplan.engine.placements import Placed, Placements
-from bayplan.engine.waiting import HeldPod
+from bayplan.engine.waiting import PodWaitingOnPermit
 from bayplan.framework.events import EVENT_ASSIGNED_POD_DELETE
 from bayplan.framework.queued_group import QueuedPodGroupInfo
 from bayplan.framework.status import Diagnosis, Status, code_of, is_rejected, shared_names
@@ -62,29 +62,31 @@ class GroupPlacements:
     def _hold(self, group: _HeldGroup, placed: Placed, waits: dict[str, float]) -> None:
         engine, pod = self._engine, placed.pod
 
-        def ended(held: HeldPod, status: Status | None) -> None:
+        def ended(held: PodWaitingOnPermit, status: Status | None) -> None:
             engine.waiting.leave(pod.uid)
-            engine.turns.take(pod.key, partial(self._end_wait, group, held, status))
+            engine.executor.run(pod.key, partial(self._end_wait, group, held, status))
             engine.wake()
 
         known = engine.known.get(pod.uid, pod)
         engine.patch_status(known, None, placed.node_name)
         now = engine.clock.now()
-        engine.waiting.hold(HeldPod(pod, placed.node_name, now, dict(waits), ended))
+        engine.waiting.hold(PodWaitingOnPermit(pod, placed.node_name, now, dict(waits), ended))
 
-    def _end_wait(self, group: _HeldGroup, held: HeldPod, status: Status | None) -> None:
+    def _end_wait(self, group: _HeldGroup, held: PodWaitingOnPermit, status: Status | None) -> None:
         members = [placed.queued for placed in group.members]
         started_seconds = group.members[0].started_seconds
 
         def fail(failure: Failure) -> None:
             group.is_over = True
             self._failures.handle_group(group.lead, members, started_seconds, failure)
-            self._engine.gangs.changed_by(queued.pod for queued in members)
+            self._engine.group_controller.changed_by(queued.pod for queued in members)
 
         step = partial(self._wait_over, group, held, status)
         self._placements.guard(f"group {group.lead.key}", members, step, fail)
 
-    def _wait_over(self, group: _HeldGroup, held: HeldPod, status: Status | None) -> None:
+    def _wait_over(
+        self, group: _HeldGroup, held: PodWaitingOnPermit, status: Status | None
+    ) -> None:
         waited_seconds = self._engine.clock.now() - held.since_seconds
         self._engine.metrics.permit_wait_duration.observe(waited_seconds, code_of(status))
         if group.is_over:
@@ -118,7 +120,7 @@ class GroupPlacements:
         failure = Failure(status, message, diagnosis, CLEAR_NOMINATION)
         if not is_rejected(status):
             engine.plugin_failed(pod.key, status.plugin, status.message)
-        engine.gangs.explain(group.lead.key, message)
+        engine.group_controller.explain(group.lead.key, message)
         state = engine.pod_groups.get(group.lead.key)
         if state is not None:
             attempt = group.lead.attempts
@@ -126,7 +128,7 @@ class GroupPlacements:
         members = [placed.queued for placed in group.members]
         started_seconds = group.members[0].started_seconds
         self._failures.handle_group(group.lead, members, started_seconds, failure)
-        engine.gangs.changed_by([pod])
+        engine.group_controller.changed_by([pod])
         uids = {placed.pod.uid for placed in group.members}
         for placed in group.members:
             if is_rejected(status):

@@ -15,10 +15,10 @@ import numpy as np
 
 from bayplan.engine.engine_state import group_reference
 from bayplan.engine.failures import CLEAR_NOMINATION
-from bayplan.engine.podgroups.controller import lacking
+from bayplan.engine.podgroups.controller import missing_resources
 from bayplan.engine.podgroups.domains import best_pass
-from bayplan.engine.podgroups.refusals import UPSTREAM_PREFIX, NoRoom, Room, reason
-from bayplan.engine.podgroups.trial import Fitted, GroupPass, Trying
+from bayplan.engine.podgroups.refusals import UPSTREAM_PREFIX, NoPreemption, PreemptionPlan, reason
+from bayplan.engine.podgroups.trial import PlacedMember, PodGroupTrial, TrialContext
 from bayplan.framework.interface import CycleState, NominatingMode, Nomination, QueuedPodInfo
 from bayplan.framework.preemption import Evicting, GroupPreemption
 from bayplan.framework.status import is_success
@@ -46,16 +46,16 @@ class _Group:
 
 
 @final
-class RoomForGroups:
+class PodGroupPreemptor:
     """Asks the profile's plugin who may be evicted; has it do so."""
 
-    def __init__(self, trying: Trying) -> None:
-        self._trying = trying
-        self._engine = trying.engine
+    def __init__(self, context: TrialContext) -> None:
+        self._context = context
+        self._engine = context.engine
 
     def find(
         self, members: Sequence[QueuedPodInfo], state: GroupState, needed_count: int
-    ) -> Room | NoRoom | None:
+    ) -> PreemptionPlan | NoPreemption | None:
         """While the cluster is lent. None: nobody preempts here."""
         plugin = self._plugin(members)
         if plugin is None:
@@ -64,23 +64,23 @@ class RoomForGroups:
         why_not = plugin.why_not_for_group(pods)
         if why_not is not None:
             if plugin.is_making_room(pods):
-                return NoRoom(why_not, f"{UPSTREAM_PREFIX}{_ONGOING}", is_being_made=True)
-            return NoRoom(why_not, self._with_reasons(members, why_not))
+                return NoPreemption(why_not, f"{UPSTREAM_PREFIX}{_ONGOING}", is_being_made=True)
+            return NoPreemption(why_not, self._with_reasons(members, why_not))
         snapshot = self._engine.lent
         assert snapshot is not None
         group = _Group(members, state, needed_count)
         highest = self._highest_to_evict(snapshot, group)
         if highest is None:
-            return NoRoom(NOT_HELPFUL, f"{UPSTREAM_PREFIX}{_NO_VICTIMS}")
+            return NoPreemption(NOT_HELPFUL, f"{UPSTREAM_PREFIX}{_NO_VICTIMS}")
         if isinstance(highest, str):
-            return NoRoom(NOT_HELPFUL, self._with_reasons(members, highest))
+            return NoPreemption(NOT_HELPFUL, self._with_reasons(members, highest))
         room = self._room(snapshot, group, highest, plugin)
         if room is not None:
             return room
-        return NoRoom(NOT_HELPFUL, self._with_reasons(members, NOT_HELPFUL))
+        return NoPreemption(NOT_HELPFUL, self._with_reasons(members, NOT_HELPFUL))
 
     def make(
-        self, members: Sequence[QueuedPodInfo], state: GroupState, room: Room
+        self, members: Sequence[QueuedPodInfo], state: GroupState, room: PreemptionPlan
     ) -> Evicting | None:
         """Keep the room for the members, and tell the victims to go. Evicting: that is to be
         begun, and the attempt waits for it."""
@@ -93,7 +93,7 @@ class RoomForGroups:
         pods = [queued.pod for queued in members]
         return plugin.evict_for_group(group_reference(state.group), pods, nodes, room.victims)
 
-    def tell(self, room: Room) -> None:
+    def tell(self, room: PreemptionPlan) -> None:
         """The API learns where the members are nominated to."""
         for known, nomination in self._nominations(room):
             self._engine.patch_status(known, None, nomination.node_name)
@@ -110,7 +110,7 @@ class RoomForGroups:
         names = (p.instance_name for p in plugins if isinstance(p, GroupPreemption))
         return f'error in "{next(names)}" PodGroupPostFilter plugins: {problem}'
 
-    def _nominations(self, room: Room) -> Iterable[tuple[PodInfo, Nomination]]:
+    def _nominations(self, room: PreemptionPlan) -> Iterable[tuple[PodInfo, Nomination]]:
         """Of those members that still wait for a node."""
         for pod, node_name in room.placements:
             known = self._engine.known.get(pod.uid)
@@ -161,29 +161,31 @@ class RoomForGroups:
             _remove(trial, snapshot, self._units(snapshot), highest)
             pass_, fits = self._placed(trial, snapshot, group)
             if fits:
-                self._give_back(pass_.fitted)
+                self._give_back(pass_.placed)
                 return ""
         return reason(pass_, group.state, len(group.members))
 
-    def _placed(self, trial: Trial, snapshot: Snapshot, group: _Group) -> tuple[GroupPass, bool]:
+    def _placed(
+        self, trial: Trial, snapshot: Snapshot, group: _Group
+    ) -> tuple[PodGroupTrial, bool]:
         """The members on their nodes, and whether enough fit; if not, nothing stands."""
-        pass_ = best_pass(self._trying, trial, group.members, group.state, group.needed_count)
-        is_enough = pass_.error is None and len(pass_.fitted) >= group.needed_count
-        if is_enough and not lacking(group.state, snapshot, pass_):
+        pass_ = best_pass(self._context, trial, group.members, group.state, group.needed_count)
+        is_enough = pass_.error is None and len(pass_.placed) >= group.needed_count
+        if is_enough and not missing_resources(group.state, snapshot, pass_):
             return pass_, True
         pass_.undo()
         return pass_, False
 
-    def _give_back(self, fitted: Sequence[Fitted]) -> None:
+    def _give_back(self, placed: Sequence[PlacedMember]) -> None:
         """What members have reserved; their places go with the trial."""
-        for one in reversed(fitted):
+        for one in reversed(placed):
             one.cycle.framework.run_unreserve(one.cycle.state, one.pod, one.pod.node_name)
 
     # ---- who may come back ------------------------------------------------------------------
 
     def _room(
         self, snapshot: Snapshot, group: _Group, highest: int, plugin: GroupPreemption
-    ) -> Room | None:
+    ) -> PreemptionPlan | None:
         with snapshot.trial() as trial:
             away = _remove(trial, snapshot, self._units(snapshot), highest)
             pass_, fits = self._placed(trial, snapshot, group)
@@ -191,43 +193,43 @@ class RoomForGroups:
                 return None
             try:
                 order = plugin.in_order_of_return(away)
-                victims = self._victims(trial, snapshot, pass_.fitted, order)
+                victims = self._victims(trial, snapshot, pass_.placed, order)
             finally:
-                self._give_back(pass_.fitted)
+                self._give_back(pass_.placed)
         if not victims:
             return None
-        placements = tuple((one.cycle.pod, one.pod.node_name) for one in pass_.fitted)
-        return Room(placements, victims)
+        placements = tuple((one.cycle.pod, one.pod.node_name) for one in pass_.placed)
+        return PreemptionPlan(placements, victims)
 
     def _victims(
         self,
         trial: Trial,
         snapshot: Snapshot,
-        fitted: Sequence[Fitted],
+        placed: Sequence[PlacedMember],
         away: Sequence[Unit],
     ) -> tuple[PodInfo, ...]:
         """Nobody where the members' nodes alone are not enough."""
-        nodes = {one.pod.node_name for one in fitted}
+        nodes = {one.pod.node_name for one in placed}
         beside: list[Unit] = []
         for unit in away:
             if any(pod.node_name in nodes for pod in unit.pods):
                 beside.append(unit)
             else:
                 _put_back(trial, unit)
-        if not all(self._still_fits(trial, snapshot, one) for one in fitted):
+        if not all(self._still_fits(trial, snapshot, one) for one in placed):
             return ()
         victims: list[PodInfo] = []
         for unit in beside:
             _put_back(trial, unit)
             own = {pod.node_name for pod in unit.pods}
-            there = [one for one in fitted if one.pod.node_name in own]
+            there = [one for one in placed if one.pod.node_name in own]
             if not all(self._still_fits(trial, snapshot, one) for one in there):
                 for pod in unit.pods:
                     trial.remove(pod)
                 victims += unit.pods
         return tuple(victims)
 
-    def _still_fits(self, trial: Trial, snapshot: Snapshot, one: Fitted) -> bool:
+    def _still_fits(self, trial: Trial, snapshot: Snapshot, one: PlacedMember) -> bool:
         """Whether a member would find its node as it found it, asked anew."""
         pod, node_name, framework = one.cycle.pod, one.pod.node_name, one.cycle.framework
         trial.remove(one.pod)

@@ -13,7 +13,7 @@ from typing import Final
 
 from bayplan.api.objects import PodSpec
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure
-from bayplan.engine.podgroups.trial import GroupPass, Unfitted
+from bayplan.engine.podgroups.trial import PodGroupTrial, UnplacedMember
 from bayplan.framework.interface import Nomination, QueuedPodInfo
 from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.state.pod_groups import GroupState
@@ -28,7 +28,7 @@ _PREEMPT_LOWER: Final = "PreemptLowerPriority"
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class PreemptionPlan:
     """Where members are to go, and who leaves."""
 
     #: (member, its node).
@@ -51,7 +51,7 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class NoRoom:
+class NoPreemption:
     """Why nobody is evicted for a group."""
 
     text: str
@@ -73,15 +73,15 @@ class Refusal:
     members: Mapping[str, Failure] = field(default_factory=dict[str, Failure])
 
 
-def reason(pass_: GroupPass, state: GroupState, member_count: int) -> str:
+def reason(pass_: PodGroupTrial, state: GroupState, member_count: int) -> str:
     """Why a group does not fit, in upstream's words. ``member_count``: those that were to be
     tried."""
     if state.assigned_count >= state.min_member:
         text = _UNSCHEDULABLE
     else:
-        fit_count = len(pass_.fitted)
+        fit_count = len(pass_.placed)
         scheduled_count = state.assigned_count + fit_count
-        remaining_count = member_count - fit_count - len(pass_.unfitted)
+        remaining_count = member_count - fit_count - len(pass_.unplaced)
         text = (
             f"minCount ({state.min_member}) cannot be satisfied: "
             f"{scheduled_count} scheduled, {remaining_count} remaining"
@@ -94,10 +94,10 @@ def reason(pass_: GroupPass, state: GroupState, member_count: int) -> str:
 
 def of_upstream(
     failure: Failure,
-    pass_: GroupPass,
+    pass_: PodGroupTrial,
     state: GroupState,
     members: Sequence[QueuedPodInfo],
-    room: Room | NoRoom | None,
+    room: PreemptionPlan | NoPreemption | None,
 ) -> Refusal:
     """Too few members of a scheduling.k8s.io group fit, or one failed by an error.
 
@@ -109,14 +109,14 @@ def of_upstream(
     short = reason(pass_, state, len(members))
     whole = f"{short}, {'' if room is None else room.upstream_text}"
     is_being_made = room is not None and room.is_being_made
-    unfitted = {one.queued.pod.uid: one for one in pass_.unfitted}
-    fitted = {one.cycle.pod.uid for one in pass_.fitted}
+    unplaced = {one.queued.pod.uid: one for one in pass_.unplaced}
+    placed = {one.cycle.pod.uid for one in pass_.placed}
     failures: dict[str, Failure] = {}
     for queued in members:
         uid = queued.pod.uid
-        if uid in unfitted:
-            failures[uid] = _own(unfitted[uid])
-        elif uid not in fitted:
+        if uid in unplaced:
+            failures[uid] = _own(unplaced[uid])
+        elif uid not in placed:
             failures[uid] = _rejection(short, None)
         elif is_being_made:
             failures[uid] = _rejection(whole, None)
@@ -131,7 +131,7 @@ def by_error(failure: Failure, members: Iterable[QueuedPodInfo]) -> Refusal:
     return Refusal(failure, "", {queued.pod.uid: cleared for queued in members})
 
 
-def _by_error(failure: Failure, first: Unfitted, members: Iterable[QueuedPodInfo]) -> Refusal:
+def _by_error(failure: Failure, first: UnplacedMember, members: Iterable[QueuedPodInfo]) -> Refusal:
     text = f"failed to schedule other pod from a pod group: {first.message}"
     status = Status(Code.ERROR, (text,))
     failures = {queued.pod.uid: Failure(status, text, None, CLEAR_NOMINATION) for queued in members}
@@ -139,7 +139,7 @@ def _by_error(failure: Failure, first: Unfitted, members: Iterable[QueuedPodInfo
     return Refusal(failure, text, failures)
 
 
-def _own(one: Unfitted) -> Failure:
+def _own(one: UnplacedMember) -> Failure:
     """A member's own reason. Where there is no node at all, it expects none."""
     nomination = CLEAR_NOMINATION if one.diagnosis is None else None
     return Failure(one.status, one.message, one.diagnosis, nomination)

@@ -70,9 +70,9 @@ def no_domain(state: GroupState, why: str) -> str:
     return f"group {state.key}: 0 of {state.min_member} members fit: {why}"
 
 
-def short_of_resources(state: GroupState, lacking: list[str]) -> str:
+def short_of_resources(state: GroupState, missing_resources: list[str]) -> str:
     """minResources is more than all nodes have free together, or makes no sense."""
-    said = ", ".join(lacking)
+    said = ", ".join(missing_resources)
     if not said.startswith("spec."):
         said = f"minResources are not free in the cluster: {said}"
     return f"group {state.key}: {said}"

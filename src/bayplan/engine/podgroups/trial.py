@@ -10,8 +10,8 @@ One pass over a group: its members are tried one after another, each seeing thos
 
 Everything happens in a trial of the snapshot: a member that finds a node is assumed and reserved
 there. The pass ends early when too few members are left to reach the minimum. Nothing is decided
-here: a `GroupPass` says how many fit and why the first that does not fit does not; whoever asked
-commits the trial, or has everything put back. Upstream: algorithm_podgroup.go (v1.37).
+here: a `PodGroupTrial` says how many members fit and why the first of the others does not; the
+caller commits the trial, or has everything put back. Upstream: algorithm_podgroup.go (v1.37).
 """
 
 from collections import defaultdict
@@ -23,7 +23,7 @@ from bayplan.engine.attempt_record import CycleEnd
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.extenders.results import Answered, Question
-from bayplan.engine.reservations import keep_off_reserved
+from bayplan.engine.reservations import restrict_to_unreserved
 from bayplan.engine.schedule_one import CycleRunner
 from bayplan.framework.interface import QueuedPodInfo
 from bayplan.framework.status import Diagnosis, Status, is_rejected, is_success
@@ -43,7 +43,7 @@ _Asked = tuple[str, ExtenderVerb, tuple[str, ...], tuple[str, ...]]
 
 
 @final
-class GroupQuestions:
+class GroupExtenderCalls:
     """Questions of one attempt, with their answers."""
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ def _key(cycle: Cycle, question: Question) -> _Asked:
 
 
 @dataclass(slots=True)
-class Fitted:
+class PlacedMember:
     """A member that found a node."""
 
     cycle: Cycle
@@ -111,7 +111,7 @@ class Fitted:
 
 
 @dataclass(slots=True)
-class Unfitted:
+class UnplacedMember:
     """A member that found none."""
 
     queued: QueuedPodInfo
@@ -124,30 +124,32 @@ class Unfitted:
 
 
 @dataclass(frozen=True, slots=True)
-class Trying:
+class TrialContext:
     """What a pass needs of the engine."""
 
     engine: EngineState
     runner: CycleRunner
     end: CycleEnd
-    questions: GroupQuestions = field(default_factory=GroupQuestions)
+    questions: GroupExtenderCalls = field(default_factory=GroupExtenderCalls)
 
 
 @final
-class GroupPass:
+class PodGroupTrial:
     """What becomes of the members, in one trial."""
 
-    def __init__(self, trying: Trying, trial: Trial, within: frozenset[str] | None = None) -> None:
+    def __init__(
+        self, context: TrialContext, trial: Trial, within: frozenset[str] | None = None
+    ) -> None:
         """``within``: names of the only nodes that are asked about."""
-        self._engine = trying.engine
-        self._runner = trying.runner
-        self._end = trying.end
-        self._questions = trying.questions
+        self._engine = context.engine
+        self._runner = context.runner
+        self._end = context.end
+        self._questions = context.questions
         self._trial = trial
         self._within = within
         self._shapes: set[int] = set()
-        self.fitted: list[Fitted] = []
-        self.unfitted: list[Unfitted] = []
+        self.placed: list[PlacedMember] = []
+        self.unplaced: list[UnplacedMember] = []
         #: Filters that turned nodes away from members that fitted elsewhere.
         self.rejecting: set[str] = set()
         #: How good the nodes are that the members found; counted where domains are compared.
@@ -160,47 +162,47 @@ class GroupPass:
         self.elsewhere: set[str] = set()
 
     @property
-    def error(self) -> Unfitted | None:
+    def error(self) -> UnplacedMember | None:
         """A member whose attempt failed by an error: nothing is known of the group then."""
-        return next((one for one in self.unfitted if not is_rejected(one.status)), None)
+        return next((one for one in self.unplaced if not is_rejected(one.status)), None)
 
-    def run(self, members: Sequence[QueuedPodInfo], needed_count: int) -> "GroupPass":
+    def run(self, members: Sequence[QueuedPodInfo], needed_count: int) -> "PodGroupTrial":
         """Try the members in order, as long as ``needed_count`` of them may fit."""
         try:
             self._run(members, needed_count)
         except Exception:
             # The trial puts its pods back; what plugins reserved would stay.
-            for fitted in reversed(self.fitted):
-                self.unreserve(fitted)
+            for placed in reversed(self.placed):
+                self.unreserve(placed)
             raise
         return self
 
     def _run(self, members: Sequence[QueuedPodInfo], needed_count: int) -> None:
         for nth, queued in enumerate(members, 1):
             untried_count = len(members) - nth + 1
-            if len(self.fitted) + untried_count < needed_count:
+            if len(self.placed) + untried_count < needed_count:
                 break
             self._try(queued)
-            if self.unfitted and not self.unfitted[-1].nth:
-                self.unfitted[-1].nth = nth
+            if self.unplaced and not self.unplaced[-1].nth:
+                self.unplaced[-1].nth = nth
             if self.error is not None:
                 break
 
     def blamed(self) -> set[str]:
         """Plugins that turned members away."""
-        diagnoses = [one.diagnosis for one in self.unfitted if one.diagnosis is not None]
+        diagnoses = [one.diagnosis for one in self.unplaced if one.diagnosis is not None]
         found = [each.unschedulable_plugins | each.pending_plugins for each in diagnoses]
         return self.rejecting.union(*found)
 
     def undo(self) -> None:
         """Put everything back, the last member first."""
-        for fitted in reversed(self.fitted):
-            self.unreserve(fitted)
+        for placed in reversed(self.placed):
+            self.unreserve(placed)
             self._trial.undo_last()
 
-    def unreserve(self, fitted: Fitted) -> None:
+    def unreserve(self, placed: PlacedMember) -> None:
         """Plugins give back what they reserved for a member."""
-        self._unreserve(fitted.cycle, fitted.pod)
+        self._unreserve(placed.cycle, placed.pod)
 
     # ---- one member -----------------------------------------------------------------------
 
@@ -210,13 +212,13 @@ class GroupPass:
         framework = engine.frameworks[queued.pod.scheduler_name]
         cycle = Cycle(queued, framework, engine.lent, engine.clock.now())
         cycle.within = self._within
-        keep_off_reserved(cycle, engine.reservations)
+        restrict_to_unreserved(cycle, engine.reservations)
         question = self._runner.run(cycle)
         while question is not None:
             answered = self._questions.answered(cycle, question)
             question = self._runner.resume(cycle, engine.lent, answered)
         if cycle.status is not None:
-            self.unfitted.append(self._no_node(cycle, cycle.status))
+            self.unplaced.append(self._no_node(cycle, cycle.status))
         else:
             self._place(cycle)
 
@@ -231,15 +233,15 @@ class GroupPass:
         placed = self._trial.assume(cycle.pod, node_name)
         status = cycle.framework.run_reserve(cycle.state, placed, node_name)
         if is_success(status):
-            self.fitted.append(Fitted(cycle, placed, record))
+            self.placed.append(PlacedMember(cycle, placed, record))
             return
         assert status is not None
         self._unreserve(cycle, placed)
         self._trial.undo_last()
         diagnosis = Diagnosis()
         diagnosis.add_plugin_status(status)
-        unfitted = Unfitted(cycle.queued, status, status.message, diagnosis, record)
-        self.unfitted.append(unfitted)
+        unplaced = UnplacedMember(cycle.queued, status, status.message, diagnosis, record)
+        self.unplaced.append(unplaced)
 
     def _note_rejecting(self, cycle: Cycle) -> None:
         """Once for all members alike."""
@@ -247,14 +249,14 @@ class GroupPass:
             self._shapes.add(id(cycle.pod.shape))
             self.rejecting |= cycle.rejected.plugins()
 
-    def _no_node(self, cycle: Cycle, status: Status) -> Unfitted:
+    def _no_node(self, cycle: Cycle, status: Status) -> UnplacedMember:
         if not is_rejected(status) or not cycle.snapshot.node_count:
             result = "unschedulable" if is_rejected(status) else "error"
             record = self._end.observe(cycle, result, status, status.message)
-            return Unfitted(cycle.queued, status, status.message, None, record)
+            return UnplacedMember(cycle.queued, status, status.message, None, record)
         fit_error = cycle.fit_error()
         record = self._end.observe(cycle, "unschedulable", status, fit_error.message)
-        return Unfitted(cycle.queued, status, fit_error.message, fit_error.diagnosis, record)
+        return UnplacedMember(cycle.queued, status, fit_error.message, fit_error.diagnosis, record)
 
     def _unreserve(self, cycle: Cycle, pod: PodInfo) -> None:
         for failure in cycle.framework.run_unreserve(cycle.state, pod, pod.node_name):

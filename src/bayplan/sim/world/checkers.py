@@ -198,7 +198,7 @@ class GangChecker:
         self._held: Counter[GroupKey] = Counter()
         #: How often a decision was looked at: to place a member, and that members left a group.
         self.taken_count = self.left_count = 0
-        scheduler.pod_groups.on_first_group(lambda: scheduler.turns.observe(self.look))
+        scheduler.pod_groups.on_first_group(lambda: scheduler.executor.observe(self.look))
 
     def look(self) -> None:
         """Raises InvariantBroken."""

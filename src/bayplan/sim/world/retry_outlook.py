@@ -59,7 +59,7 @@ class Hopes:
 
     def has_any(self, scheduler: Scheduler) -> bool:
         """Whether something changed since a pod was tried that is going to be tried again."""
-        if scheduler.activations.any_asked_by(self._changed_seconds):
+        if scheduler.activations.any_requested_by(self._changed_seconds):
             return True
         waiting = scheduler.queue.pending_pods()["backoff"]
         return any(self._tried.get(pod.uid, 0) < self._changed for pod in waiting)
@@ -68,7 +68,7 @@ class Hopes:
         """Whether all that goes on is that pods fail again which failed often enough."""
         if max(self._tries.values(), default=0) < TRIES_MAX:
             return False
-        if scheduler.activations.any_asked_by(self._changed_seconds):
+        if scheduler.activations.any_requested_by(self._changed_seconds):
             return False
         queues = scheduler.queue.pending_pods()
         trying = [*queues["active"], *queues["backoff"]]
