@@ -1,7 +1,7 @@
-"""What is wrong with an input: where, what was found, what was wanted, the nearest known name.
+"""Problems of an input: the place, what was found, what was wanted, the nearest known name.
 
-A problem is one line. All of them are collected, so that a file is mended in one go.
-Configurations, objects and scenarios are refused in the same words.
+A problem is one line. All problems of a file are collected, so that a user can correct them
+together. Configurations, objects and scenarios use the same words.
 """
 
 import difflib
@@ -12,11 +12,11 @@ from typing import Any
 
 from bayplan.printable import printable
 
-#: More names than this are not listed; a command or the documents do that better.
+#: Longer lists of names are not printed: commands and documents have them.
 LISTED_NAMES_MAX = 12
 _SHOWN_LENGTH_MAX = 60
-#: Below this a suggestion would rather mislead (difflib's ratio). In a short name one wrong letter
-#: weighs more.
+#: A suggestion below this ratio (difflib) would mislead. In a short name, one wrong letter has more
+#: weight.
 _SIMILARITY_MIN = 0.75
 _SHORT_SIMILARITY_MIN = 0.6
 _SHORT_LENGTH_MAX = 5
@@ -24,7 +24,7 @@ _SHORT_LENGTH_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """``path``: as in profiles[0].plugins.score.enabled[2].name."""
+    """``path``: for example profiles[0].plugins.score.enabled[2].name."""
 
     path: str
     actual: str
@@ -35,26 +35,26 @@ class Problem:
         return printable(f"{self.path}: {text}" if self.path else text)
 
     def under(self, path: str) -> "Problem":
-        """The same problem where ``self.path`` is relative to ``path``."""
+        """The same problem, with ``self.path`` appended to ``path``."""
         return Problem(joined(path, self.path), self.actual, self.expected)
 
 
 def joined(path: str, child: str) -> str:
-    """One path after another: "a" and "[0].b" give "a[0].b"."""
+    """Two paths joined: "a" and "[0].b" give "a[0].b"."""
     if not path or not child:
         return path or child
     return f"{path}{child}" if child.startswith("[") else f"{path}.{child}"
 
 
 def wrong(path: str, value: Any, expected: str, names: Collection[str] = ()) -> Problem:
-    """A value that is not what is wanted there; ``names``: names it may be a misspelling of."""
+    """A problem of a wrong value. ``names``: names that the value may be a misspelling of."""
     meant = nearest(value, names) if isinstance(value, str) else None
     actual = "nothing" if value in (None, "") else shown(value)
     return Problem(path, f"found {actual}, wanted {expected}", _did_you_mean(meant))
 
 
 def shown(value: Any) -> str:
-    """A value in a message: quoted where it is a string, short, on one line."""
+    """A value for a message: short, on one line; a string is quoted."""
     if isinstance(value, dict):
         return "a mapping"
     if isinstance(value, list | tuple):
@@ -67,7 +67,7 @@ def shown(value: Any) -> str:
 
 
 def nearest(name: str, names: Collection[str]) -> str | None:
-    """The known name that ``name`` was probably meant to be."""
+    """The known name that is probably meant by ``name``."""
     folded = {other.casefold(): other for other in sorted(names)}
     similarity_min = _SIMILARITY_MIN if len(name) > _SHORT_LENGTH_MAX else _SHORT_SIMILARITY_MIN
     matches = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=similarity_min)
@@ -75,7 +75,7 @@ def nearest(name: str, names: Collection[str]) -> str | None:
 
 
 def suggestion(name: str, names: Collection[str]) -> str:
-    """What to write in place of an unknown name; "" where there is no telling."""
+    """A suggestion in place of an unknown name; "" if there is none."""
     meant = nearest(name, names)
     if meant is not None:
         return _did_you_mean(meant)

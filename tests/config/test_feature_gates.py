@@ -58,7 +58,7 @@ def test_a_gate_is_set_by_name_and_by_its_alias() -> None:
 def test_the_nearest_gate_of_the_scheduler_is_suggested() -> None:
     assert resolved(OpportunisticBatchin=True)[1] == [
         (
-            'featureGates.OpportunisticBatchin: no feature gate "OpportunisticBatchin"; '
+            'featureGates.OpportunisticBatchin: unknown feature gate "OpportunisticBatchin"; '
             'did you mean "OpportunisticBatching"?'
         )
     ]
@@ -80,7 +80,7 @@ def test_a_gate_needs_others() -> None:
     assert resolved(PodGroupPreemptionPolicy=True)[1] == [
         (
             "featureGates.PodGroupPreemptionPolicy: PodGroupPreemptionPolicy is on; "
-            "it needs GenericWorkload"
+            "wanted GenericWorkload on, too"
         )
     ]
     assert resolved(PodGroupPreemptionPolicy=True, GenericWorkload=True)[1] == []
@@ -88,7 +88,7 @@ def test_a_gate_needs_others() -> None:
 
 def test_who_switches_off_what_others_need_is_named() -> None:
     assert resolved(DRADeviceTaints=False)[1] == [
-        "featureGates.DRADeviceTaints: DRADeviceTaintRules is on; it needs DRADeviceTaints"
+        "featureGates.DRADeviceTaints: DRADeviceTaintRules is on; wanted DRADeviceTaints on, too"
     ]
 
 
@@ -138,7 +138,10 @@ def test_the_flag_is_read_as_go_reads_it(text: str, given: dict[str, bool]) -> N
         ("A=maybe", '--feature-gates.A: "maybe"; wanted true or false'),
         ("A", "--feature-gates.A: no value; wanted true or false"),
         ("A=yes", '--feature-gates.A: "yes"; wanted true or false'),
-        ("wardle:A=true", '--feature-gates.wardle:A: no component "wardle"; wanted kube or none'),
+        (
+            "wardle:A=true",
+            '--feature-gates.wardle:A: unknown component "wardle"; wanted kube, or no component',
+        ),
     ],
 )
 def test_a_value_that_is_no_boolean_is_refused(text: str, complaint: str) -> None:

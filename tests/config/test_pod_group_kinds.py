@@ -67,4 +67,4 @@ def test_a_row_that_makes_no_sense_is_refused(change: dict[str, str], text: str)
 
 def test_a_row_that_stands_twice_is_refused() -> None:
     (problem,) = config(ROW, ROW).problems
-    assert "is podGroups.kinds[0], too" in str(problem)
+    assert "podGroups.kinds[0] is the same" in str(problem)

@@ -103,7 +103,7 @@ def test_args_are_given_once_per_instance() -> None:
 
 @pytest.mark.parametrize("name", ["/a", "Fit/", "Fit/a/b"])
 def test_a_label_belongs_to_a_plugin(name: str) -> None:
-    wanted = f'"{name}"; wanted Plugin, or Plugin/label for one of several'
+    wanted = f'"{name}"; wanted Plugin, or Plugin/label if there are several instances'
     assert of_profile(
         plugins={"score": {"enabled": [{"name": name}]}, "filter": {"disabled": [{"name": name}]}},
         pluginConfig=[{"name": name}],
@@ -125,7 +125,7 @@ def test_all_plugins_can_be_disabled_but_not_enabled() -> None:
     everything = [{"name": "*"}]
     assert of_profile(plugins={"score": {"disabled": everything}}) == []
     assert of_profile(plugins={"score": {"enabled": everything}}) == [
-        'profiles[0].plugins.score.enabled[0].name: "*"; only what is disabled can be all plugins'
+        'profiles[0].plugins.score.enabled[0].name: "*"; wanted a name; only disabled has "*"'
     ]
 
 
@@ -140,7 +140,7 @@ def test_profiles_write_the_same_queue_sort() -> None:
     first, second = {"schedulerName": "a"}, {"schedulerName": "b"}
     assert complaints(profiles=[first | {"plugins": sort}, second | {"plugins": sort}]) == []
     [complaint] = complaints(profiles=[first, second | {"plugins": sort}])
-    assert complaint.startswith("profiles[1].plugins.queueSort: not what profiles[0] says")
+    assert complaint.startswith("profiles[1].plugins.queueSort: differs from profiles[0]")
 
 
 # ---- extenders -----------------------------------------------------------------------------
@@ -152,7 +152,7 @@ def test_one_extender_may_bind() -> None:
     assert of_extenders(binder, binder) == [
         (
             'extenders[1].bindVerb: "bind"; '
-            "only one extender can bind, and extenders[0] has a bindVerb too"
+            "only one extender may bind, and extenders[0] has a bindVerb, too"
         )
     ]
 
@@ -161,7 +161,7 @@ def test_an_extender_that_scores_has_a_weight() -> None:
     assert of_extenders({"prioritizeVerb": "p", "weight": 1}) == []
     assert of_extenders({"filterVerb": "f", "weight": -1}) == []
     assert of_extenders({"prioritizeVerb": "p"}) == [
-        "extenders[0].weight: 0; wanted 1 or more where there is a prioritizeVerb"
+        "extenders[0].weight: 0; wanted 1 or more with a prioritizeVerb"
     ]
 
 
@@ -190,5 +190,5 @@ def test_a_resource_is_managed_once() -> None:
 def test_an_extender_that_is_asked_has_an_address(url: str) -> None:
     [complaint] = of_extenders({"urlPrefix": url, "filterVerb": "f"})
     assert complaint.startswith("extenders[0].urlPrefix: ")
-    assert complaint.endswith("wanted http://HOST:PORT/PATH, or https")
+    assert complaint.endswith("wanted http://HOST:PORT/PATH or https://HOST:PORT/PATH")
     assert of_extenders({"urlPrefix": url}) == []

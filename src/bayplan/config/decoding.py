@@ -1,8 +1,8 @@
-"""Plain values into structs, strictly, with everything that is wrong and not only the first of it.
+"""Decodes plain values into structs, strictly, and reports all errors.
 
-msgspec stops at the first error and does not know the names that would have been right. So a value
-is first compared with what msgspec says about the type: each difference is a problem, and the part
-it concerns is left out. What remains always converts, and can be checked further.
+msgspec stops at the first error and does not suggest names. So the decoder first compares a value
+with msgspec's description of the type. Each difference is a problem, and the decoder leaves out the
+part with the problem. The rest always converts and can be checked further.
 """
 
 import binascii
@@ -18,14 +18,14 @@ from bayplan.problems import Problem, joined, listed, nearest, shown, suggestion
 S = TypeVar("S", bound=Struct)
 
 INT32_MAX = 2**31 - 1
-#: Stands for a value that was refused and is left out.
+#: Marks a value that is refused and left out.
 _REFUSED: Any = object()
 
 
 def decode(value: Any, kind: type[S], path: str) -> tuple[S | None, list[Problem]]:
-    """A struct of ``kind``, and what is wrong with ``value``.
+    """A struct of ``kind``, and the problems of ``value``.
 
-    Fields that are wrong have their defaults; None: one of those has no default.
+    Wrong fields have their defaults. The struct is None if a wrong field has no default.
     """
     problems: list[Problem] = []
     accepted = _Check(problems).of(value, inspect.type_info(kind), path)
@@ -38,19 +38,19 @@ def decode(value: Any, kind: type[S], path: str) -> tuple[S | None, list[Problem
 
 
 def _as_problem(error: msgspec.ValidationError, path: str) -> Problem:
-    """What only msgspec noticed: it ends its message with the place, as in `$.a.b`."""
+    """A problem that only msgspec found. Its message ends with the place, as in `$.a.b`."""
     text, _, place = str(error).partition(" - at `$")
     return Problem(joined(path, place.rstrip("`").lstrip(".")), text)
 
 
 class _Check:
-    """Compares values with types; collects problems and returns what may be kept."""
+    """Compares values with types, collects problems, and returns the valid parts."""
 
     def __init__(self, problems: list[Problem]) -> None:
         self._problems = problems
 
     def of(self, value: Any, kind: inspect.Type, path: str, expected: str = "") -> Any:
-        """``value`` without its wrong parts. ``expected``: what the type is described as."""
+        """``value`` without its wrong parts. ``expected``: the description of the type."""
         if isinstance(kind, inspect.Metadata):
             return self.of(value, kind.type, path, _description(kind) or expected)
         if isinstance(kind, inspect.UnionType):
@@ -111,13 +111,13 @@ class _Check:
             if good is not _REFUSED:
                 accepted.append(good)
             elif isinstance(kind.item_type, inspect.StructType):
-                accepted.append({})  # so that those behind it keep their place
+                accepted.append({})  # so that later items keep their index
         return accepted
 
     def _union(self, value: Any, kind: inspect.UnionType, path: str, expected: str) -> Any:
         if value is None and kind.includes_none:
             return None
-        # The member that has least to complain about tells what is wrong.
+        # Report the problems of the member with the fewest problems.
         complaints: list[list[Problem]] = []
         for member in kind.types:
             if isinstance(member, inspect.NoneType):
@@ -132,7 +132,7 @@ class _Check:
 
 
 def _expectation(kind: inspect.Type) -> str:
-    """What would be said about a value that is certainly wrong."""
+    """The description of the type, from the problem of a wrong value."""
     problems: list[Problem] = []
     _Check(problems).of(None, kind, "")
     return problems[0].expected if problems else ""
@@ -144,7 +144,7 @@ def _description(kind: inspect.Metadata) -> str:
 
 
 def _fault(value: Any, kind: inspect.Type) -> str | None:
-    """What was wanted in place of a scalar; None: it is right, or msgspec shall judge."""
+    """What was wanted instead of a scalar; None: the value is right, or msgspec checks it."""
     if isinstance(kind, inspect.BoolType):
         return None if isinstance(value, bool) else "wanted true or false"
     if isinstance(kind, inspect.IntType):
@@ -168,7 +168,7 @@ def _range_fault(value: float, kind: inspect.IntType | inspect.FloatType, what: 
     low, high = kind.ge, kind.le
     if (low is None or value >= low) and (high is None or value <= high):
         return None
-    # The limits of an integer's type are nobody's wish.
+    # Messages do not mention the limits of an integer type.
     if low is not None and high is not None and high < INT32_MAX:
         return f"wanted {what} from {low} to {high}"
     is_low = low is not None and value < low
@@ -203,11 +203,11 @@ def _is_base64(value: Any) -> bool:
     return True
 
 
-# ---- back again ----------------------------------------------------------------------------
+# ---- paths ---------------------------------------------------------------------------------
 
 
 def path_within(whole: Any, part: Any) -> str | None:
-    """Where the very object ``part`` is found in ``whole``; None: it is no part of it."""
+    """The path of the object ``part`` in ``whole``; None: ``whole`` does not contain it."""
     if whole is part:
         return ""
     for step, child in _children(whole):

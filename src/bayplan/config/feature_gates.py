@@ -1,8 +1,8 @@
 """Feature gates: upstream's names and defaults, v1.37.
 
 A gate is set by kube-scheduler's `--feature-gates` string or by the key `featureGates`; the string
-wins. Gates that other components read are known too, since clusters pass one list to all of them.
-What a gate switches is decided once, where objects are made; nobody asks while scheduling.
+wins. Gates of other components are known, too, because clusters pass one list to all components.
+The effect of a gate is decided once, when objects are created, and not during scheduling.
 Upstream: pkg/features/kube_features.go, component-base/featuregate.
 """
 
@@ -15,13 +15,13 @@ ALPHA = "alpha"
 BETA = "beta"
 GA = "ga"
 
-#: Set all gates of a stage that are not set by name.
+#: Switches that set all gates of a stage that are not set by name.
 STAGE_SWITCHES = {"AllAlpha": ALPHA, "AllBeta": BETA}
 
-#: Names that documents use, and the gate they mean.
+#: Names used in documents → the gate.
 ALIASES = {"SchedulerOpportunisticBatching": "OpportunisticBatching"}
 
-#: What may stand before a gate on the command line: the component whose gate it is.
+#: The component that may precede a gate on the command line.
 COMPONENT_PREFIX = "kube:"
 
 _TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
@@ -30,8 +30,8 @@ _FALSE = frozenset(("0", "f", "F", "FALSE", "false", "False"))
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A gate of the scheduler. ``needs``: gates without which it cannot be on; those that are
-    locked on are not listed."""
+    """A gate of the scheduler. ``needs``: gates that must be on if this gate is on, without those
+    that are locked on."""
 
     stage: str
     default: bool
@@ -85,7 +85,7 @@ GATES: Mapping[str, Gate] = {
     "VolumeLimitScaling": Gate(BETA, True),
 }
 
-#: Gates that no scheduler reads.
+#: Gates that kube-scheduler does not read.
 OTHER_COMPONENTS_GATES = frozenset(
     """
     APIResponseCompression APIServerIdentity APIServerWebhookAuthenticationToken
@@ -166,11 +166,11 @@ class FeatureGates:
     """All gates of the scheduler and their state."""
 
     values: Mapping[str, bool]
-    #: Those that were set by name, in the order given.
+    #: The gates that were set by name, in order.
     named: tuple[str, ...] = ()
 
     def enabled(self, name: str) -> bool:
-        """Raises KeyError for a gate that does not exist."""
+        """Whether a gate is on. Raises KeyError for an unknown gate."""
         return self.values[name]
 
 
@@ -179,15 +179,17 @@ def default_gates() -> FeatureGates:
 
 
 def parse_gates(text: str, origin: str) -> tuple[dict[str, bool], list[Problem]]:
-    """ "A=true,kube:B=false" → {A: True, B: False}, and the parts that are not of this form."""
+    """ "A=true,kube:B=false" → {A: True, B: False}, and the errors of the other parts."""
     settings: dict[str, bool] = {}
     problems: list[Problem] = []
     for part in filter(None, text.split(",")):
         written, equals, value = (piece.strip() for piece in part.partition("="))
         component, _, name = written.rpartition(":")
         if component.strip() not in ("", "kube"):
-            actual = f'no component "{component.strip()}"'
-            problems.append(Problem(joined(origin, written), actual, "wanted kube or none"))
+            actual = f'unknown component "{component.strip()}"'
+            problems.append(
+                Problem(joined(origin, written), actual, "wanted kube, or no component")
+            )
         elif value in _TRUE or value in _FALSE:
             settings[name.strip()] = value in _TRUE
         else:
@@ -204,7 +206,7 @@ def is_prefixed(part: str) -> bool:
 def resolve_gates(
     *sources: tuple[str, Mapping[str, bool]],
 ) -> tuple[FeatureGates, list[Problem]]:
-    """The gates after ``sources``, (where it stands, name → value) each; later ones win."""
+    """The gates after ``sources``, each (path, name → value). Later sources win."""
     problems: list[Problem] = []
     named: dict[str, bool] = {}
     origins: dict[str, str] = {}
@@ -225,7 +227,7 @@ def resolve_gates(
 def _setting_problem(name: str, value: bool, path: str) -> Problem | None:
     if name not in ALL_NAMES:
         meant = suggestion(name, (*GATES, *STAGE_SWITCHES)) or suggestion(name, ALL_NAMES)
-        return Problem(path, f'no feature gate "{name}"', meant)
+        return Problem(path, f'unknown feature gate "{name}"', meant)
     gate = GATES.get(name)
     if gate is not None and gate.is_locked and value is not gate.default:
         return Problem(path, _spelled(value), f"this gate is locked to {_spelled(gate.default)}")
@@ -246,10 +248,10 @@ def _missing_needs(values: Mapping[str, bool], origins: Mapping[str, str]) -> It
     for name, gate in GATES.items():
         missing = [other for other in gate.needs if not values[other]]
         if values[name] and missing:
-            # A gate that is on by itself suffers from one that was switched off.
+            # The gate may be on by default and another one switched off.
             culprits: Iterable[str] = (name, *missing, *STAGE_SWITCHES)
             path = next((origins[c] for c in culprits if c in origins), "featureGates")
-            yield Problem(path, f"{name} is on", f"it needs {', '.join(missing)}")
+            yield Problem(path, f"{name} is on", f"wanted {', '.join(missing)} on, too")
 
 
 def _spelled(value: bool) -> str:

@@ -1,7 +1,7 @@
-"""A configuration from text: decoded, its defaults filled in, and all that is wrong with it.
+"""A configuration from text: decoded, with defaults, and with its errors.
 
-Problems travel with the configuration: only once its plugins are known, everything can be reported
-at once. `profile.profiles.resolve` does that, and nothing runs that it has not accepted.
+The errors stay with the configuration: when its plugins are known, all errors are reported
+together. `profile.profiles.resolve` does that, and nothing runs that it has not accepted.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ from bayplan.yaml_documents import DocumentError, load_documents
 FEATURE_GATES_FLAG = "--feature-gates"
 
 
-#: What stands for no configuration at all.
+#: The configuration if there is no file.
 DEFAULT_CONFIG: dict[str, Any] = {"apiVersion": API_VERSION, "kind": KIND}
 
 
@@ -58,7 +58,7 @@ class SchedulerConfig:
         return self.spec.pod_max_backoff_seconds
 
     def gate(self, name: str) -> bool:
-        """Whether a feature gate is on. Raises KeyError for one that does not exist."""
+        """Whether a feature gate is on. Raises KeyError for an unknown gate."""
         return self.gates.enabled(name)
 
 
@@ -71,7 +71,7 @@ def load_config(
     """A configuration from YAML or JSON; ``feature_gates`` as kube-scheduler's flag;
     ``overrides``: fields that flags set, as in a file.
 
-    Raises ConfigError for text that is no document at all; other problems are kept.
+    Raises ConfigError for text that is not a document; other errors stay with the configuration.
     """
     try:
         documents = load_documents(text, source)
@@ -91,7 +91,7 @@ def config_from(
     feature_gates: str = "",
     overrides: Mapping[str, Any] = MappingProxyType({}),
 ) -> SchedulerConfig:
-    """A configuration from plain values, as YAML and JSON give them."""
+    """A configuration from plain values, as decoded from YAML or JSON."""
     decoded, problems = decode(_over(value, overrides), KubeSchedulerConfiguration, "")
     spec = with_defaults(decoded or KubeSchedulerConfiguration())
     _add(problems, problems_of(spec))
@@ -107,8 +107,8 @@ def config_from(
 
 
 def _over(value: Any, overrides: Mapping[str, Any]) -> Any:
-    """``value`` with some fields replaced, mappings field by field. What is no mapping is left to
-    the decoder's complaint."""
+    """``value`` with some fields replaced, mappings field by field. The decoder reports a value
+    that is not a mapping."""
     if not overrides or not isinstance(value, dict):
         return value
     merged = dict(cast("dict[str, Any]", value))
@@ -122,7 +122,7 @@ def _over(value: Any, overrides: Mapping[str, Any]) -> Any:
 
 
 def _add(problems: list[Problem], more: Iterable[Problem]) -> None:
-    """Keep what does not merely follow from a problem that is known already."""
+    """Add problems, without those whose path is within the path of a known problem."""
     paths = {problem.path for problem in problems}
     problems += [p for p in more if not any(_is_within(p.path, path) for path in paths)]
 

@@ -1,4 +1,4 @@
-"""`podGroups.kinds`: further kinds of pod groups, each a row of group, version, kind and label."""
+"""`podGroups.kinds`: additional kinds of pod groups: group, version, kind and label."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -22,12 +22,12 @@ _KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 
 
 def group_kinds(settings: Sequence[PodGroupKindSettings]) -> PodGroupKinds:
-    """The kinds that every scheduler knows, and these."""
+    """The built-in kinds and the configured ones."""
     return BUILT_IN_KINDS.with_kinds(labelled_kind(_name(row), row.label) for row in settings)
 
 
 def kind_problems(settings: Sequence[PodGroupKindSettings]) -> Iterator[Problem]:
-    """What is wrong with the rows."""
+    """The errors of the configured kinds."""
     built_in = {api_group_of(kind): kind.partition(" ")[2] for kind in BUILT_IN_KINDS}
     written: dict[str, int] = {}
     for index, row in enumerate(settings):
@@ -35,16 +35,16 @@ def kind_problems(settings: Sequence[PodGroupKindSettings]) -> Iterator[Problem]
         yield from _field_problems(path, row)
         first = written.setdefault(_name(row), index)
         if first != index:
-            yield Problem(path, shown(_name(row)), f"is {_PATH}[{first}], too; wanted once")
+            yield Problem(path, f"{shown(_name(row))} again", f"{_PATH}[{first}] is the same")
         kind = built_in.setdefault(row.group, row.kind)
         if kind != row.kind:
-            expected = f"wanted {kind}: an API group has one kind of groups"
+            expected = f"wanted {kind}: an API group has one kind of pod groups"
             yield Problem(f"{path}.kind", shown(row.kind), expected)
 
 
 def _field_problems(path: str, row: PodGroupKindSettings) -> Iterator[Problem]:
     if row.group == UPSTREAM_GROUP:
-        expected = "wanted another API group: pods name groups of this one by spec.schedulingGroup"
+        expected = "wanted another API group: pods name these groups in spec.schedulingGroup"
         yield Problem(f"{path}.group", shown(row.group), expected)
     elif not _DNS_SUBDOMAIN.fullmatch(row.group):
         yield Problem(f"{path}.group", shown(row.group), "wanted an API group such as example.com")
@@ -53,7 +53,7 @@ def _field_problems(path: str, row: PodGroupKindSettings) -> Iterator[Problem]:
     if not _KIND.fullmatch(row.kind):
         yield Problem(f"{path}.kind", shown(row.kind), "wanted a kind such as PodGroup")
     if not is_label_key(row.label):
-        expected = "wanted the label by which pods name their group, such as example.com/pod-group"
+        expected = "wanted the label with which pods name a group, such as example.com/pod-group"
         yield Problem(f"{path}.label", shown(row.label), expected)
 
 

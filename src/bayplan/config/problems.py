@@ -1,4 +1,4 @@
-"""ConfigError: a configuration that is refused, with everything that is wrong with it."""
+"""ConfigError: a refused configuration with all its errors."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ from bayplan.problems import Problem
 
 
 class ConfigError(Exception):
-    """Prints one line per problem."""
+    """Its message has one line per problem."""
 
     def __init__(self, problems: Iterable[Problem], source: str = "") -> None:
         self.problems = tuple(problems)

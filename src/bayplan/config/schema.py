@@ -1,13 +1,12 @@
 """KubeSchedulerConfiguration v1 as structs, field by field.
 
-Field names, types and defaults are those of kubescheduler.config.k8s.io/v1 of Kubernetes v1.37;
-Four fields are ours: `featureGates`, which kube-scheduler takes from the command line,
-`plugins.tieBreak`, `reuse`, and `podGroups`. What these types cannot say is checked in
-`validation`. Upstream: kube-scheduler/config/v1, component-base/config.
+Field names, types and defaults are those of kubescheduler.config.k8s.io/v1 of Kubernetes v1.37.
+Bayplan adds four fields: `featureGates`, which kube-scheduler reads from the command line,
+`plugins.tieBreak`, `reuse` and `podGroups`. `validation` checks what these types cannot express.
+Upstream: kube-scheduler/config/v1, component-base/config.
 
-The extenders of a configuration: what each is called, and what it is asked for.
-
-Upstream names an extender by its URL; one with the URL of another is told apart by its place.
+Upstream names an extender by its URL. If two extenders have the same URL, `named_extenders` adds
+the index to the name.
 """
 
 from collections.abc import Sequence
@@ -40,14 +39,15 @@ Int64 = Annotated[int, Meta(ge=-INT64_MAX - 1, le=INT64_MAX)]
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class _Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
-    """What all parts of a configuration share."""
+    """The base of all parts of a configuration."""
 
 
 class LeaderElection(_Part):
-    """One of several replicas decides; the others wait.
+    """One of several replicas leads; the others are standbys.
 
-    Of two schedulers on one lease only one works. So the name depends on whose pods they are: who
-    takes the pods of `default-scheduler` must not work beside kube-scheduler, and shares its lease.
+    Of two schedulers with one lease, only one is active. So the default name depends on the
+    profiles: a scheduler for the pods of `default-scheduler` must never be active beside
+    kube-scheduler, and shares its lease.
     """
 
     leader_elect: bool = True
@@ -55,14 +55,14 @@ class LeaderElection(_Part):
     renew_deadline: Duration = "10s"
     retry_period: Duration = "2s"
     resource_lock: str = "leases"
-    #: "": `KUBE_SCHEDULER_LEASE` where a profile is `default-scheduler`, else `OWN_LEASE`.
+    #: "": `KUBE_SCHEDULER_LEASE` if a profile is `default-scheduler`, otherwise `OWN_LEASE`.
     resource_name: str = ""
-    #: "": the namespace the scheduler runs in; kube-scheduler's for its lease.
+    #: "": the namespace of the scheduler; for kube-scheduler's lease, kube-scheduler's namespace.
     resource_namespace: str = ""
 
 
 class ClientConnection(_Part):
-    """How the API server is reached."""
+    """The connection to the API server."""
 
     kubeconfig: str = ""
     accept_content_types: str = ""
@@ -72,23 +72,23 @@ class ClientConnection(_Part):
 
 
 class PluginEntry(_Part):
-    """One line of a plugin set. ``weight`` counts where the plugin scores; 0 stands for 1."""
+    """One entry of a plugin set. ``weight``: of the scores; 0 means 1."""
 
     name: str = ""
     weight: Natural32 = 0
 
 
 class PluginSet(_Part):
-    """What is enabled besides the defaults, and which defaults are not; "*" is all of them."""
+    """Plugins enabled besides the defaults, and disabled defaults; "*" means all of them."""
 
     enabled: tuple[PluginEntry, ...] = ()
     disabled: tuple[PluginEntry, ...] = ()
 
 
 class Plugins(_Part):
-    """A profile's plugins by extension point; ``multiPoint``: wherever they have something to do.
+    """The plugins of a profile by extension point; ``multiPoint``: at all their extension points.
 
-    Three are for pod groups. What is ours stands last.
+    Three extension points are for pod groups. The last field is Bayplan's own.
     """
 
     multi_point: PluginSet = PluginSet()
@@ -107,7 +107,7 @@ class Plugins(_Part):
     placement_generate: PluginSet = PluginSet()
     placement_score: PluginSet = PluginSet()
     pod_group_post_filter: PluginSet = PluginSet()
-    #: Ours: what decides, key by key, among nodes whose totals are equal.
+    #: Bayplan's own: the keys that decide, in order, among nodes with equal totals.
     tie_break: PluginSet = PluginSet()
 
     def by_point(self) -> dict[str, PluginSet]:
@@ -120,14 +120,14 @@ class Plugins(_Part):
 
 
 class PluginConfig(_Part):
-    """Arguments of one plugin instance; decoded by whoever knows the plugin."""
+    """The arguments of one plugin instance; decoded when the plugin is known."""
 
     name: str = ""
     args: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 class Profile(_Part):
-    """One scheduler name and how its pods are scheduled."""
+    """A scheduler name and the plugins for its pods."""
 
     #: None: default-scheduler, if this is the only profile.
     scheduler_name: str | None = None
@@ -135,34 +135,34 @@ class Profile(_Part):
     percentage_of_nodes_to_score: Percentage | None = None
     plugins: Plugins = Plugins()
     plugin_config: tuple[PluginConfig, ...] = ()
-    #: Ours: whether answers about pods of one kind are kept for the next.
+    #: Bayplan's own: whether results are cached for pods with equal signatures.
     reuse: bool = True
 
 
 class ReuseLimits(_Part):
-    """Ours: how much may be kept for all pods of one kind, per profile."""
+    """Bayplan's own: the limits of the results cache of each profile."""
 
     max_bytes: Positive64 = 64 * 2**20
 
 
 class PodGroupKindSettings(_Part):
-    """A kind of groups with the fields of the Coscheduling plugin's PodGroup."""
+    """A kind of pod groups with the fields of the Coscheduling plugin's PodGroup."""
 
     group: str = ""
     version: str = ""
     kind: str = "PodGroup"
-    #: By which pods name their group.
+    #: The label with which pods name their group.
     label: str = ""
 
 
 class PodGroupSettings(_Part):
-    """Ours: how groups of pods are treated."""
+    """Bayplan's own: settings for pod groups."""
 
-    #: Seconds after its first attempt from which nodes may be kept for a group; 0: none ever are.
+    #: Seconds after a group's first attempt from which nodes may be reserved for it; 0: never.
     reserve_after_seconds: Natural32 = 0
-    #: Whether members of a group that assembles get a condition and events that say so.
+    #: Whether members of an assembling group get a condition and events that say so.
     report_assembling: bool = False
-    #: Kinds besides those that are known.
+    #: Kinds besides the built-in ones.
     kinds: tuple[PodGroupKindSettings, ...] = ()
 
 
@@ -183,7 +183,7 @@ class ExtenderManagedResource(_Part):
 
 
 class Extender(_Part):
-    """A scheduler extender: an HTTP service that is asked about nodes."""
+    """A scheduler extender: an HTTP service that takes part in decisions."""
 
     url_prefix: str = ""
     filter_verb: str = ""
@@ -210,7 +210,7 @@ class KubeSchedulerConfiguration(_Part):
     enable_profiling: bool = True
     #: None: as enableProfiling.
     enable_contention_profiling: bool | None = None
-    #: 0: all nodes are looked at; kube-scheduler takes a share that depends on their number.
+    #: 0: all nodes are evaluated; kube-scheduler evaluates a share that depends on their number.
     percentage_of_nodes_to_score: Percentage = 0
     pod_initial_backoff_seconds: Positive64 = 1
     pod_max_backoff_seconds: Int64 = 10
@@ -223,7 +223,7 @@ class KubeSchedulerConfiguration(_Part):
 
 
 def with_defaults(spec: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
-    """With all that follows from what is written: empty or zero parts that stand for "as usual".
+    """The configuration with defaults in place of empty and zero values.
 
     Upstream: SetDefaults_KubeSchedulerConfiguration.
     """
@@ -258,7 +258,7 @@ P = TypeVar("P", bound=_Part)
 
 
 def _filled(part: P) -> P:
-    """``part`` with the default where it is empty or zero; a false stays one."""
+    """``part`` with defaults for fields that are empty or zero. False stays False."""
     unset = {
         name: default
         for name, default in zip(part.__struct_fields__, part.__struct_defaults__, strict=True)
@@ -286,7 +286,7 @@ def named_extenders(entries: Sequence[Extender]) -> dict[str, Extender]:
 
 
 def verb_paths(entry: Extender) -> dict[ExtenderVerb, str]:
-    """What it may be asked for, and what follows its URL then."""
+    """The verbs of an extender, and the path of each below its URL."""
     paths = {
         ExtenderVerb.FILTER: entry.filter_verb,
         ExtenderVerb.PRIORITIZE: entry.prioritize_verb,
@@ -297,6 +297,6 @@ def verb_paths(entry: Extender) -> dict[ExtenderVerb, str]:
 
 
 def ignored_resources(entries: Sequence[Extender]) -> tuple[str, ...]:
-    """What extenders look after, so that NodeResourcesFit need not: ignoredByScheduler."""
+    """The resources that NodeResourcesFit ignores, by `ignoredByScheduler`."""
     managed = (resource for entry in entries for resource in entry.managed_resources)
     return tuple(resource.name for resource in managed if resource.ignored_by_scheduler)

@@ -1,6 +1,6 @@
-"""Which plugins kube-scheduler v1.37 has, and its default profile.
+"""The names of the plugins of kube-scheduler v1.37, and its default profile.
 
-Names only: which of them exist here is known to the registry. Upstream:
+The registry knows which of these plugins Bayplan has. Upstream:
 pkg/scheduler/apis/config/v1/default_plugins.go and framework/plugins/registry.go.
 """
 
@@ -44,7 +44,7 @@ PLUGIN_GATES = {
     if gate
 }
 
-#: Plugins that kube-scheduler had once and refuses since.
+#: Plugins that kube-scheduler removed and now refuses.
 REMOVED_PLUGINS = frozenset(("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"))
 
 

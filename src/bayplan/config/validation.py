@@ -1,6 +1,6 @@
-"""What a configuration's types cannot say: what must agree, be unique, or be there.
+"""Checks that types cannot express: fields that must agree, be unique, or exist.
 
-Everything here can be told without knowing any plugin. Upstream:
+None of these checks needs to know a plugin. Upstream:
 pkg/scheduler/apis/config/validation/validation.go, component-base/config/validation.
 """
 
@@ -29,7 +29,7 @@ ALL_PLUGINS = "*"
 
 
 def problems_of(spec: KubeSchedulerConfiguration) -> Iterator[Problem]:
-    """What is wrong with a configuration whose defaults are filled in."""
+    """The errors of a configuration whose defaults are filled in."""
     yield from _must_be("apiVersion", spec.api_version, API_VERSION)
     yield from _must_be("kind", spec.kind, KIND)
     if spec.leader_election.leader_elect:
@@ -51,7 +51,7 @@ def _must_be(path: str, actual: str, expected: str) -> Iterator[Problem]:
 
 
 def _leader_election(election: LeaderElection) -> Iterator[Problem]:
-    """Only of interest where there is an election."""
+    """Checked only if there is an election."""
     path = "leaderElection"
     durations = {
         "leaseDuration": election.lease_duration,
@@ -64,7 +64,7 @@ def _leader_election(election: LeaderElection) -> Iterator[Problem]:
     if duration_seconds(election.lease_duration) <= duration_seconds(election.renew_deadline):
         expected = f"wanted more than renewDeadline, {election.renew_deadline}"
         yield Problem(f"{path}.leaseDuration", election.lease_duration, expected)
-    # Upstream: NewLeaderElector, which refuses at start what validation let pass.
+    # Upstream: NewLeaderElector refuses this at start, although validation accepts it.
     if duration_seconds(election.renew_deadline) <= 1.2 * duration_seconds(election.retry_period):
         expected = f"wanted more than 1.2 times retryPeriod, {election.retry_period}"
         yield Problem(f"{path}.renewDeadline", election.renew_deadline, expected)
@@ -92,7 +92,7 @@ def _profile(path: str, profile: Profile) -> Iterator[Problem]:
 
 def _enabled(path: str, entry: PluginEntry) -> Iterator[Problem]:
     if entry.name == ALL_PLUGINS:
-        yield Problem(path, '"*"', "only what is disabled can be all plugins")
+        yield Problem(path, '"*"', 'wanted a name; only disabled has "*"')
     yield from _named(path, entry.name)
 
 
@@ -102,7 +102,9 @@ def _named(path: str, name: str) -> Iterator[Problem]:
     if not name:
         yield Problem(path, "missing", "wanted the name of a plugin")
     elif not plugin or (separator and (not label or LABEL_SEPARATOR in label)):
-        yield Problem(path, f'"{name}"', "wanted Plugin, or Plugin/label for one of several")
+        yield Problem(
+            path, f'"{name}"', "wanted Plugin, or Plugin/label if there are several instances"
+        )
 
 
 def _scheduler_names(profiles: tuple[Profile, ...]) -> Iterator[Problem]:
@@ -111,19 +113,19 @@ def _scheduler_names(profiles: tuple[Profile, ...]) -> Iterator[Problem]:
         path = f"profiles[{index}].schedulerName"
         name = profile.scheduler_name
         if not name:
-            yield Problem(path, "missing", "wanted the name that pods ask for in schedulerName")
+            yield Problem(path, "missing", "wanted the name that pods have in schedulerName")
         elif first.setdefault(name, index) != index:
             expected = f"profiles[{first[name]}] has this name already"
             yield Problem(path, f'"{name}" again', expected)
 
 
 def _queue_sorts(profiles: tuple[Profile, ...]) -> Iterator[Problem]:
-    """Upstream compares what is written, not what it comes to, and so do we."""
+    """As upstream, compares the text and not its meaning."""
     for index, profile in enumerate(profiles):
         if profile.plugins.queue_sort != profiles[0].plugins.queue_sort:
             path = f"profiles[{index}].plugins.queueSort"
-            expected = "all profiles share one queue: wanted the same in each"
-            yield Problem(path, "not what profiles[0] says", expected)
+            expected = "wanted the same in all profiles, because they share one queue"
+            yield Problem(path, "differs from profiles[0]", expected)
 
 
 # ---- extenders -----------------------------------------------------------------------------
@@ -135,13 +137,13 @@ def _extenders(extenders: tuple[Extender, ...]) -> Iterator[Problem]:
     for index, extender in enumerate(extenders):
         path = f"extenders[{index}]"
         if verb_paths(extender) and not _is_address(extender.url_prefix):
-            expected = "wanted http://HOST:PORT/PATH, or https"
+            expected = "wanted http://HOST:PORT/PATH or https://HOST:PORT/PATH"
             yield Problem(f"{path}.urlPrefix", shown(extender.url_prefix), expected)
         if extender.prioritize_verb and extender.weight <= 0:
-            expected = "wanted 1 or more where there is a prioritizeVerb"
+            expected = "wanted 1 or more with a prioritizeVerb"
             yield Problem(f"{path}.weight", str(extender.weight), expected)
         if extender.bind_verb and binder is not None:
-            expected = f"only one extender can bind, and extenders[{binder}] has a bindVerb too"
+            expected = f"only one extender may bind, and extenders[{binder}] has a bindVerb, too"
             yield Problem(f"{path}.bindVerb", shown(extender.bind_verb), expected)
         elif extender.bind_verb:
             binder = index
@@ -163,5 +165,5 @@ def _is_address(url: str) -> bool:
 
 
 def _is_extended_resource(name: str) -> bool:
-    """Upstream: validateExtendedResourceName; the name must also do in a quota."""
+    """Upstream: validateExtendedResourceName; the name must also be valid in a quota."""
     return is_extended(name) and is_label_key(name) and is_label_key(f"requests.{name}")
