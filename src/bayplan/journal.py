@@ -182,7 +182,11 @@ class Journal:
     """Hands each record to every sink. Without sinks nothing need be recorded."""
 
     def __init__(self, sinks: Iterable[Sink] = ()) -> None:
-        self._sinks = tuple(sinks)
+        self._sinks = list(sinks)
+
+    def add(self, sink: Sink) -> None:
+        """Hand the records from now on to a further sink."""
+        self._sinks.append(sink)
 
     @property
     def is_kept(self) -> bool:

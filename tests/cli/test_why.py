@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.cli.why import Address, NotAnsweredError, address_of, story_from
+from bayplan.cli.why import Address, NotAnsweredError, address_of, history_from
 from bayplan.serving.access import Denial
 from bayplan.serving.certificates import self_signed_context
 from bayplan.serving.endpoints import Endpoints
@@ -299,7 +299,7 @@ def asked(make: Callable[[int], Address], *, tls: bool = False, access: Any = No
         context = self_signed_context("127.0.0.1", 1_767_225_600.0) if tls else None
         port = await endpoints.start("127.0.0.1", 0, context)
         try:
-            return await story_from(make(port), "a/p")
+            return await history_from(make(port), "a/p")
         finally:
             await endpoints.stop()
 
@@ -328,6 +328,6 @@ def test_a_token_is_sent_and_its_absence_told() -> None:
 
 def test_nobody_there_is_said_with_what_to_do() -> None:
     with pytest.raises(NotAnsweredError, match="does `bayplan run` serve there"):
-        asyncio.run(story_from(Address("http://127.0.0.1:1"), "a/p"))
+        asyncio.run(history_from(Address("http://127.0.0.1:1"), "a/p"))
     with pytest.raises(NotAnsweredError, match="HTTP or HTTPS"):
         asked(lambda port: Address(f"http://127.0.0.1:{port}"), tls=True)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bayplan.comparison.experiment import ExperimentDocument, is_experiment, read_experiment
-from bayplan.sim.input.errors import Complaints, InputError
+from bayplan.sim.input.errors import InputError, InputErrors
 from tests.comparison.kit import configuration
 
 
@@ -19,9 +19,9 @@ def document(**spec: Any) -> dict[str, Any]:
 def read(folder: Path, value: Any) -> ExperimentDocument:
     file = folder / "e.yaml"
     file.write_text(value if isinstance(value, str) else json.dumps(value))
-    complaints = Complaints()
-    found = read_experiment(str(file), complaints)
-    complaints.raise_if_any()
+    errors = InputErrors()
+    found = read_experiment(str(file), errors)
+    errors.raise_if_any()
     assert found is not None
     return found
 

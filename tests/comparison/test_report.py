@@ -7,7 +7,7 @@ from rich.console import Console
 
 from bayplan.comparison import report
 from bayplan.comparison.decisions import Attempt, Difference, Outcome
-from bayplan.comparison.report import told, told_differences
+from bayplan.comparison.report import comparison_report, differences_report
 from bayplan.comparison.table import Comparison
 from tests.comparison.kit import run
 
@@ -26,7 +26,7 @@ def lines(parts: object) -> list[str]:
 
 
 def test_the_conclusion_comes_first_then_what_differs_then_the_rest() -> None:
-    text = lines(told(Comparison(RUNS, "a")))
+    text = lines(comparison_report(Comparison(RUNS, "a")))
     assert text[0] == "b against a: better in placed (+3). 1 metric is the same."
     first = text.index("placed 10 ± 0 13 ± 1 +3 [+0.52, +5.48] better")
     assert first < text.index("left 1 ± 0")
@@ -34,14 +34,16 @@ def test_the_conclusion_comes_first_then_what_differs_then_the_rest() -> None:
 
 
 def test_one_configuration_is_held_against_nothing() -> None:
-    assert not any("difference" in line for line in lines(told(Comparison(RUNS[:3], "a"))))
+    assert not any(
+        "difference" in line for line in lines(comparison_report(Comparison(RUNS[:3], "a")))
+    )
 
 
 def test_without_scipy_the_reader_is_told_how_to_have_intervals(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(report, "has_intervals", lambda: False)
-    text = lines(told(Comparison(RUNS, "a")))
+    text = lines(comparison_report(Comparison(RUNS, "a")))
     assert text[-1] == "confidence intervals want SciPy: pip install 'bayplan[compare]'"
 
 
@@ -50,7 +52,7 @@ def test_differing_decisions_are_counted_and_some_are_told(count: int) -> None:
     found = [
         Difference(Attempt(f"d/p{i}", 1), Outcome("scheduled", "a"), None) for i in range(count)
     ]
-    text = lines(told_differences(found, ("one", "other")))
+    text = lines(differences_report(found, ("one", "other")))
     assert text[0] == f"{count} differing decision{'s' * (count != 1)}"
     assert ("d/p0 1 scheduled a not tried" in text) is (count > 0)
     assert ("and 2 more" in text) is (count == 12)

@@ -6,7 +6,7 @@ Spans of time in four numbers.
 import pytest
 
 from bayplan.comparison import statistics
-from bayplan.comparison.statistics import paired, summary, told_spans
+from bayplan.comparison.statistics import paired, span_metrics, summary
 
 # ---- statistics -----------------------------------------------------------------------------
 
@@ -60,10 +60,10 @@ def test_without_scipy_there_are_means_and_no_intervals(monkeypatch: pytest.Monk
 
 
 def test_spans_are_told_by_mean_median_tail_and_maximum() -> None:
-    assert told_spans("s", [0, 10, 20]) == pytest.approx(
+    assert span_metrics("s", [0, 10, 20]) == pytest.approx(
         {"s_mean": 10, "s_p50": 10, "s_p95": 19, "s_max": 20}
     )
 
 
 def test_nothing_is_said_of_no_spans() -> None:
-    assert told_spans("s", []) == {}
+    assert span_metrics("s", []) == {}

@@ -21,7 +21,7 @@ from bayplan.config import load_config
 from bayplan.framework.interface import Plugin
 from bayplan.plugins.registry import Registry
 from bayplan.profile.resolved_config import resolve
-from bayplan.sim.input.errors import Complaints
+from bayplan.sim.input.errors import InputErrors
 from tests.cli.command_line import answer, bayplan, written
 from tests.comparison.kit import configuration, node
 from tests.documents.reading import ROOT, Shown
@@ -90,9 +90,9 @@ class Sandbox:
             resolve(load_config(file.read_bytes(), str(file)), self.registry())
         elif kind == "Experiment":
             file = written(self.folder / "experiment.yaml", shown.text)
-            complaints = Complaints()
-            read_experiment(str(file), complaints)
-            complaints.raise_if_any()
+            errors = InputErrors()
+            read_experiment(str(file), errors)
+            errors.raise_if_any()
         elif kind == "Scenario":
             file = written(self.folder / "scenario.yaml", shown.text)
             answer("simulate", file)

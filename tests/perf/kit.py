@@ -10,7 +10,7 @@ from bayplan.perf.planning import Plan, Refused, Selection, Setting, plan_all
 from bayplan.perf.reading import ReadCase, read_files
 from bayplan.perf.running import Outcome, WorkloadRun
 from bayplan.plugins.registry import Registry
-from bayplan.sim.input.errors import Complaints
+from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.loop import run
 
 Value = dict[str, Any]
@@ -49,18 +49,18 @@ def written(folder: Path, *cases: Any, **files: str) -> Path:
 
 
 def read(path: Path) -> list[ReadCase]:
-    complaints = Complaints()
-    found = read_files([str(path)], complaints)
-    complaints.raise_if_any()
+    errors = InputErrors()
+    found = read_files([str(path)], errors)
+    errors.raise_if_any()
     return found
 
 
 def complaints_about(path: Path) -> str:
     """What is said of a file that must be refused, without the file's name."""
-    complaints = Complaints()
-    read_files([str(path)], complaints)
+    errors = InputErrors()
+    read_files([str(path)], errors)
     try:
-        complaints.raise_if_any()
+        errors.raise_if_any()
     except ValueError as problem:
         return str(problem).replace(f"{path}: ", "")
     raise AssertionError("nothing was wrong")

@@ -11,7 +11,7 @@ import pytest
 from bayplan.api.objects import Pod
 from bayplan.perf.reading import read_files, with_field_names
 from bayplan.perf.schema import Barrier, CreateNodes, CreatePods, NotSupported
-from bayplan.sim.input.errors import Complaints
+from bayplan.sim.input.errors import InputErrors
 from tests.perf.kit import case, complaints_about, op, read, written
 
 # ---- reading --------------------------------------------------------------------------------
@@ -128,10 +128,10 @@ def test_other_folders_hold_files_of_any_name(tmp_path: Path) -> None:
 
 
 def test_an_empty_folder_is_told(tmp_path: Path) -> None:
-    complaints = Complaints()
-    assert read_files([str(tmp_path)], complaints) == []
+    errors = InputErrors()
+    assert read_files([str(tmp_path)], errors) == []
     with pytest.raises(ValueError, match=r"found no performance-config.yaml"):
-        complaints.raise_if_any()
+        errors.raise_if_any()
 
 
 # ---- field names ----------------------------------------------------------------------------

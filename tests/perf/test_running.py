@@ -11,7 +11,7 @@ from bayplan.perf.planning import Plan, Selection, Setting, plan_all
 from bayplan.perf.reading import read_files
 from bayplan.perf.running import WorkloadRun
 from bayplan.plugins.registry import Registry
-from bayplan.sim.input.errors import Complaints
+from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.loop import run
 from tests.perf.kit import SMALL_POD, case, op, plan, played, run_of, written
 
@@ -83,9 +83,9 @@ SCENARIOS = Path(__file__).parents[2] / "benchmarks" / "scenarios"
 
 def own_plans() -> list[Any]:
     """All of our scenarios; the small size of each is run below."""
-    complaints = Complaints()
-    cases = read_files([str(SCENARIOS)], complaints)
-    complaints.raise_if_any()
+    errors = InputErrors()
+    cases = read_files([str(SCENARIOS)], errors)
+    errors.raise_if_any()
     return list(plan_all(cases, Selection(), Setting(Registry())))
 
 

@@ -91,8 +91,8 @@ def test_the_chosen_node_is_asked_as_if_the_pod_were_not_there_yet(tmp_path: Pat
 def test_a_node_that_was_not_there_then_was_not_asked(tmp_path: Path) -> None:
     feed = workload(node("n1"), asking("a", "32"), steps=[create(5, LARGE)])
     folder = kept(tmp_path, feed)
-    assert verdict(folder, "a", "large", 0).not_asked == "there was no such node then"
-    assert verdict(folder, "a", "large", 1).not_asked == ""
+    assert verdict(folder, "a", "large", 0).skip_reason == "there was no such node then"
+    assert verdict(folder, "a", "large", 1).skip_reason == ""
 
 
 def test_each_attempt_sees_the_cluster_of_its_time(tmp_path: Path) -> None:
@@ -107,14 +107,14 @@ def test_a_node_that_prefilter_left_out_was_not_asked(tmp_path: Path) -> None:
     terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     feed = workload(node("n1"), node("n2"), asking("a", "1", affinity={"nodeAffinity": required}))
-    assert verdict(kept(tmp_path, feed), "a", "n2").not_asked == "left out by NodeAffinity"
+    assert verdict(kept(tmp_path, feed), "a", "n2").skip_reason == "left out by NodeAffinity"
 
 
 def test_a_pod_nominated_to_a_node_that_takes_it_is_not_put_to_others(tmp_path: Path) -> None:
     nominated = asking("a", "1", status={"nominatedNodeName": "n2"})
     folder = kept(tmp_path, workload(node("n1"), node("n2"), nominated))
     found = verdict(folder, "a", "n1")
-    assert found.not_asked == "the pod was nominated to n2, which took it"
+    assert found.skip_reason == "the pod was nominated to n2, which took it"
 
 
 SAMPLED = """
@@ -127,7 +127,7 @@ percentageOfNodesToScore: 10
 def test_a_node_beyond_the_sample_was_not_looked_at(tmp_path: Path) -> None:
     feed = workload(*(node(f"n{i}") for i in range(150)), asking("a", "1"))
     folder = kept(tmp_path, feed, config=SAMPLED)
-    found = [verdict(folder, "a", f"n{i}").not_asked for i in range(0, 150, 15)]
+    found = [verdict(folder, "a", f"n{i}").skip_reason for i in range(0, 150, 15)]
     assert "enough nodes were found before (percentageOfNodesToScore)" in found
 
 

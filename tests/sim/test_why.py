@@ -19,11 +19,11 @@ from bayplan.journal import (
 from bayplan.sim.output.result import Counts, PodResult, SimulationResult
 from bayplan.sim.replay import NodeVerdict, Scores
 from bayplan.sim.why import (
-    known_pods,
+    explain_node,
+    explain_records,
+    explain_workload,
     ruling,
-    told,
-    told_node,
-    told_workload,
+    similar_pods,
     without_record,
 )
 from tests.sim.printing import printed
@@ -62,11 +62,11 @@ def line(node: str, **weighted: int) -> NodeScore:
     ],
 )
 def test_who_is_not_known_is_answered_with_who_is(wanted: str, names: list[str], said: str) -> None:
-    assert known_pods(wanted, names) == f"known names include: {said}"
+    assert similar_pods(wanted, names) == f"known names include: {said}"
 
 
 def test_an_empty_journal_knows_nobody() -> None:
-    assert known_pods(WEB, []) == "the journal is empty"
+    assert similar_pods(WEB, []) == "the journal is empty"
 
 
 def result_of(pod: PodResult, unschedulable: dict[str, str] | None = None) -> SimulationResult:
@@ -115,7 +115,7 @@ def test_an_attempt_without_a_node_says_who_rejected_how_many_and_why() -> None:
         RejectionCount("TaintToleration", "Unresolvable", "node(s) had [a] taint", 3),
     )
     record = attempt(message="0/3 nodes are available.", rejections=rejections)
-    assert printed(told([record])) == (
+    assert printed(explain_records([record])) == (
         "0.000 s  attempt 1 (default-scheduler): unschedulable, 0 of 3 nodes feasible\n"
         "0/3 nodes are available.\n"
         "\n"
@@ -131,7 +131,7 @@ def test_a_choice_shows_what_adds_up_to_the_totals() -> None:
     record = attempt(
         result="scheduled", node="n1", feasible_count=2, scores=scores, tied_count=1, at_seconds=2.5
     )
-    assert printed(told([record])) == (
+    assert printed(explain_records([record])) == (
         "2.500 s  attempt 1 (default-scheduler): chose n1, 2 of 3 nodes feasible\n"
         "\n"
         "score                n1               n2\n"
@@ -149,7 +149,7 @@ def test_a_tie_says_how_it_was_broken() -> None:
     record = attempt(
         result="scheduled", node="n9", scores=(line("n1", Fit=1),), tied_count=7, tied_index=3
     )
-    assert printed(told([record])).splitlines()[-1] == (
+    assert printed(explain_records([record])).splitlines()[-1] == (
         "n9 is one of 7 nodes with the highest total; "
         "seed, pod and attempt drew it (number 4 by the hash of the name)"
     )
@@ -165,7 +165,7 @@ def test_tie_break_keys_and_what_was_read_are_told() -> None:
         score_notes=("R read zeros in place of A, which was skipped",),
         tie_break=(TieBreakStep("Fit", 4, 2), TieBreakStep("NodeNameOrder", 2, 1)),
     )
-    *table, said, note = printed(told([record])).splitlines()
+    *table, said, note = printed(explain_records([record])).splitlines()
     assert ["Read", "(read)", "(3;", "9)"] in [row.split() for row in table]
     assert said == (
         "n1 is the best of those with the highest total "
@@ -176,14 +176,18 @@ def test_tie_break_keys_and_what_was_read_are_told() -> None:
 
 def test_scores_that_are_zero_at_every_stage_have_no_row() -> None:
     scores = (line("n1", Fit=1, Images=0), line("n2", Fit=2, Images=0))
-    text = printed(told([attempt(result="scheduled", node="n2", scores=scores, tied_count=1)]))
+    text = printed(
+        explain_records([attempt(result="scheduled", node="n2", scores=scores, tied_count=1)])
+    )
     assert "0 for each of these nodes: Images" in text.splitlines()
     assert not any(row.startswith("Images") for row in text.splitlines())
 
 
 def test_an_only_node_was_not_scored() -> None:
     record = attempt(result="scheduled", node="n1", feasible_count=1)
-    assert printed(told([record])).endswith("only one node was feasible, so nothing was scored")
+    assert printed(explain_records([record])).endswith(
+        "only one node was feasible, so nothing was scored"
+    )
 
 
 @pytest.mark.parametrize(
@@ -203,7 +207,7 @@ def test_an_only_node_was_not_scored() -> None:
     ],
 )
 def test_an_attempt_says_how_it_ended(record: AttemptRecord, said: str) -> None:
-    assert said in printed(told([record]))
+    assert said in printed(explain_records([record]))
 
 
 def test_what_happened_between_attempts_is_a_line_each() -> None:
@@ -213,7 +217,7 @@ def test_what_happened_between_attempts_is_a_line_each() -> None:
         BindingRecord(at_seconds=2.0, pod=WEB, uid="u", node="n1", result="failed", message="no"),
         BindingRecord(at_seconds=3.0, pod=WEB, uid="u", node="n1", result="bound"),
     ]
-    assert printed(told(story)) == (
+    assert printed(explain_records(story)) == (
         "0.000 s  held back by SchedulingGates: gated\n"
         "1.000 s  something\n"
         "2.000 s  binding to n1: failed: no\n"
@@ -242,7 +246,7 @@ def test_a_groups_story_is_told_attempt_by_attempt() -> None:
         group("timed out", at_seconds=10.0, message="not placed within 10 s"),
         group("placed", 3, fitting=2, assigned=1, domain="rack-1", at_seconds=12.0),
     ]
-    assert printed(told(story)) == (
+    assert printed(explain_records(story)) == (
         "0.000 s  short (minMember 3, scheduling.x-k8s.io)\n"
         "group default/g: 2 of 3 members are here\n"
         "\n"
@@ -261,7 +265,7 @@ def test_a_groups_story_is_told_attempt_by_attempt() -> None:
 
 def test_attempts_that_came_to_the_same_are_told_once() -> None:
     story = [attempt(number, at_seconds=number * 10.0, message="no room") for number in (1, 2, 3)]
-    assert printed(told(story)) == (
+    assert printed(explain_records(story)) == (
         "10.000 s  attempt 1 (default-scheduler): unschedulable, 0 of 3 nodes feasible\n"
         "no room\n"
         "30.000 s  attempts 2 to 3: the same outcome"
@@ -270,7 +274,7 @@ def test_attempts_that_came_to_the_same_are_told_once() -> None:
 
 def test_attempts_that_differ_are_all_told() -> None:
     story = [attempt(1, message="no room"), attempt(2, message="less room")]
-    assert printed(told(story)).count("attempt") == 2
+    assert printed(explain_records(story)).count("attempt") == 2
 
 
 def test_bindings_that_look_the_same_are_all_told() -> None:
@@ -278,7 +282,7 @@ def test_bindings_that_look_the_same_are_all_told() -> None:
         BindingRecord(at_seconds=2.0, pod=WEB, uid="u", node="n1", result="failed")
         for _ in range(2)
     ]
-    assert printed(told(twice)).count("failed") == 2
+    assert printed(explain_records(twice)).count("failed") == 2
 
 
 # ---- one node ------------------------------------------------------------------------------
@@ -289,7 +293,7 @@ def test_a_node_is_told_with_what_each_filter_says_and_its_scores() -> None:
     full = Status(Code.UNSCHEDULABLE, ("Too many pods",), "NodeResourcesFit")
     scores = Scores((line("n1", Fit=1), line("n2", Fit=3)), better_count=1, equal_count=0)
     verdict = NodeVerdict(record, "n1", alone=(("A", None), ("B", full)), scores=scores)
-    assert printed(told_node(verdict)) == (
+    assert printed(explain_node(verdict)) == (
         "0.000 s  attempt 1 at default/web: chose n2, 2 of 3 nodes feasible\n"
         "n1: feasible, not chosen\n"
         "\n"
@@ -315,7 +319,7 @@ CHOSE_N1 = attempt(result="scheduled", node="n1")
     ("verdict", "said"),
     [
         pytest.param(
-            NodeVerdict(attempt(), "n1", not_asked="there was no such node then"),
+            NodeVerdict(attempt(), "n1", skip_reason="there was no such node then"),
             "not asked: there was no such node then",
             id="not asked",
         ),
@@ -344,7 +348,7 @@ def test_what_became_of_a_node_is_one_line(verdict: NodeVerdict, said: str) -> N
 
 def test_a_failed_attempts_words_stand_above_the_node() -> None:
     verdict = NodeVerdict(attempt(message="0/3 nodes."), "n1", rejection=NO_ROOM)
-    assert printed(told_node(verdict)).splitlines()[1:] == [
+    assert printed(explain_node(verdict)).splitlines()[1:] == [
         "0/3 nodes.",
         "n1: rejected by NodeResourcesFit: Insufficient cpu (Unschedulable)",
     ]
@@ -363,7 +367,7 @@ def test_pods_of_a_workload_are_grouped_by_node_and_by_reason() -> None:
         "d/gone": PodResult(deleted_at=4.0),
     }
     last = {"d/c": attempt(3, at_seconds=7.0, message=no_room)}
-    lines = printed(told_workload("Deployment/web in d", pods, last)).splitlines()
+    lines = printed(explain_workload("Deployment/web in d", pods, last)).splitlines()
     head = "Deployment/web in d: 6 pods, 3 with a node, 2 waiting, 1 deleted before they had a node"
     assert lines[0] == head
     assert "n1     2      d/a0, d/a1" in lines

@@ -40,7 +40,7 @@ from bayplan.perf.running import TIMEOUT_SECONDS, Outcome, WorkloadRun
 from bayplan.plugins.registry import Registry
 from bayplan.profile.plugin_sets import is_not_implemented
 from bayplan.profile.resolved_config import resolve
-from bayplan.sim.input.errors import Complaints
+from bayplan.sim.input.errors import InputErrors
 
 
 @final
@@ -103,14 +103,14 @@ class _Options:
 @click.option(
     "--out", metavar="FILE", help="File for the results, in scheduler_perf's format (DataItems)"
 )
-def bench_command(**given: Any) -> None:
+def bench_command(**values: Any) -> None:
     """Measure how fast pods are bound, with workloads of kube-scheduler's scheduler_perf.
 
     PATH is a file in the format of scheduler_perf, or a folder. In a folder, the command reads
     every performance-config.yaml below it, or, if there is none, every .yaml file in it. The
     cluster is embedded, and the clock is real.
     """
-    options = _Options(**given)
+    options = _Options(**values)
     with refusals():
         registry = read_plugins(options.plugins)
         cases, plans = _planned(options, registry)
@@ -128,14 +128,14 @@ def bench_command(**given: Any) -> None:
 
 def _planned(options: _Options, registry: Registry) -> tuple[list[ReadCase], list[Plan | Refused]]:
     """Raises InputError and ConfigError."""
-    complaints = Complaints()
+    errors = InputErrors()
     config = None
     if options.config_path is not None:
         config = read_config(options.config_path, options.feature_gates)
         resolve(config, registry)
     selection = Selection(_patterns(options.names), options.label_filter)
-    cases = read_files(options.paths, complaints)
-    complaints.raise_if_any()
+    cases = read_files(options.paths, errors)
+    errors.raise_if_any()
     setting = Setting(registry, config, options.feature_gates)
     plans = plan_all(cases, selection, setting)
     if not plans:
@@ -149,13 +149,13 @@ _SHOWN_NAMES = 8
 
 
 def _patterns(names: Sequence[str]) -> list[re.Pattern[str]]:
-    found: list[re.Pattern[str]] = []
+    patterns: list[re.Pattern[str]] = []
     for name in names:
         try:
-            found.append(re.compile(name))
+            patterns.append(re.compile(name))
         except re.error as problem:
             fail(f"--name: found {name}, wanted a regular expression: {problem}")
-    return found
+    return patterns
 
 
 def _labels(cases: Sequence[ReadCase]) -> dict[str, tuple[str, ...]]:

@@ -39,27 +39,29 @@ _UNLIMITED = ClientOptions(qps=-1)
 @click.option(
     "--redact", is_flag=True, help="Replace names, and remove fields that a scheduler does not read"
 )
-def capture_command(**given: Any) -> None:
+def capture_command(**options: Any) -> None:
     """Write the objects that a scheduler reads to a file for `bayplan simulate`.
 
     With --redact, names are replaced by numbered names, consistently in all objects, and only the
     fields that a scheduler reads are kept. The command lists what is kept besides.
     """
     with refusals():
-        registry = read_plugins(given["plugins"])
-        kinds = kinds_in_use(read_config(given["config_path"], given["feature_gates"]), registry)
-    found = _captured(given["kubeconfig"], kinds)
-    objects = found.objects
-    if given["redact"]:
+        registry = read_plugins(options["plugins"])
+        kinds = kinds_in_use(
+            read_config(options["config_path"], options["feature_gates"]), registry
+        )
+    captured = _captured(options["kubeconfig"], kinds)
+    objects = captured.objects
+    if options["redact"]:
         hidden = redacted(objects)
         objects = hidden.objects
         for line in KEPT:
             remark(f"kept: {line}")
         for kind, count in hidden.left_out.items():
             remark(f"left out: {count} of {kind}: only the plugin knows its fields")
-    for kind in found.absent:
+    for kind in captured.absent:
         remark(f"the API server does not have {kind}")
-    _write(given["output"], yaml.dump_all(objects, Dumper=_DUMPER, sort_keys=False).encode())
+    _write(options["output"], yaml.dump_all(objects, Dumper=_DUMPER, sort_keys=False).encode())
     remark(", ".join(f"{count} {kind}" for kind, count in _counts(objects)))
 
 

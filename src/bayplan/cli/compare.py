@@ -32,10 +32,10 @@ from bayplan.comparison.experiment import (
 from bayplan.comparison.matrix import OnRun, RunFailed
 from bayplan.comparison.outputs import left_out, write_outputs
 from bayplan.comparison.planning import Plan, plan
-from bayplan.comparison.report import told, told_differences
+from bayplan.comparison.report import comparison_report, differences_report
 from bayplan.comparison.store import Run, decisions_of, is_compared_run
 from bayplan.comparison.table import Comparison
-from bayplan.sim.input.errors import Complaints
+from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.output.run_folder import RunFolder, is_run
 
 
@@ -120,14 +120,14 @@ class _Options:
     help="Folder for results, report and runs. Runs that are in it already are not repeated",
 )
 @click.option("--strict", is_flag=True, help="Refuse kinds and fields that nothing reads")
-def compare_command(**given: Any) -> None:
+def compare_command(**values: Any) -> None:
     """Run several configurations over the same pods and seeds, and report what differs.
 
     PATH is an experiment (kind: Experiment), or an input as for `bayplan simulate` with one
     --config per configuration. If the paths are two runs that `simulate --out` wrote, the command
     compares their decisions. The exit code is then 1 if decisions differ.
     """
-    options = _Options(**given)
+    options = _Options(**values)
     folders = [Path(path) for path in options.paths]
     if all(is_run(path) or is_compared_run(path) for path in folders):
         _compare_runs(folders)
@@ -136,9 +136,9 @@ def compare_command(**given: Any) -> None:
         spec, source, title = _spec(options)
         with sign_of_life("reading"):
             planned = plan(spec, source, is_strict=options.strict)
-    found = _performed(planned, options)
-    _tell(found, options, title)
-    if any(failure.is_defect for _, failure in found.failures):
+    comparison = _performed(planned, options)
+    _print(comparison, options, title)
+    if any(failure.is_defect for _, failure in comparison.failures):
         sys.exit(EXIT_FAILED)
 
 
@@ -150,12 +150,12 @@ def _spec(options: _Options) -> tuple[ExperimentSpec, str, str]:
     [first, *others] = options.paths
     if not others and is_experiment(first):
         return _from_file(first, options)
-    complaints = Complaints()
+    errors = InputErrors()
     if not options.configs:
-        complaints.add("--config", "found none, wanted one or more, or an experiment file")
+        errors.add("--config", "found none, wanted one or more, or an experiment file")
     if options.nodes or options.pods:
-        complaints.add("--nodes, --pods", "these options need an experiment file")
-    complaints.raise_if_any()
+        errors.add("--nodes, --pods", "these options need an experiment file")
+    errors.raise_if_any()
     spec = ExperimentSpec(
         inputs=(InputSpec(paths=options.paths),),
         configurations=tuple(
@@ -176,11 +176,11 @@ def _named(paths: tuple[str, ...]) -> list[tuple[str, str]]:
 
 
 def _from_file(path: str, options: _Options) -> tuple[ExperimentSpec, str, str]:
-    complaints = Complaints()
-    document = read_experiment(path, complaints)
+    errors = InputErrors()
+    document = read_experiment(path, errors)
     if options.configs:
-        complaints.add("--config", f"the configurations are in {path}")
-    complaints.raise_if_any()
+        errors.add("--config", f"the configurations are in {path}")
+    errors.raise_if_any()
     assert document is not None
     spec = document.spec
     if options.nodes or options.pods:
@@ -217,10 +217,10 @@ def _performed(planned: Plan, options: _Options) -> Comparison:
                 there_count += was_there
                 show_run(run, was_there)
 
-            found = performed(planned, out, options.executor, on_run, options.processes)
+            comparison = performed(planned, out, options.executor, on_run, options.processes)
         if there_count:
             remark(f"{there_count:,} of {len(planned.jobs):,} runs existed already")
-        return found
+        return comparison
     except ExecutorError as problem:
         fail(str(problem))
     except RunFailed as problem:
@@ -250,28 +250,28 @@ def _bar(count: int) -> Iterator[OnRun]:
         yield on_run
 
 
-def _tell(found: Comparison, options: _Options, title: str) -> None:
+def _print(comparison: Comparison, options: _Options, title: str) -> None:
     if options.out is not None:
         with refusals():
-            written = write_outputs(found, Path(options.out), title)
+            written = write_outputs(comparison, Path(options.out), title)
         remark(f"written to {options.out}: {', '.join(written)}")
         if missing := left_out():
             remark(missing)
     if options.output == "json":
-        put(msgspec.json.encode(_as_json(found)) + b"\n")
+        put(msgspec.json.encode(_as_json(comparison)) + b"\n")
         return
-    show(list(told(found)))
+    show(list(comparison_report(comparison)))
 
 
-def _as_json(found: Comparison) -> dict[str, Any]:
+def _as_json(comparison: Comparison) -> dict[str, Any]:
     """The policies of the input; with several inputs, the policies of each."""
     failures = [
         {"input": run.input, "configuration": run.configuration, "seed": run.seed, **asdict(one)}
-        for run, one in found.failures
+        for run, one in comparison.failures
     ]
-    if len(found.inputs) == 1:
-        return {"policies": found.policies(found.inputs[0]), "failures": failures}
-    inputs = {name: {"policies": found.policies(name)} for name in found.inputs}
+    if len(comparison.inputs) == 1:
+        return {"policies": comparison.policies(comparison.inputs[0]), "failures": failures}
+    inputs = {name: {"policies": comparison.policies(name)} for name in comparison.inputs}
     return {"inputs": inputs, "failures": failures}
 
 
@@ -284,7 +284,7 @@ def _compare_runs(folders: list[Path]) -> None:
     one, other = folders
     with refusals():
         found = differences(_decisions(one), _decisions(other))
-    show(list(told_differences(found, (str(one), str(other)))))
+    show(list(differences_report(found, (str(one), str(other)))))
     if found:
         sys.exit(EXIT_FAILED)
 

@@ -53,7 +53,7 @@ def check_command(path: str, plugins: tuple[str, ...], feature_gates: str, reade
         registry = read_plugins(plugins)
         config = read_config(path, feature_gates)
         whole = effective(config, registry)
-        found = remarks(config, registry)
+        lines = remarks(config, registry)
     if reader != "bayplan":
         lines = foreign(config)
         put(
@@ -63,7 +63,7 @@ def check_command(path: str, plugins: tuple[str, ...], feature_gates: str, reade
         )
         sys.exit(EXIT_FOREIGN if lines else 0)
     put(yaml.safe_dump(whole, sort_keys=False, width=100, allow_unicode=True).encode())
-    for line in found:
+    for line in lines:
         remark(f"{config.source}: {line}")
 
 

@@ -40,8 +40,8 @@ def prepare_streams() -> None:
 
 def _lookalikes(error: UnicodeError) -> tuple[str, int]:
     assert isinstance(error, UnicodeEncodeError)
-    wanted = error.object[error.start : error.end].translate(_LOOKALIKES)
-    return "".join(c if c.isascii() else _UNKNOWN for c in wanted), error.end
+    text = error.object[error.start : error.end].translate(_LOOKALIKES)
+    return "".join(c if c.isascii() else _UNKNOWN for c in text), error.end
 
 
 @final

@@ -52,8 +52,8 @@ class NameList(click.ParamType):
 
     name = "names"
 
-    def __init__(self, known: tuple[str, ...] = ()) -> None:
-        self._known = known
+    def __init__(self, choices: tuple[str, ...] = ()) -> None:
+        self._choices = choices
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -62,8 +62,8 @@ class NameList(click.ParamType):
             return cast("tuple[str, ...]", value)
         names = tuple(name.strip() for name in value.split(",") if name.strip())
         for name in names:
-            if self._known and name not in self._known:
-                meant = suggestion(name, self._known)
+            if self._choices and name not in self._choices:
+                meant = suggestion(name, self._choices)
                 self.fail(f"unknown name {name}" + (f"; {meant}" if meant else ""), param, ctx)
         return names
 
@@ -125,6 +125,6 @@ def _joined_gates(ctx: click.Context, param: click.Parameter, texts: tuple[str, 
     """All gates as one text. Upstream refuses a list in which only some gates have the prefix."""
     pairs = [pair for text in texts for pair in text.split(",") if pair.strip()]
     if len({is_prefixed(pair) for pair in pairs}) > 1:
-        wanted = f"wanted the prefix {COMPONENT_PREFIX} for all gates or for none"
-        raise click.BadParameter(f"found {','.join(pairs)}, {wanted}", ctx, param)
+        expected = f"wanted the prefix {COMPONENT_PREFIX} for all gates or for none"
+        raise click.BadParameter(f"found {','.join(pairs)}, {expected}", ctx, param)
     return ",".join(pairs)

@@ -32,5 +32,5 @@ def rbac_command(path: str, plugins: tuple[str, ...], feature_gates: str, **name
     """
     with refusals():
         registry = read_plugins(plugins)
-        found = manifests(read_config(path, feature_gates), registry, Names(**names))
-    put(yaml.safe_dump_all(found, sort_keys=False, width=100).encode())
+        documents = manifests(read_config(path, feature_gates), registry, Names(**names))
+    put(yaml.safe_dump_all(documents, sort_keys=False, width=100).encode())

@@ -44,8 +44,8 @@ class _Verbosity(click.IntRange):
         return int(super().convert(value, param, ctx))
 
 
-def _print_version(ctx: click.Context, param: click.Parameter, is_asked: bool | None) -> None:
-    if is_asked:
+def _print_version(ctx: click.Context, param: click.Parameter, is_set: bool | None) -> None:
+    if is_set:
         click.echo(f"Bayplan {version('bayplan')}")
         ctx.exit()
 
@@ -98,7 +98,7 @@ def _print_version(ctx: click.Context, param: click.Parameter, is_asked: bool | 
     help="Print the version and exit",
 )
 @idle_options
-def run_command(**given: Any) -> None:
+def run_command(**flags: Any) -> None:
     """Schedule the pods of a real cluster.
 
     A pod is scheduled if its schedulerName is the name of a profile in the configuration. The
@@ -114,35 +114,35 @@ def run_command(**given: Any) -> None:
 
     On SIGUSR2, the command compares its caches with the API server.
     """
-    if bool(given["tls_cert_file"]) != bool(given["tls_private_key_file"]):
+    if bool(flags["tls_cert_file"]) != bool(flags["tls_private_key_file"]):
         fail("--tls-cert-file, --tls-private-key-file: found one of them, wanted both or none")
     with refusals():
-        options = _options(given)
-        found = [*flag_remarks(given), *remarks(options.config, options.registry)]
+        options = _options(flags)
+        lines = [*flag_remarks(flags), *remarks(options.config, options.registry)]
         whole = effective(options.config, options.registry)
-    write_log(given["verbosity"], given["log_format"])
-    for line in found:
+    write_log(flags["verbosity"], flags["log_format"])
+    for line in lines:
         Log("config").info("Remark", remark=line)
-    if given["write_config_to"]:
-        _write_config(given["write_config_to"], whole)
+    if flags["write_config_to"]:
+        _write_config(flags["write_config_to"], whole)
     else:
         _serve(options)
 
 
-def _options(given: dict[str, Any]) -> ServerOptions:
+def _options(flags: dict[str, Any]) -> ServerOptions:
     """Raises ConfigError."""
-    registry = read_plugins(given["plugins"])
-    config = read_config(given["config_path"], given["feature_gates"], overrides(given))
-    config = replace(config, unschedulable_max_seconds=duration_seconds(given["unschedulable_max"]))
+    registry = read_plugins(flags["plugins"])
+    config = read_config(flags["config_path"], flags["feature_gates"], overrides(flags))
+    config = replace(config, unschedulable_max_seconds=duration_seconds(flags["unschedulable_max"]))
     # Errors at start are reported now, before the API server answers.
     dry_start(config, registry)
     return ServerOptions(
         config=config,
         registry=registry,
-        kubeconfig=given["kubeconfig"],
-        master=given["master"],
-        seed=given["seed"],
-        serving=serving_options(given),
+        kubeconfig=flags["kubeconfig"],
+        master=flags["master"],
+        seed=flags["seed"],
+        serving=serving_options(flags),
     )
 
 

@@ -261,70 +261,70 @@ def endpoint_options(command: F) -> F:
     return command
 
 
-def serving_options(given: Mapping[str, Any]) -> ServingOptions:
+def serving_options(options: Mapping[str, Any]) -> ServingOptions:
     """The values of `endpoint_options`."""
     policy = AccessPolicy(
-        open_paths=frozenset(path for paths in given["open_paths"] for path in paths),
-        token_seconds=duration_seconds(given["token_ttl"]),
-        allowed_seconds=duration_seconds(given["allowed_ttl"]),
-        denied_seconds=duration_seconds(given["denied_ttl"]),
+        open_paths=frozenset(path for paths in options["open_paths"] for path in paths),
+        token_seconds=duration_seconds(options["token_ttl"]),
+        allowed_seconds=duration_seconds(options["allowed_ttl"]),
+        denied_seconds=duration_seconds(options["denied_ttl"]),
     )
     delegation = DelegationOptions(
-        authentication_kubeconfig=given["authentication_kubeconfig"],
-        authorization_kubeconfig=given["authorization_kubeconfig"],
-        skips_lookup=given["authentication_skip_lookup"],
-        tolerates_lookup_failure=given["authentication_tolerate_lookup_failure"],
+        authentication_kubeconfig=options["authentication_kubeconfig"],
+        authorization_kubeconfig=options["authorization_kubeconfig"],
+        skips_lookup=options["authentication_skip_lookup"],
+        tolerates_lookup_failure=options["authentication_tolerate_lookup_failure"],
         policy=policy,
     )
     tls = TlsSettings(
-        version_min=given["tls_min_version"] or "",
-        cipher_suites=tuple(name for names in given["tls_cipher_suites"] for name in names),
-        named_pairs=given["named_pairs"],
+        version_min=options["tls_min_version"] or "",
+        cipher_suites=tuple(name for names in options["tls_cipher_suites"] for name in names),
+        named_pairs=options["named_pairs"],
     )
     return ServingOptions(
-        address=given["bind_address"],
-        port=given["secure_port"],
-        cert_file=given["tls_cert_file"],
-        key_file=given["tls_private_key_file"],
-        cert_dir=given["cert_dir"],
-        client_ca_file=given["client_ca_file"],
+        address=options["bind_address"],
+        port=options["secure_port"],
+        cert_file=options["tls_cert_file"],
+        key_file=options["tls_private_key_file"],
+        cert_dir=options["cert_dir"],
+        client_ca_file=options["client_ca_file"],
         tls=tls,
-        is_port_shared=given["permit_port_sharing"],
-        hidden_metrics=frozenset(name for names in given["disabled_metrics"] for name in names),
+        is_port_shared=options["permit_port_sharing"],
+        hidden_metrics=frozenset(name for names in options["disabled_metrics"] for name in names),
         delegation=delegation,
     )
 
 
-def overrides(given: Mapping[str, Any]) -> dict[str, Any]:
+def overrides(options: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that flags set, as in a configuration file."""
     fields: dict[str, Any] = {}
-    for flag in _set_flags(FIELD_FLAGS, given):
-        if flag.is_deprecated and given["config_path"]:
+    for flag in _set_flags(FIELD_FLAGS, options):
+        if flag.is_deprecated and options["config_path"]:
             continue
         *parents, name = flag.path
         part = fields
         for parent in parents:
             part = part.setdefault(parent, {})
-        part[name] = given[flag.parameter]
+        part[name] = options[flag.parameter]
     return fields
 
 
-def flag_remarks(given: Mapping[str, Any]) -> Iterator[str]:
+def flag_remarks(options: Mapping[str, Any]) -> Iterator[str]:
     """One line for each flag that was set and has no effect."""
-    for flag in _set_flags(FIELD_FLAGS, given):
-        if flag.is_deprecated and given["config_path"]:
+    for flag in _set_flags(FIELD_FLAGS, options):
+        if flag.is_deprecated and options["config_path"]:
             field = ".".join(flag.path)
             yield f"--{flag.name} has no effect together with --config; set {field} in the file"
         elif "rofiling" in flag.path[0]:
             yield f"--{flag.name} has no effect: there is no Go profiler"
-        elif flag.name == "kube-api-content-type" and "json" not in given[flag.parameter]:
+        elif flag.name == "kube-api-content-type" and "json" not in options[flag.parameter]:
             yield f"--{flag.name} has no effect: requests and responses are JSON"
-    for flag in _set_flags(IDLE_FLAGS, given):
+    for flag in _set_flags(IDLE_FLAGS, options):
         yield f"--{flag.name} has no effect: {flag.reason}"
 
 
 A = TypeVar("A", FieldFlag, IdleFlag)
 
 
-def _set_flags(flags: Iterable[A], given: Mapping[str, Any]) -> Iterator[A]:
-    return (flag for flag in flags if given[flag.parameter] not in (None, ()))
+def _set_flags(flags: Iterable[A], options: Mapping[str, Any]) -> Iterator[A]:
+    return (flag for flag in flags if options[flag.parameter] not in (None, ()))

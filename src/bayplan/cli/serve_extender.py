@@ -81,7 +81,7 @@ EXIT_FAILED = 1
     show_default=True,
     help="Format of the log lines on standard error",
 )
-def serve_extender_command(**given: Any) -> None:
+def serve_extender_command(**flags: Any) -> None:
     """Serve a profile's plugins to an unmodified kube-scheduler, as a scheduler extender.
 
     The extender answers the verbs filter, prioritize and preempt. It watches the cluster and writes
@@ -90,10 +90,10 @@ def serve_extender_command(**given: Any) -> None:
     """
     try:
         with refusals():
-            options = _options(given)
+            options = _options(flags)
     except CertificateError as problem:
         fail(str(problem))
-    write_log(given["verbosity"], given["log_format"])
+    write_log(flags["verbosity"], flags["log_format"])
     try:
         with refusals():
             run_event_loop(serve_extender(options))
@@ -105,43 +105,43 @@ def serve_extender_command(**given: Any) -> None:
         _end(f"--bind-address {options.address} --port {options.port}: {problem.strerror}")
 
 
-def _options(given: dict[str, Any]) -> ExtenderServerOptions:
+def _options(flags: dict[str, Any]) -> ExtenderServerOptions:
     """Raises ConfigError, InputError, CertificateError."""
-    registry = read_plugins(given["plugins"])
-    config = read_config(given["config_path"], given["feature_gates"])
+    registry = read_plugins(flags["plugins"])
+    config = read_config(flags["config_path"], flags["feature_gates"])
     resolve(config, registry)
     return ExtenderServerOptions(
         config=config,
         registry=registry,
-        profile=_profile(config, given["profile"]),
-        objects=load_inputs(given["paths"]).initial if given["paths"] else None,
-        kubeconfig=given["kubeconfig"],
-        address=given["bind_address"],
-        port=given["port"],
-        tls=_tls(given),
-        score_max=given["score_max"],
+        profile=_profile(config, flags["profile"]),
+        objects=load_inputs(flags["paths"]).initial if flags["paths"] else None,
+        kubeconfig=flags["kubeconfig"],
+        address=flags["bind_address"],
+        port=flags["port"],
+        tls=_tls(flags),
+        score_max=flags["score_max"],
     )
 
 
-def _profile(config: SchedulerConfig, wanted: str | None) -> str:
+def _profile(config: SchedulerConfig, name: str | None) -> str:
     names = [profile.scheduler_name or "" for profile in config.spec.profiles]
-    if wanted is None and len(names) == 1:
+    if name is None and len(names) == 1:
         return names[0]
-    if wanted is None or wanted not in names:
-        fail(f"--profile: found {wanted or 'nothing'}, wanted one of {', '.join(names)}")
-    return wanted
+    if name is None or name not in names:
+        fail(f"--profile: found {name or 'nothing'}, wanted one of {', '.join(names)}")
+    return name
 
 
-def _tls(given: dict[str, Any]) -> ssl.SSLContext | None:
+def _tls(flags: dict[str, Any]) -> ssl.SSLContext | None:
     """None: plain HTTP. Raises CertificateError."""
-    cert, key, ca = given["tls_cert_file"], given["tls_private_key_file"], given["client_ca_file"]
+    cert, key, ca = flags["tls_cert_file"], flags["tls_private_key_file"], flags["client_ca_file"]
     if bool(cert) != bool(key):
         fail("--tls-cert-file, --tls-private-key-file: found one of them, wanted both or none")
     if ca and not cert:
         fail("--client-ca-file: wanted --tls-cert-file, too: plain HTTP has no client certificates")
-    if not ca and not is_loopback(given["bind_address"]) and not given["insecure"]:
+    if not ca and not is_loopback(flags["bind_address"]) and not flags["insecure"]:
         fail(
-            f"--bind-address {given['bind_address']}: everybody could send requests; wanted "
+            f"--bind-address {flags['bind_address']}: everybody could send requests; wanted "
             f"--tls-cert-file, --tls-private-key-file and --client-ca-file, or --insecure"
         )
     if not cert:

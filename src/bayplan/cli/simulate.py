@@ -110,7 +110,7 @@ class _Options:
     help="Interval between searches for such pods. Default: 0s (in a cluster: 20s)",
 )
 @click.option("--strict", is_flag=True, help="Refuse kinds and fields that nothing reads")
-def simulate_command(**given: Any) -> None:
+def simulate_command(**values: Any) -> None:
     """Place pods on nodes under virtual time and report the result for each pod.
 
     PATH is a file or a folder of Kubernetes objects (nodes, pods, Deployments and so on, as written
@@ -120,7 +120,7 @@ def simulate_command(**given: Any) -> None:
     The exit code is 0 even if pods fit on no node; 1 if an attempt failed with an error; 2 if the
     input is wrong.
     """
-    options = _Options(**given)
+    options = _Options(**values)
     if options.config_path == STANDARD_INPUT and STANDARD_INPUT in options.paths:
         fail("standard input: found - for the configuration and for objects; one must be a file")
     if options.out == "":

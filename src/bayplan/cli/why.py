@@ -28,11 +28,11 @@ from bayplan.sim.output.result import SimulationResult
 from bayplan.sim.output.run_folder import RunFolder, RunFolderError
 from bayplan.sim.replay import node_verdict
 from bayplan.sim.why import (
-    known_pods,
+    explain_node,
+    explain_records,
+    explain_workload,
     nearest_nodes,
-    told,
-    told_node,
-    told_workload,
+    similar_pods,
     without_record,
 )
 from bayplan.state.pods import DEFAULT_NAMESPACE
@@ -66,12 +66,12 @@ def address_of(text: str, token: str, ca_file: str) -> Address:
     except ValueError:
         is_whole = False
     if not is_whole:
-        wanted = "wanted HOST:PORT, http://HOST:PORT or https://HOST:PORT"
-        raise NotAnsweredError(f"--address: found {text}, {wanted}")
+        expected = "wanted HOST:PORT, http://HOST:PORT or https://HOST:PORT"
+        raise NotAnsweredError(f"--address: found {text}, {expected}")
     return Address(url.rstrip("/"), token, ca_file)
 
 
-async def story_from(address: Address, pod: str) -> StoryAnswer:
+async def history_from(address: Address, pod: str) -> StoryAnswer:
     """What it remembers of ``pod``. Raises NotAnsweredError."""
     headers = {"Authorization": f"Bearer {address.token}"} if address.token else {}
     limits = aiohttp.ClientTimeout(total=_SECONDS_MAX)
@@ -84,13 +84,13 @@ async def story_from(address: Address, pod: str) -> StoryAnswer:
         ):
             body = await answer.read()
     except (aiohttp.ClientError, OSError, TimeoutError) as problem:
-        said = str(problem) or "no answer in time"
+        detail = str(problem) or "no answer in time"
         advice = "does `bayplan run` serve there, and is it HTTP or HTTPS (https://HOST:PORT)?"
-        raise NotAnsweredError(f"{address.url}: {said}; {advice}") from None
+        raise NotAnsweredError(f"{address.url}: {detail}; {advice}") from None
     if answer.status != 200:
-        said = body.decode(errors="replace").strip()[:200]
+        detail = body.decode(errors="replace").strip()[:200]
         advice = "; pass a token with --token-file" if answer.status == 401 else ""
-        raise NotAnsweredError(f"{address.url}: HTTP {answer.status}: {said}{advice}")
+        raise NotAnsweredError(f"{address.url}: HTTP {answer.status}: {detail}{advice}")
     try:
         return decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -113,7 +113,7 @@ _WORKLOADS = {
 }
 _PODS = ("pod", "pods", "po")
 _GROUPS = ("podgroup", "podgroups", "pg")
-_WANTED = (
+_EXPECTED = (
     "wanted NAMESPACE/NAME of a pod, podgroup NAMESPACE/NAME, or a workload, as deployment/NAME "
     "with --namespace"
 )
@@ -156,7 +156,7 @@ class _Subject:
 @click.option("--ca-file", metavar="FILE", help="With --address https://…: certificate authority")
 @click.option("--node", metavar="NAME", help="Explain one node, by a replay of the run")
 @click.option("--attempt", type=int, help="Explain this attempt. Default with --node: the last")
-def why_command(words: tuple[str, ...], **given: Any) -> None:
+def why_command(words: tuple[str, ...], **options: Any) -> None:
     """Explain where a pod, the pods of a workload, or a pod group were placed, and why.
 
     For a pod: each attempt, the plugins that rejected nodes and their reasons, the scores of the
@@ -165,11 +165,11 @@ def why_command(words: tuple[str, ...], **given: Any) -> None:
 
     The answer comes from a run (--run) or from the memory of a running scheduler (--address).
     """
-    subject = _subject(words, given["namespace"])
+    subject = _subject(words, options["namespace"])
     name = group_subject(subject.name) if subject.kind == "podgroup" else subject.name
-    if subject.kind and (given["node"] is not None or given["attempt"] is not None):
+    if subject.kind and (options["node"] is not None or options["attempt"] is not None):
         fail("--node, --attempt: these options explain an attempt of one pod")
-    run_path, address, node = given["run_path"], given["address"], given["node"]
+    run_path, address, node = options["run_path"], options["address"], options["node"]
     if (run_path is None) == (address is None):
         fail("wanted either --run DIR or --address HOST:PORT")
     if address is not None and node is not None:
@@ -179,11 +179,11 @@ def why_command(words: tuple[str, ...], **given: Any) -> None:
         fail(f"{subject.controller}: wanted --run; with --address, name one of its pods")
     with refusals():
         if address is not None:
-            parts = _remembered(name, given)
+            parts = _remote_answer(name, options)
         elif is_workload:
             parts = _workload_answer(RunFolder(Path(run_path)), subject)
         else:
-            parts = _answer(RunFolder(Path(run_path)), name, node, given["attempt"])
+            parts = _answer(RunFolder(Path(run_path)), name, node, options["attempt"])
     show(parts)
 
 
@@ -195,7 +195,7 @@ def _subject(words: tuple[str, ...], namespace: str | None) -> _Subject:
         if slash:
             kinds, name = [kind], own_name
     if len(kinds) > 1 or name.count("/") > 1 or name.startswith("/") or name.endswith("/"):
-        fail(f"found {' '.join(words)}, {_WANTED}")
+        fail(f"found {' '.join(words)}, {_EXPECTED}")
     if "/" in name and namespace is not None and not name.startswith(f"{namespace}/"):
         fail(f"found {name} and --namespace {namespace}, wanted one namespace")
     full_name = name if "/" in name else f"{namespace or DEFAULT_NAMESPACE}/{name}"
@@ -206,56 +206,56 @@ def _subject(words: tuple[str, ...], namespace: str | None) -> _Subject:
     kind = _WORKLOADS.get(kinds[0].lower())
     if kind is None:
         hint = suggestion(kinds[0], [*_WORKLOADS, *_PODS, *_GROUPS])
-        fail(f"found {' '.join(words)}, {_WANTED}" + (f"; {hint}" if hint else ""))
+        fail(f"found {' '.join(words)}, {_EXPECTED}" + (f"; {hint}" if hint else ""))
     return _Subject(kind, full_name)
 
 
-def _remembered(pod: str, given: dict[str, Any]) -> list[RenderableType]:
+def _remote_answer(pod: str, options: dict[str, Any]) -> list[RenderableType]:
     """What a running scheduler says. Raises RunFolderError for an attempt that is not there."""
     try:
-        token = read_text(given["token_file"]).strip() if given["token_file"] else ""
-        address = address_of(given["address"], token, given["ca_file"] or "")
-        answer = run_event_loop(story_from(address, pod))
+        token = read_text(options["token_file"]).strip() if options["token_file"] else ""
+        address = address_of(options["address"], token, options["ca_file"] or "")
+        answer = run_event_loop(history_from(address, pod))
     except NotAnsweredError as problem:
         fail(str(problem))
     if not answer.records:
         remembered = f"among {answer.kept_count} records (at most {answer.kept_count_max})"
         fail(f"{address.url}: no record of {pod} {remembered}; {_hint(pod, answer)}")
     head = Text(f"times are seconds since the scheduler's start, {answer.started}")
-    number = given["attempt"]
+    number = options["attempt"]
     if number is None:
-        return [head, *told(answer.records)]
-    found = [r for r in answer.records if isinstance(r, AttemptRecord) and r.attempt == number]
-    if not found:
+        return [head, *explain_records(answer.records)]
+    attempts = [r for r in answer.records if isinstance(r, AttemptRecord) and r.attempt == number]
+    if not attempts:
         fail(f"{address.url}: no record of attempt {number} at {pod}")
-    return [head, *told(found[-1:])]
+    return [head, *explain_records(attempts[-1:])]
 
 
 def _hint(pod: str, answer: StoryAnswer) -> str:
-    return known_pods(pod, answer.known)
+    return similar_pods(pod, answer.known)
 
 
 def _answer(
     folder: RunFolder, pod: str, node: str | None, attempt: int | None
 ) -> list[RenderableType]:
-    story: list[Record] = []
-    others: set[str] = set()
+    records: list[Record] = []
+    other_subjects: set[str] = set()
     for record in folder.journal():
         subject = subject_of(record)
         if subject == pod:
-            story.append(record)
+            records.append(record)
         elif is_group(subject) is is_group(pod):
-            others.add(subject)
-    if not story:
-        return [Text(_without_record(folder, pod, others))]
+            other_subjects.add(subject)
+    if not records:
+        return [Text(_without_record(folder, pod, other_subjects))]
     if node is None and attempt is None:
-        return told(story)
-    chosen = _attempt(folder, pod, story, attempt)
+        return explain_records(records)
+    chosen = _attempt(folder, pod, records, attempt)
     if node is None:
-        return told([chosen])
+        return explain_records([chosen])
     _check_node(folder, node)
     with sign_of_life("replaying the run"):
-        return told_node(node_verdict(folder, chosen, node))
+        return explain_node(node_verdict(folder, chosen, node))
 
 
 def _check_node(folder: RunFolder, node: str) -> None:
@@ -286,39 +286,43 @@ def _workload_answer(folder: RunFolder, subject: _Subject) -> list[RenderableTyp
         for record in folder.journal()
         if isinstance(record, AttemptRecord) and record.pod in pods
     }
-    return told_workload(f"{subject.controller} in {subject.namespace}", pods, attempts)
+    return explain_workload(f"{subject.controller} in {subject.namespace}", pods, attempts)
 
 
 def _no_such_workload(subject: _Subject, result: SimulationResult) -> str:
-    known = {
+    controllers = {
         f"{pod.controller} in {name.partition('/')[0]}"
         for name, pod in result.pods.items()
         if pod.controller is not None
     }
-    wanted = f"{subject.controller} in {subject.namespace}"
-    near = difflib.get_close_matches(wanted, sorted(known), _WORKLOADS_MAX)
-    listed = ", ".join(near or sorted(known)[:_WORKLOADS_MAX])
-    known_text = f"known workloads include: {listed}" if known else "no pod has a controller"
-    return f"no pod belongs to {wanted}; {known_text}"
+    expected = f"{subject.controller} in {subject.namespace}"
+    near = difflib.get_close_matches(expected, sorted(controllers), _WORKLOADS_MAX)
+    listed = ", ".join(near or sorted(controllers)[:_WORKLOADS_MAX])
+    workloads = f"known workloads include: {listed}" if controllers else "no pod has a controller"
+    return f"no pod belongs to {expected}; {workloads}"
 
 
-def _without_record(folder: RunFolder, pod: str, others: set[str]) -> str:
+def _without_record(folder: RunFolder, pod: str, other_subjects: set[str]) -> str:
     """Why there is no story. Raises RunFolderError for a pod that was not there."""
-    said = without_record(pod, folder.result())
-    if said is None:
-        text = f"{folder.path}: there is no decision about {pod}; {known_pods(pod, others)}"
+    reason = without_record(pod, folder.result())
+    if reason is None:
+        text = (
+            f"{folder.path}: there is no decision about {pod}; {similar_pods(pod, other_subjects)}"
+        )
         raise RunFolderError(text)
-    return said
+    return reason
 
 
 def _attempt(
-    folder: RunFolder, pod: str, story: Sequence[Record], number: int | None
+    folder: RunFolder, pod: str, records: Sequence[Record], number: int | None
 ) -> AttemptRecord:
     """The last attempt of that number, or of all: a name may have had several pods."""
-    attempts = [record for record in story if isinstance(record, AttemptRecord)]
+    attempts = [record for record in records if isinstance(record, AttemptRecord)]
     found = [record for record in attempts if number in (None, record.attempt)]
     if not found:
         numbers = ", ".join(str(record.attempt) for record in attempts[-20:]) or "none"
-        told = f"no attempt {number}" if number is not None else "no attempt"
-        raise RunFolderError(f"{folder.path}: {told} at {pod}; known attempts: {numbers}")
+        explain_records = f"no attempt {number}" if number is not None else "no attempt"
+        raise RunFolderError(
+            f"{folder.path}: {explain_records} at {pod}; known attempts: {numbers}"
+        )
     return found[-1]

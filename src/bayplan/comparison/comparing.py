@@ -20,12 +20,12 @@ from bayplan.comparison.store import RunStore
 from bayplan.comparison.table import Comparison
 
 #: A configuration: a file, the plain values of a document, or None: the default one.
-ConfigurationLike = str | Path | Mapping[str, Any] | None
+ConfigurationSource = str | Path | Mapping[str, Any] | None
 
 
 def compare(
     inputs: Sequence[str | Path],
-    configurations: Mapping[str, ConfigurationLike],
+    configurations: Mapping[str, ConfigurationSource],
     seeds: str | Iterable[int] = (0,),
     *,
     until_demand: Mapping[str, float] | None = None,
@@ -55,12 +55,12 @@ def compare(
         topology_keys=DEFAULT_TOPOLOGY_KEYS,
     )
     planned = plan(spec, "compare()")
-    found = performed(
-        planned, None if out is None else Path(out), executor, _tell_nobody, processes
+    comparison = performed(
+        planned, None if out is None else Path(out), executor, _ignore_run, processes
     )
     if out is not None:
-        write_outputs(found, Path(out), "Comparison")
-    return found
+        write_outputs(comparison, Path(out), "Comparison")
+    return comparison
 
 
 def performed(
@@ -77,11 +77,11 @@ def performed(
     return Comparison(runs, planned.baseline, planned.about)
 
 
-def _spec(name: str, one: ConfigurationLike) -> ConfigurationSpec:
+def _spec(name: str, one: ConfigurationSource) -> ConfigurationSpec:
     if isinstance(one, Mapping):
         return ConfigurationSpec(name=name, config=dict(one))
     return ConfigurationSpec(name=name, file=None if one is None else str(one))
 
 
-def _tell_nobody(_run: object, _was_there: bool) -> None:
+def _ignore_run(_run: object, _was_there: bool) -> None:
     return

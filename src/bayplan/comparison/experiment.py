@@ -28,7 +28,7 @@ from msgspec import Struct, field
 from bayplan.comparison.metrics.scheduling import Arrivals
 from bayplan.config.decoding import decode
 from bayplan.problems import Problem, wrong
-from bayplan.sim.input.errors import Complaints
+from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.scenario import API_VERSION
 from bayplan.yaml_documents import Document, DocumentError, load_documents
 
@@ -92,28 +92,32 @@ def is_experiment(path: str) -> bool:
     return any(isinstance(d.value, dict) and d.value.get("kind") == KIND for d in documents)
 
 
-def read_experiment(path: str, complaints: Complaints) -> ExperimentDocument | None:
+def read_experiment(path: str, errors: InputErrors) -> ExperimentDocument | None:
     """The document of a file, its paths made absolute; None where it is wrong."""
     try:
         documents = load_documents(Path(path).read_bytes(), path)
     except OSError as problem:
-        complaints.add(path, f"cannot be read: {problem.strerror}")
+        errors.add(path, f"cannot be read: {problem.strerror}")
         return None
     except DocumentError as problem:
-        complaints.add(path, str(problem))
+        errors.add(path, str(problem))
         return None
     if len(documents) != 1:
-        complaints.add(path, f"found {len(documents)} documents, wanted one {KIND}")
+        errors.add(path, f"found {len(documents)} documents, wanted one {KIND}")
         return None
-    return _decoded(documents[0], path, complaints)
+    return _decoded(documents[0], path, errors)
 
 
-def _decoded(document: Document, path: str, complaints: Complaints) -> ExperimentDocument | None:
-    found, problems = decode(document.value, ExperimentDocument, "")
-    if found is not None:
-        problems += _problems(found)
-    complaints.add_all(path, problems)
-    return None if found is None or problems else _under(found, Path(path).parent)
+def _decoded(document: Document, path: str, errors: InputErrors) -> ExperimentDocument | None:
+    document_or_none, problems = decode(document.value, ExperimentDocument, "")
+    if document_or_none is not None:
+        problems += _problems(document_or_none)
+    errors.add_all(path, problems)
+    return (
+        None
+        if document_or_none is None or problems
+        else _under(document_or_none, Path(path).parent)
+    )
 
 
 def _problems(document: ExperimentDocument) -> list[Problem]:

@@ -20,15 +20,15 @@ Preparation = Callable[[Sequence[PodInfo]], Iterable[Mapping[str, Any]]]
 
 def installed_metrics() -> dict[str, type[RunMetric]]:
     """By name. Raises InputError."""
-    found: dict[str, type[RunMetric]] = {}
+    metrics: dict[str, type[RunMetric]] = {}
     for origin, metric in _loaded(METRICS_GROUP):
         if not (isinstance(metric, type) and issubclass(metric, RunMetric)):
             raise InputError([f"{origin}: not a metric; wanted a subclass of RunMetric"])
         name = getattr(metric, "name", None)
         if not isinstance(name, str) or not name:
             raise InputError([f'{origin}: wanted a name, as in name = "nodes_used"'])
-        found[name] = metric
-    return found
+        metrics[name] = metric
+    return metrics
 
 
 def installed_preparations() -> dict[str, Preparation]:
@@ -45,5 +45,5 @@ def _loaded(group: str) -> Iterable[tuple[str, Any]]:
         try:
             yield origin, point.load()
         except Exception as error:  # whatever a package does when imported
-            told = f"{type(error).__name__}: {error}"
-            raise InputError([f"{origin}: {told}"]) from error
+            text = f"{type(error).__name__}: {error}"
+            raise InputError([f"{origin}: {text}"]) from error

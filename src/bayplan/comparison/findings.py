@@ -74,7 +74,7 @@ class Findings:
 
 def findings(comparison: Comparison, input_name: str) -> Findings:
     """What differs from the baseline; nothing where there is one configuration."""
-    others = [name for name in comparison.configurations if name != comparison.baseline]
+    other_names = [name for name in comparison.configurations if name != comparison.baseline]
     differing: list[tuple[str, tuple[Finding, ...]]] = []
     same: list[str] = []
     for metric in comparison.metrics:
@@ -86,7 +86,7 @@ def findings(comparison: Comparison, input_name: str) -> Findings:
                 comparison.paired(input_name, name, metric),
                 None if baseline is None else baseline.mean,
             )
-            for name in others
+            for name in other_names
         )
         if all(one.paired is not None and one.paired.is_nothing for one in row):
             same.append(metric)
@@ -104,11 +104,13 @@ def _rank(row: Sequence[Finding]) -> tuple[bool, bool, float]:
 
 def conclusions(comparison: Comparison, input_name: str) -> Iterator[str]:
     """One sentence per configuration that is compared with the baseline."""
-    found = findings(comparison, input_name)
+    all_findings = findings(comparison, input_name)
     for name in comparison.configurations:
         if name != comparison.baseline:
-            own = [one for _, row in found.differing for one in row if one.configuration == name]
-            yield _conclusion(name, comparison.baseline, own, len(found.same))
+            own = [
+                one for _, row in all_findings.differing for one in row if one.configuration == name
+            ]
+            yield _conclusion(name, comparison.baseline, own, len(all_findings.same))
 
 
 def _conclusion(name: str, baseline: str, differing: Sequence[Finding], same_count: int) -> str:
@@ -135,5 +137,5 @@ def _named(chosen: Sequence[Finding]) -> str:
         one.metric if one.paired is None else f"{one.metric} ({signed(one.paired.mean)})"
         for one in chosen[:_NAMED_MAX]
     )
-    rest = len(chosen) - _NAMED_MAX
-    return f"{named} and {rest:,} more" if rest > 0 else named
+    further_count = len(chosen) - _NAMED_MAX
+    return f"{named} and {further_count:,} more" if further_count > 0 else named

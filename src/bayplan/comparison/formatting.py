@@ -19,21 +19,21 @@ def figure(value: float | None) -> str:
     return f"{value:.2g}"
 
 
-def spread(found: Summary | None) -> str:
+def spread(value: Summary | None) -> str:
     """Mean and deviation: `9.38 ± 0.19`."""
-    if found is None:
+    if value is None:
         return _NONE
-    return figure(found.mean) if found.sd is None else f"{figure(found.mean)} ± {figure(found.sd)}"
+    return figure(value.mean) if value.sd is None else f"{figure(value.mean)} ± {figure(value.sd)}"
 
 
-def difference(found: Paired | None) -> str:
+def difference(value: Paired | None) -> str:
     """`-1.20 [-1.40, -1.00]`; without its interval where there is none."""
-    if found is None:
+    if value is None:
         return _NONE
-    mean = signed(found.mean)
-    if found.low is None or found.high is None:
+    mean = signed(value.mean)
+    if value.low is None or value.high is None:
         return mean
-    return f"{mean} [{signed(found.low)}, {signed(found.high)}]"
+    return f"{mean} [{signed(value.low)}, {signed(value.high)}]"
 
 
 def signed(value: float) -> str:

@@ -86,14 +86,16 @@ def _compared(comparison: Comparison, input_name: str) -> Iterator[str]:
     yield '<div class="conclusion">'
     yield from _paragraphs("", conclusions(comparison, input_name))
     yield "</div>"
-    found = findings(comparison, input_name)
-    if found.differing:
+    metric_findings = findings(comparison, input_name)
+    if metric_findings.differing:
         yield "<h2>What differs</h2>"
-        yield _differing(comparison, found, input_name)
+        yield _differing(comparison, metric_findings, input_name)
         yield f'<p class="faint">{escape(_what_differences_are())}</p>'
-    if found.same:
-        table = _summaries(comparison, input_name, found.same, is_same=True)
-        yield _folded(f"{len(found.same):,} metrics are the same in every pair of runs", table)
+    if metric_findings.same:
+        table = _summaries(comparison, input_name, metric_findings.same, is_same=True)
+        yield _folded(
+            f"{len(metric_findings.same):,} metrics are the same in every pair of runs", table
+        )
     yield _folded("How fast it was simulated", _summaries(comparison, input_name, ()))
 
 
@@ -107,13 +109,13 @@ def _what_differences_are() -> str:
     return f"{text} A question mark says that the difference may be chance."
 
 
-def _differing(comparison: Comparison, found: Findings, input_name: str) -> str:
-    others = [name for name in comparison.configurations if name != comparison.baseline]
+def _differing(comparison: Comparison, metric_findings: Findings, input_name: str) -> str:
+    other_names = [name for name in comparison.configurations if name != comparison.baseline]
     headings = [
-        cell for name in others for cell in (name, f"difference from {comparison.baseline}")
+        cell for name in other_names for cell in (name, f"difference from {comparison.baseline}")
     ]
     rows: list[list[str]] = []
-    for metric, row in found.differing:
+    for metric, row in metric_findings.differing:
         cells = [escape(spread(comparison.summary(input_name, comparison.baseline, metric)))]
         for one in row:
             own = comparison.summary(input_name, one.configuration, metric)

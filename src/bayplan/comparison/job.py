@@ -62,12 +62,12 @@ def digest(content: bytes) -> str:
 @cache
 def code_digest() -> str:
     """A hash over the code that decides."""
-    found = hashlib.sha256(version("bayplan").encode())
+    code_hash = hashlib.sha256(version("bayplan").encode())
     for package in sorted({"bayplan", *_installed()}):
         for path in _sources(package):
-            found.update(path.name.encode())
-            found.update(path.read_bytes())
-    return found.hexdigest()
+            code_hash.update(path.name.encode())
+            code_hash.update(path.read_bytes())
+    return code_hash.hexdigest()
 
 
 def _installed() -> Iterator[str]:
@@ -189,20 +189,20 @@ def perform(job: Job) -> JobResult:
         simulation.cluster.observe(watch.observe)
         simulation.keep_journal(watch)
         simulation.keep_journal(decided)
-        found = simulation.run()
+        simulated = simulation.run()
     metrics: dict[str, float] = {}
     curves: dict[str, list[tuple[float, float]]] = {}
     for metric in watch.metrics:
-        metrics.update(metric.values(found))
+        metrics.update(metric.values(simulated))
         curves.update({name: list(points) for name, points in metric.curves().items()})
     result = RunResult(
         metrics=metrics,
         curves=curves,
-        digest=found.digest,
-        attempts=found.attempts,
-        wall_seconds=found.wall_seconds,
-        notes=found.notes,
-        failures=found.failures,
+        digest=simulated.digest,
+        attempts=simulated.attempts,
+        wall_seconds=simulated.wall_seconds,
+        notes=simulated.notes,
+        failures=simulated.failures,
     )
     return JobResult(result, to_csv(decided.decisions))
 
@@ -216,8 +216,8 @@ def config_of(configuration: Configuration) -> SchedulerConfig:
 
 def made_metrics(watched: Watched) -> list[RunMetric]:
     """An instance of each metric that is asked for."""
-    known = {**{one.name: one for one in BUILT_IN}, **installed_metrics()}
-    chosen = [known[name] for name in watched.metrics]
+    all_metrics = {**{one.name: one for one in BUILT_IN}, **installed_metrics()}
+    chosen = [all_metrics[name] for name in watched.metrics]
     return [Domains(watched.topology_keys) if one is Domains else one() for one in chosen]
 
 
@@ -256,10 +256,10 @@ class _Watch:
 def _on_disk(files: Sequence[PluginFile]) -> Iterator[list[Path]]:
     """Where each plugin file can be loaded from: where it was read, or a copy of it."""
     with tempfile.TemporaryDirectory(prefix="bayplan-") as folder:
-        yield [_found(one, Path(folder) / str(index)) for index, one in enumerate(files)]
+        yield [_readable(one, Path(folder) / str(index)) for index, one in enumerate(files)]
 
 
-def _found(file: PluginFile, folder: Path) -> Path:
+def _readable(file: PluginFile, folder: Path) -> Path:
     path = Path(file.path)
     if path.is_file() and path.read_bytes() == file.content:
         return path

@@ -31,7 +31,7 @@ def run_matrix(
     ``in_flight``: how many jobs are handed out at once. Raises RunFailed, RunFolderError.
     """
     done: dict[int, Run] = {}
-    for index, run in _found(jobs, store):
+    for index, run in _stored(jobs, store):
         done[index] = run
         on_run(run, True)
     for index, run in _performed(jobs, set(done), executor, in_flight, store):
@@ -40,7 +40,7 @@ def run_matrix(
     return [done[index] for index in range(len(jobs))]
 
 
-def _found(jobs: Sequence[Job], store: RunStore | None) -> Iterator[tuple[int, Run]]:
+def _stored(jobs: Sequence[Job], store: RunStore | None) -> Iterator[tuple[int, Run]]:
     if store is not None:
         for index, job in enumerate(jobs):
             run = store.find(job)
@@ -50,13 +50,13 @@ def _found(jobs: Sequence[Job], store: RunStore | None) -> Iterator[tuple[int, R
 
 def _performed(
     jobs: Sequence[Job],
-    known: set[int],
+    stored: set[int],
     executor: Executor,
     in_flight: int,
     store: RunStore | None,
 ) -> Iterator[tuple[int, Run]]:
     """Handed out a few at a time: what is not begun can be called off, and takes no memory."""
-    missing = iter([index for index in range(len(jobs)) if index not in known])
+    missing = iter([index for index in range(len(jobs)) if index not in stored])
     working: dict[Future[JobResult], int] = {}
     while True:
         while len(working) < in_flight and (index := next(missing, None)) is not None:
@@ -66,10 +66,10 @@ def _performed(
         finished, _ = wait(working, return_when=FIRST_COMPLETED)
         for future in finished:
             index = working.pop(future)
-            yield index, _kept(jobs[index], future, store)
+            yield index, _saved(jobs[index], future, store)
 
 
-def _kept(job: Job, future: "Future[JobResult]", store: RunStore | None) -> Run:
+def _saved(job: Job, future: "Future[JobResult]", store: RunStore | None) -> Run:
     try:
         done = future.result()
     except BrokenProcessPool as problem:

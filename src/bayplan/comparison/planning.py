@@ -26,7 +26,7 @@ from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.plugins.registry import Registry, default_registry
 from bayplan.problems import Problem, joined, listed, wrong
 from bayplan.profile.resolved_config import resolve
-from bayplan.sim.input.errors import Complaints
+from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.inputs import InputError, load_inputs
 from bayplan.sim.input.workload import Content, Workload, is_pending_pod
 from bayplan.state.pods import PodInfo, pod_info
@@ -34,7 +34,7 @@ from bayplan.state.pods import PodInfo, pod_info
 # ---- seeds ----------------------------------------------------------------------------------
 
 
-WANTED = "seeds such as 0..9, or 1,2,5"
+EXPECTED_SEEDS = "seeds such as 0..9, or 1,2,5"
 #: More than this is a slip of the pen.
 SEEDS_MAX = 100_000
 _RANGE = re.compile(r"(\d+)(?:\.\.(\d+))?")
@@ -48,7 +48,7 @@ def parse_seeds(value: object, path: str) -> tuple[tuple[int, ...], list[Problem
         return _parsed(value.split(","), value, path)
     if isinstance(value, Sequence):
         return _parsed([str(part) for part in value], value, path)
-    return (), [wrong(path, value, WANTED)]
+    return (), [wrong(path, value, EXPECTED_SEEDS)]
 
 
 def _parsed(
@@ -58,13 +58,13 @@ def _parsed(
     for part in parts:
         match = _RANGE.fullmatch(part.strip())
         if match is None:
-            return (), [wrong(path, value, WANTED)]
+            return (), [wrong(path, value, EXPECTED_SEEDS)]
         first = int(match[1])
         last = int(match[2]) if match[2] is not None else first
         if last < first or last - first >= SEEDS_MAX:
             return (), [wrong(path, part.strip(), f"an ascending range, of {SEEDS_MAX:,} at most")]
         seeds.update(dict.fromkeys(range(first, last + 1)))
-    return tuple(seeds), [] if seeds else [wrong(path, None, WANTED)]
+    return tuple(seeds), [] if seeds else [wrong(path, None, EXPECTED_SEEDS)]
 
 
 # ---- planning -------------------------------------------------------------------------------
@@ -87,22 +87,22 @@ def plan(spec: ExperimentSpec, source: str, *, is_strict: bool = False) -> Plan:
 
     ``is_strict``: what of the inputs is not understood is wrong, too.
     """
-    complaints = Complaints()
+    errors = InputErrors()
     seeds, problems = parse_seeds(spec.seeds, "spec.seeds")
-    complaints.add_all(source, problems)
-    complaints.add_all(source, _names(spec))
-    watched = _watched(spec, source, complaints)
-    files = _plugin_files(spec.plugins, complaints)
-    configurations = _configurations(spec.configurations, source, complaints)
-    complaints.raise_if_any()
+    errors.add_all(source, problems)
+    errors.add_all(source, _names(spec))
+    watched = _watched(spec, source, errors)
+    files = _plugin_files(spec.plugins, errors)
+    configurations = _configurations(spec.configurations, source, errors)
+    errors.raise_if_any()
     registry = default_registry([file.path for file in files])
-    kinds = {*registry.kinds, *_check(configurations, registry, complaints)}
+    kinds = {*registry.kinds, *_check(configurations, registry, errors)}
 
     def read(one: InputSpec) -> Workload:
         return load_inputs(one.paths, time_mode=spec.time, is_strict=is_strict, read_kinds=kinds)
 
-    inputs = [(one, _workload(one, read, spec, source, complaints)) for one in spec.inputs]
-    complaints.raise_if_any()
+    inputs = [(one, _workload(one, read, spec, source, errors)) for one in spec.inputs]
+    errors.raise_if_any()
     jobs = [
         Job(
             input=one.name,
@@ -146,32 +146,32 @@ def _names(spec: ExperimentSpec) -> Iterable[Problem]:
         yield wrong("spec.baseline", spec.baseline, listed(known), known)
 
 
-def _watched(spec: ExperimentSpec, source: str, complaints: Complaints) -> Watched:
+def _watched(spec: ExperimentSpec, source: str, errors: InputErrors) -> Watched:
     known = [*(one.name for one in BUILT_IN), *installed_metrics()]
     for index, name in enumerate(spec.metrics):
         if name not in known:
-            complaints.add(source, wrong(f"spec.metrics[{index}]", name, listed(known), known))
+            errors.add(source, wrong(f"spec.metrics[{index}]", name, listed(known), known))
     return Watched(metrics=spec.metrics or tuple(known), topology_keys=spec.topology_keys)
 
 
-def _plugin_files(paths: Sequence[str], complaints: Complaints) -> tuple[PluginFile, ...]:
+def _plugin_files(paths: Sequence[str], errors: InputErrors) -> tuple[PluginFile, ...]:
     files: list[PluginFile] = []
     for path in paths:
-        content = _read(path, complaints)
+        content = _read(path, errors)
         if content is not None:
             files.append(PluginFile(path, content))
     return tuple(files)
 
 
 def _configurations(
-    specs: Sequence[ConfigurationSpec], source: str, complaints: Complaints
+    specs: Sequence[ConfigurationSpec], source: str, errors: InputErrors
 ) -> list[Configuration]:
     found: list[Configuration] = []
     for index, one in enumerate(specs):
         text: str | None = None
         origin = source
         if one.file is not None:
-            content = _read(one.file, complaints)
+            content = _read(one.file, errors)
             text = None if content is None else content.decode("utf-8-sig", "replace")
             origin = one.file
         elif one.config is not None:
@@ -184,7 +184,7 @@ def _configurations(
 
 
 def _check(
-    configurations: Sequence[Configuration], registry: Registry, complaints: Complaints
+    configurations: Sequence[Configuration], registry: Registry, errors: InputErrors
 ) -> set[str]:
     """Whether each would start, with the plugins there are. Returns kinds of groups of pods that
     they know."""
@@ -196,7 +196,7 @@ def _check(
             resolve(config, registry)
         except ConfigError as problem:
             for line in str(problem).splitlines():
-                complaints.add(f"configuration {one.name}", line)
+                errors.add(f"configuration {one.name}", line)
     return kinds
 
 
@@ -205,31 +205,31 @@ def _workload(
     read: Callable[[InputSpec], Workload],
     spec: ExperimentSpec,
     source: str,
-    complaints: Complaints,
+    errors: InputErrors,
 ) -> bytes:
     try:
         workload = read(one)
     except InputError as problem:
         for line in problem.lines:
-            complaints.add(f"input {one.name}" if one.name else "input", line)
+            errors.add(f"input {one.name}" if one.name else "input", line)
         return b""
     if spec.arrivals.nodes_renumbered:
-        _refuse_name_users(workload, source, complaints)
-    return msgspec.json.encode(_prepared(workload, spec.prepare, source, complaints))
+        _refuse_name_users(workload, source, errors)
+    return msgspec.json.encode(_prepared(workload, spec.prepare, source, errors))
 
 
-def _refuse_name_users(workload: Workload, source: str, complaints: Complaints) -> None:
+def _refuse_name_users(workload: Workload, source: str, errors: InputErrors) -> None:
     first = next(name_users(workload), None)
     if first is not None:
         found = f"found {first}, wanted an input in which nothing names a node"
-        complaints.add(source, Problem("spec.arrivals.nodesRenumbered", found))
+        errors.add(source, Problem("spec.arrivals.nodesRenumbered", found))
 
 
 # ---- preparing ------------------------------------------------------------------------------
 
 
 def _prepared(
-    workload: Workload, names: Sequence[str], source: str, complaints: Complaints
+    workload: Workload, names: Sequence[str], source: str, errors: InputErrors
 ) -> Workload:
     """With what packages add that follows from its pods."""
     if not names:
@@ -239,7 +239,7 @@ def _prepared(
     for index, name in enumerate(names):
         if name not in known:
             at = f"spec.prepare[{index}]"
-            complaints.add(source, wrong(at, name, listed(known) or "no such name", known))
+            errors.add(source, wrong(at, name, listed(known) or "no such name", known))
             continue
         added += [dict(content) for content in known[name](pods)]
     return msgspec.structs.replace(workload, initial=(*added, *workload.initial))
@@ -252,10 +252,10 @@ def _compiled(content: Content) -> PodInfo:
     return pod_info(cast(Pod, decode(POD, {**content, "metadata": meta})))
 
 
-def _read(path: str, complaints: Complaints) -> bytes | None:
+def _read(path: str, errors: InputErrors) -> bytes | None:
     try:
         return Path(path).read_bytes()
     except (OSError, ValueError) as problem:
         reason = getattr(problem, "strerror", None) or str(problem)
-        complaints.add(path, f"cannot be read: {reason}")
+        errors.add(path, f"cannot be read: {reason}")
         return None

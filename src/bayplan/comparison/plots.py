@@ -28,7 +28,7 @@ _DOTS_PER_INCH = 144
 
 def pictures(comparison: Comparison) -> dict[str, tuple[bytes, bytes]]:
     """File name → (PNG, SVG)."""
-    found: dict[str, tuple[bytes, bytes]] = {}
+    drawn_files: dict[str, tuple[bytes, bytes]] = {}
     several = len(comparison.inputs) > 1
     for input_name in comparison.inputs:
         prefix = f"{input_name} " if several else ""
@@ -40,10 +40,10 @@ def pictures(comparison: Comparison) -> dict[str, tuple[bytes, bytes]]:
             if not metric.startswith("unschedulable: ") and metric not in same
         ]
         for metric in drawn[:_BARS_MAX]:
-            found[_file(prefix + metric)] = _saved(_bars(comparison, input_name, metric))
+            drawn_files[_file(prefix + metric)] = _saved(_bars(comparison, input_name, metric))
         for curve in _curve_names(comparison, input_name):
-            found[_file(prefix + curve)] = _saved(_lines(comparison, input_name, curve))
-    return found
+            drawn_files[_file(prefix + curve)] = _saved(_lines(comparison, input_name, curve))
+    return drawn_files
 
 
 def _has_pairs(comparison: Comparison) -> bool:
@@ -59,12 +59,12 @@ def _bars(comparison: Comparison, input_name: str, metric: str) -> Figure:
     figure, axes = _figure(f"{metric}" + (f", {input_name}" if input_name else ""))
     names = comparison.configurations
     for place, name in enumerate(names):
-        found = comparison.summary(input_name, name, metric)
-        if found is not None:
+        numbers = comparison.summary(input_name, name, metric)
+        if numbers is not None:
             colour = _COLOURS[place % len(_COLOURS)]
-            axes.bar(place, found.mean, color=colour, alpha=0.75, width=0.6)
-            axes.errorbar(place, found.mean, yerr=found.sd or 0.0, color="black", capsize=4)
-            axes.plot([place] * len(found.values), found.values, ".", color="black", alpha=0.4)
+            axes.bar(place, numbers.mean, color=colour, alpha=0.75, width=0.6)
+            axes.errorbar(place, numbers.mean, yerr=numbers.sd or 0.0, color="black", capsize=4)
+            axes.plot([place] * len(numbers.values), numbers.values, ".", color="black", alpha=0.4)
     axes.set_xticks(range(len(names)), names, rotation=20 if len(names) > 5 else 0)
     axes.set_ylabel(metric)
     axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))

@@ -24,15 +24,17 @@ def renumbered(workload: Workload, seed: int) -> Workload:
     numbers = list(range(len(names)))
     stream(seed, "node numbers").shuffle(numbers)
     width = len(str(max(len(names) - 1, 0)))
-    known = {name: f"{number:0{width}}-{name}" for name, number in zip(names, numbers, strict=True)}
-    initial = tuple(_renamed(one, known) if _is_node(one) else one for one in workload.initial)
+    new_names = {
+        name: f"{number:0{width}}-{name}" for name, number in zip(names, numbers, strict=True)
+    }
+    initial = tuple(_renamed(one, new_names) if _is_node(one) else one for one in workload.initial)
     return msgspec.structs.replace(workload, initial=initial)
 
 
 def name_users(workload: Workload) -> Iterator[str]:
     """What refers to a node by its name, as "Pod default/a"."""
     names = set(_node_names(workload.initial))
-    for one in _others(workload):
+    for one in _all_but_nodes(workload):
         if _mentions(one, names):
             key = key_of(one)
             yield f"{one['kind']} {key.namespace}/{key.name}".replace(" /", " ")
@@ -41,15 +43,15 @@ def name_users(workload: Workload) -> Iterator[str]:
             yield f"{step.verb} {step.key}"
 
 
-def _others(workload: Workload) -> Iterator[Content]:
+def _all_but_nodes(workload: Workload) -> Iterator[Content]:
     yield from (one for one in workload.initial if not _is_node(one))
     for pods in workload.followers.values():
         yield from pods
 
 
-def _renamed(node: Content, known: dict[str, str]) -> Content:
+def _renamed(node: Content, new_names: dict[str, str]) -> Content:
     meta = node["metadata"]
-    name = known[meta["name"]]
+    name = new_names[meta["name"]]
     labels = dict(meta.get("labels") or {})
     if labels.get(HOSTNAME_LABEL) == meta["name"]:
         labels[HOSTNAME_LABEL] = name

@@ -20,7 +20,7 @@ from bayplan.sim.output.result import FailureResult
 EXAMPLES_MAX = 10
 
 
-def told(comparison: Comparison) -> Iterator[RenderableType]:
+def comparison_report(comparison: Comparison) -> Iterator[RenderableType]:
     """The conclusion, what differs, the rest, and how fast it was."""
     several = len(comparison.inputs) > 1
     for line in failure_lines(comparison):
@@ -40,10 +40,10 @@ def told(comparison: Comparison) -> Iterator[RenderableType]:
 
 def failure_lines(comparison: Comparison) -> Iterator[str]:
     """What failed by an error, per configuration and plugin: how often, and where first."""
-    found: dict[tuple[str, str], list[tuple[Run, FailureResult]]] = {}
+    by_plugin: dict[tuple[str, str], list[tuple[Run, FailureResult]]] = {}
     for run, failure in comparison.failures:
-        found.setdefault((run.configuration, failure.plugin), []).append((run, failure))
-    for (configuration, plugin), pairs in found.items():
+        by_plugin.setdefault((run.configuration, failure.plugin), []).append((run, failure))
+    for (configuration, plugin), pairs in by_plugin.items():
         count = sum(failure.count for _, failure in pairs)
         run_count = len({(run.input, run.seed) for run, _ in pairs})
         whose = f" of plugin {plugin}" if plugin else ""
@@ -59,14 +59,14 @@ def _compared(comparison: Comparison, input_name: str) -> Iterator[RenderableTyp
     for sentence in conclusions(comparison, input_name):
         yield Text(sentence, style="bold")
     yield BLANK
-    found = findings(comparison, input_name)
-    if found.differing:
-        yield _differing(comparison, found, input_name)
+    metric_findings = findings(comparison, input_name)
+    if metric_findings.differing:
+        yield _differing(comparison, metric_findings, input_name)
         yield Text(_what_differences_are())
         yield BLANK
-    if found.same:
+    if metric_findings.same:
         yield Text("the same in every pair of runs")
-        yield _same(comparison, found, input_name)
+        yield _same(comparison, metric_findings, input_name)
         yield BLANK
 
 
@@ -78,12 +78,12 @@ def _what_differences_are() -> str:
     )
 
 
-def _differing(comparison: Comparison, found: Findings, input_name: str) -> Table:
+def _differing(comparison: Comparison, metric_findings: Findings, input_name: str) -> Table:
     """The baseline, and of each other configuration its mean and how it differs."""
-    others = [name for name in comparison.configurations if name != comparison.baseline]
-    headings = [heading for name in others for heading in (name, "difference", "")]
+    other_names = [name for name in comparison.configurations if name != comparison.baseline]
+    headings = [heading for name in other_names for heading in (name, "difference", "")]
     table = new_table("what differs", comparison.baseline, *headings, numbers=True)
-    for metric, row in found.differing:
+    for metric, row in metric_findings.differing:
         cells = [spread(comparison.summary(input_name, comparison.baseline, metric))]
         for one in row:
             cells.append(spread(comparison.summary(input_name, one.configuration, metric)))
@@ -93,9 +93,9 @@ def _differing(comparison: Comparison, found: Findings, input_name: str) -> Tabl
     return table
 
 
-def _same(comparison: Comparison, found: Findings, input_name: str) -> Table:
+def _same(comparison: Comparison, metric_findings: Findings, input_name: str) -> Table:
     table = new_table("metric", "mean ± deviation", numbers=True)
-    for metric in found.same:
+    for metric in metric_findings.same:
         table.add_row(metric, spread(comparison.summary(input_name, comparison.baseline, metric)))
     return table
 
@@ -121,16 +121,16 @@ def _how_fast(comparison: Comparison) -> str:
 # ---- two runs -------------------------------------------------------------------------------
 
 
-def told_differences(
-    found: Sequence[Difference], names: tuple[str, str]
+def differences_report(
+    differences: Sequence[Difference], names: tuple[str, str]
 ) -> Iterator[RenderableType]:
     """How many decisions differ, and the first of them."""
-    count = len(found)
+    count = len(differences)
     yield Text(f"{count:,} differing decision{'s' * (count != 1)}")
-    if not found:
+    if not differences:
         return
     table = new_table("pod", "attempt", *names)
-    for one in found[:EXAMPLES_MAX]:
+    for one in differences[:EXAMPLES_MAX]:
         attempt = one.attempt
         outcomes = (_outcome(one.one), _outcome(one.other))
         table.add_row(attempt.pod, str(attempt.attempt), *outcomes)

@@ -18,7 +18,7 @@ from msgspec import Struct
 # ---- spans ----------------------------------------------------------------------------------
 
 
-def told_spans(name: str, seconds: Sequence[float]) -> Mapping[str, float]:
+def span_metrics(name: str, seconds: Sequence[float]) -> Mapping[str, float]:
     """``name`` with _mean, _p50, _p95 and _max; nothing of no spans."""
     if not seconds:
         return {}
@@ -106,8 +106,8 @@ def _interval(differences: "np.ndarray[Any, np.dtype[np.float64]]") -> tuple[Any
     stats = _scipy_stats()
     if stats is None:
         return None, None
-    found = stats.ttest_1samp(differences, 0.0).confidence_interval(CONFIDENCE)
-    return float(found.low), float(found.high)
+    interval = stats.ttest_1samp(differences, 0.0).confidence_interval(CONFIDENCE)
+    return float(interval.low), float(interval.high)
 
 
 def has_intervals() -> bool:

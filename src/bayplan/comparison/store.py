@@ -53,13 +53,13 @@ class RunStore:
         if not file.is_file():
             return None
         try:
-            found = msgspec.json.decode(file.read_bytes(), type=Run)
+            run = msgspec.json.decode(file.read_bytes(), type=Run)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as problem:
             raise RunFolderError(
                 f"{file}: cannot be read ({problem}); remove its folder, and it is run again"
             ) from None
         # Names may have changed since; the run is the same.
-        return run_of(job, found.result)
+        return run_of(job, run.result)
 
     def keep(self, job: Job, done: JobResult) -> Run:
         """Raises RunFolderError."""

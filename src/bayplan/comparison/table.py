@@ -93,14 +93,14 @@ class Comparison(Sequence[Row]):
         A reason that some runs of a comparison met, and others did not, was met 0 times there.
         """
         counted = metric.startswith("unschedulable: ")
-        found: dict[int, float] = {}
+        values: dict[int, float] = {}
         for run in self._runs_of(input_name, configuration):
             value = speed(run) if metric == SPEED else run.result.metrics.get(metric)
             if value is None and counted:
                 value = 0.0
             if value is not None:
-                found[run.seed] = value
-        return found
+                values[run.seed] = value
+        return values
 
     def summary(self, input_name: str, configuration: str, metric: str) -> Summary | None:
         values = list(self.by_seed(input_name, configuration, metric).values())
@@ -115,9 +115,9 @@ class Comparison(Sequence[Row]):
         """Configuration → metric → its numbers."""
         return {
             name: {
-                metric: found
+                metric: metric_summary
                 for metric in (*self.metrics, SPEED)
-                if (found := self.summary(input_name, name, metric)) is not None
+                if (metric_summary := self.summary(input_name, name, metric)) is not None
             }
             for name in self.configurations
         }

@@ -88,7 +88,7 @@ def _place_of(problem: BaseException) -> str:
     lines = [
         (Path(frame.f_code.co_filename), line)
         for frame, line in walk_tb(problem.__traceback__)
-        if Path(frame.f_code.co_filename).parent not in _CALLERS
+        if _CALLERS.isdisjoint(Path(frame.f_code.co_filename).parents)
     ]
     # What a plugin calls may fail elsewhere: the reader looks for the plugin's line.
     own = [(file, line) for file, line in lines if file == lines[0][0]]

@@ -69,16 +69,16 @@ def measurement(name: str, log: BindingLog, stop_seconds: float) -> Measurement:
 
 def data_items(measured: Iterable[tuple[Measurement, float]]) -> DataItems:
     """``measured``: each with the threshold of its workload, 0 where there is none."""
-    found: list[DataItem] = []
+    items: list[DataItem] = []
     for one, threshold in measured:
         limit = {"AverageThreshold": threshold} if threshold else {}
         if one.sampled:
-            found.append(_item(one, THROUGHPUT, {**one.sampled, **limit}, PODS_PER_SECOND))
+            items.append(_item(one, THROUGHPUT, {**one.sampled, **limit}, PODS_PER_SECOND))
         if one.pods_per_second is not None:
             average = {"Average": one.pods_per_second}
-            found.append(_item(one, BINDING_THROUGHPUT, average, PODS_PER_SECOND))
-        found.append(_item(one, DURATION, {"Duration": one.seconds}, "s"))
-    return DataItems(VERSION, found)
+            items.append(_item(one, BINDING_THROUGHPUT, average, PODS_PER_SECOND))
+        items.append(_item(one, DURATION, {"Duration": one.seconds}, "s"))
+    return DataItems(VERSION, items)
 
 
 def _item(of: Measurement, metric: str, data: dict[str, float], unit: str) -> DataItem:

@@ -160,12 +160,12 @@ def _pieces(text: str) -> Iterator[Text | _Action]:
         if not inside.strip().startswith("/*"):
             line = text.count("\n", 0, found.start()) + 1
             yield _Action(_tokens(inside, line), line)
-    rest = text[position:].lstrip() if trims_after else text[position:]
-    if "{{" in rest:
+    remainder = text[position:].lstrip() if trims_after else text[position:]
+    if "{{" in remainder:
         opened = text.count("\n", 0, text.index("{{", position)) + 1
         raise TemplateError(opened, "found {{, wanted }} after it")
-    if rest:
-        yield Text(rest)
+    if remainder:
+        yield Text(remainder)
 
 
 def _tokens(inside: str, line: int) -> tuple[tuple[str, str], ...]:
@@ -213,12 +213,12 @@ class _Parser:
         if action.keyword == "if":
             return self._if(action, action.tokens[1:])
         if action.keyword == "range":
-            variable, rest = _declared(action.tokens[1:])
-            value = _value(rest, action.line)
+            variable, remainder = _declared(action.tokens[1:])
+            value = _value(remainder, action.line)
             body, last = self.nodes(("else", "end"))
             return Range(variable, value, body, self._otherwise(last), action.line)
-        variable, rest = _declared(action.tokens)
-        value = _value(rest, action.line)
+        variable, remainder = _declared(action.tokens)
+        value = _value(remainder, action.line)
         return Assign(variable, value, action.line) if variable else Put(value, action.line)
 
     def _if(self, action: _Action, tokens: tuple[tuple[str, str], ...]) -> If:
@@ -408,8 +408,8 @@ def _plain(value: Any) -> Any:
     return [_plain(part) for part in value] if isinstance(value, list) else value
 
 
-def _equals_one(value: Any, *others: Any) -> bool:
-    return any(value == other for other in others)
+def _equals_one(value: Any, *candidates: Any) -> bool:
+    return any(value == candidate for candidate in candidates)
 
 
 def _first_true(*values: Any) -> Any:

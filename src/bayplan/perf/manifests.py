@@ -28,7 +28,7 @@ MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 SIGNATURE_LABEL = "signature"
 
 #: So many texts of one template are kept with what they say.
-_KEPT_TEXTS = 1000
+_CACHED_TEXTS_MAX = 1000
 _STRUCTS: Mapping[str, type] = {NODE: Node, POD: Pod}
 
 _AMOUNTS = {"cpu": "100m", "memory": "500Mi"}
@@ -71,7 +71,7 @@ class Manifest:
         except TemplateError as problem:
             raise ManifestError(f"{path}: {problem}") from None
         self._text = text
-        self._kept: dict[str, Content] = {}
+        self._parsed_texts: dict[str, Content] = {}
 
     def made(self, values: Mapping[str, Any]) -> Content:
         """The object for these values; it may be shared. Raises ManifestError."""
@@ -84,11 +84,11 @@ class Manifest:
             raise ManifestError(f"{self.path}: {problem}") from None
 
     def _read(self, text: str) -> Content:
-        found = self._kept.get(text)
+        found = self._parsed_texts.get(text)
         if found is None:
-            if len(self._kept) == _KEPT_TEXTS:
-                self._kept.clear()
-            found = self._kept[text] = self._parsed(text)
+            if len(self._parsed_texts) == _CACHED_TEXTS_MAX:
+                self._parsed_texts.clear()
+            found = self._parsed_texts[text] = self._parsed(text)
         return found
 
     def _parsed(self, text: str) -> Content:

@@ -202,13 +202,13 @@ def allocations(
         claim = cast(ResourceClaim, found)
         if claim.allocation is None and namespace in ("", key.namespace):
             draws.shuffle(nodes)
-            given = _given(allocator, claim, nodes)
+            given = _allocation(allocator, claim, nodes)
             if given is not None:
                 claims.put_in_flight(claim, given)
             yield key, None if given is None else _patch(given)
 
 
-def _given(
+def _allocation(
     allocator: Allocator, claim: ResourceClaim, nodes: Sequence[Node]
 ) -> AllocationResult | None:
     for node in nodes:
@@ -218,8 +218,8 @@ def _given(
     return None
 
 
-def _patch(given: AllocationResult) -> dict[str, Any]:
-    return {"status": {"allocation": msgspec.json.decode(msgspec.json.encode(given))}}
+def _patch(allocation: AllocationResult) -> dict[str, Any]:
+    return {"status": {"allocation": msgspec.json.decode(msgspec.json.encode(allocation))}}
 
 
 # ---- operations -----------------------------------------------------------------------------

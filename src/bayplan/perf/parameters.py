@@ -68,8 +68,8 @@ def _filled(operation: Operation, parameters: "_Parameters") -> Operation:
     ):
         changes["count"] = parameters.count(operation.count_param, operation.count)
     if isinstance(operation, CreateAny | UpdateAny):
-        given = 1 if operation.count is None else operation.count
-        changes["count"] = parameters.count(operation.count_param, given)
+        default = 1 if operation.count is None else operation.count
+        changes["count"] = parameters.count(operation.count_param, default)
     if isinstance(operation, CreateNodes | CreateAny | CreatePodGroups):
         changes["template_params"] = parameters.of_template(operation.template_params)
     if isinstance(operation, Sleep):
@@ -155,9 +155,9 @@ class _Parameters:
             return "0s"
         return text
 
-    def of_template(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def of_template(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Values for a template; numbers are floats there, as Go reads them from JSON."""
-        return {name: _as_read_by_go(self._template_value(v)) for name, v in given.items()}
+        return {name: _as_read_by_go(self._template_value(v)) for name, v in values.items()}
 
     def _template_value(self, value: Any) -> Any:
         """What stands behind "|" of ``$name|default`` is YAML."""

@@ -83,9 +83,9 @@ _FEATURES = (
 def features_missing(gates: FeatureGates, registry: Registry) -> Iterator[str]:
     """What is switched on for a workload, and no plugin knows."""
     plugins = filter(None, map(registry.find, registry.names))
-    known = {name for plugin in plugins for name in plugin.gates}
+    gate_names = {name for plugin in plugins for name in plugin.gates}
     for name in _FEATURES:
-        if gates.enabled(name) and name not in known:
+        if gates.enabled(name) and name not in gate_names:
             yield f"the feature {name} is not here yet"
 
 

@@ -22,7 +22,7 @@ from msgspec import inspect
 from bayplan.config.decoding import decode
 from bayplan.perf.schema import NOT_SUPPORTED, OPERATIONS, NotSupported, Operation, TestCase
 from bayplan.problems import Problem, joined, shown, suggestion
-from bayplan.sim.input.errors import Complaints
+from bayplan.sim.input.errors import InputErrors
 from bayplan.yaml_documents import DocumentError, load_documents
 
 # ---- field names ----------------------------------------------------------------------------
@@ -84,56 +84,56 @@ class ReadCase:
         return f"{self.source}: {self.path} ({self.case.name})"
 
 
-def read_files(paths: Iterable[str], complaints: Complaints) -> list[ReadCase]:
-    """The test cases of files and folders, in order; what is wrong is among the complaints."""
+def read_files(paths: Iterable[str], errors: InputErrors) -> list[ReadCase]:
+    """The test cases of files and folders, in order; what is wrong is among the errors."""
     found: list[ReadCase] = []
     for path in paths:
-        for file in _files(Path(path), complaints):
-            found += _read(file, complaints)
+        for file in _files(Path(path), errors):
+            found += _read(file, errors)
     return found
 
 
-def _files(path: Path, complaints: Complaints) -> list[Path]:
+def _files(path: Path, errors: InputErrors) -> list[Path]:
     """A file as it is named; of a folder those that are called so, else all YAML right in it."""
     if not path.is_dir():
         return [path]
     files = sorted(path.rglob(FILE_NAME)) or sorted(path.glob("*.yaml"))
     if not files:
-        complaints.add(str(path), f"found no {FILE_NAME} and no other .yaml in it")
+        errors.add(str(path), f"found no {FILE_NAME} and no other .yaml in it")
     return files
 
 
-def _read(file: Path, complaints: Complaints) -> Iterator[ReadCase]:
+def _read(file: Path, errors: InputErrors) -> Iterator[ReadCase]:
     try:
         documents = load_documents(file.read_bytes(), str(file))
     except DocumentError as problem:
         line = f"line {problem.line}: " if problem.line is not None else ""
-        complaints.add(str(file), f"{line}{problem.message}")
+        errors.add(str(file), f"{line}{problem.message}")
         return
     except (OSError, ValueError) as problem:
         reason = getattr(problem, "strerror", None) or str(problem)
-        complaints.add(str(file), f"cannot be read: {reason}")
+        errors.add(str(file), f"cannot be read: {reason}")
         return
     values = documents[0].value if len(documents) == 1 else None
     if not isinstance(values, list) or not values:
-        complaints.add(str(file), "wanted one list of test cases, as in scheduler_perf")
+        errors.add(str(file), "wanted one list of test cases, as in scheduler_perf")
         return
-    cases = [_case(file, index, value, complaints) for index, value in enumerate(values)]
+    cases = [_case(file, index, value, errors) for index, value in enumerate(values)]
     found = [case for case in cases if case is not None]
-    complaints.add_all(str(file), _repeated([case.case.name for case in found], ""))
+    errors.add_all(str(file), _repeated([case.case.name for case in found], ""))
     yield from found
 
 
-def _case(file: Path, index: int, value: Any, complaints: Complaints) -> ReadCase | None:
+def _case(file: Path, index: int, value: Any, errors: InputErrors) -> ReadCase | None:
     path = f"[{index}]"
     case, problems = decode(with_field_names(value, TestCase), TestCase, path)
     if case is None or problems:
-        complaints.add_all(str(file), problems)
+        errors.add_all(str(file), problems)
         return None
     read = ReadCase(file, path, case, tuple(_operations(case, path, problems)))
     problems += _missing(case, path)
     problems += _repeated([one.name for one in case.workloads], f"{path}.workloads")
-    complaints.add_all(str(file), problems)
+    errors.add_all(str(file), problems)
     return None if problems else read
 
 

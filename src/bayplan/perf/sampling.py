@@ -19,13 +19,13 @@ PERCENTILES = (50, 90, 95, 99)
 
 def samples(times: Sequence[float], start_seconds: float, stop_seconds: float) -> list[float]:
     """Pods per second; ``times``: when pods were bound, in order."""
-    found: list[float] = []
+    samples: list[float] = []
     counted: int | None = None
     counted_at = 0.0
     for number in count(1):
         now = start_seconds + number * INTERVAL_SECONDS
         if now > stop_seconds:
-            return found
+            return samples
         bound = bisect_right(times, now)
         if not bound:
             continue
@@ -34,7 +34,7 @@ def samples(times: Sequence[float], start_seconds: float, stop_seconds: float) -
         elif bound > counted:
             seconds = now - counted_at
             rate = (bound - counted) / seconds
-            found += [rate] * round(seconds / INTERVAL_SECONDS)
+            samples += [rate] * round(seconds / INTERVAL_SECONDS)
             counted, counted_at = bound, now
     raise AssertionError("count() ends never")
 
@@ -42,10 +42,10 @@ def samples(times: Sequence[float], start_seconds: float, stop_seconds: float) -
 def summarised(values: Sequence[float]) -> Mapping[str, float]:
     """Average and percentiles by the nearest rank, as upstream names them."""
     ordered = sorted(values)
-    found = {"Average": math.fsum(ordered) / len(ordered)}
+    samples = {"Average": math.fsum(ordered) / len(ordered)}
     for percent in PERCENTILES:
-        found[f"Perc{percent}"] = ordered[math.ceil(len(ordered) * percent / 100) - 1]
-    return found
+        samples[f"Perc{percent}"] = ordered[math.ceil(len(ordered) * percent / 100) - 1]
+    return samples
 
 
 def rate(times: Sequence[float]) -> float | None:

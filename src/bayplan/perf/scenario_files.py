@@ -36,11 +36,11 @@ class ScenarioFiles:
         self._read: dict[tuple[str, bool], Manifest] = {}
 
     def file(self, path: str, *, is_template: bool = True) -> Manifest:
-        found = self._read.get((path, is_template))
-        if found is None:
-            found = Manifest(self._folder / path, is_template=is_template)
-            self._read[path, is_template] = found
-        return found
+        manifest = self._read.get((path, is_template))
+        if manifest is None:
+            manifest = Manifest(self._folder / path, is_template=is_template)
+            self._read[path, is_template] = manifest
+        return manifest
 
     def pod_file(self, operation: CreatePods) -> Manifest | None:
         """None: upstream's base pod."""

@@ -119,8 +119,10 @@ class World:
         verb = "bound" if stage == "Scheduled" else "tried"
         key = next(iter(wait.outstanding))
         pod = self._pod(key)
-        said = [one.message for one in (pod.status.conditions or () if pod else ()) if one.message]
-        example = f"{key.namespace}/{key.name}: {said[-1] if said else 'not tried yet'}"
+        messages = [
+            one.message for one in (pod.status.conditions or () if pod else ()) if one.message
+        ]
+        example = f"{key.namespace}/{key.name}: {messages[-1] if messages else 'not tried yet'}"
         count = len(wait.outstanding)
         pods = f"{count:,} pods are" if count > 1 else "a pod is"
         return f"{pods} not {verb} {when}; for example {example}"

@@ -165,25 +165,25 @@ class _Generators:
 
 
 @final
-class _Outside:
+class _RealTimeCalls:
     """Calls to the real world, the oldest first."""
 
     def __init__(self) -> None:
-        self._asked: deque[tuple[concurrent.futures.Future[Any], asyncio.Future[Any]]] = deque()
+        self._calls: deque[tuple[concurrent.futures.Future[Any], asyncio.Future[Any]]] = deque()
 
     @property
-    def is_asked(self) -> bool:
-        return bool(self._asked)
+    def has_calls(self) -> bool:
+        return bool(self._calls)
 
     async def answer(self, begun: "concurrent.futures.Future[T]") -> T:
         """The result of what runs in the real world; until then no time passes here."""
         waiter: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._asked.append((begun, waiter))
+        self._calls.append((begun, waiter))
         return await waiter
 
     def take_answer(self) -> None:
         """Wait, in real time, for the oldest call."""
-        begun, waiter = self._asked.popleft()
+        begun, waiter = self._calls.popleft()
         if waiter.done():
             begun.cancel()
             return
@@ -195,7 +195,7 @@ class _Outside:
 
     def give_up(self) -> None:
         """Nobody waits any more."""
-        for begun, _ in self._asked:
+        for begun, _ in self._calls:
             begun.cancel()
 
 
@@ -209,7 +209,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self._timers = _Timers()
         self._idle: deque[asyncio.Future[None]] = deque()
         #: The real world.
-        self.outside = _Outside()
+        self.real_time = _RealTimeCalls()
         self._tasks = _Tasks()
         self._generators = _Generators()
         self._broken: BaseException | None = None
@@ -297,7 +297,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             try:
                 self._run_until(main)
             finally:
-                self._end_the_rest()
+                self._end_tasks()
             self._raise_lost_failure(main)
             return main.result()
         finally:
@@ -321,8 +321,8 @@ class VirtualLoop(asyncio.AbstractEventLoop):
                 self._run_ready()
                 continue
             self._raise_lost_failure(main)
-            if self.outside.is_asked:
-                self.outside.take_answer()
+            if self.real_time.has_calls:
+                self.real_time.take_answer()
             elif self._idle:
                 waiter = self._idle.popleft()
                 if not waiter.done():
@@ -344,10 +344,10 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         if failure is not None:
             raise failure
 
-    def _end_the_rest(self) -> None:
+    def _end_tasks(self) -> None:
         """Time stands still meanwhile: who still waits after that is a bug, and named."""
         self._tasks.cancel()
-        self.outside.give_up()
+        self.real_time.give_up()
         while self._ready:
             self._run_ready()
         for generator in self._generators.left():

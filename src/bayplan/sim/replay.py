@@ -43,7 +43,7 @@ class NodeVerdict:
     record: AttemptRecord
     node: str
     #: Why the node was not asked, when it was not.
-    not_asked: str = ""
+    skip_reason: str = ""
     #: The first rejection, which is the one that counts; None: nobody rejected it.
     rejection: Status | None = None
     #: Filter instance → its answer when asked alone about this node; None: it has no objection.
@@ -60,7 +60,7 @@ def node_verdict(folder: RunFolder, record: AttemptRecord, node: str) -> NodeVer
 
     def look(cycle: Cycle) -> None:
         if cycle.pod.uid == record.uid and cycle.queued.attempts == record.attempt:
-            raise _Found(_verdict(cycle, record, node))
+            raise _AttemptReached(_verdict(cycle, record, node))
 
     inputs = folder.inputs()
     simulation = Simulation(
@@ -73,13 +73,13 @@ def node_verdict(folder: RunFolder, record: AttemptRecord, node: str) -> NodeVer
     simulation.keep_journal(_SameAs(folder))
     try:
         simulation.run()
-    except _Found as found:
-        return found.verdict
-    told = f"attempt {record.attempt} at {record.pod}"
-    raise RunFolderError(f"{folder.path}: the replay did not come to {told}")
+    except _AttemptReached as reached:
+        return reached.verdict
+    attempt = f"attempt {record.attempt} at {record.pod}"
+    raise RunFolderError(f"{folder.path}: the replay did not come to {attempt}")
 
 
-class _Found(Exception):
+class _AttemptReached(Exception):
     """The attempt was reached."""
 
     def __init__(self, verdict: NodeVerdict) -> None:
@@ -117,9 +117,11 @@ def _config(manifest: Manifest, source: str) -> SchedulerConfig:
 
 def _verdict(cycle: Cycle, record: AttemptRecord, node: str) -> NodeVerdict:
     position = cycle.snapshot.nodes.position(node)
-    not_asked = _not_asked(cycle, node) if position is not None else "there was no such node then"
-    if not_asked or position is None:
-        return NodeVerdict(record, node, not_asked)
+    skip_reason = (
+        _skip_reason(cycle, node) if position is not None else "there was no such node then"
+    )
+    if skip_reason or position is None:
+        return NodeVerdict(record, node, skip_reason)
     return NodeVerdict(
         record,
         node,
@@ -129,7 +131,7 @@ def _verdict(cycle: Cycle, record: AttemptRecord, node: str) -> NodeVerdict:
     )
 
 
-def _not_asked(cycle: Cycle, node: str) -> str:
+def _skip_reason(cycle: Cycle, node: str) -> str:
     """Why a node that was there was not asked; "" when it was."""
     outcome = cycle.outcome
     if outcome is None:
@@ -150,8 +152,8 @@ def _not_asked(cycle: Cycle, node: str) -> str:
 def _rejection(cycle: Cycle, node: str) -> Status | None:
     assert cycle.outcome is not None
     position = cycle.outcome.nodes.position(node)
-    found = cycle.outcome.status_of(position) if position is not None else None
-    return found or cycle.extender_round.statuses.get(node)
+    status = cycle.outcome.status_of(position) if position is not None else None
+    return status or cycle.extender_round.statuses.get(node)
 
 
 def _alone(cycle: Cycle, position: int) -> tuple[tuple[str, Status | None], ...]:
@@ -161,7 +163,7 @@ def _alone(cycle: Cycle, position: int) -> tuple[tuple[str, Status | None], ...]
             _take_off(cycle, cycle.choice.node_name, stack)
         view = cycle.snapshot.nodes.take([position])
         answers = cycle.framework.filter_answers(cycle.state, cycle.pod, view)
-        return tuple((name, found.error or found.status_of(0)) for name, found in answers)
+        return tuple((name, outcome.error or outcome.status_of(0)) for name, outcome in answers)
 
 
 def _take_off(cycle: Cycle, node: str, stack: ExitStack) -> None:
@@ -179,7 +181,7 @@ def _scores(table: ScoreTable, node: str, chosen: str) -> Scores | None:
     positions = [position, table.nodes.position(chosen)] if chosen not in ("", node) else [position]
     own = table.totals[position]
     return Scores(
-        lines=tuple(node_score(table, found) for found in positions if found is not None),
+        lines=tuple(node_score(table, line) for line in positions if line is not None),
         better_count=int(np.count_nonzero(table.totals > own)),
         equal_count=int(np.count_nonzero(table.totals == own)) - 1,
     )

@@ -6,7 +6,6 @@ port and the clock.
 
 import asyncio
 import importlib
-from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol, final
 
@@ -20,7 +19,7 @@ from bayplan.clock import ManualClock, wall_seconds
 from bayplan.config import SchedulerConfig
 from bayplan.engine.attempt_record import OnAttempt
 from bayplan.engine.scheduler import Scheduler
-from bayplan.journal import AttemptRecord, DigestSink, Journal, Record, Sink
+from bayplan.journal import DigestSink, Journal, Sink
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.registry import Registry
 from bayplan.ports import Ask
@@ -29,6 +28,7 @@ from bayplan.sim.input.workload import Workload
 from bayplan.sim.loop import run, settled
 from bayplan.sim.output.lost_pods import LossLog, PodLog, is_gated_by_api
 from bayplan.sim.output.result import (
+    AttemptCounter,
     Counts,
     Failures,
     PodResult,
@@ -39,34 +39,10 @@ from bayplan.sim.output.result import (
 )
 from bayplan.sim.world.checkers import CapacityChecker, GangChecker, Occupancy, differences
 from bayplan.sim.world.driver import Driver
-from bayplan.sim.world.retry_outlook import Hopes
+from bayplan.sim.world.retry_outlook import RetryOutlook
 
 #: (pods that have come, pods in all): told whenever one comes.
 OnProgress = Callable[[int, int], None]
-
-
-@final
-class _Sinks:
-    """A journal sink that hands on: a run is kept only once its plugins have started."""
-
-    def __init__(self, sinks: list[Sink]) -> None:
-        self.all = sinks
-
-    def write(self, record: Record) -> None:
-        for sink in self.all:
-            sink.write(record)
-
-
-@final
-class _AttemptCounter:
-    """A journal sink: attempts by the uid of their pod."""
-
-    def __init__(self) -> None:
-        self.by_uid: Counter[str] = Counter()
-
-    def write(self, record: Record) -> None:
-        if isinstance(record, AttemptRecord):
-            self.by_uid[record.uid] += 1
 
 
 @final
@@ -88,16 +64,16 @@ class Simulation:
         self._seed = seed
         self._clock = ManualClock()
         self._digest = DigestSink()
-        self._attempts = _AttemptCounter()
-        self._hopes = Hopes(self._clock)
+        self._attempts = AttemptCounter()
+        self._retry_outlook = RetryOutlook(self._clock)
         self._failures = Failures()
-        self._sinks = _Sinks([self._digest, self._attempts, self._failures, self._hopes])
+        self._journal = Journal([self._digest, self._attempts, self._failures, self._retry_outlook])
         self.scheduler = Scheduler(
             config,
             registry,
             self._clock,
             seed=seed,
-            journal=Journal([self._sinks]),
+            journal=self._journal,
             on_attempt=on_attempt,
             raise_bugs=True,
         )
@@ -114,7 +90,7 @@ class Simulation:
         if _respects_resources(self.scheduler, config):
             checker = CapacityChecker(self.cluster, self._occupancy)
             self.cluster.observe(checker.observe, (POD,))
-        self.cluster.observe(self._hopes.observe, ignored_kinds=(EVENT,))
+        self.cluster.observe(self._retry_outlook.observe, ignored_kinds=(EVENT,))
         self._driver = Driver(
             workload,
             self.cluster,
@@ -125,13 +101,15 @@ class Simulation:
         )
 
     def _waits_in_vain(self) -> bool:
-        if self.scheduler.only_retries_wait and not self._hopes.has_any(self.scheduler):
+        if self.scheduler.only_retries_wait and not self._retry_outlook.retry_may_succeed(
+            self.scheduler
+        ):
             return True
-        return self._hopes.tries_are_in_vain(self.scheduler)
+        return self._retry_outlook.retries_are_futile(self.scheduler)
 
     def keep_journal(self, sink: Sink) -> None:
-        """Have the journal written to a further sink."""
-        self._sinks.all.append(sink)
+        """Write the journal to a further sink, too."""
+        self._journal.add(sink)
 
     def on_progress(self, tell: OnProgress) -> None:
         """Have somebody told how far it is."""
@@ -161,13 +139,18 @@ class Simulation:
 
     def _result(self, seconds: float) -> SimulationResult:
         log, reasons = self._pods, reasons_to_wait(self.scheduler)
-        pods = {name: self._pod_result(name, reasons) for name in log.names()}
-        ours = {name for name in pods if self._is_ours(name)}
+        pods: dict[str, PodResult] = {}
+        ours: set[str] = set()
+        for name in log.names():
+            pod = log.pod(name)
+            pods[name] = self._pod_result(name, pod, reasons)
+            if self.scheduler.is_responsible_for(pod.spec.scheduler_name):
+                ours.add(name)
         pending = [name for name in pods if log.is_pending(name)]
         placements = {
-            name: found.node
-            for name, found in pods.items()
-            if found.bound_at is not None and found.node is not None and name in ours
+            name: pod.node
+            for name, pod in pods.items()
+            if pod.bound_at is not None and pod.node is not None and name in ours
         }
         waiting = {name: pods[name].message or "" for name in pending if name in ours}
         lost = self._losses.lost()
@@ -201,25 +184,18 @@ class Simulation:
             notes=(*self._workload.notes, *self._driver.refused),
         )
 
-    def _pod_result(self, name: str, reasons_to_wait: Mapping[str, str]) -> PodResult:
-        """``reasons_to_wait``: by uid, of pods whose status says nothing."""
-        found = self._pods.result(name, self._attempts_at(name))
-        pod = self._pods.pod(name)
+    def _pod_result(self, name: str, pod: Pod, reasons_to_wait: Mapping[str, str]) -> PodResult:
+        """``reasons_to_wait``: by uid, for pods without a message in their status."""
         uid = pod.metadata.uid or ""
-        if not found.message and uid in reasons_to_wait:
-            return replace(found, message=reasons_to_wait[uid])
+        result = self._pods.result(name, self._attempts.by_uid[uid])
+        if not result.message and uid in reasons_to_wait:
+            return replace(result, message=reasons_to_wait[uid])
         queued = self.scheduler.queue.find(uid)
         if queued is None or not queued.gated or is_gated_by_api(pod):
-            return found
+            return result
         # Upstream writes no condition for a pod that PreEnqueue holds back.
         text = f"held back at PreEnqueue by plugin {queued.gating_plugin}: {queued.gating_message}"
-        return replace(found, message=text)
-
-    def _attempts_at(self, name: str) -> int:
-        return self._attempts.by_uid[self._pods.pod(name).metadata.uid or ""]
-
-    def _is_ours(self, name: str) -> bool:
-        return self.scheduler.is_responsible_for(self._pods.pod(name).spec.scheduler_name)
+        return replace(result, message=text)
 
 
 def _follower_names(workload: Workload) -> frozenset[str]:
@@ -239,7 +215,7 @@ def _respects_resources(scheduler: Scheduler, config: SchedulerConfig) -> bool:
     return True
 
 
-class _OutsideExtenders(Protocol):
+class _Extenders(Protocol):
     """See bayplan.sim.world.real_time_bridge."""
 
     def run(
@@ -250,13 +226,13 @@ class _OutsideExtenders(Protocol):
     ) -> None: ...
 
 
-def _extenders(config: SchedulerConfig) -> _OutsideExtenders | None:
+def _extenders(config: SchedulerConfig) -> _Extenders | None:
     """The real world, where there is somebody to be asked. Raises ConfigError."""
     entries = config.spec.extenders
     if not entries:
         return None
     # Nobody else should wait for a client of HTTP to load.
-    return importlib.import_module("bayplan.sim.world.real_time_bridge").OutsideExtenders(entries)
+    return importlib.import_module("bayplan.sim.world.real_time_bridge").RealTimeExtenders(entries)
 
 
 @final

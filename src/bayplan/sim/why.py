@@ -43,27 +43,29 @@ _NODES_MAX = 12
 def without_record(pod: str, result: SimulationResult | None) -> str | None:
     """Why nothing was decided about a pod that took part; None: it should have been, or nobody
     knows it."""
-    found = result.pods.get(pod) if result is not None else None
-    if found is None or result is None or found.bound_at is not None:
+    pod_result = result.pods.get(pod) if result is not None else None
+    if pod_result is None or result is None or pod_result.bound_at is not None:
         return None
-    if found.node is not None:
-        return f"{pod} came with a node, {found.node}: nothing was to be decided"
+    if pod_result.node is not None:
+        return f"{pod} came with a node, {pod_result.node}: nothing was to be decided"
     if pod in result.unschedulable:
-        return f"{pod} waits and was not tried: {found.message or 'no reason is known'}"
+        return f"{pod} waits and was not tried: {pod_result.message or 'no reason is known'}"
     return f"{pod} is left to another scheduler: nothing was to be decided"
 
 
-def known_pods(wanted: str, names: Iterable[str]) -> str:
+def similar_pods(pod: str, names: Iterable[str]) -> str:
     """A hint for an unknown name: its namesakes, or the nearest names, its namespace first."""
-    known = sorted(set(names))
-    own = wanted.rpartition("/")[2]
-    near = [name for name in known if name.rpartition("/")[2] == own] or _nearest(wanted, known)
+    sorted_names = sorted(set(names))
+    own = pod.rpartition("/")[2]
+    near = [name for name in sorted_names if name.rpartition("/")[2] == own] or _nearest(
+        pod, sorted_names
+    )
     listed = ", ".join(near[:_NAMED_PODS_MAX])
     return f"known names include: {listed}" if listed else "the journal is empty"
 
 
-def _nearest(wanted: str, known: Sequence[str]) -> list[str]:
-    namespace, _, own = wanted.rpartition("/")
+def _nearest(pod: str, names: Sequence[str]) -> list[str]:
+    namespace, _, own = pod.rpartition("/")
 
     def shared_length(name: str) -> int:
         pairs = zip(own, name.rpartition("/")[2], strict=False)
@@ -74,31 +76,38 @@ def _nearest(wanted: str, known: Sequence[str]) -> list[str]:
 
     # Names that begin like the wanted one, of its namespace first; letters that differ decide
     # among the best of those.
-    best = nlargest(_COMPARED_PODS_MAX, known, key=rank)
+    best = nlargest(_COMPARED_PODS_MAX, names, key=rank)
     ratios = {name: SequenceMatcher(None, own, name.rpartition("/")[2]).ratio() for name in best}
     return sorted(best, key=lambda name: (not rank(name)[0], -ratios[name]))
 
 
-def nearest_nodes(wanted: str, names: Iterable[str]) -> str:
+def nearest_nodes(node: str, names: Iterable[str]) -> str:
     """A hint for an unknown node."""
-    known = sorted(set(names))
-    near = difflib.get_close_matches(wanted, known, _NAMED_PODS_MAX) or known[:_NAMED_PODS_MAX]
-    return f"there are {len(known):,}, for example: {', '.join(near)}" if near else "there is none"
+    sorted_names = sorted(set(names))
+    near = (
+        difflib.get_close_matches(node, sorted_names, _NAMED_PODS_MAX)
+        or sorted_names[:_NAMED_PODS_MAX]
+    )
+    return (
+        f"there are {len(sorted_names):,}, for example: {', '.join(near)}"
+        if near
+        else "there is none"
+    )
 
 
 # ---- a story -------------------------------------------------------------------------------
 
 
-def told(records: Sequence[Record]) -> list[RenderableType]:
+def explain_records(records: Sequence[Record]) -> list[RenderableType]:
     """The story, top to bottom; attempts in a row that came to the same are told once."""
     parts: list[RenderableType] = []
     for _, group in groupby(records, key=_sameness):
-        first, *others = group
+        first, *repetitions = group
         if parts and isinstance(first, AttemptRecord | GroupRecord):
             parts.append(BLANK)
-        parts += _told(first)
-        if others:
-            parts.append(Text(_repeated(others)))
+        parts += _explained(first)
+        if repetitions:
+            parts.append(Text(_repeated(repetitions)))
     return parts
 
 
@@ -124,15 +133,15 @@ def _when(record: Record) -> str:
     return f"{record.at_seconds:.3f} s"
 
 
-def _told(record: Record) -> Iterator[RenderableType]:
+def _explained(record: Record) -> Iterator[RenderableType]:
     if isinstance(record, AttemptRecord):
         yield from _attempt(record)
     elif isinstance(record, BindingRecord):
-        said = f": {record.message}" if record.message else ""
-        yield Text(f"{_when(record)}  binding to {record.node}: {record.result}{said}")
+        message = f": {record.message}" if record.message else ""
+        yield Text(f"{_when(record)}  binding to {record.node}: {record.result}{message}")
     elif isinstance(record, GateRecord):
-        said = f": {record.message}" if record.message else ""
-        yield Text(f"{_when(record)}  held back by {record.plugin}{said}")
+        message = f": {record.message}" if record.message else ""
+        yield Text(f"{_when(record)}  held back by {record.plugin}{message}")
     elif isinstance(record, GroupRecord):
         yield from _group(record)
     else:
@@ -190,8 +199,8 @@ def outcome(record: AttemptRecord) -> str:
 def _rejections(record: AttemptRecord) -> Table:
     table = new_table("rejected by", "nodes", "code", "reason")
     table.columns[1].justify = "right"
-    for found in record.rejections:
-        table.add_row(found.plugin, f"{found.nodes:,}", found.code, found.reason)
+    for rejection in record.rejections:
+        table.add_row(rejection.plugin, f"{rejection.nodes:,}", rejection.code, rejection.reason)
     return table
 
 
@@ -229,12 +238,12 @@ def _cell(score: PluginScore) -> str:
 
 def _draw(record: AttemptRecord) -> str:
     keys = [f"{s.key} keeps {s.left_count:,} of {s.equal_count:,}" for s in record.tie_break]
-    told = f" (tie-break: {', '.join(keys)})" if keys else ""
+    tie_break = f" (tie-break: {', '.join(keys)})" if keys else ""
     if record.tied_count <= 1:
         best = "is the best of those with" if keys else "has"
-        return f"{record.node} {best} the highest total{told}"
+        return f"{record.node} {best} the highest total{tie_break}"
     return (
-        f"{record.node} is one of {record.tied_count} nodes with the highest total{told}; "
+        f"{record.node} is one of {record.tied_count} nodes with the highest total{tie_break}; "
         f"seed, pod and attempt drew it (number {record.tied_index + 1} by the hash of the name)"
     )
 
@@ -242,16 +251,22 @@ def _draw(record: AttemptRecord) -> str:
 # ---- a workload ----------------------------------------------------------------------------
 
 
-def told_workload(
+def explain_workload(
     name: str, pods: Mapping[str, PodResult], last_attempts: Mapping[str, AttemptRecord]
 ) -> list[RenderableType]:
     """The pods of one workload, grouped by what became of them.
 
     ``pods``: by "namespace/name". ``last_attempts``: the last attempt at each of those that wait.
     """
-    placed = {pod: found.node for pod, found in pods.items() if found.node is not None}
-    waiting = {pod: found.message or "" for pod, found in pods.items() if _waits(found)}
-    gone_count = sum(found.node is None and not _waits(found) for found in pods.values())
+    placed = {
+        pod: pod_result.node for pod, pod_result in pods.items() if pod_result.node is not None
+    }
+    waiting = {
+        pod: pod_result.message or "" for pod, pod_result in pods.items() if _waits(pod_result)
+    }
+    gone_count = sum(
+        pod_result.node is None and not _waits(pod_result) for pod_result in pods.values()
+    )
     gone = f", {gone_count:,} deleted before they had a node" if gone_count else ""
     head = f"{name}: {len(pods):,} pod{'s' * (len(pods) != 1)}, {len(placed):,} with a node, "
     parts: list[RenderableType] = [Text(f"{head}{len(waiting):,} waiting{gone}", style="bold")]
@@ -288,16 +303,16 @@ def _by_node(placed: Mapping[str, str]) -> Iterator[RenderableType]:
     for node in ordered[:_NODES_MAX]:
         table.add_row(node, f"{len(by_node[node]):,}", examples(by_node[node]))
     yield table
-    rest = ordered[_NODES_MAX:]
-    if rest:
-        count = sum(len(by_node[node]) for node in rest)
-        yield Text(f"and {count:,} pods on {len(rest):,} more nodes")
+    further = ordered[_NODES_MAX:]
+    if further:
+        count = sum(len(by_node[node]) for node in further)
+        yield Text(f"and {count:,} pods on {len(further):,} more nodes")
 
 
 # ---- one node ------------------------------------------------------------------------------
 
 
-def told_node(verdict: NodeVerdict) -> list[RenderableType]:
+def explain_node(verdict: NodeVerdict) -> list[RenderableType]:
     """One node in one attempt."""
     record = verdict.record
     head = f"{_when(record)}  attempt {record.attempt} at {record.pod}: {outcome(record)}"
@@ -310,7 +325,7 @@ def told_node(verdict: NodeVerdict) -> list[RenderableType]:
     if verdict.alone:
         table = new_table("Filter plugin", f"asked about {verdict.node} alone")
         for name, status in verdict.alone:
-            table.add_row(name, _said(status))
+            table.add_row(name, _status_text(status))
         parts += [BLANK, table]
     if verdict.scores is not None:
         parts += [
@@ -325,10 +340,10 @@ def told_node(verdict: NodeVerdict) -> list[RenderableType]:
 def ruling(verdict: NodeVerdict) -> str:
     """What became of the node, in a line."""
     record = verdict.record
-    if verdict.not_asked:
-        return f"not asked: {verdict.not_asked}"
+    if verdict.skip_reason:
+        return f"not asked: {verdict.skip_reason}"
     if verdict.rejection is not None:
-        return f"rejected by {verdict.rejection.plugin}: {_said(verdict.rejection)}"
+        return f"rejected by {verdict.rejection.plugin}: {_status_text(verdict.rejection)}"
     if record.node == verdict.node:
         return "chosen" if record.result in ("scheduled", "waiting") else "chosen at first"
     if record.result == "error" and not record.node:
@@ -344,15 +359,15 @@ def _compared(scores: Scores) -> Table:
     for index, score in enumerate(own.plugins):
         if not any(_counts(line.plugins[index]) for line in scores.lines):
             continue
-        others = (str(line.plugins[index].weighted) for line in chosen)
+        chosen_cells = (str(line.plugins[index].weighted) for line in chosen)
         cells = (str(score.raw), str(score.normalized), str(score.weighted))
-        table.add_row(score.plugin, *cells, *others)
+        table.add_row(score.plugin, *cells, *chosen_cells)
     totals = (str(line.total) for line in scores.lines)
     table.add_row("total", "", "", *totals, style="bold")
     for index, score in enumerate(own.read):
-        others = (str(line.read[index].normalized) for line in chosen)
+        chosen_cells = (str(line.read[index].normalized) for line in chosen)
         cells = (str(score.raw), str(score.normalized), str(score.normalized))
-        table.add_row(f"{score.plugin} (read)", *cells, *others)
+        table.add_row(f"{score.plugin} (read)", *cells, *chosen_cells)
     return table
 
 
@@ -362,5 +377,5 @@ def _rank(scores: Scores) -> str:
     return f"of the others, {better} scored higher and {equal} as high"
 
 
-def _said(status: Status | None) -> str:
+def _status_text(status: Status | None) -> str:
     return "no objection" if status is None else f"{status.message} ({status.code})"

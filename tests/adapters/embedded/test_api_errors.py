@@ -7,8 +7,8 @@ from bayplan.adapters.embedded.api_errors import (
     ForbiddenError,
     InvalidError,
     modified,
+    no_such_object,
     not_bindable,
-    not_found,
     other_uid,
 )
 from bayplan.adapters.embedded.object_names import object_key
@@ -23,7 +23,7 @@ WEB = object_key("v1 Pod", "default", "web")
         (AlreadyExistsError(WEB), 409, "AlreadyExists", 'pods "web" already exists'),
         (InvalidError(WEB, "why"), 422, "Invalid", 'pods "web" is invalid: why'),
         (ForbiddenError(WEB, "why"), 403, "Forbidden", 'pods "web" is forbidden: why'),
-        (not_found(WEB), 404, "NotFound", 'pods "web" not found'),
+        (no_such_object(WEB), 404, "NotFound", 'pods "web" not found'),
         (modified(WEB), 409, "Conflict", "the object has been modified"),
         (other_uid(WEB, "a", "b"), 409, "Conflict", "in precondition: a, UID in object meta: b"),
         (not_bindable(WEB, "is bound"), 409, "Conflict", 'pods/binding "web": pod web is bound'),

@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from bayplan.adapters.embedded.cluster import EVENT, EVENTS_KEPT, EmbeddedCluster
+from bayplan.adapters.embedded.cluster import EVENT, EVENTS_MAX, EmbeddedCluster
 from bayplan.adapters.embedded.object_names import ObjectKey, object_key
 from bayplan.adapters.embedded.object_store import Stored, Watch
 from bayplan.api.device_objects import RESOURCE_CLAIM, ResourceClaim
@@ -178,12 +178,12 @@ def test_events_are_objects() -> None:
 def test_the_oldest_events_go() -> None:
     async def main() -> EmbeddedCluster:
         cluster = EmbeddedCluster(ManualClock())
-        for number in range(EVENTS_KEPT + 10):
+        for number in range(EVENTS_MAX + 10):
             await cluster.create_event(emitted(str(number)))
         return cluster
 
     events = run(main(), ManualClock()).objects(EVENT)
-    assert len(events) == EVENTS_KEPT
+    assert len(events) == EVENTS_MAX
     assert events[0].content["note"] == "10"
 
 

@@ -14,7 +14,13 @@ import pytest
 from bayplan.api.objects import POD, Pod, decode
 from bayplan.comparison.experiment import ConfigurationSpec, InputSpec
 from bayplan.comparison.job import perform
-from bayplan.comparison.metrics.scheduling import Arrivals, Demand, Preemptions, arranged, asked_of
+from bayplan.comparison.metrics.scheduling import (
+    Arrivals,
+    Demand,
+    Preemptions,
+    arranged,
+    requested_by,
+)
 from bayplan.comparison.planning import plan
 from bayplan.journal import AttemptRecord
 from bayplan.sim.input.workload import Workload
@@ -181,4 +187,4 @@ def test_a_share_of_a_gpu_counts_as_such(annotations: dict[str, str], asked: flo
     content["metadata"]["annotations"] = annotations
     limits = {"nvidia.com/gpu": "2"}
     content["spec"]["containers"][0]["resources"] = {"limits": limits, "requests": limits}
-    assert asked_of(content, "nvidia.com/gpu") == pytest.approx(asked)
+    assert requested_by(content, "nvidia.com/gpu") == pytest.approx(asked)

@@ -3,19 +3,19 @@
 import pytest
 
 from bayplan.problems import wrong
-from bayplan.sim.input.errors import LINES_MAX, Complaints, InputError
+from bayplan.sim.input.errors import LINES_MAX, InputError, InputErrors
 
 
 def test_without_complaints_nothing_is_raised() -> None:
-    Complaints().raise_if_any()
+    InputErrors().raise_if_any()
 
 
 def test_each_complaint_is_a_line_with_its_place() -> None:
-    complaints = Complaints()
-    complaints.add("a.yaml, document 1", wrong("kind", "Pdo", "a kind", ("Pod",)))
-    complaints.add_all("b.csv", [wrong("line 2", None, "a name"), wrong("line 3", 1, "a name")])
+    errors = InputErrors()
+    errors.add("a.yaml, document 1", wrong("kind", "Pdo", "a kind", ("Pod",)))
+    errors.add_all("b.csv", [wrong("line 2", None, "a name"), wrong("line 3", 1, "a name")])
     with pytest.raises(InputError) as found:
-        complaints.raise_if_any()
+        errors.raise_if_any()
     assert str(found.value).splitlines() == [
         'a.yaml, document 1: kind: found "Pdo", wanted a kind; did you mean "Pod"?',
         "b.csv: line 2: found nothing, wanted a name",

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from bayplan.adapters.embedded.api_validation import problems
+from bayplan.adapters.embedded.object_names import key_of
 from bayplan.sim.input.expansion import (
     INDEX_ANNOTATION,
     daemon_pods_for,
@@ -22,24 +23,28 @@ from bayplan.sim.input.expansion import (
     template_hash,
     with_uid,
 )
-from bayplan.sim.input.known_objects import KnownObjects
+from bayplan.sim.input.object_index import ObjectIndex
 from tests.adapters.manifests import Content, node, pod
 from tests.sim.manifests import controller, owned, template
 
 # ---- expansion ------------------------------------------------------------------------------
 
 
-def known_with(*contents: Content) -> KnownObjects:
-    known = KnownObjects()
+def put(index: ObjectIndex, content: Content) -> None:
+    index.put(key_of(content), content)
+
+
+def index_of(*contents: Content) -> ObjectIndex:
+    index = ObjectIndex()
     for content in contents:
-        known.put(content)
-    return known
+        put(index, content)
+    return index
 
 
 def made(subject: Content, *others: Content) -> list[Content]:
     """What a controller lacks among other objects; all of it valid, names all different."""
     subject = with_uid(subject)
-    objects = expand(subject, known_with(subject, *others)).objects
+    objects = expand(subject, index_of(subject, *others)).objects
     for one in objects:
         assert problems(one) == []
     assert len({str(one["metadata"]["name"]) for one in objects}) == len(objects)
@@ -188,8 +193,8 @@ def test_a_daemon_set_gets_a_pod_per_node_that_is_meant_and_has_none() -> None:
 
 def test_a_node_that_comes_gets_what_daemon_sets_put_there() -> None:
     subjects = [with_uid(controller("DaemonSet", name)) for name in ("logs", "metrics")]
-    known = known_with(*subjects, node("n9"))
-    objects = daemon_pods_for(node("n9"), known)
+    index = index_of(*subjects, node("n9"))
+    objects = daemon_pods_for(node("n9"), index)
     assert [one["metadata"]["ownerReferences"][0]["name"] for one in objects] == [
         "logs",
         "metrics",
@@ -199,11 +204,11 @@ def test_a_node_that_comes_gets_what_daemon_sets_put_there() -> None:
 
 def test_daemon_pods_made_later_have_other_names() -> None:
     subject = with_uid(controller("DaemonSet"))
-    known = known_with(subject, node("n1"))
-    (first,) = expand(subject, known).objects
-    known.put(first)
-    known.put(node("n2"))
-    (second,) = daemon_pods_for(node("n2"), known)
+    index = index_of(subject, node("n1"))
+    (first,) = expand(subject, index).objects
+    put(index, first)
+    put(index, node("n2"))
+    (second,) = daemon_pods_for(node("n2"), index)
     assert first["metadata"]["name"] != second["metadata"]["name"]
 
 
@@ -212,7 +217,7 @@ def test_daemon_pods_made_later_have_other_names() -> None:
 
 def test_a_job_keeps_some_pods_for_later() -> None:
     subject = with_uid(controller("Job", "j", completions=5, parallelism=2))
-    found = expand(subject, known_with(subject))
+    found = expand(subject, index_of(subject))
     assert (len(found.objects), len(found.followers)) == (2, 3)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.sim.input.errors import Complaints, InputError
+from bayplan.sim.input.errors import InputError, InputErrors
 from bayplan.sim.input.object_checks import ObjectChecks, priority_class_name
 from tests.adapters.manifests import container, pod, pod_group, priority_class
 from tests.sim.manifests import controller, template
@@ -14,10 +14,10 @@ NAMED = {"name": "c", "namespace": "default"}
 
 def lines(value: Any, *classes: str) -> list[str]:
     """What is wrong with a value, at place "here"."""
-    complaints = Complaints()
-    accepted = ObjectChecks(complaints, classes).accepts(value, "here")
+    errors = InputErrors()
+    accepted = ObjectChecks(errors, classes).accepts(value, "here")
     try:
-        complaints.raise_if_any()
+        errors.raise_if_any()
     except InputError as problem:
         assert not accepted
         return list(problem.lines)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
-from bayplan.sim.input.errors import Complaints, InputError
+from bayplan.sim.input.errors import InputError, InputErrors
 from bayplan.sim.input.scenario import Scenario, read_scenario
 from bayplan.sim.input.sources import Part
 from bayplan.sim.input.workload import Verb
@@ -16,10 +16,10 @@ from tests.sim.manifests import scenario
 
 def read(value: Any) -> tuple[Scenario, list[str]]:
     """The scenario, and what is wrong with it."""
-    complaints = Complaints()
-    found = read_scenario(Part(value, "s.yaml, document 1"), complaints)
+    errors = InputErrors()
+    found = read_scenario(Part(value, "s.yaml, document 1"), errors)
     try:
-        complaints.raise_if_any()
+        errors.raise_if_any()
     except InputError as problem:
         return found, list(problem.lines)
     return found, []

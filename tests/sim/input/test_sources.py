@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.sim.input.errors import Complaints, InputError
+from bayplan.sim.input.errors import InputError, InputErrors
 from bayplan.sim.input.sources import CsvText, Part, is_scenario, read_sources
 from tests.adapters.manifests import node, pod
 from tests.sim.manifests import scenario
@@ -15,10 +15,10 @@ from tests.sim.manifests import scenario
 
 def read(*paths: Path | str) -> tuple[list[Part | CsvText], list[str]]:
     """The parts, and what is wrong."""
-    complaints = Complaints()
-    parts = read_sources(map(str, paths), complaints)
+    errors = InputErrors()
+    parts = read_sources(map(str, paths), errors)
     try:
-        complaints.raise_if_any()
+        errors.raise_if_any()
     except InputError as problem:
         return parts, list(problem.lines)
     return parts, []
@@ -58,13 +58,13 @@ def test_a_folder_is_read_to_its_depths_in_the_order_of_names(tmp_path: Path) ->
     assert wrong == []
     assert [one["metadata"]["name"] for one in values(parts)] == ["first", "second"]
     assert parts[-1] == CsvText("x,y\n", f"{tmp_path}/d.csv")
-    assert all(part.is_found for part in parts if isinstance(part, Part))
+    assert all(part.is_from_folder for part in parts if isinstance(part, Part))
 
 
 def test_a_named_file_is_read_whatever_it_is_called(tmp_path: Path) -> None:
     parts, wrong = read(written(tmp_path / "objects.txt", pod()))
     assert (values(parts), wrong) == ([pod()], [])
-    assert not any(part.is_found for part in parts if isinstance(part, Part))
+    assert not any(part.is_from_folder for part in parts if isinstance(part, Part))
 
 
 def test_standard_input_is_a_source(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bayplan.adapters.embedded.object_names import key_of
-from bayplan.sim.input.errors import Complaints, InputError
+from bayplan.sim.input.errors import InputError, InputErrors
 from bayplan.sim.input.object_checks import ObjectChecks
 from bayplan.sim.input.scenario import Action
 from bayplan.sim.input.timeline import Timeline
@@ -32,8 +32,8 @@ class Played:
     """Actions and what became of them."""
 
     def __init__(self, *did: Did, classes: tuple[str, ...] = ()) -> None:
-        complaints = Complaints()
-        self.timeline = Timeline(ObjectChecks(complaints, classes), complaints)
+        errors = InputErrors()
+        self.timeline = Timeline(ObjectChecks(errors, classes), errors)
         actions = [
             Action(at, verb, value, f"action {number}")
             for number, (verb, value, at) in enumerate(did)
@@ -41,7 +41,7 @@ class Played:
         self.steps: list[Step] = list(self.timeline.steps(actions))
         self.wrong: list[str] = []
         try:
-            complaints.raise_if_any()
+            errors.raise_if_any()
         except InputError as problem:
             self.wrong = list(problem.lines)
 
@@ -222,7 +222,7 @@ def test_what_is_deleted_takes_with_it_what_it_owns() -> None:
         "2 delete ReplicaSet default/web",
         "2 delete Pod default/web",
     ]
-    assert key_of(pod("stranger")) in played.timeline.known
+    assert key_of(pod("stranger")) in played.timeline.index
 
 
 def test_owners_in_a_circle_are_deleted_once() -> None:

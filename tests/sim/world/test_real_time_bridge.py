@@ -10,19 +10,19 @@ import pytest
 from bayplan.adapters.extenders.client import Request
 from bayplan.clock import ManualClock
 from bayplan.sim.loop import run
-from bayplan.sim.world.real_time_bridge import Outside
+from bayplan.sim.world.real_time_bridge import RealTimeBridge
 
 
-def played(story: Callable[[Outside, ManualClock], Coroutine[Any, Any, Any]]) -> Any:
+def played(story: Callable[[RealTimeBridge, ManualClock], Coroutine[Any, Any, Any]]) -> Any:
     clock = ManualClock()
-    with Outside() as outside:
-        return run(story(outside, clock), clock)
+    with RealTimeBridge() as bridge:
+        return run(story(bridge, clock), clock)
 
 
 def test_time_stands_still_until_the_answer_has_come() -> None:
-    async def story(outside: Outside, clock: ManualClock) -> tuple[str, float]:
+    async def story(bridge: RealTimeBridge, clock: ManualClock) -> tuple[str, float]:
         later = asyncio.get_running_loop().call_later(1.0, lambda: None)
-        answer = await outside.call(asyncio.sleep(0.02, "fine"))
+        answer = await bridge.call(asyncio.sleep(0.02, "fine"))
         later.cancel()
         return answer, clock.now()
 
@@ -41,11 +41,11 @@ def test_answers_are_taken_in_the_order_of_the_questions() -> None:
         has_second_come.set()
         return "second"
 
-    async def story(outside: Outside, clock: ManualClock) -> list[str]:
+    async def story(bridge: RealTimeBridge, clock: ManualClock) -> list[str]:
         seen: list[str] = []
 
         async def ask(work: Coroutine[Any, Any, str]) -> None:
-            seen.append(await outside.call(work))
+            seen.append(await bridge.call(work))
 
         await asyncio.gather(ask(first()), ask(second()))
         return seen
@@ -57,9 +57,9 @@ def test_a_failure_comes_back_as_one() -> None:
     async def fails() -> None:
         raise OSError("gone")
 
-    async def story(outside: Outside, clock: ManualClock) -> None:
+    async def story(bridge: RealTimeBridge, clock: ManualClock) -> None:
         with pytest.raises(OSError, match="gone"):
-            await outside.call(fails())
+            await bridge.call(fails())
 
     played(story)
 
@@ -73,8 +73,8 @@ def test_what_nobody_waits_for_any_more_is_given_up() -> None:
         finally:
             was_given_up.set()
 
-    async def story(outside: Outside, clock: ManualClock) -> None:
-        asking = asyncio.get_running_loop().create_task(outside.call(for_ever()))
+    async def story(bridge: RealTimeBridge, clock: ManualClock) -> None:
+        asking = asyncio.get_running_loop().create_task(bridge.call(for_ever()))
         await asyncio.sleep(0)
         asking.cancel()
         await asyncio.wait([asking])
@@ -97,8 +97,8 @@ def test_a_sender_lives_in_real_time_and_is_closed_with_it() -> None:
         async def close(self) -> None:
             closed.append(True)
 
-    async def story(outside: Outside, clock: ManualClock) -> list[tuple[int, bytes]]:
-        sender, unused = outside.sender(Sender), outside.sender(Sender)
+    async def story(bridge: RealTimeBridge, clock: ManualClock) -> list[tuple[int, bytes]]:
+        sender, unused = bridge.sender(Sender), bridge.sender(Sender)
         answers = [await sender.send(Request("http://a/", body, 1.0)) for body in (b"a", b"b")]
         await sender.close()
         await unused.close()

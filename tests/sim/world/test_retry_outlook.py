@@ -11,7 +11,7 @@ from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
 from bayplan.api.objects import NODE, POD
 from bayplan.framework.status import unschedulable
 from bayplan.sim.simulation import Simulation
-from bayplan.sim.world.retry_outlook import Hopes
+from bayplan.sim.world.retry_outlook import RetryOutlook
 from tests.adapters.manifests import Content, container, node, pod, pod_group
 from tests.framework.answering import answering
 from tests.sim.runs import create, simulation, workload
@@ -25,12 +25,12 @@ def without_nodes(*more: Content) -> Simulation:
     feed = workload(pod("waits"), *more, until_seconds=0.0, pod_gc=PodGcTimes(3600.0))
     run = simulation(feed)
     run.run()
-    assert not hopes_of(run).has_any(run.scheduler)
+    assert not outlook_of(run).retry_may_succeed(run.scheduler)
     return run
 
 
-def hopes_of(run: Simulation) -> Hopes:
-    return run._hopes
+def outlook_of(run: Simulation) -> RetryOutlook:
+    return run._retry_outlook
 
 
 def relabel(cluster: EmbeddedCluster) -> None:
@@ -50,7 +50,7 @@ HELP: list[tuple[str, Callable[[EmbeddedCluster], object]]] = [
 def test_this_may_help(change: Callable[[EmbeddedCluster], object]) -> None:
     run = without_nodes(pod("runs", nodeName="n0"))
     change(run.cluster)
-    assert hopes_of(run).has_any(run.scheduler)
+    assert outlook_of(run).retry_may_succeed(run.scheduler)
 
 
 DO_NOT: list[tuple[str, Callable[[EmbeddedCluster], object]]] = [
@@ -64,7 +64,7 @@ DO_NOT: list[tuple[str, Callable[[EmbeddedCluster], object]]] = [
 def test_this_helps_nobody(change: Callable[[EmbeddedCluster], object]) -> None:
     run = without_nodes(pod("other"))
     change(run.cluster)
-    assert not hopes_of(run).has_any(run.scheduler)
+    assert not outlook_of(run).retry_may_succeed(run.scheduler)
 
 
 def refusing_until(seconds: float) -> type[Any]:
@@ -94,7 +94,7 @@ def test_a_run_waits_for_a_pod_that_was_put_off_before_something_came() -> None:
 def test_a_run_does_not_wait_for_one_that_was_put_off_after_all_that_came() -> None:
     steps = [create(0, node("n1")), create(1, pod("waits"))]
     run = simulation(workload(steps=steps), refusing_until(100))
-    assert not hopes_of(run).has_any(run.scheduler)
+    assert not outlook_of(run).retry_may_succeed(run.scheduler)
     assert run.run().placements == {}
 
 
@@ -102,4 +102,4 @@ def test_a_pod_that_waits_for_an_event_is_nobody_to_hope_for() -> None:
     run = simulation(workload(node("n1"), pod("waits", containers=[container("64")])))
     run.run()
     run.cluster.delete(object_key(NODE, "", "n1"))
-    assert not hopes_of(run).has_any(run.scheduler)
+    assert not outlook_of(run).retry_may_succeed(run.scheduler)

@@ -69,13 +69,13 @@ def _claim_spec(spec: Mapping[str, Any]) -> Content:
 def _versioned_request(request: Content) -> Content:
     if "exactly" in request or "firstAvailable" in request:
         return request
-    rest = {key: value for key, value in request.items() if key != "name"}
-    return {"name": request.get("name"), "exactly": rest}
+    exactly = {key: value for key, value in request.items() if key != "name"}
+    return {"name": request.get("name"), "exactly": exactly}
 
 
 def _device(device: Content) -> Content:
-    rest = {key: value for key, value in device.items() if key != "basic"}
-    return {**rest, **(device.get("basic") or {})}
+    members = {key: value for key, value in device.items() if key != "basic"}
+    return {**members, **(device.get("basic") or {})}
 
 
 _CONVERSIONS: Mapping[str, Callable[[Content], Content]] = {
@@ -110,19 +110,19 @@ def _spec(spec: Content) -> Content:
 def _request(request: Content) -> Content:
     filled = dict(request)
     if request.get("exactly"):
-        filled["exactly"] = _wanted(request["exactly"])
+        filled["exactly"] = _device_request(request["exactly"])
     if request.get("firstAvailable"):
-        filled["firstAvailable"] = [_wanted(each) for each in request["firstAvailable"]]
+        filled["firstAvailable"] = [_device_request(each) for each in request["firstAvailable"]]
     return filled
 
 
-def _wanted(wanted: Content) -> Content:
+def _device_request(request: Content) -> Content:
     """One device, unless something else is said."""
-    filled: dict[str, Any] = {**wanted}
-    filled["allocationMode"] = wanted.get("allocationMode") or EXACT_COUNT
-    if filled["allocationMode"] == EXACT_COUNT and not wanted.get("count"):
+    filled: dict[str, Any] = {**request}
+    filled["allocationMode"] = request.get("allocationMode") or EXACT_COUNT
+    if filled["allocationMode"] == EXACT_COUNT and not request.get("count"):
         filled["count"] = 1
-    tolerations = wanted.get("tolerations")
+    tolerations = request.get("tolerations")
     if tolerations:
         filled["tolerations"] = [{"operator": "Equal", **each} for each in tolerations]
     return filled
@@ -159,7 +159,7 @@ def _pod(pod: Content) -> Content:
     spec: Content = {
         "restartPolicy": "Always",
         "schedulerName": "default-scheduler",
-        **_given(pod.get("spec") or {}),
+        **_without_empty(pod.get("spec") or {}),
     }
     if spec.get("overhead"):
         spec["overhead"] = _rounded(spec["overhead"])
@@ -174,7 +174,7 @@ def _pod(pod: Content) -> Content:
     return {**pod, "spec": spec}
 
 
-def _given(members: Content) -> Content:
+def _without_empty(members: Content) -> Content:
     """Without what is null or an empty string: both mean absent where a default exists."""
     return {name: value for name, value in members.items() if value is not None and value != ""}
 
@@ -193,7 +193,7 @@ def _container(container: Content, on_host: bool) -> Content:
 
 
 def _port(port: Content, on_host: bool) -> Content:
-    filled: Content = {"protocol": "TCP", **_given(port)}
+    filled: Content = {"protocol": "TCP", **_without_empty(port)}
     if on_host and not filled.get("hostPort") and "containerPort" in filled:
         filled["hostPort"] = filled["containerPort"]
     return filled
@@ -236,7 +236,7 @@ def _namespace(namespace: Content) -> Content:
 
 
 def _storage_class(content: Content) -> Content:
-    return {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate", **_given(content)}
+    return {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate", **_without_empty(content)}
 
 
 _DEFAULTS: Mapping[str, Callable[[Content], Content]] = {
@@ -282,13 +282,13 @@ def created_pod(pod: Content) -> Content:
     return {**pod, "spec": spec}
 
 
-def _tolerations(given: list[Content]) -> list[Content]:
+def _tolerations(tolerations: list[Content]) -> list[Content]:
     """A node that is not ready, or not heard of, is put up with for five minutes.
 
     Added unless the pod says something about that taint itself. It concerns NoExecute only, which
     a cordon or a full disk does not set, and so rarely decides where a pod goes.
     """
-    return given + [
+    return tolerations + [
         {
             "key": key,
             "operator": "Exists",
@@ -296,7 +296,7 @@ def _tolerations(given: list[Content]) -> list[Content]:
             "tolerationSeconds": TOLERATION_SECONDS,
         }
         for key in _DEFAULT_TOLERATIONS
-        if not any(_speaks_of(one, key) for one in given)
+        if not any(_speaks_of(one, key) for one in tolerations)
     ]
 
 
@@ -376,7 +376,7 @@ def _pod_level_resources(pod: Content) -> Content:
 
 def created_status(pod: Content) -> Content:
     """The status a pod begins with: pending, or running where it stands on a node already."""
-    status = {"phase": "Pending", **_given(pod.get("status") or {})}
+    status = {"phase": "Pending", **_without_empty(pod.get("status") or {})}
     if status["phase"] in ("Succeeded", "Failed"):
         return status
     if pod["spec"].get("nodeName"):
@@ -396,8 +396,8 @@ def with_topology_labels(pod: Content, node: Mapping[str, Any] | None) -> Conten
     """A pod on a node carries the node's zone and region as labels, over its own."""
     if node is None:
         return pod
-    found = (node["metadata"].get("labels") or {}).items()
-    taken = {key: value for key, value in found if key in TOPOLOGY_LABELS}
+    labels = (node["metadata"].get("labels") or {}).items()
+    taken = {key: value for key, value in labels if key in TOPOLOGY_LABELS}
     if not taken:
         return pod
     meta = pod["metadata"]

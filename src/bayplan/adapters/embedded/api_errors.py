@@ -31,7 +31,7 @@ def named(key: ObjectKey) -> str:
     return f'{resource_of(key.kind)} "{key.name}"'
 
 
-def not_found(key: ObjectKey) -> NotFoundError:
+def no_such_object(key: ObjectKey) -> NotFoundError:
     return NotFoundError(f"{named(key)} not found")
 
 

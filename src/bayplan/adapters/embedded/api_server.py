@@ -31,8 +31,8 @@ from bayplan.adapters.embedded.api_errors import (
     ForbiddenError,
     InvalidError,
     modified,
+    no_such_object,
     not_bindable,
-    not_found,
     other_uid,
 )
 from bayplan.adapters.embedded.api_validation import (
@@ -112,14 +112,14 @@ def patched(status: Content, patch: PatchPodStatus, stamp: str) -> Content:
 
 
 def _plain(condition: PodCondition) -> Content:
-    told = {
+    members = {
         "type": condition.type,
         "status": condition.status,
         "reason": condition.reason,
         "message": condition.message,
         "observedGeneration": condition.observed_generation,
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in members.items() if value is not None}
 
 
 def _with_condition(status: Content, condition: Content, stamp: str) -> list[Content]:
@@ -148,21 +148,21 @@ def with_priority(pod: Content, classes: Iterable[PriorityClass]) -> Content:
     """The pod with priority and preemptionPolicy. Raises NoPriorityClass."""
     spec = pod["spec"]
     name = spec.get("priorityClassName") or ""
-    given = spec.get("priority")
+    own_priority = spec.get("priority")
     if name:
-        found = _named(name, classes)
-        if found is None and given is None:
+        priority_class = _named(name, classes)
+        if priority_class is None and own_priority is None:
             raise NoPriorityClass(f"no PriorityClass with name {name} was found")
     else:
         # A class for all who name none is for those without a priority of their own.
-        found = _global_default(classes) if given is None else None
+        priority_class = _global_default(classes) if own_priority is None else None
     filled = dict(spec)
-    if given is None:
-        filled["priority"] = found.value if found is not None else 0
-    if found is not None and not name:
-        filled["priorityClassName"] = found.metadata.name
+    if own_priority is None:
+        filled["priority"] = priority_class.value if priority_class is not None else 0
+    if priority_class is not None and not name:
+        filled["priorityClassName"] = priority_class.metadata.name
     if not spec.get("preemptionPolicy"):
-        policy = found.preemption_policy if found is not None else None
+        policy = priority_class.preemption_policy if priority_class is not None else None
         filled["preemptionPolicy"] = policy or PREEMPT_LOWER_PRIORITY
     return {**pod, "spec": filled}
 
@@ -272,7 +272,7 @@ class ApiServer:
 
     def _placed(self, pod: Content) -> Content:
         """A pod that stands on a node: it has the node's zone, and runs unless it has ended."""
-        node = self._store.get(object_key(NODE, "", pod["spec"]["nodeName"]))
+        node = self._store.get(ObjectKey(NODE, "", pod["spec"]["nodeName"]))
         pod = with_topology_labels(pod, None if node is None else node.content)
         status = pod["status"]
         if status["phase"] == "Running" and not status.get("startTime"):
@@ -283,10 +283,10 @@ class ApiServer:
     # ---- update -----------------------------------------------------------------------------
 
     def get(self, key: ObjectKey) -> Stored:
-        found = self._store.get(key)
-        if found is None:
-            raise not_found(key)
-        return found
+        stored = self._store.get(key)
+        if stored is None:
+            raise no_such_object(key)
+        return stored
 
     def update(self, content: Content) -> Stored:
         """Replace an object. A resourceVersion that is given must be the newest one."""
@@ -306,7 +306,7 @@ class ApiServer:
         new = {**new, "apiVersion": old.content["apiVersion"], "kind": old.content["kind"]}
         _refuse(old.key, problems_of_kind(old.key.kind, new, old.content))
         _expect_same(old, new.get("metadata") or {})
-        new = _kept_identity(old.content, defaulted(old.key.kind, new))
+        new = _with_identity_of(old.content, defaulted(old.key.kind, new))
         if _without_version(new) == _without_version(old.content):
             return old
         _refuse(old.key, update_problems(old.key.kind, old.content, new))
@@ -379,9 +379,9 @@ class ApiServer:
 
     def _grace_has_passed(self, key: ObjectKey, uid: str) -> None:
         self.terminating.pop(uid, None)
-        found = self._store.get(key)
-        if found is not None and found.content["metadata"]["uid"] == uid:
-            self._remove_if_free(found)
+        stored = self._store.get(key)
+        if stored is not None and stored.content["metadata"]["uid"] == uid:
+            self._remove_if_free(stored)
 
     def _remove_if_free(self, stored: Stored) -> None:
         """What is being deleted goes when its grace has passed and no finalizer holds it."""
@@ -418,11 +418,11 @@ def _expect_uid(stored: Stored, uid: str) -> None:
         raise other_uid(stored.key, uid, own)
 
 
-def _kept_identity(old: Content, new: Content) -> Content:
+def _with_identity_of(old: Content, new: Content) -> Content:
     """``new`` with what no write may change, and its generation one higher if its spec differs."""
     was = old["metadata"]
-    given = (new.get("metadata") or {}).items()
-    meta = {name: value for name, value in given if name not in _FIXED}
+    members = (new.get("metadata") or {}).items()
+    meta = {name: value for name, value in members if name not in _FIXED}
     meta |= {name: value for name, value in was.items() if name in _FIXED}
     if new.get("spec") != old.get("spec"):
         meta["generation"] = was.get("generation", 1) + 1

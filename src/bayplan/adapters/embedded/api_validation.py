@@ -108,16 +108,16 @@ def update_problems(kind: str, old: Content, new: Content) -> list[Problem]:
 
 def _moved(before: Content, after: Content) -> Iterator[Problem]:
     if (after.get("nodeName") or "") != (before.get("nodeName") or ""):
-        wanted = f"{before.get('nodeName') or 'nothing'}: only a binding says where a pod goes"
-        yield wrong("spec.nodeName", after.get("nodeName"), wanted)
+        expected = f"{before.get('nodeName') or 'nothing'}: only a binding says where a pod goes"
+        yield wrong("spec.nodeName", after.get("nodeName"), expected)
 
 
 def _new_gates(before: Content, after: Content) -> Iterator[Problem]:
     names = {gate.get("name") for gate in before.get("schedulingGates") or ()}
     for index, gate in enumerate(after.get("schedulingGates") or ()):
         if gate.get("name") not in names:
-            wanted = "one of its gates: none can be added after creation"
-            yield wrong(f"spec.schedulingGates[{index}].name", gate.get("name"), wanted)
+            expected = "one of its gates: none can be added after creation"
+            yield wrong(f"spec.schedulingGates[{index}].name", gate.get("name"), expected)
 
 
 # ---- metadata -------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ class _Followed:
     namespace: str
     selector: Selector | None
     #: Its status is its own, and still holds.
-    is_given: bool
+    keeps_status: bool
     pods: dict[str, _Member] = field(default_factory=dict[str, _Member])
     healthy_count: int = 0
     #: Pods by controller: now, and the most there ever were.
@@ -72,10 +72,10 @@ class _Followed:
             self.scales[after.owner] = max(scale, self.owned[after.owner])
         was_healthy = before is not None and before.is_healthy
         is_healthy = after is not None and after.is_healthy
-        if self.is_given:
+        if self.keeps_status:
             # Who comes healthy was there when the status was written.
-            self.is_given = before is None or was_healthy == is_healthy
-            return not self.is_given
+            self.keeps_status = before is None or was_healthy == is_healthy
+            return not self.keeps_status
         return before != after
 
     def _selects(self, pod: Pod) -> bool:
@@ -83,7 +83,7 @@ class _Followed:
 
     def status(self, spec: PodDisruptionBudgetSpec) -> Content:
         """Upstream: getExpectedPodCount, updatePdbStatus."""
-        expected, desired = self._wanted(spec)
+        expected, desired = self._expected_counts(spec)
         allowed = max(self.healthy_count - desired, 0) if expected > 0 else 0
         return {
             "currentHealthy": self.healthy_count,
@@ -92,7 +92,7 @@ class _Followed:
             "disruptionsAllowed": allowed,
         }
 
-    def _wanted(self, spec: PodDisruptionBudgetSpec) -> tuple[int, int]:
+    def _expected_counts(self, spec: PodDisruptionBudgetSpec) -> tuple[int, int]:
         """(pods that should be there, how many of them healthy)."""
         scale = sum(
             self.scales[owner] for owner, count in self.owned.items() if owner and count > 0
@@ -124,11 +124,11 @@ class BudgetController:
         """Write what follows from the changes so far."""
         while self._waiting:
             key = self._waiting.popleft()
-            found, followed = self._store.get(key), self._followed.get(key)
-            if found is None or followed is None:
+            stored, followed = self._store.get(key), self._followed.get(key)
+            if stored is None or followed is None:
                 continue
-            spec = cast(PodDisruptionBudget, found.object).spec
-            generation = found.content["metadata"]["generation"]
+            spec = cast(PodDisruptionBudget, stored.object).spec
+            generation = stored.content["metadata"]["generation"]
             status = {**followed.status(spec), "observedGeneration": generation}
             self._is_writing = True
             try:
@@ -156,20 +156,20 @@ class BudgetController:
             return
         if before is not None and _spec(before) == _spec(after):
             if not self._is_writing and _status(before) != _status(after):
-                self._followed[after.key].is_given = True
+                self._followed[after.key].keeps_status = True
             return
-        is_given = before is None and "disruptionsAllowed" in _status(after)
-        self._followed[after.key] = self._follow(after, is_given=is_given)
-        if not is_given:
+        keeps_status = before is None and "disruptionsAllowed" in _status(after)
+        self._followed[after.key] = self._follow(after, keeps_status=keeps_status)
+        if not keeps_status:
             self._look_at(after.key)
 
-    def _follow(self, stored: Stored, *, is_given: bool) -> _Followed:
+    def _follow(self, stored: Stored, *, keeps_status: bool) -> _Followed:
         budget = cast(PodDisruptionBudget, stored.object)
-        found = _Followed(stored.key.namespace, _selector(budget), is_given)
+        followed = _Followed(stored.key.namespace, _selector(budget), keeps_status)
         for one in self._store.all(POD):
             if one.key.namespace == stored.key.namespace:
-                found.see(one.key.name, cast(Pod, one.object))
-        return found
+                followed.see(one.key.name, cast(Pod, one.object))
+        return followed
 
     def _look_at(self, key: ObjectKey) -> None:
         if key not in self._waiting:
@@ -214,5 +214,5 @@ def _scaled(bound: int | str, count: int) -> int:
     what is neither counts as all of them."""
     if isinstance(bound, int):
         return bound
-    found = _PERCENT.fullmatch(bound)
-    return -(-int(found[1]) * count // 100) if found else count
+    percent = _PERCENT.fullmatch(bound)
+    return -(-int(percent[1]) * count // 100) if percent else count

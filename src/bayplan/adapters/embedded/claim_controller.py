@@ -74,14 +74,14 @@ class ClaimController:
     def _work(self) -> None:
         while self._waiting:
             key = self._waiting.popleft()
-            found = self._store.get(key)
-            if found is None:
+            stored = self._store.get(key)
+            if stored is None:
                 continue
             try:
                 if key.kind == POD:
-                    self._make_claims(found)
+                    self._make_claims(stored)
                 else:
-                    self._clean_claim(found)
+                    self._clean_claim(stored)
             except ApiError:
                 continue  # what stands in the way will change, and then it is looked at again
 
@@ -92,16 +92,17 @@ class ClaimController:
         pod = cast(Pod, stored.object)
         if not _lacks_claims(stored) or _is_done(pod):
             return
-        known = {
+        claim_names = {
             each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses or ()
         }
         for named in pod.spec.resource_claims or ():
-            if named.resource_claim_template_name is not None and named.name not in known:
+            if named.resource_claim_template_name is not None and named.name not in claim_names:
                 made = self._claim_for(stored, pod, named)
                 if made is not None:
-                    known[named.name] = made
+                    claim_names[named.name] = made
         statuses = [
-            {"name": name, "resourceClaimName": claim} for name, claim in sorted(known.items())
+            {"name": name, "resourceClaimName": claim}
+            for name, claim in sorted(claim_names.items())
         ]
         self._server.patch(stored.key, {"status": {"resourceClaimStatuses": statuses}})
 
@@ -113,7 +114,7 @@ class ClaimController:
         if template is None:
             return None
         spec: Content = template.content.get("spec") or {}
-        given: Content = spec.get("metadata") or {}
+        template_meta: Content = spec.get("metadata") or {}
         owner = {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -124,9 +125,9 @@ class ClaimController:
         meta = {
             "generateName": _prefix(pod.metadata.name, named.name),
             "namespace": namespace,
-            "labels": given.get("labels") or {},
+            "labels": template_meta.get("labels") or {},
             "annotations": {
-                **(given.get("annotations") or {}),
+                **(template_meta.get("annotations") or {}),
                 POD_CLAIM_NAME_ANNOTATION: named.name,
             },
             "ownerReferences": [owner],
@@ -165,8 +166,8 @@ class ClaimController:
         return False
 
     def _pod(self, namespace: str, name: str) -> Pod | None:
-        found = self._store.get(object_key(POD, namespace, name))
-        return None if found is None else cast(Pod, found.object)
+        stored = self._store.get(object_key(POD, namespace, name))
+        return None if stored is None else cast(Pod, stored.object)
 
 
 def _released(claim: ResourceClaim, remaining: list[Content]) -> Content:
@@ -188,9 +189,9 @@ def _concerns(stored: Stored, uid: str) -> bool:
 
 def _lacks_claims(stored: Stored) -> bool:
     pod = cast(Pod, stored.object)
-    known = {each.name for each in pod.status.resource_claim_statuses or ()}
+    claim_names = {each.name for each in pod.status.resource_claim_statuses or ()}
     return pod.metadata.deletion_timestamp is None and any(
-        named.resource_claim_template_name is not None and named.name not in known
+        named.resource_claim_template_name is not None and named.name not in claim_names
         for named in pod.spec.resource_claims or ()
     )
 

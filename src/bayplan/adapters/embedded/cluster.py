@@ -79,7 +79,7 @@ def _within(patch: Content, subresource: str) -> Content:
 EVENT = "events.k8s.io/v1 Event"
 
 #: Events are kept like upstream's, which live for an hour: the oldest go.
-EVENTS_KEPT = 20_000
+EVENTS_MAX = 20_000
 
 
 @final
@@ -120,7 +120,7 @@ class EmbeddedCluster(ObjectPort):
         return cast(Pod, self._server.get(object_key(POD, namespace, name)).object)
 
     async def bind(self, pod: PodInfo, node_name: str) -> None:
-        self._server.bind(object_key(POD, pod.namespace, pod.name), pod.uid, node_name)
+        self._server.bind(ObjectKey(POD, pod.namespace, pod.name), pod.uid, node_name)
 
     async def patch_pod_status(self, patch: PatchPodStatus) -> None:
         self._server.patch_pod_status(patch)
@@ -137,7 +137,7 @@ class EmbeddedCluster(ObjectPort):
         self._event_count += 1
         stamp = rfc3339(self._clock.epoch_seconds())
         self._server.create(_event_object(event, self._event_count, stamp))
-        if self._store.count(EVENT) > EVENTS_KEPT:
+        if self._store.count(EVENT) > EVENTS_MAX:
             self._server.forget_oldest(EVENT)
 
     async def sleep(self, seconds: float) -> None:

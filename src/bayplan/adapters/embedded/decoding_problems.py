@@ -37,9 +37,9 @@ def of_decoding(failure: DecodeError, content: Any) -> Problem:
         return Problem(path, parts["said"])
     types = [word for word in expected["wanted"].split(" | ") if word != "null"]
     path, value = _culprit(content, path, types)
-    found = shown(value) if value is not None else _TYPE_WORDS.get(expected["found"], "nothing")
-    wanted = " or ".join(_TYPE_WORDS.get(word, word) for word in types)
-    return Problem(path, f"found {found}, wanted {wanted}")
+    text = shown(value) if value is not None else _TYPE_WORDS.get(expected["found"], "nothing")
+    expected_types = " or ".join(_TYPE_WORDS.get(word, word) for word in types)
+    return Problem(path, f"found {text}, wanted {expected_types}")
 
 
 def _culprit(content: Any, path: str, types: list[str]) -> tuple[str, Any]:

@@ -34,8 +34,8 @@ EXACT_COUNT, ALL = "ExactCount", "All"
 ALLOCATION_MODES = (EXACT_COUNT, ALL)
 
 
-def claim(found: ResourceClaim) -> Iterator[Problem]:
-    return _devices(found.spec.devices, "spec.devices")
+def claim(claim: ResourceClaim) -> Iterator[Problem]:
+    return _devices(claim.spec.devices, "spec.devices")
 
 
 def claim_template(content: Content) -> Iterator[Problem]:
@@ -46,15 +46,15 @@ def claim_template(content: Content) -> Iterator[Problem]:
         yield wrong("spec.spec", inner["spec"], "the spec of the claims that it makes")
         return
     try:
-        found = list(claim(cast(ResourceClaim, decode(RESOURCE_CLAIM, inner))))
+        problems = list(claim(cast(ResourceClaim, decode(RESOURCE_CLAIM, inner))))
     except DecodeError as failure:
-        found = [of_decoding(failure, inner)]
-    for problem in found:
+        problems = [of_decoding(failure, inner)]
+    for problem in problems:
         yield problem.under("spec")
 
 
-def device_class(found: DeviceClass) -> Iterator[Problem]:
-    return _selectors(found.spec.selectors, "spec.selectors")
+def device_class(device_class: DeviceClass) -> Iterator[Problem]:
+    return _selectors(device_class.spec.selectors, "spec.selectors")
 
 
 def _devices(devices: DeviceClaim, path: str) -> Iterator[Problem]:
@@ -73,30 +73,30 @@ def _devices(devices: DeviceClaim, path: str) -> Iterator[Problem]:
 def _request(request: DeviceRequest, path: str) -> Iterator[Problem]:
     yield from _label(request.name, joined(path, "name"))
     if (request.exactly is None) == (not request.first_available):
-        given = "both" if request.exactly is not None else None
-        yield wrong(path, given, "one of exactly and firstAvailable")
+        value = "both" if request.exactly is not None else None
+        yield wrong(path, value, "one of exactly and firstAvailable")
     if request.exactly is not None:
-        yield from _wanted(request.exactly, joined(path, "exactly"))
+        yield from _device_request(request.exactly, joined(path, "exactly"))
     for index, each in enumerate(request.first_available or ()):
         place = f"{path}.firstAvailable[{index}]"
         yield from _label(each.name, joined(place, "name"))
-        yield from _wanted(each, place)
+        yield from _device_request(each, place)
 
 
-def _wanted(wanted: ExactDeviceRequest | DeviceSubRequest, path: str) -> Iterator[Problem]:
-    name = wanted.device_class_name
+def _device_request(request: ExactDeviceRequest | DeviceSubRequest, path: str) -> Iterator[Problem]:
+    name = request.device_class_name
     if not is_dns_subdomain(name):
         yield wrong(joined(path, "deviceClassName"), name or None, DNS_SUBDOMAIN)
     # Where nothing is said it is one device: that is filled in.
-    mode = wanted.allocation_mode or None
+    mode = request.allocation_mode or None
     yield from choice(mode, joined(path, "allocationMode"), ALLOCATION_MODES)
-    if wanted.count < 0 or (mode == EXACT_COUNT and not wanted.count):
-        yield wrong(joined(path, "count"), wanted.count, "more than nothing")
-    elif mode == ALL and wanted.count:
-        yield wrong(joined(path, "count"), wanted.count, f"nothing beside allocationMode {ALL}")
-    yield from _selectors(wanted.selectors, joined(path, "selectors"))
-    if wanted.capacity is not None:
-        yield from quantities(wanted.capacity.requests, joined(path, "capacity.requests"))
+    if request.count < 0 or (mode == EXACT_COUNT and not request.count):
+        yield wrong(joined(path, "count"), request.count, "more than nothing")
+    elif mode == ALL and request.count:
+        yield wrong(joined(path, "count"), request.count, f"nothing beside allocationMode {ALL}")
+    yield from _selectors(request.selectors, joined(path, "selectors"))
+    if request.capacity is not None:
+        yield from quantities(request.capacity.requests, joined(path, "capacity.requests"))
 
 
 def _selectors(selectors: Iterable[DeviceSelector] | None, path: str) -> Iterator[Problem]:

@@ -105,19 +105,19 @@ class ObjectStore:
     def put(self, key: ObjectKey, content: Content) -> Stored:
         """Create or replace. Raises DecodeError, and nothing has changed then."""
         content = _versioned(content, self.version + 1)
-        found = self._decoded(key, content)
+        decoded = self._decoded(key, content)
         self.version += 1
         old = self.get(key)
-        new = Stored(key, content, found, self.version)
+        new = Stored(key, content, decoded, self.version)
         self._objects.setdefault(key.kind, {})[key] = new
-        self._tell(key, old, new, found)
+        self._notify(key, old, new, decoded)
         return new
 
     def remove(self, key: ObjectKey) -> None:
         """The object must exist. Watches see its last content with the version of its removal."""
         old = self._objects[key.kind].pop(key)
         self.version += 1
-        self._tell(key, old, None, self._decoded(key, _versioned(old.content, self.version)))
+        self._notify(key, old, None, self._decoded(key, _versioned(old.content, self.version)))
 
     def _decoded(self, key: ObjectKey, content: Content) -> ApiObject:
         return decode(key.kind, content, self._declared.get(key.kind, ()))
@@ -143,8 +143,8 @@ class ObjectStore:
 
     def list(self, kind: str) -> Listing:
         """What an informer of this kind sees now, in the order of creation."""
-        found = [one.object for one in self._objects.get(kind, {}).values() if one.is_visible]
-        return Listing(found, str(self.version))
+        objects = [one.object for one in self._objects.get(kind, {}).values() if one.is_visible]
+        return Listing(objects, str(self.version))
 
     def watch(self, kind: str, resource_version: str) -> "Watch":
         """Changes after a version; GoneError comes from the first step of the watch."""
@@ -161,7 +161,7 @@ class ObjectStore:
             log = self._logs[kind] = _Log(self._history_length)
         return log
 
-    def _tell(
+    def _notify(
         self, key: ObjectKey, old: Stored | None, new: Stored | None, last: ApiObject
     ) -> None:
         """Write the change into the log, as those see it who see only what is visible."""
@@ -280,8 +280,8 @@ class StoredObjects:
         self._get = get
 
     def whole(self, kind: str, namespace: str, name: str) -> bytes | None:
-        found = self._get(object_key(kind, namespace, name))
-        return None if found is None else trimmed(found.content)
+        stored = self._get(object_key(kind, namespace, name))
+        return None if stored is None else trimmed(stored.content)
 
 
 # ---- whole objects --------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import math
 from typing import NamedTuple, cast, final
 
 from bayplan.adapters.embedded.api_server import ApiServer, Later, failed
-from bayplan.adapters.embedded.object_names import Content, object_key
+from bayplan.adapters.embedded.object_names import Content, ObjectKey
 from bayplan.adapters.embedded.object_store import ObjectStore, Stored
 from bayplan.api.objects import NODE, POD, Node, Pod, is_terminal
 from bayplan.clock import Clock, rfc3339
@@ -88,7 +88,7 @@ class PodGcController:
         return (pod.metadata.uid or "") in self._server.terminating
 
     def _node(self, name: str) -> Node | None:
-        stored = self._store.get(object_key(NODE, "", name))
+        stored = self._store.get(ObjectKey(NODE, "", name))
         return None if stored is None else cast(Node, stored.object)
 
     # ---- passes -----------------------------------------------------------------------------

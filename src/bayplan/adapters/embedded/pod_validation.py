@@ -129,12 +129,12 @@ def _amounts(amounts: Quantities | None, path: str, *, of_pod: bool) -> Iterator
 def _resource_name(name: str, path: str, *, of_pod: bool) -> Iterator[Problem]:
     if of_pod:
         if not is_pod_level(name):
-            wanted = f"{CPU}, {MEMORY} or {HUGEPAGES_PREFIX}…, as a pod may ask for as a whole"
-            yield wrong(path, name, wanted, _POD_RESOURCES)
+            expected = f"{CPU}, {MEMORY} or {HUGEPAGES_PREFIX}…, as a pod may ask for as a whole"
+            yield wrong(path, name, expected, _POD_RESOURCES)
     elif "/" not in name:
         if name not in _CONTAINER_RESOURCES and not name.startswith(HUGEPAGES_PREFIX):
-            wanted = f"{', '.join(_CONTAINER_RESOURCES)} or a name such as example.com/gpu"
-            yield wrong(path, name, wanted, _CONTAINER_RESOURCES)
+            expected = f"{', '.join(_CONTAINER_RESOURCES)} or a name such as example.com/gpu"
+            yield wrong(path, name, expected, _CONTAINER_RESOURCES)
     elif not is_label_key(name) or not (is_native(name) or is_extended(name)):
         yield wrong(path, name, "a resource's name such as example.com/gpu")
 
@@ -262,9 +262,9 @@ def _pod_resources(spec: PodSpec, path: str) -> Iterator[Problem]:
     for name, amount in together.items():
         if amount > whole.get(name, amount):
             unit = "m" if name == CPU else ""
-            wanted = f"at least the {amount}{unit} that its containers ask for"
+            expected = f"at least the {amount}{unit} that its containers ask for"
             field = "requests" if name in (spec.resources.requests or {}) else "limits"
-            yield wrong(f"{path}.{field}.{name}", f"{whole[name]}{unit}", wanted)
+            yield wrong(f"{path}.{field}.{name}", f"{whole[name]}{unit}", expected)
 
 
 def _port(port: ContainerPort, path: str) -> Iterator[Problem]:
@@ -337,8 +337,8 @@ def _pod_affinity_term(term: PodAffinityTerm, path: str) -> Iterator[Problem]:
     yield from _label_keys(mismatch, term.label_selector, f"{path}.mismatchLabelKeys")
     for index, key in enumerate(match):
         if key in mismatch:
-            wanted = "a key that is not in mismatchLabelKeys"
-            yield wrong(f"{path}.matchLabelKeys[{index}]", key, wanted)
+            expected = "a key that is not in mismatchLabelKeys"
+            yield wrong(f"{path}.matchLabelKeys[{index}]", key, expected)
 
 
 def _match_label_keys(
@@ -374,8 +374,8 @@ def _toleration(toleration: Toleration, path: str) -> Iterator[Problem]:
     if toleration.key and not is_label_key(toleration.key):
         yield wrong(f"{path}.key", toleration.key, LABEL_KEY)
     if operator and operator not in _TOLERATION_OPERATORS:
-        wanted = one_of(_TOLERATION_OPERATORS)
-        yield wrong(f"{path}.operator", operator, wanted, _TOLERATION_OPERATORS)
+        expected = one_of(_TOLERATION_OPERATORS)
+        yield wrong(f"{path}.operator", operator, expected, _TOLERATION_OPERATORS)
     elif operator == EXISTS and toleration.value:
         yield wrong(f"{path}.value", toleration.value, "no value for Exists")
     elif operator != EXISTS and not toleration.key:
@@ -384,8 +384,8 @@ def _toleration(toleration: Toleration, path: str) -> Iterator[Problem]:
         yield wrong(f"{path}.value", toleration.value, LABEL_VALUE)
     yield from choice(toleration.effect, f"{path}.effect", EFFECTS)
     if toleration.toleration_seconds is not None and toleration.effect != NO_EXECUTE:
-        wanted = f"{NO_EXECUTE} where there are tolerationSeconds"
-        yield wrong(f"{path}.effect", toleration.effect, wanted)
+        expected = f"{NO_EXECUTE} where there are tolerationSeconds"
+        yield wrong(f"{path}.effect", toleration.effect, expected)
 
 
 def _spread(constraints: tuple[TopologySpreadConstraint, ...], path: str) -> Iterator[Problem]:
@@ -405,9 +405,9 @@ def _spread_constraint(one: TopologySpreadConstraint, path: str) -> Iterator[Pro
     if not one.topology_key:
         yield wrong(f"{path}.topologyKey", None, LABEL_KEY)
     if one.when_unsatisfiable not in _WHEN_UNSATISFIABLE:
-        wanted = one_of(_WHEN_UNSATISFIABLE)
+        expected = one_of(_WHEN_UNSATISFIABLE)
         value = one.when_unsatisfiable
-        yield wrong(f"{path}.whenUnsatisfiable", value, wanted, _WHEN_UNSATISFIABLE)
+        yield wrong(f"{path}.whenUnsatisfiable", value, expected, _WHEN_UNSATISFIABLE)
     if one.min_domains is not None and one.min_domains < 1:
         yield wrong(f"{path}.minDomains", one.min_domains, "a number from 1 up")
     if one.min_domains is not None and one.when_unsatisfiable != _DO_NOT_SCHEDULE:

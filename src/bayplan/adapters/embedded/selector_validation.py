@@ -54,9 +54,9 @@ def one_of(names: Iterable[str]) -> str:
 # ---- labels ---------------------------------------------------------------------------------
 
 
-def labels(found: Mapping[str, str] | None, path: str) -> Iterator[Problem]:
+def labels(labels: Mapping[str, str] | None, path: str) -> Iterator[Problem]:
     """A map of labels, or a plain selector."""
-    for key, value in (found or {}).items():
+    for key, value in (labels or {}).items():
         if not is_label_key(key):
             yield wrong(path, key, LABEL_KEY)
         if not is_label_value(value):
@@ -115,8 +115,8 @@ def _requirement(
     elif one.operator in (EXISTS, DOES_NOT_EXIST) and count:
         yield wrong(joined(path, "values"), one.values, f"no values for {one.operator}")
     elif one.operator in (GREATER_THAN, LESS_THAN) and count != 1:
-        wanted = f"exactly one value for {one.operator}"
-        yield wrong(joined(path, "values"), one.values or None, wanted)
+        expected = f"exactly one value for {one.operator}"
+        yield wrong(joined(path, "values"), one.values or None, expected)
 
 
 def _label_values(one: LabelSelectorRequirement, path: str) -> Iterator[Problem]:
@@ -129,10 +129,10 @@ def _field_requirement(one: LabelSelectorRequirement, path: str) -> Iterator[Pro
     if one.key != NODE_NAME_FIELD:
         yield wrong(joined(path, "key"), one.key, NODE_NAME_FIELD, (NODE_NAME_FIELD,))
     if one.operator not in FIELD_OPERATORS:
-        wanted = one_of(FIELD_OPERATORS)
-        yield wrong(joined(path, "operator"), one.operator, wanted, FIELD_OPERATORS)
+        expected = one_of(FIELD_OPERATORS)
+        yield wrong(joined(path, "operator"), one.operator, expected, FIELD_OPERATORS)
     elif len(one.values or ()) != 1:
-        wanted = f"exactly one value for {one.operator}"
-        yield wrong(joined(path, "values"), one.values or None, wanted)
+        expected = f"exactly one value for {one.operator}"
+        yield wrong(joined(path, "values"), one.values or None, expected)
     elif not is_dns_subdomain((one.values or ("",))[0]):
         yield wrong(f"{path}.values[0]", (one.values or ("",))[0], "a node's name")

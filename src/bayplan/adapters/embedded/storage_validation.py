@@ -41,8 +41,8 @@ def volume_claim(claim: PersistentVolumeClaim) -> Iterator[Problem]:
     yield from choice(spec.volume_mode, "spec.volumeMode", VOLUME_MODES)
 
 
-def volume(found: PersistentVolume) -> Iterator[Problem]:
-    spec = found.spec
+def volume(volume: PersistentVolume) -> Iterator[Problem]:
+    spec = volume.spec
     yield from _access_modes(spec.access_modes)
     yield from _storage(spec.capacity, "spec.capacity")
     yield from _storage_name(spec.storage_class_name, "spec.storageClassName")
@@ -54,8 +54,8 @@ def volume(found: PersistentVolume) -> Iterator[Problem]:
         yield from _claim_ref(spec.claim_ref)
 
 
-def storage_class(found: StorageClass) -> Iterator[Problem]:
-    yield from choice(found.volume_binding_mode, "volumeBindingMode", BINDING_MODES)
+def storage_class(storage_class: StorageClass) -> Iterator[Problem]:
+    yield from choice(storage_class.volume_binding_mode, "volumeBindingMode", BINDING_MODES)
 
 
 def _access_modes(modes: tuple[str, ...] | None) -> Iterator[Problem]:

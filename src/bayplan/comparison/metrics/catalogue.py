@@ -21,12 +21,12 @@ from bayplan.comparison.metrics.emptiable import Emptiable
 from bayplan.comparison.metrics.run_metric import Curve, RunMetric
 from bayplan.comparison.metrics.scheduling import Gangs, Preemptions
 from bayplan.comparison.metrics.utilization import (
-    Held,
+    IdleAllocation,
     Utilization,
     is_on_node,
     is_workload_on_node,
 )
-from bayplan.comparison.statistics import told_spans
+from bayplan.comparison.statistics import span_metrics
 from bayplan.journal import AttemptRecord, Record
 from bayplan.sim.output.result import SimulationResult
 from bayplan.state.pods import PodInfo
@@ -135,7 +135,7 @@ class Waiting(RunMetric):
             for pod in (result.pods[name] for name in result.placements)
             if pod.bound_at is not None and pod.created_at is not None
         ]
-        return told_spans("waiting_seconds", spans)
+        return span_metrics("waiting_seconds", spans)
 
 
 @final
@@ -148,7 +148,7 @@ class Allocation(RunMetric):
     def __init__(self) -> None:
         self._has: Counter[str] = Counter()
         self._arrived: Counter[str] = Counter()
-        self._held: Counter[str] = Counter()
+        self._allocated: Counter[str] = Counter()
         self._curves: dict[str, list[tuple[float, float]]] = {}
 
     def node(self, old: Node | None, new: Node | None) -> None:
@@ -162,9 +162,9 @@ class Allocation(RunMetric):
             self._note_points(new.requests)
             self._arrived.update(new.requests)
         if is_on_node(old) and old is not None:
-            self._held.subtract(old.requests)
+            self._allocated.subtract(old.requests)
         if is_on_node(new) and new is not None:
-            self._held.update(new.requests)
+            self._allocated.update(new.requests)
 
     def _note_points(self, resources: Mapping[str, int]) -> None:
         """Once per percent of capacity that has arrived: all before this pod has settled."""
@@ -174,16 +174,16 @@ class Allocation(RunMetric):
                 curve = self._curves.setdefault(resource, [])
                 arrived = 100.0 * self._arrived[resource] / has
                 if not curve or arrived >= curve[-1][0] + 1:
-                    curve.append((arrived, 100.0 * self._held[resource] / has))
+                    curve.append((arrived, 100.0 * self._allocated[resource] / has))
 
     def values(self, result: SimulationResult) -> Mapping[str, float]:
-        found: dict[str, float] = {}
+        values: dict[str, float] = {}
         for usage in result.usage:
             if usage.resource != PODS:
                 share = 100.0 / usage.allocatable
-                found[f"allocated_{usage.resource}_percent"] = usage.requested * share
-                found[f"peak_{usage.resource}_percent"] = usage.peak * share
-        return found
+                values[f"allocated_{usage.resource}_percent"] = usage.requested * share
+                values[f"peak_{usage.resource}_percent"] = usage.peak * share
+        return values
 
     def curves(self) -> Mapping[str, Curve]:
         return {
@@ -202,7 +202,7 @@ class Fragmentation(RunMetric):
 
     def __init__(self) -> None:
         self._has: dict[str, Mapping[str, int]] = {}
-        self._held: dict[str, Counter[str]] = {}
+        self._allocated: dict[str, Counter[str]] = {}
         #: What pods ask for, and how many of them.
         self._asks: Counter[tuple[tuple[str, int], ...]] = Counter()
 
@@ -218,9 +218,9 @@ class Fragmentation(RunMetric):
             self._asks[tuple(sorted({**new.requests, PODS: 1}.items()))] += 1
         for pod, sign in ((old, -1), (new, 1)):
             if is_on_node(pod) and pod is not None:
-                held = self._held.setdefault(pod.node_name, Counter())
+                allocated = self._allocated.setdefault(pod.node_name, Counter())
                 for resource, amount in (*pod.requests.items(), (PODS, 1)):
-                    held[resource] += sign * amount
+                    allocated[resource] += sign * amount
 
     def values(self, result: SimulationResult) -> Mapping[str, float]:
         resources = sorted({name for ask in self._asks for name, _ in ask})
@@ -229,9 +229,9 @@ class Fragmentation(RunMetric):
         free = self._free(resources)
         unusable = np.zeros(len(resources))
         for ask, count in self._asks.items():
-            asked = dict(ask)
-            wanted = np.array([asked.get(name, 0) for name in resources])
-            fits = ((free >= wanted) | (wanted == 0)).all(axis=1)
+            requests = dict(ask)
+            amounts_requested = np.array([requests.get(name, 0) for name in resources])
+            fits = ((free >= amounts_requested) | (amounts_requested == 0)).all(axis=1)
             unusable += count * free[~fits].sum(axis=0)
         total = free.sum(axis=0) * self._asks.total()
         return {
@@ -243,7 +243,7 @@ class Fragmentation(RunMetric):
     def _free(self, resources: Sequence[str]) -> npt.NDArray[np.float64]:
         """[nodes, resources]; nothing where more is held than there is."""
         rows = [
-            [has.get(name, 0) - self._held.get(node, Counter())[name] for name in resources]
+            [has.get(name, 0) - self._allocated.get(node, Counter())[name] for name in resources]
             for node, has in self._has.items()
         ]
         return np.maximum(np.array(rows, np.float64), 0.0)
@@ -272,12 +272,12 @@ class Domains(RunMetric):
 
     def values(self, result: SimulationResult) -> Mapping[str, float]:
         used = [self._labels.get(node, {}) for node, count in self._pods.items() if count > 0]
-        found = {"nodes_used": float(len(used))}
+        counts = {"nodes_used": float(len(used))}
         for key in self._keys:
             if any(key in labels for labels in self._labels.values()):
                 values = {labels[key] for labels in used if key in labels}
-                found[f"domains_used: {key}"] = float(len(values))
-        return found
+                counts[f"domains_used: {key}"] = float(len(values))
+        return counts
 
 
 #: In the order in which they are shown.
@@ -290,6 +290,6 @@ BUILT_IN: tuple[type[RunMetric], ...] = (
     Emptiable,
     Waiting,
     Gangs,
-    Held,
+    IdleAllocation,
     Preemptions,
 )

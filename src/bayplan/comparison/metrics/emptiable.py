@@ -112,22 +112,22 @@ class _Rooms:
         if own in self._took_in:
             return False
         share = self._has[own].clip(min=1)
-        asked = [(self._amounts(_asks(pod)), pod) for pod in pods]
-        asked.sort(key=lambda one: (-float((one[0] / share).max()), one[1].key))
+        moves = [(self._amounts(_asks(pod)), pod) for pod in pods]
+        moves.sort(key=lambda one: (-float((one[0] / share).max()), one[1].key))
         before, targets = self._free.copy(), set[int]()
         self._takes_in[own] = False
-        for amounts_asked, pod in asked:
-            row = self._target(amounts_asked, pod)
+        for requests, pod in moves:
+            row = self._target(requests, pod)
             if row is None:
                 self._free, self._takes_in[own] = before, True
                 return False
-            self._free[row] -= amounts_asked
+            self._free[row] -= requests
             targets.add(row)
         self._took_in |= targets
         return True
 
-    def _target(self, asked: npt.NDArray[np.int64], pod: PodInfo) -> int | None:
-        fits = ((self._free >= asked) | (asked == 0)).all(axis=1) & self._takes_in
+    def _target(self, requests: npt.NDArray[np.int64], pod: PodInfo) -> int | None:
+        fits = ((self._free >= requests) | (requests == 0)).all(axis=1) & self._takes_in
         wants = pod.shape.once(_Wants, _Wants)
         rows = (int(row) for row in np.flatnonzero(fits))
         return next((row for row in rows if wants.admits(self._nodes[row])), None)

@@ -22,7 +22,7 @@ from bayplan.api.objects import NODE, POD, Node, Pod, decode
 from bayplan.api.pod_requests import amounts, requested
 from bayplan.comparison.metrics.run_metric import RunMetric
 from bayplan.comparison.renumbering import renumbered
-from bayplan.comparison.statistics import told_spans
+from bayplan.comparison.statistics import span_metrics
 from bayplan.journal import AttemptRecord, Record
 from bayplan.rng import Stream, stream
 from bayplan.sim.input.openb import GPU, GPU_MILLI_ANNOTATION
@@ -63,7 +63,7 @@ class Gangs(RunMetric):
         return {
             "gangs_placed": float(len(spans)),
             "gangs_waiting": float(len(result.podgroups) - len(spans)),
-            **told_spans("gang_waiting_seconds", spans),
+            **span_metrics("gang_waiting_seconds", spans),
         }
 
 
@@ -152,11 +152,11 @@ def arranged(workload: Workload, arrivals: Arrivals, seed: int) -> Workload:
     return msgspec.structs.replace(workload, initial=(*others, *pods))
 
 
-def _missing(others: Iterable[Content], pods: Iterable[Content], demand: Demand) -> float:
+def _missing(placed: Iterable[Content], pods: Iterable[Content], demand: Demand) -> float:
     """How much more is to be asked for."""
-    has = sum(_of_node(one, demand.resource) for one in others if one.get("kind") == "Node")
-    asked = sum(asked_of(one, demand.resource) for one in pods)
-    return has * demand.percent / 100 - asked
+    has = sum(_of_node(one, demand.resource) for one in placed if one.get("kind") == "Node")
+    request = sum(requested_by(one, demand.resource) for one in pods)
+    return has * demand.percent / 100 - request
 
 
 def _drawn(
@@ -165,14 +165,14 @@ def _drawn(
     assert arrivals.until_demand is not None
     resource = arrivals.until_demand.resource
     # Without one that asks for it, drawing would never end.
-    amounts_asked = [asked_of(one, resource) for one in pods]
-    if not any(amounts_asked):
+    amounts_requested = [requested_by(one, resource) for one in pods]
+    if not any(amounts_requested):
         return
     count = 0
     while missing > 0:
         index = chance.randrange(len(pods))
         count += 1
-        missing -= amounts_asked[index]
+        missing -= amounts_requested[index]
         yield _renamed(pods[index], count)
 
 
@@ -185,11 +185,11 @@ def _renamed(pod: Content, number: int) -> Content:
 # ---- amounts --------------------------------------------------------------------------------
 
 
-def asked_of(content: Content, resource: str) -> float:
+def requested_by(content: Content, resource: str) -> float:
     """What a pod asks for of a resource; a share of a GPU counts as such."""
     pod = cast(Pod, decode(POD, content))
-    asked = requested(pod).get(resource, 0)
-    return asked * gpu_share(pod.metadata.annotations) if resource == GPU else asked
+    request = requested(pod).get(resource, 0)
+    return request * gpu_share(pod.metadata.annotations) if resource == GPU else request
 
 
 def gpu_share(annotations: dict[str, str] | None) -> float:

@@ -24,7 +24,7 @@ _BYTES = ("memory", "ephemeral-storage")
 
 
 @final
-class Held(RunMetric):
+class IdleAllocation(RunMetric):
     """Resource-hours from the moment a pod was made to wait at Permit, with its node, to the moment
     it was bound or gave the node back. Of cpu, and of all that is counted in pieces."""
 
@@ -103,7 +103,7 @@ class Utilization(RunMetric):
         self._all: Counter[str] = Counter()
         self._in_use: Counter[str] = Counter()
         self._pods: Counter[str] = Counter()
-        self._held: Counter[str] = Counter()
+        self._allocated: Counter[str] = Counter()
         self._arrived: Counter[str] = Counter()
         self._curves: dict[str, list[tuple[float, float]]] = {}
 
@@ -122,12 +122,12 @@ class Utilization(RunMetric):
             self._note_points(new.requests)
             self._arrived.update(new.requests)
         if is_workload_on_node(old) and old is not None:
-            self._held.subtract(old.requests)
+            self._allocated.subtract(old.requests)
             self._pods[old.node_name] -= 1
             if not self._pods[old.node_name]:
                 self._in_use.subtract(self._has.get(old.node_name, {}))
         if is_workload_on_node(new) and new is not None:
-            self._held.update(new.requests)
+            self._allocated.update(new.requests)
             if not self._pods[new.node_name]:
                 self._in_use.update(self._has.get(new.node_name, {}))
             self._pods[new.node_name] += 1
@@ -142,7 +142,7 @@ class Utilization(RunMetric):
                     curve.append((arrived, self._percent(resource)))
 
     def _percent(self, resource: str) -> float:
-        return 100.0 * self._held[resource] / self._in_use[resource]
+        return 100.0 * self._allocated[resource] / self._in_use[resource]
 
     def values(self, result: SimulationResult) -> Mapping[str, float]:
         return {

@@ -29,24 +29,26 @@ class Assumed(NamedTuple):
 
 def assumed_classes(contents: Iterable[Content]) -> Assumed:
     """``contents``: all that is there at the beginning or comes later."""
-    known: set[str] = set()
+    classes: set[str] = set()
     of_volumes: set[str] = set()
-    wanted: dict[str | None, int] = {}
+    claim_counts: dict[str | None, int] = {}
     for content in contents:
         kind = kind_of(content)
         if kind == STORAGE_CLASS:
-            known.add(content["metadata"].get("name") or "")
+            classes.add(content["metadata"].get("name") or "")
         elif kind == PERSISTENT_VOLUME:
             of_volumes.add(named_class(content) or "")
         else:
             for claim in _claims(content):
                 name = named_class(claim)
-                wanted[name] = wanted.get(name, 0) + 1
-    wanted.pop("", None)  # wants no class, not even the default one
-    if "" in of_volumes or known:
-        wanted.pop(None, None)
-    missing = {name: count for name, count in wanted.items() if name not in known | of_volumes}
-    return _left_alone(missing) if known else _made_up(missing)
+                claim_counts[name] = claim_counts.get(name, 0) + 1
+    claim_counts.pop("", None)  # wants no class, not even the default one
+    if "" in of_volumes or classes:
+        claim_counts.pop(None, None)
+    missing = {
+        name: count for name, count in claim_counts.items() if name not in classes | of_volumes
+    }
+    return _left_alone(missing) if classes else _made_up(missing)
 
 
 def named_class(content: Content) -> str | None:
@@ -58,12 +60,15 @@ def named_class(content: Content) -> str | None:
 
 def _claims(content: Content) -> Iterator[Content]:
     """Claims that this is, or that are made for it, and that have no volume yet."""
-    if kind_of(content) == PERSISTENT_VOLUME_CLAIM:
-        if not (content.get("spec") or {}).get("volumeName"):
-            yield content
-    elif is_pod(content):
+    if is_pod(content):
         for _, template in claim_templates(content):
             yield template
+    elif kind_of(content) == PERSISTENT_VOLUME_CLAIM and not _volume_name(content):
+        yield content
+
+
+def _volume_name(claim: Content) -> str:
+    return (claim.get("spec") or {}).get("volumeName") or ""
 
 
 def _left_alone(missing: dict[str | None, int]) -> Assumed:

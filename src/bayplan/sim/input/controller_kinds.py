@@ -68,18 +68,18 @@ class _Controller(_Typed):
 
 
 def is_controller(content: Content) -> bool:
-    return kind_of(content) in CONTROLLERS
+    return f"{content.get('apiVersion')} {content.get('kind')}" in CONTROLLERS
 
 
 def controller_problems(content: Content) -> list[Problem]:
     """What is wrong with a controller's own fields, and with the pods it would make."""
     try:
-        found = msgspec.convert(content, _Controller)
+        typed = msgspec.convert(content, _Controller)
     except (msgspec.MsgspecError, RecursionError) as failure:
         return [of_decoding(DecodeError(f"{kind_of(content)}: {failure}"), content)]
-    if found.spec is None or found.spec.template is None or found.spec.template.spec is None:
+    if typed.spec is None or typed.spec.template is None or typed.spec.template.spec is None:
         return [wrong("spec.template.spec", None, "the pods that it makes")]
-    return [*_counts(found.spec), *_template(kind_of(content), found.spec, found.spec.template)]
+    return [*_counts(typed.spec), *_template(kind_of(content), typed.spec, typed.spec.template)]
 
 
 def _counts(spec: _Spec) -> Iterator[Problem]:
@@ -112,7 +112,7 @@ def _selector(selector: Any, labels: dict[str, str]) -> Iterator[Problem]:
         problems = list(selectors.label_selector(typed, "spec.selector"))
         yield from problems
         if not problems and not label_selector(typed).matches(labels):
-            wanted = "labels that spec.selector selects"
-            yield wrong("spec.template.metadata.labels", labels or None, wanted)
+            expected = "labels that spec.selector selects"
+            yield wrong("spec.template.metadata.labels", labels or None, expected)
     except (msgspec.MsgspecError, SelectorError):
         yield wrong("spec.selector", selector, "a label selector")

@@ -100,11 +100,11 @@ def target_node(pod: Content) -> str | None:
 
 def _tolerations(on_host: bool) -> list[Content]:
     """What the controller adds: a daemon stays on a node in trouble."""
-    found = [_tolerated(name, NO_EXECUTE) for name in _NO_EXECUTE_TAINTS]
-    found += [_tolerated(name, NO_SCHEDULE) for name in _NO_SCHEDULE_TAINTS]
+    tolerations = [_tolerated(name, NO_EXECUTE) for name in _NO_EXECUTE_TAINTS]
+    tolerations += [_tolerated(name, NO_SCHEDULE) for name in _NO_SCHEDULE_TAINTS]
     if on_host:
-        found.append(_tolerated("network-unavailable", NO_SCHEDULE))
-    return found
+        tolerations.append(_tolerated("network-unavailable", NO_SCHEDULE))
+    return tolerations
 
 
 def _tolerated(name: str, effect: str) -> Content:

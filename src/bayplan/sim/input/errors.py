@@ -15,13 +15,13 @@ class InputError(ValueError):
 
     def __init__(self, lines: Iterable[str]) -> None:
         self.lines = tuple(map(printable, lines))
-        told = self.lines[:LINES_MAX]
-        more = len(self.lines) - len(told)
-        super().__init__("\n".join((*told, *([f"and {more} more"] if more else []))))
+        printed = self.lines[:LINES_MAX]
+        more = len(self.lines) - len(printed)
+        super().__init__("\n".join((*printed, *([f"and {more} more"] if more else []))))
 
 
 @final
-class Complaints:
+class InputErrors:
     """Collects what is wrong while an input is read to its end."""
 
     def __init__(self) -> None:

@@ -38,7 +38,7 @@ from bayplan.sim.input.controller_kinds import (
     STATEFUL_SET,
 )
 from bayplan.sim.input.daemon_pods import DaemonTemplate, daemon_pod, target_node
-from bayplan.sim.input.known_objects import KnownObjects
+from bayplan.sim.input.object_index import ObjectIndex
 from bayplan.sim.input.workload import Content, has_ended
 
 # ---- pod templates --------------------------------------------------------------------------
@@ -213,59 +213,59 @@ def with_uid(content: Content) -> Content:
     return {**content, "metadata": {**meta, "uid": stable_uid(key_of(content), 0)}}
 
 
-def expand(controller: Content, known: KnownObjects) -> Expansion:
+def expand(controller: Content, index: ObjectIndex) -> Expansion:
     """What the controller lacks. The controller is valid, known, and has a uid."""
     if controller["metadata"].get("deletionTimestamp"):
         return Expansion([], [])
     if kind_of(controller) == JOB:
-        return Expansion(*job_pods(controller, known.owned_by(controller)))
-    return Expansion(list(_LACKING[kind_of(controller)](controller, known)), [])
+        return Expansion(*job_pods(controller, index.owned_by(controller)))
+    return Expansion(list(_LACKING[kind_of(controller)](controller, index)), [])
 
 
-def daemon_pods_for(node: Content, known: KnownObjects) -> list[Content]:
+def daemon_pods_for(node: Content, index: ObjectIndex) -> list[Content]:
     """What DaemonSets put on a node that has come."""
     made: list[Content] = []
-    for controller in known.of_kind(DAEMON_SET):
+    for controller in index.of_kind(DAEMON_SET):
         if not controller["metadata"].get("deletionTimestamp"):
-            made += _daemon_pods(controller, known, [node])
+            made += _daemon_pods(controller, index, [node])
     return made
 
 
-def daemon_pods_on(node: Content, known: KnownObjects) -> list[ObjectKey]:
+def daemon_pods_on(node: Content, index: ObjectIndex) -> list[ObjectKey]:
     """The daemon pods that are on a node, or meant for it."""
     name = node["metadata"]["name"]
     return [
         key_of(pod)
-        for controller in known.of_kind(DAEMON_SET)
-        for pod in known.owned_by(controller)
+        for controller in index.of_kind(DAEMON_SET)
+        for pod in index.owned_by(controller)
         if target_node(pod) == name
     ]
 
 
-def _deployment(deployment: Content, known: KnownObjects) -> Iterator[Content]:
+def _deployment(deployment: Content, index: ObjectIndex) -> Iterator[Content]:
     """Its ReplicaSet and that one's pods; where it has one already, that one is asked itself."""
-    if any(kind_of(one) == REPLICA_SET for one in known.owned_by(deployment)):
+    if any(kind_of(one) == REPLICA_SET for one in index.owned_by(deployment)):
         return
-    pods = _orphans(deployment, known)
+    pods = _orphans(deployment, index)
     replica_set = with_uid(_replica_set(deployment, pods))
     yield replica_set
     missing = deployment["spec"].get("replicas", 1) - len(pods)
-    names = _names(replica_set, known)
+    names = _names(replica_set, index)
     for _ in range(missing):
         yield pod_from(replica_set, next(names))
 
 
-def _orphans(deployment: Content, known: KnownObjects) -> list[Content]:
+def _orphans(deployment: Content, index: ObjectIndex) -> list[Content]:
     """Active pods whose ReplicaSet is not in the input, but must be this Deployment's."""
     key = key_of(deployment)
     found: list[Content] = []
-    for name in known.owner_names("ReplicaSet", key.namespace):
+    for name in index.owner_names("ReplicaSet", key.namespace):
         ending = name.removeprefix(f"{key.name}-")
-        if ending == name or known.named("ReplicaSet", key.namespace, name):
+        if ending == name or index.named("ReplicaSet", key.namespace, name):
             continue
         bare: Content = {"metadata": {"name": name, "namespace": key.namespace}}
         owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", **bare}
-        found += [pod for pod in known.owned_by(owner) if _has_hash(pod, ending)]
+        found += [pod for pod in index.owned_by(owner) if _has_hash(pod, ending)]
     return found
 
 
@@ -308,37 +308,37 @@ def _replica_set(deployment: Content, pods: list[Content]) -> Content:
     }
 
 
-def _replicas(controller: Content, known: KnownObjects) -> Iterator[Content]:
+def _replicas(controller: Content, index: ObjectIndex) -> Iterator[Content]:
     """Pods of a ReplicaSet or a ReplicationController."""
-    active = sum(is_active(pod) for pod in known.owned_by(controller))
+    active = sum(is_active(pod) for pod in index.owned_by(controller))
     missing = controller["spec"].get("replicas", 1) - active
-    names = _names(controller, known)
+    names = _names(controller, index)
     for _ in range(missing):
         yield pod_from(controller, next(names))
 
 
-def _names(controller: Content, known: KnownObjects) -> Iterator[str]:
+def _names(controller: Content, index: ObjectIndex) -> Iterator[str]:
     """Names for pods of a controller that no pod had before, each ending in five letters."""
     key = key_of(controller)
     number = 0
     while True:
         name = f"{key.name}-{stable_suffix(f'{key}/{number}')}"
-        if not known.was_named("Pod", key.namespace, name):
+        if not index.was_named("Pod", key.namespace, name):
             yield name
         number += 1
 
 
-def _stateful(controller: Content, known: KnownObjects) -> Iterator[Content]:
+def _stateful(controller: Content, index: ObjectIndex) -> Iterator[Content]:
     """One pod per ordinal, with its claims."""
     spec, key = controller["spec"], key_of(controller)
     start = (spec.get("ordinals") or {}).get("start") or 0
     revision = _revision(controller)
     for ordinal in range(start, start + spec.get("replicas", 1)):
         name = f"{key.name}-{ordinal}"
-        if any(not has_ended(known[one]) for one in known.named("Pod", key.namespace, name)):
+        if any(not has_ended(index[one]) for one in index.named("Pod", key.namespace, name)):
             continue
         claims = dict(_claims(controller, name))
-        yield from (c for c in claims.values() if key_of(c) not in known)
+        yield from (c for c in claims.values() if key_of(c) not in index)
         labels = {
             "statefulset.kubernetes.io/pod-name": name,
             "apps.kubernetes.io/pod-index": str(ordinal),
@@ -367,14 +367,14 @@ def _with_claims(pod: Content, claims: Mapping[str, Content]) -> Content:
     return {**pod, "spec": {**pod["spec"], "volumes": volumes + others}}
 
 
-def _daemons(controller: Content, known: KnownObjects) -> Iterator[Content]:
-    return iter(_daemon_pods(controller, known, known.of_kind(NODE)))
+def _daemons(controller: Content, index: ObjectIndex) -> Iterator[Content]:
+    return iter(_daemon_pods(controller, index, index.of_kind(NODE)))
 
 
-def _daemon_pods(controller: Content, known: KnownObjects, nodes: list[Content]) -> list[Content]:
+def _daemon_pods(controller: Content, index: ObjectIndex, nodes: list[Content]) -> list[Content]:
     """One pod for each of these nodes that it is meant for and that has none."""
-    served = {target_node(pod) for pod in known.owned_by(controller) if is_active(pod)}
-    names, revision = _names(controller, known), _revision(controller)
+    served = {target_node(pod) for pod in index.owned_by(controller) if is_active(pod)}
+    names, revision = _names(controller, index), _revision(controller)
     template = DaemonTemplate(controller)
     made: list[Content] = []
     for node in nodes:
@@ -389,7 +389,7 @@ def _revision(controller: Content) -> Content:
     return {REVISION_HASH_LABEL: template_hash(controller["spec"]["template"])}
 
 
-_Lacking = Callable[[Content, KnownObjects], Iterator[Content]]
+_Lacking = Callable[[Content, ObjectIndex], Iterator[Content]]
 _LACKING: Mapping[str, _Lacking] = {
     DEPLOYMENT: _deployment,
     REPLICA_SET: _replicas,

@@ -21,7 +21,7 @@ from bayplan.api.objects import NAMESPACE
 from bayplan.clock import ManualClock, rfc3339
 from bayplan.sim.input.assumed_classes import assumed_classes
 from bayplan.sim.input.controller_kinds import is_controller
-from bayplan.sim.input.errors import Complaints, InputError
+from bayplan.sim.input.errors import InputError, InputErrors
 from bayplan.sim.input.object_checks import (
     CONFIGURATION,
     NotUnderstood,
@@ -78,8 +78,8 @@ def _moved(content: Content, shift: float) -> Content:
 
 
 def _members(content: Content, part: str) -> dict[str, Any]:
-    found = content.get(part)
-    return found if isinstance(found, dict) else {}
+    members = content.get(part)
+    return members if isinstance(members, dict) else {}
 
 
 def _seconds(stamp: Any) -> float | None:
@@ -122,15 +122,15 @@ def load_inputs(
     else the workload's notes name them. ``read_kinds``: kinds that plugins read.
     """
     assert time_mode in (ARRIVALS, TRACE), time_mode
-    complaints = Complaints()
-    parts = read_sources(paths, complaints)
+    errors = InputErrors()
+    parts = read_sources(paths, errors)
     if time_mode == TRACE and not any(isinstance(part, CsvText) for part in parts):
-        complaints.add("--time trace", "wanted a trace's pod list, a CSV with times; found none")
-    loader = _Loader(complaints, parts, NotUnderstood(read_kinds))
+        errors.add("--time trace", "wanted a trace's pod list, a CSV with times; found none")
+    loader = _Loader(errors, parts, NotUnderstood(read_kinds))
     workload = loader.load(time_mode)
     if is_strict:
-        loader.not_understood.refuse(complaints)
-    complaints.raise_if_any()
+        loader.not_understood.refuse(errors)
+    errors.raise_if_any()
     return workload
 
 
@@ -140,11 +140,11 @@ class _Loader:
 
     def __init__(
         self,
-        complaints: Complaints,
+        errors: InputErrors,
         parts: Sequence[Part | CsvText],
         not_understood: NotUnderstood,
     ) -> None:
-        self._complaints = complaints
+        self._errors = errors
         self.not_understood = not_understood
         self._parts = parts
         self._actions: list[Action] = []
@@ -156,15 +156,15 @@ class _Loader:
         self._notes: list[str] = []
 
     def load(self, time_mode: str) -> Workload:
-        """The workload; what is wrong is among the complaints."""
+        """The workload; what is wrong is among the errors."""
         self._read_scenarios()
-        checks = ObjectChecks(self._complaints, self._priority_classes(), self.not_understood)
+        checks = ObjectChecks(self._errors, self._priority_classes(), self.not_understood)
         for part in self._parts:
             if isinstance(part, CsvText):
                 self._read_csv(part, time_mode)
             elif not is_scenario(part.value):
                 self._read_object(part, checks)
-        timeline = Timeline(checks, self._complaints)
+        timeline = Timeline(checks, self._errors)
         initial = self._initial(timeline)
         steps = list(timeline.steps(sorted(self._actions, key=lambda action: action.at_seconds)))
         steps += self._arrival_steps(timeline)
@@ -183,7 +183,7 @@ class _Loader:
             notes=(
                 *self.not_understood.notes(),
                 *self._notes,
-                *_told(timeline),
+                *_notes(timeline),
                 *storage.notes,
             ),
         )
@@ -193,12 +193,12 @@ class _Loader:
     def _read_scenarios(self) -> None:
         for part in self._parts:
             if isinstance(part, Part) and is_scenario(part.value):
-                found = read_scenario(part, self._complaints)
-                self._actions += found.actions
-                if found.until_seconds is not None:
-                    self._until_seconds = max(self._until_seconds or 0.0, found.until_seconds)
-                if found.pod_gc is not None:
-                    self._pod_gc = found.pod_gc
+                scenario = read_scenario(part, self._errors)
+                self._actions += scenario.actions
+                if scenario.until_seconds is not None:
+                    self._until_seconds = max(self._until_seconds or 0.0, scenario.until_seconds)
+                if scenario.pod_gc is not None:
+                    self._pod_gc = scenario.pod_gc
 
     def _priority_classes(self) -> set[str]:
         values = [part.value for part in self._parts if isinstance(part, Part)]
@@ -206,7 +206,7 @@ class _Loader:
         return {name for name in map(priority_class_name, values) if name is not None}
 
     def _read_object(self, part: Part, checks: ObjectChecks) -> None:
-        if part.is_found and _is_configuration(part.value):
+        if part.is_from_folder and _is_configuration(part.value):
             self._notes.append(f"{part.place} was left out: it configures a scheduler")
         elif checks.accepts(part.value, part.place):
             if has_ended(part.value):
@@ -215,7 +215,7 @@ class _Loader:
 
     def _read_csv(self, part: CsvText, time_mode: str) -> None:
         table: Table = read_table(part.text, with_times=time_mode == TRACE)
-        self._complaints.add_all(part.place, table.problems)
+        self._errors.add_all(part.place, table.problems)
         self._objects += [_Placed(node, part.place) for node in table.nodes]
         if time_mode == TRACE:
             self._arrivals += [(p.at_seconds, _Placed(p.content, part.place)) for p in table.pods]
@@ -238,7 +238,7 @@ class _Loader:
                 whole += timeline.pods_of(one.content, one.place)
         # Pods that have ended were known only so that their controllers could count them.
         for content in filter(has_ended, whole):
-            timeline.known.remove(key_of(content))
+            timeline.index.remove(key_of(content))
         there = in_the_past([content for content in whole if not has_ended(content)])
         return sorted(there, key=_turn)
 
@@ -263,8 +263,8 @@ def _is_configuration(value: Any) -> bool:
 
 def _namespaces(timeline: Timeline, steps: Iterable[Step]) -> list[Content]:
     """Namespaces that something is in and nobody creates: a real cluster has them."""
-    used = timeline.known.namespaces() | {step.key.namespace for step in steps}
-    created = {one["metadata"]["name"] for one in timeline.known.of_kind(NAMESPACE)}
+    used = timeline.index.namespaces() | {step.key.namespace for step in steps}
+    created = {one["metadata"]["name"] for one in timeline.index.of_kind(NAMESPACE)}
     created |= {step.key.name for step in steps if step.key.kind == NAMESPACE}
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
@@ -272,19 +272,19 @@ def _namespaces(timeline: Timeline, steps: Iterable[Step]) -> list[Content]:
     ]
 
 
-def _told(timeline: Timeline) -> list[str]:
+def _notes(timeline: Timeline) -> list[str]:
     """What the reader should know of what was made up."""
-    told: list[str] = []
+    notes: list[str] = []
     kinds = sorted(kind for kind, pods in timeline.made.items() if pods)
     if kinds:
         parts = [f"{timeline.made[kind]} for {_counted(kind, timeline)}" for kind in kinds]
         total = sum(timeline.made.values())
-        told.append(f"{total} pods were made that controllers lacked: {', '.join(parts)}")
-    told += [
+        notes.append(f"{total} pods were made that controllers lacked: {', '.join(parts)}")
+    notes += [
         f"{key} is patched, but the pods made for it stay as they are"
         for key in dict.fromkeys(timeline.patched_controllers)
     ]
-    return told
+    return notes
 
 
 def _counted(kind: str, timeline: Timeline) -> str:

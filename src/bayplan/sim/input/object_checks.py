@@ -16,7 +16,7 @@ from bayplan.adapters.embedded.api_defaults import in_stored_version
 from bayplan.adapters.embedded.api_validation import (
     SYSTEM_PRIORITY_CLASSES,
     identity_problems,
-    problems,
+    problems_of_kind,
 )
 from bayplan.adapters.embedded.object_names import Content, ObjectKey, key_of, kind_of
 from bayplan.adapters.embedded.selector_validation import one_of
@@ -25,8 +25,8 @@ from bayplan.api.field_tables import unknown_fields
 from bayplan.api.objects import POD, PRIORITY_CLASS, decoded_kinds
 from bayplan.durations import DurationError, parse_duration
 from bayplan.problems import Problem, joined, wrong
-from bayplan.sim.input.controller_kinds import CONTROLLERS, controller_problems, is_controller
-from bayplan.sim.input.errors import LINES_MAX, Complaints
+from bayplan.sim.input.controller_kinds import CONTROLLERS, controller_problems
+from bayplan.sim.input.errors import LINES_MAX, InputErrors
 from bayplan.sim.input.workload import DURATION_ANNOTATION, WHEN_DONE, WHEN_DONE_ANNOTATION
 
 # ---- not understood -------------------------------------------------------------------------
@@ -58,25 +58,25 @@ class NotUnderstood:
         #: By kind and path.
         self._mistakes: dict[tuple[str, str], _Mistake] = {}
 
-    def see(self, content: Content, place: str) -> None:
-        """``place``: file, document and object."""
-        kind = kind_of(content)
+    def see(self, key: ObjectKey, content: Content, place: str) -> None:
+        """``place``: the file and the document of the object."""
+        kind = key.kind
         if kind not in self._read_kinds and kind_of(in_stored_version(content)) not in READ_KINDS:
             self.passed_over[kind] += 1
-            self._first.setdefault(kind, place)
+            self._first.setdefault(kind, f"{place} ({key})")
             return
         for path, hint in unknown_fields(kind, content):
-            mistake = self._mistakes.setdefault((kind, path), _Mistake(place, hint))
-            mistake.objects.add(key_of(content))
+            mistake = self._mistakes.setdefault((kind, path), _Mistake(f"{place} ({key})", hint))
+            mistake.objects.add(key)
 
-    def refuse(self, complaints: Complaints) -> None:
+    def refuse(self, errors: InputErrors) -> None:
         """Complain about all of it."""
         for kind, count in self._kinds():
             more = f" and {count - 1:,} more" if count > 1 else ""
-            wanted = "a kind that a simulation or a plugin reads"
-            complaints.add(f"{self._first[kind]}{more}", f"found kind {kind}, wanted {wanted}")
+            expected = "a kind that a simulation or a plugin reads"
+            errors.add(f"{self._first[kind]}{more}", f"found kind {kind}, wanted {expected}")
         for place, problem in self._fields():
-            complaints.add(place, problem)
+            errors.add(place, problem)
 
     def notes(self) -> list[str]:
         """What the reader should know."""
@@ -106,6 +106,7 @@ class NotUnderstood:
 
 
 CONFIGURATION = "KubeSchedulerConfiguration"
+_PRIORITY_CLASS_KIND = PRIORITY_CLASS.split()[1]
 
 
 @final
@@ -114,48 +115,48 @@ class ObjectChecks:
 
     def __init__(
         self,
-        complaints: Complaints,
+        errors: InputErrors,
         priority_classes: Collection[str],
         not_understood: NotUnderstood | None = None,
     ) -> None:
         """``priority_classes``: the names of all classes there ever are in the input."""
-        self._complaints = complaints
+        self._errors = errors
         self._not_understood = not_understood or NotUnderstood()
         self._priority_classes = (*sorted(priority_classes), *SYSTEM_PRIORITY_CLASSES)
 
     def accepts(self, value: Any, place: str) -> bool:
-        """Whether a value is an object that can be created; if not, why is among the complaints."""
-        found = list(self._identity(value))
-        if not found:
-            content = cast(Content, value)
-            place = f"{place} ({key_of(content)})"
-            found = self._problems(content)
-        self._complaints.add_all(place, found)
-        if not found:
-            self._not_understood.see(cast(Content, value), place)
-        return not found
-
-    def _identity(self, value: Any) -> Iterator[Problem]:
+        """Whether a value is an object that can be created. If not, its problems are collected."""
         if isinstance(value, dict) and value.get("kind") == CONFIGURATION:
-            wanted = "objects of a cluster; a scheduler's configuration is given with --config"
-            yield wrong("kind", CONFIGURATION, wanted)
-            return
-        yield from identity_problems(value)
+            expected = "objects of a cluster; a scheduler's configuration is given with --config"
+            self._errors.add(place, wrong("kind", CONFIGURATION, expected))
+            return False
+        problems = identity_problems(value)
+        if problems:
+            self._errors.add_all(place, problems)
+            return False
+        content = cast(Content, value)
+        key = key_of(content)
+        problems = self._problems(key.kind, content)
+        if problems:
+            self._errors.add_all(f"{place} ({key})", problems)
+            return False
+        self._not_understood.see(key, content, place)
+        return True
 
-    def _problems(self, content: Content) -> list[Problem]:
+    def _problems(self, kind: str, content: Content) -> list[Problem]:
         try:
-            found = problems(content)
-            if is_controller(content):
-                found += controller_problems(content)
-            return found or list(self._our_own(content))
+            problems = problems_of_kind(kind, content)
+            if kind in CONTROLLERS:
+                problems += controller_problems(content)
+            return problems or list(self._our_own(kind, content))
         except RecursionError:
             return [Problem("", "is nested too deeply")]
 
-    def _our_own(self, content: Content) -> Iterator[Problem]:
-        """What the API server learns too late, or does not know: classes and annotations."""
-        if kind_of(content) == POD:
+    def _our_own(self, kind: str, content: Content) -> Iterator[Problem]:
+        """Problems that the API server does not report: priority classes and annotations."""
+        if kind == POD:
             yield from self._pod(content, "")
-        elif is_controller(content):
+        elif kind in CONTROLLERS:
             yield from self._pod(content["spec"]["template"], "spec.template")
 
     def _pod(self, content: Content, path: str) -> Iterator[Problem]:
@@ -181,9 +182,12 @@ def _annotations(annotations: dict[str, str], path: str) -> Iterator[Problem]:
 
 
 def priority_class_name(value: Any) -> str | None:
-    """The name of a PriorityClass, wherever in an input it stands; None for all else."""
-    if not isinstance(value, dict) or kind_of(cast(Content, value)) != PRIORITY_CLASS:
+    """The name of a PriorityClass in the input; None: the value is no PriorityClass."""
+    if not isinstance(value, dict) or value.get("kind") != _PRIORITY_CLASS_KIND:
         return None
-    meta = value.get("metadata")
+    content = cast(Content, value)
+    if kind_of(content) != PRIORITY_CLASS:
+        return None
+    meta = content.get("metadata")
     name = meta.get("name") if isinstance(meta, dict) else None
     return name if isinstance(name, str) else None

@@ -66,8 +66,8 @@ def read_table(text: str, *, with_times: bool) -> Table:
             return _pods(rows, header, with_times=with_times)
     except csv.Error as problem:
         return Table((), (), (Problem("", f"cannot be read as CSV: {problem}"),))
-    wanted = f"openb's nodes ({','.join(NODE_COLUMNS)}) or pods ({','.join(POD_COLUMNS)}…)"
-    return Table((), (), (wrong("line 1", ",".join(map(str, header)), wanted),))
+    expected = f"openb's nodes ({','.join(NODE_COLUMNS)}) or pods ({','.join(POD_COLUMNS)}…)"
+    return Table((), (), (wrong("line 1", ",".join(map(str, header)), expected),))
 
 
 def _has(header: tuple[str, ...], columns: tuple[str, ...]) -> bool:
@@ -78,9 +78,11 @@ def _nodes(rows: "csv.DictReader[str]") -> Table:
     nodes: list[Content] = []
     problems: list[Problem] = []
     for row in rows:
-        found = list(_wrong_fields(row, rows.line_num, "sn", ("cpu_milli", "memory_mib", "gpu")))
-        problems += found
-        if not found:
+        row_problems = list(
+            _wrong_fields(row, rows.line_num, "sn", ("cpu_milli", "memory_mib", "gpu"))
+        )
+        problems += row_problems
+        if not row_problems:
             nodes.append(_node(row))
     return Table(tuple(nodes), (), tuple(problems))
 
@@ -93,11 +95,11 @@ def _pods(rows: "csv.DictReader[str]", header: tuple[str, ...], *, with_times: b
     pods: list[TracePod] = []
     problems: list[Problem] = []
     for row in rows:
-        found = list(_wrong_fields(row, rows.line_num, "name", numbers))
+        row_problems = list(_wrong_fields(row, rows.line_num, "name", numbers))
         if with_times:
-            found += _wrong_times(row, rows.line_num)
-        problems += found
-        if not found:
+            row_problems += _wrong_times(row, rows.line_num)
+        problems += row_problems
+        if not row_problems:
             pods.append(_timed_pod(row) if with_times else TracePod(_pod(row), 0.0))
     return Table((), tuple(pods), tuple(problems))
 
@@ -161,16 +163,16 @@ def _pod(row: Row, **annotations: str) -> Content:
     if float(row["num_gpu"]):
         gpus = {GPU: _plain(row["num_gpu"])}
         resources = {"requests": {**asks, **gpus}, "limits": gpus}
-    kept = {GPU_MILLI_ANNOTATION: _plain(row["gpu_milli"])}
+    own_annotations = {GPU_MILLI_ANNOTATION: _plain(row["gpu_milli"])}
     if row.get("gpu_spec"):
-        kept[GPU_SPEC_ANNOTATION] = row["gpu_spec"]
+        own_annotations[GPU_SPEC_ANNOTATION] = row["gpu_spec"]
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
             "name": row["name"],
             "namespace": DEFAULT_NAMESPACE,
-            "annotations": {**kept, **annotations},
+            "annotations": {**own_annotations, **annotations},
         },
         "spec": {"containers": [{"name": "main", "image": "openb", "resources": resources}]},
     }

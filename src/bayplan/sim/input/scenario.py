@@ -23,7 +23,7 @@ from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
 from bayplan.adapters.embedded.selector_validation import one_of
 from bayplan.durations import DurationError, parse_duration
 from bayplan.problems import Problem, joined, wrong
-from bayplan.sim.input.errors import Complaints
+from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.sources import SCENARIO_GROUP, Part
 from bayplan.sim.input.workload import Verb
 
@@ -54,18 +54,18 @@ class Scenario(NamedTuple):
     pod_gc: PodGcTimes | None = None
 
 
-def read_scenario(part: Part, complaints: Complaints) -> Scenario:
+def read_scenario(part: Part, errors: InputErrors) -> Scenario:
     """The document's actions in the order in which they are written."""
-    reader = _Reader(part, complaints)
+    reader = _Reader(part, errors)
     return reader.read()
 
 
 class _Reader:
     """Reads one document and complains about what it cannot read."""
 
-    def __init__(self, part: Part, complaints: Complaints) -> None:
+    def __init__(self, part: Part, errors: InputErrors) -> None:
         self._part = part
-        self._complaints = complaints
+        self._errors = errors
 
     def read(self) -> Scenario:
         value = self._part.value
@@ -126,10 +126,10 @@ class _Reader:
             self._complain(wrong(path, value, durations.DESCRIPTION))
             return None
 
-    def _only(self, mapping: dict[str, Any], path: str, known: tuple[str, ...]) -> None:
+    def _only(self, mapping: dict[str, Any], path: str, names: tuple[str, ...]) -> None:
         for name in mapping:
-            if name not in known:
-                self._complain(wrong(path, str(name), one_of(known), known))
+            if name not in names:
+                self._complain(wrong(path, str(name), one_of(names), names))
 
     def _complain(self, problem: Problem) -> None:
-        self._complaints.add(self._part.place, problem)
+        self._errors.add(self._part.place, problem)

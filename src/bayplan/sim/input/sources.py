@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bayplan.problems import wrong
-from bayplan.sim.input.errors import Complaints
+from bayplan.sim.input.errors import InputErrors
 from bayplan.yaml_documents import DocumentError, load_documents
 
 STANDARD_INPUT = "-"
@@ -35,7 +35,7 @@ class Part(NamedTuple):
     value: Any
     place: str
     #: From a folder, not from a file that was named: there may be things in it for others.
-    is_found: bool = False
+    is_from_folder: bool = False
 
 
 class CsvText(NamedTuple):
@@ -45,63 +45,65 @@ class CsvText(NamedTuple):
     place: str
 
 
-def read_sources(paths: Iterable[str], complaints: Complaints) -> list[Part | CsvText]:
+def read_sources(paths: Iterable[str], errors: InputErrors) -> list[Part | CsvText]:
     """All of it, in the order of the arguments and, in folders, of names."""
     parts: list[Part | CsvText] = []
     for path in paths:
         if path == STANDARD_INPUT:
-            parts += _parsed(sys.stdin.buffer.read(), "standard input", False, complaints)
+            parts += _parsed(sys.stdin.buffer.read(), "standard input", False, errors)
         elif Path(path).is_dir():
-            parts += _folder(Path(path), complaints)
+            parts += _folder(Path(path), errors)
         else:
-            parts += _file(Path(path), False, complaints)
+            parts += _file(Path(path), False, errors)
     return parts
 
 
-def _folder(folder: Path, complaints: Complaints) -> Iterator[Part | CsvText]:
-    found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _SUFFIXES)
+def _folder(folder: Path, errors: InputErrors) -> Iterator[Part | CsvText]:
+    paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _SUFFIXES)
     # Runs may be kept where their input is: they are none.
-    files = [path for path in found if not path.is_dir() and not belongs_to_run(path)]
+    files = [path for path in paths if not path.is_dir() and not belongs_to_run(path)]
     if not files:
-        complaints.add(str(folder), f"found no file ending in one of {', '.join(_SUFFIXES)}")
+        errors.add(str(folder), f"found no file ending in one of {', '.join(_SUFFIXES)}")
     for path in files:
-        yield from _file(path, True, complaints)
+        yield from _file(path, True, errors)
 
 
-def _file(path: Path, is_found: bool, complaints: Complaints) -> Iterator[Part | CsvText]:
+def _file(path: Path, is_from_folder: bool, errors: InputErrors) -> Iterator[Part | CsvText]:
     try:
         content = path.read_bytes()
     except (OSError, ValueError) as problem:
         reason = getattr(problem, "strerror", None) or str(problem)
-        complaints.add(str(path), f"cannot be read: {reason}")
+        errors.add(str(path), f"cannot be read: {reason}")
         return
     if path.suffix.lower() == ".csv":
-        yield from _csv(content, str(path), complaints)
+        yield from _csv(content, str(path), errors)
     else:
-        yield from _parsed(content, str(path), is_found, complaints)
+        yield from _parsed(content, str(path), is_from_folder, errors)
 
 
-def _csv(content: bytes, place: str, complaints: Complaints) -> Iterator[CsvText]:
+def _csv(content: bytes, place: str, errors: InputErrors) -> Iterator[CsvText]:
     try:
         yield CsvText(content.decode("utf-8-sig"), place)
     except UnicodeDecodeError:
-        complaints.add(place, "is not UTF-8")
+        errors.add(place, "is not UTF-8")
 
 
-def _parsed(content: bytes, source: str, is_found: bool, complaints: Complaints) -> Iterator[Part]:
+def _parsed(
+    content: bytes, source: str, is_from_folder: bool, errors: InputErrors
+) -> Iterator[Part]:
     try:
         documents = load_documents(content, source)
         if any(is_scenario(document.value) for document in documents):
             # A patch removes with null, which means nothing anywhere else.
             documents = load_documents(content, source, keeps_nulls=True)
     except DocumentError as problem:
-        complaints.add(*_split_place(problem))
+        errors.add(*_split_place(problem))
         return
     if not documents:
-        complaints.add(source, "found nothing in it, wanted Kubernetes objects or a Scenario")
+        errors.add(source, "found nothing in it, wanted Kubernetes objects or a Scenario")
     for document in documents:
         place = f"{source}, document {document.index}"
-        yield from _taken_apart(Part(document.value, place, is_found), complaints)
+        yield from _taken_apart(Part(document.value, place, is_from_folder), errors)
 
 
 def _split_place(problem: DocumentError) -> tuple[str, str]:
@@ -110,7 +112,7 @@ def _split_place(problem: DocumentError) -> tuple[str, str]:
     return f"{problem.source}, document {problem.document}{line}", problem.message
 
 
-def _taken_apart(part: Part, complaints: Complaints) -> Iterator[Part]:
+def _taken_apart(part: Part, errors: InputErrors) -> Iterator[Part]:
     """A List (List, PodList, …) as its items, which may leave their kind to the list."""
     value = part.value
     if not _is_list(value):
@@ -120,14 +122,14 @@ def _taken_apart(part: Part, complaints: Complaints) -> Iterator[Part]:
     if items is None:
         return
     if not isinstance(items, list):
-        complaints.add(part.place, wrong("items", items, "a list of objects"))
+        errors.add(part.place, wrong("items", items, "a list of objects"))
         return
     kind = value["kind"].removesuffix("List")
     of_kind = {"apiVersion": value.get("apiVersion"), "kind": kind} if kind else {}
     for index, item in enumerate(items):
         whole = {**of_kind, **item} if isinstance(item, dict) else item
-        inner = Part(whole, f"{part.place}, items[{index}]", part.is_found)
-        yield from _taken_apart(inner, complaints)
+        inner = Part(whole, f"{part.place}, items[{index}]", part.is_from_folder)
+        yield from _taken_apart(inner, errors)
 
 
 def _is_list(value: Any) -> bool:

@@ -21,11 +21,11 @@ from bayplan.adapters.embedded.object_names import (
 )
 from bayplan.api.objects import NODE
 from bayplan.problems import Problem, nearest, wrong
-from bayplan.sim.input.controller_kinds import is_controller
-from bayplan.sim.input.errors import Complaints
+from bayplan.sim.input.controller_kinds import CONTROLLERS, is_controller
+from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.expansion import daemon_pods_for, daemon_pods_on, expand, with_uid
-from bayplan.sim.input.known_objects import KnownObjects
 from bayplan.sim.input.object_checks import ObjectChecks
+from bayplan.sim.input.object_index import ObjectIndex
 from bayplan.sim.input.scenario import Action
 from bayplan.sim.input.workload import Step, Verb, create_step, is_pod
 
@@ -38,10 +38,10 @@ _NAMES = ("name", "namespace")
 class Timeline:
     """Turns objects and actions, in the order of their time, into steps."""
 
-    def __init__(self, checks: ObjectChecks, complaints: Complaints) -> None:
+    def __init__(self, checks: ObjectChecks, errors: InputErrors) -> None:
         self._checks = checks
-        self._complaints = complaints
-        self.known = KnownObjects()
+        self._errors = errors
+        self.index = ObjectIndex()
         self._places: dict[ObjectKey, str] = {}
         #: Pods that come when others of their Job succeed, by the Job's uid.
         self.followers: dict[str, tuple[Content, ...]] = {}
@@ -59,39 +59,40 @@ class Timeline:
         That is a complaint, unless it is the same object: what is read from a cluster twice.
         """
         uid = content["metadata"].get("uid")
-        if is_controller(content):
-            content = with_uid(content)
         key = key_of(content)
-        if key.name and key in self.known:
-            if uid and self.known[key]["metadata"].get("uid") == uid:
+        if key.kind in CONTROLLERS:
+            content = with_uid(content)
+        if key.name and key in self.index:
+            if uid and self.index[key]["metadata"].get("uid") == uid:
                 return None
-            self._complaints.add(place, f"{key} is there already, from {self._places[key]}")
+            self._errors.add(place, f"{key} is there already, from {self._places[key]}")
             return None
-        self.known.put(content)
+        self.index.put(key, content)
         self._places[key] = place
         return content
 
     def pods_of(self, controller: Content, place: str) -> list[Content]:
         """What comes with a controller that was added: the pods it lacks, and what they need."""
-        found = expand(controller, self.known)
-        if found.followers:
-            self.followers[controller["metadata"]["uid"]] = tuple(found.followers)
+        expansion = expand(controller, self.index)
+        if expansion.followers:
+            self.followers[controller["metadata"]["uid"]] = tuple(expansion.followers)
         kind = controller["kind"]
-        pods = sum(map(is_pod, found.objects)) + len(found.followers)
+        pods = sum(map(is_pod, expansion.objects)) + len(expansion.followers)
         self.made[kind] += pods
         self.made_for[kind] += bool(pods)
-        return self._made(found.objects, place)
+        return self._made(expansion.objects, place)
 
     def daemons_on(self, node: Content, place: str) -> list[Content]:
         """What the DaemonSets that are there put on a node that comes."""
-        pods = daemon_pods_for(node, self.known)
+        pods = daemon_pods_for(node, self.index)
         self.made["DaemonSet"] += len(pods)
         return self._made(pods, place)
 
     def _made(self, objects: list[Content], place: str) -> list[Content]:
         for one in objects:
-            self.known.put(one)
-            self._places[key_of(one)] = place
+            key = key_of(one)
+            self.index.put(key, one)
+            self._places[key] = place
         return objects
 
     # ---- actions ----------------------------------------------------------------------------
@@ -107,7 +108,7 @@ class Timeline:
                 else:
                     yield from self._delete(action)
             except RecursionError:
-                self._complaints.add(action.place, "is nested too deeply")
+                self._errors.add(action.place, "is nested too deeply")
 
     def _create(self, action: Action) -> Iterator[Step]:
         value = without_nulls(action.value)
@@ -130,12 +131,12 @@ class Timeline:
         if key is None:
             return
         patch = _patch_of(action.value)
-        old = self.known[key]
+        old = self.index[key]
         new = merge_patch(old, patch)
         if not self._checks.accepts(new, action.place):
             return
-        self._complaints.add_all(f"{action.place} ({key})", update_problems(key.kind, old, new))
-        self.known.put(new)
+        self._errors.add_all(f"{action.place} ({key})", update_problems(key.kind, old, new))
+        self.index.put(key, new)
         if is_controller(new):
             self.patched_controllers.append(key)
         yield Step(at_seconds=action.at_seconds, verb=Verb.PATCH, key=key, content=patch)
@@ -147,18 +148,18 @@ class Timeline:
         for one in self._with_owned(key):
             if one.kind == NODE:
                 # They are gone with it; if a node of its name comes, it gets new ones.
-                for pod in daemon_pods_on(self.known[one], self.known):
-                    self.known.remove(pod)
-            self.known.remove(one)
+                for pod in daemon_pods_on(self.index[one], self.index):
+                    self.index.remove(pod)
+            self.index.remove(one)
             yield Step(at_seconds=action.at_seconds, verb=Verb.DELETE, key=one)
 
     def _with_owned(self, key: ObjectKey) -> list[ObjectKey]:
         """An object and, as the garbage collector has it, what it owns."""
-        found = [key]
-        for owner in found:  # grows while it is walked
-            owned = map(key_of, self.known.owned_by(self.known[owner]))
-            found += [one for one in owned if one not in found]
-        return found
+        keys = [key]
+        for owner in keys:  # grows while it is walked
+            owned = map(key_of, self.index.owned_by(self.index[owner]))
+            keys += [one for one in owned if one not in keys]
+        return keys
 
     # ---- naming an object -------------------------------------------------------------------
 
@@ -166,24 +167,24 @@ class Timeline:
         """Which object a patch or a deletion means; None, with a complaint, if there is none."""
         named = _name_of(action.value)
         if isinstance(named, Problem):
-            self._complaints.add(action.place, named)
+            self._errors.add(action.place, named)
             return None
         api_version, kind, namespace, name = named
         if api_version:
             key = object_key(f"{api_version} {kind}", namespace, name)
-            found = [key] if key in self.known else []
+            matches = [key] if key in self.index else []
         else:
-            found = self.known.named(kind, namespace, name)
-        if len(found) == 1:
-            return found[0]
-        told = object_key(f"{api_version} {kind}", namespace, name)
-        if found:
-            groups = " or ".join(one.kind.partition(" ")[0] for one in found)
-            self._complaints.add(action.place, f"{told} could be of {groups}: say apiVersion")
+            matches = self.index.named(kind, namespace, name)
+        if len(matches) == 1:
+            return matches[0]
+        shown_key = object_key(f"{api_version} {kind}", namespace, name)
+        if matches:
+            groups = " or ".join(one.kind.partition(" ")[0] for one in matches)
+            self._errors.add(action.place, f"{shown_key} could be of {groups}: say apiVersion")
         else:
-            close = nearest(name, self.known.names(kind, namespace))
+            close = nearest(name, self.index.names(kind, namespace))
             hint = f"; did you mean {close}?" if close is not None and close != name else ""
-            self._complaints.add(action.place, f"{told} is not there at that time{hint}")
+            self._errors.add(action.place, f"{shown_key} is not there at that time{hint}")
         return None
 
 
@@ -194,16 +195,16 @@ def _name_of(value: Any) -> tuple[str, str, str, str] | Problem:
     meta: Any = value.get("metadata")
     if not isinstance(meta, dict):
         meta = value
-    found = {
+    names = {
         "apiVersion": value.get("apiVersion") or "",
         "kind": value.get("kind"),
         "namespace": meta.get("namespace") or DEFAULT_NAMESPACE,
         "name": meta.get("name"),
     }
-    for field, one in found.items():
+    for field, one in names.items():
         if not isinstance(one, str) or (field in ("kind", "name") and not one):
             return wrong(field, one, "a name")
-    return cast(tuple[str, str, str, str], tuple(found.values()))
+    return cast(tuple[str, str, str, str], tuple(names.values()))
 
 
 def _patch_of(value: Content) -> Content:

@@ -81,25 +81,25 @@ class Workload(Struct, frozen=True, kw_only=True):
         """The same workload with all pods that are to be scheduled given to one scheduler."""
         return msgspec.structs.replace(
             self,
-            initial=tuple(_given_to(content, name) for content in self.initial),
-            steps=tuple(_step_given_to(step, name) for step in self.steps),
+            initial=tuple(_with_scheduler(content, name) for content in self.initial),
+            steps=tuple(_step_with_scheduler(step, name) for step in self.steps),
             followers={
-                uid: tuple(_given_to(pod, name) for pod in pods)
+                uid: tuple(_with_scheduler(pod, name) for pod in pods)
                 for uid, pods in self.followers.items()
             },
         )
 
 
-def _given_to(content: Content, scheduler_name: str) -> Content:
+def _with_scheduler(content: Content, scheduler_name: str) -> Content:
     if not is_pending_pod(content):
         return content
     return {**content, "spec": {**(content.get("spec") or {}), "schedulerName": scheduler_name}}
 
 
-def _step_given_to(step: Step, scheduler_name: str) -> Step:
+def _step_with_scheduler(step: Step, scheduler_name: str) -> Step:
     content = step.content
     if step.verb is Verb.CREATE:
-        content = _given_to(content, scheduler_name)
+        content = _with_scheduler(content, scheduler_name)
     return Step(at_seconds=step.at_seconds, verb=step.verb, key=step.key, content=content)
 
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, final
 from bayplan.adapters.embedded.object_names import ObjectKey, kind_of, object_key
 from bayplan.adapters.embedded.object_store import Stored
 from bayplan.api.objects import NODE, ObjectMeta, Pod, Workload, is_terminal
-from bayplan.clock import Clock
+from bayplan.clock import ManualClock
 from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.input.daemon_pods import target_node
 from bayplan.sim.input.workload import Content
@@ -51,7 +51,7 @@ class _Entry:
 class PodLog:
     """An observer of the embedded API server."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
         #: (namespace, name) of a ReplicaSet → its owner's "Kind/name".
         self._replica_set_owners: dict[tuple[str, str], str] = {}
@@ -65,7 +65,7 @@ class PodLog:
         if not isinstance(changed.object, Pod):
             return
         name = f"{changed.key.namespace}/{changed.key.name}"
-        now = self._clock.now()
+        now = self._clock.now_seconds
         if before is None:
             self._entries[name] = _Entry(changed.object, now)
             return
@@ -89,12 +89,12 @@ class PodLog:
         kind, _, name = (owner or "").partition("/")
         if kind != _REPLICA_SET:
             return owner
-        found = self._replica_set_owners.get((meta.namespace or "", name))
+        deployment = self._replica_set_owners.get((meta.namespace or "", name))
         template_hash = (meta.labels or {}).get(TEMPLATE_HASH_LABEL, "")
-        if found is None and template_hash and name.endswith(f"-{template_hash}"):
+        if deployment is None and template_hash and name.endswith(f"-{template_hash}"):
             # The ReplicaSet is not in the input; its name says which Deployment made it.
-            found = f"Deployment/{name.removesuffix(f'-{template_hash}')}"
-        return found or owner
+            deployment = f"Deployment/{name.removesuffix(f'-{template_hash}')}"
+        return deployment or owner
 
     def names(self) -> list[str]:
         """All pods there were, sorted."""
@@ -238,9 +238,9 @@ class LossLog:
         if name in self._lost:
             self._forget(name)
         elif name not in self._follower_names:
-            others = None if controller is None else self._by_controller.get(controller)
-            if others:
-                self._forget(next(iter(others)))
+            lost_names = None if controller is None else self._by_controller.get(controller)
+            if lost_names:
+                self._forget(next(iter(lost_names)))
 
     def _forget(self, name: str) -> None:
         controller = self._lost.pop(name).controller
@@ -268,13 +268,13 @@ class LossLog:
             elif not one.controller.node or one.controller.node in self._nodes:
                 lost[self._top(one.controller)].append(one)
         missing = self._missing_counts()
-        found: list[LostPods] = []
+        results: list[LostPods] = []
         for workload in sorted(lost):
             # The workload may want fewer pods by now than it lost.
             causes = Counter(one.cause for one in lost[workload][: missing.get(workload)])
             if causes and workload not in self._deleted:
-                found.append(LostPods(workload=workload, causes=dict(sorted(causes.items()))))
-        return tuple(found)
+                results.append(LostPods(workload=workload, causes=dict(sorted(causes.items()))))
+        return tuple(results)
 
     def _top(self, controller: _Controller) -> str:
         """What a person calls a workload: a ReplicaSet's Deployment, if that is known."""
@@ -287,7 +287,7 @@ class LossLog:
 
     def _missing_counts(self) -> dict[str, int]:
         """Workloads that say how many pods they want, and how many of these they lack."""
-        wanted = {
+        missing = {
             str(stored.key): max(replicas, 0)
             for stored in self._owners.values()
             if isinstance(replicas := (stored.content.get("spec") or {}).get("replicas"), int)
@@ -296,9 +296,9 @@ class LossLog:
             stored = self._owners.get(uid)
             if stored is not None:
                 top = self._top(_Controller(stored.key, uid))
-                if top in wanted:
-                    wanted[top] -= count
-        return {workload: max(count, 0) for workload, count in wanted.items()}
+                if top in missing:
+                    missing[top] -= count
+        return {workload: max(count, 0) for workload, count in missing.items()}
 
 
 def _name(key: ObjectKey) -> str:

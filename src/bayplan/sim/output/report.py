@@ -101,8 +101,8 @@ def _lost(result: SimulationResult) -> Iterator[str]:
         )
         ordered = sorted(workloads, key=lambda one: (-one.count, one.workload))
         named = [f"{one.workload} {one.count:,}" for one in ordered[:GROUPS_MAX]]
-        rest = len(ordered) - len(named)
-        yield f"  of {', '.join(named)}" + (f" and {rest:,} more" if rest else "")
+        further = len(ordered) - len(named)
+        yield f"  of {', '.join(named)}" + (f" and {further:,} more" if further else "")
     bare = [one for one in result.lost if not one.workload]
     if bare:
         yield f"{_pods(bare[0].count)} without a controller gone for good: {_causes(bare)}"
@@ -134,9 +134,9 @@ def failure_lines(failures: Sequence[FailureResult]) -> Iterator[str]:
         times = f"{one.count:,} failure{'s' * (one.count != 1)}{whose}"
         first = "at" if one.count == 1 else "first at"
         yield f"{times}, {first} {one.example}: {one.message}"
-    rest = failures[GROUPS_MAX:]
-    if rest:
-        yield f"{sum(one.count for one in rest):,} failures of {len(rest):,} further kinds"
+    further = failures[GROUPS_MAX:]
+    if further:
+        yield f"{sum(one.count for one in further):,} failures of {len(further):,} further kinds"
 
 
 # ---- why not -------------------------------------------------------------------------------
@@ -150,11 +150,11 @@ def _why_not(result: SimulationResult) -> Table:
     for names in ordered[:GROUPS_MAX]:
         message = result.unschedulable[names[0]] or "not tried yet"
         table.add_row(f"{len(names):,}", message, examples(names))
-    rest = ordered[GROUPS_MAX:]
-    if rest:
-        count = sum(map(len, rest))
-        further = f"{len(rest):,} further reason{'s' * (len(rest) > 1)}"
-        table.add_row(f"{count:,}", further, examples([names[0] for names in rest]))
+    further = ordered[GROUPS_MAX:]
+    if further:
+        count = sum(map(len, further))
+        reasons = f"{len(further):,} further reason{'s' * (len(further) > 1)}"
+        table.add_row(f"{count:,}", reasons, examples([names[0] for names in further]))
     return table
 
 
@@ -201,12 +201,12 @@ def _nodes(result: SimulationResult) -> Iterator[RenderableType]:
         shares = (_share(node, resource) for resource in resources)
         table.add_row(name, f"{counts[name]:,}", f"{node.pods:,}", *shares)
     yield table
-    rest = ordered[NODES_MAX:]
-    if rest:
-        placed = sum(counts[name] for name in rest)
-        empty = sum(not nodes[name].pods for name in rest)
+    further = ordered[NODES_MAX:]
+    if further:
+        placed = sum(counts[name] for name in further)
+        empty = sum(not nodes[name].pods for name in further)
         yield Text(
-            f"and {len(rest):,} more node{'s' * (len(rest) > 1)} with {placed:,} placed "
+            f"and {len(further):,} more node{'s' * (len(further) > 1)} with {placed:,} placed "
             f"pod{'s' * (placed != 1)}; {empty:,} of them empty"
         )
 

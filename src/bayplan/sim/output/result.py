@@ -11,6 +11,7 @@ says about the pod then says nothing about the cluster. Failures are read from t
 records, so whatever the engine records is counted, whoever caused it.
 """
 
+from collections import Counter
 from typing import final
 
 from msgspec import Struct, field
@@ -74,8 +75,8 @@ class PodKindResult(Struct, frozen=True, kw_only=True):
     pods: int
     cycles: int
     #: Nodes that plugins were asked about, and nodes that they were not, for that was known.
-    rows_asked: int
-    rows_kept: int
+    rows_evaluated: int = field(name="rows_asked")
+    rows_cached: int = field(name="rows_kept")
 
 
 class FailureResult(Struct, frozen=True, kw_only=True):
@@ -188,13 +189,13 @@ def group_results(scheduler: Scheduler) -> dict[str, PodGroupResult]:
     """Of all groups that have an object, by "namespace/name"; one whose name another kind's group
     has, too, is told with its API group: "namespace/name (scheduling.ming.io)"."""
     states = sorted(scheduler.pod_groups.all(), key=lambda state: (str(state.key), state.key))
-    found: dict[str, PodGroupResult] = {}
+    results: dict[str, PodGroupResult] = {}
     for state in states:
         name = str(state.key)
         if state.group is not None:
-            known = name in found
-            found[f"{name} ({state.key.api_group})" if known else name] = _result(state)
-    return found
+            is_taken = name in results
+            results[f"{name} ({state.key.api_group})" if is_taken else name] = _result(state)
+    return results
 
 
 def reasons_to_wait(scheduler: Scheduler) -> dict[str, str]:
@@ -228,27 +229,39 @@ def _result(state: GroupState) -> PodGroupResult:
 def pod_kinds(scheduler: Scheduler) -> tuple[PodKindResult, ...]:
     """Of all profiles, those with the most cycles first; kinds that left a full table are not
     told."""
-    found = [
-        _kind_result(profile, known)
+    kinds = [
+        _kind_result(profile, entry)
         for profile in scheduler.profile_names
-        for known in scheduler.reuse(profile).kinds()
+        for entry in scheduler.reuse(profile).kinds()
     ]
-    return tuple(sorted(found, key=lambda kind: (-kind.cycles, kind.profile, kind.example)))
+    return tuple(sorted(kinds, key=lambda kind: (-kind.cycles, kind.profile, kind.example)))
 
 
-def _kind_result(profile: str, known: SignatureEntry) -> PodKindResult:
-    known.count_rows()
+def _kind_result(profile: str, entry: SignatureEntry) -> PodKindResult:
+    entry.count_rows()
     return PodKindResult(
         profile=profile,
-        example=known.example,
-        pods=known.pod_count,
-        cycles=known.cycle_count,
-        rows_asked=sum(counts.asked for counts in known.counts.values()),
-        rows_kept=sum(counts.kept for counts in known.counts.values()),
+        example=entry.example,
+        pods=entry.pod_count,
+        cycles=entry.cycle_count,
+        rows_evaluated=sum(counts.asked for counts in entry.counts.values()),
+        rows_cached=sum(counts.kept for counts in entry.counts.values()),
     )
 
 
-# ---- failures -------------------------------------------------------------------------------
+# ---- attempts and failures ------------------------------------------------------------------
+
+
+@final
+class AttemptCounter:
+    """A journal sink: the number of attempts at each pod, by uid."""
+
+    def __init__(self) -> None:
+        self.by_uid: Counter[str] = Counter()
+
+    def write(self, record: Record) -> None:
+        if isinstance(record, AttemptRecord):
+            self.by_uid[record.uid] += 1
 
 
 #: So many ways to fail are told apart; a further one counts as an earlier one of its plugin.
@@ -286,7 +299,9 @@ class Failures:
         own_name = subject.partition("/")[2] or subject
         key = plugin, message.replace(subject, "").replace(own_name, "")
         if key not in self._ways and len(self._ways) >= _WAYS_MAX:
-            key = next((known for known in self._ways if known[0] == plugin), (plugin, ""))
+            key = next(
+                (other_key for other_key in self._ways if other_key[0] == plugin), (plugin, "")
+            )
         return self._ways.setdefault(key, _Way(plugin, subject, message))
 
     def results(self) -> tuple[FailureResult, ...]:

@@ -72,7 +72,7 @@ class RunFolder:
         ``manifest``: how to start; what the folder holds is filled in here.
         """
         with _writing(self.path):
-            contents = _kept(manifest, workload, plugin_files)
+            contents = _contents(manifest, workload, plugin_files)
             self._clear()
             for name, content in contents.items():
                 (self.path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -188,7 +188,9 @@ def _writing(folder: Path) -> Iterator[None]:
         raise RunFolderError(f"{folder}: cannot be written: {problem.strerror}") from None
 
 
-def _kept(manifest: Manifest, workload: Workload, plugin_files: Sequence[Path]) -> dict[str, bytes]:
+def _contents(
+    manifest: Manifest, workload: Workload, plugin_files: Sequence[Path]
+) -> dict[str, bytes]:
     """What a run is made from: path inside the folder → content."""
     # A folder for each plugin file, so that all keep their own names.
     plugins = {f"{INPUTS}/plugin-{i}/{file.name}": file for i, file in enumerate(plugin_files)}

@@ -195,7 +195,7 @@ class GangChecker:
         self._generation: int | None = None
         #: Per row of the node table: the pods that were on it, by uid.
         self._rows: dict[int, dict[str, _Key]] = {}
-        self._held: Counter[GroupKey] = Counter()
+        self._node_counts: Counter[GroupKey] = Counter()
         #: How often a decision was looked at: to place a member, and that members left a group.
         self.taken_count = self.left_count = 0
         scheduler.pod_groups.on_first_group(lambda: scheduler.executor.observe(self.look))
@@ -221,8 +221,8 @@ class GangChecker:
         now = {uid: pod.group_key for uid, pod in pods.items()}
         went.update((uid, key) for uid, key in before.items() if uid not in now)
         came += (pod for uid, pod in pods.items() if uid not in before)
-        self._held.subtract(key for key in before.values() if key is not None)
-        self._held.update(key for key in now.values() if key is not None)
+        self._node_counts.subtract(key for key in before.values() if key is not None)
+        self._node_counts.update(key for key in now.values() if key is not None)
         self._rows[row] = now
 
     def _check_taken(self, placed: Iterable[PodInfo]) -> None:
@@ -232,26 +232,27 @@ class GangChecker:
             if key is None or not self._scheduler.cache.is_assumed(pod.uid):
                 continue
             self.taken_count += 1
-            held, wanted = self._held[key], self._minimum(key)
-            if (wanted is None or held < wanted) and not self._waits_alone(pod):
-                minimum = "and has no object" if wanted is None else f"of {wanted}"
+            count, minimum = self._node_counts[key], self._minimum(key)
+            if (minimum is None or count < minimum) and not self._waits_alone(pod):
+                minimum = "and has no object" if minimum is None else f"of {minimum}"
                 raise InvariantBroken(
                     f"{pod.key} was placed on {pod.node_name}: "
-                    f"group {key} holds {held} nodes {minimum}"
+                    f"group {key} holds {count} nodes {minimum}"
                 )
 
     def _check_left(self, left: set[GroupKey]) -> None:
         """Groups that hold less since this turn."""
         for key in left:
             self.left_count += 1
-            wanted = self._minimum(key)
-            if wanted is None or not 0 < self._held[key] < wanted:
+            minimum = self._minimum(key)
+            if minimum is None or not 0 < self._node_counts[key] < minimum:
                 continue
-            for held in self._scheduler.waiting_pods():
-                if held.pod.group_key == key and not self._is_placed_alone(held.pod):
+            for waiting_pod in self._scheduler.waiting_pods():
+                pod, count = waiting_pod.pod, self._node_counts[key]
+                if pod.group_key == key and not self._is_placed_alone(pod):
                     raise InvariantBroken(
-                        f"group {key} gave nodes back and holds {self._held[key]} of {wanted}: "
-                        f"{held.pod.key} waits on {held.pod.node_name} for members that left"
+                        f"group {key} gave nodes back and holds {count} of {minimum}: "
+                        f"{pod.key} waits on {pod.node_name} for members that left"
                     )
 
     def _minimum(self, key: GroupKey) -> int | None:
@@ -261,7 +262,7 @@ class GangChecker:
         return None if group is None else group.min_member
 
     def _waits_alone(self, pod: PodInfo) -> bool:
-        waiting = (held.pod.uid for held in self._scheduler.waiting_pods())
+        waiting = (waiting_pod.pod.uid for waiting_pod in self._scheduler.waiting_pods())
         return self._is_placed_alone(pod) and pod.uid in waiting
 
     def _is_placed_alone(self, pod: PodInfo) -> bool:

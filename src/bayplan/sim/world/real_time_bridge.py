@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 @final
-class OutsideExtenders:
+class RealTimeExtenders:
     """The extenders of a configuration, asked for real. Use it once."""
 
     def __init__(self, entries: Sequence[Extender]) -> None:
@@ -47,16 +47,16 @@ class OutsideExtenders:
         cluster: EmbeddedCluster,
     ) -> None:
         """Run ``main`` under virtual time with the ways to ask, by name."""
-        with Outside() as outside:
-            run(self._asking(main, cluster, outside), clock)
+        with RealTimeBridge() as bridge:
+            run(self._asking(main, cluster, bridge), clock)
 
     async def _asking(
         self,
         main: Callable[[Mapping[str, Ask]], Coroutine[Any, Any, None]],
         cluster: EmbeddedCluster,
-        outside: "Outside",
+        bridge: "RealTimeBridge",
     ) -> None:
-        makers = {name: partial(outside.sender, make) for name, make in self._makers.items()}
+        makers = {name: partial(bridge.sender, make) for name, make in self._makers.items()}
         async with open_extenders(self._entries, StoredObjects(cluster.get), makers) as asks:
             await main({name: _binding(ask, cluster) for name, ask in asks.items()})
 
@@ -65,25 +65,25 @@ def _binding(ask: Ask, cluster: EmbeddedCluster) -> Ask:
     """An extender that binds writes the binding itself. It cannot reach a cluster in memory, so
     what it says it has bound is bound here."""
 
-    async def asked(question: AskExtender) -> ExtenderAnswer:
+    async def ask_and_bind(question: AskExtender) -> ExtenderAnswer:
         answer = await ask(question)
         if question.verb is ExtenderVerb.BIND and not answer.error:
             await cluster.bind(question.pod, question.node_names[0])
         return answer
 
-    return asked
+    return ask_and_bind
 
 
 @final
-class Outside:
+class RealTimeBridge:
     """The world with real time. A context manager; inside, `sender` may be used."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="outside", daemon=True)
-        self._senders: list[_OutsideSender] = []
+        self._senders: list[_BridgedSender] = []
 
-    def __enter__(self) -> "Outside":
+    def __enter__(self) -> "RealTimeBridge":
         self._thread.start()
         return self
 
@@ -109,27 +109,27 @@ class Outside:
 
     def sender(self, make: MakeSender) -> Sender:
         """What ``make`` makes, to be used from virtual time."""
-        found = _OutsideSender(self, make)
-        self._senders.append(found)
-        return found
+        sender = _BridgedSender(self, make)
+        self._senders.append(sender)
+        return sender
 
     async def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run ``work`` in real time; here no time passes."""
         begun = asyncio.run_coroutine_threadsafe(work, self._loop)
-        return await running_loop().outside.answer(begun)
+        return await running_loop().real_time.answer(begun)
 
 
 @final
-class _OutsideSender:
+class _BridgedSender:
     """adapters.extenders.client.Sender from virtual time."""
 
-    def __init__(self, outside: Outside, make: Callable[[], Sender]) -> None:
-        self._outside = outside
+    def __init__(self, bridge: RealTimeBridge, make: Callable[[], Sender]) -> None:
+        self._bridge = bridge
         self._make = make
         self._sender: Sender | None = None
 
     async def send(self, request: Request) -> tuple[int, bytes]:
-        return await self._outside.call(self._send_inside(request))
+        return await self._bridge.call(self._send_inside(request))
 
     async def close(self) -> None:
         """It is closed with the world it lives in."""

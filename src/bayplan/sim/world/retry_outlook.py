@@ -19,7 +19,7 @@ from bayplan.adapters.embedded.cluster import EVENT
 from bayplan.adapters.embedded.object_names import Content
 from bayplan.adapters.embedded.object_store import Stored
 from bayplan.api.objects import NODE, Pod
-from bayplan.clock import Clock
+from bayplan.clock import ManualClock
 from bayplan.engine.scheduler import Scheduler
 from bayplan.journal import AttemptRecord, Record
 
@@ -28,10 +28,10 @@ TRIES_MAX = 10
 
 
 @final
-class Hopes:
+class RetryOutlook:
     """An observer of the embedded API server and a journal sink, in one order."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
         self._moments = count(1)
         self._changed = 0
@@ -48,7 +48,7 @@ class Hopes:
             return
         if _may_help(before, after):
             self._changed = next(self._moments)
-            self._changed_seconds = self._clock.now()
+            self._changed_seconds = self._clock.now_seconds
         if _is_progress(before, after):
             self._tries.clear()
 
@@ -57,14 +57,14 @@ class Hopes:
             self._tried[record.uid] = next(self._moments)
             self._tries[record.uid] += 1
 
-    def has_any(self, scheduler: Scheduler) -> bool:
+    def retry_may_succeed(self, scheduler: Scheduler) -> bool:
         """Whether something changed since a pod was tried that is going to be tried again."""
         if scheduler.activations.any_requested_by(self._changed_seconds):
             return True
         waiting = scheduler.queue.pending_pods()["backoff"]
         return any(self._tried.get(pod.uid, 0) < self._changed for pod in waiting)
 
-    def tries_are_in_vain(self, scheduler: Scheduler) -> bool:
+    def retries_are_futile(self, scheduler: Scheduler) -> bool:
         """Whether all that goes on is that pods fail again which failed often enough."""
         if max(self._tries.values(), default=0) < TRIES_MAX:
             return False
@@ -72,7 +72,7 @@ class Hopes:
             return False
         queues = scheduler.queue.pending_pods()
         trying = [*queues["active"], *queues["backoff"]]
-        trying += [held.pod for held in scheduler.waiting_pods()]
+        trying += [waiting_pod.pod for waiting_pod in scheduler.waiting_pods()]
         return all(self._tries[pod.uid] >= TRIES_MAX for pod in trying)
 
 

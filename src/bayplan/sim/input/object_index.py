@@ -15,7 +15,7 @@ _Bare = tuple[str, str, str]
 
 
 @final
-class KnownObjects:
+class ObjectIndex:
     """Objects that are there, in the order in which they came."""
 
     def __init__(self) -> None:
@@ -26,9 +26,8 @@ class KnownObjects:
     def __contains__(self, key: ObjectKey) -> bool:
         return key in self._objects
 
-    def put(self, content: Content) -> None:
-        """Add an object, or replace the one of its key."""
-        key = key_of(content)
+    def put(self, key: ObjectKey, content: Content) -> None:
+        """Add an object, or replace the object of this key."""
         self.remove(key)
         self._objects[key] = content
         self._by_bare_kind[_bare(key)][key] = None
@@ -84,8 +83,8 @@ class KnownObjects:
         """Objects that name ``owner`` as theirs; by uid where both sides have one."""
         key = key_of(owner)
         uid = owner["metadata"].get("uid")
-        found = [self._objects[one] for one in self._by_owner.get(_bare(key), ())]
-        return [content for content in found if _names(content, key, uid)]
+        objects = [self._objects[one] for one in self._by_owner.get(_bare(key), ())]
+        return [content for content in objects if _names(content, key, uid)]
 
 
 def _bare(key: ObjectKey) -> _Bare:
