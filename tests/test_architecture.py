@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.framework.interface import SignPlugin
+from bayplan.framework.plugin import SignPlugin
 from bayplan.framework.profile import extension_points_of
 from bayplan.plugins.registry import IN_TREE_PLUGINS
 

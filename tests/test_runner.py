@@ -16,7 +16,8 @@ from bayplan.api.objects import NODE, POD, PodCondition, Unstructured
 from bayplan.clock import ManualClock
 from bayplan.config import config_from
 from bayplan.engine.scheduler import Scheduler
-from bayplan.framework.interface import CycleState, PermitPlugin, PostBindPlugin
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import PermitPlugin, PostBindPlugin
 from bayplan.framework.status import Code, Status
 from bayplan.journal import Journal, MemorySink, NoteRecord
 from bayplan.plugins.registry import Registry

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from bayplan.framework.interface import ScalarFilterPlugin
+from bayplan.framework.plugin import ScalarFilterPlugin
 from bayplan.testing import handle
 from bayplan.watchdog import BlockingCall, BlockingCalls, PluginWatchdog
 

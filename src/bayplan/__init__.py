@@ -4,7 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from bayplan.api.objects import Node, Pod
-from bayplan.framework.cycle_state import Cloneable
+from bayplan.framework.cycle_state import Cloneable, CycleState
 from bayplan.framework.events import (
     ALL,
     UPDATE,
@@ -14,18 +14,12 @@ from bayplan.framework.events import (
     EventResource,
     QueueingHint,
 )
+from bayplan.framework.handle import Handle
 from bayplan.framework.in_process_extender import InProcessExtender
-from bayplan.framework.interface import (
-    MAX_NODE_SCORE,
-    MIN_NODE_SCORE,
+from bayplan.framework.plugin import (
     BindPlugin,
-    CycleState,
     EnqueueExtensions,
     FilterPlugin,
-    Handle,
-    NominatingMode,
-    Nomination,
-    Normalizer,
     NormalizeScorePlugin,
     PermitPlugin,
     Plugin,
@@ -36,7 +30,6 @@ from bayplan.framework.interface import (
     PreEnqueuePlugin,
     PreFilterExtensions,
     PreFilterPlugin,
-    PreFilterResult,
     PreScorePlugin,
     QueueSortPlugin,
     ReservePlugin,
@@ -56,6 +49,14 @@ from bayplan.framework.status import (
     unschedulable,
 )
 from bayplan.framework.tie_break import TieBreakPlugin
+from bayplan.framework.types import (
+    MAX_NODE_SCORE,
+    MIN_NODE_SCORE,
+    NominatingMode,
+    Nomination,
+    Normalizer,
+    PreFilterResult,
+)
 from bayplan.ports import BindPort
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import NodeMask, NodeScores

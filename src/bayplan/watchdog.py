@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Final, Self, final
 
 from bayplan.clock import wall_seconds
-from bayplan.framework.interface import Plugin
+from bayplan.framework.plugin import Plugin
 
 #: How often the stack is looked at.
 PERIOD_SECONDS: Final = 1

@@ -18,7 +18,7 @@ from bayplan.cli import cli
 from bayplan.comparison import RunMetric
 from bayplan.comparison.experiment import read_experiment
 from bayplan.config import load_config
-from bayplan.framework.interface import Plugin
+from bayplan.framework.plugin import Plugin
 from bayplan.plugins.registry import Registry
 from bayplan.profile.resolved_config import resolve
 from bayplan.sim.input.errors import InputErrors

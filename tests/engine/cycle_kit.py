@@ -5,9 +5,9 @@ from typing import Any
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.extenders.results import Answered, Extender
 from bayplan.engine.schedule_one import CycleRunner
-from bayplan.framework.interface import PreFilterResult, QueuedPodInfo
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Rejection
+from bayplan.framework.types import PreFilterResult, QueuedPodInfo
 from bayplan.ports import ExtenderAnswer
 from bayplan.queue.nominator import Nominator
 from bayplan.state.pods import PodInfo

@@ -20,11 +20,9 @@ from bayplan.engine.reuse.entry import ObjectGeneration, SignatureEntry
 from bayplan.engine.reuse.ranked_nodes import RankedNodes
 from bayplan.engine.reuse.single_node import SingleNodeEvaluator
 from bayplan.engine.schedule_one import CycleRunner
-from bayplan.framework.interface import (
-    CycleState,
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import (
     FilterPlugin,
-    Normalizer,
-    QueuedPodInfo,
     ScalarFilterPlugin,
     ScalarScorePlugin,
     ScorePlugin,
@@ -32,6 +30,7 @@ from bayplan.framework.interface import (
 )
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Rejection, Status, unschedulable
+from bayplan.framework.types import Normalizer, QueuedPodInfo
 from bayplan.queue.nominator import Nominator
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import NodeMask, NodeScores

@@ -5,10 +5,10 @@ from typing import Any, ClassVar, final
 
 from bayplan.config import ConfigError, SchedulerConfig, config_from
 from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
-from bayplan.framework.interface import (
+from bayplan.framework.handle import Handle
+from bayplan.framework.plugin import (
     BindPlugin,
     EnqueueExtensions,
-    Handle,
     Plugin,
     PluginArgs,
     QueueSortPlugin,

@@ -11,14 +11,12 @@ from zlib import crc32
 import numpy as np
 
 from bayplan.api.objects import SERVICE
-from bayplan.framework.interface import (
+from bayplan.framework.plugin import (
     FilterPlugin,
-    Normalizer,
     NormalizeScorePlugin,
     PermitPlugin,
     Plugin,
     PreFilterPlugin,
-    PreFilterResult,
     PreScorePlugin,
     ReservePlugin,
     RowFilter,
@@ -27,7 +25,6 @@ from bayplan.framework.interface import (
     ScalarScorePlugin,
     ScorePlugin,
     SignPlugin,
-    Verdict,
 )
 from bayplan.framework.status import (
     SKIP,
@@ -38,6 +35,7 @@ from bayplan.framework.status import (
     unschedulable,
 )
 from bayplan.framework.tie_break import TieBreakPlugin
+from bayplan.framework.types import Normalizer, PreFilterResult, Verdict
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView

@@ -10,9 +10,9 @@ from bayplan.config import SchedulerConfig
 from bayplan.engine.attempt_record import BEST_NODES_MAX, best_scores, node_score
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.scheduler import Scheduler
-from bayplan.framework.interface import NominatingMode, Nomination
 from bayplan.framework.score_table import PluginScores, ScoreTable
 from bayplan.framework.status import Code, Status, unschedulable
+from bayplan.framework.types import NominatingMode, Nomination
 from bayplan.journal import PluginScore, RejectionCount
 from bayplan.plugins.registry import Registry
 from bayplan.rng import stable_hash

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from bayplan.framework.interface import CycleState, Nomination, PreFilterResult
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.status import Code, Status, unresolvable, unschedulable
+from bayplan.framework.types import Nomination, PreFilterResult
 from bayplan.journal import AttemptRecord
 from bayplan.ports import (
     AskExtender,

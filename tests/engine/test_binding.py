@@ -12,7 +12,7 @@ import pytest
 
 from bayplan.engine.binding import BindingCycle, BindingOutcome, PodInPreBind, groups_of
 from bayplan.engine.extenders.results import Extenders
-from bayplan.framework.interface import CycleState
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.status import SKIP, Code, Status, unschedulable
 from bayplan.framework.timing import Watch
 from bayplan.ports import AskExtender, ConflictError, ExtenderAnswer, ExtenderVerb

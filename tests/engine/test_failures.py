@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from bayplan.api.objects import PodCondition
 from bayplan.engine.failures import CLEAR_NOMINATION
 from bayplan.framework.events import default_events
-from bayplan.framework.interface import NominatingMode, Nomination
 from bayplan.framework.status import Code, Status, unschedulable
+from bayplan.framework.types import NominatingMode, Nomination
 from bayplan.ports import EmitEvent, ObjectReference, PatchPodStatus
 from bayplan.queue.transitions import State
 from bayplan.testing import node

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bayplan.engine.one_shot import NOT_KNOWN_YET, EvaluationError
-from bayplan.framework.interface import PreFilterResult
 from bayplan.framework.status import Code, Rejection, Status, unresolvable
+from bayplan.framework.types import PreFilterResult
 from bayplan.testing import api_pod, node, pod
 from tests.engine.kit import Engine, uid
 from tests.framework.answering import answering

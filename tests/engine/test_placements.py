@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
-from bayplan.framework.interface import CycleState
 from bayplan.framework.status import SKIP, Code, Status, unschedulable
 from bayplan.journal import BindingRecord
 from bayplan.ports import BindPod, EmitEvent, ObjectReference, PatchPodStatus

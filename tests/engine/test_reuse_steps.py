@@ -30,13 +30,9 @@ from bayplan.api.objects import (
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.reuse.ranked_nodes import IncrementalScores
 from bayplan.engine.reuse_steps import filter_rest, score_rest, table_of
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.interface import (
-    CycleState,
-    ScalarFilterPlugin,
-    ScalarScorePlugin,
-    SignPlugin,
-)
+from bayplan.framework.plugin import ScalarFilterPlugin, ScalarScorePlugin, SignPlugin
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Rejection, Status
 from bayplan.journal import Record

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from bayplan.engine.cycle import Cycle
-from bayplan.framework.interface import NominatingMode, Nomination
 from bayplan.framework.status import EXTENDER_NAME, SKIP, Code, Rejection, Status, unschedulable
+from bayplan.framework.types import NominatingMode, Nomination
 from bayplan.ports import ExtenderAnswer, ExtenderVerb
 from bayplan.state.pods import PodInfo
 from bayplan.testing import node, pod

@@ -19,8 +19,8 @@ from bayplan.framework.events import (
     ClusterEventWithHint,
     EventResource,
 )
-from bayplan.framework.interface import QueuedPodInfo
 from bayplan.framework.status import Code, Status, unschedulable
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import AttemptRecord, DigestSink, Journal
 from bayplan.plugins.registry import Registry
 from bayplan.ports import BindPod, EventType, ExtenderVerb, WatchEvent

@@ -7,8 +7,8 @@ from bayplan import Node, Plugin, PodInfo
 from bayplan.config import load_config
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.schedule_one import CycleRunner
-from bayplan.framework.interface import QueuedPodInfo
 from bayplan.framework.runtime import Framework
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.plugins.registry import Registry
 from bayplan.profile.profiles import build_profiles
 from bayplan.testing import SampleCluster, cluster

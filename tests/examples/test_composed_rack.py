@@ -8,8 +8,8 @@ import pytest
 from bayplan.config import ConfigError, SchedulerConfig, load_config
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.schedule_one import CycleRunner
-from bayplan.framework.interface import QueuedPodInfo
 from bayplan.framework.runtime import Framework
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.pod_topology_spread import PodTopologySpread
 from bayplan.plugins.registry import Registry

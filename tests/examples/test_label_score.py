@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.framework.interface import CycleState
+from bayplan.framework.cycle_state import CycleState
 from bayplan.testing import check_plugin, cluster, node, plugin, pod
 from tests.examples.policies import chosen, cycle_with, policy
 

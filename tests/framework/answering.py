@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.framework.interface import (
+from bayplan.framework.handle import PodNominator
+from bayplan.framework.plugin import (
     BindPlugin,
     EnqueueExtensions,
     FilterPlugin,
     NormalizeScorePlugin,
     PermitPlugin,
     Plugin,
-    PodNominator,
     PostBindPlugin,
     PostFilterPlugin,
     PreBindPlugin,

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.framework.interface import CycleState, PluginArgs
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import PluginArgs
 from bayplan.framework.runtime import Framework
 from bayplan.framework.score_sources import Over, Source, Stage
 from bayplan.framework.score_table import ScoreTable

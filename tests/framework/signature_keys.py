@@ -3,8 +3,9 @@
 from collections.abc import Hashable
 from typing import Any, final
 
-from bayplan.framework.interface import Normalizer, ScalarScorePlugin, SignPlugin
+from bayplan.framework.plugin import ScalarScorePlugin, SignPlugin
 from bayplan.framework.signing import Signer
+from bayplan.framework.types import Normalizer
 from bayplan.plugins.registry import IN_TREE_PLUGINS
 from bayplan.state.pods import PodInfo
 from bayplan.testing.factories import pod

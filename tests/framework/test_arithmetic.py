@@ -21,7 +21,7 @@ from bayplan.framework.arithmetic import (
     uniform,
     uniform_score,
 )
-from bayplan.framework.interface import Normalizer
+from bayplan.framework.types import Normalizer
 from bayplan.state.resources import EXACT_BELOW
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1

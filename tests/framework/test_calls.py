@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayplan.framework.calls import Calls, calls_for, calls_of
-from bayplan.framework.interface import CycleState
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.status import Code, unschedulable
 from bayplan.framework.timing import Bare
 from bayplan.testing import node, pod

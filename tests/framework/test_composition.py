@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from bayplan.framework.composition import parts_of, with_parts
-from bayplan.framework.interface import CycleState, PreFilterResult
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.score_table import ScoreTable
 from bayplan.framework.status import SKIP, Code, Status, is_skip, unschedulable
+from bayplan.framework.types import PreFilterResult
 from bayplan.testing import handle, node, pod
 from tests.framework.answering import answering, cluster_of, framework_of, scores
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from bayplan.framework.interface import PreEnqueuePlugin
 from bayplan.framework.lookups import undeclared_kinds
+from bayplan.framework.plugin import PreEnqueuePlugin
 
 QUOTA = "example.com/v1 Quota"
 

@@ -5,11 +5,13 @@ from typing import Any, final
 import pytest
 
 from bayplan.framework.calls import Calls, calls_of
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.interface import CycleState, FilterPlugin, RowFilter, Verdict
+from bayplan.framework.plugin import FilterPlugin, RowFilter
 from bayplan.framework.runtime import filter_one
 from bayplan.framework.status import Code, Rejection, unschedulable
 from bayplan.framework.timing import Bare
+from bayplan.framework.types import Verdict
 from bayplan.testing import SampleCluster, node, pod
 from tests.framework.answering import answering, plugins_of
 

@@ -8,13 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayplan.framework.interface import (
-    MAX_PERMIT_TIMEOUT_SECONDS,
-    CycleState,
-    NominatingMode,
-    Nomination,
-    PreFilterResult,
-)
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.score_table import ScoreTable
 from bayplan.framework.status import (
     SKIP,
@@ -25,6 +19,12 @@ from bayplan.framework.status import (
     code_of,
     unresolvable,
     unschedulable,
+)
+from bayplan.framework.types import (
+    MAX_PERMIT_TIMEOUT_SECONDS,
+    NominatingMode,
+    Nomination,
+    PreFilterResult,
 )
 from bayplan.queue.nominator import Nominator
 from bayplan.testing import SampleCluster, node, pod

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.framework.interface import CycleState, Normalizer
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.score_graph import ScoreGraph, graph_of
 from bayplan.framework.score_table import ScoreTable
 from bayplan.framework.status import SKIP, Code, Status
 from bayplan.framework.tie_break import break_ties
+from bayplan.framework.types import Normalizer
 from bayplan.testing import handle, pod
 from tests.framework.answering import answering, plugins_of
 from tests.framework.reading import (

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from msgspec import Struct
 
-from bayplan.framework.interface import CycleState, PluginArgs
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import PluginArgs
 from bayplan.framework.score_sources import (
     Over,
     Reads,

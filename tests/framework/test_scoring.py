@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayplan.framework.interface import CycleState, Normalizer
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.score_table import PluginScores
 from bayplan.framework.scoring import (
     OutOfRange,
@@ -14,6 +14,7 @@ from bayplan.framework.scoring import (
     normalize_scores,
     score_of,
 )
+from bayplan.framework.types import Normalizer
 from bayplan.framework.validation import RefusedAnswer
 from bayplan.plugins.image_locality import ImageLocality
 from bayplan.plugins.taint_toleration import TaintToleration

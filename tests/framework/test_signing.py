@@ -7,7 +7,7 @@ from typing import Any, final
 
 import pytest
 
-from bayplan.framework.interface import (
+from bayplan.framework.plugin import (
     PreEnqueuePlugin,
     PreFilterPlugin,
     ScalarFilterPlugin,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.interface import CycleState
 from bayplan.framework.single_node import (
     filter_nodes,
     row_filter_of,

@@ -5,7 +5,6 @@ from collections import Counter
 
 import pytest
 
-from bayplan.framework.interface import PreFilterResult
 from bayplan.framework.status import (
     EXTENDER_NAME,
     NO_NODES_AVAILABLE,
@@ -25,6 +24,7 @@ from bayplan.framework.status import (
     unresolvable,
     unschedulable,
 )
+from bayplan.framework.types import PreFilterResult
 
 # ---- codes and statuses --------------------------------------------------------------------
 

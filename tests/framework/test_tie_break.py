@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayplan.framework.interface import CycleState, Normalizer
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.score_table import ScoreTable, TieStep
 from bayplan.framework.status import SKIP, Status
 from bayplan.framework.tie_break import break_ties
+from bayplan.framework.types import Normalizer
 from bayplan.plugins.node_name import NodeNameOrder
 from bayplan.testing import node, pod
 from tests.framework.answering import answering, cluster_of, framework_of, made, scores

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bayplan.clock import ManualClock
-from bayplan.framework.interface import CycleState
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.status import SKIP, Code, Rejection, unschedulable
 from bayplan.framework.timing import POINTS, Bare, PluginTimer, Stopwatch, Watch
 from bayplan.testing import node, pod

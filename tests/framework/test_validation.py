@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.framework.interface import PreFilterResult
 from bayplan.framework.status import Code, Status, unschedulable
+from bayplan.framework.types import PreFilterResult
 from bayplan.framework.validation import WrongAnswer, as_error, checked, code_in, failure_of
 from bayplan.ports import ConflictError, OutcomeUnknownError
 from tests.framework.answering import answering, made

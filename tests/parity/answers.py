@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.interface import CycleState, PreFilterPlugin, PreFilterResult
+from bayplan.framework.plugin import PreFilterPlugin
 from bayplan.framework.status import Code, Status, is_success
+from bayplan.framework.types import PreFilterResult
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from bayplan.api.device_objects import RESOURCE_CLAIM, ResourceClaim
-from bayplan.framework.interface import CycleState
+from bayplan.framework.cycle_state import CycleState
 from bayplan.plugins.dynamic_resources import DynamicResources
 from bayplan.plugins.dynamic_resources.attempt import Attempt
 from bayplan.profile.handle import Write

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bayplan.engine.cycle import Cycle
-from bayplan.framework.interface import CycleState
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.status import is_rejected, is_success
 from bayplan.state.pods import PodInfo

@@ -15,7 +15,7 @@ from bayplan.engine.event_handlers import EventHandlers
 from bayplan.engine.placements import Placements
 from bayplan.engine.podgroups.controller import PodGroupController
 from bayplan.framework.events import ClusterEvent, EventResource
-from bayplan.framework.interface import QueuedPodInfo
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import Journal
 from bayplan.ports import EventType, WatchEvent
 from bayplan.profile.profiles import BuiltProfile

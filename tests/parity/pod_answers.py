@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bayplan.engine.cycle import Cycle
-from bayplan.framework.interface import CycleState
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.score_table import ScoreTable
 from bayplan.framework.status import Status, is_rejected, is_success
 from bayplan.plugins.volume_binding.plugin import Notes

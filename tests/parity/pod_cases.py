@@ -3,7 +3,7 @@
 from typing import Any
 
 from bayplan.engine.cycle import Cycle
-from bayplan.framework.interface import QueuedPodInfo
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.plugins.dynamic_resources import DynamicResources
 from bayplan.state.pods import PodInfo
 from bayplan.testing.clusters import SampleCluster

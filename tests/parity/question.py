@@ -10,10 +10,10 @@ from bayplan.engine.cycle import Cycle
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.reuse.entry import ObjectGeneration
 from bayplan.engine.schedule_one import CycleRunner
-from bayplan.framework.interface import QueuedPodInfo
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import is_rejected
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
 from bayplan.testing import SampleCluster

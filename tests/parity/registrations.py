@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bayplan.framework.events import UPDATE, ActionType, ClusterEventWithHint
-from bayplan.framework.interface import PreEnqueuePlugin
+from bayplan.framework.plugin import PreEnqueuePlugin
 from tests.parity.missing import DEVICES, FIT
 from tests.parity.tally import Sheet
 from tests.parity.world import World, is_missing, make_world

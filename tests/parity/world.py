@@ -6,7 +6,7 @@ from typing import Any
 
 from bayplan.config import ConfigError, SchedulerConfig, config_from
 from bayplan.config.upstream import UPSTREAM_PLUGINS, default_plugins
-from bayplan.framework.interface import Plugin
+from bayplan.framework.plugin import Plugin
 from bayplan.framework.status import Code, Status
 from bayplan.plugins.registry import Registry
 from bayplan.profile.handle import PluginHandle

@@ -14,7 +14,8 @@ import yaml
 
 from bayplan.config import load_config
 from bayplan.config.feature_gates import default_gates, resolve_gates
-from bayplan.framework.interface import CycleState, ScalarScorePlugin
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import ScalarScorePlugin
 from bayplan.perf.planning import (
     Plan,
     Refused,

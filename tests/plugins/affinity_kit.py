@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from bayplan.api.affinity import AffinityTerm
 from bayplan.api.objects import NAMESPACE, Namespace, Node, ObjectMeta
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.interface import CycleState, Handle
+from bayplan.framework.handle import Handle
 from bayplan.framework.status import Code, Status
 from bayplan.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinityArgs
 from bayplan.state.cache import Cache

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from bayplan.config import ConfigError
-from bayplan.framework.interface import CycleState, Plugin
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import Plugin
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.runtime import Framework
 from bayplan.framework.score_table import ScoreTable

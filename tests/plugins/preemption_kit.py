@@ -14,11 +14,11 @@ from bayplan.api.objects import Node, decode
 from bayplan.api.pod_groups import KINDS
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.schedule_one import CycleRunner
-from bayplan.framework.interface import NodeToStatus, QueuedPodInfo
 from bayplan.framework.preemption import REVIEW, CandidateReview
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.runtime import Framework
-from bayplan.framework.status import is_rejected
+from bayplan.framework.status import NodeToStatus, is_rejected
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.plugins.default_binder import DefaultBinder
 from bayplan.plugins.default_preemption import DefaultPreemption
 from bayplan.plugins.default_preemption.dry_run import Findings

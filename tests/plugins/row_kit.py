@@ -7,19 +7,19 @@ import numpy as np
 
 from bayplan.api.objects import NODE, POD, Node, Pod, decode
 from bayplan.framework.arithmetic import normalized
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, QueueingHint
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.interface import (
-    CycleState,
+from bayplan.framework.handle import Handle
+from bayplan.framework.plugin import (
     EnqueueExtensions,
     FilterPlugin,
-    Handle,
     PreFilterPlugin,
-    PreFilterResult,
     PreScorePlugin,
     ScorePlugin,
 )
 from bayplan.framework.status import SKIP, Code, Status
+from bayplan.framework.types import PreFilterResult
 from bayplan.state.cache import Cache
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo, pod_info

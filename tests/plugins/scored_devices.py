@@ -5,7 +5,8 @@ What kube-scheduler v1.37.0 answered about this very cluster stands in the tests
 
 from typing import Any
 
-from bayplan.framework.interface import CycleState, RowScore, ScorePlugin
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import RowScore, ScorePlugin
 from bayplan.state.pods import PodInfo
 from bayplan.testing import SampleCluster, node, pod
 from tests.plugins.devices_kit import allocated, claim, class_of, device, put, slice_of

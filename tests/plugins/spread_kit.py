@@ -20,7 +20,7 @@ from bayplan.api.objects import (
     decode,
 )
 from bayplan.api.selectors import first_untolerated, map_selector, node_term
-from bayplan.framework.interface import Handle
+from bayplan.framework.handle import Handle
 from bayplan.plugins.pod_topology_spread import PodTopologySpread, PodTopologySpreadArgs
 from bayplan.plugins.pod_topology_spread.constraints import (
     HARD,

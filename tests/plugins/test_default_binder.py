@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bayplan.api.objects import POD, ApiObject, Pod, decode
-from bayplan.framework.interface import CycleState
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.status import Code, Status
 from bayplan.plugins.default_binder import READ_BACK_DELAYS_SECONDS, DefaultBinder
 from bayplan.ports import (

@@ -6,9 +6,10 @@ import msgspec
 import pytest
 
 from bayplan.api.objects import NODE, Node, decode
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import QueueingHint
-from bayplan.framework.interface import CycleState, PreFilterResult
 from bayplan.framework.status import SKIP, Status, unresolvable
+from bayplan.framework.types import PreFilterResult
 from bayplan.plugins.deferred_pod_scheduling import DeferredPodScheduling
 from bayplan.testing import SampleCluster, check_plugin, handle, node, pod
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, QueueingHint
-from bayplan.framework.interface import CycleState
 from bayplan.framework.status import SKIP, Code, Status
 from bayplan.plugins.node_affinity import NodeAffinity, NodeAffinityArgs
 from bayplan.state.pods import PodInfo

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType
-from bayplan.framework.interface import CycleState
 from bayplan.framework.status import SKIP, Code
 from bayplan.plugins.node_declared_features import (
     NOT_DECLARED,

@@ -1,6 +1,6 @@
 """NodeNameOrder: among equals the smallest name."""
 
-from bayplan.framework.interface import CycleState
+from bayplan.framework.cycle_state import CycleState
 from bayplan.plugins.node_name import NodeNameOrder
 from bayplan.testing import SampleCluster, node, plugin, pod
 from tests.engine.kit import Engine, waiting_pod

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.framework.interface import QueuedPodInfo
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.plugins.priority_sort import PrioritySort
 from tests.plugins.row_kit import NO_HANDLE, pod
 

@@ -14,7 +14,7 @@ import bayplan.plugins
 from bayplan.config import ConfigError
 from bayplan.config.decoding import decode
 from bayplan.config.upstream import UPSTREAM_PLUGINS
-from bayplan.framework.interface import (
+from bayplan.framework.plugin import (
     EnqueueExtensions,
     FilterPlugin,
     Plugin,
@@ -34,7 +34,7 @@ from bayplan.plugins.registry import (
 PLUGIN = """
     from typing import final
 
-    from bayplan.framework.interface import ScalarScorePlugin
+    from bayplan.framework.plugin import ScalarScorePlugin
 
 
     @final
@@ -217,7 +217,7 @@ def test_what_a_file_imports_is_not_its_own(tmp_path: Path) -> None:
     path = written(
         tmp_path,
         """
-        from bayplan.framework.interface import FilterPlugin, QueueSortPlugin
+        from bayplan.framework.plugin import FilterPlugin, QueueSortPlugin
         from bayplan.plugins.node_name import NodeName
 
         class Oldest(QueueSortPlugin):
@@ -233,7 +233,7 @@ def test_an_abstract_class_with_subclasses_is_not_a_plugin_of_the_file(tmp_path:
     path = written(
         tmp_path,
         """
-        from bayplan.framework.interface import QueueSortPlugin
+        from bayplan.framework.plugin import QueueSortPlugin
 
         class ByTime(QueueSortPlugin):
             pass
@@ -253,7 +253,7 @@ def test_args_of_a_file_are_decoded_by_their_annotations(tmp_path: Path) -> None
 
     import msgspec
 
-    from bayplan.framework.interface import PluginArgs, QueueSortPlugin
+    from bayplan.framework.plugin import PluginArgs, QueueSortPlugin
 
     class Part(msgspec.Struct, frozen=True):
         key: str = "a"
@@ -288,7 +288,7 @@ def test_args_of_a_file_are_decoded_by_their_annotations(tmp_path: Path) -> None
         pytest.param("\n\n1 / 0", "line 3: ZeroDivisionError: division by zero", id="a failure"),
         pytest.param("import no_such_module", "line 1: ModuleNotFoundError", id="an import"),
         pytest.param(
-            "from bayplan.framework.interface import FilterPlugin\n"
+            "from bayplan.framework.plugin import FilterPlugin\n"
             "class Mine(FilterPlugin):\n    name = 'Mine'",
             "Mine: does not implement filter",
             id="an unfinished plugin",

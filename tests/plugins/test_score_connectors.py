@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.framework.interface import Normalizer
 from bayplan.framework.status import SKIP, Status
+from bayplan.framework.types import Normalizer
 from bayplan.plugins.score_connectors import Combine, Invert, Normalize, Scale, Steps
 from tests.plugins.connector_kit import made_of, refusal, table_of
 

@@ -13,7 +13,7 @@ from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from bayplan.api.object_meta import OwnerReference
-from bayplan.framework.interface import Plugin, SignPlugin
+from bayplan.framework.plugin import Plugin, SignPlugin
 from bayplan.framework.profile import extension_points_of
 from bayplan.framework.signing import Signer
 from bayplan.plugins.registry import IN_TREE_PLUGINS

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.framework.interface import Normalizer
+from bayplan.framework.types import Normalizer
 from bayplan.plugins.topology_scorer import TopologyScorer
 from tests.plugins.connector_kit import made_of, refusal
 

@@ -14,8 +14,9 @@ from bayplan.api.objects import (
     Node,
 )
 from bayplan.api.storage_objects import BIND_COMPLETED
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, QueueingHint
-from bayplan.framework.interface import CycleState, EnqueueExtensions, Plugin
+from bayplan.framework.plugin import EnqueueExtensions, Plugin
 from bayplan.framework.status import is_success
 from bayplan.plugins.volume_binding.binding import Decision, decide
 from bayplan.plugins.volume_binding.claims import PodClaims, find_volumes, pod_claims

@@ -11,7 +11,7 @@ from bayplan.framework.events import (
     ClusterEventWithHint,
     default_events,
 )
-from bayplan.framework.interface import Plugin
+from bayplan.framework.plugin import Plugin
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.plugins.registry import Registry
 from bayplan.profile.dry_start import idle_handle

@@ -14,8 +14,9 @@ from bayplan.framework.events import (
     EventResource,
     QueueingHint,
 )
-from bayplan.framework.interface import PreEnqueuePlugin, QueuedPodInfo
+from bayplan.framework.plugin import PreEnqueuePlugin
 from bayplan.framework.status import Code, Status, unresolvable
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.queue.settings import QueueProfile, QueueSettings
 from bayplan.state.pods import PodInfo, pod_info

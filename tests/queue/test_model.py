@@ -22,7 +22,7 @@ from bayplan.framework.events import (
     ClusterEvent,
     QueueingHint,
 )
-from bayplan.framework.interface import QueuedPodInfo
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.queue.transitions import counted_as
 from bayplan.state.pods import PodInfo
 from tests.queue.factories import (

@@ -1,6 +1,7 @@
 """Who is nominated where."""
 
-from bayplan.framework.interface import NominatingMode, Nomination, PodNominator
+from bayplan.framework.handle import PodNominator
+from bayplan.framework.types import NominatingMode, Nomination
 from bayplan.queue.nominator import Nominator
 from bayplan.state.pods import PodInfo
 from tests.queue.factories import pod

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from bayplan.framework.interface import PreEnqueuePlugin, QueuedPodInfo
+from bayplan.framework.plugin import PreEnqueuePlugin
 from bayplan.framework.status import Code, Status
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.queue.entry import Entry
 from bayplan.queue.pre_enqueue import PreEnqueueCheck
 from bayplan.queue.settings import QueueProfile

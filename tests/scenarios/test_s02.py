@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from bayplan.framework.interface import Nomination, PostFilterPlugin
+from bayplan.framework.plugin import PostFilterPlugin
 from bayplan.framework.status import Code, Status
+from bayplan.framework.types import Nomination
 from bayplan.testing import PodOptions
 from tests.scenarios.world import World, play
 

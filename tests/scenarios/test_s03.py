@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from bayplan.adapters.embedded.object_names import Content
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
-from bayplan.framework.interface import (
-    CycleState,
+from bayplan.framework.plugin import (
     EnqueueExtensions,
     PermitPlugin,
     ReservePlugin,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     ActionType,
     ClusterEvent,
@@ -14,8 +15,7 @@ from bayplan.framework.events import (
     EventResource,
     QueueingHint,
 )
-from bayplan.framework.interface import (
-    CycleState,
+from bayplan.framework.plugin import (
     EnqueueExtensions,
     FilterPlugin,
     PreScorePlugin,

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
-from bayplan.framework.interface import (
+from bayplan.framework.plugin import (
     BindPlugin,
-    CycleState,
     EnqueueExtensions,
     PermitPlugin,
     PostBindPlugin,

@@ -6,16 +6,15 @@ from typing import Any
 import pytest
 
 from bayplan.adapters.embedded.object_store import Stored
-from bayplan.framework.cycle_state import Cloneable
-from bayplan.framework.interface import (
-    CycleState,
-    Nomination,
+from bayplan.framework.cycle_state import Cloneable, CycleState
+from bayplan.framework.plugin import (
     PostFilterPlugin,
     PreFilterExtensions,
     PreFilterPlugin,
     ScalarFilterPlugin,
 )
 from bayplan.framework.status import Code, Status, unschedulable
+from bayplan.framework.types import Nomination
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
 from tests.framework.answering import answering

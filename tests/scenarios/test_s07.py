@@ -9,7 +9,8 @@ import pytest
 from bayplan.adapters.embedded.object_names import object_key
 from bayplan.api.objects import NODE
 from bayplan.engine.reuse.cache import ResultCache
-from bayplan.framework.interface import CycleState, ScalarFilterPlugin, SignPlugin
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import ScalarFilterPlugin, SignPlugin
 from bayplan.framework.status import Status, unschedulable
 from bayplan.ports import PatchPodStatus
 from bayplan.state.nodes import NodeInfo

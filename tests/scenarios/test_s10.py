@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.framework.interface import CycleState, ScalarScorePlugin
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import ScalarScorePlugin
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo

@@ -12,14 +12,10 @@ import pytest
 
 import bayplan
 from bayplan.config import ConfigError
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import UPDATE, ClusterEvent, ClusterEventWithHint
-from bayplan.framework.interface import (
-    MAX_NODE_SCORE,
-    MAX_TOTAL_SCORE,
-    MIN_NODE_SCORE,
-    CycleState,
+from bayplan.framework.plugin import (
     EnqueueExtensions,
-    NominatingMode,
     PreEnqueuePlugin,
     ReservePlugin,
     ScalarFilterPlugin,
@@ -32,6 +28,7 @@ from bayplan.framework.status import (
     unresolvable,
     unschedulable,
 )
+from bayplan.framework.types import MAX_NODE_SCORE, MAX_TOTAL_SCORE, MIN_NODE_SCORE, NominatingMode
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
 from tests.scenarios.world import Setup, World, play

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bayplan.config import config_from
-from bayplan.framework.interface import Plugin
+from bayplan.framework.plugin import Plugin
 from bayplan.framework.signing import Signer
 from bayplan.plugins.registry import IN_TREE_PLUGINS, Registry
 from bayplan.profile.dry_start import idle_handle

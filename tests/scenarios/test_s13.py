@@ -2,10 +2,12 @@
 
 from collections.abc import Hashable
 
-from bayplan.framework.interface import CycleState, NodeInfo, ScalarFilterPlugin, SignPlugin
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import ScalarFilterPlugin, SignPlugin
 from bayplan.framework.status import Status
 from bayplan.journal import AttemptRecord
 from bayplan.sim.world.checkers import differences
+from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
 from tests.scenarios.gangs import FIT, add_member, bound, group_attempts, message, put_group
 from tests.scenarios.world import World, play

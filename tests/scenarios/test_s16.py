@@ -10,7 +10,7 @@ import pytest
 
 from bayplan.config import config_from
 from bayplan.engine.cycle import Cycle
-from bayplan.framework.interface import BindPlugin, Plugin
+from bayplan.framework.plugin import BindPlugin, Plugin
 from bayplan.framework.status import EXTENDER_NAME
 from bayplan.journal import AttemptRecord, MemorySink
 from bayplan.plugins.registry import Registry

@@ -29,7 +29,7 @@ from bayplan.config import config_from
 from bayplan.engine.extenders.results import Extender
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.waiting import PodWaitingOnPermit
-from bayplan.framework.interface import Plugin
+from bayplan.framework.plugin import Plugin
 from bayplan.journal import AttemptRecord, DigestSink, Journal, MemorySink, NoteRecord
 from bayplan.metrics import SchedulerMetrics
 from bayplan.plugins.registry import Registry

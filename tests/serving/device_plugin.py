@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bayplan.framework.interface import ScalarFilterPlugin
+from bayplan.framework.plugin import ScalarFilterPlugin
 from bayplan.framework.status import Status
 
 SLICE = "resource.k8s.io/v1 ResourceSlice"

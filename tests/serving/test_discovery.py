@@ -14,7 +14,7 @@ from bayplan.api.pod_groups import COSCHEDULING_GROUP, KINDS, MING_GROUP
 from bayplan.config import SchedulerConfig, config_from
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.framework.events import KIND_OF_RESOURCE
-from bayplan.framework.interface import ScalarFilterPlugin
+from bayplan.framework.plugin import ScalarFilterPlugin
 from bayplan.framework.status import Status
 from bayplan.plugins.registry import Registry
 from bayplan.profile.resolved_config import resolve

@@ -15,7 +15,7 @@ import pytest
 from bayplan import runner
 from bayplan.api.objects import POD
 from bayplan.engine.placements import Placements
-from bayplan.framework.interface import Plugin
+from bayplan.framework.plugin import Plugin
 from bayplan.framework.status import Code, Rejection, Status
 from bayplan.plugins.default_binder import DefaultBinder
 from bayplan.plugins.default_preemption.plugin import DefaultPreemption

@@ -8,7 +8,7 @@ import yaml
 
 from bayplan.config import SchedulerConfig, config_from
 from bayplan.config.loading import DEFAULT_CONFIG
-from bayplan.framework.interface import Plugin
+from bayplan.framework.plugin import Plugin
 from bayplan.framework.profile import extension_points_of
 from bayplan.plugins.registry import default_registry
 from bayplan.sim.input.inputs import load_inputs

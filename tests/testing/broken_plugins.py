@@ -5,13 +5,8 @@ from typing import final
 
 import numpy as np
 
-from bayplan.framework.interface import (
-    CycleState,
-    ReservePlugin,
-    ScalarFilterPlugin,
-    ScorePlugin,
-    SignPlugin,
-)
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import ReservePlugin, ScalarFilterPlugin, ScorePlugin, SignPlugin
 from bayplan.framework.status import Status, unschedulable
 from bayplan.state.columns import NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView

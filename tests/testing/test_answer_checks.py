@@ -6,17 +6,17 @@ from typing import final
 import numpy as np
 import pytest
 
-from bayplan.framework.interface import (
-    CycleState,
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import (
     FilterPlugin,
     Plugin,
     PreFilterPlugin,
-    PreFilterResult,
     ScalarFilterPlugin,
     ScalarScorePlugin,
     ScorePlugin,
 )
 from bayplan.framework.status import Code, Rejection, Status, unschedulable
+from bayplan.framework.types import PreFilterResult
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView

@@ -2,7 +2,8 @@
 
 from typing import final
 
-from bayplan.framework.interface import CycleState, ScalarScorePlugin
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import ScalarScorePlugin
 from bayplan.plugins.inter_pod_affinity import InterPodAffinity
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo

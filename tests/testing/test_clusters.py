@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayplan.framework.interface import Nomination
+from bayplan.framework.types import Nomination
 from bayplan.state.nodes import LoanEnded
 from bayplan.state.object_store import UndeclaredKind
 from bayplan.testing import SampleCluster, cluster, handle, node, pod

@@ -4,8 +4,8 @@ from typing import Any, final
 
 import pytest
 
-from bayplan.framework.interface import (
-    CycleState,
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import (
     FilterPlugin,
     Plugin,
     PluginArgs,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayplan.framework.interface import (
+from bayplan.framework.plugin import (
     FilterPlugin,
     Plugin,
     PreFilterPlugin,
@@ -18,9 +18,9 @@ from bayplan.framework.interface import (
     ScalarFilterPlugin,
     ScalarScorePlugin,
     ScorePlugin,
-    Verdict,
 )
 from bayplan.framework.status import Code, Rejection, Status, unschedulable
+from bayplan.framework.types import Verdict
 from bayplan.plugins.inter_pod_affinity import InterPodAffinity
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.state.change_log import Facet

@@ -4,7 +4,8 @@ from typing import final
 
 import pytest
 
-from bayplan.framework.interface import CycleState, PreScorePlugin, ScalarScorePlugin
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import PreScorePlugin, ScalarScorePlugin
 from bayplan.framework.status import SKIP, Status
 from bayplan.plugins.node_affinity import NodeAffinity
 from bayplan.plugins.node_resources_fit import NodeResourcesFit

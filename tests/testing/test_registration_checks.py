@@ -5,6 +5,7 @@ from typing import Any, cast, final
 
 import pytest
 
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     ActionType,
     ClusterEvent,
@@ -12,8 +13,7 @@ from bayplan.framework.events import (
     EventResource,
     QueueingHint,
 )
-from bayplan.framework.interface import (
-    CycleState,
+from bayplan.framework.plugin import (
     EnqueueExtensions,
     Plugin,
     ScalarFilterPlugin,

@@ -9,21 +9,20 @@ from typing import Any, cast, final
 import pytest
 
 from bayplan.api.device_objects import RESOURCE_CLAIM, ResourceClaim
-from bayplan.framework.interface import (
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import (
     BindPlugin,
-    CycleState,
-    Nomination,
     PermitPlugin,
     Plugin,
     PostFilterPlugin,
     PreBindPlugin,
     PreEnqueuePlugin,
     PreScorePlugin,
-    QueuedPodInfo,
     QueueSortPlugin,
     ReservePlugin,
 )
 from bayplan.framework.status import SKIP, Code, NodeToStatus, Status, unschedulable
+from bayplan.framework.types import Nomination, QueuedPodInfo
 from bayplan.ports import BindPort
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo

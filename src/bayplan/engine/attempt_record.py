@@ -9,9 +9,9 @@ import numpy as np
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.selection import in_draw_order
-from bayplan.framework.interface import Nomination
 from bayplan.framework.score_table import PluginScores, ScoreTable
 from bayplan.framework.status import Status
+from bayplan.framework.types import Nomination
 from bayplan.journal import AttemptRecord, NodeScore, PluginScore, RejectionCount, TieBreakStep
 from bayplan.state.columns import Rows
 

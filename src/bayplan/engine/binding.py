@@ -18,7 +18,7 @@ from typing import Final, TypeVar, final
 
 from bayplan.engine.extenders.results import ExtenderBinding
 from bayplan.framework.calls import Bind, Calls, NamedCalls
-from bayplan.framework.interface import CycleState
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Status, is_rejected, is_skip, is_success
 from bayplan.framework.validation import as_error, checked, code_in, failure_of
@@ -37,7 +37,7 @@ Run = Callable[[str, Bind], Awaitable[Status | None]]
 
 @final
 class PodInPreBind:
-    """Implements framework.interface.PodInPreBind."""
+    """Implements framework.handle.PodInPreBind."""
 
     def __init__(self) -> None:
         self._works: list[Work] = []

@@ -15,8 +15,8 @@ from bayplan.engine.extenders.round import ExtenderRound
 from bayplan.engine.reuse.entry import SignatureEntry
 from bayplan.engine.reuse.ranked_nodes import IncrementalScores, RankedNodes
 from bayplan.engine.selection import Choice
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome, RejectedNodes
-from bayplan.framework.interface import CycleState, QueuedPodInfo
 from bayplan.framework.runtime import Framework
 from bayplan.framework.score_table import ScoreTable
 from bayplan.framework.status import (
@@ -28,6 +28,7 @@ from bayplan.framework.status import (
     Status,
     unresolvable,
 )
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.state.nodes import LateNodeView, NodeView
 from bayplan.state.snapshot import Snapshot
 

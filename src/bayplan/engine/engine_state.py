@@ -26,7 +26,7 @@ from bayplan.engine.pending_patches import PendingPatches
 from bayplan.engine.reservations import Reservations
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.waiting import WaitingPods
-from bayplan.framework.interface import PodInPreBind
+from bayplan.framework.handle import PodInPreBind
 from bayplan.framework.queued_group import QueueGroup
 from bayplan.framework.runtime import Framework
 from bayplan.framework.validation import failure_of

@@ -17,9 +17,9 @@ from bayplan.clock import rfc3339
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.pending_patches import POD_SCHEDULED
 from bayplan.engine.resizes import needs_scheduling
-from bayplan.framework.interface import NominatingMode, Nomination, QueuedPodInfo
 from bayplan.framework.queued_group import QueuedPodGroupInfo
 from bayplan.framework.status import Code, Diagnosis, Status, is_rejected, shared_names
+from bayplan.framework.types import NominatingMode, Nomination, QueuedPodInfo
 from bayplan.state.pods import PodInfo
 
 _FALSE = "False"

@@ -8,9 +8,9 @@ from bayplan.config.feature_gates import ALPHA, BETA, GA, GATES
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.reuse.entry import ObjectGeneration
-from bayplan.framework.interface import QueuedPodInfo
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Status, is_rejected
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.framework.validation import failure_of
 from bayplan.journal import GateRecord
 from bayplan.queue.scheduling_queue import SchedulingQueue

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from typing import final
 
 from bayplan.engine.engine_state import EngineState
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, PreFilterResult
 from bayplan.framework.runtime import Framework
 from bayplan.framework.score_table import ScoreTable
 from bayplan.framework.status import Status, is_rejected, is_success, unresolvable, unschedulable
+from bayplan.framework.types import MAX_NODE_SCORE, PreFilterResult
 from bayplan.state.columns import is_any
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo

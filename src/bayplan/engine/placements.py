@@ -19,13 +19,13 @@ from bayplan.engine.cycle import Cycle
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure, FailureHandler
 from bayplan.engine.waiting import PodWaitingOnPermit
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     EVENT_ASSIGNED_POD_DELETE,
     UPDATE,
     ClusterEvent,
     EventResource,
 )
-from bayplan.framework.interface import CycleState, QueuedPodInfo
 from bayplan.framework.runtime import Framework, goes_straight_to_bind
 from bayplan.framework.status import (
     Code,
@@ -38,6 +38,7 @@ from bayplan.framework.status import (
     is_skip,
     is_success,
 )
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import BUG_PREFIX, BindingRecord
 from bayplan.ports import BindPod
 from bayplan.state.pods import PodInfo

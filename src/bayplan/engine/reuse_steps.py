@@ -22,7 +22,7 @@ from bayplan.engine.reuse.single_node import SingleNodeEvaluator
 from bayplan.engine.reuse.weighted_score import RankingInvalid
 from bayplan.framework.cycle_state import AskFilter, CycleState
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.interface import PodNominator
+from bayplan.framework.handle import PodNominator
 from bayplan.framework.runtime import Framework
 from bayplan.framework.score_table import PluginScores, ScoreTable, total_scores
 from bayplan.framework.scoring import ScoreCall

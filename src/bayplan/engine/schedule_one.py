@@ -20,9 +20,10 @@ from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.reuse_steps import ReuseSteps
 from bayplan.engine.selection import Choice, choose, sampled
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.interface import PodNominator, PreFilterResult
+from bayplan.framework.handle import PodNominator
 from bayplan.framework.status import NO_NODES_AVAILABLE, Code, Status, is_success
 from bayplan.framework.tie_break import break_ties
+from bayplan.framework.types import PreFilterResult
 from bayplan.state.columns import NodeMask, all_true
 from bayplan.state.nodes import NodeView
 from bayplan.state.snapshot import Snapshot

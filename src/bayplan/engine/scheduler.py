@@ -48,10 +48,11 @@ from bayplan.engine.services import EngineServices
 from bayplan.engine.waiting import PodWaitingOnPermit
 from bayplan.framework.composition import with_parts
 from bayplan.framework.events import default_events
-from bayplan.framework.interface import Plugin, QueuedPodInfo, QueueSortPlugin
+from bayplan.framework.plugin import Plugin, QueueSortPlugin
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import EXTENDER_NAME
 from bayplan.framework.timing import Watch
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.framework.validation import WrongAnswer, failure_of
 from bayplan.journal import Journal
 from bayplan.plugins.registry import Registry

@@ -10,7 +10,7 @@ from typing import Any, final
 from bayplan.config.feature_gates import FeatureGates
 from bayplan.engine.engine_state import EngineState
 from bayplan.engine.waiting import PodWaitingOnPermit
-from bayplan.framework.interface import Plugin
+from bayplan.framework.plugin import Plugin
 from bayplan.framework.runtime import Framework
 from bayplan.plugins.registry import Registry
 from bayplan.ports import EmitEvent

@@ -19,7 +19,7 @@ Ended = Callable[["PodWaitingOnPermit", Status | None], None]
 
 @dataclass(slots=True, eq=False)
 class PodWaitingOnPermit:
-    """One pod at Permit. Implements framework.interface.WaitingPod."""
+    """One pod at Permit. Implements framework.handle.WaitingPod."""
 
     pod: PodInfo
     node_name: str

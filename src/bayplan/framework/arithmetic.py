@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from bayplan.framework.interface import MAX_NODE_SCORE, MIN_NODE_SCORE, Normalizer
+from bayplan.framework.types import MAX_NODE_SCORE, MIN_NODE_SCORE, Normalizer
 from bayplan.state.columns import Int64s, NodeScores
 from bayplan.state.resources import AmountArray
 

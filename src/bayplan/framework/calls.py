@@ -17,17 +17,14 @@ from bayplan.framework.composition import (
     forwarded_pre_scores,
     with_parts,
 )
-from bayplan.framework.cycle_state import AskFilter, AskScore
+from bayplan.framework.cycle_state import AskFilter, AskScore, CycleState
 from bayplan.framework.evaluations import Evaluations
-from bayplan.framework.interface import (
-    CycleState,
+from bayplan.framework.plugin import (
     FilterPlugin,
-    Nomination,
     Plugin,
     PreBindPlugin,
     PreFilterExtensions,
     PreFilterPlugin,
-    PreFilterResult,
     PreScorePlugin,
     RowFilter,
     ScalarFilterPlugin,
@@ -39,6 +36,7 @@ from bayplan.framework.scoring import ScoreCall, normalize_of, score_of
 from bayplan.framework.single_node import AskRowFilter, AskRowScore, row_filter_of, row_score_of
 from bayplan.framework.status import NodeToStatus, Rejection, Status
 from bayplan.framework.tie_break import TieBreakCall, TieBreakPlugin, by_number, by_score
+from bayplan.framework.types import Nomination, PreFilterResult
 from bayplan.ports import BindPort, raise_interruption
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView

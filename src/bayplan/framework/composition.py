@@ -11,19 +11,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from bayplan.framework.interface import (
-    CycleState,
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import (
     FilterPlugin,
     Plugin,
     PreFilterExtensions,
     PreFilterPlugin,
-    PreFilterResult,
     PreScorePlugin,
     ScalarFilterPlugin,
     ScalarScorePlugin,
     ScorePlugin,
 )
 from bayplan.framework.status import SKIP, Status, is_skip, is_success
+from bayplan.framework.types import PreFilterResult
 from bayplan.framework.validation import checked
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo

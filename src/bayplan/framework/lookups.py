@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
-from bayplan.framework.interface import Plugin
+from bayplan.framework.plugin import Plugin
 
 #: "example.com/v1 Quota", "v1 Service".
 _KIND = re.compile(r"(?:[a-z0-9.-]+/)?v[0-9][a-z0-9]* [A-Z]\w*")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from bayplan.framework.interface import (
+from bayplan.framework.plugin import (
     BindPlugin,
     FilterPlugin,
     PermitPlugin,

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, final
 
 from bayplan.api.pod_groups import GroupKey
-from bayplan.framework.interface import QueuedPodInfo
+from bayplan.framework.types import QueuedPodInfo
 
 _NO_GROUP = GroupKey("", "", "")
 

@@ -20,16 +20,10 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from bayplan.framework.calls import Calls, CallsByShape, ChangePod, NamedCalls, OnNode, Permit
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.evaluations import Evaluations
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.interface import (
-    MAX_PERMIT_TIMEOUT_SECONDS,
-    CycleState,
-    NominatingMode,
-    Nomination,
-    PodNominator,
-    PreFilterResult,
-)
+from bayplan.framework.handle import PodNominator
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.score_graph import graph_of, graph_scores
 from bayplan.framework.score_table import PluginScores, ScoreTable, total_scores
@@ -54,6 +48,12 @@ from bayplan.framework.timing import (
     Watched,
     stopwatches,
     timed_point,
+)
+from bayplan.framework.types import (
+    MAX_PERMIT_TIMEOUT_SECONDS,
+    NominatingMode,
+    Nomination,
+    PreFilterResult,
 )
 from bayplan.framework.validation import WrongAnswer, as_error, checked, failure_of, told
 from bayplan.state.columns import NodeMask, Rows, all_true

@@ -18,7 +18,8 @@ import numpy as np
 
 from bayplan.framework.arithmetic import uniform, uniform_score
 from bayplan.framework.calls import Calls
-from bayplan.framework.interface import CycleState, Plugin
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import Plugin
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.score_sources import (
     NO_SOURCES,

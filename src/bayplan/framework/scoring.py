@@ -12,17 +12,11 @@ import numpy as np
 
 from bayplan.framework import single_node as scalar
 from bayplan.framework.arithmetic import in_score_range, normalized
-from bayplan.framework.interface import (
-    MAX_NODE_SCORE,
-    MIN_NODE_SCORE,
-    CycleState,
-    Normalizer,
-    NormalizeScorePlugin,
-    ScalarScorePlugin,
-    ScorePlugin,
-)
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import NormalizeScorePlugin, ScalarScorePlugin, ScorePlugin
 from bayplan.framework.score_table import PluginScores
 from bayplan.framework.status import Status
+from bayplan.framework.types import MAX_NODE_SCORE, MIN_NODE_SCORE, Normalizer
 from bayplan.framework.validation import RefusedAnswer, WrongAnswer
 from bayplan.state.columns import NodeScores
 from bayplan.state.nodes import NodeView

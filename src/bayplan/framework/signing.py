@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import cast, final
 from weakref import WeakValueDictionary
 
-from bayplan.framework.interface import Plugin, SignPlugin
+from bayplan.framework.plugin import Plugin, SignPlugin
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.score_sources import reads_of
 from bayplan.ports import raise_interruption

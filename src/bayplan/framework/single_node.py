@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FILTER_CODES, FilterOutcome
-from bayplan.framework.interface import (
-    CycleState,
+from bayplan.framework.plugin import (
     FilterPlugin,
     RowFilter,
     RowScore,
     ScalarFilterPlugin,
     ScalarScorePlugin,
     ScorePlugin,
-    Verdict,
 )
 from bayplan.framework.status import Code, Rejection
+from bayplan.framework.types import Verdict
 from bayplan.framework.validation import WrongAnswer, WrongNodeAnswer, checked
 from bayplan.state.columns import NodeMask, NodeScores, all_true
 from bayplan.state.nodes import NodeInfo, NodeView

@@ -14,7 +14,8 @@ from functools import partial
 import numpy as np
 
 from bayplan.framework.arithmetic import highest
-from bayplan.framework.interface import CycleState, Plugin
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import Plugin
 from bayplan.framework.score_table import ScoreTable, TieStep
 from bayplan.framework.scoring import ScorerFailed, check_form
 from bayplan.framework.status import Status

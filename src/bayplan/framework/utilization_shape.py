@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from bayplan.framework.interface import MAX_NODE_SCORE
+from bayplan.framework.types import MAX_NODE_SCORE
 
 #: A shape's scores are 0..10, a node's 0..100.
 MAX_SHAPE_SCORE = 10

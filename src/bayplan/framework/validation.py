@@ -10,7 +10,7 @@ from traceback import walk_tb
 from typing import Any, Final
 
 from bayplan.api.read_only import READ_ONLY
-from bayplan.framework.interface import Plugin
+from bayplan.framework.plugin import Plugin
 from bayplan.framework.status import Code, Rejection, Status
 from bayplan.ports import ApiError, OutcomeUnknownError, raise_interruption
 

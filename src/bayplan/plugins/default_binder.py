@@ -10,7 +10,8 @@ our request twice. Upstream: plugins/defaultbinder, which knows neither case.
 from typing import final
 
 from bayplan.api.objects import Pod
-from bayplan.framework.interface import BindPlugin, CycleState
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import BindPlugin
 from bayplan.framework.status import Code, Status
 from bayplan.ports import ApiError, BindPort, ConflictError, OutcomeUnknownError
 from bayplan.state.pods import PodInfo

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, final
 
 from bayplan.api.objects import Node
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     ActionType,
     ClusterEvent,
@@ -17,16 +18,15 @@ from bayplan.framework.events import (
     EventResource,
     QueueingHint,
 )
-from bayplan.framework.interface import (
-    CycleState,
+from bayplan.framework.plugin import (
     EnqueueExtensions,
     PermitPlugin,
     PreFilterPlugin,
-    PreFilterResult,
     ScalarFilterPlugin,
     SignPlugin,
 )
 from bayplan.framework.status import SKIP, Status, unresolvable
+from bayplan.framework.types import PreFilterResult
 from bayplan.state.change_log import Facet
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo

@@ -32,6 +32,7 @@ from bayplan.api.selectors import (
     node_term,
     preferred_terms,
 )
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     ActionType,
     ClusterEvent,
@@ -39,21 +40,18 @@ from bayplan.framework.events import (
     EventResource,
     QueueingHint,
 )
-from bayplan.framework.interface import (
-    CycleState,
+from bayplan.framework.plugin import (
     EnqueueExtensions,
     FilterPlugin,
-    Normalizer,
     PluginArgs,
     PreFilterPlugin,
-    PreFilterResult,
     PreScorePlugin,
     RowFilter,
     ScorePlugin,
     SignPlugin,
-    Verdict,
 )
 from bayplan.framework.status import SKIP, Code, Rejection, Status, unresolvable
+from bayplan.framework.types import Normalizer, PreFilterResult, Verdict
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Mask, NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView

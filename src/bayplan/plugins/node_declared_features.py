@@ -10,6 +10,7 @@ from typing import Any, final
 
 from bayplan.api.objects import Container, Node
 from bayplan.api.pod_requests import all_containers
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     UPDATE,
     ActionType,
@@ -18,15 +19,14 @@ from bayplan.framework.events import (
     EventResource,
     QueueingHint,
 )
-from bayplan.framework.interface import (
-    CycleState,
+from bayplan.framework.plugin import (
     EnqueueExtensions,
     PreFilterPlugin,
-    PreFilterResult,
     ScalarFilterPlugin,
     SignPlugin,
 )
 from bayplan.framework.status import SKIP, Status, unresolvable
+from bayplan.framework.types import PreFilterResult
 from bayplan.state.change_log import Facet
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo, PodShape

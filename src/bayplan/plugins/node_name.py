@@ -13,17 +13,12 @@ from typing import final
 
 import numpy as np
 
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
-from bayplan.framework.interface import (
-    CycleState,
-    EnqueueExtensions,
-    FilterPlugin,
-    PreFilterPlugin,
-    PreFilterResult,
-    SignPlugin,
-)
+from bayplan.framework.plugin import EnqueueExtensions, FilterPlugin, PreFilterPlugin, SignPlugin
 from bayplan.framework.status import Code, Rejection, Status
 from bayplan.framework.tie_break import TieBreakPlugin
+from bayplan.framework.types import PreFilterResult
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeView

@@ -9,6 +9,7 @@ from typing import Final, final
 
 import numpy as np
 
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     ActionType,
     ClusterEvent,
@@ -16,17 +17,15 @@ from bayplan.framework.events import (
     EventResource,
     QueueingHint,
 )
-from bayplan.framework.interface import (
-    CycleState,
+from bayplan.framework.plugin import (
     EnqueueExtensions,
     FilterPlugin,
     PreFilterPlugin,
-    PreFilterResult,
     RowFilter,
     SignPlugin,
-    Verdict,
 )
 from bayplan.framework.status import SKIP, Code, Rejection, Status
+from bayplan.framework.types import PreFilterResult, Verdict
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import NodeMask
 from bayplan.state.host_ports import conflicts

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
 from bayplan.api.pod_requests import may_be_devices
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.device_amounts import (
     AmountsOfNode,
     AmountsOfNodes,
@@ -27,17 +28,10 @@ from bayplan.framework.device_amounts import (
     NodeWithDevices,
     counted,
 )
-from bayplan.framework.interface import (
-    MAX_NODE_SCORE,
-    CycleState,
-    PluginArgs,
-    PreScorePlugin,
-    RowScore,
-    ScorePlugin,
-    SignPlugin,
-)
+from bayplan.framework.plugin import PluginArgs, PreScorePlugin, RowScore, ScorePlugin, SignPlugin
 from bayplan.framework.resource_scorers import DEFAULT_RESOURCES, ResourceSpec, demands
 from bayplan.framework.status import SKIP, Status
+from bayplan.framework.types import MAX_NODE_SCORE
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Mask, NodeScores, places_of
 from bayplan.state.nodes import NodeInfo, NodeView

@@ -36,6 +36,7 @@ from bayplan.api.pod_requests import (
     requested,
 )
 from bayplan.api.selectors import is_label_key
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.device_amounts import NodesWithDevices, NodeWithDevices, counted
 from bayplan.framework.events import (
     UPDATE,
@@ -45,19 +46,16 @@ from bayplan.framework.events import (
     EventResource,
     QueueingHint,
 )
-from bayplan.framework.interface import (
-    CycleState,
+from bayplan.framework.plugin import (
     EnqueueExtensions,
     FilterPlugin,
     PluginArgs,
     PreFilterPlugin,
-    PreFilterResult,
     PreScorePlugin,
     RowFilter,
     RowScore,
     ScorePlugin,
     SignPlugin,
-    Verdict,
 )
 from bayplan.framework.resizes import with_resizes
 from bayplan.framework.resource_scorers import (
@@ -71,6 +69,7 @@ from bayplan.framework.resource_scorers import (
     requested_to_capacity_ratio,
 )
 from bayplan.framework.status import Code, Rejection, Status
+from bayplan.framework.types import PreFilterResult, Verdict
 from bayplan.framework.utilization_shape import UtilizationShapePoint, shape_problems
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Int64s, Mask, NodeMask, NodeScores

@@ -9,6 +9,7 @@ from typing import final
 
 from bayplan.api.objects import NO_SCHEDULE, Node, Taint
 from bayplan.api.selectors import tolerates
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     ActionType,
     ClusterEvent,
@@ -16,17 +17,15 @@ from bayplan.framework.events import (
     EventResource,
     QueueingHint,
 )
-from bayplan.framework.interface import (
-    CycleState,
+from bayplan.framework.plugin import (
     EnqueueExtensions,
     FilterPlugin,
     PreFilterPlugin,
-    PreFilterResult,
     RowFilter,
     SignPlugin,
-    Verdict,
 )
 from bayplan.framework.status import Code, Rejection, Status
+from bayplan.framework.types import PreFilterResult, Verdict
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import NodeMask
 from bayplan.state.nodes import NodeInfo, NodeView

@@ -5,7 +5,8 @@ Upstream: plugins/queuesort.
 
 from typing import final
 
-from bayplan.framework.interface import QueuedPodInfo, QueueSortPlugin
+from bayplan.framework.plugin import QueueSortPlugin
+from bayplan.framework.types import QueuedPodInfo
 
 
 @final

@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast, final
 from bayplan.api.field_tables import path_fault
 from bayplan.config.problems import ConfigError
 from bayplan.framework.in_process_extender import InProcessExtender
-from bayplan.framework.interface import Plugin, PluginArgs
+from bayplan.framework.plugin import Plugin, PluginArgs
 from bayplan.framework.profile import EXTENSION_POINTS, extension_points_of
 from bayplan.plugins.coscheduling import Coscheduling
 from bayplan.plugins.default_binder import DefaultBinder

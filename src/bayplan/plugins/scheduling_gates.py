@@ -13,7 +13,7 @@ from bayplan.framework.events import (
     EventResource,
     QueueingHint,
 )
-from bayplan.framework.interface import EnqueueExtensions, PreEnqueuePlugin
+from bayplan.framework.plugin import EnqueueExtensions, PreEnqueuePlugin
 from bayplan.framework.status import Status, unresolvable
 from bayplan.state.pods import PodInfo
 

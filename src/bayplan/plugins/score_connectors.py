@@ -32,16 +32,10 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from bayplan.framework.arithmetic import divide, normalized
-from bayplan.framework.interface import (
-    MAX_NODE_SCORE,
-    MIN_NODE_SCORE,
-    CycleState,
-    Normalizer,
-    NormalizeScorePlugin,
-    PluginArgs,
-    ScorePlugin,
-)
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import NormalizeScorePlugin, PluginArgs, ScorePlugin
 from bayplan.framework.score_sources import Source, Stage
+from bayplan.framework.types import MAX_NODE_SCORE, MIN_NODE_SCORE, Normalizer
 from bayplan.state.columns import NodeScores
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo

@@ -21,6 +21,7 @@ from bayplan.api.objects import (
 )
 from bayplan.api.selectors import EXISTS, first_untolerated, tolerates
 from bayplan.framework.arithmetic import uniform
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     ActionType,
     ClusterEvent,
@@ -28,20 +29,17 @@ from bayplan.framework.events import (
     EventResource,
     QueueingHint,
 )
-from bayplan.framework.interface import (
-    CycleState,
+from bayplan.framework.plugin import (
     EnqueueExtensions,
     FilterPlugin,
-    Normalizer,
     PreFilterPlugin,
-    PreFilterResult,
     PreScorePlugin,
     RowFilter,
     ScorePlugin,
     SignPlugin,
-    Verdict,
 )
 from bayplan.framework.status import Code, Rejection, Status
+from bayplan.framework.types import Normalizer, PreFilterResult, Verdict
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Int64s, Mask, NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView

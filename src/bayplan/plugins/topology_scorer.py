@@ -13,8 +13,10 @@ import numpy as np
 
 from bayplan.api.selectors import is_label_key
 from bayplan.framework.arithmetic import divide, highest, lowest
-from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, PluginArgs, ScorePlugin
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import PluginArgs, ScorePlugin
 from bayplan.framework.score_sources import Over, Source, Stage
+from bayplan.framework.types import MAX_NODE_SCORE
 from bayplan.problems import shown
 from bayplan.state.columns import Int32s, Int64s, NodeScores
 from bayplan.state.nodes import NodeView

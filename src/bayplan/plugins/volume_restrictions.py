@@ -15,7 +15,7 @@ import numpy as np
 from bayplan.api.objects import namespaced_name
 from bayplan.api.storage_objects import READ_WRITE_ONCE_POD, PersistentVolumeClaim
 from bayplan.api.volume_sources import Volume
-from bayplan.framework.cycle_state import Cloneable
+from bayplan.framework.cycle_state import Cloneable, CycleState
 from bayplan.framework.events import (
     ActionType,
     ClusterEvent,
@@ -23,16 +23,15 @@ from bayplan.framework.events import (
     EventResource,
     QueueingHint,
 )
-from bayplan.framework.interface import (
-    CycleState,
+from bayplan.framework.plugin import (
     EnqueueExtensions,
     FilterPlugin,
     PreFilterExtensions,
     PreFilterPlugin,
-    PreFilterResult,
     SignPlugin,
 )
 from bayplan.framework.status import SKIP, Code, Rejection, Status, unresolvable
+from bayplan.framework.types import PreFilterResult
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Mask, NodeMask
 from bayplan.state.node_table import named_claims

@@ -19,6 +19,7 @@ from bayplan.api.storage_objects import (
     PersistentVolumeClaim,
     StorageClass,
 )
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     UPDATE,
     ActionType,
@@ -27,15 +28,9 @@ from bayplan.framework.events import (
     EventResource,
     QueueingHint,
 )
-from bayplan.framework.interface import (
-    CycleState,
-    EnqueueExtensions,
-    FilterPlugin,
-    PreFilterPlugin,
-    PreFilterResult,
-    SignPlugin,
-)
+from bayplan.framework.plugin import EnqueueExtensions, FilterPlugin, PreFilterPlugin, SignPlugin
 from bayplan.framework.status import SKIP, Code, Rejection, Status, unresolvable
+from bayplan.framework.types import PreFilterResult
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Mask, NodeMask
 from bayplan.state.nodes import NodeView

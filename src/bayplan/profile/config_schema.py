@@ -15,7 +15,7 @@ from bayplan.config.feature_gates import ALIASES, ALL_NAMES, GATES, STAGE_SWITCH
 from bayplan.config.schema import API_VERSION, KIND, KubeSchedulerConfiguration
 from bayplan.config.upstream import REMOVED_PLUGINS, UPSTREAM_PLUGINS
 from bayplan.config.validation import ALL_PLUGINS, LABEL_SEPARATOR
-from bayplan.framework.interface import PluginArgs
+from bayplan.framework.plugin import PluginArgs
 from bayplan.framework.profile import may_be_enabled_at
 from bayplan.plugins.registry import Registry
 

@@ -12,7 +12,8 @@ from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.config.loading import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.framework.composition import with_parts
-from bayplan.framework.interface import Plugin, PodInPreBind
+from bayplan.framework.handle import PodInPreBind
+from bayplan.framework.plugin import Plugin
 from bayplan.metrics import SchedulerMetrics
 from bayplan.plugins.registry import Registry
 from bayplan.ports import EmitEvent

@@ -26,7 +26,7 @@ from bayplan.config.schema import (
 )
 from bayplan.config.upstream import PLUGIN_GATES, REMOVED_PLUGINS, UPSTREAM_PLUGINS, default_plugins
 from bayplan.config.validation import ALL_PLUGINS, LABEL_SEPARATOR
-from bayplan.framework.interface import EnqueueExtensions, PluginArgs, PostFilterPlugin
+from bayplan.framework.plugin import EnqueueExtensions, PluginArgs, PostFilterPlugin
 from bayplan.framework.profile import extension_points_of
 from bayplan.plugins.registry import Registry
 from bayplan.profile.dry_start import dry_start

@@ -16,7 +16,8 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.extender import Extender
 from bayplan.framework.filter_runner import FilterRunner, Likeness, Verdicts
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.interface import FilterPlugin, Plugin, PodInPreBind, WaitingPod
+from bayplan.framework.handle import PodInPreBind, WaitingPod
+from bayplan.framework.plugin import FilterPlugin, Plugin
 from bayplan.framework.runtime import Framework
 from bayplan.framework.signing import facets_read, followed_kinds, follows_from_objects
 from bayplan.framework.status import Status
@@ -151,7 +152,7 @@ class Services(Protocol):
 
 @final
 class PluginHandle:
-    """framework.interface.Handle for one instance."""
+    """framework.handle.Handle for one instance."""
 
     def __init__(
         self, services: Services, profile_name: str, instance_name: str, kinds: tuple[str, ...]
@@ -261,7 +262,7 @@ class PluginHandle:
 
 @final
 class _Runner:
-    """framework.interface.FilterRunner over the profile's framework and the lent snapshot.
+    """framework.filter_runner.FilterRunner over the profile's framework and the lent snapshot.
 
     Both are looked up when they are needed: a plugin may keep the runner from its start on.
     """

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from bayplan.config.schema import PluginEntry, Plugins, PluginSet
 from bayplan.config.upstream import REMOVED_PLUGINS, UPSTREAM_PLUGINS
 from bayplan.config.validation import ALL_PLUGINS, LABEL_SEPARATOR
-from bayplan.framework.interface import MAX_NODE_SCORE, MAX_TOTAL_SCORE
 from bayplan.framework.profile import (
     EXTENSION_POINTS,
     extension_points_of,
     may_be_enabled_at,
 )
+from bayplan.framework.types import MAX_NODE_SCORE, MAX_TOTAL_SCORE
 from bayplan.plugins.registry import Registry
 from bayplan.problems import Problem, suggestion
 

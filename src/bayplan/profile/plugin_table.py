@@ -14,7 +14,7 @@ from bayplan.config.decoding import decode
 from bayplan.config.loading import SchedulerConfig
 from bayplan.config.upstream import UPSTREAM_PLUGINS
 from bayplan.framework.events import default_events
-from bayplan.framework.interface import EnqueueExtensions, Plugin, PluginArgs, SignPlugin
+from bayplan.framework.plugin import EnqueueExtensions, Plugin, PluginArgs, SignPlugin
 from bayplan.framework.profile import extension_points_of
 from bayplan.framework.score_sources import reads_of
 from bayplan.plugins.registry import Registry

@@ -22,10 +22,11 @@ from bayplan.framework.events import (
     default_events,
     resource_of_kind,
 )
-from bayplan.framework.interface import (
+from bayplan.framework.handle import Handle
+from bayplan.framework.lookups import undeclared_kinds
+from bayplan.framework.plugin import (
     EnqueueExtensions,
     FilterPlugin,
-    Handle,
     PermitPlugin,
     Plugin,
     PreEnqueuePlugin,
@@ -33,7 +34,6 @@ from bayplan.framework.interface import (
     ReservePlugin,
     ScalarFilterPlugin,
 )
-from bayplan.framework.lookups import undeclared_kinds
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.signing import Signer
 from bayplan.plugins.registry import Registry

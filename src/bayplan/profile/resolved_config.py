@@ -23,7 +23,7 @@ from bayplan.config.problems import ConfigError
 from bayplan.config.schema import API_VERSION, Profile, ignored_resources
 from bayplan.config.upstream import UPSTREAM_PLUGINS, default_plugins
 from bayplan.config.validation import LABEL_SEPARATOR
-from bayplan.framework.interface import Plugin, PluginArgs
+from bayplan.framework.plugin import Plugin, PluginArgs
 from bayplan.framework.profile import EXTENSION_POINTS, extension_points_of
 from bayplan.framework.score_sources import reads_of
 from bayplan.plugins.node_resources_fit import NodeResourcesFitArgs

@@ -3,8 +3,8 @@
 from collections.abc import Collection
 from typing import final
 
-from bayplan.framework.interface import QueuedPodInfo
 from bayplan.framework.queued_group import QueuedPodGroupInfo
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.queue.transitions import State
 from bayplan.state.pods import PodInfo
 

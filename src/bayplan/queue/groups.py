@@ -12,8 +12,8 @@ from typing import final
 
 from bayplan.api.pod_groups import GroupKey
 from bayplan.framework.events import EVENT_UNSCHEDULED_POD_ADD
-from bayplan.framework.interface import QueuedPodInfo
 from bayplan.framework.queued_group import QueuedPodGroupInfo, QueueGroup
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.queue.entry import Entry
 from bayplan.queue.hints import Strategy
 from bayplan.queue.sub_queues import SubQueues

@@ -16,7 +16,7 @@ from bayplan.framework.events import (
     QueueingHint,
     QueueingHintFn,
 )
-from bayplan.framework.interface import QueuedPodInfo
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.queue.settings import QueueRecorder
 from bayplan.state.pods import PodInfo
 

@@ -9,13 +9,13 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from typing import final
 
-from bayplan.framework.interface import NominatingMode, Nomination
+from bayplan.framework.types import NominatingMode, Nomination
 from bayplan.state.pods import PodInfo
 
 
 @final
 class Nominator:
-    """framework.interface.PodNominator.
+    """framework.handle.PodNominator.
 
     ``newest`` gives the API's present version of a pod by uid, None if it is gone: such a pod, and
     one that is on a node, is not nominated. Without it the pods handed in are taken as they are.

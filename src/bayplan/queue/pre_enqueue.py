@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import final
 
-from bayplan.framework.interface import PreEnqueuePlugin, QueuedPodInfo
+from bayplan.framework.plugin import PreEnqueuePlugin
 from bayplan.framework.status import Code, Status, is_success, shared_names
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.framework.validation import checked, failure_of
 from bayplan.queue.entry import Entry
 from bayplan.queue.settings import QueueProfile, QueueRecorder

@@ -31,8 +31,8 @@ from bayplan.framework.events import (
     SCHEDULE_ATTEMPT_FAILURE,
     ClusterEvent,
 )
-from bayplan.framework.interface import QueuedPodInfo
 from bayplan.framework.queued_group import QueuedPodGroupInfo
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.queue.entry import Entry, rejectors
 from bayplan.queue.groups import GroupEntries
 from bayplan.queue.hints import Change, Hints, Strategy, strategy_of

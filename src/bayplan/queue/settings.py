@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from bayplan.framework.events import ClusterEventWithHint
-from bayplan.framework.interface import PreEnqueuePlugin, QueuedPodInfo
+from bayplan.framework.plugin import PreEnqueuePlugin
 from bayplan.framework.queued_group import QueueGroup
 from bayplan.framework.status import Code, Status
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.state.pods import PodInfo
 
 #: (plugin instance, pod) → the part of the pod its answers follow from; None: not signed.

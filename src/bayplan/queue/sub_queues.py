@@ -35,7 +35,7 @@ from itertools import count
 from typing import Any, Final, Protocol, final
 
 from bayplan.framework.events import POP_FROM_BACKOFF_Q
-from bayplan.framework.interface import QueuedPodInfo
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.queue.entry import Entry, rejectors
 from bayplan.queue.hints import Change, Hints, Strategy
 from bayplan.queue.pre_enqueue import PreEnqueueCheck

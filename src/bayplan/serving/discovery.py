@@ -24,7 +24,7 @@ from bayplan.adapters.live.discovery import Discovery, Resource
 from bayplan.api.pod_groups import api_group_of
 from bayplan.config import SchedulerConfig
 from bayplan.config.schema import PluginEntry, Plugins, PluginSet, Profile
-from bayplan.framework.interface import Plugin
+from bayplan.framework.plugin import Plugin
 from bayplan.plugins.registry import Registry
 from bayplan.ports import ApiError, OutcomeUnknownError
 from bayplan.profile.dry_start import kinds_to_follow

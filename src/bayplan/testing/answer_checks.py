@@ -5,8 +5,8 @@ from typing import Final
 
 import numpy as np
 
-from bayplan.framework.interface import (
-    CycleState,
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import (
     FilterPlugin,
     Plugin,
     PreFilterExtensions,

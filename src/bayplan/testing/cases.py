@@ -7,7 +7,7 @@ from typing import Any, final
 import msgspec
 
 from bayplan.api.objects import Node, ObjectMeta
-from bayplan.framework.interface import Plugin
+from bayplan.framework.plugin import Plugin
 from bayplan.rng import stream
 from bayplan.state.pods import PodInfo
 from bayplan.testing.clusters import PROFILE, SampleCluster, cluster

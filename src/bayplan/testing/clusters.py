@@ -21,7 +21,8 @@ from bayplan.clock import ManualClock
 from bayplan.config.feature_gates import FeatureGates, default_gates
 from bayplan.engine.waiting import PodWaitingOnPermit, WaitingPods
 from bayplan.framework.extender import Extender
-from bayplan.framework.interface import Plugin, PodInPreBind
+from bayplan.framework.handle import PodInPreBind
+from bayplan.framework.plugin import Plugin
 from bayplan.framework.runtime import Framework
 from bayplan.metrics import SchedulerMetrics
 from bayplan.plugins.registry import Registry

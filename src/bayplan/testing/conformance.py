@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bayplan.config.problems import ConfigError
-from bayplan.framework.interface import Plugin
+from bayplan.framework.plugin import Plugin
 from bayplan.testing.answer_checks import (
     leaves_its_mask_alone,
     notes_follow_a_what_if,

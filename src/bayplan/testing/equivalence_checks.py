@@ -13,9 +13,9 @@ from typing import Final
 
 import numpy as np
 
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.interface import (
-    CycleState,
+from bayplan.framework.plugin import (
     FilterPlugin,
     PreFilterPlugin,
     PreScorePlugin,

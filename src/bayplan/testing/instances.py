@@ -3,7 +3,8 @@
 from typing import Any, TypeVar, cast
 
 from bayplan.config.problems import ConfigError
-from bayplan.framework.interface import Handle, Plugin
+from bayplan.framework.handle import Handle
+from bayplan.framework.plugin import Plugin
 from bayplan.profile.resolved_config import checked_args
 from bayplan.testing.clusters import SampleCluster, handle_for
 

@@ -11,8 +11,8 @@ from bayplan.framework.events import (
     EventResource,
     QueueingHint,
 )
-from bayplan.framework.interface import EnqueueExtensions
 from bayplan.framework.object_changes import node_events, pod_events
+from bayplan.framework.plugin import EnqueueExtensions
 from bayplan.plugins.registry import Registry
 from bayplan.profile.profiles import REJECTING
 from bayplan.state.change_log import ALL_FACETS, Facet

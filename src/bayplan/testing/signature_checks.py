@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from bayplan.api.object_meta import OwnerReference
-from bayplan.framework.interface import Plugin, SignPlugin
+from bayplan.framework.plugin import Plugin, SignPlugin
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
 from bayplan.testing.cases import Scene, Subject

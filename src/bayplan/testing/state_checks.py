@@ -11,9 +11,9 @@ import msgspec
 from bayplan.adapters.embedded.json_merge import merge_patch
 from bayplan.api.objects import ApiObject, Pod, decode
 from bayplan.clock import cpu_seconds
-from bayplan.framework.interface import (
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import (
     BindPlugin,
-    CycleState,
     PermitPlugin,
     PostBindPlugin,
     PostFilterPlugin,
@@ -21,7 +21,6 @@ from bayplan.framework.interface import (
     PreEnqueuePlugin,
     PreFilterPlugin,
     PreScorePlugin,
-    QueuedPodInfo,
     QueueSortPlugin,
     ReservePlugin,
 )
@@ -34,6 +33,7 @@ from bayplan.framework.status import (
     is_success,
     unschedulable,
 )
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.ports import PatchPodStatus
 from bayplan.state.object_store import ObjectStore
 from bayplan.state.pods import PodInfo

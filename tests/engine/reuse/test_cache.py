@@ -18,15 +18,15 @@ from bayplan.engine.reuse.cache import (
     mismatches,
 )
 from bayplan.engine.reuse.weighted_score import TOO_MUCH_CHANGED
-from bayplan.framework.interface import (
-    CycleState,
-    Normalizer,
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import (
     PreScorePlugin,
     ScalarFilterPlugin,
     ScalarScorePlugin,
     SignPlugin,
 )
 from bayplan.framework.status import SKIP, Status, unschedulable
+from bayplan.framework.types import Normalizer
 from bayplan.ports import EventType
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo

@@ -8,9 +8,9 @@ import pytest
 
 from bayplan.engine.reuse.ranked_nodes import RankedNodes
 from bayplan.engine.reuse.weighted_score import OTHER_PLUGINS
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.interface import (
-    CycleState,
+from bayplan.framework.plugin import (
     PreFilterPlugin,
     PreScorePlugin,
     ScalarFilterPlugin,

@@ -14,7 +14,7 @@ from bayplan.engine.reuse.weighted_score import (
     RankingInvalid,
 )
 from bayplan.engine.selection import Choice
-from bayplan.framework.interface import CycleState
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.state.change_log import Facet
 from bayplan.state.nodes import NodeInfo

@@ -21,7 +21,7 @@ from bayplan.engine.reuse.ranked_nodes import (
 from bayplan.engine.reuse.row_cache import CachedFilterResults
 from bayplan.engine.reuse.weighted_score import EXTREME_MOVED, TOO_MUCH_CHANGED, RankingInvalid
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.interface import ScalarScorePlugin, SignPlugin
+from bayplan.framework.plugin import ScalarScorePlugin, SignPlugin
 from bayplan.framework.status import Code, Rejection
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.state.change_log import Facet

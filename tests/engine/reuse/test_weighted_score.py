@@ -21,7 +21,7 @@ from bayplan.engine.reuse.weighted_score import (
     WeightedScore,
 )
 from bayplan.framework.arithmetic import normalized
-from bayplan.framework.interface import Normalizer
+from bayplan.framework.types import Normalizer
 from bayplan.state.change_log import Facet
 from bayplan.testing import SampleCluster, node
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from bayplan.api.objects import decode
 from bayplan.api.pod_groups import GroupKey
 from bayplan.api.quantity import QuantityError
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     EVENT_ASSIGNED_POD_ADD,
     EVENT_ASSIGNED_POD_DELETE,
@@ -25,8 +26,8 @@ from bayplan.framework.events import (
     EventResource,
     QueueingHint,
 )
-from bayplan.framework.interface import CycleState, QueuedPodInfo
 from bayplan.framework.status import Code, NodeToStatus, code_of
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import AttemptRecord, Record
 from bayplan.plugins.coscheduling import Coscheduling
 from bayplan.plugins.coscheduling.plugin import Recent, member_events, missing, shortage_message

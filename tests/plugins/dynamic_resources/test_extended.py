@@ -3,8 +3,8 @@
 from typing import Any
 
 from bayplan.api.device_objects import DEVICE_CLASS, ResourceClaim
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent
-from bayplan.framework.interface import CycleState
 from bayplan.framework.status import Code, Status
 from bayplan.plugins.dynamic_resources.extended import (
     CANNOT_FIT,

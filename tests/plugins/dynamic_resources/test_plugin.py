@@ -13,8 +13,8 @@ import pytest
 from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM, ResourceClaim
 from bayplan.api.objects import POD, Pod
 from bayplan.config.problems import ConfigError
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource
-from bayplan.framework.interface import CycleState
 from bayplan.framework.status import SKIP, Code, NodeToStatus, Status
 from bayplan.plugins.dynamic_resources import DynamicResources
 from bayplan.plugins.dynamic_resources import plugin as releases

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.api.objects import HOSTNAME_LABEL, NAMESPACE, ZONE_LABEL
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, EventResource
-from bayplan.framework.interface import CycleState
 from bayplan.framework.status import Code, Status
 from bayplan.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinityArgs
 from bayplan.state.pods import PodInfo

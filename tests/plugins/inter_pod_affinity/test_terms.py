@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 
 from bayplan.api.selectors import EVERYTHING, NOTHING, map_selector
-from bayplan.framework.interface import Objects
+from bayplan.framework.handle import Objects
 from bayplan.plugins.inter_pod_affinity.terms import own_terms
 from bayplan.state.domain_counts import PodSet
 from bayplan.state.pods import PodInfo

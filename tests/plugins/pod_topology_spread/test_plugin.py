@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bayplan.api.objects import SERVICE, ZONE_LABEL
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.interface import CycleState
 from bayplan.framework.status import SKIP, Code, Status
 from bayplan.plugins.pod_topology_spread import PodTopologySpread, PodTopologySpreadArgs
 from bayplan.plugins.pod_topology_spread.constraints import HARD, SOFT, DefaultConstraint

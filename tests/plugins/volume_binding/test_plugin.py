@@ -11,7 +11,7 @@ import pytest
 
 from bayplan.api.objects import Pod
 from bayplan.config.problems import ConfigError
-from bayplan.framework.interface import CycleState
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.status import SKIP, Code, Status
 from bayplan.framework.utilization_shape import UtilizationShapePoint, broken_line
 from bayplan.plugins.volume_binding.claims import PodClaims, find_volumes, pod_claims

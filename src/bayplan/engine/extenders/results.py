@@ -13,9 +13,9 @@ import numpy as np
 
 from bayplan.framework.extender import Extender
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.interface import MAX_NODE_SCORE
 from bayplan.framework.score_table import ScoreTable
 from bayplan.framework.status import EXTENDER_NAME, Code, Status
+from bayplan.framework.types import MAX_NODE_SCORE
 from bayplan.ports import (
     Ask,
     AskExtender,

@@ -51,7 +51,6 @@ from bayplan.engine.podgroups.trial import (
     UnplacedMember,
 )
 from bayplan.engine.sync_preemption import SyncPreemptions
-from bayplan.framework.interface import QueuedPodInfo
 from bayplan.framework.queued_group import QueuedPodGroupInfo
 from bayplan.framework.status import (
     Code,
@@ -61,6 +60,7 @@ from bayplan.framework.status import (
     shared_names,
     unschedulable,
 )
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.ports import ExtenderVerb
 from bayplan.state.pod_groups import GroupState
 from bayplan.state.snapshot import Trial

@@ -31,7 +31,7 @@ from bayplan.engine.podgroups.status import (
 )
 from bayplan.engine.podgroups.trial import PodGroupTrial
 from bayplan.engine.reservations import RESERVATION_OVER
-from bayplan.framework.interface import GroupPlacement
+from bayplan.framework.plugin import GroupPlacement
 from bayplan.framework.queued_group import QueueGroup
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import is_success

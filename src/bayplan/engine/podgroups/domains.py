@@ -21,7 +21,7 @@ from bayplan.framework.events import (
     ClusterEventWithHint,
     EventResource,
 )
-from bayplan.framework.interface import QueuedPodInfo
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot, Trial

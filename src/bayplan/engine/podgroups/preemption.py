@@ -19,9 +19,10 @@ from bayplan.engine.podgroups.controller import missing_resources
 from bayplan.engine.podgroups.domains import best_pass
 from bayplan.engine.podgroups.refusals import UPSTREAM_PREFIX, NoPreemption, PreemptionPlan, reason
 from bayplan.engine.podgroups.trial import PlacedMember, PodGroupTrial, TrialContext
-from bayplan.framework.interface import CycleState, NominatingMode, Nomination, QueuedPodInfo
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.preemption import Evicting, GroupPreemption
 from bayplan.framework.status import is_success
+from bayplan.framework.types import NominatingMode, Nomination, QueuedPodInfo
 from bayplan.state.disruption_units import Unit, Units
 from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import PodInfo

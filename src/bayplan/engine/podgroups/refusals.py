@@ -14,8 +14,8 @@ from typing import Final
 from bayplan.api.objects import PodSpec
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure
 from bayplan.engine.podgroups.trial import PodGroupTrial, UnplacedMember
-from bayplan.framework.interface import Nomination, QueuedPodInfo
 from bayplan.framework.status import Code, Status, unschedulable
+from bayplan.framework.types import Nomination, QueuedPodInfo
 from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo
 

@@ -25,8 +25,8 @@ from bayplan.engine.engine_state import EngineState
 from bayplan.engine.extenders.results import Answered, Question
 from bayplan.engine.reservations import restrict_to_unreserved
 from bayplan.engine.schedule_one import CycleRunner
-from bayplan.framework.interface import QueuedPodInfo
 from bayplan.framework.status import Diagnosis, Status, is_rejected, is_success
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import AttemptRecord
 from bayplan.ports import ExtenderAnswer, ExtenderVerb
 from bayplan.state.pods import PodInfo

@@ -33,14 +33,9 @@ from bayplan.engine.reuse.row_cache import (
 )
 from bayplan.engine.reuse.weighted_score import OTHER_PLUGINS, RankingInvalid
 from bayplan.framework.calls import is_concerned
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.interface import (
-    CycleState,
-    Plugin,
-    ScalarFilterPlugin,
-    ScalarScorePlugin,
-    ScorePlugin,
-)
+from bayplan.framework.plugin import Plugin, ScalarFilterPlugin, ScalarScorePlugin, ScorePlugin
 from bayplan.framework.runtime import Framework
 from bayplan.framework.score_table import ScoreTable
 from bayplan.framework.signing import (

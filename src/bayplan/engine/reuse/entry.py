@@ -19,9 +19,14 @@ import numpy as np
 
 from bayplan.engine.reuse.ranked_nodes import IncrementalScores, RankedNodes
 from bayplan.engine.reuse.row_cache import UNKNOWN, CachedFilterResults, CachedScores, RowCounts
-from bayplan.framework.cycle_state import AskFilter, AskScore, FilterQuestion, ScoreQuestion
+from bayplan.framework.cycle_state import (
+    AskFilter,
+    AskScore,
+    CycleState,
+    FilterQuestion,
+    ScoreQuestion,
+)
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.interface import CycleState
 from bayplan.framework.status import Rejection
 from bayplan.state.change_log import ChangeLog
 from bayplan.state.columns import NodeMask, NodeScores, Rows, all_true, is_any, places_of
@@ -83,7 +88,7 @@ class CachedPreState:
 
 @final
 class SignatureEntry:
-    """framework.interface.KeptAnswers of one signature."""
+    """framework.plugin.KeptAnswers of one signature."""
 
     __slots__ = (
         "_log",

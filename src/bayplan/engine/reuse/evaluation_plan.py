@@ -14,9 +14,11 @@ from typing import final
 
 from bayplan.engine.reuse.row_cache import ALIKE_MAX, CachedFilterResults, CachedScores, RowCounts
 from bayplan.engine.reuse.weighted_score import WeightedScore
-from bayplan.framework.interface import CycleState, Normalizer, NormalizeScorePlugin
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import NormalizeScorePlugin
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.score_table import ScoreTable
+from bayplan.framework.types import Normalizer
 from bayplan.state.node_table import NodeTable
 
 # ---- likes ----------------------------------------------------------------------------------

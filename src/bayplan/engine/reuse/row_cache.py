@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from bayplan.framework.arithmetic import uniform, uniform_score
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.interface import Verdict
 from bayplan.framework.single_node import verdicts_of
 from bayplan.framework.status import Rejection
+from bayplan.framework.types import Verdict
 from bayplan.state.columns import Mask, NodeMask, NodeScores, Rows
 from bayplan.state.node_table import NodeTable
 from bayplan.state.nodes import NodeView

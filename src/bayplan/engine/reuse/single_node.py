@@ -6,9 +6,10 @@ from typing import final
 from bayplan.engine.reuse.row_cache import RowCounts
 from bayplan.engine.reuse.weighted_score import PLUGIN_FAILED, RankingInvalid
 from bayplan.framework.calls import Calls
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome
-from bayplan.framework.interface import CycleState, Verdict
 from bayplan.framework.score_table import PluginScores
+from bayplan.framework.types import Verdict
 from bayplan.ports import raise_interruption
 from bayplan.state.columns import Rows, all_true
 from bayplan.state.nodes import LateNodeView, NodeInfo, NodeView

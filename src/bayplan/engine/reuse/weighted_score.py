@@ -13,7 +13,7 @@ import numpy as np
 
 from bayplan.engine.reuse.row_cache import CachedScores
 from bayplan.framework.arithmetic import normalized
-from bayplan.framework.interface import MAX_NODE_SCORE, Normalizer
+from bayplan.framework.types import MAX_NODE_SCORE, Normalizer
 from bayplan.state.nodes import NodeView
 
 # ---- out of date ----------------------------------------------------------------------------

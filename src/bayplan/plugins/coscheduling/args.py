@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from msgspec import field
 
-from bayplan.framework.interface import PluginArgs
+from bayplan.framework.plugin import PluginArgs
 
 DEFAULT_WAIT_SECONDS = 60
 

@@ -25,6 +25,7 @@ from bayplan.api.pod_groups import GroupKey, PodGroup, PodGroupKinds
 from bayplan.api.pod_requests import CPU, PODS, amounts
 from bayplan.api.quantity import QuantityError
 from bayplan.clock import go_duration
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     UPDATE,
     ActionType,
@@ -34,23 +35,20 @@ from bayplan.framework.events import (
     QueueingHint,
     resource_of_kind,
 )
-from bayplan.framework.interface import (
-    CycleState,
+from bayplan.framework.handle import WaitingPod
+from bayplan.framework.plugin import (
     EnqueueExtensions,
     GroupPlacement,
-    Nomination,
     PermitPlugin,
     PostBindPlugin,
     PostFilterPlugin,
     PreFilterPlugin,
-    PreFilterResult,
-    QueuedPodInfo,
     QueueSortPlugin,
     ReservePlugin,
     SignPlugin,
-    WaitingPod,
 )
 from bayplan.framework.status import Code, NodeToStatus, Status, unresolvable, unschedulable
+from bayplan.framework.types import Nomination, PreFilterResult, QueuedPodInfo
 from bayplan.plugins.coscheduling.args import CoschedulingArgs
 from bayplan.ports import BindPort
 from bayplan.state.columns import Int64s

@@ -25,7 +25,7 @@ from typing import final
 
 from bayplan.api.objects import PodCondition
 from bayplan.clock import rfc3339
-from bayplan.framework.interface import Handle
+from bayplan.framework.handle import Handle
 from bayplan.framework.preemption import Victims
 from bayplan.framework.status import Code
 from bayplan.ports import (

@@ -15,6 +15,7 @@ import numpy as np
 
 from bayplan import rng
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     ActionType,
     ClusterEvent,
@@ -22,11 +23,8 @@ from bayplan.framework.events import (
     EventResource,
     QueueingHint,
 )
-from bayplan.framework.interface import (
-    CycleState,
+from bayplan.framework.plugin import (
     EnqueueExtensions,
-    NominatingMode,
-    Nomination,
     PluginArgs,
     PostFilterPlugin,
     PreEnqueuePlugin,
@@ -50,6 +48,7 @@ from bayplan.framework.status import (
     unresolvable,
     unschedulable,
 )
+from bayplan.framework.types import NominatingMode, Nomination
 from bayplan.plugins.default_preemption.budgets import Budgets
 from bayplan.plugins.default_preemption.candidates import Batch, chosen, listed
 from bayplan.plugins.default_preemption.dry_run import DryRun, Findings

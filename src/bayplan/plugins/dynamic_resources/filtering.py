@@ -6,7 +6,7 @@ from typing import final
 
 from bayplan.api.device_objects import AllocationResult, ResourceClaim
 from bayplan.api.objects import Node
-from bayplan.framework.interface import Handle
+from bayplan.framework.handle import Handle
 from bayplan.framework.status import Code, Status, unresolvable
 from bayplan.plugins.dynamic_resources.attempt import Attempt, NodeAllocation
 from bayplan.plugins.dynamic_resources.extended import NodeClaim, claim_for_node

@@ -30,6 +30,7 @@ from bayplan.api.device_objects import (
 from bayplan.clock import rfc3339
 from bayplan.durations import Duration, duration_seconds
 from bayplan.framework.arithmetic import uniform
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     UPDATE,
     ActionType,
@@ -38,18 +39,14 @@ from bayplan.framework.events import (
     EventResource,
     QueueingHint,
 )
-from bayplan.framework.interface import (
-    CycleState,
+from bayplan.framework.handle import Handle
+from bayplan.framework.plugin import (
     EnqueueExtensions,
-    Handle,
-    Nomination,
-    Normalizer,
     PluginArgs,
     PostFilterPlugin,
     PreBindPlugin,
     PreEnqueuePlugin,
     PreFilterPlugin,
-    PreFilterResult,
     ReservePlugin,
     RowScore,
     ScalarFilterPlugin,
@@ -57,6 +54,7 @@ from bayplan.framework.interface import (
     SignPlugin,
 )
 from bayplan.framework.status import SKIP, Code, NodeToStatus, Status, unschedulable
+from bayplan.framework.types import Nomination, Normalizer, PreFilterResult
 from bayplan.plugins.dynamic_resources import binding
 from bayplan.plugins.dynamic_resources.allocator import PoolsByNode
 from bayplan.plugins.dynamic_resources.attempt import Attempt, preference

@@ -23,7 +23,7 @@ import numpy as np
 from bayplan.api.affinity import AffinityTerm
 from bayplan.api.objects import NAMESPACE, Node
 from bayplan.framework.arithmetic import uniform
-from bayplan.framework.cycle_state import Cloneable
+from bayplan.framework.cycle_state import Cloneable, CycleState
 from bayplan.framework.events import (
     ActionType,
     ClusterEvent,
@@ -31,21 +31,19 @@ from bayplan.framework.events import (
     EventResource,
     QueueingHint,
 )
-from bayplan.framework.interface import (
-    MAX_NODE_SCORE,
-    CycleState,
+from bayplan.framework.plugin import (
     EnqueueExtensions,
     FilterPlugin,
     NormalizeScorePlugin,
     PluginArgs,
     PreFilterExtensions,
     PreFilterPlugin,
-    PreFilterResult,
     PreScorePlugin,
     ScorePlugin,
     SignPlugin,
 )
 from bayplan.framework.status import SKIP, Code, Rejection, Status, unresolvable
+from bayplan.framework.types import MAX_NODE_SCORE, PreFilterResult
 from bayplan.plugins.inter_pod_affinity.terms import OwnTerms, own_terms
 from bayplan.state.change_log import Facet
 from bayplan.state.columns import Floats, Mask, NodeMask, NodeScores

@@ -12,7 +12,7 @@ from typing import Any
 
 from bayplan.api.affinity import AffinityTerm
 from bayplan.api.selectors import NOTHING, Selector, with_requirements
-from bayplan.framework.interface import Objects
+from bayplan.framework.handle import Objects
 from bayplan.state.domain_counts import PodSet
 from bayplan.state.pods import PodInfo, PodShape
 

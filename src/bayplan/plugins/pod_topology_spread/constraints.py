@@ -35,7 +35,8 @@ from bayplan.api.selectors import (
     map_selector,
     with_requirements,
 )
-from bayplan.framework.interface import Handle, PluginArgs
+from bayplan.framework.handle import Handle
+from bayplan.framework.plugin import PluginArgs
 from bayplan.state.domain_counts import PodSet
 from bayplan.state.pods import PodInfo, PodShape
 

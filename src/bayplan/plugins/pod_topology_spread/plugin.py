@@ -12,6 +12,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Final, final
 
 from bayplan.api.objects import Node
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     ActionType,
     ClusterEvent,
@@ -19,19 +20,18 @@ from bayplan.framework.events import (
     EventResource,
     QueueingHint,
 )
-from bayplan.framework.interface import (
-    CycleState,
+from bayplan.framework.plugin import (
     EnqueueExtensions,
     FilterPlugin,
     NormalizeScorePlugin,
     PreFilterExtensions,
     PreFilterPlugin,
-    PreFilterResult,
     PreScorePlugin,
     ScorePlugin,
     SignPlugin,
 )
 from bayplan.framework.status import SKIP, Code, Rejection, Status
+from bayplan.framework.types import PreFilterResult
 from bayplan.plugins.pod_topology_spread.constraints import (
     SELECTING_KINDS,
     Constraint,

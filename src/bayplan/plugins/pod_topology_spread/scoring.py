@@ -14,7 +14,7 @@ import numpy as np
 
 from bayplan.api.objects import HOSTNAME_LABEL
 from bayplan.framework.arithmetic import divide, round_half_away
-from bayplan.framework.interface import MAX_NODE_SCORE
+from bayplan.framework.types import MAX_NODE_SCORE
 from bayplan.plugins.pod_topology_spread.constraints import Constraint
 from bayplan.plugins.pod_topology_spread.eligibility import (
     ABSENT_SLOT,

@@ -27,6 +27,7 @@ from bayplan.api.storage_objects import (
 )
 from bayplan.config.problems import ConfigError
 from bayplan.framework.arithmetic import uniform
+from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     UPDATE,
     ActionType,
@@ -35,20 +36,19 @@ from bayplan.framework.events import (
     EventResource,
     QueueingHint,
 )
-from bayplan.framework.interface import (
-    CycleState,
+from bayplan.framework.plugin import (
     EnqueueExtensions,
     FilterPlugin,
     PluginArgs,
     PreBindPlugin,
     PreFilterPlugin,
-    PreFilterResult,
     PreScorePlugin,
     ReservePlugin,
     ScorePlugin,
     SignPlugin,
 )
 from bayplan.framework.status import SKIP, Code, Rejection, Status
+from bayplan.framework.types import PreFilterResult
 from bayplan.framework.utilization_shape import (
     MAX_SHAPE_SCORE,
     MAX_UTILIZATION,

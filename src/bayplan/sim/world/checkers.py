@@ -31,7 +31,7 @@ from bayplan.api.pod_groups import GroupKey
 from bayplan.api.pod_requests import PODS, amounts, requested
 from bayplan.engine import cache_check
 from bayplan.engine.scheduler import Scheduler
-from bayplan.framework.interface import GroupPlacement
+from bayplan.framework.plugin import GroupPlacement
 from bayplan.ports import RunAborted
 from bayplan.sim.output.result import NodeUsage, Usage
 from bayplan.state.change_log import Facet

@@ -1,287 +1,32 @@
-"""How raw scores become scores.
+"""What a plugin is: one class that implements the extension points that it lists as bases.
 
-The contract of a plugin: extension points, CycleState, Handle.
+A plugin answers for many nodes at once (`FilterPlugin`, `ScorePlugin`: arrays with one value per
+node of the view) or node by node as in Go (`ScalarFilterPlugin`, `ScalarScorePlugin`). A profile
+may mix both. Expected outcomes are values (`Status`, `Rejection`). A plugin that raises fails the
+attempt of that pod with Code.ERROR; the scheduler names the plugin and goes on. Methods and classes
+have the names of upstream (k8s.io/kube-scheduler/framework, v1.37) in snake_case.
 
-A plugin is one class that implements the extension points it lists as bases. It answers for many
-nodes at once (`FilterPlugin`, `ScorePlugin`: arrays, one value per node of the view it is given)
-or node by node as in Go (`ScalarFilterPlugin`, `ScalarScorePlugin`); both may stand in one profile.
-Expected outcomes are values (`Status`, `Rejection`); a plugin that raises fails that pod's attempt
-with Code.ERROR, is named, and never stops the scheduler. Verbs and classes are upstream's
-(k8s.io/kube-scheduler/framework, v1.37) in snake_case.
-
-Inside a class the order is: what it is, its args, extension points in the order they run, sign and
-events, private parts. A plugin is final; to change one, wrap it (`handle.make`).
+A plugin is final: to change a plugin, wrap it (`handle.make`). Read next: handle.py (what a plugin
+may use) and types.py (what a plugin is handed).
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum
-from typing import Any, ClassVar, Protocol, dataclass_transform
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from typing import Any, ClassVar, dataclass_transform
 
 import msgspec
 from msgspec import Struct
 
-from bayplan.config.feature_gates import FeatureGates
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ClusterEventWithHint
-from bayplan.framework.extender import Extender
-from bayplan.framework.filter_runner import FilterRunner
-from bayplan.framework.shared_devices import SharedDRAManager
-from bayplan.framework.status import Code, NodeToStatus, Rejection, Status
-from bayplan.metrics import SchedulerMetrics
-from bayplan.ports import BindPort, ObjectReference
+from bayplan.framework.handle import Handle
+from bayplan.framework.status import NodeToStatus, Rejection, Status
+from bayplan.framework.types import Nomination, Normalizer, PreFilterResult, QueuedPodInfo, Verdict
+from bayplan.ports import BindPort
 from bayplan.state.change_log import ALL_FACETS, Facet
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
-from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo, PodShape
-from bayplan.state.snapshot import Snapshot
-from bayplan.state.volumes import Volumes
-
-# ---- normalizer -----------------------------------------------------------------------------
-
-
-class Normalizer(Enum):
-    """How raw scores become 0..100, over the feasible nodes."""
-
-    #: They are already.
-    NONE = "none"
-    #: 100 x score / highest; all zero stays zero.
-    MAX = "max"
-    #: 100 - that; all zero becomes 100: the fewest is the best.
-    MAX_REVERSED = "maxReversed"
-    #: 100 x (score - lowest) / (highest - lowest).
-    MIN_MAX = "minMax"
-
-
-# ---- interface ------------------------------------------------------------------------------
-
-
-MIN_NODE_SCORE = 0
-MAX_NODE_SCORE = 100
-MAX_TOTAL_SCORE = 2**63 - 1
-MAX_PERMIT_TIMEOUT_SECONDS = 15 * 60.0  #: A Permit plugin may hold a pod this long at most.
-
-
-@dataclass(frozen=True, slots=True)
-class PreFilterResult:
-    """Which nodes are worth asking; None = all."""
-
-    node_names: frozenset[str] | None = None
-
-    def merge(self, other: "PreFilterResult") -> "PreFilterResult":
-        if self.node_names is None:
-            return other
-        if other.node_names is None:
-            return self
-        return PreFilterResult(self.node_names & other.node_names)
-
-
-class NominatingMode(Enum):
-    NOOP = "Noop"
-    OVERRIDE = "Override"
-
-
-@dataclass(frozen=True, slots=True)
-class Nomination:
-    """What becomes of a pod's nomination: NOOP keeps it, OVERRIDE sets it, "" clears it."""
-
-    mode: NominatingMode = NominatingMode.NOOP
-    node_name: str = ""
-
-
-@dataclass(slots=True)
-class QueuedPodInfo:
-    """A pod in the queue and what its attempts left behind. Upstream: QueuedPodInfo."""
-
-    pod: PodInfo
-    #: When it was added, or came back; decides among equal priorities.
-    timestamp_seconds: float
-    #: Orders entries of one timestamp: first come, first served.
-    sequence: int = 0
-    attempts: int = 0
-    #: When it first entered activeQ: from here the user's waiting time counts.
-    initial_attempt_seconds: float | None = None
-    unschedulable_plugins: frozenset[str] = frozenset()
-    pending_plugins: frozenset[str] = frozenset()
-    unschedulable_count: int = 0
-    consecutive_errors_count: int = 0
-    #: The PreEnqueue plugin that keeps it out of activeQ, and what it said; "": none does.
-    gating_plugin: str = ""
-    gating_message: str = ""
-    was_flushed: bool = False
-    flushed_at_seconds: float | None = None
-
-    @property
-    def gated(self) -> bool:
-        return bool(self.gating_plugin)
-
-    @property
-    def priority(self) -> int:
-        return self.pod.priority
-
-
-class WaitingPod(Protocol):
-    """A pod held at Permit."""
-
-    @property
-    def pod(self) -> PodInfo: ...
-    @property
-    def node_name(self) -> str: ...
-    @property
-    def pending_plugins(self) -> list[str]:
-        """Instances that have not allowed it yet, sorted."""
-        ...
-
-    def allow(self, plugin: str) -> None:
-        """One plugin agrees; when all have, the pod goes on to binding."""
-        ...
-
-    def reject(self, plugin: str, message: str) -> None:
-        """Ends the wait: the pod is unschedulable by ``plugin``."""
-        ...
-
-    def preempt(self, plugin: str, message: str) -> bool:
-        """Ends the wait with an error, so that the pod is tried again after a backoff. False: the
-        wait was over."""
-        ...
-
-
-class PodInPreBind(Protocol):
-    """A pod whose PreBind plugins run, or have run. Upstream: framework.PodInPreBind."""
-
-    def cancel(self, message: str) -> bool:
-        """The binding fails with this message, and the pod is tried again. False: PreBind has
-        ended, and the binding goes on."""
-        ...
-
-    async def ended(self, port: BindPort) -> None:
-        """Wait until PreBind has ended, also where it has not begun yet. Does not raise."""
-        ...
-
-
-class PodNominator(Protocol):
-    """Who is nominated where. Upstream: framework.PodNominator."""
-
-    def add_nominated_pod(self, pod: PodInfo, nomination: Nomination | None = None) -> None: ...
-    def delete_nominated_pod_if_exists(self, pod: PodInfo) -> None: ...
-    def update_nominated_pod(self, old: PodInfo, new: PodInfo) -> None: ...
-    def nominated_pods_for_node(self, node_name: str) -> list[PodInfo]: ...
-
-    def nominated_node(self, pod: PodInfo) -> str:
-        """Where a pod is nominated to; "" for nowhere."""
-        ...
-
-    def nominated_nodes(self) -> list[str]:
-        """Nodes that some pod is nominated to, sorted."""
-        ...
-
-
-class Objects(Protocol):
-    """Read-only lister of one kind, kept current."""
-
-    def list(self, namespace: str | None = None) -> Sequence[Any]:
-        """All, or those of one namespace, in order of their keys."""
-        ...
-
-    def get(self, name: str, namespace: str | None = None) -> Any | None: ...
-
-
-class Handle(Protocol):
-    """What a plugin may use besides its arguments."""
-
-    extenders: Sequence[Extender]  #: In the order in which they are asked.
-    #: By uid: pods that are being bound and that some PreBind plugin works for.
-    pods_in_pre_bind: Mapping[str, PodInPreBind]
-
-    @property
-    def profile_name(self) -> str: ...
-    @property
-    def seed(self) -> int: ...
-    @property
-    def gates(self) -> FeatureGates: ...
-    @property
-    def now_seconds(self) -> float:
-        """The scheduler's clock: virtual in a simulation."""
-        ...
-
-    @property
-    def epoch_seconds(self) -> float:
-        """The calendar's time, for time stamps in API objects."""
-        ...
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The cluster on loan; valid inside a scheduling cycle only, raises elsewhere."""
-        ...
-
-    @property
-    def nominator(self) -> PodNominator: ...
-    @property
-    def runner(self) -> FilterRunner: ...
-    @property
-    def devices(self) -> SharedDRAManager: ...
-    @property
-    def metrics(self) -> SchedulerMetrics:
-        """What is counted; shared by all plugins."""
-        ...
-
-    def objects(self, kind: str) -> Objects:
-        """Lister of a kind the plugin declares in `kinds`, e.g. "v1 Service".
-
-        Pods and nodes, too, as the API has them; pods come as PodInfo.
-        """
-        ...
-
-    @property
-    def pod_groups(self) -> PodGroups:
-        """Groups of pods with their members, of all kinds; to be read only."""
-        ...
-
-    @property
-    def volumes(self) -> Volumes:
-        """Claims, volumes and classes with what is assumed of them; for plugins that declare
-        `STORAGE_KINDS` among their `kinds`. Outside a scheduling cycle, too."""
-        ...
-
-    def activate(self, pods: Iterable[PodInfo], at_seconds: float | None = None) -> None:
-        """Try these pods now; remembered for one that is being tried, ignored if unknown.
-
-        ``at_seconds``: not now, but when the scheduler's clock is there.
-        """
-        ...
-
-    def waiting_pods(self) -> Sequence[WaitingPod]:
-        """Pods held at Permit, ordered by uid."""
-        ...
-
-    def waiting_pod(self, uid: str) -> WaitingPod | None: ...
-    def reject_waiting_pod(self, uid: str) -> bool: ...
-
-    def make(self, name: str, args: Any = None) -> "Plugin":
-        """An instance of another plugin, for composition; its args are checked like any.
-
-        Whoever made it closes it.
-        """
-        ...
-
-    def emit(
-        self,
-        regarding: PodInfo,
-        kind: str,
-        reason: str,
-        action: str,
-        note: str,
-        *,
-        related: ObjectReference | None = None,
-    ) -> None:
-        """An event about a pod: kind is Normal or Warning. ``related``: a second object."""
-        ...
-
-    def perform(self, subject: str, write: Callable[[BindPort], Awaitable[None]]) -> None:
-        """Write from where nothing can be awaited; a refusal is noted under ``subject``."""
-        ...
 
 
 class Plugin(ABC):
@@ -518,10 +263,6 @@ class PostBindPlugin(Plugin):
         self, state: CycleState, pod: PodInfo, node_name: str, port: BindPort
     ) -> None:
         """Told after the pod was bound; a failure here changes nothing."""
-
-
-#: Why one node cannot take a pod: its codes, each with its reasons; empty where it can.
-Verdict = tuple[tuple[Code, tuple[str, ...]], ...]
 
 
 class RowFilter(ABC):

@@ -6,16 +6,14 @@ import pytest
 from msgspec import Struct
 
 from bayplan.config.problems import ConfigError
-from bayplan.framework.interface import (
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import Plugin, PluginArgs, PreBindPlugin
+from bayplan.framework.types import (
     MAX_NODE_SCORE,
     MAX_TOTAL_SCORE,
     MIN_NODE_SCORE,
-    CycleState,
     NominatingMode,
     Nomination,
-    Plugin,
-    PluginArgs,
-    PreBindPlugin,
     QueuedPodInfo,
 )
 from bayplan.testing import handle, plugin, pod
