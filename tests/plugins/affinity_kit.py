@@ -21,7 +21,8 @@ from bayplan.state.cache import Cache
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
-from tests.state.making import PREFERRED, REQUIRED, node, pod, weighted
+from tests.kit.objects import node, pod
+from tests.state.affinity_terms import PREFERRED, REQUIRED, weighted
 
 Answer = tuple[Code, str] | None
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.api.objects import NODE, POD, Node, Pod, decode
+from bayplan.api.objects import Node
 from bayplan.framework.arithmetic import normalized
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, QueueingHint
@@ -22,26 +22,11 @@ from bayplan.framework.status import SKIP, Code, Status
 from bayplan.framework.types import PreFilterResult
 from bayplan.state.cache import Cache
 from bayplan.state.nodes import NodeView
-from bayplan.state.pods import PodInfo, pod_info
+from bayplan.state.pods import PodInfo
 from bayplan.testing import handle
 
 #: Over an empty cluster.
 NO_HANDLE: Handle = handle()
-
-
-def pod(
-    name: str = "p", labels: dict[str, str] | None = None, namespace: str = "default", **spec: Any
-) -> PodInfo:
-    metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "labels": labels}
-    found = decode(POD, {"metadata": metadata, "spec": spec})
-    assert isinstance(found, Pod)
-    return pod_info(found)
-
-
-def node(name: str = "n1", labels: dict[str, str] | None = None, **spec: Any) -> Node:
-    found = decode(NODE, {"metadata": {"name": name, "labels": labels}, "spec": spec})
-    assert isinstance(found, Node)
-    return found
 
 
 def lent(nodes: Iterable[Node]) -> NodeView:

@@ -40,7 +40,7 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 # ---- given -----------------------------------------------------------------------------------
 
 
-def node(
+def labelled_node(
     name: str = "n1",
     *,
     zone: str | None = None,
@@ -55,7 +55,7 @@ def node(
     return cast(Node, decode(NODE, content))
 
 
-def pod(
+def app_pod(
     name: str = "p",
     on: str | None = None,
     *,
@@ -139,8 +139,8 @@ def lent(nodes: Iterable[Node], pods: Iterable[PodInfo] = ()) -> Snapshot:
 
 def zoned(**zones: int) -> Snapshot:
     """A node per zone, with so many pods of app=a: ``zoned(a=2, b=0)``."""
-    nodes = [node(f"in-{zone}", zone=zone) for zone in zones]
-    placed = [pod(f"{z}{i}", f"in-{z}") for z, count in zones.items() for i in range(count)]
+    nodes = [labelled_node(f"in-{zone}", zone=zone) for zone in zones]
+    placed = [app_pod(f"{z}{i}", f"in-{z}") for z, count in zones.items() for i in range(count)]
     return lent(nodes, placed)
 
 
@@ -193,7 +193,7 @@ def drawn_pods(draw: st.DrawFn, action: str) -> PodInfo:
     affinity = None
     if terms is not None:
         affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
-    return pod(
+    return app_pod(
         labels=draw(_label_sets),
         spread=draw(drawn_constraints(action)),
         nodeSelector=draw(st.sampled_from([None, None, {RACK: "r1"}])),
@@ -213,14 +213,14 @@ def drawn_clusters(draw: st.DrawFn) -> Snapshot:
         }
         zone = draw(st.sampled_from(["z1", "z2", "z3", "", None]))
         taints = draw(st.sampled_from([(), (), ("k",), ("l",)]))
-        nodes.append(node(f"n{index}", zone=zone, labels=labels, taints=taints))
+        nodes.append(labelled_node(f"n{index}", zone=zone, labels=labels, taints=taints))
     return lent(nodes, draw(drawn_placed(len(nodes))))
 
 
 @st.composite
 def drawn_placed(draw: st.DrawFn, node_count: int) -> list[PodInfo]:
     return [
-        pod(
+        app_pod(
             f"placed-{index}",
             f"n{draw(st.integers(0, node_count - 1))}",
             namespace=draw(st.sampled_from(["default", "default", "other"])),

@@ -17,7 +17,8 @@ from bayplan.ports import (
     PatchPodStatus,
 )
 from bayplan.state.pods import PodInfo
-from tests.plugins.row_kit import NO_HANDLE, pod
+from tests.kit.objects import pod
+from tests.plugins.row_kit import NO_HANDLE
 
 UNKNOWN = OutcomeUnknownError("connection reset")
 BUSY = ApiError(429, "TooManyRequests", "try again")
@@ -83,7 +84,7 @@ def bind(port: Port) -> Status | None:
     return done(DefaultBinder(None, NO_HANDLE).bind(CycleState(), pod(), "n1", port))
 
 
-def stored(node_name: str | None = None, uid: str = "uid-p") -> Pod:
+def stored(node_name: str | None = None, uid: str = "uid-default/p") -> Pod:
     """The pod as the API has it."""
     metadata = {"name": "p", "namespace": "default", "uid": uid}
     found = decode(POD, {"metadata": metadata, "spec": {"nodeName": node_name}})

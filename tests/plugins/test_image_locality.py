@@ -11,7 +11,8 @@ from bayplan.plugins.image_locality import ImageLocality
 from bayplan.state.cache import Cache
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
-from tests.plugins.row_kit import NO_HANDLE, pod, scored, scores_alike_by_rows
+from tests.kit.objects import pod
+from tests.plugins.row_kit import NO_HANDLE, scored, scores_alike_by_rows
 
 PLUGIN = ImageLocality(None, NO_HANDLE)
 MIB = 1024 * 1024

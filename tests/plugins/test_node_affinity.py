@@ -12,14 +12,13 @@ from bayplan.framework.events import ActionType, QueueingHint
 from bayplan.framework.status import SKIP, Code, Status
 from bayplan.plugins.node_affinity import NodeAffinity, NodeAffinityArgs
 from bayplan.state.pods import PodInfo
+from tests.kit.objects import node, pod
 from tests.plugins.row_kit import (
     NO_HANDLE,
     asked,
     hint,
     lent,
-    node,
     normalized_scores,
-    pod,
     refuses_alike_by_rows,
     registered,
     rejected,
@@ -161,7 +160,7 @@ def test_it_rejects_exactly_the_nodes_that_do_not_match(
             expected |= unresolvable([name], NO_ADDED_MATCH)
         elif not ((selector or {}).items() <= labels.items() and any_matches(own, name, labels)):
             expected |= unresolvable([name], NO_MATCH)
-    nodes = lent(node(name, labels) for name, labels in cluster.items())
+    nodes = lent(node(name, labels=labels) for name, labels in cluster.items())
     who, asked_plugin = wanting(own, nodeSelector=selector), plugin(added)
     assert rejected(asked_plugin, who, nodes) == expected
     positions = [p for p in wanted if p < len(nodes)]
@@ -172,7 +171,7 @@ def test_it_rejects_exactly_the_nodes_that_do_not_match(
 def test_it_scores_the_weights_of_what_matches(
     cluster: dict[str, dict[str, str]], own: Any, added: Any, wanted: list[int]
 ) -> None:
-    nodes = lent(node(name, labels) for name, labels in cluster.items())
+    nodes = lent(node(name, labels=labels) for name, labels in cluster.items())
     who, asked_plugin = wanting(preferred=own), plugin(preferred=added)
     expected = {
         name: points(own, name, labels) + points(added, name, labels)
@@ -188,7 +187,7 @@ def test_it_scores_the_weights_of_what_matches(
 def test_the_nodes_it_narrows_to_hold_every_node_that_matches(
     cluster: dict[str, dict[str, str]], own: Any
 ) -> None:
-    nodes = lent(node(name, labels) for name, labels in cluster.items())
+    nodes = lent(node(name, labels=labels) for name, labels in cluster.items())
     answer = asked(plugin(), wanting(own), nodes)
     matching = {name for name, labels in cluster.items() if any_matches(own, name, labels)}
     if isinstance(answer, frozenset):
@@ -199,7 +198,7 @@ def test_the_nodes_it_narrows_to_hold_every_node_that_matches(
 
 # ---- PreFilter -----------------------------------------------------------------------------
 
-NODES = [node("n1", {"zone": "a"}), node("n2", {"zone": "b"}), node("n3")]
+NODES = [node("n1", labels={"zone": "a"}), node("n2", labels={"zone": "b"}), node("n3")]
 
 
 @pytest.mark.parametrize(
@@ -371,7 +370,7 @@ def test_without_args_nothing_is_added() -> None:
 # ---- hints ---------------------------------------------------------------------------------
 
 QUEUE, QUEUE_SKIP = QueueingHint.QUEUE, QueueingHint.QUEUE_SKIP
-IN_A, IN_B = node("n1", {"zone": "a"}), node("n1", {"zone": "b"})
+IN_A, IN_B = node("n1", labels={"zone": "a"}), node("n1", labels={"zone": "b"})
 
 
 def test_what_it_waits_for() -> None:
@@ -400,7 +399,7 @@ def test_which_nodes_are_worth_another_attempt(
 
 def test_a_node_that_only_begins_to_match_what_is_added_is_worth_it() -> None:
     """Different from upstream on purpose: the pod would wait for the five-minute flush."""
-    old, new = node("n1", {"zone": "a"}), node("n1", {"zone": "a", "pool": "x"})
+    old, new = node("n1", labels={"zone": "a"}), node("n1", labels={"zone": "a", "pool": "x"})
     added = plugin([labelled(condition("pool", "Exists"))])
     event = ("Node", ActionType.UPDATE_NODE_LABEL)
     assert hint(added, event, wanting([ZONE_A]), old, new) is QUEUE
@@ -433,7 +432,9 @@ OWT = labelled(condition("b", "Exists"), condition("a", "In", "1"))
 @pytest.mark.parametrize(
     ("one", "other", "equal"),
     [
-        pytest.param(pod("a", priority=1), pod("b", {"x": "y"}), True, id="name, labels, priority"),
+        pytest.param(
+            pod("a", priority=1), pod("b", labels={"x": "y"}), True, id="name, labels, priority"
+        ),
         pytest.param(
             pod(nodeSelector={"a": "1", "b": "2"}),
             pod(nodeSelector={"b": "2", "a": "1"}),

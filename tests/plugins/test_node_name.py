@@ -5,13 +5,12 @@ from hypothesis import strategies as st
 
 from bayplan.framework.events import ActionType, QueueingHint
 from bayplan.plugins.node_name import NodeName
+from tests.kit.objects import node, pod
 from tests.plugins.row_kit import (
     NO_HANDLE,
     asked,
     hint,
     lent,
-    node,
-    pod,
     refuses_alike_by_rows,
     registered,
     rejected,
@@ -58,4 +57,4 @@ def test_only_a_new_node_can_be_the_one() -> None:
 def test_the_signature_is_the_name() -> None:
     assert PLUGIN.sign_pod(pod(nodeName="n1")) != PLUGIN.sign_pod(pod())
     assert PLUGIN.sign_pod(pod(nodeName="n1")) != PLUGIN.sign_pod(pod(nodeName="n2"))
-    assert PLUGIN.sign_pod(pod("a", {"x": "1"})) == PLUGIN.sign_pod(pod("b", priority=5))
+    assert PLUGIN.sign_pod(pod("a", labels={"x": "1"})) == PLUGIN.sign_pod(pod("b", priority=5))

@@ -12,12 +12,11 @@ from bayplan.plugins.node_ports import NodePorts
 from bayplan.state.cache import Cache
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
+from tests.kit.objects import node, pod
 from tests.plugins.row_kit import (
     NO_HANDLE,
     asked,
     hint,
-    node,
-    pod,
     refuses_alike_by_rows,
     registered,
     rejected,

@@ -16,6 +16,7 @@ from bayplan.framework.status import Code
 from bayplan.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
 from bayplan.state.pods import PodInfo, pod_info
 from bayplan.testing import plugin as made
+from tests.kit.objects import pod as pod_as_written
 from tests.plugins import scored_devices
 from tests.plugins.devices_kit import allocated, claim, class_of, put
 from tests.plugins.resource_kit import (
@@ -48,7 +49,6 @@ from tests.plugins.row_kit import (
     scored,
     scores_alike_by_rows,
 )
-from tests.plugins.row_kit import pod as pod_as_written
 from tests.plugins.scored_devices import BIG, BIG_IF_KNOWN, BY_CLASS, asking, scores
 
 MOST, BY_RATIO = "MostAllocated", "RequestedToCapacityRatio"

@@ -8,13 +8,12 @@ from hypothesis import strategies as st
 
 from bayplan.framework.events import ActionType, QueueingHint
 from bayplan.plugins.node_unschedulable import NodeUnschedulable
+from tests.kit.objects import node, pod
 from tests.plugins.row_kit import (
     NO_HANDLE,
     asked,
     hint,
     lent,
-    node,
-    pod,
     refuses_alike_by_rows,
     registered,
     rejected,

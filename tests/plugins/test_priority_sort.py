@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.plugins.priority_sort import PrioritySort
-from tests.plugins.row_kit import NO_HANDLE, pod
+from tests.kit.objects import pod
+from tests.plugins.row_kit import NO_HANDLE
 
 PLUGIN = PrioritySort(None, NO_HANDLE)
 

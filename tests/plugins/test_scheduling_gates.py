@@ -3,18 +3,19 @@
 from bayplan.framework.events import UPDATE, ActionType, QueueingHint
 from bayplan.framework.status import Code
 from bayplan.plugins.scheduling_gates import SchedulingGates
-from tests.plugins.row_kit import NO_HANDLE, hint, pod, registered
+from tests.kit.objects import pod
+from tests.plugins.row_kit import NO_HANDLE, hint, registered
 
 PLUGIN = SchedulingGates(None, NO_HANDLE)
 
 
 def test_a_pod_without_gates_may_enter() -> None:
     assert PLUGIN.pre_enqueue(pod()) is None
-    assert PLUGIN.pre_enqueue(pod(schedulingGates=[])) is None
+    assert PLUGIN.pre_enqueue(pod(gates=[])) is None
 
 
 def test_a_gated_pod_waits_for_all_its_gates_in_their_order() -> None:
-    status = PLUGIN.pre_enqueue(pod(schedulingGates=[{"name": "b/c"}, {"name": "a"}]))
+    status = PLUGIN.pre_enqueue(pod(gates=["b/c", "a"]))
     assert status is not None
     assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert status.reasons == ("waiting for scheduling gates: [b/c a]",)
@@ -22,7 +23,7 @@ def test_a_gated_pod_waits_for_all_its_gates_in_their_order() -> None:
 
 def test_the_end_of_its_own_gates_lets_a_pod_in() -> None:
     assert registered(PLUGIN) == [("TargetPod", "UpdatePodSchedulingGatesEliminated", True)]
-    gated, free = pod(schedulingGates=[{"name": "a"}]), pod()
+    gated, free = pod(gates=["a"]), pod()
     eliminated = ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
     assert hint(PLUGIN, ("TargetPod", eliminated), free, gated, free) is QueueingHint.QUEUE
     assert hint(PLUGIN, ("AssignedPod", eliminated), free, gated, free) is None

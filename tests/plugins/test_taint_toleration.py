@@ -11,14 +11,13 @@ from bayplan.framework.events import ActionType, QueueingHint
 from bayplan.plugins.taint_toleration import TaintToleration
 from bayplan.state.cache import Cache
 from bayplan.state.pods import PodInfo
+from tests.kit.objects import node, pod
 from tests.plugins.row_kit import (
     NO_HANDLE,
     asked,
     hint,
     lent,
-    node,
     normalized_scores,
-    pod,
     refuses_alike_by_rows,
     registered,
     rejected,

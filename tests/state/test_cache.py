@@ -18,6 +18,8 @@ from bayplan.api.objects import Node
 from bayplan.state.cache import Cache
 from bayplan.state.change_log import ALL_FACETS, ChangeLog, Facet
 from bayplan.state.pods import PodInfo
+from tests.kit.objects import node, pod
+from tests.state.affinity_terms import PREFERRED, REQUIRED, term, weighted
 from tests.state.cluster_model import (
     Model,
     Said,
@@ -26,7 +28,6 @@ from tests.state.cluster_model import (
     expected_draw_order,
     said,
 )
-from tests.state.making import PREFERRED, REQUIRED, node, pod, term, weighted
 
 # ---- a pod's life ------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from bayplan.api.selectors import Selector
 from bayplan.state.cache import Cache
 from bayplan.state.domain_counts import DomainTables, PodSet
 from bayplan.testing import pod
-from tests.state.making import node
+from tests.kit.objects import node
 
 ALL = PodSet(None, Selector())
 NODES = [f"n{number}" for number in range(5)]

@@ -14,7 +14,7 @@ from bayplan.state.change_log import ALL_FACETS, Facet
 from bayplan.state.columns import Rows
 from bayplan.state.node_table import DrawOrder, NodeTable, changed_facets
 from bayplan.state.pods import PodInfo
-from tests.state.making import node, pod
+from tests.kit.objects import node, pod
 
 # ---- node table -----------------------------------------------------------------------------
 
@@ -84,7 +84,7 @@ def test_columns_grow_beyond_the_capacity() -> None:
         table.add_node(node(f"n{index}", zone=f"z{index % 2}"))
         table.assign(pod(f"p{index}", f"n{index}", requests={"cpu": index}))
     assert table.capacity == 16
-    assert table.resources.allocatable("cpu").values[:9].tolist() == [8000] * 9
+    assert table.resources.allocatable("cpu").values[:9].tolist() == [4000] * 9
     assert table.resources.requested("cpu").values[:9].tolist() == [
         1000 * index for index in range(9)
     ]
@@ -163,7 +163,7 @@ def test_binding_one_pod_changes_one_row_of_a_thousand() -> None:
     ("placed", "facet", "changed"),
     [
         pytest.param(pod("p", "a"), Facet.PORTS, False, id="no ports, no change of ports"),
-        pytest.param(pod("p", "a", ports=[{"hostPort": 80}]), Facet.PORTS, True, id="ports"),
+        pytest.param(pod("p", "a", host_ports=[{"hostPort": 80}]), Facet.PORTS, True, id="ports"),
         pytest.param(pod("p", "a"), Facet.LABELS, False, id="never the node's own labels"),
         pytest.param(pod("p", "a"), Facet.PODS, True, id="always the pods"),
         pytest.param(pod("p", "a"), Facet.REQUESTED, True, id="always what is requested"),

@@ -14,7 +14,8 @@ from bayplan.state.host_ports import HostPort
 from bayplan.state.nodes import LoanEnded, NodeView
 from bayplan.state.placed_terms import TermKind
 from bayplan.state.pods import PodInfo
-from tests.state.making import PREFERRED, REQUIRED, node, pod, term, weighted
+from tests.kit.objects import node, pod
+from tests.state.affinity_terms import PREFERRED, REQUIRED, term, weighted
 
 WEB = {"app": "web"}
 ALL_PODS = PodSet(None, EVERYTHING)
@@ -65,7 +66,7 @@ def test_take_selects_by_position(
 ) -> None:
     taken = view.take(positions)
     assert (len(taken), taken.names()) == (len(names), names)
-    assert taken.allocatable("cpu").tolist() == [8000] * len(names)
+    assert taken.allocatable("cpu").tolist() == [4000] * len(names)
     assert [info.name for info in taken.infos()] == names
 
 
@@ -208,10 +209,10 @@ def test_a_host_port_conflicts_with_equal_and_with_all_addresses(
 ) -> None:
     """F-039: an empty address is 0.0.0.0, an empty protocol TCP, a port of 0 is none."""
     pods = tuple(
-        pod(f"p{index}", "a", ports=[{"hostIP": ip, "hostPort": 80, "protocol": "UDP" * udp}])
+        pod(f"p{index}", "a", host_ports=[{"hostIP": ip, "hostPort": 80, "protocol": "UDP" * udp}])
         for index, (ip, udp) in enumerate(held)
     )
-    view = view_of("a", "b", pods=(*pods, pod("none", "b", ports=[{"hostPort": 0}])))
+    view = view_of("a", "b", pods=(*pods, pod("none", "b", host_ports=[{"hostPort": 0}])))
     everywhere = ("", "0.0.0.0")
     taken = any(
         not udp and (ip == asked or ip in everywhere or asked in everywhere) for ip, udp in held
@@ -272,14 +273,14 @@ def test_a_node_info_has_what_upstreams_has() -> None:
     likes = {"podAffinity": {PREFERRED: [weighted(1, term(WEB))]}}
     cache = Cache()
     cache.add_node(node("a", images={"i": 600}, unschedulable=True))
-    cache.add_pod(pod("p", "a", requests={"cpu": "1500m"}, ports=[{"hostPort": 80}]))
+    cache.add_pod(pod("p", "a", requests={"cpu": "1500m"}, host_ports=[{"hostPort": 80}]))
     cache.add_pod(pod("q", "a", affinity=away))
     cache.add_pod(pod("r", "a", affinity=likes))
     info = cache.lend().node("a")
     assert info.labels == {HOSTNAME_LABEL: "a"}
     assert (info.unschedulable, info.taints) == (True, ())
     assert info.requested == {"cpu": 1500}
-    assert info.allocatable == {"cpu": 8000, "memory": 16 << 30, "pods": 110}
+    assert info.allocatable == {"cpu": 4000, "memory": 16 << 30, "pods": 110}
     assert info.used_ports == {HostPort("0.0.0.0", "TCP", 80)}
     assert {name: image.size_bytes for name, image in info.image_states.items()} == {"i": 600}
 
@@ -287,7 +288,7 @@ def test_a_node_info_has_what_upstreams_has() -> None:
 def test_a_node_info_shows_name_pods_requested_and_allocatable() -> None:
     cache = cache_of("a", pods=(pod("p", "a", requests={"cpu": 1}),))
     shown = repr(cache.lend().node("a"))
-    for part in ("a: pods [default/p]", "requested={'cpu': 1000}", "'cpu': 8000"):
+    for part in ("a: pods [default/p]", "requested={'cpu': 1000}", "'cpu': 4000"):
         assert part in shown
 
 

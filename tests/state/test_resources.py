@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.state.resources import EXACT_BELOW, Bundle, Resources, Usage
-from tests.state.making import pod
+from tests.kit.objects import pod
 
 GPU = "example.com/gpu"
 SILENT = pod().shape

@@ -21,7 +21,7 @@ from bayplan.api.selectors import (
 )
 from bayplan.state.domain_counts import INDEXED_KEYS_MAX, Counter, PodSet, SelectorCounts
 from bayplan.state.pods import PodInfo
-from tests.state.making import pod
+from tests.kit.objects import pod
 
 CAPACITY = 4
 

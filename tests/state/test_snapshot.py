@@ -6,7 +6,8 @@ from bayplan.state.cache import Cache
 from bayplan.state.change_log import Facet
 from bayplan.state.nodes import LoanEnded
 from bayplan.state.snapshot import NodeNotFound, Snapshot
-from tests.state.making import REQUIRED, node, pod, term
+from tests.kit.objects import node, pod
+from tests.state.affinity_terms import REQUIRED, term
 
 AWAY = {"podAntiAffinity": {REQUIRED: [term({"app": "web"})]}}
 

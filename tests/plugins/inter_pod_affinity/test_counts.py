@@ -11,7 +11,7 @@ from bayplan.state.cache import Cache
 from bayplan.state.domain_counts import PodSet
 from bayplan.state.nodes import NodeView
 from bayplan.testing import pod
-from tests.state.making import node
+from tests.kit.objects import node
 
 Zones = list[str | None]
 ZONES: st.SearchStrategy[Zones] = st.lists(

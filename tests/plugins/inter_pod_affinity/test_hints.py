@@ -8,8 +8,9 @@ from bayplan.api.objects import Node
 from bayplan.framework.events import QueueingHint
 from bayplan.plugins.inter_pod_affinity.plugin import Labels, after_assigned_pod, after_node
 from bayplan.state.pods import PodInfo
+from tests.kit.objects import node, pod
 from tests.plugins.affinity_kit import World
-from tests.state.making import PREFERRED, REQUIRED, node, pod, term, weighted
+from tests.state.affinity_terms import PREFERRED, REQUIRED, term, weighted
 
 QUEUE, SKIP = QueueingHint.QUEUE, QueueingHint.QUEUE_SKIP
 
@@ -100,7 +101,7 @@ def test_another_pod(
 
 
 def test_a_nomination_is_a_place() -> None:
-    nominated = pod("other", labels=WEB, status={"nominatedNodeName": "a"})
+    nominated = pod("other", labels=WEB, nominated_node="a")
     assert after_assigned_pod(near(term(WEB)), None, nominated, labels_of) is QUEUE
 
 

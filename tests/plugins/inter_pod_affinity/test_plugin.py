@@ -14,6 +14,7 @@ from bayplan.framework.events import ActionType, EventResource
 from bayplan.framework.status import Code, Status
 from bayplan.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinityArgs
 from bayplan.state.pods import PodInfo
+from tests.kit.objects import node, pod
 from tests.plugins.affinity_kit import (
     World,
     drawn_pods,
@@ -24,7 +25,7 @@ from tests.plugins.affinity_kit import (
     must_score,
     scored,
 )
-from tests.state.making import PREFERRED, REQUIRED, node, pod, term, weighted
+from tests.state.affinity_terms import PREFERRED, REQUIRED, term, weighted
 
 WEB, DB = {"app": "web"}, {"app": "db"}
 NO_AFFINITY = (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, "node(s) didn't match pod affinity rules")

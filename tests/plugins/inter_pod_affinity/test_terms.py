@@ -9,8 +9,9 @@ from bayplan.framework.handle import Objects
 from bayplan.plugins.inter_pod_affinity.terms import own_terms
 from bayplan.state.domain_counts import PodSet
 from bayplan.state.pods import PodInfo
+from tests.kit.objects import pod
 from tests.plugins.affinity_kit import Namespaces
-from tests.state.making import PREFERRED, REQUIRED, pod, term, weighted
+from tests.state.affinity_terms import PREFERRED, REQUIRED, term, weighted
 
 WEB, FRONT = {"app": "web"}, {"tier": "front"}
 KNOWN = cast(Objects, Namespaces({"default": {}, "one": {"team": "a"}, "two": {"team": "a"}}))

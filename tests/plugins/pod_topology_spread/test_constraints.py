@@ -26,7 +26,7 @@ from bayplan.plugins.pod_topology_spread.constraints import (
     SpreadRules,
 )
 from bayplan.state.pods import PodInfo
-from tests.plugins.spread_kit import NO_DEFAULTS, World, constraint, pod, rules
+from tests.plugins.spread_kit import NO_DEFAULTS, World, app_pod, constraint, rules
 
 # ---- constraints ----------------------------------------------------------------------------
 
@@ -46,7 +46,7 @@ LISTED = PodTopologySpreadArgs(
 
 def only(spread: dict[str, Any], **rest: Any) -> Constraint:
     """The one hard constraint of a pod."""
-    (found,) = rules().hard(pod(spread=[spread], **rest)).constraints
+    (found,) = rules().hard(app_pod(spread=[spread], **rest)).constraints
     return found
 
 
@@ -65,13 +65,13 @@ def test_what_is_given_is_kept() -> None:
 
 def test_constraints_are_told_apart_by_their_action() -> None:
     spread = [constraint("a"), constraint("b", SOFT), constraint("c"), constraint("d", "")]
-    waiting = pod(spread=spread)
+    waiting = app_pod(spread=spread)
     assert [c.topology_key for c in rules().hard(waiting).constraints] == ["a", "c"]
     assert [c.topology_key for c in rules().soft(waiting).constraints] == ["b"]
 
 
 def test_pods_of_one_shape_are_compiled_once() -> None:
-    one, other = pod("one", spread=[constraint()]), pod("other", spread=[constraint()])
+    one, other = app_pod("one", spread=[constraint()]), app_pod("other", spread=[constraint()])
     assert rules().hard(one) is rules(SYSTEM).hard(other)
 
 
@@ -125,7 +125,7 @@ BROKEN = {"matchExpressions": [{"key": "app", "operator": "Foo"}]}
 
 
 def test_a_selector_that_does_not_parse_spoils_the_constraints_of_its_kind() -> None:
-    waiting = pod(spread=[constraint(), constraint(SOFT, SOFT, labelSelector=BROKEN)])
+    waiting = app_pod(spread=[constraint(), constraint(SOFT, SOFT, labelSelector=BROKEN)])
     assert rules().hard(waiting).error is None
     error = rules().soft(waiting).error
     assert error is not None
@@ -147,32 +147,32 @@ def selector_of(spread: SpreadRules, waiting: PodInfo) -> Selector | None:
 
 def test_without_services_and_owner_no_defaults_apply() -> None:
     spread = rules(SYSTEM)
-    assert not spread.soft(pod()).constraints
-    assert not spread.soft(pod(owner=OWNED)).constraints
+    assert not spread.soft(app_pod()).constraints
+    assert not spread.soft(app_pod(owner=OWNED)).constraints
 
 
 def test_the_systems_defaults_are_soft_alone() -> None:
     spread = rules(SYSTEM, World().put(SERVICE, "web", {"app": "a"}))
-    assert len(spread.soft(pod()).constraints) == 2
-    assert not spread.hard(pod()).constraints
+    assert len(spread.soft(app_pod()).constraints) == 2
+    assert not spread.hard(app_pod()).constraints
 
 
 def test_a_list_may_hold_both_kinds() -> None:
     spread = rules(LISTED, World().put(SERVICE, "web", {"app": "a"}))
-    assert [c.max_skew for c in spread.hard(pod()).constraints] == [2]
-    assert [c.max_skew for c in spread.soft(pod()).constraints] == [2]
+    assert [c.max_skew for c in spread.hard(app_pod()).constraints] == [2]
+    assert [c.max_skew for c in spread.soft(app_pod()).constraints] == [2]
 
 
 def test_own_constraints_of_either_kind_keep_the_defaults_away() -> None:
     spread = rules(LISTED, World().put(SERVICE, "web", {"app": "a"}))
-    assert not spread.soft(pod(spread=[constraint()])).constraints
+    assert not spread.soft(app_pod(spread=[constraint()])).constraints
 
 
 def test_the_selectors_of_all_services_that_select_the_pod_are_merged() -> None:
     world = World().put(SERVICE, "one", {"app": "a"}).put(SERVICE, "two", {"tier": "x"})
     world.put(SERVICE, "not-mine", {"app": "b"}).put(SERVICE, "headless", None)
     world.put(SERVICE, "elsewhere", {"zone": "z"}, namespace="other")
-    waiting = pod(labels={"app": "a", "tier": "x", "zone": "z"})
+    waiting = app_pod(labels={"app": "a", "tier": "x", "zone": "z"})
     expected = map_selector({"app": "a", "tier": "x"})
     assert selector_of(rules(SYSTEM, world), waiting) == expected
 
@@ -194,37 +194,37 @@ def test_the_selectors_of_all_services_that_select_the_pod_are_merged() -> None:
 )
 def test_the_owners_selector_counts(kind: str, owner: Any, selector: Any) -> None:
     spread = rules(SYSTEM, World().put(kind, "web", selector))
-    assert selector_of(spread, pod(owner=owner)) == map_selector({"app": "a"})
-    assert selector_of(spread, pod()) is None, "nobody owns it"
-    assert selector_of(spread, pod(owner=owner, namespace="other")) is None
+    assert selector_of(spread, app_pod(owner=owner)) == map_selector({"app": "a"})
+    assert selector_of(spread, app_pod()) is None, "nobody owns it"
+    assert selector_of(spread, app_pod(owner=owner, namespace="other")) is None
 
 
 def test_services_and_owner_add_up() -> None:
     world = World().put(SERVICE, "web", {"app": "a"})
     world.put(REPLICA_SET, "web", {"matchLabels": {"hash": "1"}})
     expected = map_selector({"app": "a", "hash": "1"})
-    assert selector_of(rules(SYSTEM, world), pod(owner=OWNED)) == expected
+    assert selector_of(rules(SYSTEM, world), app_pod(owner=OWNED)) == expected
 
 
 def test_an_owner_of_another_kind_says_nothing() -> None:
     world = World().put(REPLICA_SET, "web", {"matchLabels": {"app": "a"}})
-    assert selector_of(rules(SYSTEM, world), pod(owner=("batch/v1", "Job", "web"))) is None
+    assert selector_of(rules(SYSTEM, world), app_pod(owner=("batch/v1", "Job", "web"))) is None
 
 
 def test_an_owner_whose_selector_does_not_parse_says_nothing() -> None:
     world = World().put(SERVICE, "web", {"app": "a"}).put(REPLICA_SET, "web", BROKEN)
-    assert selector_of(rules(SYSTEM, world), pod(owner=OWNED)) == map_selector({"app": "a"})
+    assert selector_of(rules(SYSTEM, world), app_pod(owner=OWNED)) == map_selector({"app": "a"})
 
 
 def test_selectors_that_demand_nothing_mean_no_defaults() -> None:
     world = World().put(SERVICE, "all", {}).put(REPLICA_SET, "web", {})
-    assert selector_of(rules(SYSTEM, world), pod(owner=OWNED)) is None
+    assert selector_of(rules(SYSTEM, world), app_pod(owner=OWNED)) is None
 
 
 def test_defaults_follow_the_services_as_they_change() -> None:
     world = World()
     spread = rules(SYSTEM, world)
-    waiting = pod(labels={"app": "a", "tier": "x"}, owner=OWNED)
+    waiting = app_pod(labels={"app": "a", "tier": "x"}, owner=OWNED)
     assert selector_of(spread, waiting) is None
     world.put(SERVICE, "web", {"app": "a"})
     assert selector_of(spread, waiting) == map_selector({"app": "a"})
@@ -238,11 +238,11 @@ def test_defaults_follow_the_services_as_they_change() -> None:
 
 def test_defaults_are_deduced_once_while_nothing_changes() -> None:
     spread = rules(LISTED, World().put(SERVICE, "web", {"app": "a"}))
-    assert spread.soft(pod("one")) is spread.soft(pod("other"))
+    assert spread.soft(app_pod("one")) is spread.soft(app_pod("other"))
 
 
 def test_only_the_systems_defaults_do_without_some_label() -> None:
-    bare, own = pod(), pod(spread=[constraint()])
+    bare, own = app_pod(), app_pod(spread=[constraint()])
     assert not rules(SYSTEM).requires_all_topologies(bare)
     assert rules(SYSTEM).requires_all_topologies(own)
     assert rules(LISTED).requires_all_topologies(bare)

@@ -11,14 +11,14 @@ from bayplan.state.snapshot import Snapshot
 from tests.plugins.spread_kit import (
     RACK,
     REQUIRED,
+    app_pod,
     constraint,
     drawn_clusters,
     drawn_pods,
+    labelled_node,
     lent,
-    node,
     plainly_has_all,
     plainly_included,
-    pod,
     rules,
 )
 
@@ -48,37 +48,40 @@ def test_policies_and_labels_are_as_the_plain_rules_say(
 
 
 def test_node_affinity_is_honoured_unless_the_constraint_says_otherwise() -> None:
-    snapshot = lent([node("a", labels={RACK: "r1"}), node("b")])
+    snapshot = lent([labelled_node("a", labels={RACK: "r1"}), labelled_node("b")])
     selected = {RACK: "r1"}
     ignoring = constraint(nodeAffinityPolicy="Ignore")
-    assert included(snapshot, pod(spread=[constraint()], nodeSelector=selected)) == ["a"]
-    assert included(snapshot, pod(spread=[ignoring], nodeSelector=selected)) is None
+    assert included(snapshot, app_pod(spread=[constraint()], nodeSelector=selected)) == ["a"]
+    assert included(snapshot, app_pod(spread=[ignoring], nodeSelector=selected)) is None
 
 
 def test_a_required_affinity_without_terms_lets_nobody_in() -> None:
     affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": []}}}
-    assert included(lent([node("a")]), pod(spread=[constraint()], affinity=affinity)) == []
+    assert (
+        included(lent([labelled_node("a")]), app_pod(spread=[constraint()], affinity=affinity))
+        == []
+    )
 
 
 def test_taints_are_ignored_unless_the_constraint_says_otherwise() -> None:
-    snapshot = lent([node("a", taints=["k"]), node("b")])
+    snapshot = lent([labelled_node("a", taints=["k"]), labelled_node("b")])
     honouring = constraint(nodeTaintsPolicy="Honor")
     tolerating = [{"key": "k", "operator": "Exists"}]
-    assert included(snapshot, pod(spread=[constraint()])) is None
-    assert included(snapshot, pod(spread=[honouring])) == ["b"]
-    assert included(snapshot, pod(spread=[honouring], tolerations=tolerating)) is None
+    assert included(snapshot, app_pod(spread=[constraint()])) is None
+    assert included(snapshot, app_pod(spread=[honouring])) == ["b"]
+    assert included(snapshot, app_pod(spread=[honouring], tolerations=tolerating)) is None
 
 
 def test_taints_that_come_later_and_other_clusters_are_judged_anew() -> None:
-    waiting = pod(spread=[constraint(nodeTaintsPolicy="Honor")])
-    assert included(lent([node("a"), node("b", taints=["k"])]), waiting) == ["a"]
-    assert included(lent([node("a", taints=["l"]), node("b")]), waiting) == ["b"]
-    assert included(lent([node(n, taints=[n]) for n in "abc"]), waiting) == []
+    waiting = app_pod(spread=[constraint(nodeTaintsPolicy="Honor")])
+    assert included(lent([labelled_node("a"), labelled_node("b", taints=["k"])]), waiting) == ["a"]
+    assert included(lent([labelled_node("a", taints=["l"]), labelled_node("b")]), waiting) == ["b"]
+    assert included(lent([labelled_node(n, taints=[n]) for n in "abc"]), waiting) == []
 
 
 @pytest.mark.parametrize("key", [ZONE_LABEL, HOSTNAME_LABEL])
 def test_a_label_that_is_empty_is_there(key: str) -> None:
-    snapshot = lent([node("a", labels={key: ""}), node("b", labels={key: None})])
-    topology = Topology(pod(), snapshot.nodes)
+    snapshot = lent([labelled_node("a", labels={key: ""}), labelled_node("b", labels={key: None})])
+    topology = Topology(app_pod(), snapshot.nodes)
     assert topology.slots(key).tolist() == [1, 0]
     assert topology.slot_count(key) == 2

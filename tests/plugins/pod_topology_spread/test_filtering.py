@@ -23,16 +23,16 @@ from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
 from tests.plugins.spread_kit import (
     RACK,
+    app_pod,
     constraint,
     drawn_clusters,
     drawn_placed,
     drawn_pods,
+    labelled_node,
     lent,
-    node,
     plainly_counted,
     plainly_has_all,
     plainly_included,
-    pod,
     rules,
     zoned,
 )
@@ -55,7 +55,7 @@ def verdicts(spread: HardSpread, waiting: PodInfo, nodes: NodeView) -> dict[str,
 
 def rejected(snapshot: Snapshot, *spread: dict[str, Any], **rest: Any) -> dict[str, Any]:
     """For a pod with app=a."""
-    waiting = pod(spread=spread, **rest)
+    waiting = app_pod(spread=spread, **rest)
     return verdicts(counted(waiting, snapshot.nodes), waiting, snapshot.nodes)
 
 
@@ -106,7 +106,7 @@ def test_told_of_pods_that_come_and_go_it_knows_what_a_new_count_would(
             what_if.change(waiting, each, snapshot.node(each.node_name), -1)
             trial.remove(each)
         for number, each in enumerate(filter(counts_in_a_what_if(asked), coming)):
-            twin = pod(f"new-{number}", namespace=each.namespace, labels=each.labels)
+            twin = app_pod(f"new-{number}", namespace=each.namespace, labels=each.labels)
             placed = trial.assume(twin, each.node_name)
             what_if.change(waiting, placed, snapshot.node(each.node_name), 1)
         assert verdicts(what_if, waiting, nodes) == verdicts(
@@ -147,40 +147,49 @@ def test_fewer_domains_than_demanded_count_as_if_one_were_empty() -> None:
 
 
 def test_a_node_without_the_label_cannot_be_helped() -> None:
-    snapshot = lent([node("a", zone="z"), node("b")])
+    snapshot = lent([labelled_node("a", zone="z"), labelled_node("b")])
     assert rejected(snapshot, constraint()) == {"b": UNLABELLED}
 
 
 def test_the_first_violated_constraint_is_the_reason() -> None:
-    nodes = [node("a", zone="z"), node("b", zone="z", labels={RACK: "r"})]
-    snapshot = lent(nodes, [pod("x", "b")])
+    nodes = [labelled_node("a", zone="z"), labelled_node("b", zone="z", labels={RACK: "r"})]
+    snapshot = lent(nodes, [app_pod("x", "b")])
     zone, rack = constraint(minDomains=2), constraint(RACK)
     assert rejected(snapshot, zone, rack) == {"a": SKEWED, "b": SKEWED}
     assert rejected(snapshot, rack, zone) == {"a": UNLABELLED, "b": SKEWED}
 
 
 def test_nodes_that_lack_another_constraints_label_are_not_counted() -> None:
-    nodes = [node("a", zone="z1", labels={RACK: "r"}), node("b", zone="z2")]
-    crowded = lent(nodes, [pod("x", "a"), pod("y", "a")])
+    nodes = [labelled_node("a", zone="z1", labels={RACK: "r"}), labelled_node("b", zone="z2")]
+    crowded = lent(nodes, [app_pod("x", "a"), app_pod("y", "a")])
     assert rejected(crowded, constraint()) == {"a": SKEWED}
     assert rejected(crowded, constraint(), constraint(RACK)) == {"b": UNLABELLED}
 
 
 def test_domains_that_the_pod_cannot_reach_are_not_counted() -> None:
     """Taints are ignored unless the constraint honours them, a node selector is honoured."""
-    nodes = [node("a", zone="z1"), node("b", zone="z2", labels={"disk": "hdd"}, taints=["k"])]
-    snapshot = lent(nodes, [pod("x", "a")])
+    nodes = [
+        labelled_node("a", zone="z1"),
+        labelled_node("b", zone="z2", labels={"disk": "hdd"}, taints=["k"]),
+    ]
+    snapshot = lent(nodes, [app_pod("x", "a")])
     assert rejected(snapshot, constraint()) == {"a": SKEWED}
     assert rejected(snapshot, constraint(nodeTaintsPolicy="Honor")) == {}
-    selective = lent([node("a", zone="z1", labels={"disk": "ssd"}), nodes[1]], [pod("x", "a")])
+    selective = lent(
+        [labelled_node("a", zone="z1", labels={"disk": "ssd"}), nodes[1]], [app_pod("x", "a")]
+    )
     assert rejected(selective, constraint(), nodeSelector={"disk": "ssd"}) == {}
 
 
 def test_nodes_that_share_a_hostname_are_one_domain() -> None:
     """As any two with an equal label; only scoring counts hostnames by node."""
     shared = {HOSTNAME_LABEL: "same"}
-    nodes = [node("a", labels=shared), node("b", labels=shared), node("c")]
-    snapshot = lent(nodes, [pod("x", "a")])
+    nodes = [
+        labelled_node("a", labels=shared),
+        labelled_node("b", labels=shared),
+        labelled_node("c"),
+    ]
+    snapshot = lent(nodes, [app_pod("x", "a")])
     assert rejected(snapshot, constraint(HOSTNAME_LABEL)) == {"a": SKEWED, "b": SKEWED}
 
 
@@ -193,7 +202,10 @@ def test_nodes_that_share_a_hostname_are_one_domain() -> None:
     ],
 )
 def test_some_pods_do_not_count(stranger: dict[str, Any]) -> None:
-    snapshot = lent([node("a", zone="z1"), node("b", zone="z2")], [pod("x", "a", **stranger)])
+    snapshot = lent(
+        [labelled_node("a", zone="z1"), labelled_node("b", zone="z2")],
+        [app_pod("x", "a", **stranger)],
+    )
     assert rejected(snapshot, constraint()) == {}
 
 
@@ -212,75 +224,87 @@ def changed(step: int, other: PodInfo, waiting: PodInfo, snapshot: Snapshot) -> 
 
 
 def test_a_victims_leaving_makes_room() -> None:
-    snapshot, waiting = zoned(a=1, b=0), pod(spread=[constraint()])
-    assert changed(-1, pod("a0", "in-a"), waiting, snapshot) == {}
-    assert changed(-1, pod("a0", "in-a", labels={}), waiting, snapshot) == {"in-a": SKEWED}
+    snapshot, waiting = zoned(a=1, b=0), app_pod(spread=[constraint()])
+    assert changed(-1, app_pod("a0", "in-a"), waiting, snapshot) == {}
+    assert changed(-1, app_pod("a0", "in-a", labels={}), waiting, snapshot) == {"in-a": SKEWED}
 
 
 def test_a_nominated_pod_takes_room() -> None:
-    snapshot, waiting = zoned(a=0, b=0), pod(spread=[constraint()])
-    assert changed(1, pod("x", "in-b"), waiting, snapshot) == {"in-b": SKEWED}
-    assert changed(1, pod("x", "in-b", namespace="other"), waiting, snapshot) == {}
+    snapshot, waiting = zoned(a=0, b=0), app_pod(spread=[constraint()])
+    assert changed(1, app_pod("x", "in-b"), waiting, snapshot) == {"in-b": SKEWED}
+    assert changed(1, app_pod("x", "in-b", namespace="other"), waiting, snapshot) == {}
 
 
 def test_a_clones_changes_are_its_own() -> None:
-    snapshot, waiting = zoned(a=1, b=0), pod(spread=[constraint()])
+    snapshot, waiting = zoned(a=1, b=0), app_pod(spread=[constraint()])
     original = counted(waiting, snapshot.nodes)
     one, other = original.clone(), original.clone()
-    one.change(waiting, pod("a0", "in-a"), snapshot.node("in-a"), -1)
+    one.change(waiting, app_pod("a0", "in-a"), snapshot.node("in-a"), -1)
     assert verdicts(one, waiting, snapshot.nodes) == {}
     assert verdicts(other, waiting, snapshot.nodes) == {"in-a": SKEWED}
     later = one.clone()
-    one.change(waiting, pod("x", "in-b"), snapshot.node("in-b"), 1)
+    one.change(waiting, app_pod("x", "in-b"), snapshot.node("in-b"), 1)
     assert verdicts(one, waiting, snapshot.nodes) == {"in-b": SKEWED}
     assert verdicts(later, waiting, snapshot.nodes) == {}
-    one.change(waiting, pod("a0", "in-a"), snapshot.node("in-a"), 1)
+    one.change(waiting, app_pod("a0", "in-a"), snapshot.node("in-a"), 1)
     assert verdicts(one, waiting, snapshot.nodes) == {}
-    original.change(waiting, pod("x", "in-b"), snapshot.node("in-b"), 1)
+    original.change(waiting, app_pod("x", "in-b"), snapshot.node("in-b"), 1)
     assert verdicts(original, waiting, snapshot.nodes) == {}
     assert verdicts(other, waiting, snapshot.nodes) == {"in-a": SKEWED}
 
 
 def test_in_a_what_if_a_pod_being_deleted_counts_although_it_did_not_before() -> None:
     """A fact of v1.37.0: its leaving is one pod less than there were."""
-    snapshot = lent([node("a", zone="z1"), node("b", zone="z2")], [pod("x", "a")])
-    waiting = pod(spread=[constraint()])
-    gone = pod("gone", "a", terminating=True)
+    snapshot = lent(
+        [labelled_node("a", zone="z1"), labelled_node("b", zone="z2")], [app_pod("x", "a")]
+    )
+    waiting = app_pod(spread=[constraint()])
+    gone = app_pod("gone", "a", terminating=True)
     assert changed(-1, gone, waiting, snapshot) == {}
 
 
 def test_in_a_what_if_an_empty_selector_counts_although_it_did_not_before() -> None:
     """A fact of v1.37.0."""
-    snapshot, waiting = zoned(a=3, b=0), pod(spread=[constraint(labelSelector={})])
+    snapshot, waiting = zoned(a=3, b=0), app_pod(spread=[constraint(labelSelector={})])
     assert verdicts(counted(waiting, snapshot.nodes), waiting, snapshot.nodes) == {}
-    assert changed(1, pod("x", "in-a"), waiting, snapshot) == {"in-a": SKEWED}
+    assert changed(1, app_pod("x", "in-a"), waiting, snapshot) == {"in-a": SKEWED}
 
 
 def test_a_node_that_does_not_count_changes_nothing() -> None:
-    nodes = [node("a", zone="z1"), node("b", zone="z2"), node("c", labels={RACK: "r"})]
-    snapshot = lent(nodes, [pod("x", "a")])
-    waiting = pod(spread=[constraint()], nodeSelector={RACK: "r"})
+    nodes = [
+        labelled_node("a", zone="z1"),
+        labelled_node("b", zone="z2"),
+        labelled_node("c", labels={RACK: "r"}),
+    ]
+    snapshot = lent(nodes, [app_pod("x", "a")])
+    waiting = app_pod(spread=[constraint()], nodeSelector={RACK: "r"})
     before = verdicts(counted(waiting, snapshot.nodes), waiting, snapshot.nodes)
-    assert changed(1, pod("y", "c"), waiting, snapshot) == before, "it has no zone"
-    assert changed(1, pod("y", "a"), waiting, snapshot) == before, "the selector excludes it"
+    assert changed(1, app_pod("y", "c"), waiting, snapshot) == before, "it has no zone"
+    assert changed(1, app_pod("y", "a"), waiting, snapshot) == before, "the selector excludes it"
 
 
 def test_a_domain_that_appears_after_the_count_is_empty() -> None:
     """A parked pod's cycle is taken up again; a node may have come meanwhile."""
-    snapshot, waiting = zoned(a=1, b=1), pod(spread=[constraint(minDomains=3)])
+    snapshot, waiting = zoned(a=1, b=1), app_pod(spread=[constraint(minDomains=3)])
     spread = counted(waiting, snapshot.nodes)
-    later = lent([node(f"in-{zone}", zone=zone) for zone in "abcd"])
+    later = lent([labelled_node(f"in-{zone}", zone=zone) for zone in "abcd"])
     nodes = later.nodes
     assert verdicts(spread, waiting, nodes) == {"in-a": SKEWED, "in-b": SKEWED}
     assert nodes.label_values(ZONE_LABEL) == ["a", "b", "c", "d"]
-    spread.change(waiting, pod("x", "in-d"), later.node("in-d"), 1)
+    spread.change(waiting, app_pod("x", "in-d"), later.node("in-d"), 1)
     assert verdicts(spread, waiting, nodes) == {}, "nobody was told of c"
 
 
 def test_it_may_be_the_fullest_where_a_what_if_left_less_than_nothing() -> None:
     """An empty selector counts nobody at first, so that who leaves is one less than none."""
-    snapshot, waiting = zoned(a=1, b=1), pod(spread=[constraint(labelSelector={})])
+    snapshot, waiting = zoned(a=1, b=1), app_pod(spread=[constraint(labelSelector={})])
     spread = counted(waiting, snapshot.nodes)
-    spread.change(waiting, pod("a0", "in-a"), snapshot.node("in-a"), -1)
-    later = lent([node("in-a", zone="a"), node("in-b", zone="b"), node("in-c", zone="c")])
+    spread.change(waiting, app_pod("a0", "in-a"), snapshot.node("in-a"), -1)
+    later = lent(
+        [
+            labelled_node("in-a", zone="a"),
+            labelled_node("in-b", zone="b"),
+            labelled_node("in-c", zone="c"),
+        ]
+    )
     assert verdicts(spread, waiting, later.nodes) == {"in-b": SKEWED, "in-c": SKEWED}

@@ -15,9 +15,17 @@ from bayplan.plugins.pod_topology_spread.constraints import (
 )
 from bayplan.plugins.pod_topology_spread.plugin import SpreadHints
 from bayplan.state.pods import PodInfo
-from tests.plugins.spread_kit import NO_DEFAULTS, RACK, World, constraint, node, pod, rules
+from tests.plugins.spread_kit import (
+    NO_DEFAULTS,
+    RACK,
+    World,
+    app_pod,
+    constraint,
+    labelled_node,
+    rules,
+)
 
-WAITING = pod("waiting", spread=[constraint()])
+WAITING = app_pod("waiting", spread=[constraint()])
 HINTS = SpreadHints(rules())
 WEB, OTHER = {"app": "a"}, {"app": "b"}
 
@@ -42,11 +50,11 @@ def test_the_events_are_those_that_change_domains_or_counts() -> None:
 @pytest.mark.parametrize(
     ("other", "worth_it"),
     [
-        pytest.param(pod("x", "n1", labels=WEB), True, id="it counts"),
-        pytest.param(pod("x", labels=WEB, nominated="n1"), True, id="it is about to count"),
-        pytest.param(pod("x", labels=WEB), False, id="it is nowhere"),
-        pytest.param(pod("x", "n1", labels=OTHER), False, id="it does not match"),
-        pytest.param(pod("x", "n1", labels=WEB, namespace="other"), False, id="elsewhere"),
+        pytest.param(app_pod("x", "n1", labels=WEB), True, id="it counts"),
+        pytest.param(app_pod("x", labels=WEB, nominated="n1"), True, id="it is about to count"),
+        pytest.param(app_pod("x", labels=WEB), False, id="it is nowhere"),
+        pytest.param(app_pod("x", "n1", labels=OTHER), False, id="it does not match"),
+        pytest.param(app_pod("x", "n1", labels=WEB, namespace="other"), False, id="elsewhere"),
     ],
 )
 def test_a_pod_that_comes_or_goes_matters_if_it_counts(other: PodInfo, worth_it: bool) -> None:
@@ -66,36 +74,36 @@ def test_a_pod_that_comes_or_goes_matters_if_it_counts(other: PodInfo, worth_it:
 def test_new_labels_matter_if_the_pod_begins_or_ends_to_match(
     before: Mapping[str, str], after: Mapping[str, str], worth_it: bool
 ) -> None:
-    old, new = pod("x", "n1", labels=before), pod("x", "n1", labels=after)
+    old, new = app_pod("x", "n1", labels=before), app_pod("x", "n1", labels=after)
     assert is_queue(HINTS.after_pod(WAITING, old, new)) is worth_it
 
 
 def test_any_constraint_may_be_the_one() -> None:
     spread = [constraint(labelSelector={"matchLabels": OTHER}), constraint(RACK)]
-    placed = pod("x", "n1", labels=WEB)
-    assert is_queue(HINTS.after_pod(pod(spread=spread), None, placed))
+    placed = app_pod("x", "n1", labels=WEB)
+    assert is_queue(HINTS.after_pod(app_pod(spread=spread), None, placed))
 
 
 def test_soft_constraints_reject_nothing_and_wake_nobody() -> None:
-    waiting = pod(spread=[constraint(action=SOFT)])
-    assert not is_queue(HINTS.after_pod(waiting, None, pod("x", "n1", labels=WEB)))
+    waiting = app_pod(spread=[constraint(action=SOFT)])
+    assert not is_queue(HINTS.after_pod(waiting, None, app_pod("x", "n1", labels=WEB)))
 
 
 def test_defaults_count_as_the_services_are_now() -> None:
     default = DefaultConstraint(max_skew=1, topology_key=ZONE_LABEL, when_unsatisfiable=HARD)
     args = PodTopologySpreadArgs(defaulting_type="List", default_constraints=(default,))
     world = World()
-    hints, placed = SpreadHints(rules(args, world)), pod("x", "n1", labels=WEB)
-    assert not is_queue(hints.after_pod(pod(), None, placed))
+    hints, placed = SpreadHints(rules(args, world)), app_pod("x", "n1", labels=WEB)
+    assert not is_queue(hints.after_pod(app_pod(), None, placed))
     world.put(SERVICE, "web", WEB)
-    assert is_queue(hints.after_pod(pod(), None, placed))
+    assert is_queue(hints.after_pod(app_pod(), None, placed))
 
 
 # ---- the pod itself --------------------------------------------------------------------------
 
 
 def test_own_labels_matter_if_the_pod_begins_or_ends_to_match_itself() -> None:
-    old, new = pod("waiting", labels=WEB), pod("waiting", labels=OTHER)
+    old, new = app_pod("waiting", labels=WEB), app_pod("waiting", labels=OTHER)
     assert is_queue(HINTS.after_own_update(WAITING, old, new))
     assert not is_queue(HINTS.after_own_update(WAITING, old, old))
 
@@ -103,16 +111,19 @@ def test_own_labels_matter_if_the_pod_begins_or_ends_to_match_itself() -> None:
 @pytest.mark.parametrize(("policy", "worth_it"), [("Honor", True), ("Ignore", False)])
 def test_own_tolerations_matter_where_taints_are_honoured(policy: str, worth_it: bool) -> None:
     spread = [constraint(nodeTaintsPolicy=policy)]
-    old = pod("waiting", spread=spread)
-    new = pod("waiting", spread=spread, tolerations=[{"key": "k", "operator": "Exists"}])
+    old = app_pod("waiting", spread=spread)
+    new = app_pod("waiting", spread=spread, tolerations=[{"key": "k", "operator": "Exists"}])
     assert is_queue(HINTS.after_own_update(new, old, new)) is worth_it
-    assert not is_queue(HINTS.after_own_update(old, old, pod("waiting", tolerations=[])))
+    assert not is_queue(HINTS.after_own_update(old, old, app_pod("waiting", tolerations=[])))
 
 
 # ---- nodes -----------------------------------------------------------------------------------
 
-ZONED, MOVED, BARE = node(zone="z1"), node(zone="z2"), node()
-TAINTED, RACKED = node(zone="z1", taints=["k"]), node(zone="z1", labels={RACK: "r"})
+ZONED, MOVED, BARE = labelled_node(zone="z1"), labelled_node(zone="z2"), labelled_node()
+TAINTED, RACKED = (
+    labelled_node(zone="z1", taints=["k"]),
+    labelled_node(zone="z1", labels={RACK: "r"}),
+)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +137,9 @@ TAINTED, RACKED = node(zone="z1", taints=["k"]), node(zone="z1", labels={RACK: "
         pytest.param(BARE, ZONED, True, id="it joins a domain"),
         pytest.param(ZONED, MOVED, True, id="it moves to another domain"),
         pytest.param(ZONED, TAINTED, True, id="its taints change"),
-        pytest.param(BARE, node(taints=["k"]), False, id="taints of a node of no domain change"),
+        pytest.param(
+            BARE, labelled_node(taints=["k"]), False, id="taints of a node of no domain change"
+        ),
         pytest.param(ZONED, RACKED, False, id="a label nobody asks for changes"),
     ],
 )
@@ -137,16 +150,16 @@ def test_a_node_matters_if_its_domain_or_taints_change(
 
 
 def test_a_node_must_have_the_labels_of_all_constraints() -> None:
-    waiting = pod(spread=[constraint(), constraint(RACK)])
+    waiting = app_pod(spread=[constraint(), constraint(RACK)])
     assert not is_queue(HINTS.after_node(waiting, None, ZONED))
     assert is_queue(HINTS.after_node(waiting, ZONED, RACKED))
 
 
 def test_without_hard_constraints_every_node_counts() -> None:
     """A fact of v1.37.0: all of none are there."""
-    assert is_queue(HINTS.after_node(pod(), None, BARE))
-    assert is_queue(HINTS.after_node(pod(), ZONED, TAINTED))
-    assert not is_queue(HINTS.after_node(pod(), ZONED, MOVED))
+    assert is_queue(HINTS.after_node(app_pod(), None, BARE))
+    assert is_queue(HINTS.after_node(app_pod(), ZONED, TAINTED))
+    assert not is_queue(HINTS.after_node(app_pod(), ZONED, MOVED))
 
 
 # ---- what does not parse ---------------------------------------------------------------------
@@ -154,8 +167,8 @@ def test_without_hard_constraints_every_node_counts() -> None:
 
 def test_a_constraint_that_does_not_parse_is_always_worth_another_attempt() -> None:
     broken: dict[str, Any] = {"matchExpressions": [{"key": "app", "operator": "Foo"}]}
-    waiting = pod(spread=[constraint(labelSelector=broken)])
+    waiting = app_pod(spread=[constraint(labelSelector=broken)])
     hints = SpreadHints(rules(NO_DEFAULTS))
-    assert is_queue(hints.after_pod(waiting, None, pod("x", "n1", labels=OTHER)))
+    assert is_queue(hints.after_pod(waiting, None, app_pod("x", "n1", labels=OTHER)))
     assert is_queue(hints.after_own_update(waiting, waiting, waiting))
     assert is_queue(hints.after_node(waiting, None, BARE))

@@ -16,10 +16,10 @@ from bayplan.state.snapshot import Snapshot
 from tests.plugins.spread_kit import (
     NO_DEFAULTS,
     World,
+    app_pod,
     constraint,
+    labelled_node,
     lent,
-    node,
-    pod,
     spreading,
     zoned,
 )
@@ -43,9 +43,9 @@ def rejected(plugin: PodTopologySpread, state: CycleState, waiting: PodInfo, on:
 @pytest.mark.parametrize(
     ("waiting", "filters", "scores"),
     [
-        pytest.param(pod(), False, False, id="no constraints"),
-        pytest.param(pod(spread=[constraint()]), True, False, id="hard"),
-        pytest.param(pod(spread=[constraint(action=SOFT)]), False, True, id="soft"),
+        pytest.param(app_pod(), False, False, id="no constraints"),
+        pytest.param(app_pod(spread=[constraint()]), True, False, id="hard"),
+        pytest.param(app_pod(spread=[constraint(action=SOFT)]), False, True, id="soft"),
     ],
 )
 def test_it_skips_what_the_pod_does_not_ask_for(
@@ -59,10 +59,10 @@ def test_it_skips_what_the_pod_does_not_ask_for(
 def test_by_the_systems_defaults_a_pod_of_a_service_is_scored() -> None:
     world, nodes = World(), zoned(a=1, b=0).nodes
     plugin = spreading(SYSTEM, world)
-    assert plugin.pre_score(CycleState(), pod(), nodes) is SKIP
+    assert plugin.pre_score(CycleState(), app_pod(), nodes) is SKIP
     world.put(SERVICE, "web", WEB_SERVICE)
-    assert plugin.pre_score(CycleState(), pod(), nodes) is None
-    assert plugin.pre_filter(CycleState(), pod(), nodes) is SKIP
+    assert plugin.pre_score(CycleState(), app_pod(), nodes) is None
+    assert plugin.pre_filter(CycleState(), app_pod(), nodes) is SKIP
 
 
 def test_hard_defaults_reject() -> None:
@@ -70,17 +70,17 @@ def test_hard_defaults_reject() -> None:
     args = PodTopologySpreadArgs(defaulting_type="List", default_constraints=(default,))
     plugin = spreading(args, World().put(SERVICE, "web", WEB_SERVICE))
     state, snapshot = CycleState(), zoned(a=1, b=0)
-    assert plugin.pre_filter(state, pod(), snapshot.nodes) is None
-    assert rejected(plugin, state, pod(), snapshot) == ["in-a"]
+    assert plugin.pre_filter(state, app_pod(), snapshot.nodes) is None
+    assert rejected(plugin, state, app_pod(), snapshot) == ["in-a"]
 
 
 def test_without_args_the_systems_defaults_hold() -> None:
     plugin = PodTopologySpread(None, spreading().handle)
-    assert plugin.sign_pod(pod()) is None
+    assert plugin.sign_pod(app_pod()) is None
 
 
 def test_an_empty_cluster_is_not_scored() -> None:
-    waiting = pod(spread=[constraint(action=SOFT)])
+    waiting = app_pod(spread=[constraint(action=SOFT)])
     assert spreading().pre_score(CycleState(), waiting, lent([]).nodes) is SKIP
 
 
@@ -88,7 +88,7 @@ def test_an_empty_cluster_is_not_scored() -> None:
 
 
 def test_a_hard_selector_that_does_not_parse_ends_the_attempt_in_pre_filter() -> None:
-    waiting, nodes = pod(spread=[constraint(labelSelector=BROKEN)]), zoned(a=0).nodes
+    waiting, nodes = app_pod(spread=[constraint(labelSelector=BROKEN)]), zoned(a=0).nodes
     status = spreading().pre_filter(CycleState(), waiting, nodes)
     assert isinstance(status, Status)
     assert status.code is Code.ERROR
@@ -101,8 +101,8 @@ def test_a_hard_selector_that_does_not_parse_ends_the_attempt_in_pre_filter() ->
 def test_a_soft_selector_that_does_not_parse_ends_the_attempt_in_pre_score() -> None:
     spread = [constraint(action=SOFT, labelSelector=BROKEN)]
     plugin, nodes = spreading(), zoned(a=0).nodes
-    assert plugin.pre_filter(CycleState(), pod(spread=spread), nodes) is SKIP
-    status = plugin.pre_score(CycleState(), pod(spread=spread), nodes)
+    assert plugin.pre_filter(CycleState(), app_pod(spread=spread), nodes) is SKIP
+    status = plugin.pre_score(CycleState(), app_pod(spread=spread), nodes)
     assert status.code is Code.ERROR
     assert status.message.startswith("calculating preScoreState: obtaining pod's soft")
 
@@ -111,7 +111,7 @@ def test_a_soft_selector_that_does_not_parse_ends_the_attempt_in_pre_score() -> 
 
 
 def test_what_ifs_change_a_clone_of_the_state() -> None:
-    plugin, snapshot, waiting = spreading(), zoned(a=1, b=0), pod(spread=[constraint()])
+    plugin, snapshot, waiting = spreading(), zoned(a=1, b=0), app_pod(spread=[constraint()])
     state = CycleState()
     plugin.pre_filter(state, waiting, snapshot.nodes)
     without, node_a = state.clone(), snapshot.node("in-a")
@@ -125,17 +125,17 @@ def test_what_ifs_change_a_clone_of_the_state() -> None:
 
 def test_counts_are_those_of_the_moment_of_pre_filter() -> None:
     """A trial changes the columns themselves; the notes hear of it through add and remove."""
-    plugin, snapshot, waiting = spreading(), zoned(a=1, b=0), pod(spread=[constraint()])
+    plugin, snapshot, waiting = spreading(), zoned(a=1, b=0), app_pod(spread=[constraint()])
     state = CycleState()
     plugin.pre_filter(state, waiting, snapshot.nodes)
     with snapshot.trial() as trial:
-        trial.assume(pod("x"), "in-b")
+        trial.assume(app_pod("x"), "in-b")
         assert rejected(plugin, state, waiting, snapshot) == ["in-a"]
 
 
 def test_scores_are_normalised_by_itself() -> None:
     plugin, state, nodes = spreading(), CycleState(), zoned(a=2, b=1, c=0).nodes
-    waiting = pod(spread=[constraint(action=SOFT)])
+    waiting = app_pod(spread=[constraint(action=SOFT)])
     assert plugin.pre_score(state, waiting, nodes) is None
     raw = plugin.score(state, waiting, nodes)
     assert raw.tolist() == [3, 2, 0]
@@ -145,7 +145,7 @@ def test_scores_are_normalised_by_itself() -> None:
 def test_two_instances_keep_their_notes_apart() -> None:
     handle, state, nodes = spreading().handle, CycleState(), zoned(a=2, b=0).nodes
     instances = [PodTopologySpread(NO_DEFAULTS, handle, f"PodTopologySpread/{i}") for i in "xy"]
-    pods = [pod(spread=[constraint(action=SOFT, maxSkew=skew)]) for skew in (1, 5)]
+    pods = [app_pod(spread=[constraint(action=SOFT, maxSkew=skew)]) for skew in (1, 5)]
     for instance, waiting in zip(instances, pods, strict=True):
         assert instance.pre_score(state, waiting, nodes) is None
     found = [i.score(state, p, nodes).tolist() for i, p in zip(instances, pods, strict=True)]
@@ -156,16 +156,16 @@ def test_two_instances_keep_their_notes_apart() -> None:
 
 
 def test_a_pod_that_is_never_spread_has_an_empty_part() -> None:
-    assert spreading().sign_pod(pod()) == ()
+    assert spreading().sign_pod(app_pod()) == ()
 
 
 def test_own_constraints_are_unsigned() -> None:
-    assert spreading().sign_pod(pod(spread=[constraint()])) is None
-    assert spreading().sign_pod(pod(spread=[constraint(action=SOFT)])) is None
+    assert spreading().sign_pod(app_pod(spread=[constraint()])) is None
+    assert spreading().sign_pod(app_pod(spread=[constraint(action=SOFT)])) is None
 
 
 def test_with_defaults_nothing_is_signed_for_a_service_may_come() -> None:
-    assert spreading(SYSTEM).sign_pod(pod()) is None
+    assert spreading(SYSTEM).sign_pod(app_pod()) is None
 
 
 def test_it_reads_the_kinds_it_declares() -> None:
@@ -179,8 +179,11 @@ def test_it_reads_the_kinds_it_declares() -> None:
 
 
 def test_a_node_alone_is_judged_as_among_all_others() -> None:
-    plugin, waiting = spreading(), pod(spread=[constraint()])
-    snapshot = lent([node("a", zone="z1"), node("b", zone="z2"), node("c")], [pod("x", "a")])
+    plugin, waiting = spreading(), app_pod(spread=[constraint()])
+    snapshot = lent(
+        [labelled_node("a", zone="z1"), labelled_node("b", zone="z2"), labelled_node("c")],
+        [app_pod("x", "a")],
+    )
     state = CycleState()
     plugin.pre_filter(state, waiting, snapshot.nodes)
     for position, refused in enumerate([True, False, True]):

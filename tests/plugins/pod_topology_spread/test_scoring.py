@@ -20,15 +20,15 @@ from bayplan.state.snapshot import Snapshot
 from tests.plugins.spread_kit import (
     RACK,
     World,
+    app_pod,
     constraint,
     drawn_clusters,
     drawn_pods,
+    labelled_node,
     lent,
-    node,
     plainly_counted,
     plainly_has_all,
     plainly_included,
-    pod,
     rules,
     zoned,
 )
@@ -54,7 +54,7 @@ def scored(spread: SoftSpread, waiting: PodInfo, nodes: NodeView) -> dict[str, t
 
 def normalized(snapshot: Snapshot, *spread: dict[str, Any], **rest: Any) -> dict[str, int]:
     """For a pod with app=a, all nodes feasible."""
-    waiting, nodes = pod(spread=spread, **rest), snapshot.nodes
+    waiting, nodes = app_pod(spread=spread, **rest), snapshot.nodes
     answer = scored(counted(waiting, nodes), waiting, nodes)
     return {name: final for name, (_, final) in answer.items()}
 
@@ -130,21 +130,25 @@ def test_the_more_skew_is_allowed_the_less_a_difference_matters() -> None:
 
 
 def test_nodes_without_a_label_get_nothing() -> None:
-    snapshot = lent([node("a", zone="z"), node("b")], [pod("x", "a")])
+    snapshot = lent([labelled_node("a", zone="z"), labelled_node("b")], [app_pod("x", "a")])
     assert normalized(snapshot, soft()) == {"a": 100, "b": 0}
     assert normalized(snapshot, soft(RACK)) == {"a": 0, "b": 0}
 
 
 def test_pods_on_nodes_that_are_not_feasible_count() -> None:
-    nodes = [node("a", zone="z1"), node("b", zone="z1"), node("c", zone="z2")]
-    snapshot, waiting = lent(nodes, [pod("x", "a")]), pod(spread=[soft()])
+    nodes = [
+        labelled_node("a", zone="z1"),
+        labelled_node("b", zone="z1"),
+        labelled_node("c", zone="z2"),
+    ]
+    snapshot, waiting = lent(nodes, [app_pod("x", "a")]), app_pod(spread=[soft()])
     feasible = snapshot.nodes.take([1, 2])
     assert scored(counted(waiting, feasible), waiting, feasible) == {"b": (1, 0), "c": (0, 100)}
 
 
 def test_domains_of_nodes_that_are_not_feasible_do_not_weigh() -> None:
     """ln(1 + 2) x 2 pods is 2.2, ln(3 + 2) x 2 pods is 3.2."""
-    snapshot, waiting = zoned(a=2, b=0, c=0), pod(spread=[soft()])
+    snapshot, waiting = zoned(a=2, b=0, c=0), app_pod(spread=[soft()])
     for positions, raw in ([0], 2), ([0, 1, 2], 3):
         feasible = snapshot.nodes.take(positions)
         assert scored(counted(waiting, feasible), waiting, feasible)["in-a"][0] == raw
@@ -152,13 +156,13 @@ def test_domains_of_nodes_that_are_not_feasible_do_not_weigh() -> None:
 
 def test_nodes_that_share_a_hostname_are_counted_each_for_itself() -> None:
     shared = {HOSTNAME_LABEL: "same"}
-    nodes = [node("a", labels=shared), node("b", labels=shared)]
-    assert normalized(lent(nodes, [pod("x", "a")]), soft(HOSTNAME_LABEL)) == {"a": 0, "b": 100}
+    nodes = [labelled_node("a", labels=shared), labelled_node("b", labels=shared)]
+    assert normalized(lent(nodes, [app_pod("x", "a")]), soft(HOSTNAME_LABEL)) == {"a": 0, "b": 100}
 
 
 def test_policies_do_not_matter_where_pods_are_counted_on_the_node_itself() -> None:
-    nodes = [node("a", zone="z1", taints=["k"]), node("b", zone="z2")]
-    snapshot = lent(nodes, [pod("x", "a")])
+    nodes = [labelled_node("a", zone="z1", taints=["k"]), labelled_node("b", zone="z2")]
+    snapshot = lent(nodes, [app_pod("x", "a")])
     honouring = {"nodeTaintsPolicy": "Honor"}
     assert normalized(snapshot, soft(**honouring)) == {"a": 100, "b": 100}
     assert normalized(snapshot, soft(HOSTNAME_LABEL, **honouring)) == {"a": 0, "b": 100}
@@ -171,7 +175,7 @@ def test_an_empty_selector_counts_nobody() -> None:
 
 def by_default(snapshot: Snapshot) -> dict[str, int]:
     """Raw scores by the system's defaults, for a pod of a Service."""
-    waiting, nodes = pod(), snapshot.nodes
+    waiting, nodes = app_pod(), snapshot.nodes
     spread = rules(SYSTEM, World().put(SERVICE, "web", {"app": "a"}))
     asked = spread.soft(waiting).constraints
     found = soft_spread(asked, spread.requires_all_topologies(waiting), waiting, nodes)
@@ -180,22 +184,28 @@ def by_default(snapshot: Snapshot) -> dict[str, int]:
 
 def test_by_the_systems_defaults_a_node_without_zone_is_spread_over_by_hostname() -> None:
     """3 - 1 and 5 - 1 for what is allowed; a pod on the node counts twice, ln(4) and ln(4)."""
-    snapshot = lent([node("a", zone="z"), node("b")], [pod("x", "a"), pod("y", "b")])
+    snapshot = lent(
+        [labelled_node("a", zone="z"), labelled_node("b")], [app_pod("x", "a"), app_pod("y", "b")]
+    )
     assert by_default(snapshot) == {"a": 9, "b": 3}
 
 
 def test_nodes_without_a_label_are_one_domain_with_those_whose_label_is_empty() -> None:
     """A fact of v1.37.0, seen by the system's defaults only: a's zone holds b's pods, too."""
-    pods = [pod(f"x{i}", "b") for i in range(4)]
-    named = lent([node("a", zone="z"), node("b"), node("c", zone="y")], pods)
-    empty = lent([node("a", zone=""), node("b"), node("c", zone="y")], pods)
+    pods = [app_pod(f"x{i}", "b") for i in range(4)]
+    named = lent(
+        [labelled_node("a", zone="z"), labelled_node("b"), labelled_node("c", zone="y")], pods
+    )
+    empty = lent(
+        [labelled_node("a", zone=""), labelled_node("b"), labelled_node("c", zone="y")], pods
+    )
     assert by_default(named)["a"] == 6
     assert by_default(empty)["a"] == 12
 
 
 def test_over_no_nodes_there_is_nothing_to_say() -> None:
     nodes = lent([]).nodes
-    waiting = pod(spread=[soft()])
+    waiting = app_pod(spread=[soft()])
     assert scored(counted(waiting, nodes), waiting, nodes) == {}
 
 
