@@ -54,7 +54,7 @@ def boom(problem: Exception) -> Exception:
 def test_a_failure_says_which_line_of_the_plugins_file_it_came_from() -> None:
     line = boom.__code__.co_firstlineno + 3
     message = failure_of("X", "Score", boom(ValueError("no"))).message
-    assert message == f'running Score plugin "X": ValueError: no (test_answers.py:{line})'
+    assert message == f'running Score plugin "X": ValueError: no (test_validation.py:{line})'
 
 
 def test_what_a_plugin_calls_may_fail_elsewhere_and_its_own_line_is_told() -> None:
@@ -62,7 +62,7 @@ def test_what_a_plugin_calls_may_fail_elsewhere_and_its_own_line_is_told() -> No
         json.loads("{")
     line = caught.traceback[0].lineno + 1
     message = failure_of("X", "Score", caught.value).message
-    assert message.endswith(f" (test_answers.py:{line})")
+    assert message.endswith(f" (test_validation.py:{line})")
 
 
 @pytest.mark.parametrize("problem", [ConflictError("taken"), OutcomeUnknownError("lost")])
