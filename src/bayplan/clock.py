@@ -5,8 +5,9 @@ The core never asks what time it is; it is given a `Clock`. `RealClock` serves a
 """
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Protocol, final
 
 
@@ -43,14 +44,12 @@ class ManualClock:
     #: Virtual time 0 as a calendar date, so that time stamps look like time stamps.
     EPOCH_SECONDS = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 
-    #: Read it; only `advance_to` sets it.
-    now_seconds: float
-
     def __init__(self, start_seconds: float = 0.0) -> None:
+        #: Only `advance_to` sets it.
         self.now_seconds = start_seconds
-
-    def now(self) -> float:
-        return self.now_seconds
+        #: See `Clock.now`. A simulation calls it dozens of times per pod, so it is no function of
+        #: Python.
+        self.now: Callable[[], float] = partial(getattr, self, "now_seconds")
 
     def epoch_seconds(self) -> float:
         return self.EPOCH_SECONDS + self.now_seconds

@@ -20,7 +20,7 @@ from bayplan.api.device_objects import (
     RESOURCE_CLAIM_TEMPLATE,
     ResourceClaim,
 )
-from bayplan.api.objects import POD, Pod, PodResourceClaim, is_terminal
+from bayplan.api.objects import POD, TERMINAL_PHASES, Pod, PodResourceClaim
 from bayplan.ports import ApiError
 
 #: What a generated name begins with is no longer than this, without its suffix.
@@ -189,6 +189,8 @@ def _concerns(stored: Stored, uid: str) -> bool:
 
 def _lacks_claims(stored: Stored) -> bool:
     pod = cast(Pod, stored.object)
+    if not pod.spec.resource_claims:
+        return False
     claim_names = {each.name for each in pod.status.resource_claim_statuses or ()}
     return pod.metadata.deletion_timestamp is None and any(
         named.resource_claim_template_name is not None and named.name not in claim_names
@@ -197,9 +199,9 @@ def _lacks_claims(stored: Stored) -> bool:
 
 
 def _is_done(pod: Pod) -> bool:
-    """It has ended, or was deleted before it was placed."""
+    """Whether the pod has ended, or was deleted before it was placed."""
     is_deleted = pod.metadata.deletion_timestamp is not None
-    return is_terminal(pod) or (is_deleted and not pod.spec.node_name)
+    return pod.status.phase in TERMINAL_PHASES or (is_deleted and not pod.spec.node_name)
 
 
 def _prefix(pod_name: str, claim_name: str) -> str:

@@ -165,8 +165,9 @@ class ObjectChecks:
         if name and spec.get("priority") is None and name not in self._priority_classes:
             place = joined(path, "spec.priorityClassName")
             yield wrong(place, name, "a PriorityClass of the input", self._priority_classes)
-        annotations = meta.get("annotations") or {}
-        yield from _annotations(annotations, joined(path, "metadata.annotations"))
+        annotations = meta.get("annotations")
+        if annotations:
+            yield from _annotations(annotations, joined(path, "metadata.annotations"))
 
 
 def _annotations(annotations: dict[str, str], path: str) -> Iterator[Problem]:
