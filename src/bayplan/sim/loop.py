@@ -1,15 +1,15 @@
 """asyncio on a manual clock: an event loop that never waits.
 
-As long as something can run, it runs and time stands still. When nothing can, the clock jumps to
-the next timer. When there is no timer either, nothing can ever run again: that is a deadlock, and
-it is an exception that names who waits for what, never a hang.
+As long as a callback or task can run, it runs, and time stands still. When none can run, the clock
+jumps to the next timer. When there is no timer either, nothing can ever run again. That is a
+deadlock, and it is an exception that names the waiting tasks, never a hang.
 
-There are no threads, no sockets and no signals here: what would need them is not implemented, so
-that a run is a function of its coroutine and its clock. What is asked of the real world (`outside`)
-is waited for while time stands still, in the order in which it was asked. Callbacks run in the
-order in which they became due, timers of one moment in the order in which they were set.
+There are no threads, sockets or signals here. Methods that need them are not implemented, so that a
+run is a function of its coroutine and its clock. While a call to the real world (`real_time`) is in
+progress, time stands still; results are taken in the order of the calls. Callbacks run in the order
+in which they became due, timers of one moment in the order in which they were set.
 
-A task that fails while nobody waits for it ends the run with its exception, before time moves on.
+If a task fails and no other task awaits it, the run ends with its exception before time moves on.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from bayplan.clock import ManualClock
 
 T = TypeVar("T")
 
-#: Cancelled timers are swept out when they are this many and more than half of all.
+#: Cancelled timers are removed when there are more than this many and they are the majority.
 _SWEEP_FROM = 64
 
 
@@ -46,22 +46,22 @@ class DeadlockError(RuntimeError):
 def run(coroutine: Coroutine[Any, Any, T], clock: ManualClock) -> T:
     """Run a coroutine to its end under virtual time and return its result.
 
-    Raises what the coroutine raises, what a task raised that nobody waited for, or DeadlockError.
-    Tasks that are left when it ends are cancelled.
+    Raises the exception of the coroutine, the exception of a task that no other task awaited, or
+    DeadlockError. Tasks that are left at the end are cancelled.
     """
     return VirtualLoop(clock).run(coroutine)
 
 
 async def settled() -> None:
-    """Wait until nothing else can run at this moment: only the clock could bring more.
+    """Wait until nothing else can run at this moment: only a timer can bring more work.
 
-    Several who wait for this are let go one after the other.
+    If several tasks wait for this, they continue one after the other.
     """
     await running_loop().wait_until_idle()
 
 
 def running_loop() -> "VirtualLoop":
-    """The virtual loop the caller runs in."""
+    """The virtual loop in which the caller runs."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualLoop), "this runs under virtual time only"
     return loop
@@ -82,7 +82,7 @@ class _Timers:
         heapq.heappush(self._heap, (timer.when(), self._number, timer))
 
     def one_was_cancelled(self) -> None:
-        """It stays where it is until it would be due, or until there are many of its kind."""
+        """A cancelled timer stays until it would be due, or until many timers are cancelled."""
         self._cancelled_count += 1
         if self._cancelled_count > _SWEEP_FROM and 2 * self._cancelled_count > len(self._heap):
             self._heap = [entry for entry in self._heap if not entry[2].cancelled()]
@@ -90,7 +90,7 @@ class _Timers:
             self._cancelled_count = 0
 
     def next_seconds(self) -> float | None:
-        """When the next timer is due."""
+        """The time of the next timer."""
         while self._heap and self._heap[0][2].cancelled():
             heapq.heappop(self._heap)
             self._cancelled_count -= 1
@@ -111,10 +111,10 @@ class _Timers:
 
 @final
 class _Tasks:
-    """Who still runs, and who failed without anybody having noticed."""
+    """Tasks that run, and tasks that failed without being awaited."""
 
     def __init__(self) -> None:
-        #: Unfinished tasks in the order in which they were made.
+        #: Unfinished tasks in the order of their creation.
         self.unfinished: dict[Task[Any], None] = {}
         self._failed: list[Task[Any]] = []
 
@@ -128,10 +128,10 @@ class _Tasks:
             self._failed.append(task)
 
     def lost_failure(self, main: Task[Any]) -> BaseException | None:
-        """The first failure that nobody has taken notice of by now; ``main``'s is the run's own."""
+        """The first failure that no task has seen; ``main``'s failure is the run's own."""
         failed, self._failed = self._failed, []
         for task in failed:
-            # asyncio's own mark: whoever waits for a task takes it away.
+            # asyncio's own mark: a task that awaits this task removes the mark.
             if task is not main and task._log_traceback:
                 failure = task.exception()
                 assert failure is not None
@@ -150,7 +150,8 @@ class _Tasks:
 
 @final
 class _Generators:
-    """Asynchronous generators that were begun, in that order: some are never run to their end."""
+    """Asynchronous generators that were begun, in order. Some of them are never run to their
+    end."""
 
     def __init__(self) -> None:
         self._begun: WeakValueDictionary[int, AsyncGenerator[Any, Any]] = WeakValueDictionary()
@@ -176,7 +177,7 @@ class _RealTimeCalls:
         return bool(self._calls)
 
     async def answer(self, begun: "concurrent.futures.Future[T]") -> T:
-        """The result of what runs in the real world; until then no time passes here."""
+        """The result of a call to the real world; no virtual time passes until then."""
         waiter: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._calls.append((begun, waiter))
         return await waiter
@@ -194,7 +195,7 @@ class _RealTimeCalls:
             waiter.set_exception(problem)
 
     def give_up(self) -> None:
-        """Nobody waits any more."""
+        """Cancel all calls."""
         for begun, _ in self._calls:
             begun.cancel()
 
@@ -208,13 +209,13 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self._ready: deque[Handle] = deque()
         self._timers = _Timers()
         self._idle: deque[asyncio.Future[None]] = deque()
-        #: The real world.
+        #: Calls to the real world.
         self.real_time = _RealTimeCalls()
         self._tasks = _Tasks()
         self._generators = _Generators()
         self._broken: BaseException | None = None
 
-    # ---- what asyncio asks of a loop --------------------------------------------------------
+    # ---- the interface of asyncio -----------------------------------------------------------
 
     def time(self) -> float:
         return self._clock.now_seconds
@@ -251,7 +252,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         *args: Any,
         context: Context | None = None,
     ) -> TimerHandle:
-        """A moment that has passed means now; an infinite one never comes."""
+        """A time that has passed means now; an infinite time means never."""
         assert not math.isnan(when), "a timer needs a moment"
         timer = TimerHandle(when, callback, args, self, context)
         if when < math.inf:
@@ -278,7 +279,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         return task
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Called for what asyncio can raise nowhere, a callback's exception: it ends the run."""
+        """asyncio reports exceptions of callbacks here; the first one ends the run."""
         if self._broken is None:
             self._broken = context.get("exception") or RuntimeError(context.get("message"))
 
@@ -311,7 +312,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         await waiter
 
     def next_timer_seconds(self) -> float | None:
-        """When the next timer is due: the only thing that can happen once all is settled."""
+        """The time of the next timer: the next event once everything has settled."""
         return self._timers.next_seconds()
 
     def _run_until(self, main: Task[Any]) -> None:
@@ -333,7 +334,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
                 raise self._tasks.deadlock(self._clock.now_seconds)
 
     def _run_ready(self) -> None:
-        """What is ready now; what becomes ready meanwhile is for the next round."""
+        """Run what is ready now. Callbacks that become ready meanwhile run in the next round."""
         for _ in range(len(self._ready)):
             handle = self._ready.popleft()
             if not handle.cancelled():
@@ -345,7 +346,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             raise failure
 
     def _end_tasks(self) -> None:
-        """Time stands still meanwhile: who still waits after that is a bug, and named."""
+        """Cancel the tasks while time stands still. A task that waits after that is a bug."""
         self._tasks.cancel()
         self.real_time.give_up()
         while self._ready:
@@ -362,7 +363,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
 
 def _described(task: Task[Any]) -> str:
-    """`main: Simulation.run, driver.py:71`: who waits, and where the innermost await stands."""
+    """`main: Simulation.run, driver.py:71`: a task, and the place of its innermost await."""
     coroutine: Any = task.get_coro()
     frame: FrameType | None = None
     inner = coroutine

@@ -1,8 +1,8 @@
-"""One node, looked at closely: the recorded inputs replayed up to one attempt.
+"""One node in one attempt: replays the recorded inputs up to the attempt and evaluates the node.
 
-The journal keeps the best nodes only. Everything else about an attempt is still there, because a
-run is a function of its inputs: it is run again, stopped at that attempt, and asked. On the way the
-replay is held against the journal: one that decides otherwise would explain another run.
+The journal contains only the best nodes. Everything else about an attempt can be computed again,
+because a run is a function of its inputs. The replay stops at the attempt. Until then it compares
+each record with the journal: a replay with other decisions would explain another run.
 """
 
 from collections.abc import Iterator
@@ -26,35 +26,35 @@ from bayplan.sim.simulation import Simulation
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """How a node scored, among all that were scored."""
+    """The scores of a node, and its rank among all nodes that were scored."""
 
-    #: The node's line and, if that is another, the chosen one's.
+    #: The line of the node and, if it is another node, of the chosen one.
     lines: tuple[NodeScore, ...]
-    #: How many nodes had a higher total, and how many others the same.
+    #: The number of nodes with a higher total, and of other nodes with the same total.
     better_count: int
     equal_count: int
 
 
 @dataclass(frozen=True, slots=True)
 class NodeVerdict:
-    """What one attempt at a pod found out about one node."""
+    """The result of one attempt for one node."""
 
-    #: What the journal says of the attempt.
+    #: The attempt's record in the journal.
     record: AttemptRecord
     node: str
-    #: Why the node was not asked, when it was not.
+    #: Why the node was not evaluated; "": it was evaluated.
     skip_reason: str = ""
-    #: The first rejection, which is the one that counts; None: nobody rejected it.
+    #: The first rejection, which decides; None: no plugin rejected the node.
     rejection: Status | None = None
-    #: Filter instance → its answer when asked alone about this node; None: it has no objection.
+    #: Filter instance → its result for this node alone; None: no objection.
     alone: tuple[tuple[str, Status | None], ...] = ()
     scores: Scores | None = None
 
 
 def node_verdict(folder: RunFolder, record: AttemptRecord, node: str) -> NodeVerdict:
-    """Replay a run up to one of its attempts and ask about a node.
+    """Replay a run up to one of its attempts and evaluate a node.
 
-    Raises RunFolderError when the replay does not come there, ConfigError when the inputs are
+    Raises RunFolderError if the replay does not reach the attempt, ConfigError if the inputs are
     refused.
     """
 
@@ -89,7 +89,7 @@ class _AttemptReached(Exception):
 
 @final
 class _SameAs:
-    """A journal sink that lets pass only what the run's own journal says, line by line."""
+    """A journal sink that compares each record with the run's own journal."""
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
@@ -112,7 +112,7 @@ def _config(manifest: Manifest, source: str) -> SchedulerConfig:
     return load_config(manifest.config, source, manifest.feature_gates)
 
 
-# ---- asking --------------------------------------------------------------------------------
+# ---- verdict -------------------------------------------------------------------------------
 
 
 def _verdict(cycle: Cycle, record: AttemptRecord, node: str) -> NodeVerdict:
@@ -132,7 +132,7 @@ def _verdict(cycle: Cycle, record: AttemptRecord, node: str) -> NodeVerdict:
 
 
 def _skip_reason(cycle: Cycle, node: str) -> str:
-    """Why a node that was there was not asked; "" when it was."""
+    """Why a node that existed was not evaluated; "": it was evaluated."""
     outcome = cycle.outcome
     if outcome is None:
         said = cycle.status.message if cycle.status is not None else ""
@@ -157,7 +157,7 @@ def _rejection(cycle: Cycle, node: str) -> Status | None:
 
 
 def _alone(cycle: Cycle, position: int) -> tuple[tuple[str, Status | None], ...]:
-    """Every Filter plugin's answer about this node, as if it were the only one."""
+    """Each Filter plugin's result for this node, as if it were the only node."""
     with ExitStack() as stack:
         if cycle.choice is not None:
             _take_off(cycle, cycle.choice.node_name, stack)
@@ -167,7 +167,7 @@ def _alone(cycle: Cycle, position: int) -> tuple[tuple[str, Status | None], ...]
 
 
 def _take_off(cycle: Cycle, node: str, stack: ExitStack) -> None:
-    """A pod that has been assumed on its node would be in its own way."""
+    """Remove the pod from the node on which it was assumed: it would be in its own way."""
     for pod in cycle.snapshot.node(node).pods:
         if pod.uid == cycle.pod.uid:
             stack.enter_context(cycle.snapshot.trial()).remove(pod)

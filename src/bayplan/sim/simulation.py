@@ -1,7 +1,7 @@
 """One run = f(configuration, seed, workload): everything wired to virtual time.
 
-The scheduler and its runner are those of a live cluster; what differs is the API server behind the
-port and the clock.
+The scheduler and its runner are those of a live cluster. Only the API server behind the port and
+the clock differ.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ from bayplan.sim.world.checkers import CapacityChecker, GangChecker, Occupancy, 
 from bayplan.sim.world.driver import Driver
 from bayplan.sim.world.retry_outlook import RetryOutlook
 
-#: (pods that have come, pods in all): told whenever one comes.
+#: Called with (pods created, pods in total) each time a pod is created.
 OnProgress = Callable[[int, int], None]
 
 
@@ -112,7 +112,7 @@ class Simulation:
         self._journal.add(sink)
 
     def on_progress(self, tell: OnProgress) -> None:
-        """Have somebody told how far it is."""
+        """Call ``tell`` each time a pod is created."""
         self.cluster.observe(_Progress(self._workload.pod_count, tell).observe, (POD,))
 
     def run(self) -> SimulationResult:
@@ -204,7 +204,7 @@ def _follower_names(workload: Workload) -> frozenset[str]:
 
 
 def _respects_resources(scheduler: Scheduler, config: SchedulerConfig) -> bool:
-    """Whether every profile's Filter looks at all resources: a node over capacity is then a bug."""
+    """Whether the Filter of each profile checks all resources: then a full node is a bug."""
     for profile in config.spec.profiles:
         plugins = scheduler.framework(profile.scheduler_name or "").plugins
         fits = [p for p in plugins.filter if isinstance(p, NodeResourcesFit)]
@@ -227,17 +227,17 @@ class _Extenders(Protocol):
 
 
 def _extenders(config: SchedulerConfig) -> _Extenders | None:
-    """The real world, where there is somebody to be asked. Raises ConfigError."""
+    """The extenders of a configuration; None: there are none. Raises ConfigError."""
     entries = config.spec.extenders
     if not entries:
         return None
-    # Nobody else should wait for a client of HTTP to load.
+    # Loading an HTTP client takes time; only simulations with extenders need one.
     return importlib.import_module("bayplan.sim.world.real_time_bridge").RealTimeExtenders(entries)
 
 
 @final
 class _Progress:
-    """An observer: how many of the workload's pods have come."""
+    """An observer: the number of the workload's pods that have been created."""
 
     def __init__(self, pod_count: int, tell: OnProgress) -> None:
         self._pod_count = pod_count

@@ -1,4 +1,4 @@
-"""`bayplan why`: a pod's story from the journal, in words and tables."""
+"""`bayplan why`: the records of a pod, a workload or a node as text and tables."""
 
 import difflib
 from collections import defaultdict
@@ -29,20 +29,19 @@ from bayplan.sim.output.result import PodResult, SimulationResult
 from bayplan.sim.replay import NodeVerdict, Scores
 
 _NAMED_PODS_MAX = 5
-#: So many names are compared letter by letter.
+#: The most names that are compared letter by letter.
 _COMPARED_PODS_MAX = 200
-#: So many groups of waiting pods of one workload are explained by an attempt.
+#: The most groups of waiting pods of one workload that are explained by an attempt.
 _EXPLAINED_MAX = 3
-#: So many nodes of a workload have a row of their own.
+#: The most nodes of a workload that have a row of their own.
 _NODES_MAX = 12
 
 
-# ---- finding -------------------------------------------------------------------------------
+# ---- hints ---------------------------------------------------------------------------------
 
 
 def without_record(pod: str, result: SimulationResult | None) -> str | None:
-    """Why nothing was decided about a pod that took part; None: it should have been, or nobody
-    knows it."""
+    """Why there is no decision about a pod that took part; None: no reason is known."""
     pod_result = result.pods.get(pod) if result is not None else None
     if pod_result is None or result is None or pod_result.bound_at is not None:
         return None
@@ -54,7 +53,7 @@ def without_record(pod: str, result: SimulationResult | None) -> str | None:
 
 
 def similar_pods(pod: str, names: Iterable[str]) -> str:
-    """A hint for an unknown name: its namesakes, or the nearest names, its namespace first."""
+    """A hint for an unknown name: pods of the same name in other namespaces, or similar names."""
     sorted_names = sorted(set(names))
     own = pod.rpartition("/")[2]
     near = [name for name in sorted_names if name.rpartition("/")[2] == own] or _nearest(
@@ -74,8 +73,8 @@ def _nearest(pod: str, names: Sequence[str]) -> list[str]:
     def rank(name: str) -> tuple[bool, int]:
         return name.rpartition("/")[0] == namespace, shared_length(name)
 
-    # Names that begin like the wanted one, of its namespace first; letters that differ decide
-    # among the best of those.
+    # First names with a common beginning, of the same namespace first. Among the best of those,
+    # the similarity of all letters decides.
     best = nlargest(_COMPARED_PODS_MAX, names, key=rank)
     ratios = {name: SequenceMatcher(None, own, name.rpartition("/")[2]).ratio() for name in best}
     return sorted(best, key=lambda name: (not rank(name)[0], -ratios[name]))
@@ -95,11 +94,11 @@ def nearest_nodes(node: str, names: Iterable[str]) -> str:
     )
 
 
-# ---- a story -------------------------------------------------------------------------------
+# ---- records -------------------------------------------------------------------------------
 
 
 def explain_records(records: Sequence[Record]) -> list[RenderableType]:
-    """The story, top to bottom; attempts in a row that came to the same are told once."""
+    """The records from top to bottom. Consecutive attempts with equal outcomes are one entry."""
     parts: list[RenderableType] = []
     for _, group in groupby(records, key=_sameness):
         first, *repetitions = group
@@ -112,7 +111,7 @@ def explain_records(records: Sequence[Record]) -> list[RenderableType]:
 
 
 def _sameness(record: Record) -> Any:
-    """What attempts in a row have in common that came to the same; any other record is alone."""
+    """A key that is equal for attempts with equal outcomes; it is unique for other records."""
     if isinstance(record, AttemptRecord):
         return replace(record, at_seconds=0.0, attempt=0, tied_index=0)
     if isinstance(record, GroupRecord):
@@ -121,7 +120,7 @@ def _sameness(record: Record) -> Any:
 
 
 def _repeated(records: Sequence[Record]) -> str:
-    """Attempts with the outcome of the one before them."""
+    """Attempts with the outcome of the attempt before them."""
     numbers = [one.attempt for one in records if isinstance(one, AttemptRecord | GroupRecord)]
     which = f"attempt {numbers[0]}"
     if len(numbers) > 1:
@@ -156,7 +155,7 @@ def _group(record: GroupRecord) -> Iterator[RenderableType]:
 
 
 def group_outcome(record: GroupRecord) -> str:
-    """What became of a group, in a line."""
+    """The outcome of an attempt at a group, in a line."""
     before = f", {record.assigned} had one before" if record.assigned else ""
     within = f" in {record.domain}" if record.domain else ""
     of_all = f"minMember {record.min_member}, {record.api_group}"
@@ -205,7 +204,7 @@ def _rejections(record: AttemptRecord) -> Table:
 
 
 def score_table(scores: Sequence[NodeScore]) -> list[RenderableType]:
-    """Plugins by nodes: weighted, normalized and raw scores, and what other plugins read."""
+    """Plugins by nodes: weighted, normalized and raw scores, and the scores that plugins read."""
     table = new_table("score", *(score.node for score in scores), numbers=True)
     zeros: list[str] = []
     for index, plugin in enumerate(scores[0].plugins):
@@ -228,7 +227,7 @@ _SCORE_LEGEND = "weighted score (normalized; raw); the weighted scores add up to
 
 
 def _counts(score: PluginScore) -> bool:
-    """Whether it is worth a row: not zero at every stage."""
+    """Whether a score deserves a row: it is not zero at every stage."""
     return bool(score.raw or score.normalized or score.weighted)
 
 
@@ -254,9 +253,9 @@ def _draw(record: AttemptRecord) -> str:
 def explain_workload(
     name: str, pods: Mapping[str, PodResult], last_attempts: Mapping[str, AttemptRecord]
 ) -> list[RenderableType]:
-    """The pods of one workload, grouped by what became of them.
+    """The pods of one workload, grouped by outcome.
 
-    ``pods``: by "namespace/name". ``last_attempts``: the last attempt at each of those that wait.
+    ``pods``: by "namespace/name". ``last_attempts``: the last attempt at each waiting pod.
     """
     placed = {
         pod: pod_result.node for pod, pod_result in pods.items() if pod_result.node is not None
@@ -338,7 +337,7 @@ def explain_node(verdict: NodeVerdict) -> list[RenderableType]:
 
 
 def ruling(verdict: NodeVerdict) -> str:
-    """What became of the node, in a line."""
+    """The outcome for the node, in a line."""
     record = verdict.record
     if verdict.skip_reason:
         return f"not asked: {verdict.skip_reason}"
@@ -352,7 +351,7 @@ def ruling(verdict: NodeVerdict) -> str:
 
 
 def _compared(scores: Scores) -> Table:
-    """How the node's scores came about, and what the chosen one has in their place."""
+    """The node's scores, beside those of the chosen node."""
     own, *chosen = scores.lines
     weighted = (f"weighted, {line.node}" for line in scores.lines)
     table = new_table("score", "raw", "0-100", *weighted, numbers=True)

@@ -1,22 +1,19 @@
-"""One stored version per kind, whatever version a manifest is written in.
+"""The fields that the API server fills in: stored versions, defaults of types, and admission.
 
-A real API server serves some kinds in several versions and stores them in one. Those that the
-scheduler reads in another version than a manifest may have are converted when they come in.
+The engine fills in nothing; it reads the stored objects. The defaults of a type are set at each
+write, those of admission when a pod is created. Only fields that a scheduler or a plugin reads are
+set, and no default makes an invalid object valid.
 
-The defaults of claims and their templates. Upstream: pkg/apis/resource/v1/defaults.go.
+A real API server serves some kinds in several versions and stores them in one. Kinds that the
+scheduler reads in one version are converted when they are created or updated.
 
-What the API server fills in: the defaults of v1.37's types and of its built-in admission.
+Two differences from upstream are intentional. A pod without terminationGracePeriodSeconds gets 0
+(upstream: 30), so that time passes in a simulation only where the input says so. A pod keeps its
+priority (upstream refuses a priority that differs from the pod's class), so that a pod needs no
+class to be important, and a pod from a cluster keeps its priority.
 
-The engine never fills in anything; it reads what is there. Defaults of types are set whenever an
-object is written, those of admission when a pod is created. Filled in is what a scheduler or one
-of its plugins can see; nothing here makes an invalid object valid.
-
-Where this differs from upstream, on purpose: a pod without terminationGracePeriodSeconds gets 0
-(upstream 30), so that time passes in a simulation only where it is asked to; a priority that is
-given is kept (upstream refuses one that differs from its class), so that a pod needs no class to
-be important and one from another cluster stays what it was.
-
-Sources: pkg/apis/core/v1/defaults.go, pkg/registry/core/pod/strategy.go (PrepareForCreate),
+Sources (v1.37): pkg/apis/core/v1/defaults.go, pkg/apis/resource/v1/defaults.go,
+pkg/registry/core/pod/strategy.go (PrepareForCreate),
 plugin/pkg/admission/{defaulttolerationseconds,podtopologylabels}.
 """
 
@@ -37,7 +34,7 @@ _STORAGE = "storage.k8s.io"
 
 
 def in_stored_version(content: Content) -> Content:
-    """The same object in the version it is kept in; itself where that is its own."""
+    """The object in the version in which it is stored."""
     convert = _CONVERSIONS.get(content.get("apiVersion", ""))
     return content if convert is None else convert(content)
 
@@ -47,7 +44,8 @@ def _renamed(version: str) -> Callable[[Content], Content]:
 
 
 def _from_first_beta(content: Content) -> Content:
-    """In v1beta1 a request is what it asks for, and a device's content stands under `basic`."""
+    """In v1beta1 a request has the fields of ``exactly``, and a device has its content in
+    ``basic``."""
     spec = content.get("spec") or {}
     kind = content.get("kind")
     if kind == "ResourceClaim":
@@ -117,7 +115,7 @@ def _request(request: Content) -> Content:
 
 
 def _device_request(request: Content) -> Content:
-    """One device, unless something else is said."""
+    """A request for one device, unless the request says otherwise."""
     filled: dict[str, Any] = {**request}
     filled["allocationMode"] = request.get("allocationMode") or EXACT_COUNT
     if filled["allocationMode"] == EXACT_COUNT and not request.get("count"):
@@ -147,7 +145,7 @@ _DEFAULT_TOLERATIONS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unre
 
 
 def defaulted(kind: str, content: Content) -> Content:
-    """The defaults of the type, at every write. The content decodes; it is not changed."""
+    """The defaults of the type, for each write. The content is valid; it is not changed."""
     fill_in = _DEFAULTS.get(kind)
     return content if fill_in is None else fill_in(content)
 
@@ -175,7 +173,7 @@ def _pod(pod: Content) -> Content:
 
 
 def _without_empty(members: Content) -> Content:
-    """Without what is null or an empty string: both mean absent where a default exists."""
+    """The members that are neither null nor "": both mean absent where a default exists."""
     return {name: value for name, value in members.items() if value is not None and value != ""}
 
 
@@ -211,7 +209,7 @@ def _rounded_resources(resources: Content) -> Content:
 
 
 def _rounded(quantities: Content) -> Content:
-    """No resource is counted finer than in thousandths: what is between is rounded up."""
+    """Quantities in thousandths at the finest, rounded up."""
     return {
         name: quantity if nanos(quantity) % NANOS_PER_MILLI == 0 else f"{thousandths(quantity)}m"
         for name, quantity in quantities.items()
@@ -264,9 +262,10 @@ def created(kind: str, content: Content) -> Content:
 
 
 def created_pod(pod: Content) -> Content:
-    """What a pod gets once, when it is created: all but its priority and what its node gives it.
+    """A new pod with the fields that admission adds, except its priority and the labels of its
+    node.
 
-    The pod has the defaults of its type.
+    ``pod`` has the defaults of its type.
     """
     spec = dict(pod["spec"])
     spec["tolerations"] = _tolerations(spec.get("tolerations") or [])
@@ -283,10 +282,9 @@ def created_pod(pod: Content) -> Content:
 
 
 def _tolerations(tolerations: list[Content]) -> list[Content]:
-    """A node that is not ready, or not heard of, is put up with for five minutes.
+    """The tolerations, with those for not-ready and unreachable nodes for five minutes.
 
-    Added unless the pod says something about that taint itself. It concerns NoExecute only, which
-    a cordon or a full disk does not set, and so rarely decides where a pod goes.
+    Each of the two is added unless the pod tolerates the taint itself. Both concern NoExecute only.
     """
     return tolerations + [
         {
@@ -329,9 +327,9 @@ def _pod_affinity(terms: Content, labels: Mapping[str, str]) -> Content:
 
 
 def _with_label_keys(term: Content, labels: Mapping[str, str]) -> Content:
-    """(mis)matchLabelKeys merged into the selector; a null selector selects nothing and stays.
+    """Merge matchLabelKeys and mismatchLabelKeys into the selector. A null selector stays null.
 
-    What is merged already, in a pod read back from a cluster, is not merged again.
+    A pod that was read from a cluster has the merged keys already; they are not merged again.
     """
     selector = term.get("labelSelector")
     if selector is None:
@@ -356,7 +354,7 @@ def _label_requirements(
 
 
 def _pod_level_resources(pod: Content) -> Content:
-    """Requests of the pod as a whole: what its containers ask, else its own limit."""
+    """Requests of the whole pod: those of its containers, or the pod's own limit."""
     resources = pod["spec"]["resources"]
     limits = resources.get("limits") or {}
     requests = dict(resources.get("requests") or {})
@@ -365,7 +363,7 @@ def _pod_level_resources(pod: Content) -> Content:
     typed = decode(POD, {"spec": {**pod["spec"], "overhead": {}}})
     assert isinstance(typed, Pod)
     for name, amount in requested(typed, pod_level=False).items():
-        # Huge pages cannot be promised twice: for them the limit counts.
+        # Huge pages cannot be overcommitted: their limit is the request.
         if is_pod_level(name) and not name.startswith("hugepages-"):
             requests.setdefault(name, f"{amount}m" if name == CPU else str(amount))
     for name, limit in limits.items():
@@ -375,7 +373,7 @@ def _pod_level_resources(pod: Content) -> Content:
 
 
 def created_status(pod: Content) -> Content:
-    """The status a pod begins with: pending, or running where it stands on a node already."""
+    """The first status of a pod: Pending, or Running if the pod is on a node."""
     status = {"phase": "Pending", **_without_empty(pod.get("status") or {})}
     if status["phase"] in ("Succeeded", "Failed"):
         return status
@@ -393,7 +391,7 @@ def created_status(pod: Content) -> Content:
 
 
 def with_topology_labels(pod: Content, node: Mapping[str, Any] | None) -> Content:
-    """A pod on a node carries the node's zone and region as labels, over its own."""
+    """The pod with the zone and region labels of its node, which replace the pod's own."""
     if node is None:
         return pod
     labels = (node["metadata"].get("labels") or {}).items()

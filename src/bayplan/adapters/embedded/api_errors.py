@@ -1,4 +1,4 @@
-"""How the API server says no, in its own codes and words."""
+"""The refusals of the API server, with its codes and messages."""
 
 from bayplan.adapters.embedded.object_names import ObjectKey
 from bayplan.api.object_meta import resource_of
@@ -6,21 +6,21 @@ from bayplan.ports import ApiError, ConflictError, NotFoundError
 
 
 class AlreadyExistsError(ApiError):
-    """409: the name is taken."""
+    """409: an object of this name exists."""
 
     def __init__(self, key: ObjectKey) -> None:
         super().__init__(409, "AlreadyExists", f"{named(key)} already exists")
 
 
 class InvalidError(ApiError):
-    """422: the object is not as the API wants it; the message says where."""
+    """422: the object is invalid; the message says where."""
 
     def __init__(self, key: ObjectKey, message: str) -> None:
         super().__init__(422, "Invalid", f"{named(key)} is invalid: {message}")
 
 
 class ForbiddenError(ApiError):
-    """403: an admission plugin said no."""
+    """403: an admission plugin refused the object."""
 
     def __init__(self, key: ObjectKey, message: str) -> None:
         super().__init__(403, "Forbidden", f"{named(key)} is forbidden: {message}")
@@ -36,7 +36,7 @@ def no_such_object(key: ObjectKey) -> NotFoundError:
 
 
 def modified(key: ObjectKey) -> ConflictError:
-    """Somebody wrote in between."""
+    """The object has changed since the version that the write names."""
     return ConflictError(
         f"Operation cannot be fulfilled on {named(key)}: the object has been modified; "
         f"please apply your changes to the latest version and try again"
@@ -44,7 +44,7 @@ def modified(key: ObjectKey) -> ConflictError:
 
 
 def other_uid(key: ObjectKey, expected: str, own: str) -> ConflictError:
-    """Another object has that name by now."""
+    """The object of this name has another uid than the write names."""
     return ConflictError(
         f"Operation cannot be fulfilled on {named(key)}: Precondition failed: "
         f"UID in precondition: {expected}, UID in object meta: {own}"

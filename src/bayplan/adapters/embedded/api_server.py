@@ -1,20 +1,16 @@
-"""What a binding, a status patch and a failure make of a pod: new content from old, nothing else.
+"""The rules of an API server over objects in memory: verbs, refusals, defaults and priorities.
 
-Upstream: pkg/registry/core/pod/storage (setPodNodeAndMetadata), api/v1/pod (UpdatePodCondition).
+No call waits: the changes that a call causes happen during the call. Only a graceful deletion takes
+time, through the ``later`` of the constructor. Pods need no kubelet: a bound pod runs, and it is
+removed when its grace period has passed.
 
-A pod's priority from its class, as the Priority admission plugin resolves it.
+A binding is checked as upstream checks it (uid, deletion, node, gates). As upstream, the server
+does not check whether the node exists. Sources: pkg/registry/core/pod/storage
+(setPodNodeAndMetadata), api/v1/pod (UpdatePodCondition), plugin/pkg/admission/priority.
 
-A priority that is given is kept whatever the class says: a pod of a scenario needs no class to be
-important, and one that was read from a cluster keeps what it was admitted with.
-
-The rules of an API server over objects in memory: the verbs, what they refuse, what they set.
-
-No call waits: what an API server does at once happens at once here. Only a graceful deletion takes
-time, through the ``later`` it was given. Pods need no kubelet: once bound a pod runs, and when its
-grace has passed it is gone.
-
-A binding is checked as upstream checks it (uid, not being deleted, not bound, no gates); whether
-the node exists is not, as upstream does not.
+A pod that has a priority keeps the priority, whatever its class says. So a pod of a scenario needs
+no class to be important, and a pod that was read from a cluster keeps the priority that the cluster
+gave it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -71,7 +67,7 @@ POD_SCHEDULED = "PodScheduled"
 
 
 def why_not_bindable(pod: Content) -> str | None:
-    """What speaks against a binding, in upstream's words."""
+    """The reason why a pod cannot be bound, in upstream's words; None: it can be bound."""
     spec = pod["spec"]
     if pod["metadata"].get("deletionTimestamp"):
         return "is being deleted, cannot be assigned to a host"
@@ -83,7 +79,7 @@ def why_not_bindable(pod: Content) -> str | None:
 
 
 def bound(pod: Content, node_name: str, stamp: str) -> Content:
-    """The pod on its node. It runs at once: there is no kubelet to wait for."""
+    """The pod on its node. The pod runs at once, for there is no kubelet."""
     status = {**pod["status"], "phase": "Running"}
     status.pop("nominatedNodeName", None)
     scheduled = {"type": POD_SCHEDULED, "status": "True"}
@@ -92,7 +88,7 @@ def bound(pod: Content, node_name: str, stamp: str) -> Content:
 
 
 def failed(status: Content, condition: Content | None, stamp: str) -> Content:
-    """A status of a pod that has failed, and the condition that says why."""
+    """The status of a pod that has failed, with the condition that says why."""
     status = {**status, "phase": "Failed"}
     if condition is not None:
         status["conditions"] = _with_condition(status, condition, stamp)
@@ -100,7 +96,7 @@ def failed(status: Content, condition: Content | None, stamp: str) -> Content:
 
 
 def patched(status: Content, patch: PatchPodStatus, stamp: str) -> Content:
-    """A status with one condition and the nomination set anew."""
+    """The status with the condition and the nomination of a patch."""
     status = dict(status)
     if patch.nominated_node_name is not None:
         status["nominatedNodeName"] = patch.nominated_node_name
@@ -123,7 +119,7 @@ def _plain(condition: PodCondition) -> Content:
 
 
 def _with_condition(status: Content, condition: Content, stamp: str) -> list[Content]:
-    """Conditions with one more, or anew; its time moves only when its status does."""
+    """The conditions with ``condition``. Its time changes only with its status."""
     conditions: list[Content] = list(status.get("conditions") or ())
     for index, old in enumerate(conditions):
         if old.get("type") == condition["type"]:
@@ -154,7 +150,7 @@ def with_priority(pod: Content, classes: Iterable[PriorityClass]) -> Content:
         if priority_class is None and own_priority is None:
             raise NoPriorityClass(f"no PriorityClass with name {name} was found")
     else:
-        # A class for all who name none is for those without a priority of their own.
+        # The default class is for pods without a class and without a priority.
         priority_class = _global_default(classes) if own_priority is None else None
     filled = dict(spec)
     if own_priority is None:
@@ -177,7 +173,7 @@ def _named(name: str, classes: Iterable[PriorityClass]) -> PriorityClass | None:
 
 
 def _global_default(classes: Iterable[PriorityClass]) -> PriorityClass | None:
-    """Of several, which a race may leave, the one of the lowest value."""
+    """The default class of the lowest value: a race may leave several default classes."""
     marked = [one for one in classes if one.global_default]
     return min(marked, key=lambda one: one.value, default=None)
 
@@ -185,7 +181,7 @@ def _global_default(classes: Iterable[PriorityClass]) -> PriorityClass | None:
 # ---- api server -----------------------------------------------------------------------------
 
 
-#: ``later(seconds, call)``: call it when so much time has passed.
+#: ``later(seconds, call)``: calls ``call`` after ``seconds``.
 Later = Callable[[float, Callable[[], None]], object]
 
 #: Metadata that only the server writes.
@@ -204,13 +200,13 @@ _FIXED = frozenset(
 
 @final
 class ApiServer:
-    """Create, update, patch, delete, bind. Every call raises ApiError when it refuses."""
+    """Create, update, patch, delete, bind. Each call raises ApiError if the server refuses it."""
 
     def __init__(self, clock: Clock, store: ObjectStore, later: Later) -> None:
         self._clock = clock
         self._store = store
         self._later = later
-        #: How many objects ever had a name: each of them gets a uid of its own.
+        #: The number of objects that have had a name; each of them gets a uid of its own.
         self._made: dict[ObjectKey, int] = {}
         #: Pods whose grace has not passed yet, by uid.
         self.terminating: dict[str, ObjectKey] = {}
@@ -218,10 +214,10 @@ class ApiServer:
     # ---- create -----------------------------------------------------------------------------
 
     def create(self, content: Content) -> Stored:
-        """Defaults, admission, validation, in that order. Returns the object as it is stored.
+        """Apply defaults, admission and validation. Returns the stored object.
 
-        A uid, a creationTimestamp and a deletionTimestamp that are given are kept: an object read
-        from a cluster stays who it was, and may be on its way out.
+        A uid, a creationTimestamp and a deletionTimestamp in the content stay: an object that was
+        read from a cluster keeps its identity, and may be terminating.
         """
         content = in_stored_version(content)
         nameless = identity_problems(content)
@@ -271,7 +267,7 @@ class ApiServer:
         return self._placed(pod) if pod["spec"].get("nodeName") else pod
 
     def _placed(self, pod: Content) -> Content:
-        """A pod that stands on a node: it has the node's zone, and runs unless it has ended."""
+        """A pod on a node has the labels of the zone of the node, and runs unless it has ended."""
         node = self._store.get(ObjectKey(NODE, "", pod["spec"]["nodeName"]))
         pod = with_topology_labels(pod, None if node is None else node.content)
         status = pod["status"]
@@ -289,17 +285,17 @@ class ApiServer:
         return stored
 
     def update(self, content: Content) -> Stored:
-        """Replace an object. A resourceVersion that is given must be the newest one."""
+        """Replace an object. A resourceVersion in the content must be the newest one."""
         content = in_stored_version(content)
         return self._write(self.get(key_of(content)), content)
 
     def patch(self, key: ObjectKey, patch: Content) -> Stored:
-        """JSON merge patch. A resourceVersion or uid in it must be the object's own."""
+        """Apply a JSON merge patch. A resourceVersion or uid in it must be the object's own."""
         old = self.get(key)
         return self._write(old, merge_patch(old.content, patch))
 
     def set_phase(self, key: ObjectKey, phase: str) -> Stored:
-        """What a kubelet reports of a pod."""
+        """Set the phase of a pod, as a kubelet does."""
         return self.patch(key, {"status": {"phase": phase}})
 
     def _write(self, old: Stored, new: Content) -> Stored:
@@ -318,7 +314,7 @@ class ApiServer:
     # ---- pods -------------------------------------------------------------------------------
 
     def bind(self, key: ObjectKey, uid: str, node_name: str) -> Stored:
-        """Put a pod on a node, once. It runs at once."""
+        """Bind a pod to a node, once. The pod runs at once."""
         old = self.get(key)
         _expect_uid(old, uid)
         why_not = why_not_bindable(old.content)
@@ -328,7 +324,7 @@ class ApiServer:
         return self._store.put(key, self._placed(bound(old.content, node_name, stamp)))
 
     def patch_pod_status(self, patch: PatchPodStatus) -> Stored:
-        """Set a condition of a pod, and its nomination. What changes nothing is no change."""
+        """Set a condition and the nomination of a pod. A patch without effect is no change."""
         old = self.get(object_key(POD, patch.namespace, patch.name))
         _expect_uid(old, patch.uid)
         stamp = rfc3339(self._clock.epoch_seconds())
@@ -340,9 +336,10 @@ class ApiServer:
     # ---- delete -----------------------------------------------------------------------------
 
     def delete(self, key: ObjectKey, uid: str = "", *, is_forced: bool = False) -> None:
-        """Remove an object, after its grace and its finalizers. Asking again changes nothing.
+        """Remove an object after its grace period and its finalizers. A second call changes
+        nothing.
 
-        ``is_forced``: no grace, and what is left of one that runs is void.
+        ``is_forced``: delete without grace, and end a grace period that has begun.
         """
         old = self.get(key)
         _expect_uid(old, uid)
@@ -368,7 +365,7 @@ class ApiServer:
         del self._made[oldest.key]
 
     def _end_gracefully(self, stored: Stored) -> None:
-        """From now on the object is on its way out."""
+        """Begin to terminate an object."""
         grace = _grace_seconds(stored)
         if not grace:
             self._remove_if_free(stored)
@@ -384,7 +381,7 @@ class ApiServer:
             self._remove_if_free(stored)
 
     def _remove_if_free(self, stored: Stored) -> None:
-        """What is being deleted goes when its grace has passed and no finalizer holds it."""
+        """Remove a terminating object if its grace period has passed and it has no finalizers."""
         meta: dict[str, Any] = stored.content["metadata"]
         if not meta.get("finalizers") and meta["uid"] not in self.terminating:
             self._store.remove(stored.key)
@@ -397,7 +394,7 @@ def _refuse(key: ObjectKey, problems: Sequence[Problem]) -> None:
 
 
 def _grace_seconds(stored: Stored) -> int:
-    """How long an object takes to go: only a pod that runs on a node takes any time."""
+    """The grace period of an object. Only a pod that runs on a node has one."""
     pod = stored.object
     if not isinstance(pod, Pod) or not pod.spec.node_name or is_terminal(pod):
         return 0
@@ -405,7 +402,7 @@ def _grace_seconds(stored: Stored) -> int:
 
 
 def _expect_same(stored: Stored, meta: Content) -> None:
-    """Who writes and names a version or a uid means this one."""
+    """Raises ConflictError if a write names another version or uid."""
     version = meta.get("resourceVersion")
     if version and version != str(stored.version):
         raise modified(stored.key)
@@ -419,14 +416,14 @@ def _expect_uid(stored: Stored, uid: str) -> None:
 
 
 def _with_identity_of(old: Content, new: Content) -> Content:
-    """``new`` with what no write may change, and its generation one higher if its spec differs."""
+    """``new`` with the fields that no write changes. The generation grows if the spec differs."""
     was = old["metadata"]
     members = (new.get("metadata") or {}).items()
     meta = {name: value for name, value in members if name not in _FIXED}
     meta |= {name: value for name, value in was.items() if name in _FIXED}
     if new.get("spec") != old.get("spec"):
         meta["generation"] = was.get("generation", 1) + 1
-    # A status that is left out is not taken away: it is the server's own.
+    # A write without a status does not remove the status.
     status = {"status": old["status"]} if "status" in old else {}
     return {**status, **new, "metadata": meta}
 

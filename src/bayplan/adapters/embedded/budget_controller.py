@@ -1,13 +1,13 @@
-"""The disruption controller, as far as a simulation needs it: what budgets allow right now.
+"""The disruption controller, as far as a simulation needs it: which disruptions budgets allow now.
 
-A budget's status is written anew when its spec changes, and when a pod that it selects comes, goes,
-begins to run or ends. One that came with a status of its own, as a budget that was read from a
-cluster does, keeps it until such a pod that was there begins or ceases to be healthy: what the
-cluster knew of its controllers is not known here. Upstream: pkg/controller/disruption.
+The controller writes the status of a budget when the spec changes, and when a pod that the budget
+selects appears, disappears, begins to run or ends. A budget from a cluster comes with a status. The
+controller keeps that status until a selected pod becomes healthy or stops being healthy, for the
+cluster knew controllers that are unknown here. Upstream: pkg/controller/disruption.
 
-Where this differs from upstream: a pod without a condition Ready is healthy while it runs, for
-nobody reports readiness here; and a controller has as many pods as it ever had at a time, for
-controllers are not stored.
+Two points differ from upstream. A pod without a condition Ready is healthy while it runs, for
+nothing reports readiness here. The scale of a controller is the largest number of pods that it has
+had at a time, for controllers are not stored.
 """
 
 import re
@@ -49,7 +49,7 @@ class _Followed:
 
     namespace: str
     selector: Selector | None
-    #: Its status is its own, and still holds.
+    #: Whether the budget keeps the status that it came with.
     keeps_status: bool
     pods: dict[str, _Member] = field(default_factory=dict[str, _Member])
     healthy_count: int = 0
@@ -58,7 +58,8 @@ class _Followed:
     scales: dict[str, int] = field(default_factory=dict[str, int])
 
     def see(self, name: str, pod: Pod | None) -> bool:
-        """A pod of its namespace is so now; None: it is gone. Whether that concerns the budget."""
+        """Note the new state of a pod; None: the pod is gone. Returns whether the budget is
+        affected."""
         before = self.pods.pop(name, None)
         after = _member(pod) if pod is not None and self._selects(pod) else None
         if before is not None:
@@ -73,7 +74,7 @@ class _Followed:
         was_healthy = before is not None and before.is_healthy
         is_healthy = after is not None and after.is_healthy
         if self.keeps_status:
-            # Who comes healthy was there when the status was written.
+            # The status already counts a pod that is healthy when it appears.
             self.keeps_status = before is None or was_healthy == is_healthy
             return not self.keeps_status
         return before != after
@@ -93,7 +94,7 @@ class _Followed:
         }
 
     def _expected_counts(self, spec: PodDisruptionBudgetSpec) -> tuple[int, int]:
-        """(pods that should be there, how many of them healthy)."""
+        """(expected number of pods, desired number of healthy pods)."""
         scale = sum(
             self.scales[owner] for owner, count in self.owned.items() if owner and count > 0
         )
@@ -121,7 +122,7 @@ class BudgetController:
         store.observe(self._observe, (POD_DISRUPTION_BUDGET, POD))
 
     def work(self) -> None:
-        """Write what follows from the changes so far."""
+        """Write the statuses that follow from the changes so far."""
         while self._waiting:
             key = self._waiting.popleft()
             stored, followed = self._store.get(key), self._followed.get(key)
@@ -134,7 +135,7 @@ class BudgetController:
             try:
                 self._server.patch(key, {"status": status})
             except ApiError:
-                continue  # it was invalid from the beginning
+                continue  # the budget is invalid
             finally:
                 self._is_writing = False
 
@@ -186,7 +187,7 @@ def _status(stored: Stored) -> Content:
 
 
 def _selector(budget: PodDisruptionBudget) -> Selector | None:
-    """None: it selects nothing."""
+    """The selector of a budget; None: it selects nothing."""
     try:
         return label_selector(budget.spec.selector)
     except SelectorError:
@@ -210,8 +211,8 @@ def _is_healthy(pod: Pod) -> bool:
 
 
 def _scaled(bound: int | str, count: int) -> int:
-    """A number, or a percentage of the pods, rounded up. Upstream: GetScaledValueFromIntOrPercent;
-    what is neither counts as all of them."""
+    """A number, or a percentage of the pods, rounded up. An invalid percentage counts as all pods.
+    Upstream: GetScaledValueFromIntOrPercent."""
     if isinstance(bound, int):
         return bound
     percent = _PERCENT.fullmatch(bound)

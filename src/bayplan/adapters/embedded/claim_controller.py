@@ -1,9 +1,9 @@
-"""The resource-claim controller, as far as a simulation needs it, and the garbage collector's part.
+"""The resource claim controller, as far as a simulation needs it, with its garbage collection.
 
-It makes claims from templates and tells the pod their names; takes pods that are gone or done off
-the users of a claim, and its devices with the last of them; deletes claims that were made for a pod
-which does not need them any more. It acts right after the change that asks for it, at one moment.
-Upstream: pkg/controller/resourceclaim.
+The controller creates claims from templates and writes their names to the pods. It removes pods
+that have ended or are gone from the users of a claim, and deallocates the devices with the last
+user. It deletes claims that were created for a pod that no longer needs them. It acts right after
+the change that causes the work, at the same moment. Upstream: pkg/controller/resourceclaim.
 """
 
 from collections import deque
@@ -23,7 +23,7 @@ from bayplan.api.device_objects import (
 from bayplan.api.objects import POD, TERMINAL_PHASES, Pod, PodResourceClaim
 from bayplan.ports import ApiError
 
-#: What a generated name begins with is no longer than this, without its suffix.
+#: The longest prefix of a generated name.
 _PREFIX_LENGTH_MAX = 57
 
 #: Calls back when the change under way is done.
@@ -38,7 +38,7 @@ class ClaimController:
         self._server = server
         self._store = store
         self._soon = soon
-        #: Pods and claims to be looked at, in order; those waiting are not entered twice.
+        #: Pods and claims to look at, in order, each once.
         self._waiting: deque[ObjectKey] = deque()
         store.observe(self._observe, (POD, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE))
 
@@ -83,12 +83,12 @@ class ClaimController:
                 else:
                     self._clean_claim(stored)
             except ApiError:
-                continue  # what stands in the way will change, and then it is looked at again
+                continue  # another change will follow, and it causes another try
 
     # ---- claims for pods --------------------------------------------------------------------
 
     def _make_claims(self, stored: Stored) -> None:
-        """Make what is missing of a pod's claims. Raises ApiError."""
+        """Create the claims that a pod lacks. Raises ApiError."""
         pod = cast(Pod, stored.object)
         if not _lacks_claims(stored) or _is_done(pod):
             return
@@ -107,7 +107,7 @@ class ClaimController:
         self._server.patch(stored.key, {"status": {"resourceClaimStatuses": statuses}})
 
     def _claim_for(self, stored: Stored, pod: Pod, named: PodResourceClaim) -> str | None:
-        """The name of a new claim; None: there is no such template yet. Raises ApiError."""
+        """The name of a new claim; None: the template does not exist yet. Raises ApiError."""
         namespace = stored.key.namespace
         template_name = named.resource_claim_template_name or ""
         template = self._store.get(object_key(RESOURCE_CLAIM_TEMPLATE, namespace, template_name))
@@ -136,7 +136,7 @@ class ClaimController:
         content = {"apiVersion": api_version, "kind": kind, "metadata": meta}
         return self._server.create({**content, "spec": spec.get("spec") or {}}).key.name
 
-    # ---- claims that are needed no more -----------------------------------------------------
+    # ---- claims that are no longer needed ---------------------------------------------------
 
     def _clean_claim(self, stored: Stored) -> None:
         """Raises ApiError."""
@@ -151,7 +151,7 @@ class ClaimController:
             self._server.delete(stored.key)
 
     def _still_uses(self, namespace: str, user: Content) -> bool:
-        """Whom nobody here knows is kept."""
+        """Whether the user still needs the claim. Users other than pods are assumed to need it."""
         if user.get("resource") != "pods" or user.get("apiGroup"):
             return True
         pod = self._pod(namespace, user.get("name") or "")
@@ -171,7 +171,7 @@ class ClaimController:
 
 
 def _released(claim: ResourceClaim, remaining: list[Content]) -> Content:
-    """A claim loses its devices with its last user."""
+    """A claim without further users loses its devices."""
     status: dict[str, Any] = {"reservedFor": remaining or None}
     if remaining:
         return {"status": status}
@@ -181,7 +181,7 @@ def _released(claim: ResourceClaim, remaining: list[Content]) -> Content:
 
 
 def _concerns(stored: Stored, uid: str) -> bool:
-    """Whether the pod of this uid uses the claim, or has it made."""
+    """Whether the pod of this uid uses the claim or owns it."""
     claim = cast(ResourceClaim, stored.object)
     owners = claim.metadata.owner_references or ()
     return claim.is_reserved_for(uid) or any(owner.uid == uid for owner in owners)
@@ -205,7 +205,7 @@ def _is_done(pod: Pod) -> bool:
 
 
 def _prefix(pod_name: str, claim_name: str) -> str:
-    """Of both names as much as there is room for, in proportion."""
+    """As much of both names as there is room for, in proportion."""
     whole = f"{pod_name}-{claim_name}-"
     if len(whole) <= _PREFIX_LENGTH_MAX:
         return whole

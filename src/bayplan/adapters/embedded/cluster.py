@@ -1,13 +1,11 @@
-"""The verbs of the port that take any object: read, patch, create, delete.
+"""EmbeddedCluster: an API server in memory behind the port of the real one.
 
-EmbeddedCluster: an API server in memory behind the port of the real one.
+The scheduler cannot tell the two apart. Calls take no time. Whatever waits, such as a sleep or a
+grace period, waits on the event loop, so under a virtual loop it takes virtual time. Everything
+runs in one thread and in one order, so that a run repeats itself.
 
-The scheduler cannot tell the two apart. Calls take no time unless a wrapper (`faults`) makes them;
-what waits, a sleep or a pod's grace, waits on the event loop, so that under a virtual loop it takes
-virtual time. Everything runs in one thread and in one order: a run repeats itself.
-
-What a scheduler does not do, but the world around it (creating pods, losing nodes, ending pods),
-are the further verbs: `create`, `update`, `delete`, `end_pod`.
+The verbs `create`, `update`, `delete` and `end_pod` are for the world around the scheduler: users,
+controllers and kubelets.
 """
 
 import asyncio
@@ -35,12 +33,12 @@ from bayplan.state.pods import PodInfo
 # ---- object port ----------------------------------------------------------------------------
 
 
-#: Metadata by which a patch of a status says which version it means.
-_MEANT = ("resourceVersion", "uid")
+#: The metadata that a patch of a status may have: it names the version to patch.
+_PRECONDITIONS = ("resourceVersion", "uid")
 
 
 class ObjectPort:
-    """The part of ports.Cluster that knows no kinds, over a server in memory."""
+    """The part of ports.Cluster that is independent of kinds, over a server in memory."""
 
     def __init__(self, server: ApiServer) -> None:
         self._server = server
@@ -68,8 +66,12 @@ class ObjectPort:
 
 
 def _within(patch: Content, subresource: str) -> Content:
-    """What a write of a subresource may change: that part, and nothing else."""
-    meta = {name: value for name, value in (patch.get("metadata") or {}).items() if name in _MEANT}
+    """The parts of a patch that a write of a subresource may change."""
+    meta = {
+        name: value
+        for name, value in (patch.get("metadata") or {}).items()
+        if name in _PRECONDITIONS
+    }
     return {"metadata": meta, **{name: part for name, part in patch.items() if name == subresource}}
 
 
@@ -78,7 +80,7 @@ def _within(patch: Content, subresource: str) -> Content:
 
 EVENT = "events.k8s.io/v1 Event"
 
-#: Events are kept like upstream's, which live for an hour: the oldest go.
+#: When there are more events, the oldest are removed. Upstream removes them after an hour.
 EVENTS_MAX = 20_000
 
 
@@ -94,7 +96,7 @@ class EmbeddedCluster(ObjectPort):
         pod_gc: PodGcTimes | None = None,
     ) -> None:
         """``declared``: per kind, further field paths that decoded objects keep. ``pod_gc``: when
-        pods are collected whose node is gone; None: never, as without a controller manager."""
+        the pods of missing nodes are collected; None: never, as without a controller manager."""
         self._clock = clock
         self._store = ObjectStore(declared, history_length)
         super().__init__(ApiServer(clock, self._store, _after))
@@ -110,7 +112,7 @@ class EmbeddedCluster(ObjectPort):
     # ---- the port ---------------------------------------------------------------------------
 
     async def list(self, kind: str) -> Listing:
-        """As an informer of a scheduler sees them: without pods that have ended."""
+        """The objects that an informer of a scheduler sees: without pods that have ended."""
         return self._store.list(kind)
 
     def watch(self, kind: str, resource_version: str) -> Watch:
@@ -146,31 +148,31 @@ class EmbeddedCluster(ObjectPort):
     # ---- the world around -------------------------------------------------------------------
 
     def create(self, content: Content) -> Stored:
-        """Create an object as a user or a controller would. Raises ApiError."""
+        """Create an object as a user or a controller does. Raises ApiError."""
         created = self._server.create(content)
-        # Before a run begins there is no moment after this one.
+        # Without a running loop, nothing else starts this work.
         self._budgets.work()
         return created
 
     def update(self, content: Content) -> Stored:
-        """Replace an object; a resourceVersion in it must be the newest. Raises ApiError."""
+        """Replace an object. A resourceVersion in it must be the newest one. Raises ApiError."""
         return self._server.update(content)
 
     def delete(self, key: ObjectKey) -> None:
-        """Delete an object; a running pod takes its grace to go. Raises ApiError."""
+        """Delete an object. A running pod first has its grace period. Raises ApiError."""
         self._server.delete(key)
 
     def end_pod(self, key: ObjectKey, phase: str = "Succeeded") -> None:
-        """A pod's containers have ended. Raises ApiError."""
+        """End the containers of a pod. Raises ApiError."""
         self._server.set_phase(key, phase)
 
-    # ---- what a simulation asks -------------------------------------------------------------
+    # ---- queries ----------------------------------------------------------------------------
 
     def get(self, key: ObjectKey) -> Stored | None:
         return self._store.get(key)
 
     def objects(self, kind: str) -> "list[Stored]":
-        """All objects of a kind, pods that have ended included, in the order of creation."""
+        """All objects of a kind in the order of creation, including pods that have ended."""
         return self._store.all(kind)
 
     def observe(
@@ -185,22 +187,22 @@ class EmbeddedCluster(ObjectPort):
 
     @property
     def version(self) -> int:
-        """How many changes there have been."""
+        """The number of changes so far."""
         return self._store.version
 
     @property
     def terminating_count(self) -> int:
-        """Pods whose grace has not passed yet."""
+        """The number of pods whose grace period has not passed."""
         return len(self._server.terminating)
 
     @property
     def next_collection_seconds(self) -> float | None:
-        """When pods are looked at next whose node is gone; None: there are none."""
+        """When the pods of missing nodes are collected next; None: there are no such pods."""
         return None if self._pod_gc is None else self._pod_gc.due_seconds
 
 
 def _event_object(event: EmitEvent, number: int, stamp: str) -> Content:
-    """As events.k8s.io/v1 has it; its name ends in something of its own, as upstream's do."""
+    """An events.k8s.io/v1 Event. Its name ends in a suffix of its own, as upstream's names do."""
     regarding = event.regarding
     ending = stable_suffix(f"{regarding.uid}/{number}", length=10)
     content: Content = {
@@ -222,7 +224,7 @@ def _event_object(event: EmitEvent, number: int, stamp: str) -> Content:
 
 
 def _soon(call: Any) -> None:
-    """Outside of a loop, with the first change inside of one."""
+    """Call ``call`` soon. Without a running loop, the first change in a loop calls it."""
     with contextlib.suppress(RuntimeError):
         asyncio.get_running_loop().call_soon(call)
 

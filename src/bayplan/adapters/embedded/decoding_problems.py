@@ -1,4 +1,4 @@
-"""What the decoder says of an object, in the words every refusal uses."""
+"""Problems for the errors of the decoder, in the words of all other problems."""
 
 import re
 from typing import Any
@@ -27,7 +27,7 @@ _TYPE_NAMES: dict[type, str] = {
 
 
 def of_decoding(failure: DecodeError, content: Any) -> Problem:
-    """A field that is of another type than the API's, from the decoder's words."""
+    """A problem for a field of the wrong type, from the message of the decoder."""
     message = str(failure).partition(": ")[2]
     parts = _MSGSPEC_PLACE.fullmatch(message.replace("\n", " "))
     assert parts is not None
@@ -43,7 +43,8 @@ def of_decoding(failure: DecodeError, content: Any) -> Problem:
 
 
 def _culprit(content: Any, path: str, types: list[str]) -> tuple[str, Any]:
-    """(path, value) of what is wrong: of a mapping's members the decoder does not name the one."""
+    """(path, value) of the wrong field. For members of a mapping, the decoder does not name the
+    key."""
     if not path.endswith("[...]"):
         return path, _value_at(content, path)
     path = path.removesuffix("[...]")
@@ -56,7 +57,7 @@ def _culprit(content: Any, path: str, types: list[str]) -> tuple[str, Any]:
 
 
 def _value_at(content: Any, path: str) -> Any:
-    """What is at a decoder's path; None where it cannot be followed."""
+    """The value at a decoder's path; None if the path cannot be followed."""
     for name, index in re.findall(r"([^.\[\]]+)|\[(\d+)\]", path):
         if isinstance(content, dict) and name in content:
             content = content[name]

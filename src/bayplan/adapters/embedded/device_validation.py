@@ -39,7 +39,7 @@ def claim(claim: ResourceClaim) -> Iterator[Problem]:
 
 
 def claim_template(content: Content) -> Iterator[Problem]:
-    """A template is not decoded otherwise: what it makes is."""
+    """A template itself is not decoded; the spec of its claims is."""
     spec = content.get("spec")
     inner: Content = {"metadata": {}, "spec": spec.get("spec") if isinstance(spec, dict) else None}
     if not isinstance(inner["spec"], dict):

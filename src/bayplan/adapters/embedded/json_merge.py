@@ -4,9 +4,9 @@ from typing import Any
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """``target`` with ``patch`` applied: mappings merge, null removes, all else replaces.
+    """``target`` with ``patch`` applied: mappings merge, null removes, other values replace.
 
-    Neither is changed; the result shares with both what it can.
+    Neither argument is changed. The result shares parts with both.
     """
     if not isinstance(patch, dict):
         return patch
@@ -20,7 +20,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def without_nulls(value: Any) -> Any:
-    """The value without members that are null: what the API machinery reads as absent."""
+    """The value without null members, which the API machinery treats as absent."""
     if isinstance(value, dict):
         return {name: without_nulls(one) for name, one in value.items() if one is not None}
     if isinstance(value, list):

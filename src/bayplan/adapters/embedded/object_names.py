@@ -1,7 +1,7 @@
-"""What objects are called: kinds, plurals, and names and uids that a run can repeat.
+"""Names of objects: keys, kinds, and names and uids that a run can repeat.
 
-A real API server draws uids and the ends of generated names by chance. Here they follow from what
-they name, so that the same input gives the same objects.
+A real API server draws uids and the suffixes of generated names at random. Here both follow from
+the object's key, so that the same input gives the same objects.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from bayplan.rng import stable_hash
 Content = dict[str, Any]
 DEFAULT_NAMESPACE = "default"
 
-#: What generated names end with: no vowels, so that they spell nothing. Upstream: util/rand.
+#: The letters of generated suffixes: no vowels, so that they spell no words. Upstream: util/rand.
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 SUFFIX_LENGTH = 5
 
@@ -53,7 +53,7 @@ CLUSTER_SCOPED = frozenset(
 
 
 class ObjectKey(NamedTuple):
-    """One object among all: kind as "v1 Pod", namespace "" where there is none."""
+    """Identifies one object: kind as "v1 Pod"; namespace "" for kinds without a namespace."""
 
     kind: str
     namespace: str
@@ -66,12 +66,12 @@ class ObjectKey(NamedTuple):
 
 
 def kind_of(content: Mapping[str, Any]) -> str:
-    """The first two lines of a manifest as one: "apps/v1 Deployment"."""
+    """apiVersion and kind of a manifest as one text: "apps/v1 Deployment"."""
     return f"{content.get('apiVersion', '')} {content.get('kind', '')}"
 
 
 def key_of(content: Mapping[str, Any]) -> ObjectKey:
-    """Who an object is; its namespace is "default" where it needs one and names none."""
+    """The key of an object. The namespace defaults to "default" for namespaced kinds."""
     kind = kind_of(content)
     meta = content.get("metadata") or {}
     return object_key(kind, meta.get("namespace") or "", meta.get("name") or "")
@@ -88,14 +88,14 @@ def is_namespaced(kind: str) -> bool:
 
 
 def stable_uid(key: ObjectKey, ordinal: int) -> str:
-    """Of the ``ordinal``-th object that ever had this key; looks like a uuid."""
+    """The uid of the ``ordinal``-th object that has had this key; looks like a UUID."""
     text = "/".join((*key, str(ordinal)))
     digits = f"{stable_hash(text):016x}{stable_hash('uid/' + text):016x}"
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
 def stable_suffix(text: str, length: int = SUFFIX_LENGTH) -> str:
-    """What a generated name ends with; the same for the same ``text``."""
+    """The suffix of a generated name; equal texts get equal suffixes."""
     number = stable_hash(text)
     letters: list[str] = []
     for _ in range(length):

@@ -1,16 +1,12 @@
-"""Versioned objects and the watches that follow them: what etcd and the watch cache are upstream.
+"""Versioned objects and the watches that follow them: upstream's etcd and watch cache.
 
 One counter numbers all changes of all kinds. Each kind keeps its newest changes in a log of bounded
-length; a watch is a position in that log and waits at its end. Who asks for changes older than the
-log gets `GoneError` and lists again.
+length. A watch is a position in that log and waits at its end. A watch from a version that is no
+longer in the log gets `GoneError`, and its reader lists again.
 
-Objects never change: a change is another content under the same key, decoded once and shared by
-everybody who watches. Watches and lists see what a scheduler's informer asks for: of pods only
-those that have not ended, so a pod that ends is a deletion to them.
-
-The objects of a cluster in memory, to be sent on to somebody else.
-
-Objects as the API server has them, to be sent on to somebody else.
+Objects never change: a change puts another content under the same key. The content is decoded once
+and shared by all watches. Lists and watches contain what the informer of a scheduler sees: only
+pods that have not ended. So a pod that ends is a deletion for them.
 """
 
 import asyncio
@@ -71,7 +67,7 @@ class _Observation(NamedTuple):
 
 @final
 class ObjectStore:
-    """All objects by key. Keeps no rules but those of versions."""
+    """All objects by key. The store knows no rules except those of versions."""
 
     def __init__(
         self,
@@ -92,18 +88,18 @@ class ObjectStore:
         return self._objects.get(key.kind, {}).get(key)
 
     def all(self, kind: str) -> list[Stored]:
-        """Whatever their state, in the order in which they were created."""
+        """All objects of a kind, in the order of creation."""
         return list(self._objects.get(kind, {}).values())
 
     def count(self, kind: str) -> int:
         return len(self._objects.get(kind, {}))
 
     def oldest(self, kind: str) -> Stored:
-        """The first created of those that are there; there is one."""
+        """The oldest object of a kind; there must be one."""
         return next(iter(self._objects[kind].values()))
 
     def put(self, key: ObjectKey, content: Content) -> Stored:
-        """Create or replace. Raises DecodeError, and nothing has changed then."""
+        """Create or replace an object. Raises DecodeError; then nothing has changed."""
         content = _versioned(content, self.version + 1)
         decoded = self._decoded(key, content)
         self.version += 1
@@ -114,7 +110,7 @@ class ObjectStore:
         return new
 
     def remove(self, key: ObjectKey) -> None:
-        """The object must exist. Watches see its last content with the version of its removal."""
+        """Remove an object, which must exist. Watches get its last content and the new version."""
         old = self._objects[key.kind].pop(key)
         self.version += 1
         self._notify(key, old, None, self._decoded(key, _versioned(old.content, self.version)))
@@ -142,7 +138,7 @@ class ObjectStore:
     # ---- lists and watches ------------------------------------------------------------------
 
     def list(self, kind: str) -> Listing:
-        """What an informer of this kind sees now, in the order of creation."""
+        """The objects that an informer of this kind sees now, in the order of creation."""
         objects = [one.object for one in self._objects.get(kind, {}).values() if one.is_visible]
         return Listing(objects, str(self.version))
 
@@ -151,7 +147,7 @@ class ObjectStore:
         return Watch(self._log(kind), _number(resource_version))
 
     def forget_history(self) -> None:
-        """Whoever resumes from before this moment has to list again."""
+        """Watches that resume from before this moment get GoneError."""
         for log in self._logs.values():
             log.forget(self.version)
 
@@ -164,7 +160,7 @@ class ObjectStore:
     def _notify(
         self, key: ObjectKey, old: Stored | None, new: Stored | None, last: ApiObject
     ) -> None:
-        """Write the change into the log, as those see it who see only what is visible."""
+        """Call the observers, and write the change into the log as an informer sees it."""
         was_seen = old is not None and old.is_visible
         is_seen = new is not None and new.is_visible
         if was_seen or is_seen:
@@ -182,7 +178,7 @@ class ObjectStore:
 
 @final
 class _Log:
-    """The newest changes of one kind. Positions count from the first change there ever was."""
+    """The newest changes of one kind. Positions count from the first change of the kind."""
 
     def __init__(self, length: int) -> None:
         self._length = length
@@ -233,7 +229,7 @@ class _Log:
 
 @final
 class Watch(AsyncIterator[WatchEvent]):
-    """Changes of one kind, one after the other, for ever. Raises GoneError."""
+    """The changes of one kind, one after the other, without an end. Raises GoneError."""
 
     def __init__(self, log: _Log, version: int) -> None:
         self._log = log
@@ -251,7 +247,7 @@ class Watch(AsyncIterator[WatchEvent]):
             await self._log.grown()
 
     def take(self) -> WatchEvent | None:
-        """The next change if there is one already. Raises GoneError."""
+        """The next change, if there is one. Raises GoneError."""
         if self._position is None:
             self._position = self._log.position_after(self._version)
         event = self._log.at(self._position)
@@ -261,7 +257,7 @@ class Watch(AsyncIterator[WatchEvent]):
 
 
 def _number(resource_version: str) -> int:
-    """A version as a number; what is none is older than everything."""
+    """A version as a number; 0, which is older than all versions, if the text is no number."""
     return int(resource_version) if resource_version.isdecimal() else 0
 
 
@@ -274,7 +270,7 @@ def _versioned(content: Content, version: int) -> Content:
 
 @final
 class StoredObjects:
-    """adapters.embedded.object_store.WholeObjects of an embedded cluster."""
+    """The WholeObjects of an embedded cluster."""
 
     def __init__(self, get: Callable[[ObjectKey], Stored | None]) -> None:
         self._get = get
@@ -287,13 +283,13 @@ class StoredObjects:
 # ---- whole objects --------------------------------------------------------------------------
 
 
-#: What kube-scheduler's own copies of objects lack, too: their type, and who wrote which field.
+#: Fields that kube-scheduler's own copies of objects lack, too.
 _TYPE = frozenset(("kind", "apiVersion"))
 _FIELDS_OWNERS = "managedFields"
 
 
 class WholeObjects(Protocol):
-    """Where they are found."""
+    """A source of whole objects, for requests to other programs."""
 
     def whole(self, kind: str, namespace: str, name: str) -> bytes | None:
         """JSON as `trimmed` leaves it; None: there is no such object."""
@@ -301,7 +297,7 @@ class WholeObjects(Protocol):
 
 
 def trimmed(content: Mapping[str, Any]) -> bytes:
-    """JSON without what nobody but the API server needs."""
+    """The object as JSON, without the fields that only the API server needs."""
     parts = {name: value for name, value in content.items() if name not in _TYPE}
     meta = parts.get("metadata")
     if isinstance(meta, dict) and _FIELDS_OWNERS in meta:

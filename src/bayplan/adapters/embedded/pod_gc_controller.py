@@ -1,14 +1,14 @@
-"""Pod garbage collection: pods that no kubelet can end any more are failed and removed.
+"""Pod garbage collection: fails and removes pods that no kubelet can end.
 
-A pass looks at three sorts of pods, in upstream's order: pods that are being deleted on a node that
-is not ready and has the taint ``out-of-service``; orphans, whose node does not exist; and pods that
-are being deleted and have no node. The name of a missing node is quarantined first: its pods go at
-the first pass after the quarantine, unless the node is back by then. Upstream passes every 20 s and
-quarantines for 40 s, so an orphan goes 40 s to 60 s after its node.
+A pass handles three kinds of pods, in upstream's order: terminating pods on a node that is not
+ready and has the taint ``out-of-service``; orphans, whose node does not exist; and terminating pods
+without a node. The name of a missing node is quarantined first. Its pods are removed at the first
+pass after the quarantine, unless the node exists again by then. Upstream passes every 20 s and
+quarantines for 40 s, so an orphan is removed 40 s to 60 s after its node.
 
-A pass is set only while there is a pod to look at: a collector without work sets no timer.
-Upstream: pkg/controller/podgc. What upstream collects besides, terminated pods beyond a threshold,
-stays: such a pod takes no room.
+A pass is scheduled only while there is a pod to handle, so that an idle collector sets no timer.
+Upstream: pkg/controller/podgc. Terminated pods above a threshold, which upstream also collects,
+stay: such a pod takes no resources.
 """
 
 import contextlib
@@ -74,11 +74,11 @@ class PodGcController:
             self._set_pass(self._clock.now())
 
     def _concerns(self, stored: Stored) -> bool:
-        """Whether a pass would do something about a pod, now or after the quarantine."""
+        """Whether a pass changes a pod, now or after the quarantine."""
         pod = cast(Pod, stored.object)
         is_leaving = pod.metadata.deletion_timestamp is not None
         if is_leaving and is_terminal(pod) and not self._has_grace(pod):
-            return False  # only a finalizer keeps it
+            return False  # only a finalizer prevents the removal
         if not pod.spec.node_name:
             return is_leaving
         node = self._node(pod.spec.node_name)
@@ -94,13 +94,13 @@ class PodGcController:
     # ---- passes -----------------------------------------------------------------------------
 
     def _set_pass(self, from_seconds: float) -> None:
-        """Have a pass at the first moment from ``from_seconds`` on that a period ends."""
+        """Schedule a pass at the first end of a period at or after ``from_seconds``."""
         period, due = self._times.period_seconds, max(from_seconds, self._earliest_seconds)
         if period:
             due = math.ceil((due - _ROUNDING_SECONDS) / period) * period
         if self.due_seconds is not None and self.due_seconds <= due:
             return
-        # Before a loop runs there is no later; the first change inside of it comes here again.
+        # Without a running loop there is no timer; the first change in a loop calls this again.
         with contextlib.suppress(RuntimeError):
             self._later(max(due - self._clock.now(), 0.0), self._pass_if_due)
             self.due_seconds = due
@@ -108,7 +108,7 @@ class PodGcController:
     def _pass_if_due(self) -> None:
         now = self._clock.now()
         if self.due_seconds is None or now < self.due_seconds - _ROUNDING_SECONDS:
-            return  # an earlier pass did this one's work
+            return  # an earlier pass has done the work
         self.due_seconds, self._earliest_seconds = None, now + self._times.period_seconds
         self._collect([one for one in self._store.all(POD) if self._concerns(one)])
         if self._quarantine:
@@ -133,7 +133,7 @@ class PodGcController:
                 self._remove(one)
 
     def _released(self) -> set[str]:
-        """Nodes whose quarantine has ended, and that are still missing."""
+        """The nodes whose quarantine has ended and that are still missing."""
         now = self._clock.now() + _ROUNDING_SECONDS
         ended = [name for name, due in self._quarantine.items() if due <= now]
         for name in ended:
@@ -141,7 +141,7 @@ class PodGcController:
         return {name for name in ended if self._node(name) is None}
 
     def _remove(self, stored: Stored, condition: Content | None = None) -> None:
-        """Fail a pod that has not ended, then delete it without grace. It may be gone already."""
+        """Fail a pod that has not ended, then delete it without grace, if it still exists."""
         key = stored.key
         with contextlib.suppress(ApiError):
             current = self._server.get(key)
@@ -157,7 +157,7 @@ _ROUNDING_SECONDS = 1e-6
 
 
 def _is_out_of_service(node: Node) -> bool:
-    """Whether no kubelet answers there, and an operator has said that none will."""
+    """Whether the node is not ready and an operator has marked it as out of service."""
     if not any(taint.key == OUT_OF_SERVICE_TAINT for taint in node.spec.taints or ()):
         return False
     conditions = node.status.conditions or ()

@@ -1,4 +1,4 @@
-"""Labels and selectors as the API server checks them.
+"""Validation of names, labels and selectors, as the API server checks them.
 
 Upstream: apimachinery pkg/apis/meta/v1/validation and pkg/apis/core/validation.
 """
@@ -55,7 +55,7 @@ def one_of(names: Iterable[str]) -> str:
 
 
 def labels(labels: Mapping[str, str] | None, path: str) -> Iterator[Problem]:
-    """A map of labels, or a plain selector."""
+    """Check labels, or the labels of a plain selector."""
     for key, value in (labels or {}).items():
         if not is_label_key(key):
             yield wrong(path, key, LABEL_KEY)
@@ -82,7 +82,7 @@ def label_selector(selector: LabelSelector | None, path: str) -> Iterator[Proble
 
 
 def node_selector(selector: NodeSelector | None, path: str) -> Iterator[Problem]:
-    """What a node has to match: terms, of which there is at least one."""
+    """Check the terms of a node selector; there must be at least one."""
     if selector is None:
         return
     where = joined(path, "nodeSelectorTerms")
@@ -93,7 +93,8 @@ def node_selector(selector: NodeSelector | None, path: str) -> Iterator[Problem]
 
 
 def node_term(term: NodeSelectorTerm, path: str, *, checks_values: bool) -> Iterator[Problem]:
-    """``checks_values``: upstream lets a preferred term ask for values that no label can have."""
+    """``checks_values``: whether values must be valid labels. Upstream does not check preferred
+    terms."""
     for index, one in enumerate(term.match_expressions or ()):
         where = f"{path}.matchExpressions[{index}]"
         yield from _requirement(one, NODE_OPERATORS, where)

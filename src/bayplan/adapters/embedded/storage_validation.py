@@ -1,7 +1,7 @@
-"""Volumes, claims and classes of storage, as the API server checks them.
+"""Validation of volumes, claims and storage classes.
 
-What is given must make sense; what is left out is not asked for: objects of tests and scenarios
-say of a volume only what they are about.
+Fields that are present must be valid. Missing fields are accepted, for objects in tests and
+scenarios contain only the fields that matter there.
 """
 
 from collections.abc import Iterator

@@ -1,9 +1,9 @@
-"""Storage classes of an input that has none: manifests written by hand rarely bring their own.
+"""Storage classes for inputs without any: manifests written by hand rarely contain them.
 
-A cluster that is captured brings its classes, and then they are taken as they are: a claim whose
-class is missing waits, as it would there. Where an input has no class at all, each one that a claim
-names, or counts on as the default, is made up: volumes are made where their pod goes. Classes that
-are only a label which claims and volumes share (volumes made by hand) need no object.
+An input with storage classes, such as a captured cluster, is used as it is: a claim whose class is
+missing waits, as it would in the cluster. For an input without a storage class, this module creates
+each class that a claim names or uses as the default. Volumes of such a class are provisioned on the
+node of their pod. A class that is only a label shared by claims and volumes needs no object.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,20 +15,20 @@ from bayplan.api.storage_objects import BETA_STORAGE_CLASS, WAIT_FOR_FIRST_CONSU
 from bayplan.sim.input.workload import claim_templates, is_pod
 
 DEFAULT_CLASS_ANNOTATION = "storageclass.kubernetes.io/is-default-class"
-#: What a default class is called where nobody says.
+#: The name of a default class that this module creates.
 DEFAULT_CLASS = "standard"
 PROVISIONER = "bayplan.dev/simulated"
 
 
 class Assumed(NamedTuple):
-    """Classes to create before everything else, and what the reader should know."""
+    """Classes to create before everything else, and notes for the reader."""
 
     classes: list[Content]
     notes: list[str]
 
 
 def assumed_classes(contents: Iterable[Content]) -> Assumed:
-    """``contents``: all that is there at the beginning or comes later."""
+    """``contents``: all objects of the input, at the beginning and later."""
     classes: set[str] = set()
     of_volumes: set[str] = set()
     claim_counts: dict[str | None, int] = {}
@@ -42,7 +42,7 @@ def assumed_classes(contents: Iterable[Content]) -> Assumed:
             for claim in _claims(content):
                 name = named_class(claim)
                 claim_counts[name] = claim_counts.get(name, 0) + 1
-    claim_counts.pop("", None)  # wants no class, not even the default one
+    claim_counts.pop("", None)  # "" means no class, not even the default one
     if "" in of_volumes or classes:
         claim_counts.pop(None, None)
     missing = {
@@ -52,14 +52,15 @@ def assumed_classes(contents: Iterable[Content]) -> Assumed:
 
 
 def named_class(content: Content) -> str | None:
-    """What a claim or a volume says; None: nothing. The annotation of old counts first."""
+    """The class that a claim or a volume names; None: it names none. The beta annotation comes
+    first."""
     annotations = (content.get("metadata") or {}).get("annotations") or {}
     named: str | None = annotations.get(BETA_STORAGE_CLASS)
     return (content.get("spec") or {}).get("storageClassName") if named is None else named
 
 
 def _claims(content: Content) -> Iterator[Content]:
-    """Claims that this is, or that are made for it, and that have no volume yet."""
+    """The object if it is a claim without a volume, or the claims that a pod creates."""
     if is_pod(content):
         for _, template in claim_templates(content):
             yield template

@@ -1,4 +1,4 @@
-"""The controllers whose pods are made here, and what is wrong with one of them."""
+"""The controllers whose pods the simulation creates, and the validation of controllers."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -23,7 +23,7 @@ JOB = "batch/v1 Job"
 REPLICATION_CONTROLLER = "v1 ReplicationController"
 CONTROLLERS = (DEPLOYMENT, REPLICA_SET, STATEFUL_SET, DAEMON_SET, JOB, REPLICATION_CONTROLLER)
 
-#: More pods of one controller than this are a slip of the finger.
+#: A controller with more pods is assumed to be a typing error.
 PODS_MAX = 1_000_000
 
 
@@ -72,7 +72,7 @@ def is_controller(content: Content) -> bool:
 
 
 def controller_problems(content: Content) -> list[Problem]:
-    """What is wrong with a controller's own fields, and with the pods it would make."""
+    """Problems of a controller's own fields and of its pod template."""
     try:
         typed = msgspec.convert(content, _Controller)
     except (msgspec.MsgspecError, RecursionError) as failure:

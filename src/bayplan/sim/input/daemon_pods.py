@@ -1,8 +1,8 @@
-"""DaemonSets: which nodes get a pod, and what such a pod carries.
+"""DaemonSets: which nodes get a pod, and the fields of such a pod.
 
-A pod is meant for one node and says so by node affinity on the node's name, so that the scheduler
-still places it. A node gets one if the template's node selector and affinity match it and the pod
-would tolerate its taints; a cordon does not keep it away.
+A daemon pod names its node in a node affinity, so that the scheduler still places it. A node gets a
+pod if the node selector and the affinity of the template match the node and the pod tolerates the
+taints of the node. A cordoned node gets a pod, too.
 
 Upstream: pkg/controller/daemon (nodeShouldRunDaemonPod), daemon/util/daemonset_util.go.
 """
@@ -30,7 +30,7 @@ _NO_SCHEDULE_TAINTS = ("disk-pressure", "memory-pressure", "pid-pressure", "unsc
 
 @final
 class DaemonTemplate:
-    """What a DaemonSet's template says about nodes, compiled once for all of them."""
+    """The conditions of a DaemonSet on nodes, compiled once for all nodes."""
 
     def __init__(self, controller: Content) -> None:
         template = decode(POD, {"spec": controller["spec"]["template"]["spec"]})
@@ -99,7 +99,7 @@ def target_node(pod: Content) -> str | None:
 
 
 def _tolerations(on_host: bool) -> list[Content]:
-    """What the controller adds: a daemon stays on a node in trouble."""
+    """The tolerations that the controller adds: a daemon stays on a node in trouble."""
     tolerations = [_tolerated(name, NO_EXECUTE) for name in _NO_EXECUTE_TAINTS]
     tolerations += [_tolerated(name, NO_SCHEDULE) for name in _NO_SCHEDULE_TAINTS]
     if on_host:

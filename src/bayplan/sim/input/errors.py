@@ -1,4 +1,4 @@
-"""Refusing an input: everything that is wrong with it, in all its files, at once."""
+"""Errors of an input: all problems of all files are reported together."""
 
 from collections.abc import Iterable
 from typing import final
@@ -6,7 +6,7 @@ from typing import final
 from bayplan.printable import printable
 from bayplan.problems import Problem
 
-#: So many lines are told; the others are counted.
+#: The most lines in a message; further lines are counted.
 LINES_MAX = 20
 
 
@@ -22,7 +22,7 @@ class InputError(ValueError):
 
 @final
 class InputErrors:
-    """Collects what is wrong while an input is read to its end."""
+    """Collects problems while an input is read to its end."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []

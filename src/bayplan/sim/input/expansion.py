@@ -1,17 +1,12 @@
-"""A pod from a controller's template: labels, owner, name.
+"""The pods that the controllers of an input still lack, created as the real controllers would.
 
-Jobs: pods up to the parallelism now, the others when those succeed.
+There is no controller in a simulation. When a Deployment, ReplicaSet, StatefulSet, DaemonSet or Job
+appears, the pods that it lacks are created; the pods that it owns already count. Names look like
+real ones, but they follow from the controller. A pod that is preempted or deleted later is not
+created again (`lost_pods` counts such pods). A Job has as many pods as its parallelism; when one of
+them succeeds, the next one is created.
 
-Upstream: pkg/controller/job (manageJob), indexed_job_utils.go.
-
-The pods that controllers in an input still lack, made as the real controllers would.
-
-There is no controller in a simulation. What a Deployment, ReplicaSet, StatefulSet, DaemonSet or Job
-lacks is made when the object comes: what it owns already counts. Names look like the real ones,
-but follow from what they name. A pod that is preempted or deleted later is not made anew
-(`lost_pods` counts them); a Job's next pod comes when one of them succeeds.
-
-Upstream: pkg/controller/{deployment,replicaset,statefulset,daemon,job}.
+Upstream: pkg/controller/{deployment,replicaset,statefulset,daemon,job}, indexed_job_utils.go.
 """
 
 from collections import Counter
@@ -109,9 +104,9 @@ INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
 
 
 def job_pods(job: Content, owned: list[Content]) -> tuple[list[Content], list[Content]]:
-    """(pods to make now, pods that take the places of those that succeed).
+    """(pods to create now, pods that replace pods that succeed).
 
-    ``owned``: what of the Job's is there, pods that have ended included.
+    ``owned``: the existing objects of the Job, including pods that have ended.
     """
     spec = job["spec"]
     if spec.get("suspend") or _is_over(job):
@@ -139,7 +134,7 @@ def _is_over(job: Content) -> bool:
 
 
 def _succeeded_count(job: Content, owned: list[Content]) -> int:
-    """What the Job says, or what is to be seen: finished pods may be gone by now."""
+    """From the status of the Job, or from its pods: finished pods may already be deleted."""
     seen = sum(_phase(pod) == "Succeeded" for pod in owned)
     return max(seen, (job.get("status") or {}).get("succeeded") or 0)
 
@@ -183,7 +178,7 @@ def _free_indexes(job: Content, owned: list[Content]) -> Iterator[int]:
 
 
 def _ranges(text: str) -> Iterator[int]:
-    """`1,3-5,7` as numbers; what is not so written is not read."""
+    """`1,3-5,7` as numbers; other text is ignored."""
     for part in text.split(","):
         first, _, last = part.partition("-")
         last = last or first
@@ -199,7 +194,8 @@ REVISION_HASH_LABEL = "controller-revision-hash"
 
 
 class Expansion(NamedTuple):
-    """What to create after a controller, in this order, and what follows when pods succeed."""
+    """Objects to create after a controller, in this order, and pods that follow when pods
+    succeed."""
 
     objects: list[Content]
     followers: list[Content]
@@ -214,7 +210,8 @@ def with_uid(content: Content) -> Content:
 
 
 def expand(controller: Content, index: ObjectIndex) -> Expansion:
-    """What the controller lacks. The controller is valid, known, and has a uid."""
+    """The objects that the controller lacks. The controller is valid, in the index, and has a
+    uid."""
     if controller["metadata"].get("deletionTimestamp"):
         return Expansion([], [])
     if kind_of(controller) == JOB:
@@ -223,7 +220,7 @@ def expand(controller: Content, index: ObjectIndex) -> Expansion:
 
 
 def daemon_pods_for(node: Content, index: ObjectIndex) -> list[Content]:
-    """What DaemonSets put on a node that has come."""
+    """The pods that DaemonSets create for a new node."""
     made: list[Content] = []
     for controller in index.of_kind(DAEMON_SET):
         if not controller["metadata"].get("deletionTimestamp"):
@@ -243,7 +240,7 @@ def daemon_pods_on(node: Content, index: ObjectIndex) -> list[ObjectKey]:
 
 
 def _deployment(deployment: Content, index: ObjectIndex) -> Iterator[Content]:
-    """Its ReplicaSet and that one's pods; where it has one already, that one is asked itself."""
+    """The ReplicaSet of a Deployment and its pods; a ReplicaSet in the input is expanded itself."""
     if any(kind_of(one) == REPLICA_SET for one in index.owned_by(deployment)):
         return
     pods = _orphans(deployment, index)
@@ -385,7 +382,7 @@ def _daemon_pods(controller: Content, index: ObjectIndex, nodes: list[Content]) 
 
 
 def _revision(controller: Content) -> Content:
-    """The label that tells which template a pod was made from."""
+    """The label for the template from which a pod was created."""
     return {REVISION_HASH_LABEL: template_hash(controller["spec"]["template"])}
 
 

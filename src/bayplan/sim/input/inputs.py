@@ -1,14 +1,12 @@
-"""Time stamps of a cluster that was read in: moved so that nothing was made in the future.
+"""From files to a workload: objects as kubectl prints them, scenarios, and traces as CSV.
 
-Virtual time begins on a day of its own. Objects read from a cluster keep their ages towards one
-another, and are all older than anything that happens in the simulation: preemption spares the
-longest running, and groups queue by age.
+All files are read to their end before anything is refused, so that all problems are reported
+together. The objects of the workload are in the order of their creation: objects that are no pods,
+then running pods, then pods to place, in the order of the files.
 
-From files to a workload: objects as kubectl prints them, scenarios, and traces as CSV.
-
-Everything is read to its end before anything is refused, so that all that is wrong is told at once.
-What comes out is in the order in which it will be created: whatever is no pod, running pods, and
-then the pods that are to be placed, in the order of the files.
+Virtual time begins on a fixed day. Time stamps of objects from a cluster are moved back together,
+so that all objects are older than the simulation and keep their ages relative to one another:
+preemption prefers pods that started last, and groups queue by age.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -50,7 +48,7 @@ _STAMPS = (("metadata", "creationTimestamp"), ("status", "startTime"))
 
 
 def in_the_past(contents: Sequence[Content]) -> list[Content]:
-    """The objects with all their times moved back by as much as the newest is too new."""
+    """The objects with all time stamps moved back so that none is in the future."""
     newest = max(_times(contents), default=0.0)
     shift = newest - ManualClock.EPOCH_SECONDS
     if shift <= 0:
@@ -83,7 +81,7 @@ def _members(content: Content, part: str) -> dict[str, Any]:
 
 
 def _seconds(stamp: Any) -> float | None:
-    """Seconds since 1970; None for what is no time stamp."""
+    """Seconds since 1970; None: the value is no time stamp."""
     try:
         moment = datetime.fromisoformat(stamp)
     except (TypeError, ValueError):
@@ -96,14 +94,14 @@ def _seconds(stamp: Any) -> float | None:
 
 __all__ = ["ARRIVALS", "TRACE", "InputError", "load_inputs"]
 
-#: All pods of a trace at once, in order, for good.
+#: All pods of a trace at once, in order; they are never removed.
 ARRIVALS = "arrivals"
-#: A trace's pods at the times it tells.
+#: A trace's pods at the times of the trace.
 TRACE = "trace"
 
 
 class _Placed(NamedTuple):
-    """An object and where it stands in the input."""
+    """An object and its place in the input."""
 
     content: Content
     place: str
@@ -116,10 +114,10 @@ def load_inputs(
     is_strict: bool = False,
     read_kinds: Collection[str] = (),
 ) -> Workload:
-    """What files, folders and standard input ("-") hold. Raises InputError.
+    """The workload of files, folders and standard input ("-"). Raises InputError.
 
-    ``is_strict``: a kind that nothing reads and a field that its kind does not have are refused;
-    else the workload's notes name them. ``read_kinds``: kinds that plugins read.
+    ``is_strict``: refuse kinds that nothing reads, and fields that a kind does not have; otherwise
+    the notes of the workload name them. ``read_kinds``: kinds that plugins read.
     """
     assert time_mode in (ARRIVALS, TRACE), time_mode
     errors = InputErrors()
@@ -156,7 +154,7 @@ class _Loader:
         self._notes: list[str] = []
 
     def load(self, time_mode: str) -> Workload:
-        """The workload; what is wrong is among the errors."""
+        """The workload. Problems are collected in the errors."""
         self._read_scenarios()
         checks = ObjectChecks(self._errors, self._priority_classes(), self.not_understood)
         for part in self._parts:
@@ -225,7 +223,7 @@ class _Loader:
     # ---- putting together -------------------------------------------------------------------
 
     def _initial(self, timeline: Timeline) -> list[Content]:
-        """All that is there at the beginning, in the order of its creation."""
+        """All objects at the beginning, in the order of their creation."""
         added: list[_Placed] = []
         for one in self._objects:
             content = timeline.add(one.content, one.place)
@@ -236,7 +234,7 @@ class _Loader:
             whole.append(one.content)
             if is_controller(one.content):
                 whole += timeline.pods_of(one.content, one.place)
-        # Pods that have ended were known only so that their controllers could count them.
+        # Pods that have ended were in the index only so that their controllers could count them.
         for content in filter(has_ended, whole):
             timeline.index.remove(key_of(content))
         there = in_the_past([content for content in whole if not has_ended(content)])
@@ -253,7 +251,7 @@ class _Loader:
 
 
 def _turn(content: Content) -> int:
-    """0 for what is no pod, 1 for running pods, 2 for those to be placed."""
+    """0 for other kinds, 1 for running pods, 2 for pods to place."""
     return is_pod(content) + is_pending_pod(content)
 
 
@@ -262,7 +260,7 @@ def _is_configuration(value: Any) -> bool:
 
 
 def _namespaces(timeline: Timeline, steps: Iterable[Step]) -> list[Content]:
-    """Namespaces that something is in and nobody creates: a real cluster has them."""
+    """Namespaces that objects are in and that the input lacks: a real cluster has them."""
     used = timeline.index.namespaces() | {step.key.namespace for step in steps}
     created = {one["metadata"]["name"] for one in timeline.index.of_kind(NAMESPACE)}
     created |= {step.key.name for step in steps if step.key.kind == NAMESPACE}
@@ -273,7 +271,7 @@ def _namespaces(timeline: Timeline, steps: Iterable[Step]) -> list[Content]:
 
 
 def _notes(timeline: Timeline) -> list[str]:
-    """What the reader should know of what was made up."""
+    """Notes for the reader about pods that were created for controllers."""
     notes: list[str] = []
     kinds = sorted(kind for kind, pods in timeline.made.items() if pods)
     if kinds:

@@ -1,10 +1,9 @@
-"""What of an input nobody reads: kinds that are passed over, and fields that a kind does not have.
+"""Checks of single objects of an input before the simulation: the rules of the API and our own.
 
-A typo in a field is no error to a server that does not validate strictly: the pod is placed as if
-the line were not there. Therefore both are named, and `--strict` refuses them. One mistake that
-many objects share is one line: its path, how many objects have it, and the first of them.
-
-Checking one object of an input before anything is simulated: the API's rules and our own.
+Kinds that nothing reads and fields that a kind does not have are recorded, too. A server without
+strict validation ignores a typing error in a field: the pod is placed as if the line were missing.
+`--strict` refuses such fields. A mistake that many objects share is one line: its path, the number
+of objects, and the first of them.
 """
 
 from collections import Counter
@@ -32,7 +31,7 @@ from bayplan.sim.input.workload import DURATION_ANNOTATION, WHEN_DONE, WHEN_DONE
 # ---- not understood -------------------------------------------------------------------------
 
 
-#: The kinds that a simulation reads, whatever plugins there are.
+#: The kinds that a simulation reads with any plugins.
 READ_KINDS = frozenset((*decoded_kinds(), *CONTROLLERS, RESOURCE_CLAIM_TEMPLATE))
 
 
@@ -47,10 +46,10 @@ class _Mistake:
 
 @final
 class NotUnderstood:
-    """Collects it while an input is read."""
+    """Collects unread kinds and unknown fields while an input is read."""
 
     def __init__(self, read_kinds: Collection[str] = ()) -> None:
-        """``read_kinds``: those that plugins read."""
+        """``read_kinds``: the kinds that plugins read."""
         self._read_kinds = READ_KINDS.union(read_kinds)
         #: Kind as "batch/v1 CronJob" → its objects.
         self.passed_over: Counter[str] = Counter()
@@ -70,7 +69,7 @@ class NotUnderstood:
             mistake.objects.add(key)
 
     def refuse(self, errors: InputErrors) -> None:
-        """Complain about all of it."""
+        """Report all of them as errors."""
         for kind, count in self._kinds():
             more = f" and {count - 1:,} more" if count > 1 else ""
             expected = "a kind that a simulation or a plugin reads"
@@ -79,7 +78,7 @@ class NotUnderstood:
             errors.add(place, problem)
 
     def notes(self) -> list[str]:
-        """What the reader should know."""
+        """Notes for the reader."""
         notes: list[str] = []
         if self.passed_over:
             named = ", ".join(f"{count:,} {kind}" for kind, count in self._kinds())
@@ -111,7 +110,7 @@ _PRIORITY_CLASS_KIND = PRIORITY_CLASS.split()[1]
 
 @final
 class ObjectChecks:
-    """Checks objects and keeps what is wrong with them."""
+    """Checks objects and collects their problems."""
 
     def __init__(
         self,

@@ -1,7 +1,8 @@
-"""What is known to be in the cluster while an input is read: by key, by bare kind, by owner.
+"""The objects that exist while an input is read: by key, by kind without group, by owner.
 
-The input is played through once before it is simulated, so that a patch of something that is never
-created, or a second pod of one name, is told with its file and line instead of failing midway.
+The input is played through once before the simulation. So a patch of an object that is never
+created, or a second pod of one name, is reported with file and line, and the run does not fail
+midway.
 """
 
 from collections import defaultdict
@@ -16,7 +17,7 @@ _Bare = tuple[str, str, str]
 
 @final
 class ObjectIndex:
-    """Objects that are there, in the order in which they came."""
+    """Existing objects, in the order of their creation."""
 
     def __init__(self) -> None:
         self._objects: dict[ObjectKey, Content] = {}
@@ -49,11 +50,11 @@ class ObjectIndex:
         return [content for key, content in self._objects.items() if key.kind == kind]
 
     def namespaces(self) -> set[str]:
-        """Those that something is in."""
+        """The namespaces of the objects."""
         return {key.namespace for key in self._objects if key.namespace}
 
     def named(self, bare_kind: str, namespace: str, name: str) -> list[ObjectKey]:
-        """Objects of a kind whose group is not told: more than one where groups share a name."""
+        """Objects of a kind without group; several if groups share the name of the kind."""
         place = namespace if is_namespaced(bare_kind) else ""
         return list(self._by_bare_kind.get((place, bare_kind, name), ()))
 
@@ -63,7 +64,7 @@ class ObjectIndex:
         return (place, bare_kind, name) in self._by_bare_kind
 
     def names(self, bare_kind: str, namespace: str) -> list[str]:
-        """What objects of a kind are called."""
+        """The names of the objects of a kind."""
         place = namespace if is_namespaced(bare_kind) else ""
         return [
             name
@@ -72,7 +73,7 @@ class ObjectIndex:
         ]
 
     def owner_names(self, bare_kind: str, namespace: str) -> list[str]:
-        """What owners of a kind are called, be they there or not."""
+        """The names of owners of a kind, whether they exist or not."""
         return [
             name
             for (there, kind, name), owned in self._by_owner.items()
@@ -80,7 +81,8 @@ class ObjectIndex:
         ]
 
     def owned_by(self, owner: Content) -> list[Content]:
-        """Objects that name ``owner`` as theirs; by uid where both sides have one."""
+        """The objects that name ``owner`` as an owner; the uids must match if both sides have
+        one."""
         key = key_of(owner)
         uid = owner["metadata"].get("uid")
         objects = [self._objects[one] for one in self._by_owner.get(_bare(key), ())]

@@ -41,7 +41,7 @@ Row = Mapping[str, str]
 
 
 class TracePod(NamedTuple):
-    """A pod and when it comes, in the seconds of the trace; 0 where no times are wanted."""
+    """A pod and its creation time, in the seconds of the trace; 0 if times are not read."""
 
     content: Content
     at_seconds: float
@@ -56,7 +56,7 @@ class Table(NamedTuple):
 
 
 def read_table(text: str, *, with_times: bool) -> Table:
-    """A node list or a pod list, whichever its header says it is."""
+    """A node list or a pod list, as the header says."""
     try:
         rows = csv.DictReader(text.splitlines(), restkey=_SURPLUS, strict=True)
         header = tuple(rows.fieldnames or ())
@@ -129,7 +129,7 @@ def _wrong_times(row: Row, line: int) -> Iterator[Problem]:
 
 
 def _number(text: Any) -> float | None:
-    """A finite number that is not negative, else None."""
+    """A finite number that is not negative; None for other text."""
     try:
         number = float(text)
     except (TypeError, ValueError):

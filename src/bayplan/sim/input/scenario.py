@@ -46,7 +46,7 @@ class Action(NamedTuple):
 
 
 class Scenario(NamedTuple):
-    """What one document says."""
+    """The content of one document."""
 
     until_seconds: float | None
     actions: list[Action]
@@ -61,7 +61,7 @@ def read_scenario(part: Part, errors: InputErrors) -> Scenario:
 
 
 class _Reader:
-    """Reads one document and complains about what it cannot read."""
+    """Reads one document and collects its problems."""
 
     def __init__(self, part: Part, errors: InputErrors) -> None:
         self._part = part

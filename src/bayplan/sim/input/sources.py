@@ -1,8 +1,9 @@
-"""Reading what was named on the command line: files, folders, standard input.
+"""Reads the files, the folders and the standard input that the command line names.
 
-Files are told apart by what they are called in a folder (.yaml, .yml, .json, .csv; anything else
-there is not read) and by .csv alone when they are named themselves. Lists of objects, as kubectl
-prints them, are taken apart here, so that what follows sees single objects with their place.
+In a folder, the suffix decides what a file is (.yaml, .yml, .json, .csv; other files are not read).
+A file that is named itself is CSV if its suffix is .csv, and YAML or JSON otherwise. Lists of
+objects, as kubectl prints them, are split here, so that later steps see single objects with their
+place.
 """
 
 import sys
@@ -30,11 +31,11 @@ _SUFFIXES = (".csv", ".json", ".yaml", ".yml")
 
 
 class Part(NamedTuple):
-    """One value of an input and where it stands: `a.yaml, document 2, items[3]`."""
+    """One value of an input and its place: `a.yaml, document 2, items[3]`."""
 
     value: Any
     place: str
-    #: From a folder, not from a file that was named: there may be things in it for others.
+    #: From a folder: such a file may be meant for another program.
     is_from_folder: bool = False
 
 
@@ -46,7 +47,7 @@ class CsvText(NamedTuple):
 
 
 def read_sources(paths: Iterable[str], errors: InputErrors) -> list[Part | CsvText]:
-    """All of it, in the order of the arguments and, in folders, of names."""
+    """All values, in the order of the arguments and, in folders, of names."""
     parts: list[Part | CsvText] = []
     for path in paths:
         if path == STANDARD_INPUT:
@@ -60,7 +61,7 @@ def read_sources(paths: Iterable[str], errors: InputErrors) -> list[Part | CsvTe
 
 def _folder(folder: Path, errors: InputErrors) -> Iterator[Part | CsvText]:
     paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _SUFFIXES)
-    # Runs may be kept where their input is: they are none.
+    # Folders of runs may be below the folder of the input; they are no input.
     files = [path for path in paths if not path.is_dir() and not belongs_to_run(path)]
     if not files:
         errors.add(str(folder), f"found no file ending in one of {', '.join(_SUFFIXES)}")
@@ -107,13 +108,13 @@ def _parsed(
 
 
 def _split_place(problem: DocumentError) -> tuple[str, str]:
-    """The place as all our lines write it, and the rest."""
+    """The place in the form of all messages, and the message."""
     line = f", line {problem.line}" if problem.line is not None else ""
     return f"{problem.source}, document {problem.document}{line}", problem.message
 
 
 def _taken_apart(part: Part, errors: InputErrors) -> Iterator[Part]:
-    """A List (List, PodList, …) as its items, which may leave their kind to the list."""
+    """The items of a List (List, PodList, …). Items may have no kind of their own."""
     value = part.value
     if not _is_list(value):
         yield part
@@ -133,7 +134,7 @@ def _taken_apart(part: Part, errors: InputErrors) -> Iterator[Part]:
 
 
 def _is_list(value: Any) -> bool:
-    """A List, or a kind that ends so and has no name of its own, as an object would."""
+    """Whether the value is a List: a kind that ends in "List", without a name."""
     if not isinstance(value, dict):
         return False
     kind, meta = value.get("kind"), value.get("metadata")
@@ -143,7 +144,7 @@ def _is_list(value: Any) -> bool:
 
 
 def is_scenario(value: Any) -> bool:
-    """Whether a value means to be a Scenario, of whatever version."""
+    """Whether a value is meant to be a Scenario, of any version."""
     if not isinstance(value, dict) or value.get("kind") != SCENARIO:
         return False
     return str(value.get("apiVersion")).partition("/")[0] == SCENARIO_GROUP

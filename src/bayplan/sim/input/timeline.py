@@ -1,8 +1,8 @@
-"""What actions mean in a cluster: steps, checked by playing them through once in advance.
+"""The steps of a workload: actions, checked by playing them through once in advance.
 
-An object that is patched or deleted has to be there by then, one that is created must not be; a
-patched object has to be as valid as a created one. Controllers are expanded when they come, nodes
-that come get their daemon pods, and what is deleted takes with it what it owns.
+An object that is patched or deleted must exist at that time; an object that is created must not. A
+patched object must be as valid as a created one. Controllers are expanded when they appear, new
+nodes get their daemon pods, and a deletion also deletes the objects that the object owns.
 """
 
 from collections import Counter
@@ -29,7 +29,7 @@ from bayplan.sim.input.object_index import ObjectIndex
 from bayplan.sim.input.scenario import Action
 from bayplan.sim.input.workload import Step, Verb, create_step, is_pod
 
-#: What a patch or a deletion says only to name its object.
+#: The members of a patch or a deletion that only name the object.
 _IDENTITY = ("apiVersion", "kind", "metadata")
 _NAMES = ("name", "namespace")
 
@@ -43,7 +43,7 @@ class Timeline:
         self._errors = errors
         self.index = ObjectIndex()
         self._places: dict[ObjectKey, str] = {}
-        #: Pods that come when others of their Job succeed, by the Job's uid.
+        #: Pods that are created when other pods of their Job succeed, by the Job's uid.
         self.followers: dict[str, tuple[Content, ...]] = {}
         #: Pods made for controllers, and controllers they were made for, by kind.
         self.made: Counter[str] = Counter()
@@ -54,9 +54,10 @@ class Timeline:
     # ---- objects ----------------------------------------------------------------------------
 
     def add(self, content: Content, place: str) -> Content | None:
-        """Know an object that has been checked; None if its name is taken.
+        """Add a checked object to the index; None if its name is taken.
 
-        That is a complaint, unless it is the same object: what is read from a cluster twice.
+        A taken name is an error, unless both are the same object, which was read from a cluster
+        twice.
         """
         uid = content["metadata"].get("uid")
         key = key_of(content)
@@ -72,7 +73,7 @@ class Timeline:
         return content
 
     def pods_of(self, controller: Content, place: str) -> list[Content]:
-        """What comes with a controller that was added: the pods it lacks, and what they need."""
+        """The objects that come with a controller: the pods that it lacks, and their claims."""
         expansion = expand(controller, self.index)
         if expansion.followers:
             self.followers[controller["metadata"]["uid"]] = tuple(expansion.followers)
@@ -83,7 +84,7 @@ class Timeline:
         return self._made(expansion.objects, place)
 
     def daemons_on(self, node: Content, place: str) -> list[Content]:
-        """What the DaemonSets that are there put on a node that comes."""
+        """The pods that the DaemonSets create for a new node."""
         pods = daemon_pods_for(node, self.index)
         self.made["DaemonSet"] += len(pods)
         return self._made(pods, place)
@@ -98,7 +99,7 @@ class Timeline:
     # ---- actions ----------------------------------------------------------------------------
 
     def steps(self, actions: Iterable[Action]) -> Iterator[Step]:
-        """The steps of actions that are in the order of their time."""
+        """The steps of actions, which are in the order of their time."""
         for action in actions:
             try:
                 if action.verb is Verb.CREATE:
@@ -147,14 +148,14 @@ class Timeline:
             return
         for one in self._with_owned(key):
             if one.kind == NODE:
-                # They are gone with it; if a node of its name comes, it gets new ones.
+                # The daemon pods are deleted with the node. A new node of this name gets new ones.
                 for pod in daemon_pods_on(self.index[one], self.index):
                     self.index.remove(pod)
             self.index.remove(one)
             yield Step(at_seconds=action.at_seconds, verb=Verb.DELETE, key=one)
 
     def _with_owned(self, key: ObjectKey) -> list[ObjectKey]:
-        """An object and, as the garbage collector has it, what it owns."""
+        """An object and the objects that it owns, as the garbage collector sees them."""
         keys = [key]
         for owner in keys:  # grows while it is walked
             owned = map(key_of, self.index.owned_by(self.index[owner]))
@@ -164,7 +165,7 @@ class Timeline:
     # ---- naming an object -------------------------------------------------------------------
 
     def _named(self, action: Action) -> ObjectKey | None:
-        """Which object a patch or a deletion means; None, with a complaint, if there is none."""
+        """The object that a patch or a deletion means; None, with an error, if there is none."""
         named = _name_of(action.value)
         if isinstance(named, Problem):
             self._errors.add(action.place, named)
@@ -189,7 +190,7 @@ class Timeline:
 
 
 def _name_of(value: Any) -> tuple[str, str, str, str] | Problem:
-    """(apiVersion or "", kind, namespace, name): as in an object, or flat as deletions are."""
+    """(apiVersion or "", kind, namespace, name): as in an object, or flat as in deletions."""
     if not isinstance(value, dict):
         return wrong("", value, "a mapping with kind and name")
     meta: Any = value.get("metadata")
@@ -208,7 +209,7 @@ def _name_of(value: Any) -> tuple[str, str, str, str] | Problem:
 
 
 def _patch_of(value: Content) -> Content:
-    """What changes: all but what names the object."""
+    """The changes: all members except those that name the object."""
     patch = {name: one for name, one in value.items() if name not in _IDENTITY}
     meta = value.get("metadata")
     if isinstance(meta, dict):

@@ -1,7 +1,7 @@
-"""A workload: what is there when a simulation begins, and what happens when. Plain data.
+"""A workload: the objects at the beginning of a simulation and the later steps. Plain data.
 
-It can be written as JSON and read back, so that a run can be had again. Contents of objects are
-shared and never changed.
+A workload can be written as JSON and read back, so that a run can be repeated. Contents of objects
+are shared and never changed.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ _POD_VERSION, _POD_KIND = POD.split()
 
 #: How long a pod runs once it is bound: a duration.
 DURATION_ANNOTATION = "bayplan.dev/duration"
-#: What becomes of it then: "succeed", unless it says "delete".
+#: The end of such a pod: "succeed" (the default) or "delete".
 WHEN_DONE_ANNOTATION = "bayplan.dev/when-done"
 WHEN_DONE = ("succeed", "delete")
 
@@ -34,7 +34,7 @@ class Verb(StrEnum):
 
 @final
 class Step(Struct, frozen=True, kw_only=True):
-    """One thing that happens to one object."""
+    """One change of one object."""
 
     at_seconds: float
     verb: Verb
@@ -45,7 +45,7 @@ class Step(Struct, frozen=True, kw_only=True):
 
 @final
 class Workload(Struct, frozen=True, kw_only=True):
-    """Everything a simulation is fed."""
+    """All inputs of a simulation."""
 
     #: Objects at 0 s, in the order of their creation: first what is no pod, then running pods,
     #: then pending ones.
@@ -67,18 +67,18 @@ class Workload(Struct, frozen=True, kw_only=True):
 
     @property
     def pod_count(self) -> int:
-        """Pods that will have come when all has happened."""
+        """The number of pods that are created in the whole run."""
         return sum(content.get("kind") == "Pod" for content in self.created())
 
     def created(self) -> Iterator[Content]:
-        """Every object that comes, at the beginning or later."""
+        """Each object that is created, at the beginning or later."""
         yield from self.initial
         yield from (step.content for step in self.steps if step.verb is Verb.CREATE)
         for pods in self.followers.values():
             yield from pods
 
     def for_scheduler(self, name: str) -> "Workload":
-        """The same workload with all pods that are to be scheduled given to one scheduler."""
+        """The same workload, with all pods to place assigned to one scheduler."""
         return msgspec.structs.replace(
             self,
             initial=tuple(_with_scheduler(content, name) for content in self.initial),
@@ -117,7 +117,7 @@ def is_pending_pod(content: Content) -> bool:
 
 
 def has_ended(content: Content) -> bool:
-    """A pod that succeeded or failed; what other kinds call their phase does not matter."""
+    """Whether the object is a pod that succeeded or failed."""
     if not is_pod(content):
         return False
     return (content.get("status") or {}).get("phase") in ("Succeeded", "Failed")
