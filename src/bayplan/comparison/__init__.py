@@ -1,4 +1,4 @@
-"""Comparing configurations: inputs x configurations x seeds, measured alike."""
+"""Comparing configurations: inputs x configurations x seeds, with the same metrics for each run."""
 
 from bayplan.comparison.metrics.run_metric import Curve, RunMetric
 

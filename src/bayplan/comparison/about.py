@@ -1,4 +1,4 @@
-"""What a comparison was made from, for the reader of its report."""
+"""The inputs, configurations and versions of a comparison, for the reader of its report."""
 
 import difflib
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from typing import final
 @dataclass(frozen=True, slots=True)
 class ComparedConfiguration:
     name: str
-    #: Where it was read.
+    #: The file or document of the configuration.
     source: str
     #: None: the default configuration.
     text: str | None

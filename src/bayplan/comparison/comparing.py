@@ -33,17 +33,17 @@ def compare(
     executor: str | None = None,
     processes: int = 0,
 ) -> Comparison:
-    """Run every configuration with every seed over the same input; a table of what came out.
+    """Run every configuration with every seed over the same input. Returns a table of the results.
 
-    ``inputs``: files and folders, as for `bayplan simulate`. ``configurations``: by name; the first
-    is what the others are held against. ``until_demand``: shuffle the pods by the seed, and draw
-    more until so many percent of a resource are asked for: ``{"cpu": 130}``. ``out``: a folder for
-    all that is found; runs that are there are not run again. ``executor``: dask://HOST:PORT; left
-    out: as many processes as ``processes`` says, or as there are processors where it is 0. With
-    more than one, a script needs the usual ``if __name__ == "__main__":``, because it is read again
-    in each process; with one, or where one run is missing, no process is started.
+    ``inputs``: files and folders, as for `bayplan simulate`. ``configurations``: by name; the
+    others are compared with the first. ``until_demand``: shuffle the pods by the seed, and draw
+    more pods until they request this percentage of a resource: ``{"cpu": 130}``. ``out``: a folder
+    for all results; runs in the folder are not run again. ``executor``: dask://HOST:PORT; None:
+    local processes. ``processes``: their number; 0: one per processor. With more than one process,
+    a script needs the usual ``if __name__ == "__main__":``, because each process reads the script
+    again. With one process, or if only one run is missing, no process is started.
 
-    Raises InputError and ConfigError for what is wrong with the arguments, RunFailed for a run.
+    Raises InputError and ConfigError for wrong arguments, RunFailed for a run.
     """
     demand = [Demand(resource=name, percent=at) for name, at in (until_demand or {}).items()]
     assert len(demand) <= 1, "arrivals end when enough of one resource is asked for"
@@ -66,12 +66,12 @@ def compare(
 def performed(
     planned: Plan, out: Path | None, executor: str | None, on_run: OnRun, processes: int = 0
 ) -> Comparison:
-    """Run what is missing. ``processes``: 0: as many as there are processors."""
+    """Run what is missing. ``processes``: 0: one per processor."""
     store = None if out is None else RunStore(out)
     missing_count = sum(store is None or not store.has(job) for job in planned.jobs)
     count = min(processes or os.cpu_count() or 1, missing_count)
     with executor_for(executor, count) as where:
-        # One more in hand for each process, so that none waits; a cluster knows itself how many.
+        # One job more per process, so that no process waits. A Dask cluster queues jobs itself.
         in_flight = len(planned.jobs) if executor is not None else count + (count > 1)
         runs = run_matrix(planned.jobs, where, in_flight, store, on_run)
     return Comparison(runs, planned.baseline, planned.about)

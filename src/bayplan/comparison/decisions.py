@@ -1,4 +1,4 @@
-"""What was decided about each pod, attempt by attempt, and where two runs decided otherwise."""
+"""The decision of each attempt at a pod, and the differences between two runs."""
 
 import csv
 import io
@@ -11,14 +11,14 @@ _HEADER = ("pod", "attempt", "result", "node")
 
 
 class Attempt(NamedTuple):
-    """Which decision."""
+    """Identifies a decision."""
 
     pod: str
     attempt: int
 
 
 class Outcome(NamedTuple):
-    """What was decided."""
+    """A decision."""
 
     result: str
     node: str
@@ -28,7 +28,7 @@ Decisions = Mapping[Attempt, Outcome]
 
 
 class Difference(NamedTuple):
-    """One decision of two runs; None: only the other came to decide it."""
+    """One decision of two runs; None: this run has no such attempt."""
 
     attempt: Attempt
     one: Outcome | None
@@ -37,7 +37,7 @@ class Difference(NamedTuple):
 
 @final
 class DecisionSink:
-    """A journal sink that keeps decisions and nothing else."""
+    """A journal sink that collects decisions only."""
 
     def __init__(self) -> None:
         self.decisions: dict[Attempt, Outcome] = {}
@@ -56,7 +56,7 @@ def decisions_in(records: Iterable[Record]) -> Decisions:
 
 
 def differences(one: Decisions, other: Decisions) -> list[Difference]:
-    """In the order in which the first run decided; then what only the other did."""
+    """In the order of the first run; then decisions of the second run only."""
     only_other = [attempt for attempt in other if attempt not in one]
     return [
         Difference(attempt, one.get(attempt), other.get(attempt))
@@ -74,7 +74,7 @@ def to_csv(decisions: Decisions) -> bytes:
 
 
 def from_csv(content: bytes) -> Decisions:
-    """Raises ValueError for anything else than what `to_csv` writes."""
+    """Raises ValueError for content that `to_csv` did not write."""
     rows = csv.reader(io.StringIO(content.decode(), newline=""))
     if tuple(next(rows, ())) != _HEADER:
         raise ValueError(f"wanted the columns {','.join(_HEADER)}")

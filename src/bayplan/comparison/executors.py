@@ -1,6 +1,6 @@
-"""Where runs are worked on: here, in processes of their own, or on a Dask cluster.
+"""Executors for runs: in this process, in processes of their own, or on a Dask cluster.
 
-All of them are `concurrent.futures` executors, so that nothing else knows which it is.
+All of them are `concurrent.futures` executors, so that callers do not depend on the kind.
 """
 
 import importlib
@@ -15,18 +15,18 @@ from multiprocessing.connection import wait
 from typing import Any, final
 
 DASK = "dask://"
-#: So long a scheduler may take to answer.
+#: The longest time for a Dask scheduler to answer.
 DASK_TIMEOUT = "10s"
 
 
 class ExecutorError(Exception):
-    """An executor that cannot be had; the message says which and why."""
+    """An executor cannot be used; the message says which one and why."""
 
 
 @contextmanager
 def executor_for(where: str | None, processes: int) -> Iterator[Executor]:
-    """An executor, taken down at the end: at once, and with what it works on, if that is by an
-    exception. Raises ExecutorError."""
+    """An executor, shut down at the end. After an exception it is shut down at once, and runs in
+    progress are cancelled. Raises ExecutorError."""
     if where is not None:
         with _dask(where) as executor:
             yield executor
@@ -39,7 +39,7 @@ def executor_for(where: str | None, processes: int) -> Iterator[Executor]:
 
 @contextmanager
 def _processes(count: int) -> Iterator[Executor]:
-    # Forking a process that has threads (the progress bar's) may lock up.
+    # Forking a process with threads, such as that of the progress bar, may deadlock.
     context = multiprocessing.get_context("spawn")
     executor = ProcessPoolExecutor(count, mp_context=context, initializer=_begin_worker)
     try:
@@ -53,7 +53,7 @@ def _processes(count: int) -> Iterator[Executor]:
 
 
 def _begin_worker() -> None:
-    """A worker ends with whoever began it, and leaves Ctrl-C to them."""
+    """A worker ends with its parent process, and leaves Ctrl-C to it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
@@ -67,14 +67,14 @@ def _end_with(sentinel: int) -> None:
 
 @final
 class _Here(Executor):
-    """Works on what is submitted when it is submitted."""
+    """Runs each job when it is submitted."""
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "Future[Any]":
         future: Future[Any] = Future()
         future.set_running_or_notify_cancel()
         try:
             future.set_result(fn(*args, **kwargs))
-        except Exception as problem:  # noqa: BLE001 - whoever asks for the result gets it
+        except Exception as problem:  # noqa: BLE001 - the future hands it to its reader
             future.set_exception(problem)
         return future
 
@@ -96,7 +96,7 @@ def _dask(where: str) -> Iterator[Executor]:
     except (OSError, ValueError) as problem:
         raise ExecutorError(f"--executor {where}: no scheduler answers: {problem}") from None
     try:
-        # Runs repeat themselves, yet what a broken worker did is worth doing again elsewhere.
+        # Runs are pure, but a run that failed on a broken worker may succeed elsewhere.
         yield client.get_executor(pure=False)
     finally:
         with suppress(OSError, TimeoutError):

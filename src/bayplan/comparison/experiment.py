@@ -16,7 +16,7 @@
       topologyKeys: [topology.kubernetes.io/zone]
       baseline: packed                         # left out: the first
 
-Paths are relative to the file. Everything is read to its end before anything is refused.
+Paths are relative to the file. The file is read to its end, and all problems are reported together.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ DEFAULT_TOPOLOGY_KEYS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class _Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
-    """What all parts of the document share."""
+    """The base of all parts of the document."""
 
 
 class InputSpec(_Part):
@@ -47,7 +47,7 @@ class InputSpec(_Part):
 
 
 class ConfigurationSpec(_Part):
-    """A file or a configuration as it stands; with neither, the default one."""
+    """A file, or the configuration itself; with neither, the default configuration."""
 
     name: str = ""
     file: str | None = None
@@ -57,7 +57,7 @@ class ConfigurationSpec(_Part):
 
 class ExperimentSpec(_Part):
     configurations: tuple[ConfigurationSpec, ...]
-    #: Left out: given on the command line.
+    #: Absent: from the command line.
     inputs: tuple[InputSpec, ...] = ()
     #: "arrivals" or "trace", as for `simulate --time`.
     time: str = "arrivals"
@@ -82,7 +82,7 @@ class ExperimentDocument(_Part):
 
 
 def is_experiment(path: str) -> bool:
-    """Whether a file means to be an experiment; what cannot be read does not."""
+    """Whether a file is meant to be an experiment. Unreadable files are not."""
     if Path(path).suffix.lower() not in (".yaml", ".yml", ".json") or not Path(path).is_file():
         return False
     try:
@@ -93,7 +93,7 @@ def is_experiment(path: str) -> bool:
 
 
 def read_experiment(path: str, errors: InputErrors) -> ExperimentDocument | None:
-    """The document of a file, its paths made absolute; None where it is wrong."""
+    """The document of a file, with absolute paths; None if it is invalid."""
     try:
         documents = load_documents(Path(path).read_bytes(), path)
     except OSError as problem:
@@ -143,7 +143,7 @@ def _problems(document: ExperimentDocument) -> list[Problem]:
 
 
 def _under(document: ExperimentDocument, folder: Path) -> ExperimentDocument:
-    """With paths as they are from here."""
+    """The document with paths relative to the current folder."""
     spec = document.spec
 
     def placed(paths: Sequence[str]) -> tuple[str, ...]:

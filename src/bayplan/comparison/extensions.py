@@ -1,7 +1,7 @@
-"""What installed packages add to comparisons: metrics, and preparations of inputs.
+"""Metrics of comparisons and preparations of inputs from installed packages.
 
-A preparation is a function from the pods that are to be placed to further objects of the cluster,
-as plain manifests: what a policy wants to find there that follows from the workload.
+A preparation is a function. It gets the pods to place and returns further objects of the cluster as
+plain manifests: objects that a policy needs and that follow from the workload.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

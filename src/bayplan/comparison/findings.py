@@ -16,14 +16,14 @@ from bayplan.comparison.table import Comparison
 BETTER = "better"
 WORSE = "worse"
 DIFFERENT = "different"
-#: So many metrics are named in a sentence.
+#: The most metrics that a sentence names.
 _NAMED_MAX = 3
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One metric of one configuration against the baseline."""
+    """One metric of one configuration, compared with the baseline."""
 
     metric: str
     configuration: str
@@ -40,7 +40,7 @@ class Finding:
 
     @property
     def verdict(self) -> str:
-        """BETTER, WORSE, or DIFFERENT where the metric has no better direction."""
+        """BETTER, WORSE, or DIFFERENT if neither direction is better."""
         better = metric_note(self.metric).better
         if not better or self.paired is None:
             return DIFFERENT
@@ -49,12 +49,12 @@ class Finding:
 
     @property
     def text(self) -> str:
-        """The verdict, and whether it is sure."""
+        """The verdict, with a question mark if it is not clear."""
         return self.verdict if self.is_clear else f"{self.verdict}?"
 
     @property
     def size(self) -> float:
-        """The difference in relation to the baseline's mean."""
+        """The difference relative to the baseline's mean."""
         if self.paired is None:
             return 0.0
         return abs(self.paired.mean) / (abs(self.baseline_mean or 0.0) or 1.0)
@@ -65,15 +65,15 @@ class Finding:
 class Findings:
     """The metrics of one input."""
 
-    #: Those that differ in some pair, clear ones first, then the largest differences. One finding
-    #: per configuration that is not the baseline.
+    #: Metrics that differ in some pair: clear differences first, then the largest. Each has one
+    #: finding per configuration that is not the baseline.
     differing: tuple[tuple[str, tuple[Finding, ...]], ...]
-    #: Those that are the same in every pair.
+    #: Metrics that are the same in every pair.
     same: tuple[str, ...]
 
 
 def findings(comparison: Comparison, input_name: str) -> Findings:
-    """What differs from the baseline; nothing where there is one configuration."""
+    """The differences from the baseline; none with a single configuration."""
     other_names = [name for name in comparison.configurations if name != comparison.baseline]
     differing: list[tuple[str, tuple[Finding, ...]]] = []
     same: list[str] = []
@@ -132,7 +132,7 @@ def _conclusion(name: str, baseline: str, differing: Sequence[Finding], same_cou
 
 
 def _named(chosen: Sequence[Finding]) -> str:
-    """Metrics, each with how much it differs in the mean."""
+    """The metrics, each with its mean difference."""
     named = ", ".join(
         one.metric if one.paired is None else f"{one.metric} ({signed(one.paired.mean)})"
         for one in chosen[:_NAMED_MAX]

@@ -1,8 +1,8 @@
-"""Numbers as a reader wants them: as exact as they are worth, and no more."""
+"""Numbers for readers, with a sensible number of digits."""
 
 from bayplan.comparison.statistics import Paired, Summary
 
-#: From here on digits behind the point say nothing.
+#: Larger numbers are shown without decimals.
 _WHOLE_FROM = 1000
 _NONE = "–"
 
@@ -27,7 +27,7 @@ def spread(value: Summary | None) -> str:
 
 
 def difference(value: Paired | None) -> str:
-    """`-1.20 [-1.40, -1.00]`; without its interval where there is none."""
+    """`-1.20 [-1.40, -1.00]`; without an interval if there is none."""
     if value is None:
         return _NONE
     mean = signed(value.mean)

@@ -1,7 +1,7 @@
-"""The report as one HTML page that needs nothing else: no scripts, nothing fetched.
+"""The report as one HTML page without scripts or external resources.
 
-The conclusion comes first, then what differs, then what was compared; what is the same in every
-run, and every run's numbers, are folded away.
+First the conclusions, then the differences, then what was compared. Metrics that are equal in all
+runs, and the numbers of each run, are in folded sections.
 """
 
 import base64
@@ -46,7 +46,7 @@ _ARROWS = {HIGHER: "higher is better ↑", "lower": "lower is better ↓", "": "
 
 
 def page(comparison: Comparison, title: str, svgs: Mapping[str, str]) -> str:
-    """``svgs``: pictures by name; none where nothing draws them."""
+    """``svgs``: plots by name; empty without matplotlib."""
     body = "\n".join(_body(comparison, title, svgs))
     head = (
         f'<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
@@ -143,7 +143,7 @@ def _summaries(
     comparison: Comparison, input_name: str, metrics: Sequence[str], *, is_same: bool = False
 ) -> str:
     names = [comparison.baseline] if is_same else comparison.configurations
-    # What is the same has one column; the speed is never the same.
+    # Equal metrics have one column. The speed is never equal.
     shown = metrics if is_same else (*metrics, SPEED)
     rows = [
         [
@@ -220,14 +220,14 @@ def _folded(heading: str, content: str) -> str:
 
 
 def _picture(name: str, svg: str) -> str:
-    # As an image, not in line: names inside one drawing are not those inside another.
+    # As an image, not inline: ids within one SVG may clash with those of another.
     encoded = base64.b64encode(svg.encode()).decode()
     source = f"data:image/svg+xml;base64,{encoded}"
     return f'<figure><img alt="{escape(name)}" src="{source}"></figure>'
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]], css_class: str = "") -> str:
-    """``rows``: cells that are HTML already."""
+    """``rows``: cells that contain HTML."""
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
     lines = ("".join(f"<td>{cell}</td>" for cell in row) for row in rows)
     body = "\n".join(f"<tr>{line}</tr>" for line in lines)

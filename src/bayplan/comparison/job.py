@@ -1,15 +1,11 @@
-"""What makes two runs the same run: a key over everything a run follows from.
+"""One run of a comparison as a value that can be sent to another process, and its result.
 
-The code is part of it, by content and not by version alone: that of Bayplan, and that of every
-plugin and metric that is installed. Whatever is edited, no run of before is taken for one of now.
+A job contains all its inputs, so that it can run in another process or on another machine, and it
+writes nothing there. The same job gives the same result, except for the time that it takes.
 
-Fewer garbage collections while one run lasts: what it makes stays until its end.
-
-One run of a comparison, as a value that can be sent anywhere, and what comes back.
-
-A job carries everything it needs, bytes and all, so that it can be worked on in another process or
-on another machine; nothing is written there. The same job gives the same result, but for how long
-it took.
+The key of a job is a hash over all inputs of the run, including the code: that of Bayplan, and that
+of each installed plugin and metric. After any change of the code, results of earlier runs are not
+reused.
 """
 
 import gc
@@ -46,12 +42,12 @@ from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo, pod_info
 
 
 _GROUPS = (ENTRY_POINT_GROUP, METRICS_GROUP, PREPARATIONS_GROUP)
-#: So much of a key names its folder.
+#: The length of a key.
 _KEY_LENGTH = 24
 
 
 def key_of(parts: object) -> str:
-    """A name for what follows from plain values and this code."""
+    """A key for plain values and this code."""
     return digest(msgspec.json.encode((code_digest(), parts), order="deterministic"))[:_KEY_LENGTH]
 
 
@@ -61,7 +57,7 @@ def digest(content: bytes) -> str:
 
 @cache
 def code_digest() -> str:
-    """A hash over the code that decides."""
+    """A hash over all code that influences decisions."""
     code_hash = hashlib.sha256(version("bayplan").encode())
     for package in sorted({"bayplan", *_installed()}):
         for path in _sources(package):
@@ -71,7 +67,7 @@ def code_digest() -> str:
 
 
 def _installed() -> Iterator[str]:
-    """The top packages of whatever extends Bayplan here."""
+    """The top-level packages that extend Bayplan here."""
     for group in _GROUPS:
         for point in entry_points(group=group):
             yield point.module.partition(".")[0]
@@ -87,10 +83,10 @@ def _sources(package: str) -> Iterable[Path]:
     return [Path(spec.origin)] if spec.origin and spec.origin.endswith(".py") else []
 
 
-# ---- collecting -----------------------------------------------------------------------------
+# ---- garbage collection ---------------------------------------------------------------------
 
 
-#: A default collection for every 700 new objects takes an eighth of a run's time.
+#: With the default, one collection per 700 new objects, an eighth of the time is collection.
 _THRESHOLDS = (100_000, 20, 100)
 
 
@@ -108,7 +104,7 @@ def rarely_collected() -> Iterator[None]:
 
 
 class PluginFile(Struct, frozen=True):
-    """A file for --plugin: where it was read, and what it said."""
+    """A file for --plugin: its path and its content."""
 
     path: str
     content: bytes
@@ -118,22 +114,22 @@ class Configuration(Struct, frozen=True, kw_only=True):
     """One of the configurations that are compared."""
 
     name: str
-    #: None: the default one, and all pods are scheduled with it.
+    #: None: the default configuration, which then schedules all pods.
     text: str | None
-    #: Where it was read, for messages.
+    #: The place of the configuration, for messages.
     source: str = ""
     feature_gates: str = ""
 
 
 class Watched(Struct, frozen=True, kw_only=True):
-    """What is to be measured: metrics by name, and the labels whose domains are counted."""
+    """The metrics to measure by name, and the labels whose domains are counted."""
 
     metrics: tuple[str, ...]
     topology_keys: tuple[str, ...] = ()
 
 
 class Job(Struct, frozen=True, kw_only=True):
-    """Everything one run follows from."""
+    """All inputs of one run."""
 
     input: str
     #: A Workload as JSON, before the seed arranges it.
@@ -146,14 +142,14 @@ class Job(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """The same for the same run."""
+        """Equal for equal runs."""
         plugins = [(Path(one.path).name, digest(one.content)) for one in self.plugin_files]
         how = (self.configuration.text, self.configuration.feature_gates, plugins)
         return key_of((digest(self.workload), self.arrivals, how, self.seed, self.watched))
 
 
 class RunResult(Struct, frozen=True, kw_only=True):
-    """What one run came to."""
+    """The result of one run."""
 
     metrics: dict[str, float]
     curves: dict[str, list[tuple[float, float]]]
@@ -161,19 +157,19 @@ class RunResult(Struct, frozen=True, kw_only=True):
     attempts: int
     wall_seconds: float
     notes: tuple[str, ...] = ()
-    #: What failed by an error; see `SimulationResult.failures`.
+    #: Failures by error; see `SimulationResult.failures`.
     failures: tuple[FailureResult, ...] = ()
 
 
 class JobResult(Struct, frozen=True):
-    """What a job sends back: the result, and every decision as CSV."""
+    """What a job returns: the result, and every decision as CSV."""
 
     result: RunResult
     decisions: bytes
 
 
 def perform(job: Job) -> JobResult:
-    """Run it. Raises ConfigError, InvariantBroken, and what a bug of ours raises."""
+    """Run the job. Raises ConfigError, InvariantBroken, and exceptions of bugs in Bayplan."""
     workload = msgspec.json.decode(job.workload, type=Workload)
     if job.configuration.text is None:
         workload = workload.for_scheduler(DEFAULT_SCHEDULER)
@@ -208,14 +204,14 @@ def perform(job: Job) -> JobResult:
 
 
 def config_of(configuration: Configuration) -> SchedulerConfig:
-    """Raises ConfigError for what is no document at all."""
+    """Raises ConfigError for an invalid document."""
     if configuration.text is None:
         return config_from(DEFAULT_CONFIG, "", configuration.feature_gates)
     return load_config(configuration.text, configuration.source, configuration.feature_gates)
 
 
 def made_metrics(watched: Watched) -> list[RunMetric]:
-    """An instance of each metric that is asked for."""
+    """An instance of each metric to measure."""
     all_metrics = {**{one.name: one for one in BUILT_IN}, **installed_metrics()}
     chosen = [all_metrics[name] for name in watched.metrics]
     return [Domains(watched.topology_keys) if one is Domains else one() for one in chosen]
@@ -223,7 +219,7 @@ def made_metrics(watched: Watched) -> list[RunMetric]:
 
 @final
 class _Watch:
-    """Tells metrics what happens. Each version of a pod is compiled once."""
+    """Passes changes and records to the metrics. Each version of a pod is compiled once."""
 
     def __init__(self, metrics: Sequence[RunMetric]) -> None:
         self.metrics = metrics
@@ -254,7 +250,7 @@ class _Watch:
 
 @contextmanager
 def _on_disk(files: Sequence[PluginFile]) -> Iterator[list[Path]]:
-    """Where each plugin file can be loaded from: where it was read, or a copy of it."""
+    """The path of each plugin file: the original, or a copy."""
     with tempfile.TemporaryDirectory(prefix="bayplan-") as folder:
         yield [_readable(one, Path(folder) / str(index)) for index, one in enumerate(files)]
 

@@ -1,4 +1,4 @@
-"""Inputs x configurations x seeds: every run that is missing, and all runs in their order."""
+"""Inputs x configurations x seeds: runs what is missing, and returns all runs in order."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
@@ -7,7 +7,7 @@ from concurrent.futures.process import BrokenProcessPool
 from bayplan.comparison.job import Job, JobResult, perform
 from bayplan.comparison.store import Run, RunStore, run_of
 
-#: (run, whether it was there already): told of each run as it is done.
+#: Called with (run, whether it was in the store) for each run.
 OnRun = Callable[[Run, bool], None]
 
 
@@ -20,15 +20,15 @@ _POOL_BROKE = (
 
 
 class RunFailed(Exception):
-    """A run ended with an exception; the message says which run and what it was."""
+    """A run ended with an exception; the message names the run and the exception."""
 
 
 def run_matrix(
     jobs: Sequence[Job], executor: Executor, in_flight: int, store: RunStore | None, on_run: OnRun
 ) -> list[Run]:
-    """The runs of all jobs, in their order. What is in the store is not run again.
+    """The runs of all jobs, in their order. Runs in the store are not run again.
 
-    ``in_flight``: how many jobs are handed out at once. Raises RunFailed, RunFolderError.
+    ``in_flight``: how many jobs are submitted at a time. Raises RunFailed, RunFolderError.
     """
     done: dict[int, Run] = {}
     for index, run in _stored(jobs, store):
@@ -55,7 +55,8 @@ def _performed(
     in_flight: int,
     store: RunStore | None,
 ) -> Iterator[tuple[int, Run]]:
-    """Handed out a few at a time: what is not begun can be called off, and takes no memory."""
+    """Submits a few jobs at a time: jobs that have not begun can be cancelled, and take no
+    memory."""
     missing = iter([index for index in range(len(jobs)) if index not in stored])
     working: dict[Future[JobResult], int] = {}
     while True:

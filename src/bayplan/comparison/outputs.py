@@ -1,10 +1,10 @@
-"""What a comparison leaves in its folder.
+"""The files that a comparison writes.
 
-results.csv       one row per run: what follows from the inputs, and so is the same every time
-results.parquet   the same, where pyarrow is installed
+results.csv       one row per run: everything that is equal each time
+results.parquet   the same, if pyarrow is installed
 timings.csv       how long each run took
-plots/*.png,*.svg where matplotlib is installed
-report.html       all of it on one page that needs nothing else
+plots/*.png,*.svg if matplotlib is installed
+report.html       all results on one page without external resources
 """
 
 import csv
@@ -23,13 +23,13 @@ PARQUET = "results.parquet"
 TIMINGS = "timings.csv"
 REPORT = "report.html"
 PLOTS = "plots"
-#: What the extra brings, by what it is imported as.
+#: The packages of the extra, by the names of their modules.
 PARQUET_MODULE = "pyarrow"
 PLOTS_MODULE = "matplotlib"
 
 
 def write_outputs(comparison: Comparison, folder: Path, title: str) -> list[str]:
-    """Write all that can be written here; returns the names. Raises RunFolderError."""
+    """Write all files that can be written here; returns their names. Raises RunFolderError."""
     written = [RESULTS, TIMINGS]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -52,7 +52,7 @@ def write_outputs(comparison: Comparison, folder: Path, title: str) -> list[str]
 
 
 def left_out() -> str:
-    """What is not written for want of the extra, and how to have it; "": nothing."""
+    """The files that need a missing package, and how to install it; "": all are written."""
     missing = [
         what
         for what, module in (("Parquet", PARQUET_MODULE), ("plots", PLOTS_MODULE))
@@ -64,7 +64,7 @@ def left_out() -> str:
 
 
 def is_installed(module: str) -> bool:
-    """Whether what an extra brings is here."""
+    """Whether a package of an extra is installed."""
     try:
         importlib.import_module(module)
     except ImportError:

@@ -1,8 +1,7 @@
-"""Seeds as they are written: `0..9`, `42`, `1,2,10..12`.
+"""From an experiment to its jobs: reads and prepares inputs, checks configurations and names.
 
-From an experiment to its jobs: inputs read and prepared, configurations checked, names known.
-
-What is wrong with an experiment is told before its first run, and all of it at once.
+All problems of an experiment are reported together, before its first run. Seeds are written as
+`0..9`, `42` or `1,2,10..12`.
 """
 
 import re
@@ -35,13 +34,13 @@ from bayplan.state.pods import PodInfo, pod_info
 
 
 EXPECTED_SEEDS = "seeds such as 0..9, or 1,2,5"
-#: More than this is a slip of the pen.
+#: More seeds are assumed to be a typing error.
 SEEDS_MAX = 100_000
 _RANGE = re.compile(r"(\d+)(?:\.\.(\d+))?")
 
 
 def parse_seeds(value: object, path: str) -> tuple[tuple[int, ...], list[Problem]]:
-    """The seeds in the order in which they are written, each once; and what is wrong."""
+    """The seeds in the order in which they are written, each once, and the problems."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return (value,), []
     if isinstance(value, str):
@@ -72,7 +71,7 @@ def _parsed(
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is compared with what, and the jobs that find out, in the order of the results."""
+    """What is compared, and the jobs in the order of the results."""
 
     inputs: tuple[str, ...]
     configurations: tuple[str, ...]
@@ -83,9 +82,9 @@ class Plan:
 
 
 def plan(spec: ExperimentSpec, source: str, *, is_strict: bool = False) -> Plan:
-    """Raises InputError with everything that is wrong; ``source``: where the spec stands.
+    """Raises InputError with all problems. ``source``: the place of the spec, for messages.
 
-    ``is_strict``: what of the inputs is not understood is wrong, too.
+    ``is_strict``: unread kinds and unknown fields of the inputs are problems, too.
     """
     errors = InputErrors()
     seeds, problems = parse_seeds(spec.seeds, "spec.seeds")
@@ -131,7 +130,7 @@ def plan(spec: ExperimentSpec, source: str, *, is_strict: bool = False) -> Plan:
 
 
 def _names(spec: ExperimentSpec) -> Iterable[Problem]:
-    """What is named twice, or nowhere."""
+    """Problems of names: missing ones and duplicates."""
     if not spec.inputs:
         yield wrong("spec.inputs", None, "an input here, or --nodes and --pods")
     for path, names in (
@@ -186,8 +185,8 @@ def _configurations(
 def _check(
     configurations: Sequence[Configuration], registry: Registry, errors: InputErrors
 ) -> set[str]:
-    """Whether each would start, with the plugins there are. Returns kinds of groups of pods that
-    they know."""
+    """Check that each configuration would start with the installed plugins. Returns the kinds of
+    pod groups of the configurations."""
     kinds = set[str]()
     for one in configurations:
         try:
@@ -231,7 +230,7 @@ def _refuse_name_users(workload: Workload, source: str, errors: InputErrors) -> 
 def _prepared(
     workload: Workload, names: Sequence[str], source: str, errors: InputErrors
 ) -> Workload:
-    """With what packages add that follows from its pods."""
+    """The workload with the objects that preparations add."""
     if not names:
         return workload
     known, added = installed_preparations(), list[Content]()
@@ -246,7 +245,7 @@ def _prepared(
 
 
 def _compiled(content: Content) -> PodInfo:
-    """A pod that has no uid yet: it is known by its name here."""
+    """A pod without a uid: its name serves as its uid here."""
     key = object_key_of(content)
     meta: dict[str, Any] = {**content["metadata"], "uid": f"{key.namespace}/{key.name}"}
     return pod_info(cast(Pod, decode(POD, {**content, "metadata": meta})))

@@ -1,6 +1,6 @@
-"""Plots of a comparison: a bar chart per metric, a line chart per curve. Wants matplotlib.
+"""Plots of a comparison: a bar chart per metric, a line chart per curve. Needs matplotlib.
 
-Only `outputs` imports this file, and only where matplotlib is installed.
+Only `outputs` imports this file, and only if matplotlib is installed.
 """
 
 import io
@@ -17,11 +17,11 @@ from bayplan.comparison.metrics.run_metric import Curve
 from bayplan.comparison.store import Run
 from bayplan.comparison.table import Comparison
 
-#: Colours that people with every kind of colour vision tell apart (Okabe and Ito).
+#: Colours that are distinct for all kinds of colour vision (Okabe and Ito).
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000", "#F0E442")
 #: Points at which the curves of several seeds are averaged.
 _POINTS = 101
-#: More metrics than this are told by the table alone.
+#: Further metrics have no plot, only a row in the table.
 _BARS_MAX = 12
 _DOTS_PER_INCH = 144
 
@@ -32,7 +32,7 @@ def pictures(comparison: Comparison) -> dict[str, tuple[bytes, bytes]]:
     several = len(comparison.inputs) > 1
     for input_name in comparison.inputs:
         prefix = f"{input_name} " if several else ""
-        # Equal bars say nothing that the table does not say.
+        # Equal bars add nothing to the table.
         same = findings(comparison, input_name).same if _has_pairs(comparison) else ()
         drawn = [
             metric
@@ -55,7 +55,7 @@ def _file(name: str) -> str:
 
 
 def _bars(comparison: Comparison, input_name: str, metric: str) -> Figure:
-    """Means as bars, one deviation up and down, and every seed as a dot."""
+    """Means as bars, one deviation up and down, and each seed as a dot."""
     figure, axes = _figure(f"{metric}" + (f", {input_name}" if input_name else ""))
     names = comparison.configurations
     for place, name in enumerate(names):
@@ -72,7 +72,7 @@ def _bars(comparison: Comparison, input_name: str, metric: str) -> Figure:
 
 
 def _lines(comparison: Comparison, input_name: str, name: str) -> Figure:
-    """The mean over seeds of each configuration, between its lowest and highest."""
+    """The mean over seeds of each configuration, within the range of all seeds."""
     what, _, over = name.partition(" over ")
     figure, axes = _figure(name + (f", {input_name}" if input_name else ""))
     for place, configuration in enumerate(comparison.configurations):
@@ -94,7 +94,7 @@ def _lines(comparison: Comparison, input_name: str, name: str) -> Figure:
 
 
 def _averaged(curves: Sequence[Curve]) -> "tuple[np.ndarray, np.ndarray]":
-    """(x, [curves, x]): over the part that all curves have."""
+    """(x, [curves, x]): over the range that all curves share."""
     first = max(curve[0][0] for curve in curves)
     last = min(curve[-1][0] for curve in curves)
     xs = np.linspace(first, max(last, first), _POINTS)
@@ -130,7 +130,7 @@ def _figure(title: str) -> tuple[Figure, Axes]:
 
 
 def _saved(figure: Figure) -> tuple[bytes, bytes]:
-    """Without the time of day, so that equal results make equal files."""
+    """Without the time of day, so that equal results give equal files."""
     png, svg = io.BytesIO(), io.BytesIO()
     figure.savefig(png, format="png", dpi=_DOTS_PER_INCH, metadata={"Software": None})
     FigureCanvasSVG(figure).print_svg(svg, metadata={"Date": None})

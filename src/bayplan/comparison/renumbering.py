@@ -1,10 +1,10 @@
-"""Nodes under other names: what an order by name means then is drawn by the seed.
+"""Renames nodes so that an order by name is drawn by the seed.
 
-In a list of machines neighbours are often alike, so who takes the smallest name among equals fills
-up one sort of machine after the other. A number of its own before each name, drawn by the seed,
-takes that away and leaves everything else as it is.
+Neighbours in a list of machines are often equal. A scheduler that takes the smallest name among
+equal nodes then fills one kind of machine after the other. A number before each name, drawn by the
+seed, removes that effect and leaves everything else unchanged.
 
-Only where nothing refers to a node by its name: who does would mean another node, or none.
+Renaming is possible only if no object refers to a node by its name.
 """
 
 from collections.abc import Iterable, Iterator, Set
@@ -32,7 +32,7 @@ def renumbered(workload: Workload, seed: int) -> Workload:
 
 
 def name_users(workload: Workload) -> Iterator[str]:
-    """What refers to a node by its name, as "Pod default/a"."""
+    """The objects and steps that refer to a node by its name, as "Pod default/a"."""
     names = set(_node_names(workload.initial))
     for one in _all_but_nodes(workload):
         if _mentions(one, names):
@@ -67,7 +67,7 @@ def _node_names(contents: Iterable[Content]) -> Iterator[str]:
 
 
 def _mentions(content: Content, names: Set[str]) -> bool:
-    """Whether one of the names stands anywhere in it; what it is called itself does not count."""
+    """Whether the content contains one of the names, except as the object's own name."""
     meta = {key: value for key, value in content.get("metadata", {}).items() if key != "name"}
     return any(text in names for text in _texts({**content, "metadata": meta}))
 

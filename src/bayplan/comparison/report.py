@@ -1,4 +1,4 @@
-"""What a person reads on the terminal after a comparison."""
+"""The report of a comparison on the terminal."""
 
 from collections.abc import Iterator, Sequence
 
@@ -16,12 +16,12 @@ from bayplan.sim.output.report import BLANK
 from bayplan.sim.output.report import new_table as new_table
 from bayplan.sim.output.result import FailureResult
 
-#: So many differing decisions are told; the others are counted.
+#: The most differing decisions that are shown; further ones are counted.
 EXAMPLES_MAX = 10
 
 
 def comparison_report(comparison: Comparison) -> Iterator[RenderableType]:
-    """The conclusion, what differs, the rest, and how fast it was."""
+    """The conclusions, the differences, equal metrics, and the speed."""
     several = len(comparison.inputs) > 1
     for line in failure_lines(comparison):
         yield Text(line, style="bold")
@@ -39,7 +39,7 @@ def comparison_report(comparison: Comparison) -> Iterator[RenderableType]:
 
 
 def failure_lines(comparison: Comparison) -> Iterator[str]:
-    """What failed by an error, per configuration and plugin: how often, and where first."""
+    """Failures by configuration and plugin: how many, and the first of them."""
     by_plugin: dict[tuple[str, str], list[tuple[Run, FailureResult]]] = {}
     for run, failure in comparison.failures:
         by_plugin.setdefault((run.configuration, failure.plugin), []).append((run, failure))
@@ -79,7 +79,7 @@ def _what_differences_are() -> str:
 
 
 def _differing(comparison: Comparison, metric_findings: Findings, input_name: str) -> Table:
-    """The baseline, and of each other configuration its mean and how it differs."""
+    """The baseline, and for each other configuration its mean and the difference."""
     other_names = [name for name in comparison.configurations if name != comparison.baseline]
     headings = [heading for name in other_names for heading in (name, "difference", "")]
     table = new_table("what differs", comparison.baseline, *headings, numbers=True)
@@ -124,7 +124,7 @@ def _how_fast(comparison: Comparison) -> str:
 def differences_report(
     differences: Sequence[Difference], names: tuple[str, str]
 ) -> Iterator[RenderableType]:
-    """How many decisions differ, and the first of them."""
+    """The number of differing decisions, and the first of them."""
     count = len(differences)
     yield Text(f"{count:,} differing decision{'s' * (count != 1)}")
     if not differences:

@@ -1,10 +1,8 @@
-"""Spans of time in four numbers.
+"""Means, deviations, percentiles and paired differences.
 
-Means, deviations and paired differences.
-
-Runs of one seed and one input are pairs: they had the same pods in the same order. So
-configurations are compared by their differences within pairs, with Student's interval for the mean
-of those. The distribution is SciPy's, which the extra `compare` brings; without it there are means
+Runs with one seed and one input are pairs: they have the same pods in the same order. So
+configurations are compared by the differences within pairs, with Student's interval for their mean.
+The distribution comes from SciPy, which the extra `compare` installs. Without SciPy there are means
 and deviations, and no intervals.
 """
 
@@ -19,7 +17,7 @@ from msgspec import Struct
 
 
 def span_metrics(name: str, seconds: Sequence[float]) -> Mapping[str, float]:
-    """``name`` with _mean, _p50, _p95 and _max; nothing of no spans."""
+    """``name`` with _mean, _p50, _p95 and _max; {} without spans."""
     if not seconds:
         return {}
     median, tail = np.percentile(seconds, (50, 95)).tolist()
@@ -34,7 +32,7 @@ def span_metrics(name: str, seconds: Sequence[float]) -> Mapping[str, float]:
 # ---- statistics -----------------------------------------------------------------------------
 
 
-#: Of ten such intervals computed from ten studies, this share holds the true difference.
+#: The share of such intervals that contain the true difference.
 CONFIDENCE = 0.95
 #: Sums of floats in another order differ by less than this share of their size.
 _ROUNDING = 1e-12
@@ -51,14 +49,14 @@ class Summary(Struct, frozen=True, kw_only=True):
 
 
 class Paired(Struct, frozen=True, kw_only=True):
-    """What one configuration has more than the baseline, pair by pair."""
+    """The difference of a configuration from the baseline, pair by pair."""
 
     mean: float
     #: None: fewer than two pairs, or SciPy is not installed.
     low: float | None
     high: float | None
     pairs: int
-    #: Every pair has the same number twice.
+    #: Whether both runs of each pair have the same number.
     is_nothing: bool = False
 
 
@@ -71,7 +69,7 @@ def summary(values: Sequence[float]) -> Summary:
 
 
 def paired(ones: Mapping[int, float], baseline: Mapping[int, float]) -> Paired | None:
-    """Seed → value of each; None where no seed has both."""
+    """Both map seed → value. None: no seed has both values."""
     seeds = [seed for seed in ones if seed in baseline]
     if not seeds:
         return None
@@ -101,7 +99,7 @@ def _interval(differences: "np.ndarray[Any, np.dtype[np.float64]]") -> tuple[Any
     if len(differences) < 2:
         return None, None
     if np.ptp(differences) == 0:
-        # Every pair differs alike: there is nothing to be uncertain about.
+        # Every pair has the same difference: nothing is uncertain.
         return float(differences[0]), float(differences[0])
     stats = _scipy_stats()
     if stats is None:

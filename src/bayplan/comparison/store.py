@@ -1,9 +1,9 @@
-"""Runs on disk, each in a folder named by its key: what is there need not be run again.
+"""Runs on disk, each in a folder named by its key. A run in the store is not run again.
 
-runs/KEY/run.json        which run it is, and what it came to
-runs/KEY/decisions.csv   pod, attempt, result, node
+    runs/KEY/run.json        the run and its result
+    runs/KEY/decisions.csv   pod, attempt, result, node
 
-A folder is complete or not there: it is made under another name and then renamed.
+A folder is complete or does not exist: it is written under another name and then renamed.
 """
 
 import os
@@ -24,7 +24,7 @@ _DECISIONS = "decisions.csv"
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """One run of a comparison and what it came to."""
+    """One run of a comparison and its result."""
 
     key: str
     input: str
@@ -41,14 +41,14 @@ class RunStore:
         self._path = path / _RUNS
 
     def has(self, job: Job) -> bool:
-        """Whether the run of a job was done before."""
+        """Whether the store contains the run of a job."""
         return self._file(job).is_file()
 
     def _file(self, job: Job) -> Path:
         return self._path / job.key / _RUN
 
     def find(self, job: Job) -> Run | None:
-        """The run of a job, if it was done before. Raises RunFolderError."""
+        """The run of a job; None: the store does not contain it. Raises RunFolderError."""
         file = self._file(job)
         if not file.is_file():
             return None
@@ -62,7 +62,7 @@ class RunStore:
         return run_of(job, run.result)
 
     def keep(self, job: Job, done: JobResult) -> Run:
-        """Raises RunFolderError."""
+        """Store a run. Raises RunFolderError."""
         run = run_of(job, done.result)
         folder = self._path / run.key
         unfinished = self._path / f".{run.key}.{os.getpid()}"
@@ -80,7 +80,7 @@ class RunStore:
 
 
 def run_of(job: Job, result: RunResult) -> Run:
-    """A run under the names it has now."""
+    """A run with its current names."""
     return Run(
         key=job.key,
         input=job.input,
@@ -91,12 +91,12 @@ def run_of(job: Job, result: RunResult) -> Run:
 
 
 def is_compared_run(path: Path) -> bool:
-    """Whether a folder holds one run of a comparison."""
+    """Whether a folder contains one run of a comparison."""
     return (path / _RUN).is_file() and (path / _DECISIONS).is_file()
 
 
 def decisions_of(path: Path) -> Decisions:
-    """What was decided in a run of a comparison. Raises RunFolderError."""
+    """The decisions of a run of a comparison. Raises RunFolderError."""
     file = path / _DECISIONS
     try:
         return from_csv(file.read_bytes())

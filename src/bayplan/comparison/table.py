@@ -1,4 +1,4 @@
-"""What a comparison found: one row per run, and what follows from the rows.
+"""The results of a comparison: one row per run, and statistics over the rows.
 
 A `Comparison` is a sequence of rows (dicts of plain values), which pandas, Polars and Arrow read as
 a table: ``pandas.DataFrame(comparison)``, ``polars.DataFrame(comparison)``.
@@ -14,7 +14,7 @@ from bayplan.sim.output.result import FailureResult
 
 Row = dict[str, Any]
 
-#: Measured with a clock: it never comes out the same, so it is in no file of results.
+#: Measured in real time: it is never equal, so it is in no file of results.
 SPEED = "decisions_per_second"
 _NAMES = ("input", "configuration", "seed")
 
@@ -24,7 +24,7 @@ class Comparison(Sequence[Row]):
     """Runs in the order of inputs, configurations, seeds."""
 
     def __init__(self, runs: Sequence[Run], baseline: str, about: About | None = None) -> None:
-        """``about``: what was compared, for the report."""
+        """``about``: the inputs and configurations, for the report."""
         self.runs = tuple(runs)
         self.baseline = baseline
         self.about = about or About()
@@ -47,7 +47,7 @@ class Comparison(Sequence[Row]):
         return f"Comparison({', '.join(self.configurations)}: {len(self)} runs)"
 
     def _row(self, run: Run) -> Row:
-        """All rows have the same columns; None: this run has no such number."""
+        """All rows have the same columns; None: the run has no such number."""
         names = {"input": run.input, "configuration": run.configuration, "seed": run.seed}
         return {**names, **{name: run.result.metrics.get(name) for name in self.metrics}}
 
@@ -67,8 +67,8 @@ class Comparison(Sequence[Row]):
 
     @property
     def metrics(self) -> list[str]:
-        """Of all runs, in the order in which they were measured; what differs by its cause comes
-        where its first run has it."""
+        """The metrics of all runs, in the order in which they were measured. A metric that only
+        some runs have is where the first of these runs has it."""
         ordered: list[str] = []
         for run in self.runs:
             place = 0
@@ -82,15 +82,15 @@ class Comparison(Sequence[Row]):
 
     @property
     def failures(self) -> list[tuple[Run, FailureResult]]:
-        """What failed by an error, run by run."""
+        """The failures by error, run by run."""
         return [(run, failure) for run in self.runs for failure in run.result.failures]
 
     # ---- numbers ----------------------------------------------------------------------------
 
     def by_seed(self, input_name: str, configuration: str, metric: str) -> dict[int, float]:
-        """Seed → value; seeds whose run has no such number are left out.
+        """Seed → value. Seeds whose run has no such number are missing.
 
-        A reason that some runs of a comparison met, and others did not, was met 0 times there.
+        A reason for rejection counts as 0 in a run in which it did not occur.
         """
         counted = metric.startswith("unschedulable: ")
         values: dict[int, float] = {}
@@ -107,12 +107,12 @@ class Comparison(Sequence[Row]):
         return summary(values) if values else None
 
     def paired(self, input_name: str, configuration: str, metric: str) -> Paired | None:
-        """What a configuration has more than the baseline."""
+        """The differences of a configuration from the baseline."""
         ones = self.by_seed(input_name, configuration, metric)
         return paired(ones, self.by_seed(input_name, self.baseline, metric))
 
     def policies(self, input_name: str) -> Mapping[str, Mapping[str, Summary]]:
-        """Configuration → metric → its numbers."""
+        """Configuration → metric → its statistics."""
         return {
             name: {
                 metric: metric_summary

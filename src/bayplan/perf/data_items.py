@@ -1,9 +1,9 @@
-"""What was measured, in the format of upstream's result files: DataItems v1.
+"""Results in the format of upstream's result files: DataItems v1.
 
-perf-dash and what else reads scheduler_perf's files can read these. Two metrics have upstream's
-names and meaning: SchedulingThroughput, sampled every second, which is there when at least three
-samples exist, and SchedulingDuration, which includes the creation of the pods. BindingThroughput is
-ours: pods divided by the time between their first and last binding.
+perf-dash and other readers of scheduler_perf's files can read these. Two metrics have upstream's
+names and meanings: SchedulingThroughput, which is sampled every second and needs at least three
+samples, and SchedulingDuration, which includes the creation of the pods. BindingThroughput is our
+own: the pods divided by the time between their first and last binding.
 """
 
 from collections.abc import Iterable

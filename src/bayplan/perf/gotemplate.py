@@ -1,18 +1,15 @@
-"""Go templates, as much of them as scheduler_perf's files use: from text to a tree.
+"""Go templates, as far as the files of scheduler_perf use them: parsing, functions, execution.
 
-Text with actions in ``{{ }}``: a value, ``if``/``else``/``end``, ``range``, and variables. A value
-is a field of the dot, a variable, a literal or a function with arguments; ``|`` hands it on as the
-last argument. Everything else of Go's language is refused by its name, with the line.
+A template is text with actions in ``{{ }}``: a value, ``if``/``else``/``end``, ``range``, and
+variables. A value is a field of the dot, a variable, a literal, or a function with arguments; ``|``
+passes it on as the last argument. Other parts of Go's language are refused by name, with the line.
 
-The functions of scheduler_perf's templates: upstream's own, and those of Go they use.
+The functions are upstream's own and those of Go that the files use. Upstream's functions compute
+with floats and truncate the result, whatever the types of the arguments
+(test/integration/scheduler_perf/operations.go). A function without a result raises FunctionError.
 
-Upstream's reckon in floats and cut off what is behind the point, whatever the arguments' types
-(test/integration/scheduler_perf/operations.go). A question that has no answer is a FunctionError.
-
-Filling a template: the tree of `template_syntax` with values.
-
-Strict where Go is not: what would be printed as ``<no value>`` is an error that names the
-parameter, since an object with such a text in it is never meant.
+Execution is stricter than Go's: where Go prints ``<no value>``, this module raises an error that
+names the parameter, for an object with such a text is never intended.
 """
 
 import json

@@ -1,8 +1,8 @@
-"""Objects from a scenario's files: nodes, pods, volumes and whatever else is to be created.
+"""Objects from the files of a workload: nodes, pods, volumes and other objects to create.
 
-Contents are shared between objects of one text and never changed: whoever adds to one copies what
-is above the addition. Where a scenario names no file, nodes and pods are upstream's base ones.
-Upstream: makeBaseNode, makeBasePod, the node strategies and volume factories of scheduler_perf.
+Objects of one text share their content, which is never changed: code that adds a field copies the
+parts above the field. Without a file, nodes and pods are upstream's base ones. Upstream:
+makeBaseNode, makeBasePod, the node strategies and volume factories of scheduler_perf.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ from bayplan.yaml_documents import DocumentError, load_documents
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 SIGNATURE_LABEL = "signature"
 
-#: So many texts of one template are kept with what they say.
+#: The most parsed texts of one template that are cached.
 _CACHED_TEXTS_MAX = 1000
 _STRUCTS: Mapping[str, type] = {NODE: Node, POD: Pod}
 

@@ -1,19 +1,14 @@
-"""What an update makes of an object: the new content, with what no update of the API changes.
+"""Executes the operations of a workload, one after the other, as upstream does.
 
-The scenario's file is the object as a user sends it. The parts of a pod that admission once added
-stay, and a subresource changes its own part only. Upstream: updateAny of scheduler_perf, the
-strategies of pods and their resize in pkg/registry/core/pod.
+A wait for pods is for the pods of its operations, not for any pods of their namespace. Churn, and
+objects that are deleted or updated one by one, run beside the operations.
 
-What goes on at its own pace: churn, and objects that are deleted or updated one by one.
+An update sends the object as a user does. The parts of a pod that admission added stay, and a
+subresource changes only its own part. Claims can be allocated without pods, as if pods had used
+them before: each claim gets devices of a drawn node; the draws repeat.
 
-Allocating claims without pods, as if they had been given to pods before: what a benchmark fills
-a cluster with. One claim after the other gets devices of a node that is drawn, always alike.
-Upstream: allocResourceClaimsOp in scheduler_perf's dra.go.
-
-Performing the operations of a workload, one after the other.
-
-What each does is upstream's (WorkloadExecutor in scheduler_perf's executor.go). A wait for pods is
-for the pods of the operations in question, not for any that many in their namespace.
+Upstream: WorkloadExecutor in executor.go, updateAny, and allocResourceClaimsOp in dra.go
+(scheduler_perf); the strategies of pods and their resize in pkg/registry/core/pod.
 """
 
 import asyncio

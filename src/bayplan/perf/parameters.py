@@ -1,8 +1,8 @@
-"""A workload's own operations: ``$parameters`` filled in, sets of pods unrolled.
+"""The operations of one workload: ``$parameters`` are filled in, sets of pods are unrolled.
 
-Upstream does this while a workload runs (``patchParams``); here it is done before anything runs, so
-that a typo in the last operation does not cost the time of all before it. A parameter that nothing
-uses is refused as upstream does: it is a typo somewhere.
+Upstream does this while a workload runs (``patchParams``). Here it is done before anything runs, so
+that a typing error in the last operation is reported at once. As upstream, an unused parameter is
+an error.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,15 +1,12 @@
-"""Which workloads of the files are run: by their names and by upstream's label filter.
+"""The workloads to run: selection by name and label filter, requirements, and plans.
 
-What the objects of a workload need that this scheduler does not have.
+A plan contains everything that a workload needs, checked before anything runs. A workload that
+cannot run here is `Refused` with its reasons; the others run all the same. Reasons are: a missing
+parameter, a file with an unknown field, a plugin that does not exist here, or a feature gate that
+is locked. Upstream's files have some of each.
 
-A pod whose claims nobody looks at would be bound all the same, only faster: such a number would be
-a lie. So a workload that hangs on a plugin which is not here yet is refused with the plugin's name.
-
-Plans: each selected workload with all that is needed to run it, checked before anything runs.
-
-A workload that cannot be run here is `Refused` with its reasons, and those beside it run all the
-same: it misses a parameter, names a file with something unknown in it, needs a plugin that is not
-here yet, or a feature gate that is locked. Upstream's own files have some of each.
+A workload that depends on a missing plugin is refused with the name of the plugin. Its pods would
+be bound without the plugin, only faster, and the number would be wrong.
 """
 
 import re

@@ -1,7 +1,7 @@
-"""Watching pods on their way: what a wait, a measurement and a steady state need to be told.
+"""Watches pods for waits, measurements and steady states.
 
-One observer of the embedded API server; whoever wants to know of pods joins it for a while. What
-they are told happens while the change is made, at the moment it is made: no polling, no delay.
+One observer of the embedded API server; listeners join it for a while. A listener is called during
+the change: without polling or delay.
 """
 
 import asyncio

@@ -1,14 +1,12 @@
-"""Field names as Go reads them: whatever their case.
+"""Reads files of scheduler_perf: folders, YAML, test cases, operations by their opcodes.
 
-encoding/json takes ``NodeTaintsPolicy`` for ``nodeTaintsPolicy``, and upstream's files rely on it.
-Here names are exact; so before a value is decoded its members get the names that its type knows.
-A name that is written exactly wins; what no field is called keeps its name.
+Reading is as strict as upstream: an unknown field or opcode, a value of another type and a
+duplicate name are refused with the file, the path, the value and the known names. All problems of
+all files are reported together.
 
-Reading files of scheduler_perf: folders, YAML, test cases, operations by their opcodes.
-
-Strict as upstream: an unknown field or opcode, a value of another type, a name that is given twice
-are refused with the file, the path in it, what was found and what is known. All that is wrong in
-all files is told at once.
+Upstream's files rely on encoding/json, which ignores the case of field names: ``NodeTaintsPolicy``
+is ``nodeTaintsPolicy``. So the members of a value get the names of the fields of its type before it
+is decoded. An exact name wins; other names stay.
 """
 
 from collections import Counter

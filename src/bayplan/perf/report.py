@@ -1,4 +1,4 @@
-"""The table a person reads after a benchmark."""
+"""The table that a benchmark prints."""
 
 from collections.abc import Iterable, Iterator
 

@@ -1,7 +1,7 @@
-"""Running one workload: a scheduler on an embedded cluster, as in a simulation, on a real loop.
+"""Runs one workload: a scheduler on an embedded cluster, as in a simulation, in real time.
 
-Engine, runner and API server are those of `bayplan simulate`; what differs is the clock. Under
-virtual time nothing takes time: only a real clock can tell what the scheduler takes.
+Engine, runner and API server are those of `bayplan simulate`; only the clock differs. Under virtual
+time nothing takes time, so only a real clock can measure the scheduler.
 """
 
 import asyncio

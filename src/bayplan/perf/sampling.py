@@ -1,10 +1,10 @@
-"""Throughput as upstream samples it, from the moments when pods were bound.
+"""Throughput as upstream samples it, from the times of the bindings.
 
-Upstream asks once a second how many pods were bound since (throughputCollector in scheduler_perf's
-util.go). The first second with any only starts the counting; a second without any is
-no sample of zero but lengthens the next one, which then counts once for each second it covers.
-Since every moment is known here, the seconds are exact. Fewer than three samples say nothing; the
-throughput of a short run is its pods divided by the time between first and last binding.
+Each second, upstream counts the pods that were bound in it (throughputCollector in scheduler_perf's
+util.go). The first second with bindings only starts the counting. A second without bindings is no
+sample of zero: it lengthens the next sample, which then counts once for each second that it covers.
+All times are known here, so the seconds are exact. Fewer than three samples mean nothing. The
+throughput of a short run is its pods divided by the time between the first and the last binding.
 """
 
 import math

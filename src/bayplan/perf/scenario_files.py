@@ -1,4 +1,4 @@
-"""The files that one test case names, and the objects its operations make of them."""
+"""The files that a test case names, and the objects that its operations create from them."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -1,9 +1,9 @@
 """The files of scheduler_perf as structs: test cases, workloads and operations.
 
-A file is a list of test cases; each has a template of operations and workloads, which fill the
-template's ``$parameters``. Names are upstream's (test/integration/scheduler_perf, v1.37). Whatever
-is not listed here is refused when a file is read: a benchmark that skips half of what it was told
-measures something else.
+A file is a list of test cases. Each has a template of operations, and workloads that fill in the
+template's ``$parameters``. Names are upstream's (test/integration/scheduler_perf, v1.37). Other
+fields are refused when a file is read: a benchmark that ignores a part of its definition measures
+something else.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
-"""The cluster of one workload, as its operations see it: what is created, who is waited for.
+"""The cluster of one workload, as its operations use it: creation of objects, waits for pods.
 
-A benchmark's user acts between the scheduler's turns, in the same thread: while objects are created
-nothing is scheduled, so creating them is no part of the time between the bindings.
+The user of a benchmark acts between the turns of the scheduler, in the same thread. Nothing is
+scheduled while objects are created, so their creation is not part of the time between the bindings.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.perf.pod_watch import PodWatch, Wait, has_labels
 from bayplan.ports import ApiError
 
-#: How often a name is made anew that somebody has already.
+#: How often a generated name is drawn again if it is taken.
 _NAME_TRIES = 5
 #: Waiting looks up so often whether there is still something to wait for.
 CHECK_SECONDS = 1.0

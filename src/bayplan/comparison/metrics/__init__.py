@@ -1,1 +1,1 @@
-"""What an experiment measures of a run: one file for each family of metrics."""
+"""The metrics of a run: one file for each family of metrics."""

@@ -1,9 +1,8 @@
-"""What a metric means: a sentence, its unit, and which direction is better.
+"""The built-in metrics, and a note for each metric: its meaning, its unit, and the better
+direction.
 
-Names of metrics follow from what a run has: a resource, a label, a reason. So notes are found by
-pattern. A metric of somebody else's package has no note, and no direction is better.
-
-The metrics every comparison has.
+Names of metrics follow from the run: a resource, a label, a reason. So notes are looked up by
+pattern. A metric of another package has no note, and neither direction is better.
 """
 
 import re
@@ -42,7 +41,7 @@ LOWER: Final = "lower"
 class MetricNote:
     meaning: str = ""
     unit: str = ""
-    #: HIGHER, LOWER, or "": neither is better in itself.
+    #: HIGHER, LOWER, or "": neither is better.
     better: str = ""
 
 
@@ -87,7 +86,7 @@ _NONE: Final = MetricNote()
 
 
 def metric_note(metric: str) -> MetricNote:
-    """The note of a metric; an empty one where there is none."""
+    """The note of a metric; empty if there is none."""
     for pattern, note in _NOTES:
         if pattern.fullmatch(metric):
             return note
@@ -99,8 +98,8 @@ def metric_note(metric: str) -> MetricNote:
 
 @final
 class Placed(RunMetric):
-    """How many pods were placed, how many wait at the end, and how many of those met which reason
-    in their last attempt: one pod may meet several, on different nodes."""
+    """How many pods were placed, how many wait at the end, and the reasons of their last attempts.
+    One pod may have several reasons, on different nodes."""
 
     name = "placed"
 
@@ -125,7 +124,7 @@ class Placed(RunMetric):
 
 @final
 class Waiting(RunMetric):
-    """Virtual seconds from a pod's creation to its binding, of pods that were bound."""
+    """Virtual seconds from the creation of a pod to its binding, for bound pods."""
 
     name = "waiting"
 
@@ -140,8 +139,8 @@ class Waiting(RunMetric):
 
 @final
 class Allocation(RunMetric):
-    """What pods hold of each resource in percent of what all nodes have: at the end, at most, and
-    as a curve over what the pods that have arrived ask for."""
+    """What pods request of each resource, as a percentage of the capacity of all nodes: at the end,
+    at the peak, and as a curve over the requests of all pods that have arrived."""
 
     name = "allocation"
 
@@ -195,15 +194,15 @@ class Allocation(RunMetric):
 
 @final
 class Fragmentation(RunMetric):
-    """Of what is free of a resource at the end: the percentage that a pod of this workload could
-    not use, in the mean over its pods, because the node lacks something else (or enough of it)."""
+    """The percentage of free resources that a pod of this workload cannot use, as the mean over its
+    pods: the node lacks another resource, or has too little of this one."""
 
     name = "fragmentation"
 
     def __init__(self) -> None:
         self._has: dict[str, Mapping[str, int]] = {}
         self._allocated: dict[str, Counter[str]] = {}
-        #: What pods ask for, and how many of them.
+        #: Requests of a pod → number of pods.
         self._asks: Counter[tuple[tuple[str, int], ...]] = Counter()
 
     def node(self, old: Node | None, new: Node | None) -> None:
@@ -241,7 +240,7 @@ class Fragmentation(RunMetric):
         }
 
     def _free(self, resources: Sequence[str]) -> npt.NDArray[np.float64]:
-        """[nodes, resources]; nothing where more is held than there is."""
+        """[nodes, resources]; 0 if more is allocated than exists."""
         rows = [
             [has.get(name, 0) - self._allocated.get(node, Counter())[name] for name in resources]
             for node, has in self._has.items()
@@ -251,8 +250,8 @@ class Fragmentation(RunMetric):
 
 @final
 class Domains(RunMetric):
-    """How many nodes hold pods at the end, and how many values of a topology label they have.
-    Daemon pods and mirrors of static pods do not count: every node has them."""
+    """How many nodes have pods at the end, and how many values of a topology label these nodes
+    have. Daemon pods and mirrors of static pods do not count, for every node has them."""
 
     name = "domains"
 

@@ -1,17 +1,17 @@
-"""How many nodes could be emptied: what packing is for, and what a count of used nodes hides.
+"""How many nodes could be emptied: the aim of packing, which a count of used nodes does not show.
 
-A DaemonSet puts a pod on every node, so such pods, and the mirrors of static pods, do not count
-here: a node that holds nothing else is empty.
+A DaemonSet has a pod on every node. So daemon pods, and mirrors of static pods, do not count here:
+a node without other pods is empty.
 
-The count is greedy, and exact in its definition. The nodes that hold pods are taken one after the
-other, those with the fewest pods first, and by name where the counts are equal. A node can be
-emptied if each of its pods, those with the largest share of it first, fits on another node that
-holds pods: on the first by name whose free resources hold its requests, and that its node selector,
-its required node affinity and its tolerations admit. The pods are then taken to be there, so that
-no room is given twice. A node that took a pod in is not emptied, and an emptied one takes none in.
+The count is greedy and exactly defined. Nodes with pods are handled one after the other, those with
+the fewest pods first, and then by name. A node can be emptied if each of its pods, those with the
+largest share of the node first, fits on another node with pods. The target is the first node by
+name with enough free resources that the pod's node selector, its required node affinity and its
+tolerations admit. The pods are then assumed on their targets, so that no resources are used twice.
+A target is not emptied, and an emptied node is no target.
 
-Ports, volumes, devices, affinity between pods, spreading and budgets are not looked at, so that a
-node may hold a pod that cannot move after all. Another order might empty more.
+Ports, volumes, devices, affinity between pods, spreading and budgets are not checked, so a counted
+node may have a pod that cannot move. Another order might empty more nodes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -38,14 +38,13 @@ from bayplan.state.pods import PodInfo, PodShape
 
 @final
 class Emptiable(RunMetric):
-    """How many nodes could be emptied at the end: all their pods but daemons fit on other nodes
-    that hold pods."""
+    """How many nodes could be emptied: all their pods but daemons fit on other nodes with pods."""
 
     name = "emptiable"
 
     def __init__(self) -> None:
         self._nodes: dict[str, Node] = {}
-        #: Pods by node: workloads', and those that stay.
+        #: Node → pods of workloads, and pods that stay with the node.
         self._pods: dict[str, dict[str, PodInfo]] = {}
         self._staying: dict[str, dict[str, PodInfo]] = {}
 
@@ -80,7 +79,7 @@ class Emptiable(RunMetric):
 
 @final
 class _Rooms:
-    """What is free on the nodes that hold pods."""
+    """The free resources of the nodes with pods."""
 
     def __init__(self, nodes: list[tuple[Node, list[PodInfo]]]) -> None:
         self._nodes = [node for node, _ in nodes]
@@ -135,7 +134,7 @@ class _Rooms:
 
 @final
 class _Wants:
-    """What a pod's own fields say of nodes."""
+    """The conditions of a pod on nodes."""
 
     def __init__(self, shape: PodShape) -> None:
         spec = shape.spec

@@ -1,8 +1,8 @@
-"""A metric of one's own: what a comparison tells about each run.
+"""The interface of a metric: numbers about each run of a comparison.
 
-A metric is a class. One instance watches one run: it is told of every change of a node or a pod
-while it is made, and of every journal record, and says its numbers at the end. Classes are found by
-the entry point group `bayplan.metrics`:
+A metric is a class. One instance observes one run: it gets each change of a node or a pod during
+the change, and each record of the journal, and returns its numbers at the end. Packages register
+classes in the entry point group `bayplan.metrics`:
 
     [project.entry-points."bayplan.metrics"]
     NodesUsed = "my_package.metrics:NodesUsed"
@@ -35,24 +35,24 @@ Curve = Sequence[tuple[float, float]]
 
 
 class RunMetric(ABC):
-    """Numbers about one run. A class is made without arguments, once per run."""
+    """Numbers about one run. The class is instantiated without arguments, once per run."""
 
-    #: What it is asked for by, in an experiment's `metrics`.
+    #: The name of the metric in an experiment's `metrics`.
     name: ClassVar[str]
 
     def node(self, old: Node | None, new: Node | None) -> None:  # noqa: B027 - optional on purpose
-        """A node came (old is None), changed, or went (new is None)."""
+        """A node was created (old is None), changed, or was deleted (new is None)."""
 
     def pod(self, old: PodInfo | None, new: PodInfo | None) -> None:  # noqa: B027
-        """A pod came, changed (it may be on a node now, or have ended), or went."""
+        """A pod was created, changed (it may be bound now, or have ended), or was deleted."""
 
     def record(self, record: Record) -> None:  # noqa: B027
-        """The scheduler decided something."""
+        """The scheduler made a decision."""
 
     @abstractmethod
     def values(self, result: SimulationResult) -> Mapping[str, float]:
-        """Name → number; the same names for every run that has such a number."""
+        """Name → number; equal names for all runs that have such a number."""
 
     def curves(self) -> Mapping[str, Curve]:
-        """Name → a curve to draw; the names of axes stand in it as "y over x"."""
+        """Name → a curve to draw. The name contains the names of the axes: "y over x"."""
         return {}

@@ -1,15 +1,11 @@
-"""How long groups of pods waited until enough of their members ran.
+"""Pod groups, preemptions and arrivals: metrics of scheduling, and how a seed arranges a workload.
 
-How often pods made room for others.
+In the arrival experiment, the pods that wait at 0 s are shuffled. Then pods follow that are drawn
+from them at random, with replacement, until the requests for a resource reach a percentage of the
+capacity of all nodes. A pod that is drawn again has a number behind its name.
 
-In what order, and how many, pods of an input arrive: what a seed makes of a workload.
-
-The arrival experiment: the pods that wait at 0 s are shuffled, and pods drawn from among them, at
-random and with replacement, follow until so much is asked for of a resource, in percent of what all
-nodes have. A pod that is drawn again has a number behind its name.
-
-What a pod asks for of ``nvidia.com/gpu`` is counted in the thousandths that its annotation
-``bayplan.dev/gpu-milli`` says, where it has one.
+Requests for ``nvidia.com/gpu`` are counted in the thousandths of the annotation
+``bayplan.dev/gpu-milli``, if the pod has one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,8 +31,8 @@ from bayplan.state.pods import PodInfo
 
 @final
 class Gangs(RunMetric):
-    """Of groups with an object: how many got their minimum, and the virtual seconds from the moment
-    when so many members were there to the moment when so many were bound."""
+    """Groups with an object: how many reached their minimum, and the virtual seconds from the
+    creation of the minimum of members to the binding of the minimum of members."""
 
     name = "gangs"
 
@@ -79,14 +75,14 @@ def _waited(group: PodGroupResult, members: list[PodResult]) -> Iterator[float]:
 # ---- preemptions ----------------------------------------------------------------------------
 
 
-#: What a victim is told before it is deleted: its condition's type and reason, upstream's words.
+#: Type and reason of the condition that a victim gets before it is deleted, as upstream.
 _DISRUPTION_TARGET = "DisruptionTarget"
 _BY_SCHEDULER = "PreemptionByScheduler"
 
 
 @final
 class Preemptions(RunMetric):
-    """Attempts that ended with a node nominated, and the pods that had to go."""
+    """Attempts that nominated a node for preemption, and the victims."""
 
     name = "preemptions"
 
@@ -115,19 +111,19 @@ class Preemptions(RunMetric):
 # ---- arrivals -------------------------------------------------------------------------------
 
 
-#: In percent of what all nodes have: what nobody means to ask for.
+#: A larger percentage is assumed to be a typing error.
 PERCENT_MAX = 100_000.0
 
 
 class Demand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
-    """Draw further pods until so much of a resource is asked for."""
+    """Draw further pods until they request this percentage of a resource."""
 
     resource: str
     percent: float
 
 
 class Arrivals(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
-    """What a seed decides about an input."""
+    """How a seed arranges an input."""
 
     shuffled: bool = False
     until_demand: Demand | None = None
@@ -153,7 +149,7 @@ def arranged(workload: Workload, arrivals: Arrivals, seed: int) -> Workload:
 
 
 def _missing(placed: Iterable[Content], pods: Iterable[Content], demand: Demand) -> float:
-    """How much more is to be asked for."""
+    """The amount that further pods must request."""
     has = sum(_of_node(one, demand.resource) for one in placed if one.get("kind") == "Node")
     request = sum(requested_by(one, demand.resource) for one in pods)
     return has * demand.percent / 100 - request
@@ -164,7 +160,7 @@ def _drawn(
 ) -> Iterator[Content]:
     assert arrivals.until_demand is not None
     resource = arrivals.until_demand.resource
-    # Without one that asks for it, drawing would never end.
+    # Without a pod that requests the resource, drawing would never end.
     amounts_requested = [requested_by(one, resource) for one in pods]
     if not any(amounts_requested):
         return
@@ -177,7 +173,7 @@ def _drawn(
 
 
 def _renamed(pod: Content, number: int) -> Content:
-    """The same pod once more: a name of its own, and whatever uid the API server gives it."""
+    """A copy of the pod with a name of its own and no uid."""
     meta = {name: value for name, value in pod["metadata"].items() if name != "uid"}
     return {**pod, "metadata": {**meta, "name": f"{meta['name']}.{number}"}}
 
@@ -186,14 +182,14 @@ def _renamed(pod: Content, number: int) -> Content:
 
 
 def requested_by(content: Content, resource: str) -> float:
-    """What a pod asks for of a resource; a share of a GPU counts as such."""
+    """The request of a pod for a resource; a share of a GPU counts as a share."""
     pod = cast(Pod, decode(POD, content))
     request = requested(pod).get(resource, 0)
     return request * gpu_share(pod.metadata.annotations) if resource == GPU else request
 
 
 def gpu_share(annotations: dict[str, str] | None) -> float:
-    """How much of each GPU it asks for a pod wants: 1 unless its annotation says less."""
+    """The share of each requested GPU that a pod uses: 1 without the annotation."""
     text = (annotations or {}).get(GPU_MILLI_ANNOTATION, "")
     return int(text) / 1000 if text.isascii() and text.isdecimal() else 1.0
 

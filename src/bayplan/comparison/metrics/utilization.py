@@ -1,7 +1,4 @@
-"""What pods held while they waited: nodes that nobody else could use, and they did not yet.
-
-How full the nodes are that are in use at all.
-"""
+"""How full the nodes in use are, and what pods reserved on nodes while they waited."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -14,7 +11,7 @@ from bayplan.journal import AttemptRecord, BindingRecord, Record
 from bayplan.sim.output.result import SimulationResult
 from bayplan.state.pods import PodInfo
 
-# ---- held -----------------------------------------------------------------------------------
+# ---- idle allocation ------------------------------------------------------------------------
 
 
 SECONDS_PER_HOUR = 3600.0
@@ -25,14 +22,16 @@ _BYTES = ("memory", "ephemeral-storage")
 
 @final
 class IdleAllocation(RunMetric):
-    """Resource-hours from the moment a pod was made to wait at Permit, with its node, to the moment
-    it was bound or gave the node back. Of cpu, and of all that is counted in pieces."""
+    """Resource-hours from the moment when a pod began to wait at Permit, with its node, to the
+    moment when it was bound or gave the node back. For cpu, and for resources that are counted in
+    pieces.
+    """
 
     name = "held"
 
     def __init__(self) -> None:
         self._requests: dict[str, Mapping[str, int]] = {}
-        #: Since when, by uid.
+        #: uid → the beginning of the wait.
         self._waiting: dict[str, float] = {}
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._resources: set[str] = set()
@@ -74,27 +73,29 @@ class IdleAllocation(RunMetric):
 
 
 def is_on_node(pod: PodInfo | None) -> bool:
-    """Whether a pod takes a part of a node: it has one, and has not ended."""
+    """Whether a pod uses resources of a node: it has a node and has not ended."""
     return pod is not None and bool(pod.node_name) and not is_terminal(pod.pod)
 
 
 def is_workload(pod: PodInfo) -> bool:
-    """Whether a pod is there for its own sake, and not for its node's: a DaemonSet's pod and the
-    mirror of a static pod come with the node."""
+    """Whether a pod belongs to a workload. Daemon pods and mirrors of static pods belong to the
+    node."""
     owners = pod.metadata.owner_references or ()
     return not any(owner.controller and owner.kind in ("DaemonSet", "Node") for owner in owners)
 
 
 def is_workload_on_node(pod: PodInfo | None) -> bool:
-    """Whether a pod makes the node that it takes a part of a used one."""
+    """Whether the pod makes its node a used one."""
     return pod is not None and is_on_node(pod) and is_workload(pod)
 
 
 @final
 class Utilization(RunMetric):
-    """What pods hold of each resource in percent of what the nodes have that hold pods: at the end,
-    and as a curve over what the pods that have arrived ask for, in percent of what all nodes have.
-    Daemon pods and mirrors of static pods do not count: every node has them."""
+    """What pods request of each resource, as a percentage of the capacity of the nodes with pods:
+    at the end, and as a curve over the requests of all pods that have arrived, as a percentage of
+    the capacity of all nodes. Daemon pods and mirrors of static pods do not count, for every node
+    has them.
+    """
 
     name = "utilization"
 

@@ -1,16 +1,16 @@
-"""Each pod's fate, written down as the API server's objects change.
+"""The history of each pod, and the pods that were lost, from the changes of the API server's
+objects.
 
-Pods that went before their end, and that no controller makes again.
+A lost pod went before its end, and no controller creates it again: there are no controllers in a
+simulation, so where a cluster would have another pending pod, there is none here. Lost pods are
+counted, so that a reader does not take "5 of 5 placed" for a cluster at rest. A pod is lost when it
+is preempted, deleted or evicted, when its node is deleted, or when it fails. It is not lost when it
+succeeds, when its running time has passed, or when its controller is deleted: a cluster would not
+create another pod either.
 
-There is no controller in a simulation: where a cluster would have another pod pending, there is
-none here. These pods are counted, so that a reader does not take "5 of 5 placed" for a cluster that
-is at rest. A pod is lost when it is preempted, deleted or evicted, when its node goes, or when it
-fails. It is not lost when it succeeds, when the time that it was to run has passed, or when its
-controller is deleted: a cluster would not make another one either.
-
-What comes again is not counted: a pod of the name of the lost one, another pod of its controller
-that the workload creates later, and a daemon pod on a node that is gone. A Job's next pod takes the
-place of one that succeeded, and of no other.
+A pod is no longer lost when it is replaced: by a pod of the same name, or by another pod of its
+controller that the workload creates later. A daemon pod on a deleted node is not lost. The next pod
+of a Job replaces a pod that succeeded, and no lost one.
 """
 
 from collections import Counter, defaultdict
@@ -30,12 +30,12 @@ from bayplan.sim.output.result import LostPods, PodResult
 
 
 _REPLICA_SET = "ReplicaSet"
-#: A ReplicaSet of a Deployment is called after the Deployment and this label.
+#: The name of a ReplicaSet consists of the name of its Deployment and of this label.
 TEMPLATE_HASH_LABEL = "pod-template-hash"
 
 
 class _Entry:
-    """What is known of one pod; the newest of those that had this name."""
+    """The history of one pod: the newest pod of this name."""
 
     __slots__ = ("bound_at", "created_at", "deleted_at", "pod", "was_running")
 
@@ -49,7 +49,7 @@ class _Entry:
 
 @final
 class PodLog:
-    """An observer of the embedded API server."""
+    """An observer of the embedded API server: the history of each pod."""
 
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
@@ -83,7 +83,7 @@ class PodLog:
             self._replica_set_owners[meta.namespace or "", meta.name] = owner
 
     def _controller(self, pod: Pod) -> str | None:
-        """The workload behind a pod: a Deployment, not its ReplicaSet."""
+        """The workload of a pod: the Deployment, not its ReplicaSet."""
         meta = pod.metadata
         owner = _controller_of(meta)
         kind, _, name = (owner or "").partition("/")
@@ -92,12 +92,12 @@ class PodLog:
         deployment = self._replica_set_owners.get((meta.namespace or "", name))
         template_hash = (meta.labels or {}).get(TEMPLATE_HASH_LABEL, "")
         if deployment is None and template_hash and name.endswith(f"-{template_hash}"):
-            # The ReplicaSet is not in the input; its name says which Deployment made it.
+            # The ReplicaSet is not in the input. Its name contains the name of its Deployment.
             deployment = f"Deployment/{name.removesuffix(f'-{template_hash}')}"
         return deployment or owner
 
     def names(self) -> list[str]:
-        """All pods there were, sorted."""
+        """The names of all pods of the run, sorted."""
         return sorted(self._entries)
 
     def pod(self, name: str) -> Pod:
@@ -105,11 +105,11 @@ class PodLog:
         return self._entries[name].pod
 
     def was_running(self, name: str) -> bool:
-        """Whether it had a node when it was created."""
+        """Whether the pod had a node when it was created."""
         return self._entries[name].was_running
 
     def is_pending(self, name: str) -> bool:
-        """Whether it is there, has no node, and has not failed without one."""
+        """Whether the pod exists, has no node, and has not failed."""
         entry = self._entries[name]
         gone = entry.deleted_at is not None or is_terminal(entry.pod)
         return not gone and not entry.pod.spec.node_name
@@ -130,12 +130,12 @@ class PodLog:
 
 
 def is_gated_by_api(pod: Pod) -> bool:
-    """Whether the API server says that the pod waits for its scheduling gates to be removed."""
+    """Whether the API server reports that scheduling gates hold the pod back."""
     return any(c.reason == "SchedulingGated" for c in pod.status.conditions or ())
 
 
 def _controller_of(meta: ObjectMeta) -> str | None:
-    """ "Kind/name" of the owner that controls it."""
+    """ "Kind/name" of the owner that controls the object."""
     for owner in meta.owner_references or ():
         if owner.controller:
             return f"{owner.kind}/{owner.name}"
@@ -143,7 +143,7 @@ def _controller_of(meta: ObjectMeta) -> str | None:
 
 
 def message_of(pod: Pod) -> str | None:
-    """Of the condition PodScheduled."""
+    """The message of the condition PodScheduled."""
     for condition in pod.status.conditions or ():
         if condition.type == "PodScheduled":
             return condition.message
@@ -168,16 +168,16 @@ DELETED = "deleted"
 
 
 class _Controller(NamedTuple):
-    """Who makes a pod again."""
+    """The controller that would create a pod again."""
 
     key: ObjectKey
     uid: str
-    #: The node that it made the pod for; "": any.
+    #: The node for which the controller created the pod; "": any node.
     node: str = ""
 
 
 class _Lost(NamedTuple):
-    """One pod that went before its end."""
+    """A pod that went before its end."""
 
     cause: str
     controller: _Controller | None
@@ -185,12 +185,12 @@ class _Lost(NamedTuple):
 
 @final
 class LossLog:
-    """An observer of the embedded API server."""
+    """An observer of the embedded API server: the lost pods."""
 
     def __init__(self, follower_names: Collection[str]) -> None:
-        """``follower_names``: "namespace/name" of the pods that come when others succeed."""
+        """``follower_names``: "namespace/name" of pods that are created when other pods succeed."""
         self._follower_names = follower_names
-        #: Lost pods that are not back yet, by "namespace/name".
+        #: Lost pods that are not replaced yet, by "namespace/name".
         self._lost: dict[str, _Lost] = {}
         #: Names of them, in order, by controller.
         self._by_controller: dict[_Controller, dict[str, None]] = defaultdict(dict)
@@ -203,7 +203,7 @@ class LossLog:
         self._ended_uids: set[str] = set()
 
     def end(self, uid: str) -> None:
-        """A pod has run as long as it was to run: that it goes now is no loss."""
+        """Note that the running time of a pod has passed: the pod is not lost when it goes."""
         self._ended_uids.add(uid)
 
     def observe(self, before: Stored | None, after: Stored | None) -> None:
@@ -260,7 +260,7 @@ class LossLog:
     # ---- at the end -------------------------------------------------------------------------
 
     def lost(self) -> tuple[LostPods, ...]:
-        """By workload, in the order of their names; first of all those without a controller."""
+        """The lost pods by workload, sorted by name; pods without a controller come first."""
         lost: dict[str, list[_Lost]] = defaultdict(list)
         for one in self._lost.values():
             if one.controller is None:
@@ -270,14 +270,14 @@ class LossLog:
         missing = self._missing_counts()
         results: list[LostPods] = []
         for workload in sorted(lost):
-            # The workload may want fewer pods by now than it lost.
+            # The workload may have been scaled down since it lost the pods.
             causes = Counter(one.cause for one in lost[workload][: missing.get(workload)])
             if causes and workload not in self._deleted:
                 results.append(LostPods(workload=workload, causes=dict(sorted(causes.items()))))
         return tuple(results)
 
     def _top(self, controller: _Controller) -> str:
-        """What a person calls a workload: a ReplicaSet's Deployment, if that is known."""
+        """The workload of a controller: the Deployment of a ReplicaSet, if it is in the input."""
         name, stored = str(controller.key), self._owners.get(controller.uid)
         while stored is not None and (reference := _controlled_by(stored.content)) is not None:
             kind = f"{reference.get('apiVersion')} {reference.get('kind')}"
@@ -286,7 +286,7 @@ class LossLog:
         return name
 
     def _missing_counts(self) -> dict[str, int]:
-        """Workloads that say how many pods they want, and how many of these they lack."""
+        """For each workload with ``replicas``: how many of these pods are missing."""
         missing = {
             str(stored.key): max(replicas, 0)
             for stored in self._owners.values()
@@ -311,7 +311,7 @@ def _phase(stored: Stored) -> str:
 
 
 def _is_over(stored: Stored) -> bool:
-    """Whether its controller counts the pod no more."""
+    """Whether the controller of the pod no longer counts it."""
     meta = stored.content["metadata"]
     return bool(meta.get("deletionTimestamp")) or _phase(stored) in ("Succeeded", "Failed")
 
@@ -334,6 +334,6 @@ def _controller(pod: Content) -> _Controller | None:
         return None
     kind, namespace = reference.get("kind", ""), pod["metadata"].get("namespace", "")
     key = object_key(f"{reference.get('apiVersion')} {kind}", namespace, reference.get("name", ""))
-    # The kubelet makes a static pod's mirror for its own node, as a DaemonSet does.
+    # A kubelet creates the mirror of a static pod for its own node, as a DaemonSet does.
     node = target_node(pod) if kind in (_DAEMON_SET, "Node") else None
     return _Controller(key, reference["uid"], node or "")

@@ -1,7 +1,4 @@
-"""How all tables look: no upright lines, so that they are narrow and easy to copy from.
-
-The summary a person reads after a simulation.
-"""
+"""The summary that a reader sees after a simulation, and the format of all tables."""
 
 import re
 from collections import Counter, defaultdict
@@ -30,8 +27,8 @@ BLANK = Text()
 
 
 def new_table(*headings: str, numbers: bool = False) -> Table:
-    """``numbers``: all columns but the first are flush right. What is too long is folded, not cut:
-    the end of a name is what tells it from others."""
+    """``numbers``: all columns but the first are right-aligned. Long cells are folded, not cut:
+    names often differ only at their end."""
     made = Table(*headings, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for index, column in enumerate(made.columns):
         column.overflow = "fold"
@@ -42,10 +39,10 @@ def new_table(*headings: str, numbers: bool = False) -> Table:
 # ---- report ---------------------------------------------------------------------------------
 
 
-#: So many pods are named per reason, and so many reasons told; the others are counted.
+#: The most pods named per reason, and the most reasons shown; further ones are counted.
 EXAMPLES_MAX = 3
 GROUPS_MAX = 12
-#: So many nodes have a row of their own, and so many resources a column.
+#: The most nodes with a row of their own, and the most resources with a column.
 NODES_MAX = 10
 RESOURCES_MAX = 4
 _FIRST_RESOURCES = ("cpu", "memory")
@@ -54,12 +51,12 @@ NONE = "–"
 _NUMBER = re.compile(r"(0/)?(?<![\w.-])\d+(?![\w.-])")
 _BYTES = frozenset(("memory", "ephemeral-storage"))
 _UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
-#: Below this a span of time is told in seconds.
+#: A shorter span of time is shown in seconds.
 _SECONDS_MAX = 120
 
 
 def summary(result: SimulationResult) -> list[RenderableType]:
-    """Top to bottom: what, where, how full, why not, what else, how fast."""
+    """The parts of the summary, from top to bottom."""
     parts: list[RenderableType] = [Text(line) for line in _what(result)]
     parts += [Text(line, style="bold") for line in failure_lines(result.failures)]
     if result.node_usage:
@@ -128,7 +125,7 @@ def _pods(count: int) -> str:
 
 
 def failure_lines(failures: Sequence[FailureResult]) -> Iterator[str]:
-    """What failed by an error, one line per way to fail."""
+    """The failures by error, one line per kind of failure."""
     for one in failures[:GROUPS_MAX]:
         whose = f" of plugin {one.plugin}" if one.plugin else ""
         times = f"{one.count:,} failure{'s' * (one.count != 1)}{whose}"
@@ -143,7 +140,7 @@ def failure_lines(failures: Sequence[FailureResult]) -> Iterator[str]:
 
 
 def _why_not(result: SimulationResult) -> Table:
-    """Pending pods grouped by what the scheduler says of them, the largest groups first."""
+    """Pending pods grouped by the scheduler's message, the largest groups first."""
     ordered = by_message(result.unschedulable)
     table = new_table("pods", "why they wait", "for example")
     table.columns[0].justify = "right"
@@ -216,7 +213,7 @@ def _is_there(pod: PodResult | None) -> bool:
 
 
 def _shown_resources(nodes: Iterable[NodeUsage]) -> list[str]:
-    """Those that pods request: cpu and memory first."""
+    """The resources that pods request: cpu and memory first."""
     requested: Counter[str] = Counter()
     for node in nodes:
         requested.update(node.requested)
@@ -250,7 +247,7 @@ def _how_full(usage: Iterable[Usage]) -> Iterator[RenderableType]:
 
 
 def _percentage(count: int, allocatable: int) -> str:
-    """Nothing for a peak beyond what the nodes that are left have: nodes went since then."""
+    """ "" for a peak above the capacity of the remaining nodes: nodes were deleted since."""
     return f"{count / allocatable:.1%}" if count <= allocatable else ""
 
 

@@ -1,14 +1,8 @@
-"""What a simulation found, as plain data: the object that `--format json` prints.
+"""The result of a simulation as plain data: the object that `--format json` prints.
 
-What became of the groups of pods in a simulation.
-
-What reuse of answers came to, kind of pods by kind of pods.
-
-What fails by an error in a run: attempts, bindings, and calls of plugins that decide nothing.
-
-A pod that fits nowhere is an answer. An exception, or the code Error, is a failure: what the run
-says about the pod then says nothing about the cluster. Failures are read from the journal's
-records, so whatever the engine records is counted, whoever caused it.
+A pod that fits nowhere is a result. An exception, or the code Error, is a failure: then the result
+for the pod says nothing about the cluster. Failures are read from the records of the journal, so
+each failure that the engine records is counted, whatever caused it.
 """
 
 from collections import Counter
@@ -36,7 +30,7 @@ from bayplan.state.pod_groups import GroupState
 
 
 class PodResult(Struct, frozen=True, kw_only=True):
-    """One pod's fate. Times are seconds of virtual time; None: it did not happen."""
+    """The history of one pod. Times are seconds of virtual time; None: it did not happen."""
 
     node: str | None = None
     created_at: float | None = None
@@ -46,12 +40,12 @@ class PodResult(Struct, frozen=True, kw_only=True):
     controller: str | None = None
     attempts: int = 0
     nominated_node: str | None = None
-    #: Of the last PodScheduled condition, or what holds it back at PreEnqueue.
+    #: The message of the last PodScheduled condition, or why PreEnqueue holds the pod back.
     message: str | None = None
 
 
 class PodGroupResult(Struct, frozen=True, kw_only=True):
-    """How one group of pods stood at the end."""
+    """The state of a pod group at the end."""
 
     phase: str
     min_member: int
@@ -67,39 +61,39 @@ class PodGroupResult(Struct, frozen=True, kw_only=True):
 
 
 class PodKindResult(Struct, frozen=True, kw_only=True):
-    """Pods that no plugin tells apart by what it signs, and what reuse of answers spared them."""
+    """Pods with one signature, and how many results were cached for them."""
 
     profile: str
     #: One of them, "namespace/name".
     example: str
     pods: int
     cycles: int
-    #: Nodes that plugins were asked about, and nodes that they were not, for that was known.
+    #: Results of plugins for single nodes: evaluated, and taken from the cache.
     rows_evaluated: int = field(name="rows_asked")
     rows_cached: int = field(name="rows_kept")
 
 
 class FailureResult(Struct, frozen=True, kw_only=True):
-    """What failed by an error in one way: not a rejection, but an exception or a code Error."""
+    """One kind of failure: an exception or the code Error, not a rejection."""
 
-    #: "" where no plugin is to blame.
+    #: "": no plugin caused the failure.
     plugin: str
     #: How often.
     count: int
-    #: Where it happened first: "namespace/name" of a pod, as a rule.
+    #: Where it happened first: usually "namespace/name" of a pod.
     example: str
-    #: What was said there.
+    #: The message of the first occurrence.
     message: str
 
     @property
     def is_defect(self) -> bool:
-        """Whether a plugin or Bayplan is at fault, and not something outside, as an extender that
-        does not answer: that is a state of the world which a simulation may be about."""
+        """Whether a plugin or Bayplan is defective. An extender that does not answer is no defect:
+        it is a state of the world that a simulation may be about."""
         return bool(self.plugin) or self.message.startswith(BUG_PREFIX)
 
 
 class Counts(Struct, frozen=True, kw_only=True):
-    """How many pods there were of which sort."""
+    """The numbers of pods."""
 
     #: All that took part: running ones, ours, other schedulers'.
     pods: int = 0
@@ -113,16 +107,16 @@ class Counts(Struct, frozen=True, kw_only=True):
     left_out: int = 0
     #: Pending ones whose schedulerName is no profile's.
     other_schedulers: int = 0
-    #: Lost ones that a cluster's controllers would make again, and that nobody makes again here.
+    #: Lost pods that the controllers of a cluster would create again. Nothing does so here.
     not_recreated: int = field(default=0, name="notRecreated")
 
 
 class LostPods(Struct, frozen=True, kw_only=True):
-    """Pods of one workload that went before their end and did not come again."""
+    """Pods of one workload that went before their end and were not replaced."""
 
     #: Kind, namespace and name, as in "Deployment default/web"; "": pods without a controller.
     workload: str
-    #: How many went by which cause: preempted, evicted, deleted, failed, lost with a node.
+    #: Cause (preempted, evicted, deleted, failed, lost with a node) → number of pods.
     causes: dict[str, int]
 
     @property
@@ -151,7 +145,7 @@ class NodeUsage(Struct, frozen=True, kw_only=True):
 
 @final
 class SimulationResult(Struct, frozen=True, kw_only=True):
-    """Everything a run is asked for afterwards."""
+    """The result of a run."""
 
     nodes: int
     counts: Counts
@@ -174,11 +168,11 @@ class SimulationResult(Struct, frozen=True, kw_only=True):
     pod_kinds: tuple[PodKindResult, ...] = ()
     #: Kinds of the input that nothing reads, and how many objects of them there are.
     passed_over: dict[str, int] = field(default_factory=dict[str, int])
-    #: What failed by an error, in the order of the first failures. Empty: nothing did.
+    #: Failures by error, in the order of their first occurrence.
     failures: tuple[FailureResult, ...] = ()
-    #: Pods that went before their end and did not come again, by workload.
+    #: Pods that went before their end and were not replaced, by workload.
     lost: tuple[LostPods, ...] = ()
-    #: What was left out or made up, for the reader.
+    #: Notes for the reader: ignored and added objects.
     notes: tuple[str, ...] = field(default=())
 
 
@@ -186,8 +180,8 @@ class SimulationResult(Struct, frozen=True, kw_only=True):
 
 
 def group_results(scheduler: Scheduler) -> dict[str, PodGroupResult]:
-    """Of all groups that have an object, by "namespace/name"; one whose name another kind's group
-    has, too, is told with its API group: "namespace/name (scheduling.ming.io)"."""
+    """The groups with an object, by "namespace/name". If groups of two kinds share a name, the
+    second has its API group behind the name: "namespace/name (scheduling.ming.io)"."""
     states = sorted(scheduler.pod_groups.all(), key=lambda state: (str(state.key), state.key))
     results: dict[str, PodGroupResult] = {}
     for state in states:
@@ -199,7 +193,7 @@ def group_results(scheduler: Scheduler) -> dict[str, PodGroupResult]:
 
 
 def reasons_to_wait(scheduler: Scheduler) -> dict[str, str]:
-    """Why members wait that no attempt was made at, by uid: nobody writes that to the pods."""
+    """By uid: why members wait without an attempt. No condition of the pods says so."""
     return {
         pod.metadata.uid or "": state.message
         for state in scheduler.pod_groups.all()
@@ -227,8 +221,8 @@ def _result(state: GroupState) -> PodGroupResult:
 
 
 def pod_kinds(scheduler: Scheduler) -> tuple[PodKindResult, ...]:
-    """Of all profiles, those with the most cycles first; kinds that left a full table are not
-    told."""
+    """The signatures of all profiles, those with the most cycles first; evicted entries are
+    missing."""
     kinds = [
         _kind_result(profile, entry)
         for profile in scheduler.profile_names
@@ -264,7 +258,7 @@ class AttemptCounter:
             self.by_uid[record.uid] += 1
 
 
-#: So many ways to fail are told apart; a further one counts as an earlier one of its plugin.
+#: The most kinds of failures. A further kind counts as an earlier kind of its plugin.
 _WAYS_MAX = 20
 _ERROR = "error"
 _CODE_ERROR = str(Code.ERROR)
@@ -284,7 +278,7 @@ class _Way:
 
 @final
 class Failures:
-    """A journal sink."""
+    """A journal sink: the failures by kind."""
 
     def __init__(self) -> None:
         self._ways: dict[tuple[str, str], _Way] = {}
@@ -305,7 +299,7 @@ class Failures:
         return self._ways.setdefault(key, _Way(plugin, subject, message))
 
     def results(self) -> tuple[FailureResult, ...]:
-        """In the order of the first failures."""
+        """The failures in the order of their first occurrence."""
         return tuple(
             FailureResult(
                 plugin=way.plugin, count=way.count, example=way.example, message=way.message
@@ -315,7 +309,7 @@ class Failures:
 
 
 def _failure(record: Record) -> tuple[str, str] | None:
-    """Plugin and message of a record that tells of a failure."""
+    """Plugin and message of a record of a failure; None: the record is no failure."""
     if isinstance(record, AttemptRecord):
         return (record.plugin, record.message) if record.result == _ERROR else None
     if isinstance(record, BindingRecord | GateRecord):

@@ -1,11 +1,11 @@
-"""A run on disk: what was decided, and what is needed to decide it again.
+"""The folder of a run: its decisions, and the inputs that are needed to repeat it.
 
-summary.json     the object that --format json prints
-placements.csv   pod, node, bound_at
-journal.jsonl    every decision
-inputs/          configuration, plugins and workload, as given: enough to replay the run
+    summary.json     the object that --format json prints
+    placements.csv   pod, node, bound_at
+    journal.jsonl    every decision
+    inputs/          configuration, plugins and workload: enough to replay the run
 
-Without summary.json the run was interrupted; what was decided until then is there.
+Without summary.json the run was interrupted; the folder contains the decisions until then.
 """
 
 import csv
@@ -30,7 +30,8 @@ _WORKLOAD = f"{INPUTS}/workload.json"
 
 
 class RunFolderError(Exception):
-    """A folder that cannot be written, or that holds no run; the message says which and why."""
+    """A folder cannot be written, or contains no run; the message names the folder and the
+    reason."""
 
 
 class Manifest(Struct, frozen=True, kw_only=True):
@@ -42,12 +43,12 @@ class Manifest(Struct, frozen=True, kw_only=True):
     feature_gates: str
     #: Plugin files, by their paths inside the folder.
     plugins: tuple[str, ...] = ()
-    #: Path inside the folder → SHA-256 of what must not have changed until it is replayed.
+    #: Path inside the folder → SHA-256 of a file that a replay needs unchanged.
     digests: dict[str, str] = {}
 
 
 class Inputs(Struct, frozen=True, kw_only=True):
-    """What a run was made from."""
+    """The inputs of a run."""
 
     manifest: Manifest
     workload: Workload
@@ -67,9 +68,9 @@ class RunFolder:
     def start(
         self, manifest: Manifest, workload: Workload, plugin_files: Sequence[Path]
     ) -> Iterator[Sink]:
-        """Keep the inputs, and then all that is written to the journal. Raises RunFolderError.
+        """Write the inputs, and then all records of the journal. Raises RunFolderError.
 
-        ``manifest``: how to start; what the folder holds is filled in here.
+        ``manifest``: how to start the run; plugins and digests are filled in here.
         """
         with _writing(self.path):
             contents = _contents(manifest, workload, plugin_files)
@@ -85,7 +86,7 @@ class RunFolder:
                 file.close()
 
     def _clear(self) -> None:
-        """Take away what an earlier run left, so that what is here is of one run."""
+        """Remove the files of an earlier run."""
         there = [name for name in RUN_FILES if self._has(name)]
         if there and not self._has(MANIFEST):
             raise RunFolderError(
@@ -130,11 +131,11 @@ class RunFolder:
             raise RunFolderError(f"{self.path / JOURNAL}: {problem}") from None
 
     def result(self) -> SimulationResult | None:
-        """What came out; None for a run that was interrupted. Raises RunFolderError."""
+        """The result; None: the run was interrupted. Raises RunFolderError."""
         return self._decoded(SUMMARY, SimulationResult) if self._has(SUMMARY) else None
 
     def inputs(self) -> Inputs:
-        """What the run was made from. Raises RunFolderError."""
+        """The inputs of the run. Raises RunFolderError."""
         manifest = self._decoded(MANIFEST, Manifest)
         for name, digest in manifest.digests.items():
             if _digest(self._read(name)) != digest:
@@ -191,8 +192,8 @@ def _writing(folder: Path) -> Iterator[None]:
 def _contents(
     manifest: Manifest, workload: Workload, plugin_files: Sequence[Path]
 ) -> dict[str, bytes]:
-    """What a run is made from: path inside the folder → content."""
-    # A folder for each plugin file, so that all keep their own names.
+    """The files of the inputs: path inside the folder → content."""
+    # Each plugin file has a folder of its own, so that all files can keep their names.
     plugins = {f"{INPUTS}/plugin-{i}/{file.name}": file for i, file in enumerate(plugin_files)}
     contents = {name: file.read_bytes() for name, file in plugins.items()}
     contents[_WORKLOAD] = msgspec.json.encode(workload)

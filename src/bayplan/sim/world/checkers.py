@@ -1,23 +1,20 @@
-"""What placed pods take of the nodes, from the API server's objects alone.
+"""Invariants that are checked while a simulation runs, and the resources that placed pods use.
 
-Computed by other means than the scheduler's columns: what one gets wrong, the other shows.
+Capacity and usage are computed from the API server's objects alone, by other means than the
+scheduler's columns, so that a bug in the columns is detected. A violation is a bug of Bayplan and
+ends the run.
 
-Invariants, checked while a simulation runs and when it is quiet.
+After each turn of the scheduler, the checker of gangs counts the members of groups on nodes. It
+uses the pods of the node table, not the counts of the groups. Two states are violations:
 
-They compute from the API server's objects alone, by other means than the scheduler does: a bug in
-its columns is seen here. A violation is a bug of ours and ends the run.
+- A member was placed on a node, and its group has fewer placed members than its minimum, or the
+  group has no object.
+- Some members gave their nodes back, and other members still wait for them at Permit.
 
-Gangs: what a decision of the scheduler may never leave behind.
-
-After every turn of the scheduler it is asked which members of groups count on nodes now, by the
-node table's own lists of pods and not by the counts that groups keep. Two things are wrong:
-
-- a member was given a node, and its group holds fewer than its minimum, or has no object;
-- some members gave their nodes back, and others that wait for them at Permit did not.
-
-Where members are placed one by one, the first is wrong only for a member that does not wait. What
-the world does (it deletes a pod, raises the minimum, does not answer a binding) may leave a group
-with fewer than its minimum: that is nobody's fault until a further member is placed.
+If members are placed one by one, the first state is a violation only for a member that does not
+wait. The world may leave a group with fewer placed members than its minimum: it deletes a pod,
+raises the minimum, or does not answer a binding. That is no violation until a further member is
+placed.
 """
 
 from collections import Counter, defaultdict
@@ -42,14 +39,14 @@ from bayplan.state.pods import PodInfo
 
 @final
 class Occupancy:
-    """An observer of the embedded API server. Pods that have ended take nothing."""
+    """An observer of the embedded API server: used resources. Pods that have ended use none."""
 
     def __init__(self) -> None:
-        #: Per node there is: what it has.
+        #: Existing node → its allocatable resources.
         self.allocatable: dict[str, dict[str, int]] = {}
-        #: Per node, whether it is there or not: what the pods on it take.
+        #: Node, existing or not → the resources that its pods use.
         self.used: dict[str, Counter[str]] = defaultdict(Counter)
-        #: What each placed pod takes, by its uid.
+        #: Resources that each placed pod uses, by uid.
         self._taken: dict[str, dict[str, int]] = {}
         self._total: Counter[str] = Counter()
         self._peak: Counter[str] = Counter()
@@ -66,11 +63,11 @@ class Occupancy:
             )
 
     def taken_by(self, pod: Pod) -> dict[str, int]:
-        """What a placed pod takes: resource → amount, itself among them."""
+        """The resources that a placed pod uses, including itself as one of ``pods``."""
         return self._taken[_uid(pod)]
 
     def usage(self) -> tuple[Usage, ...]:
-        """Each resource that a node has, over all nodes; sorted by name."""
+        """The usage of each resource of the nodes, over all nodes; sorted by name."""
         has: Counter[str] = Counter()
         for allocatable in self.allocatable.values():
             has.update(allocatable)
@@ -86,7 +83,7 @@ class Occupancy:
         )
 
     def node_usage(self) -> dict[str, NodeUsage]:
-        """Each node that is there, in the order of their names."""
+        """The usage of each existing node, in the order of their names."""
         return {
             name: NodeUsage(
                 pods=self.used[name][PODS],
@@ -123,23 +120,23 @@ def _uid(pod: Pod) -> str:
 
 
 class InvariantBroken(RunAborted):
-    """The scheduler did what it must never do.
+    """The scheduler violated an invariant.
 
-    It is raised in the midst of a plugin's call to the API, and what a plugin raises fails its pod
-    only: therefore it aborts the run.
+    The error is raised within a call of a plugin to the API. A plain exception there would only
+    fail the pod; this one aborts the run.
     """
 
 
 @final
 class CapacityChecker:
-    """At every binding: no node takes more than it has of anything the pod asks for.
+    """Checks at each binding that the node has enough of all resources that the pod requests.
 
-    An observer of the embedded API server. What was on a node before, or a node that shrank, is
-    nobody's fault; a binding on top of it is.
+    An observer of the embedded API server. A node that was full before, or that shrank, is no
+    violation; a binding to such a node is one.
     """
 
     def __init__(self, cluster: EmbeddedCluster, occupancy: Occupancy | None = None) -> None:
-        """``occupancy``: one that observes the cluster already."""
+        """``occupancy``: an observer that is registered with the cluster already."""
         if occupancy is None:
             occupancy = Occupancy()
             cluster.observe(occupancy.observe, (NODE, POD))
@@ -150,7 +147,7 @@ class CapacityChecker:
         bound = None if after is None else after.placed_pod
         if bound is None or before is None or before.placed_pod is not None:
             return
-        # A node may go while a binding to it is on its way.
+        # A node may be deleted while a binding to it is in progress.
         node_name = bound.spec.node_name or ""
         if node_name in self._occupancy.allocatable:
             self._check(bound, node_name)
@@ -167,7 +164,7 @@ class CapacityChecker:
 
 
 def differences(scheduler: Scheduler, cluster: EmbeddedCluster) -> list[str]:
-    """Where the scheduler's picture differs from the API's objects, when all is quiet."""
+    """Differences between the scheduler's cache and the API's objects, at a quiet moment."""
     nodes = cast(list[Node], [stored.object for stored in cluster.objects(NODE)])
     pods = cast(list[Pod], [stored.object for stored in cluster.objects(POD)])
     return cache_check.differences(scheduler, nodes, pods)
@@ -180,7 +177,7 @@ def _key(pod: Pod) -> str:
 # ---- gang checker ---------------------------------------------------------------------------
 
 
-#: Of a pod that belongs to no group: None.
+#: The group of a pod; None: the pod names no group.
 _Key = GroupKey | None
 
 _FACETS = int(Facet.PODS | Facet.NODE)
@@ -188,15 +185,15 @@ _FACETS = int(Facet.PODS | Facet.NODE)
 
 @final
 class GangChecker:
-    """Looks at one scheduler after each of its turns; without groups that costs nothing."""
+    """Checks one scheduler after each of its turns. Without groups the check costs nothing."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._generation: int | None = None
-        #: Per row of the node table: the pods that were on it, by uid.
+        #: Row of the node table → the pods on it at the last check, by uid.
         self._rows: dict[int, dict[str, _Key]] = {}
         self._node_counts: Counter[GroupKey] = Counter()
-        #: How often a decision was looked at: to place a member, and that members left a group.
+        #: The number of checks of placed members, and of groups that lost members.
         self.taken_count = self.left_count = 0
         scheduler.pod_groups.on_first_group(lambda: scheduler.executor.observe(self.look))
 
@@ -215,7 +212,7 @@ class GangChecker:
             self._check_left({key for uid, key in went.items() if key and uid not in here})
 
     def _compare(self, row: int, came: list[PodInfo], went: dict[str, _Key]) -> None:
-        """What changed on one node since it was looked at last."""
+        """Note the changes on one node since the last check."""
         before = self._rows.get(row, {})
         pods = self._scheduler.cache.table.pods[row]
         now = {uid: pod.group_key for uid, pod in pods.items()}
@@ -226,7 +223,7 @@ class GangChecker:
         self._rows[row] = now
 
     def _check_taken(self, placed: Iterable[PodInfo]) -> None:
-        """Pods that are on a node since this turn."""
+        """Check pods that are on a node since this turn."""
         for pod in placed:
             key = pod.group_key
             if key is None or not self._scheduler.cache.is_assumed(pod.uid):
@@ -241,7 +238,7 @@ class GangChecker:
                 )
 
     def _check_left(self, left: set[GroupKey]) -> None:
-        """Groups that hold less since this turn."""
+        """Check groups that lost a member since this turn."""
         for key in left:
             self.left_count += 1
             minimum = self._minimum(key)
@@ -256,7 +253,7 @@ class GangChecker:
                     )
 
     def _minimum(self, key: GroupKey) -> int | None:
-        """As the scheduler knows it; None: the group has no object."""
+        """The minimum as the scheduler knows it; None: the group has no object."""
         state = self._scheduler.pod_groups.get(key)
         group = None if state is None else state.group
         return None if group is None else group.min_member

@@ -1,13 +1,11 @@
-"""Volumes that nobody has, by class, the one to take first in front.
+"""Binds claims to volumes: the volume that a claim gets, and the volume that a provisioner creates.
 
-Of those that fit, the volume controller takes one with the fewest access modes, and of these the
-smallest. Upstream: volume/persistentvolume/index.go (allPossibleMatchingAccessModes).
+Of the volumes that fit, the volume controller takes one with the fewest access modes, and of these
+the smallest. Without such a volume, a class with a provisioner gets a new one. Pods with ephemeral
+volumes get their claims here, too.
 
-What a provisioner would make: volumes for claims. And claims for the ephemeral volumes of pods.
-
-Upstream: sig-storage-lib-external-provisioner (controller.go), pkg/controller/volume/ephemeral.
-
-Which volume a claim gets, or whether one is made. Upstream: pv_controller.go.
+Upstream: pv_controller.go, volume/persistentvolume/index.go (allPossibleMatchingAccessModes),
+pkg/controller/volume/ephemeral, sig-storage-lib-external-provisioner (controller.go).
 """
 
 from bisect import bisect_left, insort
@@ -54,7 +52,7 @@ _Place = tuple[int, int, str]
 
 @final
 class FreeVolumes:
-    """Kept current by whoever sees every change of a volume."""
+    """Available volumes by class. The owner passes each change of a volume."""
 
     def __init__(self) -> None:
         self._infos: dict[ObjectKey, VolumeInfo] = {}
@@ -157,7 +155,7 @@ def allowed_terms(storage_class: StorageClass) -> list[Content]:
 
 
 def allowed_keys(storage_class: StorageClass) -> list[str]:
-    """The labels by which a class tells where it makes volumes."""
+    """The labels with which a class restricts where volumes are created."""
     terms = storage_class.allowed_topologies or ()
     keys = (each.key for term in terms for each in term.match_label_expressions or ())
     return list(dict.fromkeys(keys))
@@ -276,7 +274,7 @@ class ClaimBinding:
         self._make(stored, storage_class, node_terms(labels, keys))
 
     def _topology_keys(self, node_name: str, driver: str) -> tuple[str, ...]:
-        """The labels by which a driver tells which nodes reach its volumes."""
+        """The labels with which a driver says which nodes reach its volumes."""
         found = self._cluster.get(object_key(CSI_NODE, "", node_name))
         if found is None:
             return ()
@@ -291,7 +289,7 @@ class ClaimBinding:
         self._cluster.create(made_volume(stored.content, storage_class, terms))
 
     def _default_class(self) -> str | None:
-        """The newest of those that say so; then the first by name."""
+        """The newest default class; of equally old ones the first by name."""
         found = [one for one in self._cluster.objects(STORAGE_CLASS) if _is_default(one)]
         found.sort(key=lambda one: one.key.name)
         found.sort(key=lambda one: one.content["metadata"]["creationTimestamp"], reverse=True)

@@ -1,12 +1,12 @@
 """Plays a workload into an embedded cluster: the users, controllers and kubelets of a simulation.
 
-One object at a time, and after each the scheduler is let settle: pods of one moment are tried in
-the order in which they are written. What is due at a moment by itself (a pod that ends, a grace
-that has passed, a retry) happens before what the workload does at that moment.
+The driver changes one object at a time, and then waits until the scheduler has settled: pods of one
+moment are tried in the order of the workload. Events that are due at a moment by themselves (a pod
+ends, a grace period has passed, a retry) happen before the steps of the workload at that moment.
 
-A pod with a running time ends so long after it was bound: it succeeds, or is deleted if it says so.
-When a pod of a Job succeeds, the next one comes. Claims get their volumes (`volume_controller`).
-Pods on a node that is deleted are pod garbage (`pod_gc_controller`).
+A pod with a running time ends that long after its binding: it succeeds, or it is deleted if its
+annotation says so. When a pod of a Job succeeds, the next one is created. Claims get their volumes
+(`volume_controller`). Pods on a deleted node are garbage (`pod_gc_controller`).
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from bayplan.sim.input.workload import (
 from bayplan.sim.loop import running_loop
 from bayplan.sim.world.volume_controller import VolumeController
 
-#: A run without an end ends when for so long a scheduler that is busy has changed nothing.
+#: A run without an end stops when a busy scheduler has changed nothing for this long.
 QUIET_SECONDS_MAX = 3600.0
 
 
@@ -52,9 +52,10 @@ class Driver:
         only_retries_wait: Callable[[], bool],
         on_end: Callable[[str], None] = lambda uid: None,
     ) -> None:
-        """``settle`` returns when the scheduler has nothing more to do at this moment;
-        ``only_retries_wait`` says whether it would do anything later but try again in vain.
-        ``on_end`` is called with the uid of a pod that has run as long as it was to run."""
+        """``settle`` returns when the scheduler has nothing more to do at this moment.
+        ``only_retries_wait``: whether the scheduler would do nothing later but retry in vain.
+        ``on_end`` is called with the uid of a pod whose running time has passed.
+        """
         self._workload = workload
         self._cluster = cluster
         self._clock = clock
@@ -65,13 +66,13 @@ class Driver:
         self._ends: dict[str, asyncio.TimerHandle] = {}
         self._followers = {uid: deque(pods) for uid, pods in workload.followers.items()}
         self._changed = asyncio.Event()
-        #: What the API server did not let happen, each with its time and the server's words.
+        #: Steps that the API server refused, each with its time and the server's message.
         self.refused: list[str] = []
         cluster.observe(self._observe)
         self._volumes = VolumeController(cluster, self._refuse)
 
     async def play(self) -> None:
-        """From the beginning to the workload's end, or until nothing is left to happen."""
+        """Run from the beginning to the workload's end, or until nothing is left to happen."""
         await self._begin()
         until = self._workload.until_seconds
         for step in self._workload.steps:
@@ -85,7 +86,7 @@ class Driver:
             await self._play_out()
 
     async def _begin(self) -> None:
-        """What is there already is there at once; pods that are to be placed come one by one."""
+        """Create the initial objects at once, and then the pods to place one by one."""
         pending: list[Content] = []
         for content in self._workload.initial:
             if is_pending_pod(content):
@@ -98,7 +99,7 @@ class Driver:
             await self._settle()
 
     async def _reach(self, seconds: float) -> None:
-        """Let time run up to a moment, and all happen that is due by then."""
+        """Let time run up to a moment, with all events that are due by then."""
         if seconds > self._clock.now():
             loop = running_loop()
             reached = loop.create_future()
@@ -107,7 +108,7 @@ class Driver:
             await self._settle()
 
     async def _play_out(self) -> None:
-        """As long as something is left to happen by itself."""
+        """Run as long as something is left to happen by itself."""
         version, quiet_since = self._cluster.version, self._clock.now()
         while True:
             if self._ends or self._cluster.terminating_count:
@@ -145,9 +146,9 @@ class Driver:
         await self._settle()
 
     def _remove_daemons_meant_for(self, node_name: str) -> None:
-        """Daemon pods that wait for a node that is gone: their controller deletes them.
+        """Delete pending daemon pods of a deleted node, as their controller does.
 
-        Upstream: getUnscheduledPodsWithoutNode. Those that are on it are pod garbage.
+        Upstream: getUnscheduledPodsWithoutNode. Daemon pods on the node are pod garbage.
         """
         for stored in self._cluster.objects(POD):
             pod = stored.content
@@ -155,7 +156,7 @@ class Driver:
                 self._cluster.delete(stored.key)
 
     def _come(self, pod: Content) -> None:
-        """A pod, and before anybody looks at it, the claims that are made with it."""
+        """Create a pod, and, before the scheduler sees it, the claims for its ephemeral volumes."""
         self._create(pod)
         self._volumes.act()
 
@@ -171,7 +172,7 @@ class Driver:
     # ---- what happens to pods ---------------------------------------------------------------
 
     def _observe(self, before: Stored | None, after: Stored | None) -> None:
-        """Called while a change is made: what follows from it comes right after."""
+        """Called during a change. The consequences of the change follow right after it."""
         self._changed.set()
         changed = after or before
         if changed is None or changed.key.kind != POD:
@@ -187,7 +188,7 @@ class Driver:
                 self._make_room(changed.key, pod)
 
     def _starts(self, key: ObjectKey, pod: Pod) -> None:
-        """A pod runs from now on; it may have been told how long."""
+        """Note that a pod runs. Set the timer for its end if it has a running time."""
         annotations, uid = pod.metadata.annotations or {}, pod.metadata.uid or ""
         seconds = _run_seconds(annotations)
         if seconds is None:
@@ -206,13 +207,13 @@ class Driver:
         self._cluster.delete(key)
 
     def _ended(self, pod: Pod) -> None:
-        """A pod runs no more, or is gone."""
+        """Note that a pod no longer runs, or is gone."""
         timer = self._ends.pop(pod.metadata.uid or "", None)
         if timer is not None:
             timer.cancel()
 
     def _make_room(self, key: ObjectKey, pod: Pod) -> None:
-        """A pod has succeeded: if its Job is still there, the Job's next one comes."""
+        """A pod has succeeded: create the next pod of its Job, if the Job still exists."""
         for owner in pod.metadata.owner_references or ():
             job = object_key(f"{owner.api_version} {owner.kind}", key.namespace, owner.name)
             if self._followers.get(owner.uid) and self._cluster.get(job) is not None:
@@ -220,7 +221,7 @@ class Driver:
 
 
 def _run_seconds(annotations: dict[str, str]) -> float | None:
-    """How long a pod is to run; None: for good."""
+    """How long a pod runs; None: without an end."""
     text = annotations.get(DURATION_ANNOTATION)
     if text is None:
         return None

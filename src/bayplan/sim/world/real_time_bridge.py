@@ -1,10 +1,10 @@
-"""Real calls from a simulation: extenders are asked over HTTP while virtual time stands still.
+"""Real calls from a simulation: HTTP extenders are called while virtual time stands still.
 
 Sockets live in a real event loop on a thread of its own. A call begins at once, so that calls of
-one moment run beside one another; the simulation takes their answers in the order in which they
-were begun. So what happens depends on what is answered, and not on how long that took.
+one moment run concurrently. The simulation takes the results in the order in which the calls began.
+So the run depends on the answers, and not on how long they took.
 
-Only simulations with extenders import this file: a client for HTTP takes a while to load.
+Only simulations with extenders import this file, for an HTTP client takes a while to load.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 @final
 class RealTimeExtenders:
-    """The extenders of a configuration, asked for real. Use it once."""
+    """The extenders of a configuration, called in real time. Use it once."""
 
     def __init__(self, entries: Sequence[Extender]) -> None:
         """Raises ConfigError."""
@@ -46,7 +46,7 @@ class RealTimeExtenders:
         clock: ManualClock,
         cluster: EmbeddedCluster,
     ) -> None:
-        """Run ``main`` under virtual time with the ways to ask, by name."""
+        """Run ``main`` under virtual time with the functions that call the extenders, by name."""
         with RealTimeBridge() as bridge:
             run(self._asking(main, cluster, bridge), clock)
 
@@ -62,8 +62,10 @@ class RealTimeExtenders:
 
 
 def _binding(ask: Ask, cluster: EmbeddedCluster) -> Ask:
-    """An extender that binds writes the binding itself. It cannot reach a cluster in memory, so
-    what it says it has bound is bound here."""
+    """Wrap an extender that binds pods itself.
+
+    The extender cannot reach a cluster in memory, so a binding that it reports is made here.
+    """
 
     async def ask_and_bind(question: AskExtender) -> ExtenderAnswer:
         answer = await ask(question)
@@ -76,7 +78,7 @@ def _binding(ask: Ask, cluster: EmbeddedCluster) -> Ask:
 
 @final
 class RealTimeBridge:
-    """The world with real time. A context manager; inside, `sender` may be used."""
+    """The event loop with real time. A context manager; within it, `sender` may be used."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -99,7 +101,7 @@ class RealTimeBridge:
         self._loop.close()
 
     async def _close(self) -> None:
-        """Calls under way are given up."""
+        """Cancel the calls in progress."""
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
             task.cancel()
@@ -108,13 +110,13 @@ class RealTimeBridge:
             await sender.close_inside()
 
     def sender(self, make: MakeSender) -> Sender:
-        """What ``make`` makes, to be used from virtual time."""
+        """A sender, made by ``make``, that may be used from virtual time."""
         sender = _BridgedSender(self, make)
         self._senders.append(sender)
         return sender
 
     async def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run ``work`` in real time; here no time passes."""
+        """Run ``work`` in real time; no virtual time passes meanwhile."""
         begun = asyncio.run_coroutine_threadsafe(work, self._loop)
         return await running_loop().real_time.answer(begun)
 

@@ -1,13 +1,13 @@
-"""Whether a retry could come to something else than the attempt before it.
+"""Whether a retry of a pod can have another outcome than the attempt before it.
 
-Timers that try pods again run for ever, so they alone do not keep a simulation going. But a pod
-that waits out a backoff is not told what happens meanwhile: if a node came since it was tried, the
-retry is worth waiting for. So is one that a plugin put off, if something came after that.
+Timers retry pods without end, so retries alone do not keep a simulation running. But a pod in
+backoff gets no events: if a node was added since its last attempt, the retry is worth waiting for.
+The same holds for a retry that a plugin postponed, if something changed since.
 
-Failing pods may wake one another without end: where two time out at Permit, the room that one
-leaves is what the other waits for. What a scheduler writes about such pods is no progress. When
-each pod that is still being tried was tried `TRIES_MAX` times since anything else changed, it is in
-vain. The backoff of a pod no longer grows by then, so that its tries repeat.
+Failing pods may wake one another without end: of two pods that time out at Permit, each may free
+the resources for which the other waits. What a scheduler writes about such pods is no progress. If
+each pod that is still being tried was tried `TRIES_MAX` times since the last progress, further
+retries are futile. The backoff of a pod has stopped growing by then, so its attempts repeat.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ from bayplan.clock import ManualClock
 from bayplan.engine.scheduler import Scheduler
 from bayplan.journal import AttemptRecord, Record
 
-#: Tries at each pod without progress in between, after which no more are waited for.
+#: The number of attempts at each pod without progress after which retries are futile.
 TRIES_MAX = 10
 
 
@@ -36,9 +36,9 @@ class RetryOutlook:
         self._moments = count(1)
         self._changed = 0
         self._changed_seconds = -inf
-        #: By uid: when it was tried last.
+        #: uid → the moment of the last attempt.
         self._tried: dict[str, int] = {}
-        #: By uid: how often it was tried since the last progress.
+        #: uid → attempts since the last progress.
         self._tries: Counter[str] = Counter()
 
     def observe(self, before: Stored | None, after: Stored | None) -> None:
@@ -58,14 +58,15 @@ class RetryOutlook:
             self._tries[record.uid] += 1
 
     def retry_may_succeed(self, scheduler: Scheduler) -> bool:
-        """Whether something changed since a pod was tried that is going to be tried again."""
+        """Whether something changed since the last attempt at a pod that will be retried."""
         if scheduler.activations.any_requested_by(self._changed_seconds):
             return True
         waiting = scheduler.queue.pending_pods()["backoff"]
         return any(self._tried.get(pod.uid, 0) < self._changed for pod in waiting)
 
     def retries_are_futile(self, scheduler: Scheduler) -> bool:
-        """Whether all that goes on is that pods fail again which failed often enough."""
+        """Whether all pods that are being tried have failed often enough since the last
+        progress."""
         if max(self._tries.values(), default=0) < TRIES_MAX:
             return False
         if scheduler.activations.any_requested_by(self._changed_seconds):
@@ -77,8 +78,8 @@ class RetryOutlook:
 
 
 def _is_progress(before: Stored | None, after: Stored | None) -> bool:
-    """Whether a change is more than what a scheduler writes about a failure: an object comes or
-    goes, a pod gets its node or ends, or anything but a status is changed."""
+    """Whether a change is progress: an object is created or deleted, a pod gets its node or ends,
+    or anything but a status changes. What a scheduler writes about a failure is no progress."""
     if before is None or after is None or after.key.kind == NODE:
         return True
     if before.placed_pod is not None:
@@ -93,9 +94,9 @@ def _without_status(stored: Stored) -> Content:
 
 
 def _may_help(before: Stored | None, after: Stored | None) -> bool:
-    """Whether a change may let a pod pass that failed: room, a node, whatever plugins read.
+    """Whether a change may let a failed pod pass: freed resources, a node, or what plugins read.
 
-    Other pods that come, or that are bound, and what the scheduler itself writes help nobody.
+    New pods, bindings, and what the scheduler itself writes do not help.
     """
     changed = after or before
     assert changed is not None
@@ -107,7 +108,7 @@ def _may_help(before: Stored | None, after: Stored | None) -> bool:
 
 
 def _is_another(before: Stored | None, after: Stored | None) -> bool:
-    """Whether a user changed a pod, not the scheduler its status."""
+    """Whether a user changed a pod; the scheduler changes only the status."""
     if before is None or after is None:
         return False
     old, new = before.object, after.object

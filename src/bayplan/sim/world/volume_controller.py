@@ -1,15 +1,16 @@
 """The volume controllers of a simulation: claims get their volumes, in no time.
 
-What kube-controller-manager and a provisioner do in a cluster: pods with ephemeral volumes get
-their claims; a claim that need not wait for its pod is bound to a volume that fits, or one is made
-for it; one that waits is bound when the scheduler has reserved a volume for it, or has named the
-node to make one for. A claim that goes gives its volume back, or takes it along.
+The tasks are those of kube-controller-manager and a provisioner in a cluster. Pods with ephemeral
+volumes get their claims. A claim that need not wait for its pod is bound to a volume that fits, or
+to a new one. A claim that waits is bound when the scheduler has reserved a volume for it, or has
+chosen the node for a new one. A deleted claim releases its volume, or the volume is deleted with
+it.
 
-It looks at what has changed, one object after the other, in the order of the changes.
+The controller handles changed objects one after the other, in the order of the changes.
 
-Upstream: pkg/controller/volume/{persistentvolume,ephemeral},
-sig-storage-lib-external-provisioner. Left out: volumes that are lost under a bound claim, resizing,
-and that a claim in use is protected.
+Upstream: pkg/controller/volume/{persistentvolume,ephemeral}, sig-storage-lib-external-provisioner.
+Missing here: volumes that are lost under a bound claim, resizing, and the protection of claims in
+use.
 """
 
 from collections import defaultdict
@@ -48,7 +49,7 @@ from bayplan.sim.world.claim_binding import (
 #: The kinds that it follows.
 _KINDS = (POD, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS)
 
-#: What it was about, and what the API server said.
+#: Called with the action and the error of the API server.
 Refuse = Callable[[str, ApiError], None]
 
 
@@ -59,19 +60,19 @@ class VolumeController:
     def __init__(self, cluster: EmbeddedCluster, refuse: Refuse) -> None:
         self._cluster = cluster
         self._refuse = refuse
-        #: Objects to look at.
+        #: Objects to handle.
         self._due: dict[ObjectKey, None] = {}
         self._is_called = False
-        #: A volume or a class came that may serve any claim.
+        #: A new volume or class may serve any claim.
         self._all_claims_due = False
         self._unbound: dict[ObjectKey, None] = {}
         self._free = FreeVolumes()
-        #: By claim: the volumes that say they are its.
+        #: Claim → the volumes whose claimRef names it.
         self._reserved: dict[ObjectKey, dict[ObjectKey, None]] = defaultdict(dict)
         self._claims = ClaimBinding(cluster, self._free, self._reserved)
-        #: Volumes whose claim went.
+        #: Volumes whose claim was deleted.
         self._abandoned: dict[ObjectKey, None] = {}
-        #: Claims whose pod went, with the pod's uid.
+        #: Claims whose pod was deleted, with the uid of the pod.
         self._orphans: dict[ObjectKey, str] = {}
         self._acts = {
             POD: self._look_at_pod,
@@ -83,7 +84,7 @@ class VolumeController:
     # ---- what changes ----------------------------------------------------------------------
 
     def _observe(self, before: Stored | None, after: Stored | None) -> None:
-        """Called while a change is made: what follows from it comes right after."""
+        """Called during a change. The consequences of the change follow right after it."""
         changed = after or before
         assert changed is not None
         key = changed.key
@@ -160,7 +161,7 @@ class VolumeController:
     # ---- what follows ----------------------------------------------------------------------
 
     def act(self) -> None:
-        """All that there is to do at this moment."""
+        """Do all work of this moment."""
         while self._has_work:
             self._clean_up()
             while self._due:
