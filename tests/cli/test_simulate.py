@@ -493,7 +493,7 @@ def test_its_failure_is_the_same_in_a_replay(tmp_path: Path) -> None:
     run = tmp_path / "run"
     bayplan("simulate", file, "--plugin", plugin, "--config", config, "--out", run)
     text = answer("why", "a", "--run", run, "--node", "n1")
-    assert "n1: nobody had rejected it when the attempt failed" in text
+    assert "n1: no plugin had rejected it when the attempt failed" in text
     assert "(broken.py:9) (Error)" in text
     assert "n1: chosen" in answer("why", "b", "--run", run, "--node", "n1")
 

@@ -91,7 +91,7 @@ def test_one_node_is_asked_by_replaying(run: Path) -> None:
 
 def test_one_node_in_an_attempt_before_it_was_there(run: Path) -> None:
     text = answer("why", "late", "--run", run, "--node", "n2", "--attempt", "1")
-    assert "n2: not asked: there was no such node then" in text
+    assert "n2: not evaluated: the node did not exist then" in text
 
 
 def test_a_node_that_the_run_never_had_is_refused_with_the_nearest_names(run: Path) -> None:
@@ -154,8 +154,8 @@ def test_two_namespaces_are_one_too_many(shop: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("runs", "default/runs came with a node, n1: nothing was to be decided"),
-        ("theirs", "default/theirs is left to another scheduler: nothing was to be decided"),
+        ("runs", "default/runs came with a node, n1: there was nothing to decide"),
+        ("theirs", "default/theirs is left to another scheduler: there was nothing to decide"),
     ],
 )
 def test_a_pod_that_needed_no_decision_is_answered_too(run: Path, name: str, said: str) -> None:

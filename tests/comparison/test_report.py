@@ -44,7 +44,7 @@ def test_without_scipy_the_reader_is_told_how_to_have_intervals(
 ) -> None:
     monkeypatch.setattr(report, "has_intervals", lambda: False)
     text = lines(comparison_report(Comparison(RUNS, "a")))
-    assert text[-1] == "confidence intervals want SciPy: pip install 'bayplan[compare]'"
+    assert text[-1] == "confidence intervals need SciPy: pip install 'bayplan[compare]'"
 
 
 @pytest.mark.parametrize("count", [0, 1, 12])

@@ -91,7 +91,7 @@ def test_the_chosen_node_is_asked_as_if_the_pod_were_not_there_yet(tmp_path: Pat
 def test_a_node_that_was_not_there_then_was_not_asked(tmp_path: Path) -> None:
     feed = workload(node("n1"), asking("a", "32"), steps=[create(5, LARGE)])
     folder = kept(tmp_path, feed)
-    assert verdict(folder, "a", "large", 0).skip_reason == "there was no such node then"
+    assert verdict(folder, "a", "large", 0).skip_reason == "the node did not exist then"
     assert verdict(folder, "a", "large", 1).skip_reason == ""
 
 
@@ -175,7 +175,7 @@ def test_a_journal_that_is_not_the_runs_is_refused(tmp_path: Path) -> None:
     folder = kept(tmp_path, feed)
     tampered = list(_tampered(folder.path / "journal.jsonl"))
     (folder.path / "journal.jsonl").write_text("".join(tampered))
-    with pytest.raises(RunFolderError, match="went another way than the journal in line 1;"):
+    with pytest.raises(RunFolderError, match="differs from the journal in line 1;"):
         verdict(folder, "p7", "n1")
 
 
@@ -193,7 +193,7 @@ def test_an_attempt_that_never_was_is_not_found(tmp_path: Path) -> None:
     ghost = AttemptRecord(
         at_seconds=0.0, pod=attempt.pod, uid=attempt.uid, profile="p", attempt=9, result="error"
     )
-    with pytest.raises(RunFolderError, match="did not come to attempt 9 at default/a"):
+    with pytest.raises(RunFolderError, match="did not reach attempt 9 at default/a"):
         node_verdict(folder, ghost, "n1")
 
 

@@ -184,7 +184,7 @@ def test_a_class_that_is_missing_among_others_is_told_and_not_made_up() -> None:
     found = assumed_classes([_class(), _claim(class_name="fast")])
     assert not found.classes
     assert found.notes == [
-        "StorageClass fast is not in the input: nothing makes volumes for 1 claim"
+        "StorageClass fast is not in the input: nothing provisions volumes for 1 claim"
     ]
 
 

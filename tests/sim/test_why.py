@@ -86,12 +86,12 @@ def result_of(pod: PodResult, unschedulable: dict[str, str] | None = None) -> Si
 
 def test_a_pod_that_came_with_a_node_needed_no_decision() -> None:
     said = without_record(WEB, result_of(PodResult(node="n1")))
-    assert said == "default/web came with a node, n1: nothing was to be decided"
+    assert said == "default/web came with a node, n1: there was nothing to decide"
 
 
 def test_a_pod_of_another_scheduler_is_left_to_it() -> None:
     said = without_record(WEB, result_of(PodResult()))
-    assert said == "default/web is left to another scheduler: nothing was to be decided"
+    assert said == "default/web is left to another scheduler: there was nothing to decide"
 
 
 def test_a_pod_that_was_never_tried_says_what_is_known() -> None:
@@ -297,7 +297,7 @@ def test_a_node_is_told_with_what_each_filter_says_and_its_scores() -> None:
         "0.000 s  attempt 1 at default/web: chose n2, 2 of 3 nodes feasible\n"
         "n1: feasible, not chosen\n"
         "\n"
-        "Filter plugin   asked about n1 alone\n"
+        "Filter plugin   result for n1 alone\n"
         "─────────────────────────────────────────────\n"
         "A               no objection\n"
         "B               Too many pods (Unschedulable)\n"
@@ -319,8 +319,8 @@ CHOSE_N1 = attempt(result="scheduled", node="n1")
     ("verdict", "said"),
     [
         pytest.param(
-            NodeVerdict(attempt(), "n1", skip_reason="there was no such node then"),
-            "not asked: there was no such node then",
+            NodeVerdict(attempt(), "n1", skip_reason="the node did not exist then"),
+            "not evaluated: the node did not exist then",
             id="not asked",
         ),
         pytest.param(
@@ -337,7 +337,7 @@ CHOSE_N1 = attempt(result="scheduled", node="n1")
         ),
         pytest.param(
             NodeVerdict(attempt(result="error"), "n1"),
-            "nobody had rejected it when the attempt failed",
+            "no plugin had rejected it when the attempt failed",
             id="the attempt failed",
         ),
     ],

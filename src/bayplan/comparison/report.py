@@ -35,7 +35,7 @@ def comparison_report(comparison: Comparison) -> Iterator[RenderableType]:
             yield BLANK
     yield Text(_how_fast(comparison))
     if len(comparison.configurations) > 1 and not has_intervals():
-        yield Text("confidence intervals want SciPy: pip install 'bayplan[compare]'")
+        yield Text("confidence intervals need SciPy: pip install 'bayplan[compare]'")
 
 
 def failure_lines(comparison: Comparison) -> Iterator[str]:

@@ -76,7 +76,7 @@ def node_verdict(folder: RunFolder, record: AttemptRecord, node: str) -> NodeVer
     except _AttemptReached as reached:
         return reached.verdict
     attempt = f"attempt {record.attempt} at {record.pod}"
-    raise RunFolderError(f"{folder.path}: the replay did not come to {attempt}")
+    raise RunFolderError(f"{folder.path}: the replay did not reach {attempt}")
 
 
 class _AttemptReached(Exception):
@@ -101,7 +101,7 @@ class _SameAs:
         expected = next(self._expected, None)
         if expected is not None and expected != record:
             raise RunFolderError(
-                f"{self._folder.path}: the replay went another way than the journal in line "
+                f"{self._folder.path}: the replay differs from the journal in line "
                 f"{self._line}; was the run made by another version, or with other plugins?"
             )
 
@@ -118,7 +118,7 @@ def _config(manifest: Manifest, source: str) -> SchedulerConfig:
 def _verdict(cycle: Cycle, record: AttemptRecord, node: str) -> NodeVerdict:
     position = cycle.snapshot.nodes.position(node)
     skip_reason = (
-        _skip_reason(cycle, node) if position is not None else "there was no such node then"
+        _skip_reason(cycle, node) if position is not None else "the node did not exist then"
     )
     if skip_reason or position is None:
         return NodeVerdict(record, node, skip_reason)
@@ -136,7 +136,7 @@ def _skip_reason(cycle: Cycle, node: str) -> str:
     outcome = cycle.outcome
     if outcome is None:
         said = cycle.status.message if cycle.status is not None else ""
-        return f"the attempt ended before any node was asked: {said}"
+        return f"the attempt ended before any node was evaluated: {said}"
     position = outcome.nodes.position(node)
     if position is None:
         if cycle.candidates is not None and cycle.candidates.position(node) is not None:

@@ -46,10 +46,10 @@ def without_record(pod: str, result: SimulationResult | None) -> str | None:
     if pod_result is None or result is None or pod_result.bound_at is not None:
         return None
     if pod_result.node is not None:
-        return f"{pod} came with a node, {pod_result.node}: nothing was to be decided"
+        return f"{pod} came with a node, {pod_result.node}: there was nothing to decide"
     if pod in result.unschedulable:
         return f"{pod} waits and was not tried: {pod_result.message or 'no reason is known'}"
-    return f"{pod} is left to another scheduler: nothing was to be decided"
+    return f"{pod} is left to another scheduler: there was nothing to decide"
 
 
 def similar_pods(pod: str, names: Iterable[str]) -> str:
@@ -322,7 +322,7 @@ def explain_node(verdict: NodeVerdict) -> list[RenderableType]:
     if record.message:
         parts.insert(1, Text(record.message))
     if verdict.alone:
-        table = new_table("Filter plugin", f"asked about {verdict.node} alone")
+        table = new_table("Filter plugin", f"result for {verdict.node} alone")
         for name, status in verdict.alone:
             table.add_row(name, _status_text(status))
         parts += [BLANK, table]
@@ -340,13 +340,13 @@ def ruling(verdict: NodeVerdict) -> str:
     """The outcome for the node, in a line."""
     record = verdict.record
     if verdict.skip_reason:
-        return f"not asked: {verdict.skip_reason}"
+        return f"not evaluated: {verdict.skip_reason}"
     if verdict.rejection is not None:
         return f"rejected by {verdict.rejection.plugin}: {_status_text(verdict.rejection)}"
     if record.node == verdict.node:
         return "chosen" if record.result in ("scheduled", "waiting") else "chosen at first"
     if record.result == "error" and not record.node:
-        return "nobody had rejected it when the attempt failed"
+        return "no plugin had rejected it when the attempt failed"
     return "feasible, not chosen"
 
 

@@ -146,7 +146,7 @@ def test_controllers_get_the_pods_they_lack_where_they_stand(tmp_path: Path) -> 
         "Pod rs",
         "Pod last",
     ]
-    assert workload.notes == ("2 pods were made that controllers lacked: 2 for 1 ReplicaSet",)
+    assert workload.notes == ("2 pods were created for controllers: 2 for 1 ReplicaSet",)
 
 
 def test_daemon_sets_see_nodes_wherever_they_stand(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_daemon_sets_see_nodes_wherever_they_stand(tmp_path: Path) -> None:
     path = written(tmp_path, controller("DaemonSet", "d"), node("n1"))
     workload = load_inputs([str(path), str(csv)])
     assert workload.pod_count == 2
-    assert workload.notes == ("2 pods were made that controllers lacked: 2 for 1 DaemonSet",)
+    assert workload.notes == ("2 pods were created for controllers: 2 for 1 DaemonSet",)
 
 
 def test_what_was_made_is_told_by_kind(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_what_was_made_is_told_by_kind(tmp_path: Path) -> None:
         controller("StatefulSet", "s", replicas=0),
     )
     assert workload.notes == (
-        "6 pods were made that controllers lacked: 3 for 2 Deployments, 3 for 1 Job",
+        "6 pods were created for controllers: 3 for 2 Deployments, 3 for 1 Job",
     )
     assert [len(pods) for pods in workload.followers.values()] == [2]
     assert workload.pod_count == 6
@@ -178,7 +178,7 @@ def test_a_patched_controller_is_told_not_to_change_its_pods(tmp_path: Path) -> 
     event = {"at": 1, "patch": [change, change]}
     notes = load(tmp_path, controller("Deployment"), scenario(event)).notes
     assert notes[1:] == (
-        "Deployment default/web is patched, but the pods made for it stay as they are",
+        "Deployment default/web is patched, but the pods created for it stay unchanged",
     )
 
 
@@ -327,7 +327,7 @@ def test_a_configuration_in_a_folder_is_left_out_and_told(tmp_path: Path) -> Non
     workload = load_inputs([str(tmp_path)])
     assert names(workload.initial) == ["Pod web"]
     assert workload.notes == (
-        f"{tmp_path}/c.yaml, document 1 was left out: it configures a scheduler",
+        f"{tmp_path}/c.yaml, document 1 was ignored: it configures a scheduler",
     )
 
 

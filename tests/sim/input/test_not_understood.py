@@ -49,7 +49,7 @@ def test_every_kind_that_is_passed_over_is_named_with_its_count(tmp_path: Path) 
     feed = loaded(tmp_path, node("n1"), CRON_JOB, *others, pod("a"))
     assert feed.passed_over == {"batch/v1 CronJob": 1, "autoscaling/v2 HorizontalPodAutoscaler": 2}
     [note] = feed.notes
-    assert note.startswith("passed over, since nothing here reads them: ")
+    assert note.startswith("ignored, because nothing reads these kinds: ")
     assert note.endswith(": 2 autoscaling/v2 HorizontalPodAutoscaler, 1 batch/v1 CronJob")
 
 

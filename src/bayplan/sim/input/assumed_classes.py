@@ -74,7 +74,7 @@ def _volume_name(claim: Content) -> str:
 
 def _left_alone(missing: dict[str | None, int]) -> Assumed:
     notes = [
-        f"StorageClass {name} is not in the input: nothing makes volumes for {_counted(count)}"
+        f"StorageClass {name} is not in the input: nothing provisions volumes for {_counted(count)}"
         for name, count in missing.items()
     ]
     return Assumed([], notes)
@@ -88,8 +88,8 @@ def _made_up(missing: dict[str | None, int]) -> Assumed:
     default = DEFAULT_CLASS if None in missing else None
     classes = [_class(name, is_default=name == default) for name in counts]
     notes = [
-        f"the input has no StorageClass: {name} was made up for {_counted(count)},"
-        " whose volumes are made where their pod goes"
+        f"the input has no StorageClass: {name} was added for {_counted(count)};"
+        " its volumes are provisioned on the node of their pod"
         for name, count in counts.items()
     ]
     return Assumed(classes, notes)

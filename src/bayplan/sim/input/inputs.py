@@ -205,7 +205,7 @@ class _Loader:
 
     def _read_object(self, part: Part, checks: ObjectChecks) -> None:
         if part.is_from_folder and _is_configuration(part.value):
-            self._notes.append(f"{part.place} was left out: it configures a scheduler")
+            self._notes.append(f"{part.place} was ignored: it configures a scheduler")
         elif checks.accepts(part.value, part.place):
             if has_ended(part.value):
                 self._left_out_count += 1
@@ -277,9 +277,9 @@ def _notes(timeline: Timeline) -> list[str]:
     if kinds:
         parts = [f"{timeline.made[kind]} for {_counted(kind, timeline)}" for kind in kinds]
         total = sum(timeline.made.values())
-        notes.append(f"{total} pods were made that controllers lacked: {', '.join(parts)}")
+        notes.append(f"{total} pods were created for controllers: {', '.join(parts)}")
     notes += [
-        f"{key} is patched, but the pods made for it stay as they are"
+        f"{key} is patched, but the pods created for it stay unchanged"
         for key in dict.fromkeys(timeline.patched_controllers)
     ]
     return notes

@@ -82,7 +82,7 @@ class NotUnderstood:
         notes: list[str] = []
         if self.passed_over:
             named = ", ".join(f"{count:,} {kind}" for kind, count in self._kinds())
-            notes.append(f"passed over, since nothing here reads them: {named}")
+            notes.append(f"ignored, because nothing reads these kinds: {named}")
         lines = [f"{place}: {problem}" for place, problem in self._fields()]
         notes += lines[:LINES_MAX]
         if len(lines) > LINES_MAX:
