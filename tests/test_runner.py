@@ -93,7 +93,7 @@ class Server:
         self.asked.append((round(asyncio.get_running_loop().time(), 6), what))
 
 
-def pod(name: str, version: int = 1, uid: str = "") -> Any:
+def pod_at_version(name: str, version: int = 1, uid: str = "") -> Any:
     found = api_pod(name, uid=uid or f"uid-{name}")
     return with_version(found, str(version))
 
@@ -141,7 +141,9 @@ def heard(lists: list[Any], watches: list[Any], seconds: float = 1.0) -> Heard:
 
 
 def test_it_lists_and_then_watches_from_there() -> None:
-    found = heard([[pod("a"), pod("b")]], [[event(MODIFIED, pod("a", 11))]])
+    found = heard(
+        [[pod_at_version("a"), pod_at_version("b")]], [[event(MODIFIED, pod_at_version("a", 11))]]
+    )
     assert found.events == [
         ("ADDED", "a", "uid-a"),
         ("ADDED", "b", "uid-b"),
@@ -151,7 +153,7 @@ def test_it_lists_and_then_watches_from_there() -> None:
 
 
 def test_it_resumes_a_dropped_watch_from_the_last_event() -> None:
-    watches = [[event(ADDED, pod("a", 12)), WatchDroppedError("gone")], []]
+    watches = [[event(ADDED, pod_at_version("a", 12)), WatchDroppedError("gone")], []]
     found = heard([[]], watches)
     assert found.asked == [(0.0, "list"), (0.0, "watch 10"), (RETRY_SECONDS_MIN, "watch 12")]
 
@@ -164,15 +166,29 @@ def test_it_resumes_from_a_bookmark_and_tells_nobody_of_it() -> None:
 
 
 def test_a_watch_that_just_ends_is_resumed_without_hurry() -> None:
-    watches = [[event(ADDED, pod("a", 12))], [event(MODIFIED, pod("a", 13))], []]
+    watches = [
+        [event(ADDED, pod_at_version("a", 12))],
+        [event(MODIFIED, pod_at_version("a", 13))],
+        [],
+    ]
     found = heard([[]], watches)
     assert [what for _, what in found.asked] == ["list", "watch 10", "watch 12", "watch 13"]
     assert found.asked[2][0] == RETRY_SECONDS_MIN
 
 
 def test_after_gone_it_lists_anew_and_tells_what_changed_meanwhile() -> None:
-    before = [pod("same"), pod("changed"), pod("deleted"), pod("replaced", uid="old")]
-    after = [pod("same"), pod("changed", 5), pod("replaced", 6, uid="new"), pod("new")]
+    before = [
+        pod_at_version("same"),
+        pod_at_version("changed"),
+        pod_at_version("deleted"),
+        pod_at_version("replaced", uid="old"),
+    ]
+    after = [
+        pod_at_version("same"),
+        pod_at_version("changed", 5),
+        pod_at_version("replaced", 6, uid="new"),
+        pod_at_version("new"),
+    ]
     found = heard([before, after], [[GoneError("too old")], []])
     assert found.events[4:] == [
         ("DELETED", "deleted", "uid-deleted"),
@@ -184,12 +200,14 @@ def test_after_gone_it_lists_anew_and_tells_what_changed_meanwhile() -> None:
 
 
 def test_another_object_under_the_same_name_replaces_the_one_before() -> None:
-    found = heard([[pod("a", uid="one")]], [[event(ADDED, pod("a", 12, uid="two"))], []])
+    found = heard(
+        [[pod_at_version("a", uid="one")]], [[event(ADDED, pod_at_version("a", 12, uid="two"))], []]
+    )
     assert found.events == [("ADDED", "a", "one"), ("DELETED", "a", "one"), ("ADDED", "a", "two")]
 
 
 def test_a_deletion_of_what_was_never_told_is_not_told() -> None:
-    found = heard([[]], [[event(DELETED, pod("a", 12))], []])
+    found = heard([[]], [[event(DELETED, pod_at_version("a", 12))], []])
     assert found.events == []
 
 
@@ -197,7 +215,7 @@ def test_what_a_listing_shows_as_gone_is_told_by_its_metadata() -> None:
     objects: list[Any] = []
 
     async def main() -> None:
-        server: Any = Server([[pod("a")], []], [[GoneError("too old")], []])
+        server: Any = Server([[pod_at_version("a")], []], [[GoneError("too old")], []])
         reflector = Reflector(
             server, POD, lambda events: objects.extend(e.object for e in events), print
         )
@@ -207,7 +225,7 @@ def test_what_a_listing_shows_as_gone_is_told_by_its_metadata() -> None:
 
     run(main(), ManualClock())
     assert isinstance(objects[1], Unstructured)
-    assert objects[1].metadata == pod("a").metadata
+    assert objects[1].metadata == pod_at_version("a").metadata
 
 
 def test_a_busy_server_is_asked_again_later_and_later() -> None:
@@ -219,14 +237,14 @@ def test_a_busy_server_is_asked_again_later_and_later() -> None:
 
 
 def test_once_it_answers_the_patience_begins_anew() -> None:
-    watches = [[event(ADDED, pod("a", 12)), BUSY], []]
+    watches = [[event(ADDED, pod_at_version("a", 12)), BUSY], []]
     found = heard([BUSY, BUSY, []], watches)
     assert [what for _, what in found.asked] == ["list", "list", "list", "watch 10", "watch 12"]
     assert found.asked[4][0] - found.asked[3][0] == pytest.approx(0.1)
 
 
 def test_a_failure_nobody_expected_is_told_and_it_goes_on() -> None:
-    found = heard([[pod("a")]], [[ValueError("odd object")], []])
+    found = heard([[pod_at_version("a")]], [[ValueError("odd object")], []])
     assert found.failures == ["v1 Pod: odd object"]
     assert [what for _, what in found.asked] == ["list", "watch 10", "list", "watch 10"]
     assert found.events == [("ADDED", "a", "uid-a")]

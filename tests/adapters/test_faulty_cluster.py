@@ -28,7 +28,7 @@ POD = "v1 Pod"
 Scene = Callable[[EmbeddedCluster, FaultyCluster], Awaitable[None]]
 
 
-def play(scene: Scene, **options: float) -> float:
+def run_scene(scene: Scene, **options: float) -> float:
     """Run a scene with these faults; returns the time at its end."""
     clock = ManualClock()
     inner = EmbeddedCluster(clock)
@@ -70,7 +70,7 @@ def test_without_faults_it_is_the_cluster_within() -> None:
         assert len((await cluster.list(POD)).objects) == 1
         assert not cluster.counts
 
-    assert play(scene) == 0.0
+    assert run_scene(scene) == 0.0
 
 
 def test_a_conflict_changes_nothing() -> None:
@@ -80,7 +80,7 @@ def test_a_conflict_changes_nothing() -> None:
         assert (await inner.get_pod("default", "web")).spec.node_name is None
         assert cluster.counts == Counter(conflicts=1)
 
-    play(scene, conflicts=1.0)
+    run_scene(scene, conflicts=1.0)
 
 
 def test_of_unknown_outcomes_some_are_carried_out() -> None:
@@ -93,7 +93,7 @@ def test_of_unknown_outcomes_some_are_carried_out() -> None:
             bound += (await inner.get_pod("default", info.name)).spec.node_name == "n1"
         assert 8 < bound < 32
 
-    play(scene, unknown_outcomes=1.0)
+    run_scene(scene, unknown_outcomes=1.0)
 
 
 def test_a_status_patch_and_a_deletion_may_get_no_answer() -> None:
@@ -107,14 +107,14 @@ def test_a_status_patch_and_a_deletion_may_get_no_answer() -> None:
         with pytest.raises(OutcomeUnknownError):
             await cluster.delete_pod("default", "web", info.uid)
 
-    play(scene, unknown_outcomes=1.0)
+    run_scene(scene, unknown_outcomes=1.0)
 
 
 def test_slow_calls_take_virtual_time() -> None:
     async def scene(inner: EmbeddedCluster, cluster: FaultyCluster) -> None:
         await cluster.bind(created(inner), "n1")
 
-    assert 0.0 < play(scene, slow_calls=1.0, slow_seconds=5.0) <= 10.0
+    assert 0.0 < run_scene(scene, slow_calls=1.0, slow_seconds=5.0) <= 10.0
 
 
 def test_a_list_may_fail() -> None:
@@ -125,7 +125,7 @@ def test_a_list_may_fail() -> None:
         with pytest.raises(ApiError):
             await cluster.get_pod("default", "web")
 
-    play(scene, list_failures=1.0)
+    run_scene(scene, list_failures=1.0)
 
 
 def test_a_dropped_watch_loses_no_event() -> None:
@@ -150,7 +150,7 @@ def test_a_dropped_watch_loses_no_event() -> None:
         assert [event.object.metadata.name for event in seen] == names
         assert cluster.counts["watch_drops"] > 3
 
-    play(scene, watch_drops=0.3)
+    run_scene(scene, watch_drops=0.3)
 
 
 def test_a_watch_may_be_too_late_and_its_events_late() -> None:
@@ -162,8 +162,8 @@ def test_a_watch_may_be_too_late_and_its_events_late() -> None:
         inner.create(pod())
         await anext(cluster.watch(POD, "0"))
 
-    play(gone, gone_on_resume=1.0)
-    assert play(late, watch_lags=1.0, slow_seconds=3.0) > 0.0
+    run_scene(gone, gone_on_resume=1.0)
+    assert run_scene(late, watch_lags=1.0, slow_seconds=3.0) > 0.0
 
 
 def test_when_it_is_calm_nothing_goes_wrong() -> None:
@@ -174,7 +174,9 @@ def test_when_it_is_calm_nothing_goes_wrong() -> None:
         assert stored is not None
         assert stored.content["spec"]["nodeName"] == "n1"
 
-    assert play(scene, conflicts=1.0, unknown_outcomes=1.0, slow_calls=1.0, slow_seconds=9) == 0.0
+    assert (
+        run_scene(scene, conflicts=1.0, unknown_outcomes=1.0, slow_calls=1.0, slow_seconds=9) == 0.0
+    )
 
 
 def test_one_seed_gives_one_sequence_of_faults() -> None:
@@ -190,7 +192,7 @@ def test_one_seed_gives_one_sequence_of_faults() -> None:
                 except (ConflictError, OutcomeUnknownError) as problem:
                     seen.append(type(problem).__name__)
 
-        play(scene, conflicts=0.3, unknown_outcomes=0.3)
+        run_scene(scene, conflicts=0.3, unknown_outcomes=0.3)
         return seen
 
     assert outcomes() == outcomes()

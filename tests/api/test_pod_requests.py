@@ -27,7 +27,7 @@ MIB = 1024 * 1024
 Wire = dict[str, Any]
 
 
-def pod(status: Wire | None = None, **spec: Any) -> Pod:
+def pod_with_spec(status: Wire | None = None, **spec: Any) -> Pod:
     found = decode(POD, {"metadata": {"name": "p"}, "spec": spec, "status": status or {}})
     assert isinstance(found, Pod)
     return found
@@ -67,7 +67,7 @@ def test_a_pod_asks_for_its_largest_moment_rounded_once(
     containers: list[Fraction], steps: list[Step], overhead: Fraction
 ) -> None:
     found = requested(
-        pod(
+        pod_with_spec(
             containers=[container(cpu=wire(a), memory=wire(a)) for a in containers],
             initContainers=[
                 container(restart="Always" if sidecar else None, cpu=wire(a), memory=wire(a))
@@ -82,26 +82,28 @@ def test_a_pod_asks_for_its_largest_moment_rounded_once(
 
 def test_two_halves_of_a_millicore_are_one() -> None:
     halves = [container(cpu="500u"), container(cpu="500u")]
-    assert requested(pod(containers=halves)) == {"cpu": 1}
+    assert requested(pod_with_spec(containers=halves)) == {"cpu": 1}
 
 
 def test_each_resource_has_its_own_largest_moment() -> None:
     init = container(cpu="3", memory="1Mi")
-    found = requested(pod(containers=[container(cpu=1, memory="2Mi")], initContainers=[init]))
+    found = requested(
+        pod_with_spec(containers=[container(cpu=1, memory="2Mi")], initContainers=[init])
+    )
     assert found == {"cpu": 3000, "memory": 2 * MIB}
 
 
 def test_a_pod_without_containers_asks_for_nothing() -> None:
-    assert requested(pod()) == {}
+    assert requested(pod_with_spec()) == {}
 
 
 def test_what_is_no_quantity_is_refused() -> None:
     with pytest.raises(QuantityError):
-        requested(pod(containers=[container(cpu="much")]))
+        requested(pod_with_spec(containers=[container(cpu="much")]))
 
 
 def test_sums_beyond_int64_stay_at_its_limit() -> None:
-    found = requested(pod(containers=[container(memory="7Ei"), container(memory="7Ei")]))
+    found = requested(pod_with_spec(containers=[container(memory="7Ei"), container(memory="7Ei")]))
     assert found == {"memory": INT64_MAX}
 
 
@@ -111,7 +113,7 @@ def test_sums_beyond_int64_stay_at_its_limit() -> None:
 def test_what_the_pod_requests_as_a_whole_replaces_the_sum() -> None:
     level = {"requests": {"cpu": "500m", "hugepages-2Mi": "4Mi", "ephemeral-storage": 9}}
     storing = {"name": "s", "resources": {"requests": {"ephemeral-storage": 1}}}
-    asking = pod(
+    asking = pod_with_spec(
         containers=[container(cpu=2, memory=5), storing],
         resources=level,
         overhead={"cpu": "100m"},
@@ -127,12 +129,14 @@ def test_what_the_pod_requests_as_a_whole_replaces_the_sum() -> None:
 
 def test_silent_containers_count_as_something() -> None:
     silent, explicit = container(), container(cpu=0, memory=0)
-    found = requested(pod(containers=[silent, explicit]), defaults=NON_ZERO_DEFAULTS)
+    found = requested(pod_with_spec(containers=[silent, explicit]), defaults=NON_ZERO_DEFAULTS)
     assert found == {"cpu": 100, "memory": 200 * MIB}
 
 
 def test_init_containers_have_defaults_too() -> None:
-    asking = pod(containers=[container(cpu="50m", memory=1)], initContainers=[container()])
+    asking = pod_with_spec(
+        containers=[container(cpu="50m", memory=1)], initContainers=[container()]
+    )
     assert requested(asking, defaults=NON_ZERO_DEFAULTS) == {"cpu": 100, "memory": 200 * MIB}
 
 
@@ -149,7 +153,7 @@ def test_init_containers_have_defaults_too() -> None:
 def test_beside_pod_level_requests_a_default_stands_for_what_nobody_asks_for(
     containers: list[Wire], level: Wire, overhead: Wire, cpu: int
 ) -> None:
-    asking = pod(
+    asking = pod_with_spec(
         containers=[container(**each) for each in containers],
         resources={"requests": level},
         overhead=overhead,
@@ -169,7 +173,7 @@ def resized(reason: str = "", **more: Any) -> Pod:
     }
     pending = [{"type": "PodResizePending", "reason": reason}] if reason else []
     status = {"containerStatuses": [told], "conditions": pending, **more}
-    return pod(status, containers=[container(cpu=2), container("other", cpu=5)])
+    return pod_with_spec(status, containers=[container(cpu=2), container("other", cpu=5)])
 
 
 def test_under_resize_the_largest_sum_counts() -> None:
@@ -192,26 +196,28 @@ def test_sums_are_compared_not_containers() -> None:
         for name, got, has in (("a", 1, 4), ("b", 4, 1))
     ]
     asking = [container("a", cpu=2), container("b", cpu=2)]
-    assert requested(pod({"containerStatuses": told}, containers=asking)) == {"cpu": 5000}
+    assert requested(pod_with_spec({"containerStatuses": told}, containers=asking)) == {"cpu": 5000}
 
 
 def test_an_init_container_is_told_of_in_its_own_list() -> None:
     told = [{"name": "s", "allocatedResources": {"cpu": 4}}]
-    asking = pod({"initContainerStatuses": told}, initContainers=[container("s", "Always", cpu=1)])
+    asking = pod_with_spec(
+        {"initContainerStatuses": told}, initContainers=[container("s", "Always", cpu=1)]
+    )
     assert requested(asking) == {"cpu": 4000}
 
 
 def test_what_the_status_says_of_the_whole_pod_takes_the_place_of_its_containers() -> None:
     whole = {"allocatedResources": {"cpu": 9}, "resources": {"requests": {"cpu": 4}}}
     assert requested(resized(**whole)) == {"cpu": 9000}
-    assert requested(pod(whole, containers=[container(cpu=2)])) == {"cpu": 9000}
+    assert requested(pod_with_spec(whole, containers=[container(cpu=2)])) == {"cpu": 9000}
 
 
 @pytest.mark.parametrize(("reason", "cpu"), [("", 6000), ("Deferred", 6000), ("Infeasible", 5000)])
 def test_pod_level_requests_are_resized_alike(reason: str, cpu: int) -> None:
     pending = [{"type": "PodResizePending", "reason": reason}]
     told = {"resources": {"requests": {"cpu": 4}}, "allocatedResources": {"cpu": 5}}
-    asking = pod({**told, "conditions": pending}, resources={"requests": {"cpu": 6}})
+    asking = pod_with_spec({**told, "conditions": pending}, resources={"requests": {"cpu": 6}})
     assert requested(asking) == {"cpu": cpu}
 
 
@@ -263,5 +269,5 @@ def test_cpu_is_counted_in_thousandths_all_else_in_units() -> None:
 
 
 def test_init_containers_are_named_first() -> None:
-    spec = pod(containers=[container("main")], initContainers=[container("first")]).spec
+    spec = pod_with_spec(containers=[container("main")], initContainers=[container("first")]).spec
     assert [each.name for each in all_containers(spec)] == ["first", "main"]

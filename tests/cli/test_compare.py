@@ -9,7 +9,7 @@ import pytest
 
 from tests.adapters.manifests import pod
 from tests.cli.command_line import answer, bayplan, process, profile, refusal, written
-from tests.comparison.kit import cluster_file, configuration, node
+from tests.comparison.kit import cluster_file, configuration, node_with_cpu
 
 #: Ends its process at one seed, as long as it is told to.
 DEADLY = """
@@ -62,7 +62,7 @@ def test_an_experiment_says_the_same_from_a_file(tmp_path: Path) -> None:
 
 
 def test_nodes_pods_and_seeds_of_an_experiment_may_be_given(tmp_path: Path) -> None:
-    file, nodes = experiment(tmp_path), written(tmp_path / "nodes.json", node("n"))
+    file, nodes = experiment(tmp_path), written(tmp_path / "nodes.json", node_with_cpu("n"))
     given = ("--nodes", nodes, "--pods", cluster_file(tmp_path), "--seeds", "4,6,8")
     found = json.loads(answer("compare", file, *given, "--format", "json"))
     assert len(found["policies"]["packed"]["nodes_used"]["values"]) == 3
@@ -164,7 +164,9 @@ def test_a_wrong_command_is_refused(tmp_path: Path, arguments: Any, line: str) -
 
 
 def test_strictly_an_input_that_is_not_understood_is_refused(tmp_path: Path) -> None:
-    typo = written(tmp_path / "typo.yaml", node("n1"), pod("a", nodeSelectr={"disk": "ssd"}))
+    typo = written(
+        tmp_path / "typo.yaml", node_with_cpu("n1"), pod("a", nodeSelectr={"disk": "ssd"})
+    )
     [line] = refusal("compare", typo, *configs(tmp_path), "--strict")
     assert 'spec.nodeSelectr is no field of a Pod; did you mean "nodeSelector"?' in line
 

@@ -11,7 +11,7 @@ from bayplan.comparison.store import Run
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 
 
-def node(name: str, cpu: int = 4, **labels: str) -> dict[str, Any]:
+def node_with_cpu(name: str, cpu: int = 4, **labels: str) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -20,7 +20,7 @@ def node(name: str, cpu: int = 4, **labels: str) -> dict[str, Any]:
     }
 
 
-def pod(name: str, cpu: int = 1) -> dict[str, Any]:
+def pod_with_cpu(name: str, cpu: int = 1) -> dict[str, Any]:
     resources = {"requests": {"cpu": str(cpu)}}
     return {
         "apiVersion": "v1",
@@ -50,7 +50,11 @@ def configuration(strategy: str) -> dict[str, Any]:
 
 def cluster_file(folder: Path, *extra: dict[str, Any]) -> Path:
     """Three nodes and four pods of one core, in one file."""
-    objects = [*(node(f"n{i}") for i in range(3)), *(pod(f"p{i}") for i in range(4)), *extra]
+    objects = [
+        *(node_with_cpu(f"n{i}") for i in range(3)),
+        *(pod_with_cpu(f"p{i}") for i in range(4)),
+        *extra,
+    ]
     file = folder / "cluster.json"
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
     return file

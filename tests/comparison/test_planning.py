@@ -17,7 +17,7 @@ from bayplan.comparison.planning import parse_seeds, plan
 from bayplan.sim.input.errors import InputError
 from bayplan.sim.input.workload import Workload
 from bayplan.state.pods import PodInfo
-from tests.comparison.kit import cluster_file, configuration, pod, spec
+from tests.comparison.kit import cluster_file, configuration, pod_with_cpu, spec
 
 # ---- planning -------------------------------------------------------------------------------
 
@@ -110,7 +110,7 @@ def test_an_input_that_is_wrong_is_named(tmp_path: Path) -> None:
 def test_nodes_that_something_names_are_not_renumbered(tmp_path: Path) -> None:
     arrivals = Arrivals(nodes_renumbered=True)
     assert len(plan(spec(tmp_path, arrivals=arrivals), "e").jobs) == 2
-    placed = pod("running")
+    placed = pod_with_cpu("running")
     placed["spec"]["nodeName"] = "n1"
     wanted = spec(tmp_path, arrivals=arrivals)
     cluster_file(tmp_path, placed)

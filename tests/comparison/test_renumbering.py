@@ -7,9 +7,9 @@ import pytest
 from bayplan.adapters.embedded.object_names import object_key
 from bayplan.comparison.renumbering import name_users, renumbered
 from bayplan.sim.input.workload import Step, Verb, Workload, create_step
-from tests.comparison.kit import node, pod
+from tests.comparison.kit import node_with_cpu, pod_with_cpu
 
-NODES = tuple(node(f"n{i:02}") for i in range(12))
+NODES = tuple(node_with_cpu(f"n{i:02}") for i in range(12))
 HOSTNAME = "kubernetes.io/hostname"
 
 
@@ -34,7 +34,7 @@ def test_numbers_do_not_depend_on_the_order_of_the_nodes() -> None:
 
 
 def labelled(name: str, **labels: str) -> dict[str, Any]:
-    return {**node(name), "metadata": {"name": name, "labels": labels}}
+    return {**node_with_cpu(name), "metadata": {"name": name, "labels": labels}}
 
 
 def test_the_host_name_follows_and_nothing_else_changes() -> None:
@@ -50,15 +50,17 @@ def test_a_host_name_that_is_not_the_node_s_stays() -> None:
 
 
 def bound(name: str, node_name: str) -> dict[str, Any]:
-    found = pod(name)
+    found = pod_with_cpu(name)
     return {**found, "spec": {**found["spec"], "nodeName": node_name}}
 
 
 @pytest.mark.parametrize(
     ("workload", "users"),
     [
-        pytest.param(Workload(initial=(*NODES, pod("a"))), [], id="nobody"),
-        pytest.param(Workload(initial=(*NODES, pod("n01"))), [], id="a pod of the same name"),
+        pytest.param(Workload(initial=(*NODES, pod_with_cpu("a"))), [], id="nobody"),
+        pytest.param(
+            Workload(initial=(*NODES, pod_with_cpu("n01"))), [], id="a pod of the same name"
+        ),
         pytest.param(Workload(initial=(*NODES, bound("a", "n01"))), ["Pod default/a"], id="bound"),
         pytest.param(Workload(initial=(*NODES, bound("a", "n99"))), [], id="bound elsewhere"),
         pytest.param(

@@ -23,7 +23,7 @@ from bayplan.plugins.registry import Registry
 from bayplan.profile.resolved_config import resolve
 from bayplan.sim.input.errors import InputErrors
 from tests.cli.command_line import answer, bayplan, written
-from tests.comparison.kit import configuration, node
+from tests.comparison.kit import configuration, node_with_cpu
 from tests.documents.reading import ROOT, Shown
 
 KIND = "KubeSchedulerConfiguration"
@@ -153,7 +153,7 @@ def _write_files(folder: Path) -> None:
 
 
 def _node(number: int) -> dict[str, Any]:
-    found = node(f"n{number}")
+    found = node_with_cpu(f"n{number}")
     found["metadata"]["labels"] = {
         "topology.kubernetes.io/zone": f"z{number % 2}",
         "topology.example.com/rack": f"r{number % 4}",

@@ -10,7 +10,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from bayplan.api.objects import NODE, POD, ApiObject, Node, Pod, decode
+from bayplan.api.objects import NODE, POD, Node, Pod, decode
 from bayplan.clock import ManualClock
 from bayplan.config import config_from
 from bayplan.engine.binding import BindingOutcome
@@ -30,6 +30,7 @@ from bayplan.ports import (
 from bayplan.queue.transitions import State
 from bayplan.state.pods import PodInfo
 from bayplan.testing import api_pod
+from tests.kit.ports import UnusedPort
 from tests.scenarios.world import PROFILE, Setup, config_dict
 
 E = TypeVar("E")
@@ -154,8 +155,8 @@ class Engine:
         return self.scheduler.metrics.value(name, **labels)
 
 
-class Port:
-    """A BindPort that notes what it is asked for, and fails where it is told to."""
+class RecordingPort(UnusedPort):
+    """A BindPort that records bindings; bind raises ``failure`` if that is set."""
 
     def __init__(self, failure: Exception | None = None) -> None:
         self.bound: list[tuple[str, str]] = []
@@ -168,26 +169,6 @@ class Port:
 
     async def get_pod(self, namespace: str, name: str) -> Pod:
         return api_pod(name)
-
-    async def read(self, kind: str, namespace: str, name: str) -> ApiObject:
-        raise AssertionError("nothing is read")
-
-    async def patch(
-        self, kind: str, namespace: str, name: str, patch: dict[str, Any], subresource: str = ""
-    ) -> ApiObject:
-        raise AssertionError("nothing is patched")
-
-    async def create_object(self, kind: str, content: dict[str, Any]) -> ApiObject:
-        raise AssertionError("nothing is created")
-
-    async def delete_object(self, kind: str, namespace: str, name: str, uid: str) -> None:
-        raise AssertionError("nothing is deleted")
-
-    async def patch_pod_status(self, patch: PatchPodStatus) -> None:
-        raise AssertionError("nothing is patched")
-
-    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
-        raise AssertionError("nothing is deleted")
 
     async def sleep(self, seconds: float) -> None: ...
 
@@ -210,11 +191,11 @@ def start_task(work: Coroutine[Any, Any, None]) -> TaskWork:
     return TaskWork(asyncio.get_running_loop().create_task(work))
 
 
-def performed(effect: BindPod, port: Port | None = None) -> BindingOutcome:
+def performed(effect: BindPod, port: RecordingPort | None = None) -> BindingOutcome:
     """How a binding cycle ends."""
 
     async def main() -> BindingOutcome:
-        return await effect.run(port or Port(), start_task)
+        return await effect.run(port or RecordingPort(), start_task)
 
     return asyncio.run(main())
 

@@ -18,7 +18,7 @@ from bayplan.framework.timing import Watch
 from bayplan.ports import AskExtender, ConflictError, ExtenderAnswer, ExtenderVerb
 from bayplan.state.pods import PodInfo
 from bayplan.testing import pod
-from tests.engine.kit import Port, start_task
+from tests.engine.kit import RecordingPort, start_task
 from tests.framework.answering import Calls, answering, framework_of
 
 # ---- binding --------------------------------------------------------------------------------
@@ -28,13 +28,13 @@ UID = "uid-default/p"
 
 
 def ended(
-    *plugins: Any, port: Port | None = None, state: CycleState | None = None
+    *plugins: Any, port: RecordingPort | None = None, state: CycleState | None = None
 ) -> BindingOutcome:
     framework, state = framework_of(*plugins), state or CycleState()
     cycle = BindingCycle(framework, state, pod("p", node="n1"), "n1", None, PodInPreBind())
 
     async def main() -> BindingOutcome:
-        return await cycle(port or Port(), start_task)
+        return await cycle(port or RecordingPort(), start_task)
 
     return asyncio.run(main())
 
@@ -132,12 +132,12 @@ def test_what_post_bind_raises_is_a_remark() -> None:
 
 
 def test_the_port_is_handed_to_those_who_write() -> None:
-    port = Port()
+    port = RecordingPort()
     plugin = answering("A", bind=None)
     plugin.bind = lambda self, *args: binds(*args)
     assert ended(plugin, port=port).status is None
     assert port.bound == [("p", "n1")]
-    failure = ended(plugin, port=Port(ConflictError("already bound"))).status
+    failure = ended(plugin, port=RecordingPort(ConflictError("already bound"))).status
     assert failure is not None
     assert failure.message == 'running Bind plugin "A": ConflictError: already bound'
 
@@ -152,7 +152,7 @@ def test_its_points_are_timed() -> None:
     cycle = BindingCycle(framework, CycleState(), placed, "n1", None, PodInPreBind())
 
     async def main() -> None:
-        await cycle(Port(), start_task)
+        await cycle(RecordingPort(), start_task)
 
     asyncio.run(main())
     assert told == [("PreBind", Code.SUCCESS), ("Bind", Code.UNSCHEDULABLE)]
@@ -190,7 +190,7 @@ def through(error: str, *, ignorable: bool = False) -> tuple[BindingOutcome, Cal
     cycle = BindingCycle(framework, CycleState(), asked, "n1", binding, PodInPreBind())
 
     async def main() -> BindingOutcome:
-        return await cycle(Port(), start_task)
+        return await cycle(RecordingPort(), start_task)
 
     return asyncio.run(main()), log
 
@@ -247,10 +247,12 @@ async def outcome_of(
 ) -> BindingOutcome:
     framework, state = framework_of(*plugins), state or CycleState()
     control = control or PodInPreBind()
-    return await BindingCycle(framework, state, PLACED, "n1", None, control)(Port(), start_task)
+    return await BindingCycle(framework, state, PLACED, "n1", None, control)(
+        RecordingPort(), start_task
+    )
 
 
-class SleepingPort(Port):
+class SleepingPort(RecordingPort):
     """A port on which others go on meanwhile."""
 
     async def sleep(self, seconds: float) -> None:

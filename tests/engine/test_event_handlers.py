@@ -27,7 +27,7 @@ STORAGE_CLASS = "storage.k8s.io/v1 StorageClass"
 Told = list[tuple[str, Any, Any]]
 
 
-class World:
+class RefusedPod:
     """A scheduler with a pod p that is refused until `opened`, and all events p is told of."""
 
     def __init__(self, **pod: Any) -> None:
@@ -73,7 +73,7 @@ def _name(found: Any) -> Any:
 
 
 def test_a_node_comes_changes_and_goes() -> None:
-    world = World()
+    world = RefusedPod()
     engine = world.engine
     engine.add(node("n2"))
     assert world.hears() == [("NodeAdd", None, "n2")]
@@ -85,7 +85,7 @@ def test_a_node_comes_changes_and_goes() -> None:
 
 
 def test_a_node_that_did_not_change_in_anything_that_counts_is_no_news() -> None:
-    world = World()
+    world = RefusedPod()
     world.engine.update(node("n1"))
     world.engine.delete(node("ghost"))
     assert world.hears() == []
@@ -108,7 +108,7 @@ def test_the_cache_is_changed_before_anybody_is_woken() -> None:
 
 
 def test_a_node_that_makes_no_sense_is_left_as_it_was() -> None:
-    world = World()
+    world = RefusedPod()
     engine = world.engine
     for kind in (engine.add, engine.update):
         kind(node("n1", cpu="many"))
@@ -134,7 +134,7 @@ def test_pods_of_other_schedulers_are_left_to_them() -> None:
 
 
 def test_its_own_update_may_help_a_pod() -> None:
-    world = World()
+    world = RefusedPod()
     world.engine.update(waiting_pod(labels={"colour": "blue"}))
     assert world.hears() == [("PodUpdate", "p", "p"), ("TargetPodUpdate", "p", "p")]
     queued = world.engine.scheduler.queue.find(uid("p"))
@@ -143,7 +143,7 @@ def test_its_own_update_may_help_a_pod() -> None:
 
 
 def test_the_same_version_once_more_is_no_news() -> None:
-    world = World()
+    world = RefusedPod()
     engine = world.engine
 
     def at(version: str | None, **options: Any) -> Pod:
@@ -166,7 +166,7 @@ def with_version(pod: Pod, version: str | None) -> Pod:
 
 
 def test_a_pod_that_goes_leaves_the_queue() -> None:
-    world = World()
+    world = RefusedPod()
     world.engine.delete(waiting_pod())
     assert world.engine.state_of("p") is State.ABSENT
     world.engine.delete(waiting_pod())
@@ -174,7 +174,7 @@ def test_a_pod_that_goes_leaves_the_queue() -> None:
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 def test_a_pod_that_has_ended_counts_as_gone(phase: str) -> None:
-    world = World()
+    world = RefusedPod()
     world.engine.update(waiting_pod(status={"phase": phase}))
     assert world.engine.state_of("p") is State.ABSENT
     world.engine.add(waiting_pod("q", status={"phase": phase}))
@@ -195,7 +195,7 @@ def test_a_pod_that_makes_no_sense_is_noted() -> None:
 
 
 def test_a_placed_pod_comes_changes_and_goes() -> None:
-    world = World()
+    world = RefusedPod()
     engine = world.engine
     engine.add(api_pod("r", node="n1"))
     assert world.hears() == [("AssignedPodAdd", None, "r"), ("PodAdd", None, "r")]
@@ -208,7 +208,7 @@ def test_a_placed_pod_comes_changes_and_goes() -> None:
 
 
 def test_a_placed_pod_that_ends_frees_its_room() -> None:
-    world = World()
+    world = RefusedPod()
     world.engine.add(api_pod("r", node="n1"))
     world.hears()
     world.engine.update(api_pod("r", node="n1", status={"phase": "Succeeded"}))
@@ -228,7 +228,7 @@ def test_a_placed_pod_that_ends_frees_its_room() -> None:
 def test_a_pod_that_its_kubelet_did_not_admit_is_counted_once(
     reason: str, scheduler: str, count: int
 ) -> None:
-    engine = World().engine
+    engine = RefusedPod().engine
     placed = api_pod("x", node="n1", scheduler_name=scheduler)
     engine.add(placed)
     failed = replace(placed, status=replace(placed.status, phase="Failed", reason=reason))
@@ -239,7 +239,7 @@ def test_a_pod_that_its_kubelet_did_not_admit_is_counted_once(
 
 
 def test_a_pod_that_had_failed_before_is_not_counted() -> None:
-    engine = World().engine
+    engine = RefusedPod().engine
     placed = api_pod("x", node="n1", scheduler_name=PROFILE)
     engine.add(replace(placed, status=replace(placed.status, phase="Failed", reason="OutOfcpu")))
     name = "bayplan_pods_rejected_by_kubelet_total"
@@ -247,7 +247,7 @@ def test_a_pod_that_had_failed_before_is_not_counted() -> None:
 
 
 def test_a_waiting_pod_that_somebody_else_bound_leaves_the_queue() -> None:
-    world = World()
+    world = RefusedPod()
     world.engine.update(waiting_pod(node="n1"))
     assert world.engine.state_of("p") is State.ABSENT
     assert world.engine.placed_on("p") == "n1"
@@ -287,7 +287,7 @@ def test_a_nomination_in_the_status_is_respected_from_the_beginning() -> None:
 def test_a_nomination_given_up_frees_room_for_no_higher_priority(
     how: str, priority: int, told: bool
 ) -> None:
-    world = World(priority=priority)
+    world = RefusedPod(priority=priority)
     engine = world.engine
     engine.add(waiting_pod("q", priority=10, nominated_node="n1"))
     world.answer = QueueingHint.QUEUE
@@ -302,7 +302,7 @@ def test_a_nomination_given_up_frees_room_for_no_higher_priority(
 
 
 def test_objects_of_other_kinds_come_change_and_go() -> None:
-    world = World()
+    world = RefusedPod()
     content = {"metadata": {"name": "fast"}}
     label = "storage.k8s.io/StorageClass"
     for event, heard in (

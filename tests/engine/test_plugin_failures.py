@@ -13,7 +13,7 @@ from bayplan.framework.status import Code, unschedulable
 from bayplan.plugins.registry import Registry
 from bayplan.ports import BindPod, Perform
 from bayplan.testing import node
-from tests.engine.kit import Engine, Port, performed, start_task, waiting_pod
+from tests.engine.kit import Engine, RecordingPort, performed, start_task, waiting_pod
 from tests.framework.answering import answering
 
 
@@ -92,7 +92,7 @@ def test_a_binding_that_is_cancelled_from_outside_is_cancelled() -> None:
     (effect,) = engine.run_for(BindPod)
 
     async def main() -> None:
-        task = asyncio.ensure_future(effect.run(Port(), start_task))
+        task = asyncio.ensure_future(effect.run(RecordingPort(), start_task))
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -143,7 +143,7 @@ def test_what_a_plugin_raises_in_a_write_of_its_own_is_noted(raised: BaseExcepti
     engine = Engine(plugins=[("A", 1)], classes=[answering("A", score_node=1)])
     engine.plugin("A").handle.perform("default/p", write)
     (effect,) = engine.run_for(Perform)
-    asyncio.run(effect.run(Port()))  # pyright: ignore[reportArgumentType]
+    asyncio.run(effect.run(RecordingPort()))  # pyright: ignore[reportArgumentType]
     assert any('plugin "A"' in text for text in engine.texts())
     assert engine.metric("bayplan_plugin_failures_total", plugin="A") == 1
 

@@ -15,7 +15,7 @@ from bayplan.ports import (
 from bayplan.queue.transitions import State
 from bayplan.testing import api_pod, node
 from tests.engine.kit import FAR, Engine, Far, uid, waiting_pod
-from tests.plugins.preemption_kit import Port
+from tests.plugins.preemption_kit import EvictionPort
 
 REFUSED = "0/1 nodes are available: 1 Insufficient cpu. preemption: "
 FOUND = f"{REFUSED}found a potential placement for pod on node n1, preempting 1 victims"
@@ -31,8 +31,10 @@ def preempting(**options: Any) -> Engine:
     return engine
 
 
-def perform(engine: Engine, effects: list[Perform], problem: Exception | None = None) -> Port:
-    port = Port(low=problem) if problem is not None else Port()
+def perform(
+    engine: Engine, effects: list[Perform], problem: Exception | None = None
+) -> EvictionPort:
+    port = EvictionPort(low=problem) if problem is not None else EvictionPort()
     for effect in effects:
         asyncio.run(effect.run(port))  # type: ignore[arg-type]
     return port

@@ -9,7 +9,7 @@ from bayplan.framework.object_changes import node_events, pod_events
 from bayplan.state.pods import PodInfo, pod_info
 
 
-def node(
+def bare_node(
     labels: dict[str, str] | None = None,
     annotations: dict[str, str] | None = None,
     spec: dict[str, Any] | None = None,
@@ -21,7 +21,7 @@ def node(
     return found
 
 
-def pod(
+def bare_pod(
     labels: dict[str, str] | None = None,
     status: dict[str, Any] | None = None,
     cpu: str | None = None,
@@ -49,76 +49,86 @@ CORDON_TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule
 
 
 def test_a_node_comes_and_goes() -> None:
-    assert node_labels(None, node()) == ["NodeAdd"]
-    assert node_labels(node(), None) == ["NodeDelete"]
+    assert node_labels(None, bare_node()) == ["NodeAdd"]
+    assert node_labels(bare_node(), None) == ["NodeDelete"]
 
 
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        pytest.param(node(), node(), [], id="nothing"),
-        pytest.param(node(labels={}), node(), [], id="no labels are no labels"),
-        pytest.param(node(), node({"a": "1"}), ["UpdateNodeLabel"], id="a label"),
-        pytest.param(node(), node(None, {"a": "1"}), ["UpdateNodeAnnotation"], id="an annotation"),
+        pytest.param(bare_node(), bare_node(), [], id="nothing"),
+        pytest.param(bare_node(labels={}), bare_node(), [], id="no labels are no labels"),
+        pytest.param(bare_node(), bare_node({"a": "1"}), ["UpdateNodeLabel"], id="a label"),
         pytest.param(
-            node(allocatable={"cpu": "1"}),
-            node(allocatable={"cpu": "2"}),
+            bare_node(), bare_node(None, {"a": "1"}), ["UpdateNodeAnnotation"], id="an annotation"
+        ),
+        pytest.param(
+            bare_node(allocatable={"cpu": "1"}),
+            bare_node(allocatable={"cpu": "2"}),
             ["UpdateNodeAllocatable"],
             id="allocatable",
         ),
         pytest.param(
-            node(allocatable={"cpu": "1", "memory": "1024Mi"}),
-            node(allocatable={"cpu": "1000m", "memory": "1Gi"}),
+            bare_node(allocatable={"cpu": "1", "memory": "1024Mi"}),
+            bare_node(allocatable={"cpu": "1000m", "memory": "1Gi"}),
             [],
             id="the same quantity, spelt otherwise",
         ),
-        pytest.param(node(capacity={"cpu": "1"}), node(), [], id="capacity is nobody's concern"),
         pytest.param(
-            node(), node(spec={"taints": [CORDON_TAINT]}), ["UpdateNodeTaint"], id="a taint"
+            bare_node(capacity={"cpu": "1"}), bare_node(), [], id="capacity is nobody's concern"
         ),
         pytest.param(
-            node(spec={"taints": [{**CORDON_TAINT, "value": ""}]}),
-            node(spec={"taints": [{**CORDON_TAINT, "value": None}]}),
+            bare_node(),
+            bare_node(spec={"taints": [CORDON_TAINT]}),
+            ["UpdateNodeTaint"],
+            id="a taint",
+        ),
+        pytest.param(
+            bare_node(spec={"taints": [{**CORDON_TAINT, "value": ""}]}),
+            bare_node(spec={"taints": [{**CORDON_TAINT, "value": None}]}),
             [],
             id="no value is the empty one",
         ),
         pytest.param(
-            node(spec={"unschedulable": True}),
-            node(spec={"unschedulable": False}),
+            bare_node(spec={"unschedulable": True}),
+            bare_node(spec={"unschedulable": False}),
             ["UpdateNodeTaint"],
             id="uncordoned",
         ),
-        pytest.param(node(), node(spec={"unschedulable": True}), [], id="cordoned"),
+        pytest.param(bare_node(), bare_node(spec={"unschedulable": True}), [], id="cordoned"),
         pytest.param(
-            node(spec={"unschedulable": True, "taints": [CORDON_TAINT]}),
-            node(),
+            bare_node(spec={"unschedulable": True, "taints": [CORDON_TAINT]}),
+            bare_node(),
             ["UpdateNodeTaint", "UpdateNodeTaint"],
             id="uncordoned, and its taint is gone too",
         ),
         pytest.param(
-            node(conditions=[{"type": "Ready", "status": "True", "lastHeartbeatTime": "a"}]),
-            node(conditions=[{"type": "Ready", "status": "True", "lastHeartbeatTime": "b"}]),
+            bare_node(conditions=[{"type": "Ready", "status": "True", "lastHeartbeatTime": "a"}]),
+            bare_node(conditions=[{"type": "Ready", "status": "True", "lastHeartbeatTime": "b"}]),
             [],
             id="a heartbeat",
         ),
         pytest.param(
-            node(conditions=[{"type": "Ready", "status": "True"}]),
-            node(conditions=[{"type": "Ready", "status": "False"}]),
+            bare_node(conditions=[{"type": "Ready", "status": "True"}]),
+            bare_node(conditions=[{"type": "Ready", "status": "False"}]),
             ["UpdateNodeCondition"],
             id="a condition",
         ),
         pytest.param(
-            node(), node(declaredFeatures=["F"]), ["UpdateNodeDeclaredFeature"], id="a feature"
+            bare_node(),
+            bare_node(declaredFeatures=["F"]),
+            ["UpdateNodeDeclaredFeature"],
+            id="a feature",
         ),
         pytest.param(
-            node(),
-            node(spec={"podPreemptionPolicy": {}}),
+            bare_node(),
+            bare_node(spec={"podPreemptionPolicy": {}}),
             ["UpdateNodePreemptionPolicy"],
             id="a policy, though it says nothing",
         ),
         pytest.param(
-            node(spec={"podPreemptionPolicy": {}}),
-            node(spec={"podPreemptionPolicy": {"disableResizePreemption": []}}),
+            bare_node(spec={"podPreemptionPolicy": {}}),
+            bare_node(spec={"podPreemptionPolicy": {"disableResizePreemption": []}}),
             [],
             id="nor does an empty list",
         ),
@@ -131,7 +141,7 @@ def test_what_an_update_of_a_node_announces(old: Node, new: Node, expected: list
 def test_all_at_once_comes_in_upstreams_order() -> None:
     spec = {"taints": [CORDON_TAINT], "podPreemptionPolicy": {"disableResizePreemption": ["a"]}}
     ready = [{"type": "Ready", "status": "True"}]
-    new = node(
+    new = bare_node(
         {"a": "1"},
         {"b": "2"},
         spec,
@@ -139,7 +149,7 @@ def test_all_at_once_comes_in_upstreams_order() -> None:
         conditions=ready,
         declaredFeatures=["F"],
     )
-    assert node_labels(node(spec={"unschedulable": True}), new) == [
+    assert node_labels(bare_node(spec={"unschedulable": True}), new) == [
         "NodeUpdateNodeTaint",
         "NodeUpdateNodeAllocatable",
         "NodeUpdateNodeLabel",
@@ -159,15 +169,20 @@ NOMINATED = {"nominatedNodeName": "n1"}
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        pytest.param(None, pod(), [], id="a pod that waits is no news"),
-        pytest.param(pod(), None, [], id="nor is its end"),
-        pytest.param(None, pod(nodeName="n1"), ["AssignedPodAdd"], id="seen on a node"),
-        pytest.param(pod(), pod(nodeName="n1"), ["AssignedPodAdd"], id="bound"),
+        pytest.param(None, bare_pod(), [], id="a pod that waits is no news"),
+        pytest.param(bare_pod(), None, [], id="nor is its end"),
+        pytest.param(None, bare_pod(nodeName="n1"), ["AssignedPodAdd"], id="seen on a node"),
+        pytest.param(bare_pod(), bare_pod(nodeName="n1"), ["AssignedPodAdd"], id="bound"),
         pytest.param(
-            pod(status=NOMINATED), pod(nodeName="n2"), ["AssignedPodAdd"], id="bound elsewhere"
+            bare_pod(status=NOMINATED),
+            bare_pod(nodeName="n2"),
+            ["AssignedPodAdd"],
+            id="bound elsewhere",
         ),
-        pytest.param(pod(nodeName="n1"), None, ["AssignedPodDelete"], id="gone from its node"),
-        pytest.param(pod(status=NOMINATED), None, ["AssignedPodDelete"], id="its room is free"),
+        pytest.param(bare_pod(nodeName="n1"), None, ["AssignedPodDelete"], id="gone from its node"),
+        pytest.param(
+            bare_pod(status=NOMINATED), None, ["AssignedPodDelete"], id="its room is free"
+        ),
     ],
 )
 def test_pods_come_and_go(old: PodInfo | None, new: PodInfo | None, expected: list[str]) -> None:
@@ -231,7 +246,7 @@ def test_what_an_update_of_a_pod_announces(
     node_name: str | None,
     resource: str,
 ) -> None:
-    found = pod_labels(pod(nodeName=node_name, **old), pod(nodeName=node_name, **new))
+    found = pod_labels(bare_pod(nodeName=node_name, **old), bare_pod(nodeName=node_name, **new))
     assert found == [f"{resource}{action}" for action in expected]
 
 
@@ -245,13 +260,16 @@ def test_what_an_update_of_a_pod_announces(
 )
 def test_a_nomination_given_up_frees_room_for_others(new: dict[str, str], given_up: bool) -> None:
     freed = ["AssignedPodDelete"] if given_up else []
-    assert pod_labels(pod(status=NOMINATED), pod(status=new)) == ["TargetPodUpdate", *freed]
+    assert pod_labels(bare_pod(status=NOMINATED), bare_pod(status=new)) == [
+        "TargetPodUpdate",
+        *freed,
+    ]
 
 
 def test_a_new_nomination_frees_nothing() -> None:
-    assert pod_labels(pod(), pod(status=NOMINATED)) == ["TargetPodUpdate"]
+    assert pod_labels(bare_pod(), bare_pod(status=NOMINATED)) == ["TargetPodUpdate"]
 
 
 def test_a_placed_pod_has_no_nomination_to_give_up() -> None:
-    old, new = pod(status=NOMINATED, nodeName="n1"), pod(nodeName="n1")
+    old, new = bare_pod(status=NOMINATED, nodeName="n1"), bare_pod(nodeName="n1")
     assert pod_labels(old, new) == ["AssignedPodUpdate"]

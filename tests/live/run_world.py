@@ -30,7 +30,7 @@ class Cluster:
 
         async def add(name: str) -> None:
             async with room:
-                await self.client.request("POST", path, pod(name, scheduler))
+                await self.client.request("POST", path, small_pod(name, scheduler))
 
         await asyncio.gather(*(add(name) for name in names))
 
@@ -51,7 +51,7 @@ class Cluster:
         await self.mirror.until(lambda: self.bound() >= set(names), f"{len(names)} pods bound")
 
 
-def pod(name: str, scheduler: str) -> Object:
+def small_pod(name: str, scheduler: str) -> Object:
     requests = {"cpu": "10m", "memory": "16Mi"}
     container = {"name": "c", "image": "registry.example/app", "resources": {"requests": requests}}
     return {
@@ -85,7 +85,7 @@ async def cluster(control_plane: ControlPlane, namespace: str) -> AsyncGenerator
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def play(
+def run_replicas(
     control_plane: ControlPlane, namespace: str, story: Callable[[Cluster], Awaitable[None]]
 ) -> None:
     async def main() -> None:

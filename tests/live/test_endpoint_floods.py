@@ -11,7 +11,7 @@ import pytest
 from tests.live.control_plane import ControlPlane, token
 from tests.live.kubelet import node
 from tests.live.processes import free_port, replicas
-from tests.live.run_world import LEADS, Cluster, get, play, pod, said, scheduler
+from tests.live.run_world import LEADS, Cluster, get, run_replicas, said, scheduler, small_pod
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -66,7 +66,7 @@ async def evict_for(found: Cluster, name: str, name_of_scheduler: str) -> None:
     """A pod that needs another to be evicted is bound."""
     path = f"/api/v1/namespaces/{found.namespace}/pods"
     for number, priority in enumerate(({}, {"priorityClassName": "system-cluster-critical"})):
-        each = pod(f"{name}-{number}", name_of_scheduler)
+        each = small_pod(f"{name}-{number}", name_of_scheduler)
         container = each["spec"]["containers"][0]
         container["resources"] = {"requests": {"cpu": "1500m"}}
         more = {"nodeSelector": {"flood": "1"}, "terminationGracePeriodSeconds": 0}
@@ -120,4 +120,4 @@ def test_three_thousand_junk_tokens_delay_neither_the_lease_nor_a_pod(
         await found.client.request("DELETE", f"/api/v1/nodes/{name}-tight")
 
     with replicas(one):
-        play(control_plane, name, story)
+        run_replicas(control_plane, name, story)

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.command_line import KUBEADM_ARGUMENTS
 from tests.live.control_plane import ControlPlane
 from tests.live.processes import SchedulerProcess, free_port, replicas
-from tests.live.run_world import LEADS, Cluster, get, play, said
+from tests.live.run_world import LEADS, Cluster, get, run_replicas, said
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -62,4 +62,4 @@ def test_kubeadms_manifest_runs_with_the_rights_of_kube_scheduler(
         assert not (await found.client.get(LEASE))["spec"].get("holderIdentity")
 
     with replicas(one):
-        play(control_plane, "kubeadm", story)
+        run_replicas(control_plane, "kubeadm", story)

@@ -35,7 +35,7 @@ from tests.live.processes import (
     replicas,
     service_account_token,
 )
-from tests.live.run_world import LEADS, Cluster, get, play, pod, said, scheduler
+from tests.live.run_world import LEADS, Cluster, get, run_replicas, said, scheduler, small_pod
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -77,7 +77,7 @@ def test_it_binds_tells_and_ends_when_asked(control_plane: ControlPlane, tmp_pat
         assert lease["spec"]["holderIdentity"] == ""
 
     with replicas(one):
-        play(control_plane, "run-one", story)
+        run_replicas(control_plane, "run-one", story)
     assert '"Successfully bound pod to node" pod="run-one/p" node="run-one-' in one.said
     assert "Ended" in one.said
 
@@ -95,7 +95,7 @@ def test_a_capture_simulates_and_redacted_it_names_nothing(
         done = await asyncio.to_thread(bayplan, *command, "--redact", "-o", hidden)
         assert done.exit_code == 0
 
-    play(control_plane, "run-captured", story)
+    run_replicas(control_plane, "run-captured", story)
     assert "acme-secret-pod" in file.read_text()
     assert "acme-secret-pod" not in hidden.read_text()
     config = config_file(tmp_path / "c.yaml", {"profiles": [{"schedulerName": "run-captured"}]})
@@ -122,7 +122,7 @@ def test_it_ends_in_time_although_the_api_server_is_mute(
 
     async def story(found: Cluster) -> None:
         await said(one, LEADS)
-        large = [pod(f"large-{number}", name) for number in range(200)]
+        large = [small_pod(f"large-{number}", name) for number in range(200)]
         for each in large:
             each["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "100"
         path = f"/api/v1/namespaces/{found.namespace}/pods"
@@ -135,7 +135,7 @@ def test_it_ends_in_time_although_the_api_server_is_mute(
             assert time.monotonic() - start_seconds <= SHUTDOWN_SECONDS_MAX
 
     with replicas(one):
-        play(control_plane, name, story)
+        run_replicas(control_plane, name, story)
     assert text in one.said
     assert "Traceback" not in one.said
 
@@ -174,7 +174,7 @@ def test_a_leader_killed_among_a_thousand_pods_is_followed_and_each_is_bound_onc
         assert set(accepted.values()) == {1}
 
     with replicas(first):
-        play(control_plane, "run-two", story)
+        run_replicas(control_plane, "run-two", story)
 
 
 # ---- the chart ------------------------------------------------------------------------------
@@ -294,7 +294,7 @@ def test_the_chart_runs_as_two_processes_under_exactly_its_roles(
             with pytest.raises(ApiError, match="is forbidden"):
                 await client.request("DELETE", "/api/v1/nodes/any")
 
-    play(control_plane, "run-chart", story)
+    run_replicas(control_plane, "run-chart", story)
 
 
 async def check_endpoints(port: int) -> None:
@@ -343,7 +343,7 @@ def test_a_client_certificate_says_who_reads_the_endpoints(
         assert one.end() == 0
 
     with replicas(one):
-        play(control_plane, "run-certificates", story)
+        run_replicas(control_plane, "run-certificates", story)
 
 
 def test_what_its_role_lacks_ends_it_with_verb_and_resource(

@@ -13,7 +13,7 @@ from tests.live.control_plane import ControlPlane
 from tests.live.kubelet import node
 from tests.live.priorities import add_running, priority
 from tests.live.processes import SchedulerProcess, config_file, free_port, replicas
-from tests.live.run_world import Cluster, play, pod
+from tests.live.run_world import Cluster, run_replicas, small_pod
 from tests.live.world import World
 from tests.live.world import play as play_in_a_world
 from tests.live.world import pod as world_pod
@@ -106,7 +106,7 @@ def test_kube_scheduler_places_pods_by_a_policy_of_ours(
         await only_the_first(found)
 
     async def only_the_first(found: Cluster) -> None:
-        refused = pod("d", "upstream")
+        refused = small_pod("d", "upstream")
         refused["spec"]["nodeSelector"] = {"kubernetes.io/hostname": f"{namespace}-0"}
         path = f"/api/v1/namespaces/{namespace}/pods"
         await found.client.request("POST", path, refused)
@@ -120,7 +120,7 @@ def test_kube_scheduler_places_pods_by_a_policy_of_ours(
 
     verbs = {"prioritizeVerb": "prioritize", "weight": 100, "nodeCacheCapable": cache_capable}
     with lending(control_plane, kube_scheduler, tmp_path, verbs):
-        play(control_plane, namespace, story)
+        run_replicas(control_plane, namespace, story)
 
 
 @pytest.mark.parametrize("cache_capable", [True, False])

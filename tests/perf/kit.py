@@ -90,3 +90,8 @@ def played(path: Path, **options: Any) -> Outcome:
     """What becomes of a file's only workload, under virtual time."""
     clock = ManualClock()
     return run(run_of(path, clock, **options).play(), clock)
+
+
+def pod_with_spec(**spec: Any) -> Value:
+    """A pod as in a manifest."""
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}

@@ -23,7 +23,7 @@ from bayplan.perf.operations import allocations, at_pace, paced, updated
 from bayplan.perf.running import Outcome
 from bayplan.sim.loop import run
 from bayplan.testing import node
-from tests.perf.kit import LARGE_POD, SMALL_POD, case, op, run_of, written
+from tests.perf.kit import LARGE_POD, SMALL_POD, case, op, pod_with_spec, run_of, written
 from tests.plugins.devices_kit import allocated, claim, class_of, exactly, slice_of
 
 # ---- operations -----------------------------------------------------------------------------
@@ -314,13 +314,9 @@ def test_claims_for_which_there_is_nothing_end_the_workload(tmp_path: Path) -> N
 # ---- updates --------------------------------------------------------------------------------
 
 
-def pod(**spec: Any) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
-
-
 def test_a_pod_keeps_what_admission_gave_it() -> None:
-    old = pod(priority=5, tolerations=[{"key": "a"}], schedulingGates=[{"name": "g"}])
-    found = updated(old, pod(containers=[]), ())
+    old = pod_with_spec(priority=5, tolerations=[{"key": "a"}], schedulingGates=[{"name": "g"}])
+    found = updated(old, pod_with_spec(containers=[]), ())
     assert found["spec"] == {"priority": 5, "tolerations": [{"key": "a"}], "containers": []}
 
 
@@ -331,9 +327,11 @@ def test_another_kind_is_replaced() -> None:
 
 
 def test_a_resize_changes_resources_only() -> None:
-    old = pod(containers=[{"name": "a", "image": "i", "resources": 1}, {"name": "b"}])
+    old = pod_with_spec(containers=[{"name": "a", "image": "i", "resources": 1}, {"name": "b"}])
     old["metadata"]["labels"] = {"x": "y"}
-    found = updated(old, pod(containers=[{"name": "a", "image": "j", "resources": 2}]), ("resize",))
+    found = updated(
+        old, pod_with_spec(containers=[{"name": "a", "image": "j", "resources": 2}]), ("resize",)
+    )
     assert found["spec"]["containers"] == [
         {"name": "a", "image": "i", "resources": 2},
         {"name": "b"},
@@ -342,8 +340,8 @@ def test_a_resize_changes_resources_only() -> None:
 
 
 def test_a_status_changes_nothing_else() -> None:
-    old = {**pod(nodeName="n"), "status": {"phase": "Running"}}
-    found = updated(old, {**pod(), "status": {"phase": "Failed"}}, ("status",))
+    old = {**pod_with_spec(nodeName="n"), "status": {"phase": "Running"}}
+    found = updated(old, {**pod_with_spec(), "status": {"phase": "Failed"}}, ("status",))
     assert found == {**old, "status": {"phase": "Failed"}}
 
 

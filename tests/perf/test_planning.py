@@ -28,7 +28,7 @@ from bayplan.perf.planning import (
 from bayplan.plugins.registry import IN_TREE_PLUGINS, Registry
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
-from tests.perf.kit import SMALL_POD, case, op, plan, planned, read, refusal, written
+from tests.perf.kit import SMALL_POD, case, op, plan, planned, pod_with_spec, read, refusal, written
 
 # ---- planning -------------------------------------------------------------------------------
 
@@ -176,10 +176,6 @@ def test_a_name_is_searched_for(pattern: str, takes: bool) -> None:
 # ---- needs ----------------------------------------------------------------------------------
 
 
-def pod(**spec: Any) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
-
-
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
 DEVICES = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass"}
 NO_PLUGINS = Registry([])
@@ -188,10 +184,16 @@ NO_PLUGINS = Registry([])
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (pod(resourceClaims=[{"name": "a"}]), "pods with resource claims need DynamicResources"),
-        (pod(schedulingGroup={"podGroupName": "a"}), "pods of a group need GangScheduling"),
         (
-            pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]),
+            pod_with_spec(resourceClaims=[{"name": "a"}]),
+            "pods with resource claims need DynamicResources",
+        ),
+        (
+            pod_with_spec(schedulingGroup={"podGroupName": "a"}),
+            "pods of a group need GangScheduling",
+        ),
+        (
+            pod_with_spec(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]),
             "pods with volume claims need VolumeBinding, ",
         ),
         (
@@ -212,7 +214,7 @@ def test_what_is_needed_is_named(content: dict[str, Any], said: str) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        pod(volumes=[{"name": "v", "secret": {"secretName": "s"}}]),
+        pod_with_spec(volumes=[{"name": "v", "secret": {"secretName": "s"}}]),
         NODE,
         {**DEVICES, "spec": {}},
         {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"}},
@@ -230,7 +232,7 @@ class Gang(ScalarScorePlugin):
 
 
 def test_a_plugin_that_is_here_is_not_missing() -> None:
-    grouped = pod(schedulingGroup={"podGroupName": "a"})
+    grouped = pod_with_spec(schedulingGroup={"podGroupName": "a"})
     assert not list(missing_for([grouped], Registry([Gang])))
 
 

@@ -14,7 +14,7 @@ KEY = object_key(POD, "default", "a")
 CONDITION = {"status": {"conditions": [{"type": "PodScheduled", "status": "False"}]}}
 
 
-class World:
+class WatchedCluster:
     """A cluster with one node and no scheduler: who binds is the test."""
 
     def __init__(self) -> None:
@@ -32,13 +32,13 @@ class World:
 
 def in_a_loop(check: Any) -> None:
     async def main() -> None:
-        check(World())
+        check(WatchedCluster())
 
     run(main(), ManualClock())
 
 
 def test_a_wait_ends_when_the_last_pod_is_bound() -> None:
-    def check(world: World) -> None:
+    def check(world: WatchedCluster) -> None:
         keys = [object_key(POD, "default", name) for name in "ab"]
         wait = Wait(keys, SCHEDULED)
         world.watch.join(wait)
@@ -54,7 +54,7 @@ def test_a_wait_ends_when_the_last_pod_is_bound() -> None:
 
 
 def test_a_pod_that_was_tried_is_attempted_and_not_scheduled() -> None:
-    def check(world: World) -> None:
+    def check(world: WatchedCluster) -> None:
         waits = [Wait([KEY], stage) for stage in (ATTEMPTED, SCHEDULED)]
         for wait in waits:
             world.watch.join(wait)
@@ -69,7 +69,7 @@ def test_a_wait_for_nothing_is_over() -> None:
 
 
 def test_bindings_are_logged_with_their_moment_and_node() -> None:
-    def check(world: World) -> None:
+    def check(world: WatchedCluster) -> None:
         log = BindingLog(world.clock, ["default"], {"app": "x"})
         world.watch.join(log)
         for name, labels in (("a", {"app": "x"}), ("b", {})):
@@ -88,7 +88,7 @@ def test_bindings_are_logged_with_their_moment_and_node() -> None:
 
 
 def test_who_left_is_told_no_more() -> None:
-    def check(world: World) -> None:
+    def check(world: WatchedCluster) -> None:
         bound = NewlyBound("default")
         world.watch.join(bound)
         world.cluster.create(pod("a"))
@@ -104,7 +104,7 @@ def test_who_left_is_told_no_more() -> None:
 
 
 def test_a_status_of_another_condition_is_no_attempt() -> None:
-    def check(world: World) -> None:
+    def check(world: WatchedCluster) -> None:
         wait = Wait([KEY], ATTEMPTED)
         other = PodCondition(type="Ready", status="False")
         wait.pod_changed(KEY, Pod(status=PodStatus(conditions=(other,))), False)

@@ -54,7 +54,7 @@ class KnowsNamespaces:
 
 
 @dataclass
-class World:
+class AffinityCluster:
     """A cluster as plain lists."""
 
     nodes: list[Node]
@@ -97,7 +97,7 @@ def _answer(status: Status | None) -> Answer:
     return status.code, reason
 
 
-def filtered(world: World, pod: PodInfo) -> dict[str, Answer] | Code:
+def filtered(world: AffinityCluster, pod: PodInfo) -> dict[str, Answer] | Code:
     """PreFilter and Filter on all nodes; SKIP or a rejection where PreFilter says so."""
     plugin, state, nodes = world.plugin(), CycleState(), world.lend().nodes
     answer = plugin.pre_filter(state, pod, nodes)
@@ -106,7 +106,7 @@ def filtered(world: World, pod: PodInfo) -> dict[str, Answer] | Code:
     return filter_answers(plugin, state, pod, nodes)
 
 
-def scored(world: World, pod: PodInfo) -> dict[str, tuple[int, int]] | Code:
+def scored(world: AffinityCluster, pod: PodInfo) -> dict[str, tuple[int, int]] | Code:
     """(raw, normalised) score of every node, or SKIP."""
     plugin, state, nodes = world.plugin(), CycleState(), world.lend().nodes
     status = plugin.pre_score(state, pod, nodes)
@@ -125,7 +125,7 @@ def labels_of(node: Node) -> dict[str, str]:
     return node.metadata.labels or {}
 
 
-def own_means(world: World, term: AffinityTerm, other: PodInfo) -> bool:
+def own_means(world: AffinityCluster, term: AffinityTerm, other: PodInfo) -> bool:
     """The incoming pod's term: its namespace selector finds namespaces that are known."""
     namespaces = set(term.namespaces)
     if term.namespace_selector.is_everything:
@@ -136,12 +136,12 @@ def own_means(world: World, term: AffinityTerm, other: PodInfo) -> bool:
     return other.namespace in namespaces and term.selector.matches(other.labels)
 
 
-def their_term_means(world: World, term: AffinityTerm, pod: PodInfo) -> bool:
+def their_term_means(world: AffinityCluster, term: AffinityTerm, pod: PodInfo) -> bool:
     """A placed pod's term: a namespace that is not known has no labels."""
     return term.matches(pod.namespace, pod.labels, world.namespaces.get(pod.namespace, {}))
 
 
-def pods_with_nodes(world: World) -> list[tuple[PodInfo, dict[str, str]]]:
+def pods_with_nodes(world: AffinityCluster) -> list[tuple[PodInfo, dict[str, str]]]:
     """Placed pods with the labels of their nodes; those whose node is gone do not count."""
     labels = {node.metadata.name: labels_of(node) for node in world.nodes}
     return [(each, labels[each.node_name]) for each in world.placed if each.node_name in labels]
@@ -151,7 +151,7 @@ def shares(key: str, labels: dict[str, str], others: dict[str, str]) -> bool:
     return key in labels and labels[key] == others.get(key)
 
 
-def why_not(world: World, pod: PodInfo, node: Node) -> Answer:
+def why_not(world: AffinityCluster, pod: PodInfo, node: Node) -> Answer:
     labels, placed = labels_of(node), pods_with_nodes(world)
     near, away = pod.shape.affinity.required, pod.shape.anti_affinity.required
     wanted = [on for each, on in placed if all(own_means(world, term, each) for term in near)]
@@ -172,7 +172,7 @@ def why_not(world: World, pod: PodInfo, node: Node) -> Answer:
     return None
 
 
-def refusals(world: World, pod: PodInfo) -> list[tuple[AffinityTerm, dict[str, str]]]:
+def refusals(world: AffinityCluster, pod: PodInfo) -> list[tuple[AffinityTerm, dict[str, str]]]:
     """(term, labels of its node) of required anti-affinity terms that mean the pod."""
     return [
         (term, on)
@@ -182,14 +182,14 @@ def refusals(world: World, pod: PodInfo) -> list[tuple[AffinityTerm, dict[str, s
     ]
 
 
-def must_filter(world: World, pod: PodInfo) -> dict[str, Answer] | Code:
+def must_filter(world: AffinityCluster, pod: PodInfo) -> dict[str, Answer] | Code:
     has_terms = pod.shape.affinity.required or pod.shape.anti_affinity.required
     if not has_terms and not refusals(world, pod):
         return Code.SKIP
     return {node.metadata.name: why_not(world, pod, node) for node in world.nodes}
 
 
-def contributions(world: World, pod: PodInfo) -> list[tuple[str, str, int]]:
+def contributions(world: AffinityCluster, pod: PodInfo) -> list[tuple[str, str, int]]:
     """(topology key, value, what it is worth there), one for each term that matches."""
     found: list[tuple[AffinityTerm, int, dict[str, str]]] = []
     near, away = pod.shape.affinity.preferred, pod.shape.anti_affinity.preferred
@@ -208,7 +208,7 @@ def contributions(world: World, pod: PodInfo) -> list[tuple[str, str, int]]:
     ]
 
 
-def must_score(world: World, pod: PodInfo) -> dict[str, tuple[int, int]] | Code:
+def must_score(world: AffinityCluster, pod: PodInfo) -> dict[str, tuple[int, int]] | Code:
     prefers = pod.shape.affinity.preferred or pod.shape.anti_affinity.preferred
     if world.args.ignore_preferred_terms_of_existing_pods and not prefers:
         return Code.SKIP
@@ -276,7 +276,7 @@ def drawn_pods(draw: st.DrawFn, name: str, places: Sequence[str] = ()) -> PodInf
 
 
 @st.composite
-def drawn_worlds(draw: st.DrawFn) -> World:
+def drawn_worlds(draw: st.DrawFn) -> AffinityCluster:
     zones = draw(st.lists(st.sampled_from([None, "z1", "z2"]), min_size=1, max_size=5))
     nodes = [
         node(f"n{index}", labels={"zone": zone} if zone else {}) for index, zone in enumerate(zones)
@@ -284,7 +284,7 @@ def drawn_worlds(draw: st.DrawFn) -> World:
     places = [*(each.metadata.name for each in nodes), "gone"]
     count = draw(st.integers(0, 6))
     teams = st.sampled_from([{}, {"team": "a"}, {"team": "b"}])
-    return World(
+    return AffinityCluster(
         nodes=nodes,
         placed=[draw(drawn_pods(f"placed-{index}", places)) for index in range(count)],
         namespaces={"default": draw(teams), "other": draw(teams)},

@@ -50,7 +50,7 @@ def budget(name: str, labels: dict[str, str], allowed: int, *disrupted: str) -> 
     }
 
 
-class Port:
+class EvictionPort:
     """Fails for some pods; notes the order of everything."""
 
     def __init__(self, **failures: Exception) -> None:

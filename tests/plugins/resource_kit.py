@@ -24,7 +24,7 @@ def quantities(amounts: Amounts) -> dict[str, Any]:
     return {name: f"{n}m" if name == "cpu" else n for name, n in amounts.items()}
 
 
-def node(offered: Amounts, *, name: str = "n0", pods: int = 110) -> Node:
+def node_offering(offered: Amounts, *, name: str = "n0", pods: int = 110) -> Node:
     allocatable = {**quantities(offered), "pods": pods}
     found = decode(NODE, {"metadata": {"name": name}, "status": {"allocatable": allocatable}})
     assert isinstance(found, Node)
@@ -35,7 +35,7 @@ def container(amounts: Amounts | None = None, **rest: Any) -> dict[str, Any]:
     return {"name": "c", "resources": {"requests": quantities(amounts or {})}, **rest}
 
 
-def pod(
+def pod_of_containers(
     name: str = "p", containers: Sequence[Amounts] = ({},), on: str | None = None, **spec: Any
 ) -> PodInfo:
     """A pod of containers with these requests; the rest stands in its spec."""
@@ -66,9 +66,9 @@ def lent(places: Sequence[Place]) -> NodeView:
     """Nodes n0, n1 … as a cycle sees them."""
     cache = Cache()
     for row, place in enumerate(places):
-        cache.add_node(node(place.offered, name=f"n{row}", pods=place.pods))
+        cache.add_node(node_offering(place.offered, name=f"n{row}", pods=place.pods))
         for number, containers in enumerate(place.running):
-            cache.add_pod(pod(f"{row}-{number}", containers, on=f"n{row}"))
+            cache.add_pod(pod_of_containers(f"{row}-{number}", containers, on=f"n{row}"))
     return cache.lend().nodes
 
 

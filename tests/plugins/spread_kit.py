@@ -104,7 +104,7 @@ class Listed:
 
 
 @dataclass
-class World:
+class SpreadCluster:
     """A handle that knows nothing but Services and controllers."""
 
     kinds: dict[str, Listed] = field(
@@ -114,18 +114,22 @@ class World:
     def objects(self, kind: str) -> Listed:
         return self.kinds[kind]
 
-    def put(self, kind: str, name: str, selector: Any, namespace: str = "default") -> "World":
+    def put(
+        self, kind: str, name: str, selector: Any, namespace: str = "default"
+    ) -> "SpreadCluster":
         self.kinds[kind].put(kind, name, selector, namespace)
         return self
 
 
-def spreading(args: PodTopologySpreadArgs = NO_DEFAULTS, world: World | None = None) -> Any:
+def spreading(args: PodTopologySpreadArgs = NO_DEFAULTS, world: SpreadCluster | None = None) -> Any:
     """The plugin; Any, so that tests may look inside."""
-    return PodTopologySpread(args, cast(Handle, world or World()))
+    return PodTopologySpread(args, cast(Handle, world or SpreadCluster()))
 
 
-def rules(args: PodTopologySpreadArgs = NO_DEFAULTS, world: World | None = None) -> SpreadRules:
-    return SpreadRules(args, cast(Handle, world or World()))
+def rules(
+    args: PodTopologySpreadArgs = NO_DEFAULTS, world: SpreadCluster | None = None
+) -> SpreadRules:
+    return SpreadRules(args, cast(Handle, world or SpreadCluster()))
 
 
 def lent(nodes: Iterable[Node], pods: Iterable[PodInfo] = ()) -> Snapshot:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.api.objects import POD, ApiObject, Pod, decode
+from bayplan.api.objects import POD, Pod, decode
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.status import Code, Status
 from bayplan.plugins.default_binder import READ_BACK_DELAYS_SECONDS, DefaultBinder
@@ -14,17 +14,17 @@ from bayplan.ports import (
     ConflictError,
     NotFoundError,
     OutcomeUnknownError,
-    PatchPodStatus,
 )
 from bayplan.state.pods import PodInfo
 from tests.kit.objects import pod
+from tests.kit.ports import UnusedPort
 from tests.plugins.row_kit import NO_HANDLE
 
 UNKNOWN = OutcomeUnknownError("connection reset")
 BUSY = ApiError(429, "TooManyRequests", "try again")
 
 
-class Port:
+class ScriptedPort(UnusedPort):
     """An API server with answers laid out beforehand; it notes what it was asked."""
 
     def __init__(
@@ -47,26 +47,6 @@ class Port:
             raise answer
         return answer
 
-    async def read(self, kind: str, namespace: str, name: str) -> ApiObject:
-        raise AssertionError("nothing is read")
-
-    async def patch(
-        self, kind: str, namespace: str, name: str, patch: dict[str, Any], subresource: str = ""
-    ) -> ApiObject:
-        raise AssertionError("nothing is patched")
-
-    async def create_object(self, kind: str, content: dict[str, Any]) -> ApiObject:
-        raise AssertionError("nothing is created")
-
-    async def delete_object(self, kind: str, namespace: str, name: str, uid: str) -> None:
-        raise AssertionError("nothing is deleted")
-
-    async def patch_pod_status(self, patch: PatchPodStatus) -> None:
-        raise AssertionError("nothing is patched")
-
-    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
-        raise AssertionError("nothing is deleted")
-
     async def sleep(self, seconds: float) -> None:
         self.slept_seconds.append(seconds)
 
@@ -80,7 +60,7 @@ def done(coroutine: Coroutine[Any, Any, Status | None]) -> Status | None:
     raise AssertionError("it waits")
 
 
-def bind(port: Port) -> Status | None:
+def bind(port: ScriptedPort) -> Status | None:
     return done(DefaultBinder(None, NO_HANDLE).bind(CycleState(), pod(), "n1", port))
 
 
@@ -93,7 +73,7 @@ def stored(node_name: str | None = None, uid: str = "uid-default/p") -> Pod:
 
 
 def test_a_binding_that_is_written_is_success() -> None:
-    port = Port()
+    port = ScriptedPort()
     assert bind(port) is None
     assert port.bound == [("default/p", "n1")]
 
@@ -110,18 +90,18 @@ def test_a_binding_that_is_written_is_success() -> None:
 def test_what_the_server_refuses_is_an_error_in_its_words(
     problem: ApiError, reads: list[Pod | Exception]
 ) -> None:
-    status = bind(Port(problem, reads))
+    status = bind(ScriptedPort(problem, reads))
     assert status is not None
     assert (status.code, status.reasons, status.error) == (Code.ERROR, (str(problem),), problem)
 
 
 def test_a_conflict_with_our_own_binding_is_none() -> None:
     """The request was sent twice on its way, and the second answer came back."""
-    assert bind(Port(ConflictError("already assigned to node n1"), [stored("n1")])) is None
+    assert bind(ScriptedPort(ConflictError("already assigned to node n1"), [stored("n1")])) is None
 
 
 def test_without_an_answer_a_pod_found_on_its_node_is_bound() -> None:
-    assert bind(Port(UNKNOWN, [stored("n1")])) is None
+    assert bind(ScriptedPort(UNKNOWN, [stored("n1")])) is None
 
 
 @pytest.mark.parametrize(
@@ -136,7 +116,7 @@ def test_without_an_answer_a_pod_found_on_its_node_is_bound() -> None:
     ],
 )
 def test_without_an_answer_anything_else_is_an_error(read: Pod | Exception, said: str) -> None:
-    port = Port(UNKNOWN, [read])
+    port = ScriptedPort(UNKNOWN, [read])
     status = bind(port)
     assert status is not None
     assert status.code is Code.ERROR
@@ -145,14 +125,14 @@ def test_without_an_answer_anything_else_is_an_error(read: Pod | Exception, said
 
 @pytest.mark.parametrize("trouble", [UNKNOWN, BUSY, ApiError(503, "Unavailable", "starting")])
 def test_reading_back_is_tried_again_with_growing_delay(trouble: Exception) -> None:
-    port = Port(UNKNOWN, [trouble, trouble, stored("n1")])
+    port = ScriptedPort(UNKNOWN, [trouble, trouble, stored("n1")])
     assert bind(port) is None
     assert port.slept_seconds == list(READ_BACK_DELAYS_SECONDS[:2])
     assert port.slept_seconds == sorted(port.slept_seconds)
 
 
 def test_reading_back_ends_some_time() -> None:
-    port = Port(UNKNOWN, [UNKNOWN] * (len(READ_BACK_DELAYS_SECONDS) + 1))
+    port = ScriptedPort(UNKNOWN, [UNKNOWN] * (len(READ_BACK_DELAYS_SECONDS) + 1))
     status = bind(port)
     assert status is not None
     assert status.code is Code.ERROR
@@ -162,6 +142,6 @@ def test_reading_back_ends_some_time() -> None:
 
 @pytest.mark.parametrize("reads", [[stored()], [UNKNOWN, stored("n2")], [UNKNOWN] * 9])
 def test_a_binding_is_never_written_twice(reads: list[Pod | Exception]) -> None:
-    port = Port(UNKNOWN, reads)
+    port = ScriptedPort(UNKNOWN, reads)
     bind(port)
     assert len(port.bound) == 1

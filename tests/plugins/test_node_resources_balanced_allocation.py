@@ -30,8 +30,8 @@ from tests.plugins.resource_kit import (
     Place,
     clusters,
     lent,
-    node,
-    pod,
+    node_offering,
+    pod_of_containers,
     pods,
     total,
 )
@@ -86,7 +86,11 @@ def test_it_scores_all_nodes_as_the_rule_scores_each(
     few_nodes: int,
 ) -> None:
     """Whether the balance without the pod is a column that is kept, or computed on the spot."""
-    plugin, nodes, asking = balanced(*resources), lent(places), pod(containers=containers)
+    plugin, nodes, asking = (
+        balanced(*resources),
+        lent(places),
+        pod_of_containers(containers=containers),
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "FEW_NODES", few_nodes)
         found = scored(plugin, asking, nodes)
@@ -120,60 +124,68 @@ def test_it_says_what_the_pod_does_to_the_balance(
     running: Amounts, asked: Amounts, score: int
 ) -> None:
     nodes = lent([Place(EVEN, running=[[running]])])
-    assert scored(PLUGIN, pod(containers=[asked]), nodes) == {"n0": score}
+    assert scored(PLUGIN, pod_of_containers(containers=[asked]), nodes) == {"n0": score}
 
 
 def test_of_three_resources_the_deviation_counts_in_whole_percents() -> None:
     """From 85.9 to 87.5: two whole percents up, not one and a half."""
     plugin, room = balanced("cpu", "memory", "ephemeral-storage"), dict.fromkeys(RESOURCES, 1000)
     nodes = lent([Place(room, running=[[{"cpu": 300}]])])
-    assert scored(plugin, pod(containers=[{"memory": 100}]), nodes) == {"n0": 76}
+    assert scored(plugin, pod_of_containers(containers=[{"memory": 100}]), nodes) == {"n0": 76}
 
 
 def test_a_pod_that_asks_for_none_of_the_resources_is_passed_over() -> None:
     nodes = lent([Place(EVEN)])
-    assert scored(PLUGIN, pod(), nodes) is None
-    assert scored(PLUGIN, pod(containers=[{GPU: 1}]), nodes) is None
-    assert scored(balanced(GPU), pod(containers=[{GPU: 1}]), nodes) is not None
+    assert scored(PLUGIN, pod_of_containers(), nodes) is None
+    assert scored(PLUGIN, pod_of_containers(containers=[{GPU: 1}]), nodes) is None
+    assert scored(balanced(GPU), pod_of_containers(containers=[{GPU: 1}]), nodes) is not None
 
 
 def test_what_the_pod_requests_as_a_whole_counts() -> None:
-    asking = pod(containers=[{}], resources={"requests": {"cpu": "1", "memory": 1000}})
+    asking = pod_of_containers(
+        containers=[{}], resources={"requests": {"cpu": "1", "memory": 1000}}
+    )
     assert scored(PLUGIN, asking, lent([Place(EVEN)])) == {"n0": 75}
 
 
 def test_the_kept_column_follows_what_is_placed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "FEW_NODES", 0)
-    cache, asking = Cache(), pod(containers=[{"memory": 500}])
+    cache, asking = Cache(), pod_of_containers(containers=[{"memory": 500}])
     for name in ("a", "b"):
-        cache.add_node(node(EVEN, name=name))
+        cache.add_node(node_offering(EVEN, name=name))
     for _ in range(2):
         snapshot = cache.lend()
         assert scored(PLUGIN, asking, snapshot.nodes) == {"a": 62, "b": 62}
         snapshot.end()
-    cache.add_pod(pod("running", [{"cpu": 500}], on="b"))
+    cache.add_pod(pod_of_containers("running", [{"cpu": 500}], on="b"))
     assert scored(PLUGIN, asking, cache.lend().nodes) == {"a": 62, "b": 87}
 
 
 def test_no_nodes_have_no_scores() -> None:
     nobody = lent([Place(EVEN)]).take([])
     for plugin in (PLUGIN, balanced("cpu"), balanced("cpu", "memory", GPU)):
-        assert scored(plugin, pod(containers=[{"cpu": 1, GPU: 1}]), nobody) == {}
+        assert scored(plugin, pod_of_containers(containers=[{"cpu": 1, GPU: 1}]), nobody) == {}
 
 
 # ---- sign ----------------------------------------------------------------------------------
 
 
 def test_it_signs_the_balanced_resources_and_nothing_else() -> None:
-    one, other = pod(containers=[{"cpu": 1, GPU: 1}]), pod(containers=[{"cpu": 1, GPU: 2}])
+    one, other = (
+        pod_of_containers(containers=[{"cpu": 1, GPU: 1}]),
+        pod_of_containers(containers=[{"cpu": 1, GPU: 2}]),
+    )
     assert PLUGIN.sign_pod(one) == PLUGIN.sign_pod(other)
     assert balanced("cpu", GPU).sign_pod(one) != balanced("cpu", GPU).sign_pod(other)
 
 
 def test_requests_of_containers_sign_as_their_sum() -> None:
-    one, other = pod(containers=[{"cpu": 400}, {}]), pod(containers=[{"cpu": 300}, {"cpu": 100}])
+    one, other = (
+        pod_of_containers(containers=[{"cpu": 400}, {}]),
+        pod_of_containers(containers=[{"cpu": 300}, {"cpu": 100}]),
+    )
     assert PLUGIN.sign_pod(one) == PLUGIN.sign_pod(other)
-    assert PLUGIN.sign_pod(one) != PLUGIN.sign_pod(pod(containers=[{"cpu": 401}]))
+    assert PLUGIN.sign_pod(one) != PLUGIN.sign_pod(pod_of_containers(containers=[{"cpu": 401}]))
 
 
 # ---- args ----------------------------------------------------------------------------------
@@ -192,7 +204,7 @@ def test_args_that_make_no_sense_are_named(resources: list[Any], path: str) -> N
 
 
 def test_no_resources_means_cpu_and_memory() -> None:
-    asking = pod(containers=[{"memory": 1}])
+    asking = pod_of_containers(containers=[{"memory": 1}])
     assert balanced().sign_pod(asking) == PLUGIN.sign_pod(asking)
 
 

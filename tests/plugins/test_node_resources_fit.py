@@ -34,8 +34,8 @@ from tests.plugins.resource_kit import (
     clusters,
     container,
     lent,
-    node,
-    pod,
+    node_offering,
+    pod_of_containers,
     pods,
     total,
 )
@@ -100,7 +100,7 @@ def verdicts(
 def test_it_says_of_all_nodes_what_the_rule_says_of_each(
     places: list[Place], containers: list[dict[str, int]], positions: list[int]
 ) -> None:
-    nodes, asking = lent(places), pod(containers=containers)
+    nodes, asking = lent(places), pod_of_containers(containers=containers)
     assert rejected(PLUGIN, asking, nodes) == verdicts(containers, places)
     chosen = [p for p in positions if p < len(places)]
     assert refuses_alike_by_rows(PLUGIN, asking, nodes, chosen)
@@ -111,14 +111,16 @@ def test_ignored_resources_are_compared_by_nobody(
     places: list[Place], containers: list[dict[str, int]]
 ) -> None:
     plugin = fit(ignoredResources=[GPU, "cpu", HUGE], ignoredResourceGroups=["other.io"])
-    found = rejected(plugin, pod(containers=containers), lent(places))
+    found = rejected(plugin, pod_of_containers(containers=containers), lent(places))
     # Only extended resources can be ignored.
     assert found == verdicts(containers, places, ignored=(GPU, NIC))
 
 
 def test_all_that_is_short_is_told_in_upstreams_order() -> None:
     wants = {NIC: 1, GPU: 1, "ephemeral-storage": 1, "memory": 1, "cpu": 1}
-    (said,) = rejected(PLUGIN, pod(containers=[wants]), lent([Place({}, pods=0)])).values()
+    (said,) = rejected(
+        PLUGIN, pod_of_containers(containers=[wants]), lent([Place({}, pods=0)])
+    ).values()
     assert said == (
         Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
         (
@@ -134,7 +136,7 @@ def test_all_that_is_short_is_told_in_upstreams_order() -> None:
 
 def test_eviction_may_help_where_only_what_is_left_is_short() -> None:
     places = [Place({"cpu": 1000}, running=[[{"cpu": 600}]]), Place({"cpu": 400})]
-    found = rejected(PLUGIN, pod(containers=[{"cpu": 500}]), lent(places))
+    found = rejected(PLUGIN, pod_of_containers(containers=[{"cpu": 500}]), lent(places))
     assert {name: code for name, (code, _) in found.items()} == {
         "n0": Code.UNSCHEDULABLE,
         "n1": Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
@@ -143,12 +145,14 @@ def test_eviction_may_help_where_only_what_is_left_is_short() -> None:
 
 def test_a_pod_that_requests_nothing_only_needs_a_place() -> None:
     places = [Place({}, pods=1), Place({}, pods=1, running=[[{}]])]
-    assert asked(PLUGIN, pod(), lent(places)) is None
-    assert rejected(PLUGIN, pod(), lent(places)) == {"n1": (Code.UNSCHEDULABLE, ("Too many pods",))}
+    assert asked(PLUGIN, pod_of_containers(), lent(places)) is None
+    assert rejected(PLUGIN, pod_of_containers(), lent(places)) == {
+        "n1": (Code.UNSCHEDULABLE, ("Too many pods",))
+    }
 
 
 def test_what_the_pod_requests_as_a_whole_counts() -> None:
-    asking = pod(containers=[{"cpu": 100}], resources={"requests": {"cpu": "2"}})
+    asking = pod_of_containers(containers=[{"cpu": 100}], resources={"requests": {"cpu": "2"}})
     assert list(rejected(PLUGIN, asking, lent([Place({"cpu": 1999}), Place({"cpu": 2000})]))) == [
         "n0"
     ]
@@ -197,7 +201,11 @@ def test_it_scores_all_nodes_as_the_rule_scores_each(
     containers: list[dict[str, int]],
     positions: list[int],
 ) -> None:
-    plugin, nodes, asking = fit(**scorer(kind, weights)), lent(places), pod(containers=containers)
+    plugin, nodes, asking = (
+        fit(**scorer(kind, weights)),
+        lent(places),
+        pod_of_containers(containers=containers),
+    )
     wanted: dict[str, int] = {}
     for row, place in enumerate(places):
         scores, counted = mean(kind, weights, containers, place)
@@ -227,7 +235,7 @@ def test_a_broken_line_scores_all_nodes_as_the_rule_scores_each(
         weight = sum(w for _, w in pairs)
         # Half away from zero, in whole numbers.
         wanted[f"n{row}"] = (2 * sum(s * w for s, w in pairs) + weight) // (2 * weight or 1)
-    assert scored(plugin, pod(containers=containers), lent(places)) == wanted
+    assert scored(plugin, pod_of_containers(containers=containers), lent(places)) == wanted
 
 
 def on_line(shape: list[tuple[int, int]], at: int) -> int:
@@ -241,7 +249,7 @@ def on_line(shape: list[tuple[int, int]], at: int) -> int:
 
 def test_least_allocated_prefers_the_emptier_node_most_allocated_the_fuller() -> None:
     places = [Place({"cpu": 4000, "memory": 10**10}), Place({"cpu": 8000, "memory": 10**10})]
-    nodes, asking = lent(places), pod(containers=[{"cpu": 1000, "memory": 5 * 10**9}])
+    nodes, asking = lent(places), pod_of_containers(containers=[{"cpu": 1000, "memory": 5 * 10**9}])
     assert scored(PLUGIN, asking, nodes) == {"n0": 62, "n1": 68}
     most = fit(scoringStrategy={"type": "MostAllocated"})
     assert scored(most, asking, nodes) == {"n0": 37, "n1": 31}
@@ -250,13 +258,17 @@ def test_least_allocated_prefers_the_emptier_node_most_allocated_the_fuller() ->
 def test_score_ignores_what_the_pod_requests_as_a_whole() -> None:
     nodes = lent([Place({"cpu": 1000})])
     plugin = fit(**scorer("LeastAllocated", {"cpu": 1}))
-    with_whole = pod(containers=[{"cpu": 500}, {}], resources={"requests": {"cpu": "900m"}})
+    with_whole = pod_of_containers(
+        containers=[{"cpu": 500}, {}], resources={"requests": {"cpu": "900m"}}
+    )
     assert scored(plugin, with_whole, nodes) == {"n0": 40}  # 500m, and 100m for the silent one
 
 
 def test_a_resource_that_only_counts_pods_is_not_scored() -> None:
     plugin = fit(**scorer("MostAllocated", {"pods": 1}))
-    assert scored(plugin, pod(), lent([Place({"cpu": 1000}, running=[[{}]])])) == {"n0": 0}
+    assert scored(plugin, pod_of_containers(), lent([Place({"cpu": 1000}, running=[[{}]])])) == {
+        "n0": 0
+    }
 
 
 def test_no_nodes_have_no_scores() -> None:
@@ -264,12 +276,15 @@ def test_no_nodes_have_no_scores() -> None:
     line = [(0, 0), (100, 10)]
     for kind in STRATEGIES:
         shape = line if kind == STRATEGIES[2] else ()
-        assert scored(fit(**scorer(kind, {"cpu": 1, GPU: 2}, shape)), pod(), nobody) == {}
+        assert (
+            scored(fit(**scorer(kind, {"cpu": 1, GPU: 2}, shape)), pod_of_containers(), nobody)
+            == {}
+        )
 
 
 # ---- hints ---------------------------------------------------------------------------------
 
-WAITING = pod("waiting", [{"cpu": 1000, GPU: 1}])
+WAITING = pod_of_containers("waiting", [{"cpu": 1000, GPU: 1}])
 NODE_ADDED = ("Node", ActionType.ADD)
 NODE_GREW = ("Node", ActionType.UPDATE_NODE_ALLOCATABLE)
 ENOUGH = {"cpu": 2000, GPU: 1}
@@ -289,9 +304,9 @@ def test_it_waits_for_room() -> None:
 @pytest.mark.parametrize(
     ("after", "said"),
     [
-        pytest.param(node(ENOUGH), "Queue", id="with room"),
-        pytest.param(node({"cpu": 2000}), "QueueSkip", id="without a GPU"),
-        pytest.param(node(ENOUGH, pods=0), "QueueSkip", id="for no pods"),
+        pytest.param(node_offering(ENOUGH), "Queue", id="with room"),
+        pytest.param(node_offering({"cpu": 2000}), "QueueSkip", id="without a GPU"),
+        pytest.param(node_offering(ENOUGH, pods=0), "QueueSkip", id="for no pods"),
     ],
 )
 def test_a_new_node_is_worth_a_try_where_the_pod_fits(after: Node, said: str) -> None:
@@ -310,25 +325,29 @@ def test_a_new_node_is_worth_a_try_where_the_pod_fits(after: Node, said: str) ->
 def test_a_changed_node_is_worth_a_try_where_what_is_asked_for_grew(
     before: Amounts, after: Amounts, said: str
 ) -> None:
-    assert str(hint(PLUGIN, NODE_GREW, WAITING, node(before), node(after))) == said
+    assert (
+        str(hint(PLUGIN, NODE_GREW, WAITING, node_offering(before), node_offering(after))) == said
+    )
 
 
 def test_a_node_that_takes_more_pods_is_worth_a_try() -> None:
-    before, after = node(ENOUGH, pods=5), node(ENOUGH, pods=6)
+    before, after = node_offering(ENOUGH, pods=5), node_offering(ENOUGH, pods=6)
     assert hint(PLUGIN, NODE_GREW, WAITING, before, after) is QueueingHint.QUEUE
 
 
 def test_a_node_that_lacks_only_what_is_ignored_is_worth_a_try() -> None:
     """Upstream compares it all the same and leaves the pod waiting."""
     plugin = fit(ignoredResourceGroups=["example.com"])
-    assert hint(plugin, NODE_ADDED, WAITING, None, node({"cpu": 2000})) is QueueingHint.QUEUE
+    assert (
+        hint(plugin, NODE_ADDED, WAITING, None, node_offering({"cpu": 2000})) is QueueingHint.QUEUE
+    )
 
 
 @pytest.mark.parametrize(
     ("gone", "said"),
     [
-        pytest.param(pod("gone", on="n0"), "Queue", id="it was placed"),
-        pytest.param(pod("gone"), "QueueSkip", id="it was not"),
+        pytest.param(pod_of_containers("gone", on="n0"), "Queue", id="it was placed"),
+        pytest.param(pod_of_containers("gone"), "QueueSkip", id="it was not"),
     ],
 )
 def test_room_comes_from_pods_that_had_a_node(gone: PodInfo, said: str) -> None:
@@ -357,7 +376,7 @@ def test_a_pod_that_shrinks_is_worth_a_try_for_those_who_want_the_same(
     before: Amounts, after: Amounts, on: str | None, said: str
 ) -> None:
     event = ("AssignedPod", ActionType.UPDATE_POD_SCALE_DOWN)
-    old, new = pod("other", [before], on), pod("other", [after], on)
+    old, new = pod_of_containers("other", [before], on), pod_of_containers("other", [after], on)
     assert str(hint(PLUGIN, event, WAITING, old, new)) == said
 
 
@@ -387,7 +406,9 @@ def test_memory_unset_and_memory_0_sign_apart() -> None:
 
 def test_equal_sums_with_a_silent_container_sign_apart() -> None:
     one, other = [{"cpu": 200}, {"cpu": 200}], [{"cpu": 400}, {}]
-    assert PLUGIN.sign_pod(pod(containers=one)) != PLUGIN.sign_pod(pod(containers=other))
+    assert PLUGIN.sign_pod(pod_of_containers(containers=one)) != PLUGIN.sign_pod(
+        pod_of_containers(containers=other)
+    )
 
 
 def test_what_is_needed_and_what_is_scored_both_sign() -> None:
@@ -404,7 +425,7 @@ def test_what_is_ignored_does_not_sign() -> None:
 
 def test_two_instances_do_not_share_what_they_compiled() -> None:
     """Both ask the same pod shape; the key of what is remembered tells them apart."""
-    asking = pod(containers=[{GPU: 1}])
+    asking = pod_of_containers(containers=[{GPU: 1}])
     nodes = lent([Place({"cpu": 1000, "memory": 10**9})])
     assert rejected(PLUGIN, asking, nodes)
     assert not rejected(fit(ignoredResources=[GPU]), asking, nodes)

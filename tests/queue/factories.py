@@ -32,7 +32,7 @@ OWN_SCALE_DOWN = ClusterEvent(EventResource.TARGET_POD, ActionType.UPDATE_POD_SC
 Events = Mapping[str, Sequence[ClusterEventWithHint]]
 
 
-def pod(
+def waiting_pod(
     name: str = "p",
     *,
     priority: int = 0,
@@ -57,7 +57,7 @@ def queued(
     name: str = "p", *, rejected_by: Sequence[str] = (), pending: Sequence[str] = (), at: float = 0
 ) -> QueuedPodInfo:
     return QueuedPodInfo(
-        pod(name),
+        waiting_pod(name),
         at,
         unschedulable_plugins=frozenset(rejected_by),
         pending_plugins=frozenset(pending),

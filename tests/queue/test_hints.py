@@ -21,8 +21,8 @@ from tests.queue.factories import (
     Hint,
     Recorder,
     on,
-    pod,
     queued,
+    waiting_pod,
 )
 
 QUEUE, SKIP = QueueingHint.QUEUE, QueueingHint.QUEUE_SKIP
@@ -91,8 +91,8 @@ def test_a_pod_nobody_rejected_is_always_worth_another_attempt() -> None:
     ("new", "strategy"),
     [
         pytest.param(None, Strategy.AFTER_BACKOFF, id="about nothing"),
-        pytest.param(pod("p"), Strategy.AFTER_BACKOFF, id="about this pod"),
-        pytest.param(pod("other"), Strategy.SKIP, id="about another pod"),
+        pytest.param(waiting_pod("p"), Strategy.AFTER_BACKOFF, id="about this pod"),
+        pytest.param(waiting_pod("other"), Strategy.SKIP, id="about another pod"),
         pytest.param("a node", Strategy.SKIP, id="about something else"),
     ],
 )
@@ -116,7 +116,7 @@ def test_a_hint_that_raises_counts_as_queue_and_is_reported() -> None:
 def test_a_hint_that_answers_something_else_counts_as_queue_and_is_reported(answer: Any) -> None:
     recorder = Recorder()
     table = hints({"Fit": [on(NODE_ADD, Hint(answer))]}, recorder)
-    assert table.helps("Fit", ADDED, pod())
+    assert table.helps("Fit", ADDED, waiting_pod())
     assert f"returned {answer!r}" in recorder.failures[0][2]
 
 
@@ -138,7 +138,7 @@ def test_how_long_a_hint_took_is_told_with_its_answer() -> None:
     }
     table = Hints(events, recorder, clock.now)
     for plugin in events:
-        table.helps(plugin, ADDED, pod())
+        table.helps(plugin, ADDED, waiting_pod())
     assert recorder.hints == [
         ("Skips", "NodeAdd", "QueueSkip", 0.5),
         ("Queues", "NodeAdd", "Queue", 1.0),
@@ -187,7 +187,7 @@ def test_nothing_is_asked_once_no_more_can_be_said() -> None:
 
 
 def test_a_change_knows_the_pod_it_is_about() -> None:
-    one = pod("a")
+    one = waiting_pod("a")
     assert Change(EVENT_ASSIGNED_POD_DELETE, one, None).subject_uid == one.uid
     assert Change(EVENT_ASSIGNED_POD_DELETE, None, one).subject_uid == one.uid
     assert ADDED.subject_uid == ""

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from bayplan.queue.hints import Change
 from bayplan.queue.scheduling_queue import InFlight
-from tests.queue.factories import NODE_ADD, OWN_LABEL, pod
+from tests.queue.factories import NODE_ADD, OWN_LABEL, waiting_pod
 
 
 def change(number: int) -> Change:
@@ -34,7 +34,7 @@ def test_pods_in_flight_and_what_is_kept_for_them_are_counted() -> None:
     found.start("b")
     for _ in range(2):
         found.record(change(1))
-    found.record_for("a", Change(OWN_LABEL, None, pod("a")))
+    found.record_for("a", Change(OWN_LABEL, None, waiting_pod("a")))
     assert found.counts() == {"PodPopped": 2, "NodeAdd": 2, "TargetPodUpdatePodLabel": 1}
     found.finish_all("ab")
     assert found.counts() == {"PodPopped": 0}

@@ -32,8 +32,8 @@ from tests.queue.factories import (
     OWN_SCALE_DOWN,
     gate,
     on,
-    pod,
     rig,
+    waiting_pod,
 )
 from tests.queue.naive_queue import NaivePod, NaiveQueue
 
@@ -134,7 +134,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(priority=priorities, labels=labels)
     def add(self, priority: int, labels: dict[str, str]) -> None:
         self.uids += 1
-        new = pod(f"p{self.uids}", priority=priority, labels=labels)
+        new = waiting_pod(f"p{self.uids}", priority=priority, labels=labels)
         self.known[new.uid] = new
         self.rig.queue.add(new)
         self.model.add(new)
@@ -150,7 +150,7 @@ class QueueMachine(RuleBasedStateMachine):
     ) -> None:
         old = self.some_known(number)
         if old is not None:
-            new = pod(old.name, priority=priority, labels=labels)
+            new = waiting_pod(old.name, priority=priority, labels=labels)
             self.known[new.uid] = new
             self.rig.queue.update(old, new, events)
             self.model.update(old, new, events)

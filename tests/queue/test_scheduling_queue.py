@@ -25,8 +25,8 @@ from tests.queue.factories import (
     by_shape,
     gate,
     on,
-    pod,
     rig,
+    waiting_pod,
 )
 
 QUEUE, SKIP = QueueingHint.QUEUE, QueueingHint.QUEUE_SKIP
@@ -38,7 +38,7 @@ both_gates = pytest.mark.parametrize("windows", [True, False])
 def one_rejected(**given: Any) -> Rig:
     """A pod that Fit rejected at 0 and that waits for a node to be added."""
     setting = rig(events=FIT_EVENTS, **given)
-    setting.queue.add(pod())
+    setting.queue.add(waiting_pod())
     setting.try_and_fail("Fit")
     return setting
 
@@ -53,7 +53,7 @@ def incoming(setting: Rig) -> dict[str, int]:
 def test_a_new_pod_is_ready_at_once() -> None:
     setting = rig()
     assert not setting.queue.has_ready
-    setting.queue.add(pod())
+    setting.queue.add(waiting_pod())
     assert setting.queue.has_ready
     assert setting.pop().pod.name == "p"
     assert not setting.queue.has_ready
@@ -65,50 +65,50 @@ def test_an_empty_queue_gives_nothing() -> None:
 
 def test_a_higher_priority_created_later_is_popped_first() -> None:
     setting = rig()
-    setting.queue.add(pod("old"))
+    setting.queue.add(waiting_pod("old"))
     setting.run_until(1)
-    setting.queue.add(pod("new", priority=5))
+    setting.queue.add(waiting_pod("new", priority=5))
     assert [setting.pop().pod.name for _ in range(2)] == ["new", "old"]
 
 
 def test_pods_of_one_moment_are_popped_in_the_order_they_came() -> None:
     setting = rig()
     for name in ("c", "a", "b"):
-        setting.queue.add(pod(name))
+        setting.queue.add(waiting_pod(name))
     assert [setting.pop().pod.name for _ in range(3)] == ["c", "a", "b"]
 
 
 def test_popping_counts_the_attempt_and_puts_the_pod_in_flight() -> None:
     setting = rig()
-    setting.queue.add(pod())
+    setting.queue.add(waiting_pod())
     found = setting.pop()
     assert found.attempts == 1
-    assert setting.state(pod()) == "IN_FLIGHT"
+    assert setting.state(waiting_pod()) == "IN_FLIGHT"
     setting.queue.done(found.pod.uid)
-    assert setting.state(pod()) == "ABSENT"
+    assert setting.state(waiting_pod()) == "ABSENT"
 
 
 def test_being_done_is_harmless_for_a_pod_that_waits_or_is_not_known() -> None:
     setting = rig()
-    setting.queue.add(pod())
-    setting.queue.done(pod().uid)
+    setting.queue.add(waiting_pod())
+    setting.queue.done(waiting_pod().uid)
     setting.queue.done("made-up")
     assert setting.queue.counts()["active"] == 1
 
 
 def test_a_pod_added_twice_is_one_pod() -> None:
     setting = rig()
-    setting.queue.add(pod())
-    setting.queue.add(pod(priority=3))
+    setting.queue.add(waiting_pod())
+    setting.queue.add(waiting_pod(priority=3))
     assert setting.queue.counts()["active"] == 1
     assert setting.pop().priority == 3
 
 
 def test_a_pod_made_anew_under_an_old_name_is_another_pod() -> None:
     setting = rig()
-    setting.queue.add(pod(uid="first"))
-    setting.queue.add(pod(uid="second"))
-    setting.queue.delete(pod(uid="first"))
+    setting.queue.add(waiting_pod(uid="first"))
+    setting.queue.add(waiting_pod(uid="second"))
+    setting.queue.delete(waiting_pod(uid="first"))
     assert setting.pop().pod.uid == "second"
     assert setting.queue.pop() is None
 
@@ -116,10 +116,10 @@ def test_a_pod_made_anew_under_an_old_name_is_another_pod() -> None:
 def test_the_waiting_time_counts_from_the_first_time_it_was_ready() -> None:
     held = gate()
     setting = rig(events={"Gate": [on(OWN_LABEL)]}, gates=[held])
-    setting.queue.add(pod())
+    setting.queue.add(waiting_pod())
     setting.run_until(4)
     held.refuse(False)
-    setting.queue.update(pod(), pod(labels={"x": "y"}), [OWN_LABEL])
+    setting.queue.update(waiting_pod(), waiting_pod(labels={"x": "y"}), [OWN_LABEL])
     setting.run_until(9)
     assert setting.pop().initial_attempt_seconds == 4
 
@@ -136,10 +136,10 @@ def test_a_rejected_pod_waits_for_an_event() -> None:
 
 def test_a_pod_that_failed_by_an_error_is_tried_after_its_delay() -> None:
     setting = rig()
-    setting.queue.add(pod())
+    setting.queue.add(waiting_pod())
     setting.run_until(0.25)
     setting.try_and_fail()
-    assert setting.state(pod()) == "ERROR_BACKOFF"
+    assert setting.state(waiting_pod()) == "ERROR_BACKOFF"
     assert not setting.queue.has_ready
     setting.run_until(1.75)
     assert not setting.queue.has_ready
@@ -150,7 +150,7 @@ def test_a_pod_that_failed_by_an_error_is_tried_after_its_delay() -> None:
 @both_gates
 def test_errors_in_a_row_double_the_delay_up_to_the_maximum(windows: bool) -> None:
     setting = rig(pop_from_backoff_q=windows)
-    setting.queue.add(pod())
+    setting.queue.add(waiting_pod())
     setting.run_until(0.5)
     tried: list[float] = []
     for _ in range(6):
@@ -163,7 +163,7 @@ def test_errors_in_a_row_double_the_delay_up_to_the_maximum(windows: bool) -> No
 
 def test_a_rejection_after_errors_counts_rejections_only() -> None:
     setting = rig(events=FIT_EVENTS)
-    setting.queue.add(pod())
+    setting.queue.add(waiting_pod())
     found = setting.try_and_fail()
     assert (found.consecutive_errors_count, found.unschedulable_count) == (1, 0)
     setting.run_until(2)
@@ -173,10 +173,10 @@ def test_a_rejection_after_errors_counts_rejections_only() -> None:
 
 def test_coming_back_puts_a_pod_behind_those_that_came_meanwhile() -> None:
     setting = rig(max_backoff_seconds=0)
-    setting.queue.add(pod("first"))
+    setting.queue.add(waiting_pod("first"))
     first = setting.pop()
     setting.run_until(1)
-    setting.queue.add(pod("second"))
+    setting.queue.add(waiting_pod("second"))
     setting.run_until(2)
     setting.fail(first)
     assert [setting.pop().pod.name for _ in range(2)] == ["second", "first"]
@@ -184,20 +184,20 @@ def test_coming_back_puts_a_pod_behind_those_that_came_meanwhile() -> None:
 
 def test_without_a_maximum_there_is_no_delay() -> None:
     setting = rig(max_backoff_seconds=0)
-    setting.queue.add(pod())
+    setting.queue.add(waiting_pod())
     setting.try_and_fail()
-    assert setting.state(pod()) == "ACTIVE"
+    assert setting.state(waiting_pod()) == "ACTIVE"
 
 
 def test_a_pod_that_is_waiting_already_stays_as_it_is() -> None:
     """Its binding fails after it was done; meanwhile an update brought it back."""
     setting = rig(events=FIT_EVENTS)
-    setting.queue.add(pod())
+    setting.queue.add(waiting_pod())
     found = setting.pop()
     setting.queue.done(found.pod.uid)
-    setting.queue.update(pod(), pod())
+    setting.queue.update(waiting_pod(), waiting_pod())
     setting.fail(found, "Fit")
-    assert setting.state(pod()) == "ACTIVE"
+    assert setting.state(waiting_pod()) == "ACTIVE"
     assert found.unschedulable_count == 0
 
 
@@ -212,11 +212,11 @@ def test_a_pod_whose_binding_failed_after_it_was_done_is_tried_again(
     rejected_by: list[str], state: str
 ) -> None:
     setting = rig(events=FIT_EVENTS)
-    setting.queue.add(pod())
+    setting.queue.add(waiting_pod())
     found = setting.pop()
     setting.queue.done(found.pod.uid)
     setting.fail(found, *rejected_by)
-    assert setting.state(pod()) == state
+    assert setting.state(waiting_pod()) == state
 
 
 # ---- events: 5.6, 5.7 -------------------------------------------------------------------------
@@ -227,7 +227,7 @@ def test_a_helping_event_during_the_delay_leads_to_the_backoffq(windows: bool) -
     setting = one_rejected(pop_from_backoff_q=windows)
     setting.run_until(0.5)
     setting.queue.move_all(NODE_ADD, None, "node")
-    assert setting.state(pod()) == "BACKOFF"
+    assert setting.state(waiting_pod()) == "BACKOFF"
     assert setting.queue.has_ready is windows
 
 
@@ -239,9 +239,9 @@ def test_a_delay_ends_at_the_whole_second_after_it(windows: bool) -> None:
     setting.queue.move_all(NODE_ADD, None, "node")
     assert setting.queue.next_deadline_seconds() == 2
     setting.run_until(1.75)
-    assert setting.state(pod()) == "BACKOFF"
+    assert setting.state(waiting_pod()) == "BACKOFF"
     setting.run_until(2)
-    assert setting.state(pod()) == "ACTIVE"
+    assert setting.state(waiting_pod()) == "ACTIVE"
     assert incoming(setting)["active BackoffComplete"] == 1
 
 
@@ -249,17 +249,17 @@ def test_a_helping_event_after_the_delay_makes_the_pod_ready() -> None:
     setting = one_rejected()
     setting.run_until(2)
     setting.queue.move_all(NODE_ADD, None, "node")
-    assert setting.state(pod()) == "ACTIVE"
+    assert setting.state(waiting_pod()) == "ACTIVE"
     assert incoming(setting)["active NodeAdd"] == 1
 
 
 def test_a_pending_pod_pays_no_delay() -> None:
     setting = rig(events=FIT_EVENTS)
-    setting.queue.add(pod())
+    setting.queue.add(waiting_pod())
     setting.try_and_fail(pending=["Claims"])
-    assert setting.state(pod()) == "UNSCHEDULABLE"
+    assert setting.state(waiting_pod()) == "UNSCHEDULABLE"
     setting.queue.move_all(NODE_ADD, None, "node")
-    assert setting.state(pod()) == "ACTIVE"
+    assert setting.state(waiting_pod()) == "ACTIVE"
 
 
 @pytest.mark.parametrize("event", [NODE_LABEL, NODE_DELETE])
@@ -267,7 +267,7 @@ def test_an_event_nobody_registered_for_wakes_nobody(event: Any) -> None:
     setting = one_rejected()
     setting.run_until(5)
     setting.queue.move_all(event, None, "node")
-    assert setting.state(pod()) == "UNSCHEDULABLE"
+    assert setting.state(waiting_pod()) == "UNSCHEDULABLE"
 
 
 def test_a_hint_that_raises_wakes_the_pod_and_is_reported() -> None:
@@ -275,24 +275,24 @@ def test_a_hint_that_raises_wakes_the_pod_and_is_reported() -> None:
         raise ValueError("boom")
 
     setting = rig(events={"Fit": [on(NODE_ADD, boom)]})
-    setting.queue.add(pod())
+    setting.queue.add(waiting_pod())
     setting.try_and_fail("Fit")
     setting.run_until(5)
     setting.queue.move_all(NODE_ADD, None, "node")
-    assert setting.state(pod()) == "ACTIVE"
+    assert setting.state(waiting_pod()) == "ACTIVE"
     assert setting.recorder.failures == [("Fit", "NodeAdd", "boom")]
 
 
 def test_a_pre_check_leaves_waiting_pods_out_but_not_those_in_flight() -> None:
     setting = rig(events={"Fit": [on(EVENT_ASSIGNED_POD_DELETE)]})
     for name in ("parked", "flying"):
-        setting.queue.add(pod(name))
+        setting.queue.add(waiting_pod(name))
     setting.try_and_fail("Fit")
     flying = setting.pop()
-    setting.queue.move_all(EVENT_ASSIGNED_POD_DELETE, pod("gone"), None, lambda _: False)
-    assert setting.state(pod("parked")) == "UNSCHEDULABLE"
+    setting.queue.move_all(EVENT_ASSIGNED_POD_DELETE, waiting_pod("gone"), None, lambda _: False)
+    assert setting.state(waiting_pod("parked")) == "UNSCHEDULABLE"
     setting.fail(flying, "Fit")
-    assert setting.state(pod("flying")) == "BACKOFF"
+    assert setting.state(waiting_pod("flying")) == "BACKOFF"
 
 
 def test_profiles_have_hints_of_their_own() -> None:
@@ -305,12 +305,12 @@ def test_profiles_have_hints_of_their_own() -> None:
         SchedulingQueue(profiles, QueueSettings(by_priority), clock.now, Recorder()), clock
     )
     for name in profiles:
-        setting.queue.add(pod(name, scheduler=name))
+        setting.queue.add(waiting_pod(name, scheduler=name))
         setting.try_and_fail("Fit")
     setting.run_until(5)
     setting.queue.move_all(NODE_ADD, None, "node")
-    assert setting.state(pod("one")) == "UNSCHEDULABLE"
-    assert setting.state(pod("two")) == "ACTIVE"
+    assert setting.state(waiting_pod("one")) == "UNSCHEDULABLE"
+    assert setting.state(waiting_pod("two")) == "ACTIVE"
 
 
 # ---- while a pod is being tried: 5.5 ----------------------------------------------------------
@@ -318,31 +318,31 @@ def test_profiles_have_hints_of_their_own() -> None:
 
 def test_an_event_that_came_while_it_was_tried_is_not_lost() -> None:
     setting = rig(events=FIT_EVENTS)
-    setting.queue.add(pod())
+    setting.queue.add(waiting_pod())
     found = setting.pop()
     setting.queue.move_all(NODE_ADD, None, "node")
     setting.fail(found, "Fit")
-    assert setting.state(pod()) == "BACKOFF"
+    assert setting.state(waiting_pod()) == "BACKOFF"
     assert incoming(setting)["backoff ScheduleAttemptFailure"] == 1
 
 
 def test_an_event_that_came_while_it_was_tried_wakes_a_pending_pod_at_once() -> None:
     setting = rig(events=FIT_EVENTS)
-    setting.queue.add(pod())
+    setting.queue.add(waiting_pod())
     found = setting.pop()
     setting.queue.move_all(NODE_ADD, None, "node")
     setting.fail(found, "Fit", pending=["Claims"])
-    assert setting.state(pod()) == "ACTIVE"
+    assert setting.state(waiting_pod()) == "ACTIVE"
 
 
 def test_an_event_before_it_was_popped_does_not_count() -> None:
     setting = rig(events=FIT_EVENTS)
-    setting.queue.add(pod("other"))
+    setting.queue.add(waiting_pod("other"))
     setting.pop()
     setting.queue.move_all(NODE_ADD, None, "node")
-    setting.queue.add(pod())
+    setting.queue.add(waiting_pod())
     setting.try_and_fail("Fit")
-    assert setting.state(pod()) == "UNSCHEDULABLE"
+    assert setting.state(waiting_pod()) == "UNSCHEDULABLE"
 
 
 def test_the_hint_is_asked_with_what_was_recorded() -> None:
@@ -353,7 +353,7 @@ def test_the_hint_is_asked_with_what_was_recorded() -> None:
         return SKIP
 
     setting = rig(events={"Fit": [on(NODE_ADD, hint)]})
-    setting.queue.add(pod())
+    setting.queue.add(waiting_pod())
     found = setting.pop()
     setting.queue.move_all(NODE_ADD, "old", "new")
     setting.fail(found, "Fit")
@@ -362,7 +362,7 @@ def test_the_hint_is_asked_with_what_was_recorded() -> None:
 
 def test_an_event_nobody_registered_for_is_not_kept_for_pods_in_flight() -> None:
     setting = rig(events=FIT_EVENTS)
-    setting.queue.add(pod())
+    setting.queue.add(waiting_pod())
     setting.pop()
     setting.queue.move_all(NODE_DELETE, "node", None)
     assert setting.queue.in_flight.change_count == 0
@@ -370,24 +370,24 @@ def test_an_event_nobody_registered_for_is_not_kept_for_pods_in_flight() -> None
 
 def test_its_own_update_while_it_is_tried_counts_when_it_comes_back() -> None:
     setting = rig(events={"Fit": [on(OWN_SCALE_DOWN)]})
-    setting.queue.add(pod())
-    setting.queue.add(pod("other"))
+    setting.queue.add(waiting_pod())
+    setting.queue.add(waiting_pod("other"))
     found, other = setting.pop(), setting.pop()
-    setting.queue.update(pod(), pod(labels={"x": "y"}), [OWN_SCALE_DOWN])
+    setting.queue.update(waiting_pod(), waiting_pod(labels={"x": "y"}), [OWN_SCALE_DOWN])
     setting.fail(found, "Fit")
     setting.fail(other, "Fit")
-    assert setting.state(pod()) == "BACKOFF"
-    assert setting.state(pod("other")) == "UNSCHEDULABLE"
+    assert setting.state(waiting_pod()) == "BACKOFF"
+    assert setting.state(waiting_pod("other")) == "UNSCHEDULABLE"
 
 
 def test_a_pod_deleted_while_it_is_tried_is_gone_when_it_is_done() -> None:
     setting = rig()
-    setting.queue.add(pod())
+    setting.queue.add(waiting_pod())
     setting.pop()
-    setting.queue.delete(pod())
-    assert setting.state(pod()) == "IN_FLIGHT"
-    setting.queue.done(pod().uid)
-    assert setting.queue.find(pod().uid) is None
+    setting.queue.delete(waiting_pod())
+    assert setting.state(waiting_pod()) == "IN_FLIGHT"
+    setting.queue.done(waiting_pod().uid)
+    assert setting.queue.find(waiting_pod().uid) is None
 
 
 # ---- gates: 5.4 -------------------------------------------------------------------------------
@@ -395,10 +395,10 @@ def test_a_pod_deleted_while_it_is_tried_is_gone_when_it_is_done() -> None:
 
 def test_a_gated_pod_is_never_tried() -> None:
     setting = rig(gates=[gate()])
-    setting.queue.add(pod())
+    setting.queue.add(waiting_pod())
     assert setting.queue.counts()["gated"] == 1
     assert setting.queue.pop() is None
-    found = setting.queue.find(pod().uid)
+    found = setting.queue.find(waiting_pod().uid)
     assert found is not None
     assert (found.attempts, found.gated) == (0, True)
     assert incoming(setting) == {"unschedulable UnscheduledPodAdd": 1}
@@ -407,34 +407,34 @@ def test_a_gated_pod_is_never_tried() -> None:
 def test_a_gate_is_opened_by_an_event_of_its_plugin() -> None:
     held = gate(refuses=lambda pod: "x" not in pod.labels)
     setting = rig(events={"Gate": [on(OWN_LABEL)]}, gates=[held])
-    setting.queue.add(pod())
-    setting.queue.update(pod(), pod(labels={"y": ""}), [OWN_LABEL])
-    assert setting.state(pod()) == "GATED"
-    setting.queue.update(pod(), pod(labels={"x": ""}), [OWN_LABEL])
+    setting.queue.add(waiting_pod())
+    setting.queue.update(waiting_pod(), waiting_pod(labels={"y": ""}), [OWN_LABEL])
+    assert setting.state(waiting_pod()) == "GATED"
+    setting.queue.update(waiting_pod(), waiting_pod(labels={"x": ""}), [OWN_LABEL])
     assert setting.pop().attempts == 1
 
 
 def test_a_gated_pod_does_not_hear_events_of_other_plugins() -> None:
     held = gate(refuses=False)
     setting = rig(events={"Fit": [on(NODE_ADD)], "Gate": [on(NODE_LABEL)]}, gates=[held])
-    setting.queue.add(pod())
+    setting.queue.add(waiting_pod())
     setting.try_and_fail("Fit")
     held.refuse(True)
-    setting.queue.activate([pod()])
-    assert setting.state(pod()) == "GATED"
+    setting.queue.activate([waiting_pod()])
+    assert setting.state(waiting_pod()) == "GATED"
     held.refuse(False)
     setting.run_until(5)
     setting.queue.move_all(NODE_ADD, None, "node")
-    assert setting.state(pod()) == "GATED"
+    assert setting.state(waiting_pod()) == "GATED"
     setting.queue.move_all(NODE_LABEL, None, "node")
-    assert setting.state(pod()) == "ACTIVE"
+    assert setting.state(waiting_pod()) == "ACTIVE"
 
 
 def test_an_event_that_helps_is_not_enough_while_the_gate_is_closed() -> None:
     setting = rig(events={"Gate": [on(NODE_ADD)]}, gates=[gate()])
-    setting.queue.add(pod())
+    setting.queue.add(waiting_pod())
     setting.queue.move_all(NODE_ADD, None, "node")
-    assert setting.state(pod()) == "GATED"
+    assert setting.state(waiting_pod()) == "GATED"
     assert setting.recorder.unschedulable == {"Gate": 1}
     assert incoming(setting)["unschedulable NodeAdd"] == 1
 
@@ -442,11 +442,11 @@ def test_an_event_that_helps_is_not_enough_while_the_gate_is_closed() -> None:
 def test_a_pod_may_be_gated_when_it_comes_back() -> None:
     held = gate(refuses=False)
     setting = rig(events=FIT_EVENTS, gates=[held])
-    setting.queue.add(pod())
+    setting.queue.add(waiting_pod())
     found = setting.pop()
     held.refuse(True)
     setting.fail(found)
-    assert setting.state(pod()) == "GATED"
+    assert setting.state(waiting_pod()) == "GATED"
     assert setting.recorder.gates == [("p", "Gate", "not yet")]
 
 
@@ -465,7 +465,7 @@ def test_the_gate_is_asked_once_on_the_way_through_the_backoffq(
     setting.queue.move_all(NODE_ADD, None, "node")
     assert len(watched.asked) == asked_before
     setting.run_until(2)
-    assert setting.state(pod()) == "ACTIVE"
+    assert setting.state(waiting_pod()) == "ACTIVE"
     assert len(watched.asked) == 2
 
 
@@ -474,45 +474,45 @@ def test_the_gate_is_asked_once_on_the_way_through_the_backoffq(
 
 def test_an_update_of_a_parked_pod_wakes_it_if_the_hint_agrees() -> None:
     setting = rig(events={"Fit": [on(OWN_SCALE_DOWN, Hint(lambda pod: QUEUE))]})
-    setting.queue.add(pod())
+    setting.queue.add(waiting_pod())
     setting.try_and_fail("Fit")
     setting.run_until(5)
-    setting.queue.update(pod(), pod(labels={"x": "y"}), [OWN_LABEL])
-    assert setting.state(pod()) == "UNSCHEDULABLE"
-    setting.queue.update(pod(), pod(labels={"x": "y"}), [OWN_LABEL, OWN_SCALE_DOWN])
-    assert setting.state(pod()) == "ACTIVE"
+    setting.queue.update(waiting_pod(), waiting_pod(labels={"x": "y"}), [OWN_LABEL])
+    assert setting.state(waiting_pod()) == "UNSCHEDULABLE"
+    setting.queue.update(waiting_pod(), waiting_pod(labels={"x": "y"}), [OWN_LABEL, OWN_SCALE_DOWN])
+    assert setting.state(waiting_pod()) == "ACTIVE"
     assert incoming(setting)["active TargetPodUpdatePodScaleDown"] == 1
 
 
 def test_the_first_event_that_wakes_the_pod_is_the_last_one_looked_at() -> None:
     second = Hint(QUEUE)
     setting = rig(events={"Fit": [on(OWN_LABEL), on(OWN_SCALE_DOWN, second)]})
-    setting.queue.add(pod())
+    setting.queue.add(waiting_pod())
     setting.try_and_fail("Fit")
-    setting.queue.update(pod(), pod(), [OWN_LABEL, OWN_SCALE_DOWN])
-    assert setting.state(pod()) == "BACKOFF"
+    setting.queue.update(waiting_pod(), waiting_pod(), [OWN_LABEL, OWN_SCALE_DOWN])
+    assert setting.state(waiting_pod()) == "BACKOFF"
     assert not second.asked
 
 
 def test_hints_about_an_own_update_get_the_new_pod() -> None:
     hint = Hint(lambda pod: QUEUE if pod.labels == {"x": "new"} else SKIP)
     setting = rig(events={"Fit": [on(OWN_LABEL, hint)]})
-    setting.queue.add(pod(labels={"x": "old"}))
+    setting.queue.add(waiting_pod(labels={"x": "old"}))
     setting.try_and_fail("Fit")
     setting.run_until(5)
-    setting.queue.update(None, pod(labels={"x": "new"}), [OWN_LABEL])
-    assert setting.state(pod()) == "ACTIVE"
+    setting.queue.update(None, waiting_pod(labels={"x": "new"}), [OWN_LABEL])
+    assert setting.state(waiting_pod()) == "ACTIVE"
 
 
 @pytest.mark.parametrize("waits", ["ACTIVE", "BACKOFF", "ERROR_BACKOFF"])
 def test_an_update_of_a_pod_that_is_ready_or_waits_out_its_delay_replaces_it(waits: str) -> None:
     setting = rig(events=FIT_EVENTS)
-    setting.queue.add(pod())
+    setting.queue.add(waiting_pod())
     if waits != "ACTIVE":
         setting.try_and_fail(*(["Fit"] if waits == "BACKOFF" else []))
         setting.queue.move_all(NODE_ADD, None, "node")
-    setting.queue.update(pod(), pod(priority=7), [OWN_LABEL])
-    assert setting.state(pod()) == waits
+    setting.queue.update(waiting_pod(), waiting_pod(priority=7), [OWN_LABEL])
+    assert setting.state(waiting_pod()) == waits
     setting.run_until(2)
     assert setting.pop().priority == 7
 
@@ -520,8 +520,8 @@ def test_an_update_of_a_pod_that_is_ready_or_waits_out_its_delay_replaces_it(wai
 def test_an_update_may_change_the_place_in_line() -> None:
     setting = rig()
     for name in ("a", "b"):
-        setting.queue.add(pod(name))
-    setting.queue.update(pod("b"), pod("b", priority=1))
+        setting.queue.add(waiting_pod(name))
+    setting.queue.update(waiting_pod("b"), waiting_pod("b", priority=1))
     assert setting.pop().pod.name == "b"
 
 
@@ -529,29 +529,29 @@ def test_an_updated_pod_is_woken_by_what_helps_its_new_version() -> None:
     hint = Hint(lambda pod: QUEUE if pod.labels == {"shape": "new"} else SKIP)
     setting = rig(events={"Fit": [on(NODE_ADD, hint)]})
     for name in ("p", "same-part"):
-        setting.queue.add(pod(name, labels={"shape": "old"}))
+        setting.queue.add(waiting_pod(name, labels={"shape": "old"}))
         setting.try_and_fail("Fit")
     setting.run_until(5)
-    setting.queue.update(None, pod(labels={"shape": "new"}))
+    setting.queue.update(None, waiting_pod(labels={"shape": "new"}))
     setting.queue.move_all(NODE_ADD, None, "node")
-    assert setting.state(pod()) == "ACTIVE"
-    assert setting.state(pod("same-part")) == "UNSCHEDULABLE"
+    assert setting.state(waiting_pod()) == "ACTIVE"
+    assert setting.state(waiting_pod("same-part")) == "UNSCHEDULABLE"
 
 
 def test_an_update_of_a_pod_that_is_not_known_adds_it() -> None:
     setting = rig()
-    setting.queue.update(pod(), pod(), [OWN_LABEL])
-    assert setting.state(pod()) == "ACTIVE"
+    setting.queue.update(waiting_pod(), waiting_pod(), [OWN_LABEL])
+    assert setting.state(waiting_pod()) == "ACTIVE"
     assert incoming(setting) == {"active UnscheduledPodAdd": 1}
 
 
 def test_a_deleted_pod_leaves_no_trace() -> None:
     for failed_by in (["Fit"], []):
         setting = rig(events=FIT_EVENTS)
-        setting.queue.add(pod(nominated="n1"))
+        setting.queue.add(waiting_pod(nominated="n1"))
         setting.try_and_fail(*failed_by)
-        setting.queue.delete(pod())
-        assert setting.queue.find(pod().uid) is None
+        setting.queue.delete(waiting_pod())
+        assert setting.queue.find(waiting_pod().uid) is None
         assert not any(setting.queue.counts().values())
         assert not any(setting.recorder.unschedulable.values())
         assert setting.queue.nominator.nominated_nodes() == []
@@ -560,22 +560,22 @@ def test_a_deleted_pod_leaves_no_trace() -> None:
 
 def test_deleting_a_pod_that_is_not_known_is_harmless() -> None:
     setting = rig()
-    setting.queue.delete(pod())
+    setting.queue.delete(waiting_pod())
     assert not any(setting.queue.counts().values())
 
 
 def test_nominations_follow_the_pod() -> None:
     setting = rig()
     nominator = setting.queue.nominator
-    setting.queue.add(pod(nominated="n1"))
+    setting.queue.add(waiting_pod(nominated="n1"))
     assert nominator.nominated_nodes() == ["n1"]
-    setting.queue.update(pod(nominated="n1"), pod(nominated="n2"))
+    setting.queue.update(waiting_pod(nominated="n1"), waiting_pod(nominated="n2"))
     assert nominator.nominated_nodes() == ["n2"]
 
 
 def test_a_gated_pod_is_nominated_like_any() -> None:
     setting = rig(gates=[gate()])
-    setting.queue.add(pod(nominated="n1"))
+    setting.queue.add(waiting_pod(nominated="n1"))
     assert setting.queue.nominator.nominated_nodes() == ["n1"]
 
 
@@ -585,37 +585,37 @@ def test_a_gated_pod_is_nominated_like_any() -> None:
 @pytest.mark.parametrize("failed_by", [["Fit"], []])
 def test_an_activated_pod_is_ready_whatever_it_waited_for(failed_by: list[str]) -> None:
     setting = rig(events=FIT_EVENTS)
-    setting.queue.add(pod())
+    setting.queue.add(waiting_pod())
     setting.try_and_fail(*failed_by)
-    setting.queue.activate([pod()])
-    assert setting.state(pod()) == "ACTIVE"
+    setting.queue.activate([waiting_pod()])
+    assert setting.state(waiting_pod()) == "ACTIVE"
     assert incoming(setting)["active ForceActivate"] == 1
 
 
 def test_activating_a_pod_that_is_being_tried_is_remembered() -> None:
     setting = rig(events=FIT_EVENTS)
     for name in ("p", "other"):
-        setting.queue.add(pod(name))
+        setting.queue.add(waiting_pod(name))
     found, other = setting.pop(), setting.pop()
-    setting.queue.activate([pod()])
+    setting.queue.activate([waiting_pod()])
     setting.fail(found, "Fit")
     setting.fail(other, "Fit")
-    assert setting.state(pod()) == "BACKOFF"
-    assert setting.state(pod("other")) == "UNSCHEDULABLE"
+    assert setting.state(waiting_pod()) == "BACKOFF"
+    assert setting.state(waiting_pod("other")) == "UNSCHEDULABLE"
     assert setting.pop().pod.name == "p"
 
 
 def test_activating_a_made_up_pod_changes_nothing() -> None:
     setting = one_rejected()
     before = setting.queue.counts()
-    setting.queue.activate([pod("made-up")])
+    setting.queue.activate([waiting_pod("made-up")])
     assert setting.queue.counts() == before
 
 
 def test_activating_a_ready_pod_changes_nothing() -> None:
     setting = rig()
-    setting.queue.add(pod())
-    setting.queue.activate([pod()])
+    setting.queue.add(waiting_pod())
+    setting.queue.activate([waiting_pod()])
     assert incoming(setting) == {"active UnscheduledPodAdd": 1}
 
 
@@ -626,7 +626,7 @@ def test_nobody_waits_for_an_event_much_longer_than_five_minutes() -> None:
     setting = one_rejected()
     assert setting.queue.next_deadline_seconds() == 330
     setting.run_until(329)
-    assert setting.state(pod()) == "UNSCHEDULABLE"
+    assert setting.state(waiting_pod()) == "UNSCHEDULABLE"
     setting.run_until(330)
     found = setting.pop()
     assert (found.attempts, found.was_flushed) == (2, True)
@@ -643,29 +643,29 @@ def test_coming_back_ends_being_flushed() -> None:
 def test_a_gated_pod_is_looked_at_again_five_minutes_after_its_last_flush() -> None:
     held = gate()
     setting = rig(gates=[held])
-    setting.queue.add(pod())
+    setting.queue.add(waiting_pod())
     setting.run_until(330)
-    assert setting.state(pod()) == "GATED"
+    assert setting.state(waiting_pod()) == "GATED"
     held.refuse(False)
     assert setting.queue.next_deadline_seconds() == 660
     setting.run_until(660)
-    assert setting.state(pod()) == "ACTIVE"
+    assert setting.state(waiting_pod()) == "ACTIVE"
 
 
 def test_a_flush_counts_for_pods_in_flight_too() -> None:
     setting = one_rejected()
-    setting.queue.add(pod("flying"))
+    setting.queue.add(waiting_pod("flying"))
     flying = setting.pop()
     setting.run_until(330)
     setting.fail(flying, "Fit")
-    assert setting.state(pod("flying")) == "BACKOFF"
+    assert setting.state(waiting_pod("flying")) == "BACKOFF"
 
 
 def test_a_wildcard_event_wakes_everyone() -> None:
     setting = one_rejected()
     setting.run_until(5)
     setting.queue.move_all(EVENT_UNSCHEDULABLE_TIMEOUT, None, None)
-    assert setting.state(pod()) == "ACTIVE"
+    assert setting.state(waiting_pod()) == "ACTIVE"
 
 
 def test_timers_that_run_late_do_what_was_due() -> None:
@@ -673,13 +673,13 @@ def test_timers_that_run_late_do_what_was_due() -> None:
     setting.queue.move_all(NODE_ADD, None, "node")
     setting.clock.advance_to(2.7)
     setting.queue.run_timers()
-    assert setting.state(pod()) == "ACTIVE"
+    assert setting.state(waiting_pod()) == "ACTIVE"
 
 
 def test_timers_that_run_early_do_nothing() -> None:
     setting = one_rejected()
     setting.queue.run_timers()
-    assert setting.state(pod()) == "UNSCHEDULABLE"
+    assert setting.state(waiting_pod()) == "UNSCHEDULABLE"
 
 
 # ---- what is left to happen -------------------------------------------------------------------
@@ -702,7 +702,7 @@ def test_a_rejected_pod_on_its_way_back_is_left_to_happen(windows: bool) -> None
 def test_retries_of_errors_and_the_flush_are_not_left_to_happen() -> None:
     setting = rig(gates=[gate(refuses=lambda pod: pod.name == "gated")])
     for name in ("gated", "error", "rejected"):
-        setting.queue.add(pod(name))
+        setting.queue.add(waiting_pod(name))
     setting.try_and_fail()
     setting.try_and_fail("Fit")
     assert setting.queue.waiting_for_retry_only
@@ -715,10 +715,10 @@ def test_retries_of_errors_and_the_flush_are_not_left_to_happen() -> None:
 def test_the_gauge_counts_the_rejecting_plugins_of_waiting_pods() -> None:
     setting = rig(events=FIT_EVENTS)
     for name in ("a", "b"):
-        setting.queue.add(pod(name))
+        setting.queue.add(waiting_pod(name))
         setting.try_and_fail("Fit", pending=["Claims"])
     assert setting.recorder.unschedulable == {"Fit": 2, "Claims": 2}
-    setting.queue.activate([pod("a")])
+    setting.queue.activate([waiting_pod("a")])
     assert setting.recorder.unschedulable == {"Fit": 2, "Claims": 2}
     setting.pop()
     assert setting.recorder.unschedulable == {"Fit": 1, "Claims": 1}
@@ -727,7 +727,7 @@ def test_the_gauge_counts_the_rejecting_plugins_of_waiting_pods() -> None:
 def test_pending_pods_are_listed_by_queue_in_order_of_their_keys() -> None:
     setting = rig(gates=[gate(refuses=lambda pod: pod.name == "gated")])
     for name in ("b", "a", "gated"):
-        setting.queue.add(pod(name))
+        setting.queue.add(waiting_pod(name))
 
     def names(listed: dict[str, list[PodInfo]]) -> dict[str, list[str]]:
         return {queue: [found.name for found in pods] for queue, pods in listed.items()}
@@ -745,13 +745,13 @@ def test_pending_pods_are_listed_by_queue_in_order_of_their_keys() -> None:
 
 def small_node_is_freed(setting: Rig) -> None:
     """A pod too large for the node; at 0.3 a label changes, at 0.5 room becomes free."""
-    setting.queue.add(pod())
+    setting.queue.add(waiting_pod())
     setting.try_and_fail("Fit")
     setting.run_until(0.3)
     setting.queue.move_all(NODE_LABEL, "node", "node")
     assert not setting.queue.has_ready
     setting.run_until(0.5)
-    setting.queue.move_all(EVENT_ASSIGNED_POD_DELETE, pod("running", node="n1"), None)
+    setting.queue.move_all(EVENT_ASSIGNED_POD_DELETE, waiting_pod("running", node="n1"), None)
 
 
 def test_room_that_becomes_free_is_used_at_once_if_the_scheduler_is_idle() -> None:
@@ -780,12 +780,12 @@ def test_room_that_becomes_free_is_used_after_the_delay_without_the_gate() -> No
 
 def test_a_follower_is_tried_the_moment_its_leader_activates_it() -> None:
     setting = rig(events={"Chain": []})
-    setting.queue.add(pod("follower"))
+    setting.queue.add(waiting_pod("follower"))
     setting.try_and_fail("Chain")
     setting.run_until(0.4)
-    setting.queue.add(pod("leader"))
+    setting.queue.add(waiting_pod("leader"))
     leader = setting.pop()
-    setting.queue.activate([pod("follower")])
+    setting.queue.activate([waiting_pod("follower")])
     setting.queue.done(leader.pod.uid)
     assert setting.pop().pod.name == "follower"
     assert setting.clock.now() == 0.4

@@ -57,8 +57,8 @@ from tests.queue.factories import (
     by_shape,
     gate,
     on,
-    pod,
     queued,
+    waiting_pod,
 )
 
 # ---- ordered --------------------------------------------------------------------------------
@@ -268,9 +268,9 @@ def lone(name: str, state: State) -> Entry:
 
 
 def group_of(*names: str, state: State) -> Entry:
-    members = {pod(name).uid: queued(name) for name in names}
+    members = {waiting_pod(name).uid: queued(name) for name in names}
     key = GroupKey("scheduling.x-k8s.io", "default", "g")
-    entry = Entry(QueuedPodGroupInfo(pod(names[0]), 0.0, 1, key=key, members=members))
+    entry = Entry(QueuedPodGroupInfo(waiting_pod(names[0]), 0.0, 1, key=key, members=members))
     entry.state = state
     return entry
 
@@ -335,7 +335,7 @@ class Park:
         self, name: str, *rejected_by: str, shape: str = "s", gated_by: str = "", **queueing: Any
     ) -> Entry:
         one = queued(name, rejected_by=rejected_by, **queueing)
-        one.pod = pod(name, labels={"shape": shape} if shape else {})
+        one.pod = waiting_pod(name, labels={"shape": shape} if shape else {})
         one.sequence = sum(1 for _ in self.unschedulable) + 1
         one.gating_plugin = gated_by
         entry = Entry(one)
@@ -443,7 +443,7 @@ def test_an_entry_that_enters_again_is_found_under_its_new_part_only() -> None:
     hint = Hint(lambda pod: QUEUE if pod.labels["shape"] == "new" else SKIP)
     park = Park({"Fit": [on(NODE_ADD, hint)]})
     entry = park.put("a", "Fit", shape="old")
-    entry.queued.pod = pod("a", labels={"shape": "new"})
+    entry.queued.pod = waiting_pod("a", labels={"shape": "new"})
     park.unschedulable.enter(entry)
     assert park.woken(ADDED) == ["a AFTER_BACKOFF"]
     assert hint.asked == ["a"]
@@ -491,7 +491,7 @@ PLUGINS = ("Fit", "Spread", "Claims", "Gate")
 CHANGES = [
     Change(event, None, subject)
     for event in (NODE_ADD, NODE_LABEL, EVENT_ASSIGNED_POD_DELETE)
-    for subject in ("node", pod("p0"), pod("p3"))
+    for subject in ("node", waiting_pod("p0"), waiting_pod("p3"))
 ]
 ANSWERS = (QUEUE, SKIP)
 
@@ -594,7 +594,7 @@ class Setting:
     ) -> Entry:
         """An entry that just came back, taken to ``state``."""
         one = queued(name, rejected_by=["Fit"], at=at)
-        one.pod = pod(name, priority=priority)
+        one.pod = waiting_pod(name, priority=priority)
         one.unschedulable_count = failures
         one.sequence = sum(1 for _ in self.places) + 1
         entry = Entry(one)
@@ -745,7 +745,7 @@ def test_a_changed_priority_changes_the_place_in_line() -> None:
     setting = Setting()
     entry = setting.put("a", State.ACTIVE, priority=1)
     setting.put("b", State.ACTIVE, priority=2)
-    entry.queued.pod = pod("a", priority=3)
+    entry.queued.pod = waiting_pod("a", priority=3)
     setting.places.refresh(entry)
     assert setting.popped() == ["a", "b"]
 

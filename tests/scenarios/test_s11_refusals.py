@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.cli.command_line import refusal, written
-from tests.comparison.kit import node
+from tests.comparison.kit import node_with_cpu
 from tests.examples.policies import EXAMPLES
 
 Config = dict[str, Any]
@@ -157,7 +157,7 @@ def test_it_is_refused_with_its_place_in_one_line(
     plugins = ("--plugin", EXAMPLES / "composed_rack" / "composed_rack.py", "--plugin", own)
     given: tuple[Any, ...] = ("config", "check", file)
     if command == "simulate":
-        given = ("simulate", written(tmp_path / "n.yaml", node("n1")), "--config", file)
+        given = ("simulate", written(tmp_path / "n.yaml", node_with_cpu("n1")), "--config", file)
     elif command == "run":
         given = ("run", "--config", file, "--kubeconfig", tmp_path / "none")
     lines = refusal(*given, *plugins)

@@ -31,11 +31,11 @@ T = TypeVar("T")
 POD = {**manifests.pod("p"), "metadata": {"name": "p", "namespace": "default", "uid": "u"}}
 
 
-def node(name: str, cpu: str) -> Any:
+def node_with_cpu(name: str, cpu: str) -> Any:
     return manifests.node(name, status={"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "9"}})
 
 
-NODES = {"big": node("big", "8"), "small": node("small", "500m")}
+NODES = {"big": node_with_cpu("big", "8"), "small": node_with_cpu("small", "500m")}
 
 
 def asked(

@@ -30,7 +30,7 @@ from tests.serving.leases import BUSY, HeardElection, MemoryLock
 class SlowCluster:
     """An embedded cluster whose bindings take time, and that counts who bound what."""
 
-    def __init__(self, cluster: EmbeddedCluster, world: "World", name: str) -> None:
+    def __init__(self, cluster: EmbeddedCluster, world: "ReplicaSet", name: str) -> None:
         self._cluster, self._world, self._name = cluster, world, name
 
     def __getattr__(self, name: str) -> Any:
@@ -42,7 +42,7 @@ class SlowCluster:
         self._world.binders.append((pod.name, self._name))
 
 
-class World:
+class ReplicaSet:
     """One cluster with one lease, and as many replicas as a story wants."""
 
     def __init__(self, clock: ManualClock) -> None:
@@ -76,7 +76,7 @@ class World:
 class OneReplica:
     """A replica with everything around it."""
 
-    def __init__(self, world: World, name: str, *, elects: bool = True, delays: bool = False):
+    def __init__(self, world: ReplicaSet, name: str, *, elects: bool = True, delays: bool = False):
         self.scheduler = Scheduler(config_from(config_dict(Setup())), Registry(), world.clock)
         self.lock = MemoryLock(world.lease)
         self.log = HeardElection()
@@ -93,12 +93,12 @@ class OneReplica:
         self.task = asyncio.get_running_loop().create_task(self.replica.run(self.stop))
 
 
-def play(script: Any) -> World:
+def run_replicas(script: Any) -> ReplicaSet:
     clock = ManualClock()
-    worlds: list[World] = []
+    worlds: list[ReplicaSet] = []
 
     async def main() -> None:
-        world = World(clock)
+        world = ReplicaSet(clock)
         worlds.append(world)
         story: Coroutine[Any, Any, None] = script(world)
         await story
@@ -107,7 +107,7 @@ def play(script: Any) -> World:
     return worlds[0]
 
 
-async def until(world: World, seconds: float) -> None:
+async def until(world: ReplicaSet, seconds: float) -> None:
     await asyncio.sleep(seconds - world.clock.now())
     await settled()
 
@@ -119,7 +119,7 @@ async def end(*replicas: OneReplica) -> None:
 
 
 def test_without_an_election_it_leads_at_once_and_ends_when_asked():
-    async def script(world: World) -> None:
+    async def script(world: ReplicaSet) -> None:
         one = OneReplica(world, "a", elects=False)
         world.add_pods("p")
         await until(world, 1)
@@ -127,11 +127,11 @@ def test_without_an_election_it_leads_at_once_and_ends_when_asked():
         assert world.bound() == ["p"]
         await end(one)
 
-    play(script)
+    run_replicas(script)
 
 
 def test_a_standby_listens_and_binds_nothing():
-    async def script(world: World) -> None:
+    async def script(world: ReplicaSet) -> None:
         a = OneReplica(world, "a")
         await until(world, 1)
         b = OneReplica(world, "b")
@@ -144,11 +144,11 @@ def test_a_standby_listens_and_binds_nothing():
         assert len(b.scheduler.cache.pods()) == 2
         await end(a, b)
 
-    play(script)
+    run_replicas(script)
 
 
 def test_asked_to_stop_it_ends_what_it_began_and_then_gives_the_lease_up():
-    async def script(world: World) -> None:
+    async def script(world: ReplicaSet) -> None:
         world.bind_seconds = 5.0
         a = OneReplica(world, "a")
         await until(world, 1)
@@ -170,11 +170,11 @@ def test_asked_to_stop_it_ends_what_it_began_and_then_gives_the_lease_up():
         assert reasons == ["Scheduled", "Scheduled"]
         await end(b)
 
-    play(script)
+    run_replicas(script)
 
 
 def test_a_binding_that_does_not_end_does_not_keep_it_for_ever():
-    async def script(world: World) -> None:
+    async def script(world: ReplicaSet) -> None:
         world.bind_seconds = 1000.0
         a = OneReplica(world, "a")
         world.add_pods("p")
@@ -184,11 +184,11 @@ def test_a_binding_that_does_not_end_does_not_keep_it_for_ever():
         assert world.clock.now() == 1.0 + DRAIN_SECONDS_MAX
         assert world.lease["spec"]["holderIdentity"] == ""
 
-    play(script)
+    run_replicas(script)
 
 
 def test_one_that_cannot_renew_stops_binding_before_its_lease_ends():
-    async def script(world: World) -> None:
+    async def script(world: ReplicaSet) -> None:
         a = OneReplica(world, "a")
         await until(world, 1)
         b = OneReplica(world, "b")
@@ -203,13 +203,13 @@ def test_one_that_cannot_renew_stops_binding_before_its_lease_ends():
         assert world.binders == [("p", "b")]
         await end(b)
 
-    play(script)
+    run_replicas(script)
 
 
 def test_a_pod_decided_before_the_lease_ended_is_not_bound_after_it():
     """The process stands still between the decision and the request."""
 
-    async def script(world: World) -> None:
+    async def script(world: ReplicaSet) -> None:
         a = OneReplica(world, "a")
         await until(world, 1)
         world.add_pods("p")
@@ -218,12 +218,12 @@ def test_a_pod_decided_before_the_lease_ended_is_not_bound_after_it():
             await a.task
         assert world.binders == []
 
-    play(script)
+    run_replicas(script)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_leader_killed_among_many_pods_leaves_none_and_binds_none_twice(seed: int):
-    async def script(world: World) -> None:
+    async def script(world: ReplicaSet) -> None:
         chance = stream(seed, "kill")
         world.bind_seconds = 0.05
         a = OneReplica(world, "a")
@@ -241,11 +241,11 @@ def test_a_leader_killed_among_many_pods_leaves_none_and_binds_none_twice(seed: 
         assert sorted(pod for pod, _ in world.binders) == sorted(names), f"seed {seed}"
         await end(b)
 
-    play(script)
+    run_replicas(script)
 
 
 def test_one_that_delays_its_cache_listens_only_once_it_leads():
-    async def script(world: World) -> None:
+    async def script(world: ReplicaSet) -> None:
         a = OneReplica(world, "a")
         await until(world, 1)
         b = OneReplica(world, "b", delays=True)
@@ -256,11 +256,11 @@ def test_one_that_delays_its_cache_listens_only_once_it_leads():
         assert b.runner.is_synced
         await end(b)
 
-    play(script)
+    run_replicas(script)
 
 
 def test_a_failure_of_the_runner_ends_the_replica():
-    async def script(world: World) -> None:
+    async def script(world: ReplicaSet) -> None:
         a = OneReplica(world, "a", elects=False)
         await until(world, 1)
         a.scheduler._engine.raise_bugs = True
@@ -273,11 +273,11 @@ def test_a_failure_of_the_runner_ends_the_replica():
         with pytest.raises(ZeroDivisionError):
             await a.task
 
-    play(script)
+    run_replicas(script)
 
 
 def test_a_standby_that_is_asked_to_stop_leaves_the_leader_its_lease():
-    async def script(world: World) -> None:
+    async def script(world: ReplicaSet) -> None:
         a = OneReplica(world, "a")
         await until(world, 1)
         b = OneReplica(world, "b")
@@ -287,7 +287,7 @@ def test_a_standby_that_is_asked_to_stop_leaves_the_leader_its_lease():
         assert world.lease["spec"]["holderIdentity"] == "a"
         await end(a)
 
-    play(script)
+    run_replicas(script)
 
 
 def test_the_parts_of_the_shutdown_fit_into_its_time():
@@ -305,11 +305,11 @@ def test_the_parts_of_the_shutdown_fit_into_its_time():
 
 
 def test_a_lease_that_cannot_be_released_ends_the_wait_in_time():
-    async def script(world: World) -> None:
+    async def script(world: ReplicaSet) -> None:
         a = OneReplica(world, "a")
         await until(world, 1)
         a.lock.delay_seconds = 60.0
         await end(a)
         assert world.clock.now() == 1.0 + replica.RELEASE_SECONDS_MAX
 
-    play(script)
+    run_replicas(script)

@@ -39,7 +39,7 @@ def namespaces() -> list[Content]:
 # ---- nodes --------------------------------------------------------------------------------
 
 
-def node(random: Stream, name: str) -> Content:
+def random_node(random: Stream, name: str) -> Content:
     labels = {HOSTNAME: name, "zone": random.choice(ZONES), "disk": random.choice(("ssd", "hdd"))}
     allocatable = {
         "cpu": random.choice(("2", "4", "8")),
@@ -136,7 +136,7 @@ def device_claim(random: Stream, name: str, namespace: str) -> Content:
 # ---- pods ---------------------------------------------------------------------------------
 
 
-def pod(random: Stream, name: str, left_out: Collection["Constraint"] = ()) -> Content:
+def random_pod(random: Stream, name: str, left_out: Collection["Constraint"] = ()) -> Content:
     """A pod with none, one or two constraints."""
     labels = {"app": random.choice(("web", "db"))}
     spec: Content = {

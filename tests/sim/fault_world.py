@@ -290,7 +290,7 @@ class FaultWorld:
 
     def _add_node(self, name: str = "") -> None:
         name = name or self._name("n")
-        self.cluster.create(fault_objects.node(self._random, name))
+        self.cluster.create(fault_objects.random_node(self._random, name))
         if self.options.has_storage:
             self.cluster.create(fault_objects.attachments_of(self._random, name))
         if self.options.has_devices and self._random.random() < 0.6:
@@ -348,7 +348,7 @@ class FaultWorld:
             left_out.append(fault_objects.names_volumes)
         if not self.options.has_devices:
             left_out.append(fault_objects.names_devices)
-        content = fault_objects.pod(self._random, name or self._name("p"), left_out)
+        content = fault_objects.random_pod(self._random, name or self._name("p"), left_out)
         if namespace:
             content["metadata"]["namespace"] = namespace
         if scheduler_name is not None:

@@ -27,7 +27,7 @@ STEPS = st.lists(
 )
 
 
-class World:
+class CountedCluster:
     """A cluster, and what it should say."""
 
     def __init__(self) -> None:
@@ -71,14 +71,14 @@ class World:
 
 @given(STEPS)
 def test_domains_count_their_pods_after_anything(steps: list[tuple[str, str, str | None]]) -> None:
-    world = World()
+    world = CountedCluster()
     for step in steps:
         world.step(*step)
     world.check()
 
 
 def test_many_changes_at_once_are_counted_all_together() -> None:
-    world = World()
+    world = CountedCluster()
     world.step("node", "n1", "z1")
     world.check()
     for _ in range(200):
@@ -91,7 +91,7 @@ def test_many_changes_at_once_are_counted_all_together() -> None:
 
 
 def test_what_is_handed_out_may_be_written_to() -> None:
-    world = World()
+    world = CountedCluster()
     world.step("node", "n1", "z1")
     world.step("pod", "n1", None)
     nodes = world.cache.lend().nodes
@@ -105,7 +105,7 @@ def test_what_is_handed_out_may_be_written_to() -> None:
 
 @pytest.mark.parametrize("tables_max", [1, 2])
 def test_the_table_not_used_for_longest_leaves(tables_max: int) -> None:
-    world = World()
+    world = CountedCluster()
     world.step("node", "n1", "z1")
     world.step("pod", "n1", None)
     table = world.cache.table

@@ -13,7 +13,7 @@ from bayplan.state.images import ImageIndex, image_sizes
 Reported = list[tuple[str, int]]
 
 
-def node(reported: Reported) -> Node:
+def node_with_images(reported: Reported) -> Node:
     listed: list[dict[str, Any]] = [{"names": [n], "sizeBytes": size} for n, size in reported]
     found = decode(NODE, {"metadata": {"name": "n"}, "status": {"images": listed}})
     assert isinstance(found, Node)
@@ -56,7 +56,7 @@ def test_it_knows_holders_and_sizes_and_whom_a_change_touches(
     index, model = ImageIndex(), Model()
     for row, reported in steps:
         before = {each: model.seen_from(each) for each in range(4)}
-        touched = index.set_row(row, node(reported) if reported else None)
+        touched = index.set_row(row, node_with_images(reported) if reported else None)
         model.report(row, reported)
         assert len(index) == len(model.sizes)
         for name in NAMES:
@@ -74,15 +74,15 @@ def test_it_knows_holders_and_sizes_and_whom_a_change_touches(
 
 def test_all_holders_are_touched_when_another_one_comes() -> None:
     index = ImageIndex()
-    index.set_row(0, node([("a", 1)]))
-    index.set_row(1, node([("b", 1)]))
-    assert index.set_row(2, node([("a", 1)])) == {0, 2}
+    index.set_row(0, node_with_images([("a", 1)]))
+    index.set_row(1, node_with_images([("b", 1)]))
+    assert index.set_row(2, node_with_images([("a", 1)])) == {0, 2}
 
 
 def test_the_size_of_an_image_is_its_first_holders() -> None:
     index = ImageIndex()
-    index.set_row(0, node([("a", 10)]))
-    index.set_row(1, node([("a", 20)]))
+    index.set_row(0, node_with_images([("a", 10)]))
+    index.set_row(1, node_with_images([("a", 20)]))
     assert size_of(index, "a") == 10
     index.set_row(0, None)
     assert size_of(index, "a") == 10
@@ -90,16 +90,16 @@ def test_the_size_of_an_image_is_its_first_holders() -> None:
 
 def test_the_only_holder_says_a_new_size() -> None:
     index = ImageIndex()
-    index.set_row(0, node([("a", 10)]))
-    assert index.set_names(0, node([("a", 20)])) == {"a"}
+    index.set_row(0, node_with_images([("a", 10)]))
+    assert index.set_names(0, node_with_images([("a", 20)])) == {"a"}
     assert size_of(index, "a") == 20
 
 
 def test_one_holder_of_several_does_not() -> None:
     index = ImageIndex()
     for row in (0, 1):
-        index.set_row(row, node([("a", 10)]))
-    assert index.set_names(1, node([("a", 20)])) == frozenset()
+        index.set_row(row, node_with_images([("a", 10)]))
+    assert index.set_names(1, node_with_images([("a", 20)])) == frozenset()
     assert size_of(index, "a") == 10
 
 

@@ -33,7 +33,7 @@ WEB = object_key(POD, "default", "web")
 START = "2026-01-01T00:00:00Z"
 
 
-class World:
+class TimedServer:
     """A server whose time the test moves."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class World:
 
 
 def test_a_new_object_gets_uid_time_version_and_generation() -> None:
-    world = World()
+    world = TimedServer()
     world.clock.advance_to(90)
     meta = world.server.create(pod()).content["metadata"]
     assert meta["creationTimestamp"] == "2026-01-01T00:01:30Z"
@@ -79,25 +79,25 @@ def test_a_new_object_gets_uid_time_version_and_generation() -> None:
 
 
 def test_a_pod_made_anew_is_another_one() -> None:
-    world = World()
+    world = TimedServer()
     first = world.server.create(pod()).content["metadata"]["uid"]
     world.server.delete(WEB)
     assert world.server.create(pod()).content["metadata"]["uid"] != first
 
 
 def test_two_worlds_give_the_same_uids() -> None:
-    assert World().server.create(pod()).content == World().server.create(pod()).content
+    assert TimedServer().server.create(pod()).content == TimedServer().server.create(pod()).content
 
 
 def test_an_object_from_a_cluster_stays_who_it_was() -> None:
     meta = {"name": "web", "uid": "abc", "creationTimestamp": "2020-02-02T00:00:00Z"}
-    kept = World().server.create({**pod(), "metadata": meta}).content["metadata"]
+    kept = TimedServer().server.create({**pod(), "metadata": meta}).content["metadata"]
     assert (kept["uid"], kept["creationTimestamp"]) == ("abc", "2020-02-02T00:00:00Z")
     assert kept["namespace"] == "default"
 
 
 def test_defaults_and_admission_are_applied() -> None:
-    world = World()
+    world = TimedServer()
     world.server.create(priority_class("high", 1000))
     spec = world.server.create(pod(priorityClassName="high")).content["spec"]
     assert (spec["priority"], spec["schedulerName"]) == (1000, "default-scheduler")
@@ -105,7 +105,7 @@ def test_defaults_and_admission_are_applied() -> None:
 
 
 def test_a_name_is_made_from_generate_name() -> None:
-    world = World()
+    world = TimedServer()
     content = {**pod(), "metadata": {"generateName": "web-"}}
     names = [world.server.create(content).key.name for _ in range(3)]
     assert len(set(names)) == 3
@@ -113,7 +113,7 @@ def test_a_name_is_made_from_generate_name() -> None:
 
 
 def test_a_pod_that_stands_on_a_node_runs_and_has_its_zone() -> None:
-    world = World()
+    world = TimedServer()
     world.server.create(node("n1", labels={"topology.kubernetes.io/zone": "z1"}))
     content = world.server.create(pod(nodeName="n1")).content
     assert content["status"] == {"phase": "Running", "startTime": START}
@@ -123,11 +123,11 @@ def test_a_pod_that_stands_on_a_node_runs_and_has_its_zone() -> None:
 def test_a_start_time_that_is_given_is_kept() -> None:
     since = "2020-01-01T00:00:00Z"
     given = pod(nodeName="n1", status={"phase": "Running", "startTime": since})
-    assert World().server.create(given).content["status"]["startTime"] == since
+    assert TimedServer().server.create(given).content["status"]["startTime"] == since
 
 
 def test_a_taken_name_is_refused() -> None:
-    world = World()
+    world = TimedServer()
     world.server.create(pod())
     with pytest.raises(ApiError, match='pods "web" already exists') as found:
         world.server.create(pod())
@@ -135,7 +135,7 @@ def test_a_taken_name_is_refused() -> None:
 
 
 def test_an_invalid_object_is_refused_with_all_that_is_wrong() -> None:
-    world = World()
+    world = TimedServer()
     with pytest.raises(ApiError) as found:
         world.server.create(pod(containers=[container("1x")], restartPolicy="No"))
     assert found.value.code == 422
@@ -147,14 +147,14 @@ def test_an_invalid_object_is_refused_with_all_that_is_wrong() -> None:
 
 def test_an_unknown_priority_class_is_refused() -> None:
     with pytest.raises(ApiError, match="no PriorityClass with name hihg was found") as found:
-        World().server.create(pod(priorityClassName="hihg"))
+        TimedServer().server.create(pod(priorityClassName="hihg"))
     assert found.value.code == 403
 
 
 @pytest.mark.parametrize("content", [{}, {"apiVersion": "v1"}, {**pod(), "metadata": []}])
 def test_what_is_no_object_is_refused(content: Any) -> None:
     with pytest.raises(ApiError) as found:
-        World().server.create(content)
+        TimedServer().server.create(content)
     assert found.value.code == 400
 
 
@@ -162,7 +162,7 @@ def test_what_is_no_object_is_refused(content: Any) -> None:
 
 
 def test_a_patch_merges_and_makes_a_version() -> None:
-    world = World()
+    world = TimedServer()
     world.server.create(node("n1", labels={"a": "1"}))
     key = object_key("v1 Node", "", "n1")
     patch = {"spec": {"unschedulable": True}, "metadata": {"labels": {"b": "2"}}}
@@ -173,14 +173,14 @@ def test_a_patch_merges_and_makes_a_version() -> None:
 
 
 def test_a_patch_that_changes_nothing_is_no_change() -> None:
-    world = World()
+    world = TimedServer()
     world.server.create(node("n1", labels={"a": "1"}))
     world.server.patch(object_key("v1 Node", "", "n1"), {"metadata": {"labels": {"a": "1"}}})
     assert world.store.version == 1
 
 
 def test_who_writes_from_an_old_version_is_refused() -> None:
-    world = World()
+    world = TimedServer()
     old = world.server.create(pod_group(minimum=3)).content
     world.server.patch(key_of(old), {"spec": {"minMember": 2}})
     with pytest.raises(ConflictError, match="the object has been modified"):
@@ -191,21 +191,21 @@ def test_who_writes_from_an_old_version_is_refused() -> None:
 
 
 def test_who_writes_from_the_newest_version_replaces() -> None:
-    world = World()
+    world = TimedServer()
     old = world.server.create(pod_group(minimum=3)).content
     world.server.update({**old, "spec": {"other": 1}})
     assert world.content(key_of(old))["spec"] == {"other": 1}
 
 
 def test_a_patch_for_another_object_of_that_name_is_refused() -> None:
-    world = World()
+    world = TimedServer()
     world.server.create(pod())
     with pytest.raises(ConflictError, match="UID in precondition: other"):
         world.server.patch(WEB, {"metadata": {"uid": "other"}})
 
 
 def test_identity_cannot_be_patched() -> None:
-    world = World()
+    world = TimedServer()
     before = world.server.create(pod()).content["metadata"]
     patch = {"metadata": {"name": "x", "creationTimestamp": None, "labels": {"a": "b"}}}
     after = world.server.patch(WEB, patch).content["metadata"]
@@ -213,7 +213,7 @@ def test_identity_cannot_be_patched() -> None:
 
 
 def test_a_patch_is_validated_and_defaulted_too() -> None:
-    world = World()
+    world = TimedServer()
     world.server.create(node("n1"))
     key = object_key("v1 Node", "", "n1")
     with pytest.raises(ApiError, match=r"status\.allocatable\.cpu"):
@@ -224,7 +224,7 @@ def test_a_patch_is_validated_and_defaulted_too() -> None:
 
 
 def test_only_a_binding_moves_a_pod() -> None:
-    world = World()
+    world = TimedServer()
     world.server.create(pod())
     with pytest.raises(ApiError, match=r"spec\.nodeName") as found:
         world.server.patch(WEB, {"spec": {"nodeName": "n1"}})
@@ -232,7 +232,7 @@ def test_only_a_binding_moves_a_pod() -> None:
 
 
 def test_gates_are_removed_by_a_patch() -> None:
-    world = World()
+    world = TimedServer()
     world.server.create(pod(schedulingGates=[{"name": "a"}]))
     assert (
         "schedulingGates"
@@ -241,7 +241,7 @@ def test_gates_are_removed_by_a_patch() -> None:
 
 
 def test_what_is_not_there_cannot_be_changed() -> None:
-    server = World().server
+    server = TimedServer().server
     for call in (
         lambda: server.patch(WEB, {}),
         lambda: server.update(pod()),
@@ -256,7 +256,7 @@ def test_what_is_not_there_cannot_be_changed() -> None:
 
 
 def test_a_bound_pod_runs_at_once_on_a_node_that_need_not_exist() -> None:
-    world = World()
+    world = TimedServer()
     world.clock.advance_to(60)
     world.bound()
     content = world.content()
@@ -275,7 +275,7 @@ def test_a_bound_pod_runs_at_once_on_a_node_that_need_not_exist() -> None:
 
 
 def test_a_binding_takes_the_zone_and_clears_the_nomination() -> None:
-    world = World()
+    world = TimedServer()
     world.server.create(node("n1", labels={"topology.kubernetes.io/zone": "z1"}))
     world.server.create(pod())
     world.server.patch_pod_status(PatchPodStatus("default", "web", "", None, "n1"))
@@ -286,21 +286,21 @@ def test_a_binding_takes_the_zone_and_clears_the_nomination() -> None:
 
 
 def test_a_pod_is_bound_once() -> None:
-    world = World()
+    world = TimedServer()
     uid = world.bound()
     with pytest.raises(ConflictError, match='pod web is already assigned to node "n1"'):
         world.server.bind(WEB, uid, "n2")
 
 
 def test_a_binding_for_another_pod_of_that_name_is_refused() -> None:
-    world = World()
+    world = TimedServer()
     world.server.create(pod())
     with pytest.raises(ConflictError, match="UID in precondition: other"):
         world.server.bind(WEB, "other", "n1")
 
 
 def test_a_pod_that_is_being_deleted_is_not_bound() -> None:
-    world = World()
+    world = TimedServer()
     world.server.create(pod(finalizers=["example.com/keep"]))
     world.server.delete(WEB)
     with pytest.raises(ConflictError, match="is being deleted"):
@@ -308,7 +308,7 @@ def test_a_pod_that_is_being_deleted_is_not_bound() -> None:
 
 
 def test_a_gated_pod_is_not_bound() -> None:
-    world = World()
+    world = TimedServer()
     world.server.create(pod(schedulingGates=[{"name": "a"}]))
     with pytest.raises(ConflictError, match="schedulingGates"):
         world.server.bind(WEB, world.uid(), "n1")
@@ -324,7 +324,7 @@ def unschedulable(message: str) -> PodCondition:
 
 
 def test_conditions_are_merged_by_type_and_keep_their_time_while_their_status_stays() -> None:
-    world = World()
+    world = TimedServer()
     other = {"type": "Ready", "status": "False"}
     world.server.create(pod(status={"conditions": [other]}))
     uid = world.uid()
@@ -345,7 +345,7 @@ def test_conditions_are_merged_by_type_and_keep_their_time_while_their_status_st
 
 
 def test_the_same_status_again_is_no_change() -> None:
-    world = World()
+    world = TimedServer()
     world.server.create(pod())
     patch = PatchPodStatus("default", "web", world.uid(), unschedulable("one"), "n1")
     world.server.patch_pod_status(patch)
@@ -355,7 +355,7 @@ def test_the_same_status_again_is_no_change() -> None:
 
 
 def test_a_nomination_is_set_left_alone_and_cleared() -> None:
-    world = World()
+    world = TimedServer()
     world.server.create(pod())
     uid = world.uid()
     seen: list[str | None] = []
@@ -366,7 +366,7 @@ def test_a_nomination_is_set_left_alone_and_cleared() -> None:
 
 
 def test_a_status_for_another_pod_of_that_name_is_refused() -> None:
-    world = World()
+    world = TimedServer()
     world.server.create(pod())
     with pytest.raises(ConflictError):
         world.server.patch_pod_status(PatchPodStatus("default", "web", "other", None, "n1"))
@@ -376,14 +376,14 @@ def test_a_status_for_another_pod_of_that_name_is_refused() -> None:
 
 
 def test_a_pending_pod_goes_at_once_whatever_its_grace() -> None:
-    world = World()
+    world = TimedServer()
     world.server.create(pod(terminationGracePeriodSeconds=30))
     world.server.delete(WEB)
     assert world.store.get(WEB) is None
 
 
 def test_a_running_pod_goes_when_its_grace_has_passed() -> None:
-    world = World()
+    world = TimedServer()
     world.bound(terminationGracePeriodSeconds=20)
     world.server.delete(WEB)
     meta = world.content()["metadata"]
@@ -398,14 +398,14 @@ def test_a_running_pod_goes_when_its_grace_has_passed() -> None:
 
 
 def test_a_running_pod_without_grace_goes_at_once() -> None:
-    world = World()
+    world = TimedServer()
     world.bound()
     world.server.delete(WEB)
     assert world.store.get(WEB) is None
 
 
 def test_a_pod_that_has_ended_goes_at_once() -> None:
-    world = World()
+    world = TimedServer()
     world.bound(terminationGracePeriodSeconds=20)
     world.server.set_phase(WEB, "Succeeded")
     assert world.content()["status"]["phase"] == "Succeeded"
@@ -414,7 +414,7 @@ def test_a_pod_that_has_ended_goes_at_once() -> None:
 
 
 def test_a_finalizer_holds_an_object_until_it_is_removed() -> None:
-    world = World()
+    world = TimedServer()
     world.bound(finalizers=["example.com/keep"], terminationGracePeriodSeconds=5)
     world.server.delete(WEB)
     world.pass_time(5)
@@ -424,7 +424,7 @@ def test_a_finalizer_holds_an_object_until_it_is_removed() -> None:
 
 
 def test_removing_a_finalizer_does_not_shorten_the_grace() -> None:
-    world = World()
+    world = TimedServer()
     world.bound(finalizers=["example.com/keep"], terminationGracePeriodSeconds=5)
     world.server.delete(WEB)
     world.server.patch(WEB, {"metadata": {"finalizers": None}})
@@ -434,7 +434,7 @@ def test_removing_a_finalizer_does_not_shorten_the_grace() -> None:
 
 
 def test_an_object_created_on_its_way_out_goes_on() -> None:
-    world = World()
+    world = TimedServer()
     world.server.create(
         pod(nodeName="n1", terminationGracePeriodSeconds=7, deletionTimestamp=START)
     )
@@ -447,14 +447,14 @@ def test_an_object_created_on_its_way_out_goes_on() -> None:
 
 
 def test_a_deletion_for_another_pod_of_that_name_is_refused() -> None:
-    world = World()
+    world = TimedServer()
     world.server.create(pod())
     with pytest.raises(ConflictError):
         world.server.delete(WEB, uid="other")
 
 
 def test_the_grace_of_one_pod_does_not_take_the_next_of_its_name() -> None:
-    world = World()
+    world = TimedServer()
     world.bound(terminationGracePeriodSeconds=5)
     world.server.delete(WEB)
     world.server.set_phase(WEB, "Failed")
@@ -465,7 +465,7 @@ def test_the_grace_of_one_pod_does_not_take_the_next_of_its_name() -> None:
 
 
 def test_a_life_in_events() -> None:
-    world = World()
+    world = TimedServer()
     watch = world.store.watch(POD, "0")
     world.bound(terminationGracePeriodSeconds=5)
     world.server.delete(WEB)
@@ -485,7 +485,7 @@ def test_a_life_in_events() -> None:
 
 
 def test_the_oldest_of_a_kind_can_be_forgotten() -> None:
-    world = World()
+    world = TimedServer()
     for name in ("a", "b"):
         world.server.create(pod_group(name))
     world.server.forget_oldest("scheduling.x-k8s.io/v1alpha1 PodGroup")

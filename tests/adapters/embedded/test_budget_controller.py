@@ -27,7 +27,7 @@ def budget(status: Json | None = None, **bounds: Any) -> Json:
     return content if status is None else {**content, "status": status}
 
 
-def pod(name: str, *, node: str = "n1", owner: str = "", **status: Any) -> Json:
+def protected_pod(name: str, *, node: str = "n1", owner: str = "", **status: Any) -> Json:
     found = manifests.pod(name, nodeName=node) if node else manifests.pod(name)
     found["metadata"]["labels"] = LABELS
     if owner:
@@ -55,7 +55,7 @@ def status(cluster: EmbeddedCluster) -> Json:
 
 
 def pods(count: int, **options: Any) -> list[Json]:
-    return [pod(f"p{number}", **options) for number in range(count)]
+    return [protected_pod(f"p{number}", **options) for number in range(count)]
 
 
 def key(name: str) -> Any:
@@ -100,8 +100,10 @@ def test_a_pod_is_healthy_while_it_runs_unless_it_says_otherwise() -> None:
     unready = [{"type": "Ready", "status": "False"}]
     found = status(
         cluster_of(
-            pod("waits", node=""), pod("runs"), pod("unready", conditions=unready),
-            pod("ended", phase="Succeeded"), budget(minAvailable=0),
+            protected_pod("waits", node=""),
+            protected_pod("runs"),
+            protected_pod("unready", conditions=unready),
+            protected_pod("ended", phase="Succeeded"), budget(minAvailable=0),
         )
     )  # fmt: skip
     assert (found["currentHealthy"], found["expectedPods"]) == (1, 4)
@@ -109,7 +111,7 @@ def test_a_pod_is_healthy_while_it_runs_unless_it_says_otherwise() -> None:
 
 def test_pods_that_leave_are_missing_from_what_is_allowed() -> None:
     async def story() -> None:
-        slow = pod("slow")
+        slow = protected_pod("slow")
         slow["spec"]["terminationGracePeriodSeconds"] = 1000
         cluster = cluster_of(*pods(3, owner="r"), slow, budget(minAvailable=1))
         for name, left in (("p0", 2), ("slow", 1)):
@@ -137,7 +139,10 @@ def test_a_controller_whose_pods_were_evicted_still_wants_them() -> None:
 def test_a_status_that_came_with_the_budget_holds_until_a_pod_begins_or_ceases_to_run() -> None:
     async def story() -> None:
         cluster = cluster_of(
-            *pods(3), pod("waits", node=""), budget(GIVEN, minAvailable=1), pod("late")
+            *pods(3),
+            protected_pod("waits", node=""),
+            budget(GIVEN, minAvailable=1),
+            protected_pod("late"),
         )
         cluster.delete(key("waits"))
         await asyncio.sleep(0)
@@ -156,7 +161,7 @@ def test_a_new_spec_is_a_new_status_and_a_written_status_is_kept() -> None:
         await asyncio.sleep(0)
         assert allowed(cluster) == 1
         cluster.update(budget(GIVEN, minAvailable=2))
-        cluster.create(pod("late"))
+        cluster.create(protected_pod("late"))
         await asyncio.sleep(0)
         assert status(cluster) == GIVEN
 
@@ -165,9 +170,9 @@ def test_a_new_spec_is_a_new_status_and_a_written_status_is_kept() -> None:
 
 def test_other_pods_and_budgets_that_are_gone_are_nobodys_business() -> None:
     async def story() -> None:
-        stranger = pod("stranger")
+        stranger = protected_pod("stranger")
         stranger["metadata"]["labels"] = {"app": "b"}
-        elsewhere = pod("elsewhere")
+        elsewhere = protected_pod("elsewhere")
         elsewhere["metadata"]["namespace"] = "other"
         cluster = cluster_of(*pods(2), stranger, elsewhere, budget(minAvailable=1))
         assert allowed(cluster) == 1

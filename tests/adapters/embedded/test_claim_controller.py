@@ -30,7 +30,7 @@ def of(kind: str, content: Json) -> Json:
     return {"apiVersion": api_version, "kind": name, **content}
 
 
-def pod(name: str, *named: Json, **spec: Any) -> Json:
+def pod_with_claims(name: str, *named: Json, **spec: Any) -> Json:
     containers = [{"name": "main", "image": "app"}]
     meta = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
     whole = {"containers": containers, "resourceClaims": list(named), **spec}
@@ -84,7 +84,7 @@ def claims(cluster: EmbeddedCluster) -> list[ResourceClaim]:
 
 
 def test_a_claim_is_made_from_the_template_and_the_pod_is_told() -> None:
-    cluster = after(create(template(labels={"a": "b"})), create(pod("p", BY_TEMPLATE)))
+    cluster = after(create(template(labels={"a": "b"})), create(pod_with_claims("p", BY_TEMPLATE)))
     (made,) = claims(cluster)
     assert made.metadata.name.startswith("p-gpu-")
     assert made.metadata.labels == {"a": "b"}
@@ -98,16 +98,16 @@ def test_a_claim_is_made_from_the_template_and_the_pod_is_told() -> None:
 
 
 def test_a_template_that_comes_later_is_not_too_late() -> None:
-    assert len(claims(after(create(pod("p", BY_TEMPLATE)), create(template())))) == 1
+    assert len(claims(after(create(pod_with_claims("p", BY_TEMPLATE)), create(template())))) == 1
 
 
 def test_a_pod_that_names_a_claim_gets_none_made() -> None:
-    assert claims(after(create(template()), create(pod("p", BY_NAME)))) == []
+    assert claims(after(create(template()), create(pod_with_claims("p", BY_NAME)))) == []
 
 
 def test_a_long_name_is_cut_with_something_left_of_both() -> None:
     long = "p" * 60
-    (made,) = claims(after(create(template()), create(pod(long, BY_TEMPLATE))))
+    (made,) = claims(after(create(template()), create(pod_with_claims(long, BY_TEMPLATE))))
     assert len(made.metadata.name) <= 63
     assert made.metadata.name.startswith("ppp")
     assert "-gp" in made.metadata.name
@@ -115,7 +115,7 @@ def test_a_long_name_is_cut_with_something_left_of_both() -> None:
 
 @pytest.mark.parametrize("ends", [delete(P), end(P)])
 def test_with_the_last_user_a_claim_loses_its_devices(ends: Any) -> None:
-    cluster = after(create(pod("p", BY_NAME, nodeName="n1")), create(used("p")), ends)
+    cluster = after(create(pod_with_claims("p", BY_NAME, nodeName="n1")), create(used("p")), ends)
     (left,) = claims(cluster)
     assert left.allocation is None
     assert left.status.reserved_for is None
@@ -123,21 +123,21 @@ def test_with_the_last_user_a_claim_loses_its_devices(ends: Any) -> None:
 
 
 def test_a_claim_keeps_its_devices_while_somebody_uses_it() -> None:
-    both = [create(pod(name, BY_NAME, nodeName="n1")) for name in ("p", "q")]
+    both = [create(pod_with_claims(name, BY_NAME, nodeName="n1")) for name in ("p", "q")]
     (left,) = claims(after(*both, create(used("p", "q")), delete(P)))
     assert left.allocation is not None
     assert [user.name for user in left.status.reserved_for or ()] == ["q"]
 
 
 def test_a_claim_that_is_being_deleted_goes_with_its_last_user() -> None:
-    placed = create(pod("p", BY_NAME, nodeName="n1"))
+    placed = create(pod_with_claims("p", BY_NAME, nodeName="n1"))
     assert len(claims(after(placed, create(used("p")), delete(C)))) == 1
     assert claims(after(placed, create(used("p")), delete(C), delete(P))) == []
     assert claims(after(placed, create(used("p")), delete(P), delete(C))) == []
 
 
 def test_a_claim_that_was_made_for_a_pod_goes_with_it() -> None:
-    steps = (create(template()), create(pod("p", BY_TEMPLATE)))
+    steps = (create(template()), create(pod_with_claims("p", BY_TEMPLATE)))
     assert claims(after(*steps, delete(P))) == []
 
 
@@ -146,7 +146,7 @@ def test_users_that_are_no_pods_are_left_alone() -> None:
     content["status"]["reservedFor"].append(
         {"apiGroup": "example.com", "resource": "jobs", "name": "j", "uid": "u"}
     )
-    placed = create(pod("p", BY_NAME, nodeName="n1"))
+    placed = create(pod_with_claims("p", BY_NAME, nodeName="n1"))
     (left,) = claims(after(placed, create(content), delete(P)))
     assert [user.name for user in left.status.reserved_for or ()] == ["j"]
     assert left.allocation is not None

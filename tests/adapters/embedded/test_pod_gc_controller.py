@@ -23,7 +23,7 @@ AT_ONCE = PodGcTimes()
 UPSTREAM = PodGcTimes(UPSTREAM_QUARANTINE_SECONDS, UPSTREAM_PERIOD_SECONDS)
 
 
-class World:
+class CollectedCluster:
     """A cluster with pod garbage collection; what it does to pods is written down with its time."""
 
     def __init__(self, times: PodGcTimes | None) -> None:
@@ -47,9 +47,11 @@ class World:
         self.cluster.delete(object_key(POD, "default", name))
 
 
-def play(times: PodGcTimes | None, *steps: tuple[float, Callable[[World], object]]) -> World:
+def run_steps(
+    times: PodGcTimes | None, *steps: tuple[float, Callable[[CollectedCluster], object]]
+) -> CollectedCluster:
     """Do each step at its time, then let ten minutes pass."""
-    world = World(times)
+    world = CollectedCluster(times)
 
     async def main() -> None:
         for at_seconds, step in steps:
@@ -62,8 +64,8 @@ def play(times: PodGcTimes | None, *steps: tuple[float, Callable[[World], object
     return world
 
 
-def create(*contents: Content) -> Callable[[World], None]:
-    def step(world: World) -> None:
+def create(*contents: Content) -> Callable[[CollectedCluster], None]:
+    def step(world: CollectedCluster) -> None:
         for one in contents:
             world.cluster.create(one)
 
@@ -81,7 +83,7 @@ NODE_AND_POD = create(node("n1"), on("a"))
 
 
 def test_the_pods_of_a_deleted_node_are_failed_and_gone_at_once() -> None:
-    world = play(AT_ONCE, (0, NODE_AND_POD), (5, World.delete_node))
+    world = run_steps(AT_ONCE, (0, NODE_AND_POD), (5, CollectedCluster.delete_node))
     assert world.gone == {"a": 5}
     status = world.last["a"]["status"]
     assert status["phase"] == "Failed"
@@ -91,12 +93,12 @@ def test_the_pods_of_a_deleted_node_are_failed_and_gone_at_once() -> None:
 
 
 def test_without_pod_garbage_collection_they_stay() -> None:
-    assert not play(None, (0, NODE_AND_POD), (5, World.delete_node)).gone
+    assert not run_steps(None, (0, NODE_AND_POD), (5, CollectedCluster.delete_node)).gone
 
 
 def test_pods_of_other_nodes_stay() -> None:
     there = create(node("n1"), node("n2"), on("a"), on("b", "n2"))
-    assert play(AT_ONCE, (0, there), (5, World.delete_node)).gone == {"a": 5}
+    assert run_steps(AT_ONCE, (0, there), (5, CollectedCluster.delete_node)).gone == {"a": 5}
 
 
 @pytest.mark.parametrize(
@@ -110,39 +112,41 @@ def test_pods_of_other_nodes_stay() -> None:
 def test_with_upstreams_times_an_orphan_goes_40_to_60_seconds_after_its_node(
     deleted_at: float, gone_at: float
 ) -> None:
-    world = play(UPSTREAM, (0, NODE_AND_POD), (deleted_at, World.delete_node))
+    world = run_steps(UPSTREAM, (0, NODE_AND_POD), (deleted_at, CollectedCluster.delete_node))
     assert world.gone == {"a": gone_at}
 
 
 def test_a_node_that_is_back_before_its_quarantine_ends_keeps_its_pods() -> None:
     back = create(node("n1"))
-    assert not play(UPSTREAM, (0, NODE_AND_POD), (5, World.delete_node), (59, back)).gone
+    assert not run_steps(
+        UPSTREAM, (0, NODE_AND_POD), (5, CollectedCluster.delete_node), (59, back)
+    ).gone
 
 
 def test_a_quarantine_without_a_period_ends_to_the_second() -> None:
     times = PodGcTimes(quarantine_seconds=0.1)
-    world = play(times, (0, NODE_AND_POD), (0.2, World.delete_node))
+    world = run_steps(times, (0, NODE_AND_POD), (0.2, CollectedCluster.delete_node))
     assert world.gone["a"] == pytest.approx(0.3)
 
 
 def test_a_pod_that_is_created_on_a_missing_node_goes() -> None:
-    assert play(AT_ONCE, (0, create(on("a", "nowhere")))).gone == {"a": 0}
+    assert run_steps(AT_ONCE, (0, create(on("a", "nowhere")))).gone == {"a": 0}
 
 
 def test_a_pod_that_succeeded_goes_with_its_node_and_keeps_its_phase() -> None:
     done = on("a", status={"phase": "Succeeded"})
-    world = play(AT_ONCE, (0, create(node("n1"), done)), (5, World.delete_node))
+    world = run_steps(AT_ONCE, (0, create(node("n1"), done)), (5, CollectedCluster.delete_node))
     assert world.gone == {"a": 5}
     assert world.last["a"]["status"]["phase"] == "Succeeded"
 
 
 def test_an_orphan_that_is_being_deleted_does_not_wait_for_its_grace() -> None:
     slow = pod("a", nodeName="n1", terminationGracePeriodSeconds=300)
-    world = play(
+    world = run_steps(
         AT_ONCE,
         (0, create(node("n1"), slow)),
         (5, lambda world: world.delete_pod("a")),
-        (6, World.delete_node),
+        (6, CollectedCluster.delete_node),
     )
     assert world.gone == {"a": 6}
 
@@ -150,7 +154,7 @@ def test_an_orphan_that_is_being_deleted_does_not_wait_for_its_grace() -> None:
 def test_a_finalizer_keeps_an_orphan_which_has_failed_then() -> None:
     kept = on("a")
     kept["metadata"]["finalizers"] = ["example.com/keep"]
-    world = play(AT_ONCE, (0, create(node("n1"), kept)), (5, World.delete_node))
+    world = run_steps(AT_ONCE, (0, create(node("n1"), kept)), (5, CollectedCluster.delete_node))
     assert not world.gone
     assert world.last["a"]["status"]["phase"] == "Failed"
     assert world.last["a"]["metadata"]["deletionTimestamp"]
@@ -163,7 +167,7 @@ def test_a_finalizer_keeps_an_orphan_which_has_failed_then() -> None:
 def test_a_pod_that_is_being_deleted_and_has_no_node_fails() -> None:
     kept = pod("a")
     kept["metadata"]["finalizers"] = ["example.com/keep"]
-    world = play(AT_ONCE, (0, create(kept)), (5, lambda world: world.delete_pod("a")))
+    world = run_steps(AT_ONCE, (0, create(kept)), (5, lambda world: world.delete_pod("a")))
     assert world.last["a"]["status"]["phase"] == "Failed"
 
 
@@ -175,10 +179,10 @@ def test_on_a_node_out_of_service_a_deleted_pod_goes_unless_the_node_is_ready(
     there = {**node("n1"), "spec": {"taints": [taint]}}
     there["status"] = {**there["status"], "conditions": [{"type": "Ready", "status": ready}]}
     slow = pod("a", nodeName="n1", terminationGracePeriodSeconds=300)
-    world = play(AT_ONCE, (0, create(there, slow)), (5, lambda world: world.delete_pod("a")))
+    world = run_steps(AT_ONCE, (0, create(there, slow)), (5, lambda world: world.delete_pod("a")))
     assert world.gone == {"a": gone_at}
 
 
 def test_a_collector_without_work_sets_no_timer() -> None:
-    world = play(UPSTREAM, (0, NODE_AND_POD))
+    world = run_steps(UPSTREAM, (0, NODE_AND_POD))
     assert world.cluster.next_collection_seconds is None

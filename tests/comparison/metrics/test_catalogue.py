@@ -12,7 +12,7 @@ from bayplan.comparison.experiment import InputSpec
 from bayplan.comparison.job import RunResult, perform
 from bayplan.comparison.metrics.catalogue import metric_note
 from bayplan.comparison.planning import plan
-from tests.comparison.kit import cluster_file, node, pod, spec
+from tests.comparison.kit import cluster_file, node_with_cpu, pod_with_cpu, spec
 
 # ---- metric notes ---------------------------------------------------------------------------
 
@@ -45,7 +45,7 @@ def results(folder: Path, *extra: object, **fields: object) -> list[RunResult]:
 
 
 def test_pods_are_counted_and_so_are_the_reasons_of_those_that_wait(tmp_path: Path) -> None:
-    packed, _ = results(tmp_path, pod("big", cpu=5))
+    packed, _ = results(tmp_path, pod_with_cpu("big", cpu=5))
     assert packed.metrics["placed"] == 4
     assert packed.metrics["unschedulable"] == 1
     assert packed.metrics["unschedulable: Insufficient cpu"] == 1
@@ -67,7 +67,7 @@ def test_its_curve_is_over_what_has_arrived(tmp_path: Path) -> None:
 
 
 def test_fragmentation_is_what_a_pod_could_not_use(tmp_path: Path) -> None:
-    packed, spread = results(tmp_path, pod("big", cpu=5))
+    packed, spread = results(tmp_path, pod_with_cpu("big", cpu=5))
     # Packed: 8 cores are free on two nodes, none on the third. Four pods of five can use all of
     # it, the big one none.
     assert packed.metrics["fragmented_cpu_percent"] == pytest.approx(100 / 5)
@@ -75,7 +75,7 @@ def test_fragmentation_is_what_a_pod_could_not_use(tmp_path: Path) -> None:
 
 
 def test_what_is_free_where_a_pod_does_not_fit_is_fragmented(tmp_path: Path) -> None:
-    packed, spread = results(tmp_path, pod("wide", cpu=3))
+    packed, spread = results(tmp_path, pod_with_cpu("wide", cpu=3))
     # The wide pod comes last. Packed onto n0 are four, it takes 3 of the second node: 1 + 4 are
     # free, of which it could use 4. Spread, 2 + 1 + 1: it takes 3 of one that has 1: 2, 3, 0 left.
     assert packed.metrics["fragmented_cpu_percent"] == pytest.approx(100 * (1 / 5) / 5)
@@ -84,8 +84,8 @@ def test_what_is_free_where_a_pod_does_not_fit_is_fragmented(tmp_path: Path) -> 
 
 def test_nodes_and_domains_that_hold_pods_are_counted(tmp_path: Path) -> None:
     zone = "topology.kubernetes.io/zone"
-    far = node("n9", cpu=4, **{zone: "far"})
-    packed, spread = results(tmp_path, far, pod("p8"))
+    far = node_with_cpu("n9", cpu=4, **{zone: "far"})
+    packed, spread = results(tmp_path, far, pod_with_cpu("p8"))
     assert packed.metrics["nodes_used"] == 2
     assert spread.metrics["nodes_used"] == 4
     assert spread.metrics[f"domains_used: {zone}"] == 1
@@ -95,11 +95,11 @@ def test_waiting_is_from_creation_to_binding(tmp_path: Path) -> None:
     late = {
         "apiVersion": "bayplan.dev/v1alpha1",
         "kind": "Scenario",
-        "spec": {"events": [{"at": "5s", "create": [node("n9", cpu=8)]}]},
+        "spec": {"events": [{"at": "5s", "create": [node_with_cpu("n9", cpu=8)]}]},
     }
     (tmp_path / "late.json").write_text(msgspec.json.encode(late).decode())
     wanted = spec(tmp_path)
-    paths = (str(cluster_file(tmp_path, pod("big", cpu=5))), str(tmp_path / "late.json"))
+    paths = (str(cluster_file(tmp_path, pod_with_cpu("big", cpu=5))), str(tmp_path / "late.json"))
     wanted = msgspec.structs.replace(wanted, inputs=(InputSpec(paths=paths),))
     found = perform(plan(wanted, "test").jobs[0]).result.metrics
     assert found["waiting_seconds_max"] >= 5

@@ -7,11 +7,11 @@ import pytest
 from bayplan.api.objects import NODE, POD, Node, Pod, decode
 from bayplan.comparison.metrics.emptiable import Emptiable
 from bayplan.state.pods import PodInfo, pod_info
-from tests.comparison.kit import node, pod
+from tests.comparison.kit import node_with_cpu, pod_with_cpu
 
 
 def on(node_name: str, name: str, cpu: int = 1, owner: str = "", **spec: Any) -> PodInfo:
-    content = pod(name, cpu)
+    content = pod_with_cpu(name, cpu)
     content["metadata"]["uid"] = name
     content["spec"] |= {"nodeName": node_name, **spec}
     content["status"] = {"phase": "Running"}
@@ -24,7 +24,7 @@ def on(node_name: str, name: str, cpu: int = 1, owner: str = "", **spec: Any) ->
 
 
 def a_node(name: str, cpu: int = 4, **fields: Any) -> Node:
-    content = node(name, cpu)
+    content = node_with_cpu(name, cpu)
     content["metadata"]["labels"] = fields.pop("labels", {})
     found = decode(NODE, {**content, "spec": fields})
     assert isinstance(found, Node)

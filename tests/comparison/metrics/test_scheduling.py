@@ -25,7 +25,7 @@ from bayplan.comparison.planning import plan
 from bayplan.journal import AttemptRecord
 from bayplan.sim.input.workload import Workload
 from bayplan.state.pods import PodInfo, pod_info
-from tests.comparison.kit import node, pod, spec
+from tests.comparison.kit import node_with_cpu, pod_with_cpu, spec
 from tests.examples.policies import EXAMPLES
 
 # ---- gangs ----------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ def attempt(nominated: str) -> AttemptRecord:
 
 
 def told(name: str, condition: str, reason: str) -> PodInfo:
-    content = pod(name)
+    content = pod_with_cpu(name)
     content["metadata"]["uid"] = name
     content["status"] = {"conditions": [{"type": condition, "status": "True", "reason": reason}]}
     found = decode(POD, content)
@@ -117,7 +117,9 @@ def test_a_victim_is_counted_once_and_nobody_else_is() -> None:
 # ---- arrivals -------------------------------------------------------------------------------
 
 
-WORKLOAD = Workload(initial=(node("n", cpu=10), *(pod(f"p{i}") for i in range(8))))
+WORKLOAD = Workload(
+    initial=(node_with_cpu("n", cpu=10), *(pod_with_cpu(f"p{i}") for i in range(8)))
+)
 
 
 def names(workload: Workload) -> list[str]:
@@ -172,9 +174,11 @@ def test_drawing_ends_where_no_pod_asks_for_the_resource() -> None:
 
 
 def test_a_pod_drawn_again_is_another_pod() -> None:
-    first = pod("a")
+    first = pod_with_cpu("a")
     first["metadata"]["uid"] = "of-a"
-    [_, _, again] = arranged(Workload(initial=(node("n", cpu=2), first)), until(100), 1).initial
+    [_, _, again] = arranged(
+        Workload(initial=(node_with_cpu("n", cpu=2), first)), until(100), 1
+    ).initial
     assert again["metadata"] == {"name": "a.1", "namespace": "default"}
 
 
@@ -183,7 +187,7 @@ def test_a_pod_drawn_again_is_another_pod() -> None:
     [({}, 2.0), ({"bayplan.dev/gpu-milli": "460"}, 0.92), ({"bayplan.dev/gpu-milli": "x"}, 2.0)],
 )
 def test_a_share_of_a_gpu_counts_as_such(annotations: dict[str, str], asked: float) -> None:
-    content: dict[str, Any] = pod("a")
+    content: dict[str, Any] = pod_with_cpu("a")
     content["metadata"]["annotations"] = annotations
     limits = {"nvidia.com/gpu": "2"}
     content["spec"]["containers"][0]["resources"] = {"limits": limits, "requests": limits}

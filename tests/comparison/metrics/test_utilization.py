@@ -16,7 +16,7 @@ from bayplan.comparison.metrics.catalogue import Domains
 from bayplan.comparison.metrics.utilization import Utilization
 from bayplan.comparison.planning import plan
 from bayplan.state.pods import PodInfo, pod_info
-from tests.comparison.kit import node, pod, spec
+from tests.comparison.kit import node_with_cpu, pod_with_cpu, spec
 from tests.examples.policies import EXAMPLES
 
 # ---- utilization ----------------------------------------------------------------------------
@@ -48,7 +48,7 @@ def test_its_curve_is_over_what_has_arrived(tmp_path: Path) -> None:
 
 
 def placed(name: str, node_name: str, phase: str = "Running") -> PodInfo:
-    content = pod(name)
+    content = pod_with_cpu(name)
     content["metadata"]["uid"] = name
     content["spec"]["nodeName"] = node_name
     content["status"] = {"phase": phase}
@@ -65,8 +65,8 @@ def decoded(content: dict[str, Any]) -> Node:
 
 def test_a_node_whose_last_pod_ended_is_out_of_use() -> None:
     metric = Utilization()
-    metric.node(None, decoded(node("a", cpu=4)))
-    metric.node(None, decoded(node("b", cpu=2)))
+    metric.node(None, decoded(node_with_cpu("a", cpu=4)))
+    metric.node(None, decoded(node_with_cpu("b", cpu=2)))
     for name, node_name in (("p", "a"), ("q", "b")):
         metric.pod(None, placed(name, node_name))
     assert metric.values(RESULT) == {"utilized_cpu_percent": pytest.approx(100 * 2 / 6)}
@@ -78,10 +78,10 @@ def test_a_node_whose_last_pod_ended_is_out_of_use() -> None:
 
 def test_a_node_that_grows_while_it_is_in_use_has_more() -> None:
     metric = Utilization()
-    small = decoded(node("a", cpu=2))
+    small = decoded(node_with_cpu("a", cpu=2))
     metric.node(None, small)
     metric.pod(None, placed("p", "a"))
-    metric.node(small, decoded(node("a", cpu=4)))
+    metric.node(small, decoded(node_with_cpu("a", cpu=4)))
     assert metric.values(RESULT) == {"utilized_cpu_percent": pytest.approx(25)}
 
 
@@ -99,7 +99,7 @@ def test_pods_that_come_with_their_node_do_not_make_it_a_used_one(kind: str) -> 
     metric, nodes = Utilization(), Domains()
     for one in (metric, nodes):
         for name in ("a", "b"):
-            one.node(None, decoded(node(name, cpu=4)))
+            one.node(None, decoded(node_with_cpu(name, cpu=4)))
             one.pod(None, owned(placed(f"d{name}", name), kind))
         one.pod(None, owned(placed("p", "a"), "ReplicaSet"))
     assert metric.values(RESULT) == {"utilized_cpu_percent": 25.0}

@@ -9,7 +9,7 @@ from bayplan.ports import ApiError, EventType, PatchPodStatus, Perform, WatchEve
 from bayplan.queue.transitions import State
 from bayplan.testing import api_pod, node
 from tests.engine.kit import Engine, waiting_pod
-from tests.plugins.preemption_kit import Port
+from tests.plugins.preemption_kit import EvictionPort
 from tests.scenarios.world import PROFILE
 
 KIND = "scheduling.x-k8s.io/v1alpha1 PodGroup"
@@ -92,8 +92,8 @@ def waiting() -> Engine:
     return engine(*there, member("g1"), member("g2"), gates=gates)
 
 
-def perform(found: Engine, **problems: Exception) -> Port:
-    port = Port(**problems)
+def perform(found: Engine, **problems: Exception) -> EvictionPort:
+    port = EvictionPort(**problems)
     for effect in found.run_for(Perform):
         asyncio.run(effect.run(port))  # type: ignore[arg-type]
     return port
@@ -156,7 +156,7 @@ def test_members_that_went_meanwhile_are_told_nothing() -> None:
     effects = found.run_for(Perform)
     found.delete(member("g1"), member("g2"))
     for effect in effects:
-        asyncio.run(effect.run(Port()))  # type: ignore[arg-type]
+        asyncio.run(effect.run(EvictionPort()))  # type: ignore[arg-type]
     assert found.patches() == []
     assert found.state_of("g1") is State.ABSENT
     assert found.scheduler.only_retries_wait

@@ -7,7 +7,7 @@ from bayplan.engine.waiting import PodWaitingOnPermit
 from bayplan.framework.status import Code, Status
 from bayplan.ports import ApiError, NotFoundError, OutcomeUnknownError
 from bayplan.testing import node, pod
-from tests.plugins.preemption_kit import Port, Scene, scene
+from tests.plugins.preemption_kit import EvictionPort, Scene, scene
 
 HIGH = pod("p", cpu=3, priority=9)
 
@@ -21,7 +21,7 @@ def three_victims() -> Scene:
 
 def test_victims_are_told_why_and_go_the_last_one_last() -> None:
     over = three_victims()
-    port = over.perform(Port())
+    port = over.perform(EvictionPort())
     assert port.calls == [f"{verb} v{index}" for index in range(3) for verb in ("patch", "delete")]
     condition = port.patches[0].condition
     assert condition is not None
@@ -42,7 +42,7 @@ def test_the_last_victim_stays_in_the_queue_of_work_until_the_others_were_told()
 
 def test_where_one_cannot_be_told_the_last_stays_and_the_pod_is_tried_again() -> None:
     over = three_victims()
-    port = over.perform(Port(v1=ApiError(403, "Forbidden", "no")))
+    port = over.perform(EvictionPort(v1=ApiError(403, "Forbidden", "no")))
     assert port.deleted == ["default/v0"]
     assert over.cluster.activated == [HIGH]
     assert over.plugin.pre_enqueue(HIGH) is None
@@ -54,13 +54,13 @@ def test_where_one_cannot_be_told_the_last_stays_and_the_pod_is_tried_again() ->
 @pytest.mark.parametrize("problem", [OutcomeUnknownError("?"), ApiError(500, "Error", "no")])
 def test_where_the_last_one_cannot_be_told_the_pod_is_tried_again(problem: Exception) -> None:
     over = three_victims()
-    over.perform(Port(v2=problem))
+    over.perform(EvictionPort(v2=problem))
     assert over.cluster.activated == [HIGH] and over.plugin.pre_enqueue(HIGH) is None
 
 
 def test_a_victim_that_is_gone_already_is_no_failure() -> None:
     over = three_victims()
-    over.perform(Port(v0=NotFoundError("gone")))
+    over.perform(EvictionPort(v0=NotFoundError("gone")))
     assert over.cluster.activated == []
     assert [event.regarding.name for event in over.cluster.emitted] == ["v1", "v2"]
 
@@ -94,7 +94,7 @@ def test_a_victim_in_pre_bind_goes_back_to_the_queue() -> None:
     over.cluster.pods_in_pre_bind[pod("v").uid] = victim
     over.attempt(HIGH)
 
-    class EndingPort(Port):
+    class EndingPort(EvictionPort):
         async def sleep(self, seconds: float) -> None:
             assert not over.cluster.activated
             victim.end()

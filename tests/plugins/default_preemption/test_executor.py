@@ -17,7 +17,7 @@ from bayplan.ports import (
     PatchPodStatus,
 )
 from bayplan.testing import node, pod
-from tests.plugins.preemption_kit import Port, Scene, scene
+from tests.plugins.preemption_kit import EvictionPort, Scene, scene
 
 # ---- telling --------------------------------------------------------------------------------
 
@@ -85,7 +85,7 @@ def test_all_victims_are_told_side_by_side() -> None:
     told = begun(over)
     assert [key for key, _ in over.cluster.writes] == ["default/v0", "default/v1", "default/v2"]
     assert over.plugin.pre_enqueue(HIGH) is None
-    port = over.perform(Port())
+    port = over.perform(EvictionPort())
     assert (port.deleted, told) == (["default/v0", "default/v1", "default/v2"], [""])
     assert [event.regarding.name for event in over.cluster.emitted] == ["v0", "v1", "v2"]
     metrics = over.cluster.metrics
@@ -101,7 +101,7 @@ def test_then_others_lose_their_nomination_and_nobody_minds_if_that_fails(
 ) -> None:
     over, seen = three_victims(), list[tuple[str, list[str]]]()
 
-    class Watching(Port):
+    class Watching(EvictionPort):
         async def patch_pod_status(self, patch: PatchPodStatus) -> None:
             if patch.condition is None:
                 seen.append((patch.name, list(told)))
@@ -126,7 +126,7 @@ def test_a_victim_that_cannot_be_told_is_the_end_and_nobody_loses_a_nomination(
     over = three_victims()
     over.nominate(pod("low", priority=1, cpu=1, nominated_node="n1"))
     told = begun(over)
-    port = over.perform(Port(v1=problem))
+    port = over.perform(EvictionPort(v1=problem))
     assert told == ["preemption: no"]
     assert port.deleted == ["default/v0", "default/v2"]
     assert [patch.name for patch in port.patches if patch.condition is None] == []
@@ -136,14 +136,14 @@ def test_a_victim_that_cannot_be_told_is_the_end_and_nobody_loses_a_nomination(
 def test_a_victim_that_is_gone_already_is_no_failure() -> None:
     over = three_victims()
     told = begun(over)
-    over.perform(Port(v0=NotFoundError("gone")))
+    over.perform(EvictionPort(v0=NotFoundError("gone")))
     assert told == [""]
 
 
 def test_a_group_waits_as_well_and_its_attempt_is_counted_when_it_ends() -> None:
     for problems, result, said in (
-        (Port(), "Success", ""),
-        (Port(v1=ApiError(403, "Forbidden", "no")), "Error", "pod group preemption: no"),
+        (EvictionPort(), "Success", ""),
+        (EvictionPort(v1=ApiError(403, "Forbidden", "no")), "Error", "pod group preemption: no"),
     ):
         over, told = three_victims(), list[str]()
         victims = list(over.cluster.cache.pods())

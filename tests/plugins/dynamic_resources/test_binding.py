@@ -32,7 +32,7 @@ GIVEN = as_claim(claim("c", exactly(), status=allocated(("n1", "x")))).allocatio
 )
 
 
-class Port:
+class FailingPort:
     """Calls an embedded cluster, failing before or after it as it is told, once each."""
 
     def __init__(self, cluster: EmbeddedCluster) -> None:
@@ -67,7 +67,7 @@ class Port:
         self.slept_seconds.append(seconds)
 
 
-def world(status: Any = None, **metadata: Any) -> Port:
+def world(status: Any = None, **metadata: Any) -> FailingPort:
     cluster = EmbeddedCluster(ManualClock())
     content = claim("c", exactly(), status=status)
     content["metadata"] |= metadata
@@ -79,17 +79,17 @@ def world(status: Any = None, **metadata: Any) -> Port:
         spec = {"containers": [{"name": "main", "image": "app"}]}
         cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
     cluster.create({"apiVersion": api_version, "kind": kind, **content})
-    return Port(cluster)
+    return FailingPort(cluster)
 
 
-def done(port: Port, ask: Callable[[BindPort], Awaitable[T]]) -> T:
+def done(port: FailingPort, ask: Callable[[BindPort], Awaitable[T]]) -> T:
     async def main() -> T:
         return await ask(port)  # pyright: ignore[reportArgumentType]
 
     return asyncio.run(main())
 
 
-def now(port: Port) -> ResourceClaim:
+def now(port: FailingPort) -> ResourceClaim:
     stored = port.cluster.get(KEY)
     assert stored is not None
     assert isinstance(stored.object, ResourceClaim)
@@ -97,7 +97,7 @@ def now(port: Port) -> ResourceClaim:
 
 
 def bind(
-    port: Port, seen: ResourceClaim | None = None, given: AllocationResult | None = GIVEN
+    port: FailingPort, seen: ResourceClaim | None = None, given: AllocationResult | None = GIVEN
 ) -> ResourceClaim:
     known = seen or now(port)
     return done(port, lambda p: binding.bind_claim(p, known, PLACED, given, lambda: "stamp"))

@@ -433,7 +433,7 @@ def test_a_pod_is_tried_when_all_its_claims_are_there() -> None:
 # ---- releases -------------------------------------------------------------------------------
 
 
-class Port:
+class ReleasingPort:
     """Time passes; after so many looks the write has ended."""
 
     def __init__(self, over: Releases, looks: int) -> None:
@@ -447,7 +447,7 @@ class Port:
 
 
 def ended(over: Releases, looks: int = 0) -> bool:
-    return asyncio.run(over.ended("claim", "pod", cast(BindPort, Port(over, looks))))
+    return asyncio.run(over.ended("claim", "pod", cast(BindPort, ReleasingPort(over, looks))))
 
 
 def test_who_gave_nothing_up_waits_for_nothing() -> None:

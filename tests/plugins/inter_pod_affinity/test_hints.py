@@ -9,7 +9,7 @@ from bayplan.framework.events import QueueingHint
 from bayplan.plugins.inter_pod_affinity.plugin import Labels, after_assigned_pod, after_node
 from bayplan.state.pods import PodInfo
 from tests.kit.objects import node, pod
-from tests.plugins.affinity_kit import World
+from tests.plugins.affinity_kit import AffinityCluster
 from tests.state.affinity_terms import PREFERRED, REQUIRED, term, weighted
 
 QUEUE, SKIP = QueueingHint.QUEUE, QueueingHint.QUEUE_SKIP
@@ -190,7 +190,7 @@ def test_a_node(waiting: PodInfo, old: Node | None, new: Node, hint: QueueingHin
 
 
 def test_the_plugin_asks_with_its_namespaces() -> None:
-    plugin = World([node("a")], namespaces=TEAMS).plugin()
+    plugin = AffinityCluster([node("a")], namespaces=TEAMS).plugin()
     assigned, own, nodes = (registered.hint for registered in plugin.events_to_register())
     assert assigned is not None
     assert own is not None

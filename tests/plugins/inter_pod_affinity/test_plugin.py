@@ -16,7 +16,7 @@ from bayplan.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinit
 from bayplan.state.pods import PodInfo
 from tests.kit.objects import node, pod
 from tests.plugins.affinity_kit import (
-    World,
+    AffinityCluster,
     drawn_pods,
     drawn_worlds,
     filter_answers,
@@ -41,28 +41,28 @@ def away(*terms: dict[str, Any], prefer: list[dict[str, Any]] | None = None) -> 
     return {"podAntiAffinity": {REQUIRED: list(terms), PREFERRED: prefer or []}}
 
 
-def zones(*placed: PodInfo, **more: Any) -> World:
+def zones(*placed: PodInfo, **more: Any) -> AffinityCluster:
     """Nodes a and b in zone z1, c in z2, d in no zone."""
     nodes = [node("a", zone="z1"), node("b", zone="z1"), node("c", zone="z2"), node("d")]
-    return World(nodes, list(placed), **more)
+    return AffinityCluster(nodes, list(placed), **more)
 
 
 # ---- against the oracle ------------------------------------------------------------------------
 
 
 @given(world=drawn_worlds(), pod=drawn_pods("new"))
-def test_filter_says_what_pod_by_pod_counting_says(world: World, pod: PodInfo) -> None:
+def test_filter_says_what_pod_by_pod_counting_says(world: AffinityCluster, pod: PodInfo) -> None:
     assert filtered(world, pod) == must_filter(world, pod)
 
 
 @given(world=drawn_worlds(), pod=drawn_pods("new"))
-def test_score_says_what_pod_by_pod_counting_says(world: World, pod: PodInfo) -> None:
+def test_score_says_what_pod_by_pod_counting_says(world: AffinityCluster, pod: PodInfo) -> None:
     assert scored(world, pod) == must_score(world, pod)
 
 
 @given(world=drawn_worlds(), pod=drawn_pods("new"), data=st.data())
 def test_a_selection_of_nodes_is_answered_as_among_all(
-    world: World, pod: PodInfo, data: st.DataObject
+    world: AffinityCluster, pod: PodInfo, data: st.DataObject
 ) -> None:
     """What is counted is the cluster; what is judged is the view."""
     plugin, state, nodes = world.plugin(), CycleState(), world.lend().nodes
@@ -80,7 +80,7 @@ def test_a_selection_of_nodes_is_answered_as_among_all(
 
 @given(world=drawn_worlds(), pod=drawn_pods("new"), data=st.data())
 def test_notes_follow_pods_that_come_and_go_in_a_what_if(
-    world: World, pod: PodInfo, data: st.DataObject
+    world: AffinityCluster, pod: PodInfo, data: st.DataObject
 ) -> None:
     """As PreFilter would have noted, had it seen the what-if."""
     plugin, state, snapshot = world.plugin(), CycleState(), world.lend()

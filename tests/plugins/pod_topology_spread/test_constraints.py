@@ -26,7 +26,7 @@ from bayplan.plugins.pod_topology_spread.constraints import (
     SpreadRules,
 )
 from bayplan.state.pods import PodInfo
-from tests.plugins.spread_kit import NO_DEFAULTS, World, app_pod, constraint, rules
+from tests.plugins.spread_kit import NO_DEFAULTS, SpreadCluster, app_pod, constraint, rules
 
 # ---- constraints ----------------------------------------------------------------------------
 
@@ -152,24 +152,24 @@ def test_without_services_and_owner_no_defaults_apply() -> None:
 
 
 def test_the_systems_defaults_are_soft_alone() -> None:
-    spread = rules(SYSTEM, World().put(SERVICE, "web", {"app": "a"}))
+    spread = rules(SYSTEM, SpreadCluster().put(SERVICE, "web", {"app": "a"}))
     assert len(spread.soft(app_pod()).constraints) == 2
     assert not spread.hard(app_pod()).constraints
 
 
 def test_a_list_may_hold_both_kinds() -> None:
-    spread = rules(LISTED, World().put(SERVICE, "web", {"app": "a"}))
+    spread = rules(LISTED, SpreadCluster().put(SERVICE, "web", {"app": "a"}))
     assert [c.max_skew for c in spread.hard(app_pod()).constraints] == [2]
     assert [c.max_skew for c in spread.soft(app_pod()).constraints] == [2]
 
 
 def test_own_constraints_of_either_kind_keep_the_defaults_away() -> None:
-    spread = rules(LISTED, World().put(SERVICE, "web", {"app": "a"}))
+    spread = rules(LISTED, SpreadCluster().put(SERVICE, "web", {"app": "a"}))
     assert not spread.soft(app_pod(spread=[constraint()])).constraints
 
 
 def test_the_selectors_of_all_services_that_select_the_pod_are_merged() -> None:
-    world = World().put(SERVICE, "one", {"app": "a"}).put(SERVICE, "two", {"tier": "x"})
+    world = SpreadCluster().put(SERVICE, "one", {"app": "a"}).put(SERVICE, "two", {"tier": "x"})
     world.put(SERVICE, "not-mine", {"app": "b"}).put(SERVICE, "headless", None)
     world.put(SERVICE, "elsewhere", {"zone": "z"}, namespace="other")
     waiting = app_pod(labels={"app": "a", "tier": "x", "zone": "z"})
@@ -193,36 +193,36 @@ def test_the_selectors_of_all_services_that_select_the_pod_are_merged() -> None:
     ],
 )
 def test_the_owners_selector_counts(kind: str, owner: Any, selector: Any) -> None:
-    spread = rules(SYSTEM, World().put(kind, "web", selector))
+    spread = rules(SYSTEM, SpreadCluster().put(kind, "web", selector))
     assert selector_of(spread, app_pod(owner=owner)) == map_selector({"app": "a"})
     assert selector_of(spread, app_pod()) is None, "nobody owns it"
     assert selector_of(spread, app_pod(owner=owner, namespace="other")) is None
 
 
 def test_services_and_owner_add_up() -> None:
-    world = World().put(SERVICE, "web", {"app": "a"})
+    world = SpreadCluster().put(SERVICE, "web", {"app": "a"})
     world.put(REPLICA_SET, "web", {"matchLabels": {"hash": "1"}})
     expected = map_selector({"app": "a", "hash": "1"})
     assert selector_of(rules(SYSTEM, world), app_pod(owner=OWNED)) == expected
 
 
 def test_an_owner_of_another_kind_says_nothing() -> None:
-    world = World().put(REPLICA_SET, "web", {"matchLabels": {"app": "a"}})
+    world = SpreadCluster().put(REPLICA_SET, "web", {"matchLabels": {"app": "a"}})
     assert selector_of(rules(SYSTEM, world), app_pod(owner=("batch/v1", "Job", "web"))) is None
 
 
 def test_an_owner_whose_selector_does_not_parse_says_nothing() -> None:
-    world = World().put(SERVICE, "web", {"app": "a"}).put(REPLICA_SET, "web", BROKEN)
+    world = SpreadCluster().put(SERVICE, "web", {"app": "a"}).put(REPLICA_SET, "web", BROKEN)
     assert selector_of(rules(SYSTEM, world), app_pod(owner=OWNED)) == map_selector({"app": "a"})
 
 
 def test_selectors_that_demand_nothing_mean_no_defaults() -> None:
-    world = World().put(SERVICE, "all", {}).put(REPLICA_SET, "web", {})
+    world = SpreadCluster().put(SERVICE, "all", {}).put(REPLICA_SET, "web", {})
     assert selector_of(rules(SYSTEM, world), app_pod(owner=OWNED)) is None
 
 
 def test_defaults_follow_the_services_as_they_change() -> None:
-    world = World()
+    world = SpreadCluster()
     spread = rules(SYSTEM, world)
     waiting = app_pod(labels={"app": "a", "tier": "x"}, owner=OWNED)
     assert selector_of(spread, waiting) is None
@@ -237,7 +237,7 @@ def test_defaults_follow_the_services_as_they_change() -> None:
 
 
 def test_defaults_are_deduced_once_while_nothing_changes() -> None:
-    spread = rules(LISTED, World().put(SERVICE, "web", {"app": "a"}))
+    spread = rules(LISTED, SpreadCluster().put(SERVICE, "web", {"app": "a"}))
     assert spread.soft(app_pod("one")) is spread.soft(app_pod("other"))
 
 

@@ -18,7 +18,7 @@ from bayplan.state.pods import PodInfo
 from tests.plugins.spread_kit import (
     NO_DEFAULTS,
     RACK,
-    World,
+    SpreadCluster,
     app_pod,
     constraint,
     labelled_node,
@@ -92,7 +92,7 @@ def test_soft_constraints_reject_nothing_and_wake_nobody() -> None:
 def test_defaults_count_as_the_services_are_now() -> None:
     default = DefaultConstraint(max_skew=1, topology_key=ZONE_LABEL, when_unsatisfiable=HARD)
     args = PodTopologySpreadArgs(defaulting_type="List", default_constraints=(default,))
-    world = World()
+    world = SpreadCluster()
     hints, placed = SpreadHints(rules(args, world)), app_pod("x", "n1", labels=WEB)
     assert not is_queue(hints.after_pod(app_pod(), None, placed))
     world.put(SERVICE, "web", WEB)

@@ -15,7 +15,7 @@ from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
 from tests.plugins.spread_kit import (
     NO_DEFAULTS,
-    World,
+    SpreadCluster,
     app_pod,
     constraint,
     labelled_node,
@@ -57,7 +57,7 @@ def test_it_skips_what_the_pod_does_not_ask_for(
 
 
 def test_by_the_systems_defaults_a_pod_of_a_service_is_scored() -> None:
-    world, nodes = World(), zoned(a=1, b=0).nodes
+    world, nodes = SpreadCluster(), zoned(a=1, b=0).nodes
     plugin = spreading(SYSTEM, world)
     assert plugin.pre_score(CycleState(), app_pod(), nodes) is SKIP
     world.put(SERVICE, "web", WEB_SERVICE)
@@ -68,7 +68,7 @@ def test_by_the_systems_defaults_a_pod_of_a_service_is_scored() -> None:
 def test_hard_defaults_reject() -> None:
     default = DefaultConstraint(max_skew=1, topology_key=ZONE_LABEL, when_unsatisfiable=HARD)
     args = PodTopologySpreadArgs(defaulting_type="List", default_constraints=(default,))
-    plugin = spreading(args, World().put(SERVICE, "web", WEB_SERVICE))
+    plugin = spreading(args, SpreadCluster().put(SERVICE, "web", WEB_SERVICE))
     state, snapshot = CycleState(), zoned(a=1, b=0)
     assert plugin.pre_filter(state, app_pod(), snapshot.nodes) is None
     assert rejected(plugin, state, app_pod(), snapshot) == ["in-a"]

@@ -19,7 +19,7 @@ from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
 from tests.plugins.spread_kit import (
     RACK,
-    World,
+    SpreadCluster,
     app_pod,
     constraint,
     drawn_clusters,
@@ -176,7 +176,7 @@ def test_an_empty_selector_counts_nobody() -> None:
 def by_default(snapshot: Snapshot) -> dict[str, int]:
     """Raw scores by the system's defaults, for a pod of a Service."""
     waiting, nodes = app_pod(), snapshot.nodes
-    spread = rules(SYSTEM, World().put(SERVICE, "web", {"app": "a"}))
+    spread = rules(SYSTEM, SpreadCluster().put(SERVICE, "web", {"app": "a"}))
     asked = spread.soft(waiting).constraints
     found = soft_spread(asked, spread.requires_all_topologies(waiting), waiting, nodes)
     return {name: raw for name, (raw, _) in scored(found, waiting, nodes).items()}

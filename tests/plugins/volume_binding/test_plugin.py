@@ -52,7 +52,7 @@ ASKING = with_claims("p", "data")
 PLACED = ASKING.on_node("n1")
 
 
-class Port:
+class PatchingPort:
     """Keeps what is written; time passes when it is slept."""
 
     def __init__(self, over: SampleCluster, meanwhile: Callable[[float], object]) -> None:
@@ -90,7 +90,7 @@ def reserved(over: SampleCluster, args: Any = None) -> tuple[VolumeBinding, Cycl
     return plugin, state
 
 
-def bound(plugin: VolumeBinding, state: CycleState, port: Port) -> Status | None:
+def bound(plugin: VolumeBinding, state: CycleState, port: PatchingPort) -> Status | None:
     return asyncio.run(plugin.pre_bind(state, PLACED, "n1", cast(BindPort, port)))
 
 
@@ -161,7 +161,7 @@ def test_it_writes_and_waits_until_the_claim_is_bound() -> None:
         if now == 3.0:
             add(over, at(volume("pv", claim="data"), "2"), claim("data", bound_to="pv"))
 
-    port = Port(over, controller)
+    port = PatchingPort(over, controller)
     assert plugin.pre_bind_preflight(state, ASKING, "n1") is None
     assert bound(plugin, state, port) is None
     assert port.patches == [("v1 PersistentVolume", "pv")]
@@ -171,7 +171,7 @@ def test_it_writes_and_waits_until_the_claim_is_bound() -> None:
 def test_it_gives_up_after_its_time_out() -> None:
     over = world(claim("data"))
     plugin, state = reserved(over, VolumeBindingArgs(bind_timeout_seconds=5))
-    status = bound(plugin, state, Port(over, nothing))
+    status = bound(plugin, state, PatchingPort(over, nothing))
     assert status == Status(Code.ERROR, (TIMED_OUT,))
     assert over.clock.now() == 5.0
 
@@ -179,7 +179,7 @@ def test_it_gives_up_after_its_time_out() -> None:
 def test_a_write_that_is_refused_ends_the_binding_and_is_taken_back() -> None:
     over = world(claim("data"), volume("pv"))
     plugin, state = reserved(over)
-    port = Port(over, nothing)
+    port = PatchingPort(over, nothing)
     port.refuses = True
     status = bound(plugin, state, port)
     assert status is not None and status.code is Code.ERROR
@@ -190,7 +190,7 @@ def test_a_write_that_is_refused_ends_the_binding_and_is_taken_back() -> None:
 def test_what_was_written_stays_assumed_until_the_api_tells() -> None:
     over = world(claim("data"))
     plugin, state = reserved(over, VolumeBindingArgs(bind_timeout_seconds=1))
-    bound(plugin, state, Port(over, nothing))
+    bound(plugin, state, PatchingPort(over, nothing))
     plugin.unreserve(state, ASKING, "n1")
     assert over.volumes.assumed_count == 1
 
@@ -215,7 +215,7 @@ def test_what_goes_meanwhile_ends_the_binding(
 ) -> None:
     over = world(claim("data"))
     plugin, state = reserved(over)
-    status = bound(plugin, state, Port(over, lambda _: lose(over)))
+    status = bound(plugin, state, PatchingPort(over, lambda _: lose(over)))
     assert status == Status(Code.ERROR, (text,))
 
 

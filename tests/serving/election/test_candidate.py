@@ -35,7 +35,7 @@ class Replica:
 Play = Callable[[Replica, Replica, ManualClock], Coroutine[Any, Any, None]]
 
 
-def play(script: Play) -> None:
+def run_election(script: Play) -> None:
     """Two replicas and one lease."""
     clock, store = ManualClock(), dict[str, Any]()
     run(script(Replica("a", store, clock), Replica("b", store, clock), clock), clock)
@@ -56,7 +56,7 @@ def test_the_first_of_two_leads_at_once_and_the_other_waits():
         holding.cancel()
         waiting.cancel()
 
-    play(script)
+    run_election(script)
 
 
 def test_in_quiet_times_a_renewal_is_one_request():
@@ -67,7 +67,7 @@ def test_in_quiet_times_a_renewal_is_one_request():
         assert a.lock.requests == ["get", "create", "update", "update", "update"]
         holding.cancel()
 
-    play(script)
+    run_election(script)
 
 
 def test_a_leader_that_dies_is_followed_within_its_lease_and_one_try():
@@ -82,7 +82,7 @@ def test_a_leader_that_dies_is_followed_within_its_lease_and_one_try():
         assert b.leads
         assert b.log.leaders == ["a", "b"]
 
-    play(script)
+    run_election(script)
 
 
 def test_a_leader_that_cannot_renew_stops_before_another_leads():
@@ -99,7 +99,7 @@ def test_a_leader_that_cannot_renew_stops_before_another_leads():
         await waiting
         assert clock.now() - 10 >= 13
 
-    play(script)
+    run_election(script)
 
 
 def test_a_request_that_hangs_does_not_keep_a_leader_past_its_deadline():
@@ -110,7 +110,7 @@ def test_a_request_that_hangs_does_not_keep_a_leader_past_its_deadline():
         assert clock.now() == pytest.approx(10.0)
         assert "no answer within" in reason
 
-    play(script)
+    run_election(script)
 
 
 def test_a_leader_that_stood_still_does_not_lead_when_it_wakes():
@@ -122,7 +122,7 @@ def test_a_leader_that_stood_still_does_not_lead_when_it_wakes():
         assert not a.leads
         assert "stood still" in await holding
 
-    play(script)
+    run_election(script)
 
 
 def test_trouble_that_passes_in_time_changes_nothing():
@@ -137,7 +137,7 @@ def test_trouble_that_passes_in_time_changes_nothing():
         assert len(a.log.troubles) > 2
         holding.cancel()
 
-    play(script)
+    run_election(script)
 
 
 def test_a_lost_answer_is_no_lost_lease():
@@ -151,7 +151,7 @@ def test_a_lost_answer_is_no_lost_lease():
         assert a.leads
         holding.cancel()
 
-    play(script)
+    run_election(script)
 
 
 def test_a_lease_taken_by_somebody_ends_holding_with_a_name():
@@ -164,7 +164,7 @@ def test_a_lease_taken_by_somebody_ends_holding_with_a_name():
         assert await holding == "thief holds the lease"
         assert clock.now() <= 2.0
 
-    play(script)
+    run_election(script)
 
 
 def test_a_released_lease_is_taken_at_the_next_try():
@@ -178,7 +178,7 @@ def test_a_released_lease_is_taken_at_the_next_try():
         assert clock.now() <= 2 * 1.2
         assert b.leads
 
-    play(script)
+    run_election(script)
 
 
 def test_a_renewal_cancelled_under_way_does_not_keep_the_lease_from_being_released():
@@ -205,7 +205,7 @@ def test_only_a_leader_releases():
         assert b.lock.requests == []
         assert (await a.lock.get())["spec"]["holderIdentity"] == "a"
 
-    play(script)
+    run_election(script)
 
 
 def test_a_lease_that_was_deleted_is_made_again():

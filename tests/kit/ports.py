@@ -1,0 +1,40 @@
+"""Ports for tests of plugins that bind."""
+
+from typing import Any
+
+from bayplan.api.objects import ApiObject, Pod
+from bayplan.ports import PatchPodStatus
+from bayplan.state.pods import PodInfo
+
+
+class UnusedPort:
+    """A BindPort that fails the test when it is called; a subclass overrides what a test calls."""
+
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        raise AssertionError("unexpected call of bind")
+
+    async def get_pod(self, namespace: str, name: str) -> Pod:
+        raise AssertionError("unexpected call of get_pod")
+
+    async def read(self, kind: str, namespace: str, name: str) -> ApiObject:
+        raise AssertionError("unexpected call of read")
+
+    async def patch(
+        self, kind: str, namespace: str, name: str, patch: dict[str, Any], subresource: str = ""
+    ) -> ApiObject:
+        raise AssertionError("unexpected call of patch")
+
+    async def create_object(self, kind: str, content: dict[str, Any]) -> ApiObject:
+        raise AssertionError("unexpected call of create_object")
+
+    async def delete_object(self, kind: str, namespace: str, name: str, uid: str) -> None:
+        raise AssertionError("unexpected call of delete_object")
+
+    async def patch_pod_status(self, patch: PatchPodStatus) -> None:
+        raise AssertionError("unexpected call of patch_pod_status")
+
+    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
+        raise AssertionError("unexpected call of delete_pod")
+
+    async def sleep(self, seconds: float) -> None:
+        raise AssertionError("unexpected call of sleep")
