@@ -15,7 +15,7 @@ from bayplan.framework.status import Code, Rejection, Status
 from bayplan.ports import ApiError, OutcomeUnknownError, raise_interruption
 
 _PACKAGE: Final = Path(__file__).parent.parent
-#: Whose frames stand between a scheduler and its plugins.
+#: Packages whose frames stand between a scheduler and its plugins.
 _CALLERS: Final = frozenset(_PACKAGE / name for name in ("engine", "framework", "profile", "queue"))
 #: What Python says of a change of a mapping that is but shown.
 _PROXY: Final = "'mappingproxy' object"
