@@ -270,14 +270,14 @@ def measure(load: Load, pods: int, repeat: int) -> Measured:
     played(load, pods, reuse=False, sinks=[digests[1]])
     reuse_of = stage.scheduler.reuse(PROFILE)
     counts = list(reuse_of.row_counts().values())
-    kept = sum(each.kept for each in counts)
+    kept = sum(each.cached for each in counts)
     return Measured(
         load=load.name,
         decisions=stage.attempt_count,
         rate_on=rates[True],
         rate_off=rates[False],
         ranked=reuse_of.attempt_counts["hint_used"] / max(reuse_of.attempt_counts.total(), 1),
-        kept=kept / max(kept + sum(each.asked for each in counts), 1),
+        kept=kept / max(kept + sum(each.evaluated for each in counts), 1),
         is_identical=digests[0].digest == digests[1].digest,
     )
 

@@ -17,8 +17,8 @@ from bayplan.api.objects import SERVICE, Node
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.reuse.entry import ObjectGeneration, SignatureEntry
+from bayplan.engine.reuse.evaluation_plan import SingleNodeEvaluator
 from bayplan.engine.reuse.ranked_nodes import RankedNodes
-from bayplan.engine.reuse.single_node import SingleNodeEvaluator
 from bayplan.engine.schedule_one import CycleRunner
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import (
@@ -178,24 +178,25 @@ class Attempts:
         return pod("p")
 
     @property
-    def known(self) -> SignatureEntry:
-        return self.reuse.known(self.pod)
+    def entry(self) -> SignatureEntry:
+        return self.reuse.entry_for(self.pod)
 
     def picks(self) -> RankedNodes:
         """The ranking, after as many attempts as it takes."""
-        while self.known.picks is None:
+        while not self.entry.rankings:
             assert self.attempt_count < 5, "no ranking is made of such answers"
             self.attempt()
-        assert isinstance(self.known.picks, RankedNodes)
-        return self.known.picks
+        ranking = last_ranking(self.entry)
+        assert ranking is not None and ranking.plan.is_complete
+        return ranking
 
     def asking(self) -> SingleNodeEvaluator:
         """To ask about single rows as an attempt does."""
         state, nodes, asked = CycleState(), self.cluster.lend().nodes, self.pod
-        state.kept = self.known
+        state.cached_results = self.entry
         self.framework.run_pre_filter(state, asked, nodes)
         calls = self.framework.calls(state, asked)
-        return SingleNodeEvaluator(calls, state, asked, nodes, self.known.counts)
+        return SingleNodeEvaluator(calls, state, asked, nodes, self.entry.counts)
 
     def plugin(self, name: str) -> Any:
         instances = self.framework.plugins.instances()
@@ -206,6 +207,11 @@ class Attempts:
         plugin = self.plugin(name)
         asked, plugin.asked = plugin.asked, []
         return sorted(asked)
+
+
+def last_ranking(entry: SignatureEntry) -> RankedNodes | None:
+    """The one that was used last."""
+    return next(reversed(entry.rankings.values()), None)
 
 
 def chosen(cycle: Cycle) -> str:

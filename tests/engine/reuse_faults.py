@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bayplan.engine.reuse.entry import ObjectGeneration
-from bayplan.engine.reuse.ranked_nodes import IncrementalScores
+from bayplan.engine.reuse.ranked_nodes import RankedNodes
 from bayplan.engine.reuse.weighted_score import WeightedScore
 from bayplan.engine.schedule_one import CycleRunner
 from bayplan.engine.scheduler import Scheduler
@@ -88,10 +88,10 @@ def a_nomination_stays_in_a_mask(patch: pytest.MonkeyPatch) -> Fault:
 
     def keeping(runner: CycleRunner, cycle: Any) -> None:
         run(runner, cycle)
-        if cycle.known is None:
+        if cycle.entry is None:
             return
         for entry in cycle.outcome.entries:
-            kept = cycle.known.verdicts.get(entry.plugin)
+            kept = cycle.entry.filter_caches.get(entry.plugin)
             for row in cycle.outcome.nodes.rows[entry.positions].tolist() if kept else ():
                 kept.learn_one(row, ((entry.code, entry.reasons),))
 
@@ -144,13 +144,13 @@ def a_plugin_signs_too_little(patch: pytest.MonkeyPatch) -> Fault:
 
 def a_total_stays_as_it_was(patch: pytest.MonkeyPatch) -> Fault:
     """A node that took a pod keeps its total, where plugins are asked besides."""
-    move = IncrementalScores._move
+    move = RankedNodes._move
 
-    def still(totals: IncrementalScores, row: int) -> None:
-        if totals.like.is_whole:
+    def still(totals: RankedNodes, row: int) -> None:
+        if totals.plan.is_complete:
             move(totals, row)
 
-    patch.setattr(IncrementalScores, "_move", still)
+    patch.setattr(RankedNodes, "_move", still)
     return no_fault
 
 

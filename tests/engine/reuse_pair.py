@@ -16,7 +16,8 @@ from bayplan.config import SchedulerConfig, config_from
 from bayplan.engine.binding import BindingOutcome
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.scheduler import Scheduler
-from bayplan.framework.status import Status
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.status import Status, is_success
 from bayplan.journal import AttemptRecord, Journal, MemorySink, NoteRecord, Record
 from bayplan.plugins.registry import Registry
 from bayplan.ports import (
@@ -28,6 +29,7 @@ from bayplan.ports import (
     Perform,
     WatchEvent,
 )
+from bayplan.state.nodes import NodeView
 from tests.engine.reuse_plugins import ALL, FILTERING, KEYS, SCORING
 
 #: A table's, to begin with: it is to grow.
@@ -112,6 +114,8 @@ class Side:
         self._clock = ManualClock()
         self.journal = MemorySink()
         self.attempts: list[Mapping[str, Any]] = []
+        #: By pod: the last attempt since `validate`.
+        self.tried: dict[str, Cycle] = {}
         self.scheduler = Scheduler(
             config,
             registry,
@@ -127,10 +131,38 @@ class Side:
     def _note(self, cycle: Cycle) -> None:
         if self.is_on:
             self._tally["attempts"] += 1
-            self._tally["picks used"] += cycle.picks is not None
-            self._tally["prepared alike"] += cycle.picks is not None and cycle.step == 1
-            self._tally["totals used"] += cycle.row_totals is not None
+            self._tally["picks used"] += cycle.ranking is not None
+            self._tally["prepared alike"] += cycle.ranking is not None and cycle.step == 1
+            self._tally["totals used"] += cycle.partial_ranking is not None
+        self.tried[cycle.pod.key] = cycle
         self.attempts.append(seen(cycle))
+
+    def validate(self) -> None:
+        """Everything cached for the pods that were tried is what the plugins say now."""
+        for cycle in self.tried.values():
+            snapshot = self.scheduler.cache.lend()
+            try:
+                self._validate(cycle, snapshot.nodes)
+            finally:
+                snapshot.end()
+        self.tried.clear()
+
+    def _validate(self, cycle: Cycle, nodes: NodeView) -> None:
+        framework, pod, state = cycle.framework, cycle.pod, CycleState()
+        cache = self.scheduler.reuse(framework.profile_name)
+        for entry in cache.entries():
+            entry.validate()
+        if not len(nodes):
+            return
+        result, status, _ = framework.run_pre_filter(state, pod, nodes)
+        if not is_success(status) or result.node_names is not None:
+            return
+        outcome = framework.run_filter(state, pod, nodes)
+        feasible = nodes.take(outcome.feasible)
+        if len(feasible) < 2 or not is_success(framework.run_pre_score(state, pod, feasible)):
+            state.skip_score_plugins.update(plugin.name for plugin, _ in framework.plugins.score)
+        self._tally["validated"] += 1
+        cache.validate(state, pod, nodes)
 
     def wait(self, seconds: float) -> None:
         self._clock.advance_to(self._clock.now() + seconds)
@@ -146,7 +178,7 @@ class Side:
 
     def _rows(self) -> dict[tuple[str, str], tuple[int, int]]:
         return {
-            (profile, name): (counts.asked, counts.kept)
+            (profile, name): (counts.evaluated, counts.cached)
             for profile in (FIRST, SECOND)
             for name, counts in self.scheduler.reuse(profile).row_counts().items()
         }
@@ -285,11 +317,13 @@ class Pair:
         for one, other in zip(on.attempts, off.attempts, strict=True):
             wrong = {key: (one.get(key), other[key]) for key in other if one.get(key) != other[key]}
             assert not wrong, f"{other['pod']} with reuse and without: {wrong}"
+        on.validate()
         assert on.told() == off.told()
         assert on.state(uids) == off.state(uids)
         effects = self._effects()
         for side in self._sides:
             side.attempts.clear()
+            side.tried.clear()
             side.journal.records.clear()
         return effects
 

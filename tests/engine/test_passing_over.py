@@ -30,7 +30,7 @@ def place(engine: Engine, count: int, *, kinds: int, first: int = 0) -> dict[str
 
 
 def asked(engine: Engine, name: str = FIT) -> int:
-    return engine.scheduler.reuse(PROFILE).row_counts()[name].asked
+    return engine.scheduler.reuse(PROFILE).row_counts()[name].evaluated
 
 
 def test_kinds_in_turn_are_asked_about_in_full() -> None:
@@ -62,7 +62,7 @@ def test_where_somebody_is_asked_node_by_node_only_changed_nodes_are_asked_about
 
 
 def test_in_a_large_cluster_changed_nodes_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ASKED_NODES_MAX", NODES - 1)
+    monkeypatch.setattr(module, "STEP_ASIDE_NODES_MAX", NODES - 1)
     engine = engine_of()
     place(engine, 2 * KINDS, kinds=KINDS)
     before = asked(engine)

@@ -46,7 +46,7 @@ def growth(node_count: int, *, is_on: bool) -> Growth:
 
 
 def _empty(reuse: ResultCache) -> None:
-    for part in (reuse._known, reuse._verdicts, reuse._scores):
+    for part in (reuse._entries, reuse._filter_caches, reuse._score_caches):
         part.clear()
 
 

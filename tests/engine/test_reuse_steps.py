@@ -28,8 +28,8 @@ from bayplan.api.objects import (
     Pod,
 )
 from bayplan.engine.reuse.cache import ResultCache
-from bayplan.engine.reuse.ranked_nodes import IncrementalScores
-from bayplan.engine.reuse_steps import filter_rest, score_rest, table_of
+from bayplan.engine.reuse.ranked_nodes import RankedNodes
+from bayplan.engine.reuse_steps import filter_uncached, merged_table, score_uncached
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.plugin import ScalarFilterPlugin, ScalarScorePlugin, SignPlugin
@@ -51,6 +51,7 @@ from tests.engine.kept_kit import (
     CountingFilter,
     Rank,
     labelled,
+    last_ranking,
     nodes,
 )
 from tests.engine.kit import Engine, waiting_pod
@@ -103,7 +104,7 @@ def filtered(known: Known, *plugins: Any) -> FilterOutcome:
     """One plugin that is kept stands before those that are asked, and one behind them."""
     run, state = framework(*plugins), CycleState()
     asked = [(1, name, ask) for name, ask in run.calls(state, POD).filter]
-    return filter_rest(run, (known, 2), asked, (state, POD, three()))
+    return filter_uncached(run, known, 2, asked, state, POD, three())
 
 
 def test_the_rest_filters_what_others_left() -> None:
@@ -137,10 +138,10 @@ def test_the_rest_scores_in_columns_and_who_fails_is_named() -> None:
     asked = framework(answering("A", score_node=7), answering("B", score=raising))
     state, nodes = CycleState(), three()
     good, bad = asked.calls(state, POD).score
-    columns = score_rest(asked, [good], state, POD, nodes)
+    columns = score_uncached(asked, [good], state, POD, nodes)
     assert isinstance(columns, list)
     assert [(each.name, each.weighted.tolist()) for each in columns] == [("A", [7, 7, 7])]
-    failed = score_rest(asked, [good, bad], state, POD, nodes)
+    failed = score_uncached(asked, [good, bad], state, POD, nodes)
     assert isinstance(failed, Status)
     assert failed.plugin == "B"
 
@@ -148,11 +149,11 @@ def test_the_rest_scores_in_columns_and_who_fails_is_named() -> None:
 # ---- known rest -----------------------------------------------------------------------------
 
 
-def known_part() -> tuple[Attempts, IncrementalScores]:
+def known_part() -> tuple[Attempts, RankedNodes]:
     known = Attempts(Bad, Company, Rank, nodes=labelled(6))
     for _ in range(3):
         known.attempt()
-    totals = known.known.picks
+    totals = last_ranking(known.entry)
     assert totals is not None
     return known, totals
 
@@ -160,13 +161,13 @@ def known_part() -> tuple[Attempts, IncrementalScores]:
 def test_totals_are_of_both_parts_and_columns_in_the_order_of_the_profile() -> None:
     known, totals = known_part()
     asking = known.asking()
-    totals.refresh(asking)
+    totals.update(asking)
     totals.score(asking)
     nodes, state = known.cluster.lend().nodes, asking.state
     calls = [call for call in asking.calls.score if call.name == "Company"]
-    asked = score_rest(known.framework, calls, state, known.pod, nodes)
+    asked = score_uncached(known.framework, calls, state, known.pod, nodes)
     assert isinstance(asked, list)
-    table = table_of(totals, asked, known.framework, nodes)
+    table = merged_table(totals, asked, known.framework, nodes)
     assert [column.name for column in table.columns] == ["Company", "Rank"]
     assert len(table.columns) == 2
     assert table.columns[1].raw.tolist() == [n % 7 for n in range(6)]
@@ -200,7 +201,7 @@ def told(story: Story, *plugins: Any, **options: Any) -> tuple[Any, Engine]:
     off = engine_of(*plugins, gates=OFF, **options)
     found, wanted = story(on), story(off)
     assert found == wanted
-    assert reuse_of(off).row_counts()[COUNTING].kept == 0
+    assert reuse_of(off).row_counts()[COUNTING].cached == 0
     return found, on
 
 
@@ -209,7 +210,7 @@ def reuse_of(engine: Engine) -> ResultCache:
 
 
 def asked(engine: Engine, name: str = COUNTING) -> int:
-    return reuse_of(engine).row_counts()[name].asked
+    return reuse_of(engine).row_counts()[name].evaluated
 
 
 def alike(name: str, **options: Any) -> Pod:
@@ -284,7 +285,7 @@ def test_beside_a_plugin_that_looks_across_nodes_all_others_are_reused(
         lambda each: many(each, labels={"app": "web"}, **options), (FIT, 1), (plugin, 1)
     )
     assert asked(engine) == 50 + 19
-    assert reuse_of(engine).row_counts()[plugin].kept == 0
+    assert reuse_of(engine).row_counts()[plugin].cached == 0
 
 
 def test_services_and_default_constraints_stop_no_reuse() -> None:
@@ -602,7 +603,7 @@ def test_the_gate_goes_by_upstreams_name_and_by_the_keps(gate: str) -> None:
     engine = engine_of((FIT, 1), gates={gate: False})
     many(engine, pod_count=3)
     assert reuse_of(engine).bytes_used == 0
-    assert reuse_of(engine).row_counts()[COUNTING].kept == 0
+    assert reuse_of(engine).row_counts()[COUNTING].cached == 0
     assert engine.metric("bayplan_reuse_possible_total", profile=PROFILE) == 2
 
 
@@ -624,7 +625,7 @@ def test_what_stands_against_reuse_is_counted_whether_or_not_it_is_on(is_on: boo
     assert reused == []
     assert told("bayplan_reuse_possible_total") == 2
     assert told("bayplan_reuse_entries") == 1
-    saved = reuse_of(engine).row_counts()[FIT].kept
+    saved = reuse_of(engine).row_counts()[FIT].cached
     assert (saved > 0) is is_on
 
 
@@ -660,8 +661,8 @@ def test_one_profile_may_reuse_answers_and_another_not() -> None:
     assert len(engine.bound()) == 8
     on, off = engine.scheduler.reuse(PROFILE), engine.scheduler.reuse("other")
     assert (on.possible_count, off.possible_count) == (3, 3)
-    assert on.row_counts()[FIT].kept > 0
-    assert off.row_counts()[FIT].kept == 0
+    assert on.row_counts()[FIT].cached > 0
+    assert off.row_counts()[FIT].cached == 0
 
 
 def test_switched_off_and_on_again_everything_is_as_if_it_had_never_been_on() -> None:
@@ -766,5 +767,5 @@ def test_ten_times_as_many_kinds_as_fit_change_no_decision() -> None:
     newest, oldest = (
         pod("x", cpu="1m", memory="1Mi", labels={"kind": kind}) for kind in ("399", "0")
     )
-    assert reuse.known(newest).generation >= 0
-    assert reuse.known(oldest).generation < 0
+    assert reuse.entry_for(newest).generation >= 0
+    assert reuse.entry_for(oldest).generation < 0

@@ -82,9 +82,12 @@ class PodQuestion:
         before = self.profile.reuse.row_counts()
         cycle = self._run(self._not_nominated, self.profile.keeping)
         now = self.profile.reuse.row_counts()
-        new = [(now[n].asked - old.asked, now[n].kept - old.kept) for n, old in before.items()]
-        told = Counter({"questions": 1, "by a ranking": int(cycle.picks is not None)})
-        told["with totals"] = int(cycle.row_totals is not None)
+        new = [
+            (now[n].evaluated - old.evaluated, now[n].cached - old.cached)
+            for n, old in before.items()
+        ]
+        told = Counter({"questions": 1, "by a ranking": int(cycle.ranking is not None)})
+        told["with totals"] = int(cycle.partial_ranking is not None)
         told["in part by asking"] = int(any(a > 0 and k > 0 for a, k in new))
         return cycle, told
 

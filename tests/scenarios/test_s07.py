@@ -150,15 +150,15 @@ def test_what_is_asked_and_kept_is_counted_for_each_plugin() -> None:
     on = Told(part_a(50))
     for name in (COUNTING, FIT):
         counts = on.reuse.row_counts()[name]
-        assert counts.asked >= 69
-        assert counts.kept >= 1000 - 69
-    assert on.reuse.row_counts()[COUNTING].kept == 1000 - 69
+        assert counts.evaluated >= 69
+        assert counts.cached >= 1000 - 69
+    assert on.reuse.row_counts()[COUNTING].cached == 1000 - 69
     assert on.reuse.possible_count == 19
 
 
 def test_switched_off_nothing_is_kept_and_what_could_be_is_counted() -> None:
     off = Told(part_a(50), is_on=False)
-    assert {counts.kept for counts in off.reuse.row_counts().values()} == {0}
+    assert {counts.cached for counts in off.reuse.row_counts().values()} == {0}
     assert off.reuse.possible_count == 19
 
 

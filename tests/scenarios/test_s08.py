@@ -42,7 +42,7 @@ def test_part_a_three_of_four_find_a_free_port() -> None:
 
     world = play(story, plugins=PORTS)
     # Three nodes for the first, and for each further one the node that was taken before.
-    assert world.scheduler.reuse(PROFILE).row_counts()["NodePorts"].asked == 3 + 1 + 1 + 1
+    assert world.scheduler.reuse(PROFILE).row_counts()["NodePorts"].evaluated == 3 + 1 + 1 + 1
 
 
 async def ports_up_to_21(world: World) -> None:

@@ -1,7 +1,7 @@
-"""One pod's scheduling cycle: an explicit record of everything its steps found.
+"""Cycle: one pod's scheduling cycle, as an explicit record of the results of its steps.
 
-So a cycle can stop after a step with an effect (an extender must be asked), be parked, and be taken
-up again with the answer; see cycle_runner.
+So a cycle can stop after a step with an effect (an extender must be called), be set aside, and
+start again with the answer; see `schedule_one.py`.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ import numpy as np
 from bayplan.engine.extenders.results import Question
 from bayplan.engine.extenders.round import ExtenderRound
 from bayplan.engine.reuse.entry import SignatureEntry
-from bayplan.engine.reuse.ranked_nodes import IncrementalScores, RankedNodes
+from bayplan.engine.reuse.ranked_nodes import RankedNodes
 from bayplan.engine.selection import Choice
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome, RejectedNodes
@@ -39,23 +39,23 @@ _NOT_LOOKED_AT = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
 @final
 class Cycle:
-    """Everything known about one attempt."""
+    """The record of one attempt."""
 
     __slots__ = (
         "_outcome",
         "_table",
         "candidates",
         "choice",
+        "entry",
         "extender_round",
         "framework",
-        "known",
         "narrowing",
         "node_names",
-        "picks",
+        "partial_ranking",
         "pod",
         "question",
         "queued",
-        "row_totals",
+        "ranking",
         "snapshot",
         "started_seconds",
         "state",
@@ -81,31 +81,33 @@ class Cycle:
         self.step = 0
         #: Names of the only nodes that this attempt looks at; None: all.
         self.within: frozenset[str] | None = None
-        #: Who is to blame that it is not all ("": nobody waits for an event), and why.
+        #: The plugin because of which it is not all ("": no event helps), and the reason.
         self.within_because: tuple[str, str] = ("", OUTSIDE_DOMAIN)
-        #: Nodes worth asking, and their names where PreFilter narrowed them.
+        #: The nodes to filter, and their names where PreFilter narrowed them.
         self.candidates: NodeView | None = None
         self.node_names: frozenset[str] | None = None
         self.narrowing: Set[str] = frozenset()
-        #: What is known of the pod's like; the ranking that this cycle is answered from, or the
-        #: part of the answer that is known.
-        self.known: SignatureEntry | None = None
-        self.picks: RankedNodes | None = None
-        self.row_totals: IncrementalScores | None = None
+        #: The cache entry of the pod's signature; the ranking that answers this cycle; or a ranking
+        #: that covers only some plugins.
+        self.entry: SignatureEntry | None = None
+        self.ranking: RankedNodes | None = None
+        self.partial_ranking: RankedNodes | None = None
         self._outcome: FilterOutcome | None = None
         self._table: ScoreTable | None = None
         self.choice: Choice | None = None
         #: How a cycle without a node ended: a rejection of the pod as a whole, or an Error.
         self.status: Status | None = None
-        #: What extenders are being asked, and what they were.
+        #: The call that extenders are to answer, and what they answered so far.
         self.question: Question | None = None
         self.extender_round = ExtenderRound()
 
+    # A cycle that a ranking answers has no arrays. They are computed when somebody reads them.
+
     @property
     def outcome(self) -> FilterOutcome | None:
-        """Who was rejected and why; None: no node was asked about."""
-        if self._outcome is None and self.picks is not None:
-            self._outcome = self.picks.standing.outcome(self.snapshot.nodes)
+        """The rejected nodes and the reasons; None: no node was filtered."""
+        if self._outcome is None and self.ranking is not None:
+            self._outcome = self.ranking.feasibility.outcome(self.snapshot.nodes)
         return self._outcome
 
     @outcome.setter
@@ -114,65 +116,66 @@ class Cycle:
 
     @property
     def rejected(self) -> RejectedNodes | None:
-        """The same, counted; None: no node was asked about."""
-        picks = self.picks
-        return self._outcome if self._outcome is not None or picks is None else picks.standing
+        """The same, counted; None: no node was filtered."""
+        if self._outcome is None and self.ranking is not None:
+            return self.ranking.feasibility
+        return self._outcome
 
     @property
     def table(self) -> ScoreTable | None:
         """The feasible nodes' scores; None where fewer than two were feasible."""
-        picks = self.picks
-        if self._table is None and picks is not None and picks.feasible_count > 1:
-            self._table = picks.score_table(self.feasible_nodes(picks))
+        ranking = self.ranking
+        if self._table is None and ranking is not None and ranking.feasible_count > 1:
+            self._table = ranking.score_table(self.feasible_nodes(ranking))
         return self._table
 
     @table.setter
     def table(self, table: ScoreTable | None) -> None:
         self._table = table
 
-    def feasible_nodes(self, picks: RankedNodes) -> NodeView:
-        """The nodes that a ranking holds."""
+    def feasible_nodes(self, ranking: RankedNodes) -> NodeView:
         nodes = self.snapshot.nodes if self.candidates is None else self.candidates
-        return LateNodeView(nodes, picks.feasible_rows)
+        return LateNodeView(nodes, ranking.feasible_rows)
 
     @property
     def is_done(self) -> bool:
         return self.choice is not None or self.status is not None
 
     def begin_anew(self, snapshot: Snapshot) -> None:
-        """Back to the first step: anything may have changed meanwhile: nodes, nominations, objects
-        that plugins look up. What extenders answered stays."""
+        """Back to the first step: nodes, nominations and objects may have changed. The answers of
+        extenders stay."""
         record_plugin_metrics = self.state.record_plugin_metrics
         self.snapshot, self.state = snapshot, CycleState()
         self.state.record_plugin_metrics = record_plugin_metrics
         self.step = 0
         self.outcome = self.node_names = self.status = None
-        self.known = self.picks = self.row_totals = None
+        self.entry = self.ranking = self.partial_ranking = None
         self.extender_round.begin_anew()
 
-    def begin_as(self, state: CycleState, known: SignatureEntry | None) -> None:
-        """With the notes of an attempt at the pod's like; ``known``: None: with none."""
+    def start_with(self, state: CycleState, entry: SignatureEntry | None) -> None:
+        """Take the notes of an earlier attempt at a pod of this signature. ``entry``: None: the
+        cycle runs without cached results."""
         state.record_plugin_metrics = self.state.record_plugin_metrics
         state.pods_to_activate = {}
-        state.kept = known
+        state.cached_results = entry
         self.state = state
-        self.picks = self.row_totals = None
+        self.ranking = self.partial_ranking = None
 
     @property
     def feasible_count(self) -> int:
-        if self.picks is not None:
-            return self.picks.feasible_count
+        if self.ranking is not None:
+            return self.ranking.feasible_count
         return int(np.count_nonzero(self.outcome.feasible)) if self.outcome is not None else 0
 
     @property
     def absent_count(self) -> int:
-        """Nodes that no Filter was asked about, though others were."""
-        asked = self._outcome
-        return self.snapshot.node_count - len(asked.nodes) if asked is not None else 0
+        """Nodes that were not filtered, though others were."""
+        outcome = self._outcome
+        return self.snapshot.node_count - len(outcome.nodes) if outcome is not None else 0
 
     @property
     def absent_status(self) -> Status:
-        """Of the nodes that no Filter was asked about."""
+        """Of the nodes that were not filtered."""
         if self.rejected is None and self.status is not None:
             return self.status
         if self.node_names is None:
@@ -201,7 +204,7 @@ class Cycle:
         return FitError(self.pod.key, self.snapshot.node_count, diagnosis)
 
     def node_to_status(self) -> NodeToStatus:
-        """Every node's status by name: for PostFilter, and whoever looks closely."""
+        """Every node's status by name: for PostFilter, and for explanations."""
         rejected, absent = self.rejected, self.absent_status
         if rejected is None:
             return NodeToStatus(absent=absent)

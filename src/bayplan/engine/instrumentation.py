@@ -208,12 +208,12 @@ def show_reuse(engine: EngineState) -> None:
         "bayplan_reuse_rows_asked": (
             "Nodes that a plugin was asked about.",
             "plugin",
-            lambda r: {name: found.asked for name, found in r.row_counts().items()},
+            lambda r: {name: found.evaluated for name, found in r.row_counts().items()},
         ),
         "bayplan_reuse_rows_kept": (
             "Nodes that a plugin was not asked about, for its answer was known.",
             "plugin",
-            lambda r: {name: found.kept for name, found in r.row_counts().items()},
+            lambda r: {name: found.cached for name, found in r.row_counts().items()},
         ),
     }
     for name, (text, label, values) in by_label.items():

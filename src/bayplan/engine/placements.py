@@ -86,7 +86,7 @@ class Placements:
         placed = Placed(cycle.queued, framework, pod, cycle.state, cycle.started_seconds)
         self._placed[pod.uid] = placed
         # A pod may wait for long: what it was placed by may leave the table meanwhile.
-        cycle.state.kept = None
+        cycle.state.cached_results = None
         engine.assume(pod)
         engine.nominator.delete_nominated_pod_if_exists(pod)
         if goes_straight_to_bind(framework, framework.calls(cycle.state, pod)):
@@ -149,7 +149,7 @@ class Placements:
         if placed.needs_pre_bind:
             in_pre_bind = PodInPreBind()
             self._engine.pods_in_pre_bind[pod.uid] = in_pre_bind
-        placed.state.kept = None
+        placed.state.cached_results = None
         run = BindingCycle(placed.framework, placed.state, pod, node_name, binding, in_pre_bind)
         self._engine.effects.append(BindPod(pod, node_name, run))
 

@@ -1,13 +1,12 @@
-"""Filter and Score of some plugins, where what the others say is known.
+"""ReuseSteps: where a cycle uses the result cache.
 
-A score table of which one part was known, and the other part asked.
+    look_up   before PreFilter: a ranking whose PreFilter and PreScore notes still hold answers
+    answer    after PreFilter: a complete ranking answers; another one gives a part of the answer
+    filter    the plugins that the ranking does not cover are called for the nodes that it leaves
+    score     their scores are added to the ranking's totals
+    learn     the cycle is over: rank the nodes for the next pod of this signature
 
-Only the totals are computed; the known part's columns are when somebody looks.
-
-Reusing: what a cycle takes from its pod's like, and leaves to the next of it.
-
-A ranking answers the cycle by itself; totals of row-wise plugins are the known part of an answer
-whose other part is asked: of plugins that look across nodes, or do not sign.
+`engine/reuse` says when a ranking is used and when it is dropped.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,10 +16,10 @@ from bayplan.engine.cycle import Cycle
 from bayplan.engine.extenders.results import Extenders
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.reuse.entry import CachedPreState, SignatureEntry
-from bayplan.engine.reuse.ranked_nodes import IncrementalScores, RankedNodes
-from bayplan.engine.reuse.single_node import SingleNodeEvaluator
+from bayplan.engine.reuse.evaluation_plan import SingleNodeEvaluator
+from bayplan.engine.reuse.ranked_nodes import RankedNodes
 from bayplan.engine.reuse.weighted_score import RankingInvalid
-from bayplan.framework.cycle_state import AskFilter, CycleState
+from bayplan.framework.cycle_state import CallFilter, CycleState
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.handle import PodNominator
 from bayplan.framework.runtime import Framework
@@ -34,44 +33,277 @@ from bayplan.state.columns import all_true
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
 
-# ---- rest -----------------------------------------------------------------------------------
+#: Verbs that decide about nodes.
+_ABOUT_NODES = (ExtenderVerb.FILTER, ExtenderVerb.PRIORITIZE)
 
 
-class KnownRejections(Protocol):
-    """What some Filter plugins, told by their places, say of all nodes."""
+@final
+class ReuseSteps:
+    """The steps of a cycle that use the result cache."""
+
+    def __init__(
+        self,
+        nominator: PodNominator,
+        seed: int,
+        extenders: Extenders,
+        caches: Mapping[str, ResultCache],
+    ) -> None:
+        """``caches``: by profile; a profile without one evaluates every plugin."""
+        self._nominator = nominator
+        self._seed = seed
+        self._extenders = extenders
+        self._caches = caches
+
+    # ---- the steps ------------------------------------------------------------------------
+
+    def look_up(self, cycle: Cycle) -> None:
+        """Find the entry of the pod's signature. Answer, if PreFilter and PreScore would leave the
+        same notes as last time."""
+        cache = self._caches.get(cycle.framework.profile_name)
+        if cache is None or cycle.extender_round.has_answers:
+            return
+        clock = cycle.framework.stopwatches["Filter"].now
+        start = clock()
+        pod, entry = cycle.pod, cache.entry_for(cycle.pod)
+        entry.cycle_count += 1
+        entry.pod_count += cycle.queued.attempts <= 1
+        if not cache.is_on:
+            return
+        cycle.entry = entry
+        is_narrowed = pod.nominated_node_name or pod.node_name or cycle.within is not None
+        if is_narrowed or cache.is_check_due:
+            return
+        if cache.steps_aside(entry):
+            cycle.entry = None
+            cache.count(entry, is_hinted=False, seconds=clock() - start)
+            return
+        pre_state = entry.pre_state
+        if pre_state is None or not pre_state.fits(pod, cache.object_generation.now()):
+            return
+        if self._may_rank(cycle):
+            self._repeat(cycle, entry, pre_state)
+            if cycle.is_done:
+                cache.count(entry, is_hinted=True, seconds=clock() - start)
+
+    def answer(self, cycle: Cycle) -> None:
+        """End the cycle with a complete ranking, or start it with a ranking that covers some
+        plugins. Where PreFilter narrowed the nodes, evaluating these is as fast."""
+        entry = cycle.entry
+        if entry is None:
+            return
+        if cycle.node_names is not None:
+            cycle.entry = None
+            return
+        cache = self._caches[cycle.framework.profile_name]
+        if cache.is_check_due:
+            return
+        clock = cycle.framework.stopwatches["Filter"].now
+        start = clock()
+        cycle.state.cached_results = entry
+        ranking = entry.ranking_for(cycle.state, is_scored=False)
+        if ranking is not None and self._may_rank(cycle):
+            self._use(cycle, ranking, is_current=ranking.follow(), is_scored=False)
+        if cycle.ranking is None and cycle.partial_ranking is None:
+            entry.catch_up()
+        if cycle.ranking is not None and cycle.is_done:
+            self._keep_pre_state(cycle, cycle.ranking, entry, cache.object_generation.now())
+        cache.count(entry, cycle.ranking is not None, clock() - start)
+
+    def filter(self, cycle: Cycle, nodes: NodeView) -> FilterOutcome | None:
+        """Call the plugins that the ranking does not cover for the nodes that it leaves. None:
+        there is no ranking, and all plugins are to be called."""
+        ranking = cycle.partial_ranking
+        if ranking is None:
+            return None
+        framework, state, pod = cycle.framework, cycle.state, cycle.pod
+        call_of = framework.calls(state, pod).filter_of
+        calls = [(end, name, call_of[name]) for end, name in ranking.plan.called_filters]
+        count = len(ranking.plan.filters)
+        return filter_uncached(framework, ranking.feasibility, count, calls, state, pod, nodes)
+
+    def score(self, cycle: Cycle, nodes: NodeView) -> ScoreTable | Status | None:
+        """The same for the scores of the feasible nodes, at least two."""
+        ranking = cycle.partial_ranking
+        if ranking is None:
+            return None
+        cycle.partial_ranking = ranking = self._scored(cycle, ranking)
+        if ranking is None:
+            return None
+        framework, state, pod = cycle.framework, cycle.state, cycle.pod
+        names = ranking.plan.called_scores
+        calls = [call for call in framework.calls(state, pod).score if call.name in names]
+        columns = score_uncached(framework, calls, state, pod, nodes)
+        if isinstance(columns, Status):
+            return columns
+        return merged_table(ranking, columns, framework, nodes)
+
+    def learn(self, cycle: Cycle) -> None:
+        """Rank the nodes for the next pod of this signature."""
+        entry = cycle.entry
+        if entry is None:
+            return
+        ranking = cycle.partial_ranking if cycle.ranking is None else cycle.ranking
+        if ranking is not None:
+            entry.generation = ranking.generation
+            return
+        outcome, is_complete = cycle.outcome, cycle.status is None or is_rejected(cycle.status)
+        if outcome is None or not is_complete or not self._may_rank(cycle):
+            return
+        cache = self._caches[cycle.framework.profile_name]
+        if cycle.state.cached_results is None:
+            cache.compare(entry, cycle.state, cycle.pod, outcome.nodes)
+        else:
+            cache.rank(entry, _evaluator(cycle), cycle.table)
+
+    # ---- rankings -------------------------------------------------------------------------
+
+    def _may_rank(self, cycle: Cycle) -> bool:
+        """Whether the cycle looks at all nodes, and only this profile's plugins decide."""
+        return not (
+            self._nominator.nominated_nodes()
+            or (self._extenders and self._extenders.interested(cycle.pod, *_ABOUT_NODES))
+            or not cycle.framework.is_plain_sum
+            or 0 < cycle.framework.plugins.percentage_of_nodes_to_score < 100
+        )
+
+    def _repeat(self, cycle: Cycle, entry: SignatureEntry, pre_state: CachedPreState) -> None:
+        """Answer with the cached notes of PreFilter and PreScore. If the ranking does not answer,
+        the cycle is as it was."""
+        cycle.start_with(pre_state.state(), entry)
+        ranking, queued, is_scored = pre_state.ranking, cycle.queued, pre_state.is_scored
+        is_current = ranking.follow()
+        if is_current and is_scored and ranking.feasible_count > 1:
+            cycle.ranking = ranking
+            cycle.choice = ranking.choose(self._seed, queued.pod.uid, queued.attempts)
+            return
+        cycle.candidates = cycle.snapshot.nodes
+        self._use(cycle, ranking, is_current=is_current, is_scored=is_scored)
+        if not cycle.is_done:
+            cycle.candidates = None
+            cycle.start_with(CycleState(), None)
+        elif not is_scored and ranking.feasible_count > 1:
+            entry.pre_state = None
+
+    def _use(
+        self, cycle: Cycle, ranking: RankedNodes, *, is_current: bool, is_scored: bool
+    ) -> None:
+        """End the cycle with a complete ranking, or start it with another one; unless the ranking
+        cannot be brought forward. ``is_scored``: the cycle has the notes of PreScore."""
+        if not is_current:
+            try:
+                ranking.update(_evaluator(cycle))
+            except RankingInvalid as problem:
+                self._drop(cycle, ranking, problem.reason)
+                return
+        if not ranking.plan.is_complete:
+            cycle.partial_ranking = ranking
+            return
+        cycle.ranking = ranking
+        if ranking.feasible_count > 1:
+            self._choose_best(cycle, ranking, is_scored=is_scored)
+        elif ranking.feasible_count:
+            cycle.choice = ranking.only()
+        else:
+            cycle.status = unschedulable()
+
+    def _choose_best(self, cycle: Cycle, ranking: RankedNodes, *, is_scored: bool) -> None:
+        framework, state, pod = cycle.framework, cycle.state, cycle.pod
+        if not is_scored:
+            status = framework.run_pre_score(state, pod, cycle.feasible_nodes(ranking))
+            if not is_success(status):
+                cycle.status = status
+                return
+        scored = self._scored(cycle, ranking)
+        if scored is not None and scored.plan.is_complete:
+            cycle.ranking = scored
+            cycle.choice = scored.choose(self._seed, pod.uid, cycle.queued.attempts)
+        else:
+            cycle.ranking, cycle.partial_ranking = None, scored
+
+    def _scored(self, cycle: Cycle, ranking: RankedNodes) -> RankedNodes | None:
+        """After PreScore: this ranking, or the one for the Score plugins that do not skip, with all
+        totals; None: there is none."""
+        current: RankedNodes | None = ranking
+        if not ranking.plan.fits(cycle.state, is_scored=True):
+            assert cycle.entry is not None
+            current = cycle.entry.ranking_for(cycle.state, is_scored=True)
+            if current is None:
+                return None
+        try:
+            if current is not ranking:
+                current.update(_evaluator(cycle))
+            if current.is_behind or current.with_extremes:
+                current.score(_evaluator(cycle))
+        except RankingInvalid as problem:
+            self._drop(cycle, current, problem.reason)
+            return None
+        return current
+
+    def _drop(self, cycle: Cycle, ranking: RankedNodes, reason: str) -> None:
+        assert cycle.entry is not None
+        cycle.ranking = cycle.partial_ranking = None
+        cache = self._caches[cycle.framework.profile_name]
+        cache.drop_ranking(cycle.entry, ranking, reason)
+
+    def _keep_pre_state(
+        self, cycle: Cycle, ranking: RankedNodes, entry: SignatureEntry, object_generation: int
+    ) -> None:
+        state, pod = cycle.state, cycle.pod
+        if cycle.framework.calls(state, pod).prepares_alike:
+            is_scored = ranking.feasible_count > 1
+            entry.pre_state = CachedPreState(
+                pod, object_generation, ranking, state, is_scored=is_scored
+            )
+
+
+def _evaluator(cycle: Cycle) -> SingleNodeEvaluator:
+    nodes, calls = cycle.candidates, cycle.framework.calls(cycle.state, cycle.pod)
+    assert nodes is not None and cycle.entry is not None
+    return SingleNodeEvaluator(calls, cycle.state, cycle.pod, nodes, cycle.entry.counts)
+
+
+# ---- a ranking and the plugins that it does not cover ----------------------------------------
+
+
+class CachedRejections(Protocol):
+    """The rejections by some Filter plugins, which are numbered in the order of the profile."""
 
     def reject(self, outcome: FilterOutcome, start: int, end: int) -> None: ...
 
 
 @timed_point("Filter")
-def filter_rest(
+def filter_uncached(
     watched: Watched,
-    known: tuple[KnownRejections, int],
-    asked: Iterable[tuple[int, str, AskFilter]],
-    about: tuple[CycleState, PodInfo, NodeView],
+    cached: CachedRejections,
+    cached_count: int,
+    calls: Iterable[tuple[int, str, CallFilter]],
+    state: CycleState,
+    pod: PodInfo,
+    nodes: NodeView,
 ) -> FilterOutcome:
-    """Take in what is known, and ask the others, in the order of the profile, as long as nodes are
-    left. ``known``: and of how many plugins; ``asked``: how many of those come before each."""
-    state, pod, nodes = about
-    outcome = FilterOutcome(nodes, all_true(len(nodes)))
-    (rejections, count), start = known, 0
-    for end, name, ask in asked:
-        rejections.reject(outcome, start, end)
+    """All Filter plugins in the order of the profile, as long as nodes are left.
+
+    ``cached_count``: how many of them are cached; ``calls``: the others, each with the number of
+    cached ones before it.
+    """
+    outcome, start = FilterOutcome(nodes, all_true(len(nodes))), 0
+    for end, name, call in calls:
+        cached.reject(outcome, start, end)
         if outcome.is_settled:
             return outcome
-        outcome.ask(name, ask, state, pod)
+        outcome.ask(name, call, state, pod)
         if outcome.is_settled:
             return outcome
         start = end
-    rejections.reject(outcome, start, count)
+    cached.reject(outcome, start, cached_count)
     return outcome
 
 
 @timed_point("Score")
-def score_rest(
+def score_uncached(
     watched: Watched, calls: Sequence[ScoreCall], state: CycleState, pod: PodInfo, nodes: NodeView
 ) -> list[PluginScores] | Status:
-    """The columns of these alone."""
+    """The columns of these plugins alone."""
     columns: list[PluginScores] = []
     for call in calls:
         try:
@@ -81,36 +313,33 @@ def score_rest(
     return columns
 
 
-# ---- known rest -----------------------------------------------------------------------------
-
-
-def table_of(
-    known: IncrementalScores, asked: Sequence[PluginScores], framework: Framework, nodes: NodeView
+def merged_table(
+    ranking: RankedNodes, columns: Sequence[PluginScores], framework: Framework, nodes: NodeView
 ) -> ScoreTable:
-    """``nodes``: the feasible ones; ``asked``: the columns of those whose scores are not kept."""
-    totals = known.totals(nodes) + total_scores(asked, len(nodes))
+    """``nodes``: the feasible ones; ``columns``: of the plugins that the ranking does not cover."""
+    totals = ranking.totals(nodes) + total_scores(columns, len(nodes))
     order = [plugin.instance_name for plugin, _ in framework.plugins.score]
-    return ScoreTable(nodes, _Columns(known, asked, order, nodes), totals)
+    return ScoreTable(nodes, _MergedColumns(ranking, columns, order, nodes), totals)
 
 
 @final
-class _Columns(Sequence[PluginScores]):
-    """All columns, in the order of the profile."""
+class _MergedColumns(Sequence[PluginScores]):
+    """All columns, in the order of the profile. The ranking's columns are computed when read."""
 
     def __init__(
         self,
-        known: IncrementalScores,
-        asked: Sequence[PluginScores],
+        ranking: RankedNodes,
+        columns: Sequence[PluginScores],
         order: Sequence[str],
         nodes: NodeView,
     ) -> None:
-        self._known = known
-        self._asked = asked
+        self._ranking = ranking
+        self._columns = columns
         self._order = order
         self._nodes = nodes
 
     def __len__(self) -> int:
-        return len(self._asked) + len(self._known.like.shares)
+        return len(self._columns) + len(self._ranking.plan.scores)
 
     @overload
     def __getitem__(self, index: int) -> PluginScores: ...
@@ -123,225 +352,5 @@ class _Columns(Sequence[PluginScores]):
         return iter(self._all())
 
     def _all(self) -> list[PluginScores]:
-        columns = [*self._asked, *self._known.columns(self._nodes)]
+        columns = [*self._columns, *self._ranking.columns(self._nodes)]
         return sorted(columns, key=lambda column: self._order.index(column.name))
-
-
-# ---- reusing --------------------------------------------------------------------------------
-
-
-#: Verbs that decide about nodes.
-_ABOUT_NODES = (ExtenderVerb.FILTER, ExtenderVerb.PRIORITIZE)
-
-
-@final
-class ReuseSteps:
-    """The steps of a cycle that have to do with reuse."""
-
-    def __init__(
-        self,
-        nominator: PodNominator,
-        seed: int,
-        extenders: Extenders,
-        reuse: Mapping[str, ResultCache],
-    ) -> None:
-        """``reuse``: by profile; none: nothing is known of any pod."""
-        self._nominator = nominator
-        self._seed = seed
-        self._extenders = extenders
-        self._reuse = reuse
-
-    def look_up(self, cycle: Cycle) -> None:
-        """What is known of the pod's like; the answer, where all that comes before it would be as
-        the last time."""
-        reuse = self._reuse.get(cycle.framework.profile_name)
-        if reuse is None or cycle.extender_round.has_answers:
-            return
-        clock = cycle.framework.stopwatches["Filter"].now
-        start = clock()
-        known = reuse.known(cycle.pod)
-        known.cycle_count += 1
-        known.pod_count += cycle.queued.attempts <= 1
-        if not reuse.is_on:
-            return
-        cycle.known = known
-        pod = cycle.pod
-        is_bound_to = pod.nominated_node_name or pod.node_name or cycle.within is not None
-        if is_bound_to or reuse.is_shadow_turn:
-            return
-        if reuse.passes_over(known):
-            cycle.known = None
-            reuse.count(known, is_hinted=False, seconds=clock() - start)
-            return
-        prepared = known.prepared
-        if prepared is None or not prepared.suits(pod, reuse.epoch.now(), known.picks):
-            return
-        if self._is_plain(cycle):
-            self._repeat(cycle, known, prepared)
-            if cycle.is_done:
-                reuse.count(known, is_hinted=True, seconds=clock() - start)
-
-    def answer(self, cycle: Cycle) -> None:
-        """After PreFilter. A narrowed choice of nodes is as soon asked about."""
-        known = cycle.known
-        if known is None:
-            return
-        if cycle.node_names is not None:
-            cycle.known = None
-            return
-        reuse = self._reuse[cycle.framework.profile_name]
-        if reuse.is_shadow_turn:
-            return
-        clock = cycle.framework.stopwatches["Filter"].now
-        start = clock()
-        cycle.state.kept = known
-        totals = known.take(cycle.state, scored=False)
-        if totals is not None and self._is_plain(cycle):
-            self._answer(cycle, totals)
-        if cycle.picks is None and cycle.row_totals is None:
-            known.catch_up()
-        if cycle.picks is not None and cycle.is_done:
-            self._prepare(cycle, cycle.picks, reuse.epoch.now())
-        reuse.count(known, cycle.picks is not None, clock() - start)
-
-    def filter(self, cycle: Cycle, nodes: NodeView) -> FilterOutcome | None:
-        """Who is not kept is asked about the nodes that the others leave. None: nothing is known,
-        and all must be asked."""
-        known = cycle.row_totals
-        if known is None:
-            return None
-        framework, state, pod, like = cycle.framework, cycle.state, cycle.pod, known.like
-        ask = framework.calls(state, pod).filter_of
-        asked = [(end, name, ask[name]) for end, name in like.asked_filters]
-        return filter_rest(
-            framework, (known.standing, len(like.filters)), asked, (state, pod, nodes)
-        )
-
-    def score(self, cycle: Cycle, nodes: NodeView) -> ScoreTable | Status | None:
-        """The same for the scores of the feasible nodes, at least two."""
-        known = cycle.row_totals
-        if known is None:
-            return None
-        try:
-            cycle.row_totals = known = self._scored(cycle, known)
-        except RankingInvalid as problem:
-            self._drop(cycle, problem.reason)
-            return None
-        if known is None:
-            return None
-        framework, state, pod = cycle.framework, cycle.state, cycle.pod
-        names = known.like.asked_scores
-        calls = [call for call in framework.calls(state, pod).score if call.name in names]
-        asked = score_rest(framework, calls, state, pod, nodes)
-        return asked if isinstance(asked, Status) else table_of(known, asked, framework, nodes)
-
-    def learn(self, cycle: Cycle) -> None:
-        """Let the next of the pod's like profit."""
-        known = cycle.known
-        if known is None:
-            return
-        current = cycle.row_totals if cycle.picks is None else cycle.picks
-        if current is not None:
-            known.generation = current.generation
-            return
-        outcome, is_complete = cycle.outcome, cycle.status is None or is_rejected(cycle.status)
-        if outcome is None or not is_complete or not self._is_plain(cycle):
-            return
-        reuse = self._reuse[cycle.framework.profile_name]
-        if cycle.state.kept is None:
-            reuse.compare(known, (cycle.state, cycle.pod, outcome.nodes))
-        else:
-            reuse.learn(known, cycle.state, outcome, cycle.table)
-
-    # ---- inside ---------------------------------------------------------------------------
-
-    def _is_plain(self, cycle: Cycle) -> bool:
-        """Whether all nodes are asked about, and nobody but this profile's plugins is asked."""
-        return not (
-            self._nominator.nominated_nodes()
-            or (self._extenders and self._extenders.interested(cycle.pod, *_ABOUT_NODES))
-            or not cycle.framework.is_plain_sum
-            or 0 < cycle.framework.plugins.percentage_of_nodes_to_score < 100
-        )
-
-    def _scored(self, cycle: Cycle, totals: IncrementalScores) -> IncrementalScores | None:
-        """After PreScore: those, or others that are for such an attempt; None: there are none.
-        Raises OutOfDate."""
-        if not totals.like.suits(cycle.state, scored=True):
-            assert cycle.known is not None
-            found = cycle.known.take(cycle.state, scored=True)
-            if found is None:
-                return None
-            found.refresh(_asking(cycle, found))
-            totals = found
-        if totals.is_behind or totals.with_extremes:
-            totals.score(_asking(cycle, totals))
-        return totals
-
-    def _drop(self, cycle: Cycle, reason: str) -> None:
-        assert cycle.known is not None
-        cycle.picks = cycle.row_totals = None
-        self._reuse[cycle.framework.profile_name].drop_picks(cycle.known, reason)
-
-    def _prepare(self, cycle: Cycle, picks: RankedNodes, epoch: int) -> None:
-        """Let the next of the pod's like be spared what PreFilter and PreScore said."""
-        state, pod, known = cycle.state, cycle.pod, cycle.known
-        if known is not None and cycle.framework.calls(state, pod).prepares_alike:
-            is_scored = picks.feasible_count > 1
-            known.prepared = CachedPreState(pod, epoch, picks, state, is_scored=is_scored)
-
-    def _repeat(self, cycle: Cycle, known: SignatureEntry, prepared: CachedPreState) -> None:
-        """The answer, without asking PreFilter and, if it was asked the last time, PreScore. It
-        may be none: then the cycle is as it was."""
-        cycle.begin_as(prepared.state(), known)
-        picks, queued = prepared.picks, cycle.queued
-        if prepared.is_scored and picks.follow() and picks.feasible_count > 1:
-            cycle.picks = picks
-            cycle.choice = picks.choose(self._seed, queued.pod.uid, queued.attempts)
-            return
-        cycle.candidates = cycle.snapshot.nodes
-        self._answer(cycle, picks, is_scored=prepared.is_scored)
-        if not cycle.is_done:
-            cycle.candidates = None
-            cycle.begin_as(CycleState(), None)
-        elif not prepared.is_scored and prepared.picks.feasible_count > 1:
-            known.prepared = None
-
-    def _answer(self, cycle: Cycle, known: IncrementalScores, *, is_scored: bool = False) -> None:
-        """End the cycle from the ranking of the pod's like, or begin it with their totals; unless
-        these cannot be corrected. ``is_scored``: what PreScore says is noted already."""
-        try:
-            if not known.follow():
-                known.refresh(_asking(cycle, known))
-            if not isinstance(known, RankedNodes):
-                cycle.row_totals = known
-                return
-            cycle.picks = picks = known
-            if picks.feasible_count > 1:
-                self._best_pick(cycle, picks, is_scored=is_scored)
-            elif picks.feasible_count:
-                cycle.choice = picks.only()
-            else:
-                cycle.status = unschedulable()
-        except RankingInvalid as problem:
-            self._drop(cycle, problem.reason)
-
-    def _best_pick(self, cycle: Cycle, picks: RankedNodes, *, is_scored: bool) -> None:
-        framework, state, pod = cycle.framework, cycle.state, cycle.pod
-        if not is_scored:
-            status = framework.run_pre_score(state, pod, cycle.feasible_nodes(picks))
-            if not is_success(status):
-                cycle.status = status
-                return
-        found = self._scored(cycle, picks)
-        if isinstance(found, RankedNodes):
-            cycle.picks = found
-            cycle.choice = found.choose(self._seed, pod.uid, cycle.queued.attempts)
-        else:
-            cycle.picks, cycle.row_totals = None, found
-
-
-def _asking(cycle: Cycle, known: IncrementalScores) -> SingleNodeEvaluator:
-    nodes, calls = cycle.candidates, cycle.framework.calls(cycle.state, cycle.pod)
-    assert nodes is not None
-    return SingleNodeEvaluator(calls, cycle.state, cycle.pod, nodes, known.like.counts)

@@ -43,14 +43,14 @@ class CycleRunner:
         self._nominator = nominator
         self._seed = seed
         self._extenders = Extenders(extenders)
-        self._reusing = ReuseSteps(nominator, seed, self._extenders, reuse or {})
+        self._reuse = ReuseSteps(nominator, seed, self._extenders, reuse or {})
         #: Where the next sampled search starts in the order of the draw, per profile.
         self._next_start: dict[str, int] = {}
         self._steps: tuple[Callable[[Cycle], Question | None], ...] = (
-            self._reusing.look_up,
+            self._reuse.look_up,
             self._pre_filter,
             self._nominated_node,
-            self._reusing.answer,
+            self._reuse.answer,
             self._filter,
             self._ask_extenders,
             self._ask_scores,
@@ -65,7 +65,7 @@ class CycleRunner:
             if cycle.question is not None:
                 return cycle.question
             cycle.step += 1
-        self._reusing.learn(cycle)
+        self._reuse.learn(cycle)
         return None
 
     def resume(self, cycle: Cycle, snapshot: Snapshot, answered: Answered) -> Question | None:
@@ -131,7 +131,7 @@ class CycleRunner:
             # Those that PreFilter named do not exist; plugins need not cope with no nodes.
             cycle.outcome = FilterOutcome(nodes, np.zeros(0, np.bool_))
             return
-        outcome = self._reusing.filter(cycle, nodes) or self._filter_all(cycle, nodes)
+        outcome = self._reuse.filter(cycle, nodes) or self._filter_all(cycle, nodes)
         cycle.outcome = outcome
         if outcome.error is not None:
             cycle.status = outcome.error
@@ -161,7 +161,7 @@ class CycleRunner:
         if not is_success(status):
             cycle.status = status
             return
-        scored = self._reusing.score(cycle, nodes)
+        scored = self._reuse.score(cycle, nodes)
         if scored is None:
             scored = framework.run_score(cycle.state, cycle.pod, nodes)
         if isinstance(scored, Status):

@@ -17,7 +17,7 @@ from bayplan.framework.composition import (
     forwarded_pre_scores,
     with_parts,
 )
-from bayplan.framework.cycle_state import AskFilter, AskScore, CycleState
+from bayplan.framework.cycle_state import CallFilter, CallScore, CycleState
 from bayplan.framework.evaluations import Evaluations
 from bayplan.framework.plugin import (
     FilterPlugin,
@@ -82,9 +82,9 @@ class Calls:
     pre_filter: Sequence[tuple[str, PreFilter]]
     add_pod: Sequence[tuple[str, ChangePod]]
     remove_pod: Sequence[tuple[str, ChangePod]]
-    filter: Sequence[tuple[str, AskFilter]]
+    filter: Sequence[tuple[str, CallFilter]]
     #: The same, by instance.
-    filter_of: Mapping[str, AskFilter]
+    filter_of: Mapping[str, CallFilter]
     post_filter: Sequence[tuple[str, PostFilter]]
     pre_score: Sequence[tuple[str, PreScore]]
     score: Sequence[ScoreCall]
@@ -315,23 +315,23 @@ def _pre_bind_groups(plugins: Iterable[PreBindPlugin]) -> dict[str, int]:
 
 def _filter_of(
     plugin: FilterPlugin | ScalarFilterPlugin, wrap: Wrap, counts: Evaluations
-) -> AskFilter:
-    """The plugin's Filter, for many nodes at once; a kept answer comes first."""
+) -> CallFilter:
+    """The plugin's Filter, for many nodes at once; cached results come first."""
     name = plugin.instance_name
     if isinstance(plugin, FilterPlugin):
         ask = wrap.listed(name, "Filter", plugin.filter)
     else:
         ask = wrap.listed(name, "Filter", partial(scalar.filter_nodes, plugin))
-    ask = counts.of_filter(name, ask)
+    call = counts.of_filter(name, ask)
 
-    def kept_or_asked(
+    def filter_nodes(
         state: CycleState, pod: PodInfo, nodes: NodeView, feasible: NodeMask
     ) -> Iterable[Rejection]:
-        if state.kept is None:
-            return ask(state, pod, nodes, feasible)
-        return state.kept.filter(name, ask, (state, pod, nodes, feasible))
+        if state.cached_results is None:
+            return call(state, pod, nodes, feasible)
+        return state.cached_results.filter(name, call, state, pod, nodes, feasible)
 
-    return kept_or_asked
+    return filter_nodes
 
 
 def _score_call(
@@ -340,9 +340,8 @@ def _score_call(
     name, normalize = plugin.instance_name, normalize_of(plugin)
     if normalize is not None:
         normalize = wrap.plain(name, "ScoreExtensionNormalize", normalize)
-    ask = counts.of_score(name, wrap.plain(name, "Score", score_of(plugin)))
-    score = _kept_or_scored(name, ask)
-    return ScoreCall(name, weight, score, normalize)
+    call = counts.of_score(name, wrap.plain(name, "Score", score_of(plugin)))
+    return ScoreCall(name, weight, _cached_score(name, call), normalize)
 
 
 def _tie_break_of(plugin: TieBreaker, wrap: Wrap) -> TieBreakCall:
@@ -353,12 +352,12 @@ def _tie_break_of(plugin: TieBreaker, wrap: Wrap) -> TieBreakCall:
     return by_score(plugin.instance_name)
 
 
-def _kept_or_scored(name: str, ask: AskScore) -> AskScore:
-    """A kept answer comes first."""
+def _cached_score(name: str, call: CallScore) -> CallScore:
+    """Cached results come first."""
 
-    def kept_or_asked(state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
-        if state.kept is None:
-            return ask(state, pod, nodes)
-        return state.kept.score(name, ask, (state, pod, nodes))
+    def score_nodes(state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
+        if state.cached_results is None:
+            return call(state, pod, nodes)
+        return state.cached_results.score(name, call, state, pod, nodes)
 
-    return kept_or_asked
+    return score_nodes

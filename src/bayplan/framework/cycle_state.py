@@ -16,14 +16,24 @@ class StateNotFound(KeyError):
 
 
 class CachedResults(Protocol):
-    """Answers about this pod's like, kept from earlier attempts: asks only what is not known."""
+    """Results for pods of one signature. Calls a plugin only for nodes without a cached result."""
 
-    def filter(self, name: str, ask: "AskFilter", asked: "FilterQuestion") -> Iterable[Rejection]:
-        """What ``ask``, the instance's Filter, would answer."""
+    def filter(
+        self,
+        name: str,
+        call: "CallFilter",
+        state: "CycleState",
+        pod: PodInfo,
+        nodes: NodeView,
+        feasible: NodeMask,
+    ) -> Iterable[Rejection]:
+        """What ``call``, the instance's Filter, would answer."""
         ...
 
-    def score(self, name: str, ask: "AskScore", asked: "ScoreQuestion") -> NodeScores:
-        """The raw scores that ``ask``, the instance's Score, would answer."""
+    def score(
+        self, name: str, call: "CallScore", state: "CycleState", pod: PodInfo, nodes: NodeView
+    ) -> NodeScores:
+        """The raw scores that ``call``, the instance's Score, would answer."""
         ...
 
 
@@ -32,7 +42,7 @@ class CycleState:
 
     __slots__ = (
         "_notes",
-        "kept",
+        "cached_results",
         "pods_to_activate",
         "record_plugin_metrics",
         "skip_filter_plugins",
@@ -42,8 +52,8 @@ class CycleState:
     )
 
     def __init__(self) -> None:
-        #: Where answers are reused; never in a what-if.
-        self.kept: CachedResults | None = None
+        #: Where results are cached; None in a what-if.
+        self.cached_results: CachedResults | None = None
         self._notes: dict[Hashable, Any] = {}
         #: Instance names whose Filter (and AddPod, RemovePod) or Score is left out this cycle.
         self.skip_filter_plugins: set[str] = set()
@@ -107,8 +117,6 @@ class Cloneable(ABC):
     def clone(self) -> "Cloneable": ...
 
 
-FilterQuestion = tuple[CycleState, PodInfo, NodeView, NodeMask]
-ScoreQuestion = tuple[CycleState, PodInfo, NodeView]
 #: Filter and Score for many nodes at once, however the plugin is written.
-AskFilter = Callable[[CycleState, PodInfo, NodeView, NodeMask], Iterable[Rejection]]
-AskScore = Callable[[CycleState, PodInfo, NodeView], NodeScores]
+CallFilter = Callable[[CycleState, PodInfo, NodeView, NodeMask], Iterable[Rejection]]
+CallScore = Callable[[CycleState, PodInfo, NodeView], NodeScores]

@@ -9,7 +9,7 @@ from typing import TypeVar, final
 
 import numpy as np
 
-from bayplan.framework.cycle_state import AskFilter, AskScore, CycleState
+from bayplan.framework.cycle_state import CallFilter, CallScore, CycleState
 from bayplan.framework.status import Rejection
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
@@ -65,7 +65,7 @@ class Evaluations:
 
         return counted
 
-    def of_filter(self, name: str, call: AskFilter) -> AskFilter:
+    def of_filter(self, name: str, call: CallFilter) -> CallFilter:
         """A call that is about the feasible nodes of a view."""
         count = self._count(name, "Filter")
 
@@ -77,7 +77,7 @@ class Evaluations:
 
         return counted
 
-    def of_score(self, name: str, call: AskScore) -> AskScore:
+    def of_score(self, name: str, call: CallScore) -> CallScore:
         """A call that is about all nodes of a view."""
         count = self._count(name, "Score")
 

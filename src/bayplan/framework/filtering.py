@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayplan.framework.cycle_state import AskFilter, CycleState
+from bayplan.framework.cycle_state import CallFilter, CycleState
 from bayplan.framework.status import (
     Code,
     Codes,
@@ -159,7 +159,7 @@ class FilterOutcome(RejectedNodes):
         if after is not None:
             self.feasible = after
 
-    def ask(self, plugin: str, ask: AskFilter, state: CycleState, pod: PodInfo) -> None:
+    def ask(self, plugin: str, ask: CallFilter, state: CycleState, pod: PodInfo) -> None:
         """Ask one plugin's Filter, and take its answer in."""
         try:
             self.add(plugin, ask(state, pod, self.nodes, self.feasible))

@@ -287,7 +287,7 @@ class Framework:
     def _filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeView, feasible: NodeMask | None = None
     ) -> FilterOutcome:
-        if len(nodes) == 1 and state.kept is None and (feasible is None or feasible[0]):
+        if len(nodes) == 1 and state.cached_results is None and (feasible is None or feasible[0]):
             return filter_one(self.calls(state, pod), state, pod, nodes)
         if feasible is None:
             feasible = np.ones(len(nodes), np.bool_)

@@ -83,7 +83,7 @@ def found(attempts: Attempts) -> list[str]:
     state, nodes = CycleState(), attempts.cluster.lend().nodes
     attempts.framework.run_pre_filter(state, attempts.pod, nodes)
     attempts.framework.run_pre_score(state, attempts.pod, nodes)
-    return mismatches(attempts.known, attempts.framework, (state, attempts.pod, nodes))
+    return mismatches(attempts.entry, attempts.framework, state, attempts.pod, nodes)
 
 
 def after_an_attempt(*plugins: Any) -> Attempts:
@@ -134,7 +134,7 @@ def test_of_what_is_not_known_nothing_can_be_wrong() -> None:
 
 def test_a_plugin_that_has_nothing_to_say_this_time_is_not_compared() -> None:
     attempts = after_an_attempt(Bad, Silent)
-    known = attempts.known.scores["Silent"]
+    known = attempts.entry.score_caches["Silent"]
     known.learn_one(0, 1)
     attempts.plugin("Silent").more = 7
     assert found(attempts) == []
@@ -183,7 +183,7 @@ def reuse_of(engine: Engine) -> ResultCache:
 def asked(engine: Engine) -> int:
     """Rows that the counting filter was asked about, as it counts and as is counted of it."""
     count: int = engine.plugin("CountingFilter").asked
-    assert reuse_of(engine).row_counts()["CountingFilter"].asked == count or not is_on(engine)
+    assert reuse_of(engine).row_counts()["CountingFilter"].evaluated == count or not is_on(engine)
     return count
 
 
@@ -365,7 +365,7 @@ class ForgetfulFilter(ScalarFilterPlugin, SignPlugin):
 
 
 def test_a_plugin_that_signs_too_little_is_found_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bayplan.engine.reuse.cache.SHADOW_PERIOD", 5)
+    monkeypatch.setattr("bayplan.engine.reuse.cache.CHECK_PERIOD", 5)
     engine = Engine(plugins=["CountingFilter"], classes=[ForgetfulFilter])
     engine.add(*(small(f"n{number}") for number in range(3)))
     for number in range(5):

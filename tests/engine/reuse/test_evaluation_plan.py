@@ -1,21 +1,17 @@
-"""Who is kept, and who must be asked, follows from how plugins look at nodes and what they sign.
+"""Which plugins a plan covers follows from how they look at nodes and what they sign.
 
-What became of one node that took a pod is what becomes of the next that is like it.
-
-What was not asked is added up by instance; rows that were judged anew count as asked.
+What became of one node that took a pod is what becomes of the next that is equivalent to it.
 """
 
-from collections import defaultdict
 from typing import Any
 
 import pytest
 
-from bayplan.engine.reuse.evaluation_plan import EvaluationPlan, NodeEquivalence, SparedRows
-from bayplan.engine.reuse.ranked_nodes import FEASIBLE
-from bayplan.engine.reuse.row_cache import ALIKE_MAX, PASSES, CachedFilterResults, RowCounts
+from bayplan.engine.reuse.evaluation_plan import EvaluationPlan, SkipSet
+from bayplan.engine.reuse.ranked_nodes import FEASIBLE, NodeEquivalence
+from bayplan.engine.reuse.row_cache import EQUIVALENT_MAX, PASSES, CachedFilterResults
 from bayplan.framework.status import Code
 from bayplan.state.change_log import Facet
-from bayplan.state.node_table import NodeTable
 from bayplan.testing import SampleCluster, node, pod
 from tests.engine.kept_kit import (
     Attempts,
@@ -27,17 +23,18 @@ from tests.engine.kept_kit import (
     Unsigned,
     Worse,
     labelled,
+    last_ranking,
 )
 
 # ---- likes ----------------------------------------------------------------------------------
 
 
-def like_of(*plugins: Any) -> EvaluationPlan | None:
+def plan_of(*plugins: Any) -> EvaluationPlan | None:
     known = Attempts(*plugins, nodes=labelled(9))
     for _ in range(3):
         known.attempt()
-    picks = known.known.picks
-    return None if picks is None else picks.like
+    ranking = last_ranking(known.entry)
+    return None if ranking is None else ranking.plan
 
 
 @pytest.mark.parametrize(
@@ -55,22 +52,21 @@ def like_of(*plugins: Any) -> EvaluationPlan | None:
 def test_those_who_answer_row_by_row_and_sign_are_kept(
     plugins: Any, filters: list[str], shares: list[str], asked: list[Any]
 ) -> None:
-    like = like_of(*plugins)
-    assert like is not None
-    assert [name for name, _ in like.filters] == filters
-    assert [share.name for share in like.shares] == shares
-    assert [*like.asked_filters, *like.asked_scores] == asked
-    assert like.is_whole == (not asked)
+    plan = plan_of(*plugins)
+    assert plan is not None
+    assert [name for name, _ in plan.filters] == filters
+    assert [share.name for share in plan.scores] == shares
+    assert [*plan.called_filters, *plan.called_scores] == asked
+    assert plan.is_complete == (not asked)
 
 
-def test_where_nobody_is_kept_there_is_no_like() -> None:
-    assert like_of(NotTheFirst, Company) is None
+def test_where_nobody_is_kept_there_is_no_plan() -> None:
+    assert plan_of(NotTheFirst, Company) is None
 
 
 # ---- alike nodes ----------------------------------------------------------------------------
 
 
-PLACED = int(Facet.REQUESTED | Facet.PODS)
 NO = ((Code.UNSCHEDULABLE, ("full",)),)
 
 
@@ -79,15 +75,13 @@ def three() -> SampleCluster:
 
 
 def alike(
-    cluster: SampleCluster, *, by_amounts: bool = True
+    cluster: SampleCluster, *, follows_amounts: bool = True
 ) -> tuple[NodeEquivalence, CachedFilterResults]:
     """For pods about whom one Filter is asked."""
     table = cluster.cache.table
-    kept = CachedFilterResults(table, Facet.REQUESTED, by_amounts)
-    like = EvaluationPlan(
-        filters=[("A", kept)], shares=[], skipped_filters=set(), skipped_scores=None, counts={}
-    )
-    return NodeEquivalence(table, like, PLACED), kept
+    kept = CachedFilterResults(table, Facet.REQUESTED, follows_amounts)
+    plan = EvaluationPlan(SkipSet(frozenset(), None), filters=[("A", kept)], scores=[])
+    return NodeEquivalence(table, plan), kept
 
 
 def fill(cluster: SampleCluster, name: str) -> int:
@@ -106,26 +100,24 @@ def test_a_node_that_became_alike_has_what_the_first_had() -> None:
     nodes.learn(first, FEASIBLE, 70)
     second = fill(cluster, "n1")
     assert nodes.find(second) == (FEASIBLE, 70)
-    assert nodes.renew(second, is_wanted=True) and kept.ids[second] == PASSES
+    assert nodes.renew(second, is_needed=True) and kept.ids[second] == PASSES
     assert nodes.find(cluster.cache.table.row_of["n2"]) is None
-    nodes.forget()
-    assert nodes.find(second) is None
 
 
-@pytest.mark.parametrize("is_wanted", [True, False])
-def test_what_nobody_said_of_such_a_node_is_asked_if_it_is_wanted(is_wanted: bool) -> None:
+@pytest.mark.parametrize("is_needed", [True, False])
+def test_what_nobody_said_of_such_a_node_is_asked_if_it_is_needed(is_needed: bool) -> None:
     cluster = three()
     nodes, kept = alike(cluster)
     row = cluster.cache.table.row_of["n1"]
     kept.learn_one(row, NO)
     fill(cluster, "n1")
-    assert nodes.renew(row, is_wanted=is_wanted) is not is_wanted
-    assert is_wanted or not kept.ids[row], "it is forgotten"
+    assert nodes.renew(row, is_needed=is_needed) is not is_needed
+    assert is_needed or not kept.ids[row], "it is forgotten"
 
 
 def test_nothing_is_learnt_where_answers_follow_from_more() -> None:
     cluster = three()
-    nodes, _ = alike(cluster, by_amounts=False)
+    nodes, _ = alike(cluster, follows_amounts=False)
     nodes.learn(0, FEASIBLE, 70)
     assert not nodes.is_used and nodes.find(0) is None
 
@@ -133,29 +125,9 @@ def test_nothing_is_learnt_where_answers_follow_from_more() -> None:
 def test_no_more_than_so_many_are_remembered() -> None:
     cluster = three()
     nodes, _ = alike(cluster)
-    for _ in range(ALIKE_MAX + 1):
+    for _ in range(EQUIVALENT_MAX + 1):
         cluster.cache.table.resources.alike.set_unlike(0)
         nodes.learn(0, FEASIBLE, 1)
     assert nodes.find(0) is not None
     nodes.learn(1, FEASIBLE, 2)
     assert nodes.find(1) == (FEASIBLE, 2)
-
-
-# ---- spared rows ----------------------------------------------------------------------------
-
-
-def test_counts_are_added_up_once() -> None:
-    table, counts = NodeTable(), defaultdict[str, RowCounts](RowCounts)
-    filters = [
-        ("Room", CachedFilterResults(table, Facet.REQUESTED)),
-        ("Taints", CachedFilterResults(table, Facet.TAINTS)),
-    ]
-    like = EvaluationPlan(
-        filters=filters, shares=[], skipped_filters=set(), skipped_scores=None, counts=counts
-    )
-    spared = SparedRows(like, PLACED)
-    spared.judged_count = 50
-    spared.followed_count = 2
-    spared.add_up()
-    spared.add_up()
-    assert counts == {"Room": RowCounts(asked=2, kept=48), "Taints": RowCounts(asked=0, kept=50)}

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayplan.engine.reuse.ranked_nodes import RankedNodes
+from bayplan.engine.reuse.evaluation_plan import SkipSet
 from bayplan.engine.reuse.weighted_score import OTHER_PLUGINS
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome
@@ -19,7 +19,7 @@ from bayplan.framework.plugin import (
 from bayplan.framework.status import SKIP, Code, Rejection, Status, unschedulable
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
-from tests.engine.kept_kit import Attempts, Bad, Rank, Worse, chosen
+from tests.engine.kept_kit import Attempts, Bad, Rank, Worse, chosen, last_ranking
 
 FOUR: dict[str, dict[str, str]] = {"n1": {}, "n2": {}, "n3": {}, "n4": {}}
 
@@ -52,7 +52,7 @@ class Question:
 
     def __init__(self, *plugins: Any) -> None:
         self.attempts = Attempts(*(plugins or (Bad, Rank)), nodes=FOUR)
-        self.known = self.attempts.known
+        self.known = self.attempts.entry
         self.nodes = self.attempts.cluster.lend().nodes
 
     def filtered(self, asked: Asked, *names: str, out: tuple[str, ...] = ()) -> FilterOutcome:
@@ -61,16 +61,16 @@ class Question:
         feasible = np.array([name not in out for name in nodes.names()])
         outcome = FilterOutcome(nodes, feasible)
         question = (CycleState(), self.attempts.pod, nodes, feasible)
-        outcome.add("Bad", self.known.filter("Bad", asked.filter, question))
+        outcome.add("Bad", self.known.filter("Bad", asked.filter, *question))
         return outcome
 
     def scored(self, asked: Asked, *names: str) -> NodeScores:
         nodes = self.nodes.take(self.nodes.positions(names)) if names else self.nodes
-        return self.known.score("Rank", asked.score, (CycleState(), self.attempts.pod, nodes))
+        return self.known.score("Rank", asked.score, CycleState(), self.attempts.pod, nodes)
 
     def counts(self, name: str) -> tuple[int, int]:
         found = self.attempts.reuse.row_counts()[name]
-        return found.asked, found.kept
+        return found.evaluated, found.cached
 
 
 def turned_down(outcome: FilterOutcome) -> dict[str, tuple[str, ...]]:
@@ -152,7 +152,7 @@ def test_the_others_are_reused_all_the_same(plugin: type[Bad]) -> None:
         attempts.attempt()
     assert attempts.asked("Rank") == ["n1", "n2", "n3", "n4"]
     assert attempts.asked("Bad") == sorted(["n1", "n2", "n3", "n4"] * 3)
-    assert not isinstance(attempts.known.picks, RankedNodes)
+    assert not all(each.plan.is_complete for each in attempts.entry.rankings.values())
 
 
 # ---- Score ----------------------------------------------------------------------------------
@@ -181,10 +181,10 @@ def test_what_is_no_column_of_scores_is_not_kept_and_told_as_it_is(wrong: Any) -
 
 def known_rows(attempts: Attempts) -> dict[str, list[bool]]:
     """By plugin, which of the four nodes are known."""
-    known = attempts.known
+    known = attempts.entry
     return {
-        "Bad": (known.verdicts["Bad"].ids[:4] != 0).tolist(),
-        "Rank": known.scores["Rank"].known[:4].tolist(),
+        "Bad": (known.filter_caches["Bad"].ids[:4] != 0).tolist(),
+        "Rank": known.score_caches["Rank"].cached[:4].tolist(),
     }
 
 
@@ -194,7 +194,7 @@ def test_what_changed_since_is_forgotten_by_those_who_read_it() -> None:
     assert known_rows(attempts) == {"Bad": [True] * 4, "Rank": [True] * 4}
     attempts.taint("n1")
     attempts.label("n3", rank="9")
-    attempts.known.catch_up()
+    attempts.entry.catch_up()
     left = [True, True, False, True]
     assert known_rows(attempts) == {"Bad": left, "Rank": left}
     assert chosen(attempts.attempt()) == "n3"
@@ -203,7 +203,7 @@ def test_what_changed_since_is_forgotten_by_those_who_read_it() -> None:
 
 def test_before_the_first_attempt_there_is_nothing_to_forget() -> None:
     attempts = Attempts(Bad, Rank, nodes=FOUR)
-    attempts.known.catch_up()
+    attempts.entry.catch_up()
     assert known_rows(attempts) == {"Bad": [False] * 4, "Rank": [False] * 4}
 
 
@@ -242,19 +242,22 @@ def test_pods_that_are_none_of_a_plugins_business_have_totals_of_their_own() -> 
         fresh = attempts.fresh()
         assert cycle.choice == fresh.choice
         assert cycle.feasible_count == fresh.feasible_count
-    assert len(attempts.known.all_totals()) == 4
+    assert len(attempts.entry.rankings) == 4
     assert not attempts.reuse.flushed_counts
-    assert attempts.reuse.row_counts()["Bad"].asked == 4
+    assert attempts.reuse.row_counts()["Bad"].evaluated == 4
 
 
 def test_so_many_are_kept_and_the_oldest_leaves() -> None:
     attempts = Attempts(Sometimes, Worse, Bad, Rank, nodes=FOUR)
     attempts.attempt()
     attempts.attempt()
-    known, first = attempts.known, attempts.known.picks
+    entry = attempts.entry
+    first = last_ranking(entry)
     assert first is not None
-    known.set_aside += [first, first, first]
+    for name in ("A", "B", "C"):
+        entry.rankings[SkipSet(frozenset({name}), None)] = first
     attempts.plugin("Sometimes").filters = False
     attempts.attempt()
-    assert len(known.all_totals()) == 4
+    assert first.plan.skip_set not in entry.rankings
+    assert len(entry.rankings) == 4
     assert attempts.reuse.flushed_counts[OTHER_PLUGINS] == 1

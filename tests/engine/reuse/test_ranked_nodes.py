@@ -14,7 +14,6 @@ from bayplan.engine.reuse.ranked_nodes import (
     CHANGES_MAX,
     FEASIBLE,
     NO_NODE,
-    ROWS_MAX,
     NodeFeasibility,
     RankedNodes,
 )
@@ -38,6 +37,7 @@ from tests.engine.kept_kit import (
     Unsigned,
     Worse,
     labelled,
+    last_ranking,
     message,
 )
 
@@ -46,6 +46,10 @@ from tests.engine.kept_kit import (
 
 NAMES = ("n0", "n1", "n2", "n3", "n4")
 FULL, TAINTED = ("full",), ("tainted", "and more")
+
+
+#: Every result is cached.
+NOT_NEEDED: Any = None
 
 
 class Stood:
@@ -64,20 +68,20 @@ class Stood:
             for row in np.flatnonzero(asked).tolist():
                 reasons = said.get(name, {}).get(row)
                 kept.learn_one(row, ((Code.UNSCHEDULABLE, reasons),) if reasons else ())
-        self.standing = NodeFeasibility(list(self.kept.items()), table.capacity)
-        self.standing.read(self.given)
+        self.feasibility = NodeFeasibility(list(self.kept.items()), table.capacity)
+        self.feasibility.read(self.nodes.rows, NOT_NEEDED)
 
     def told(self) -> dict[str, tuple[str, tuple[str, ...]]]:
         """Node → (plugin, reasons)."""
-        statuses = self.standing.statuses_among(self.nodes)
+        statuses = self.feasibility.statuses_among(self.nodes)
         return {name: (status.plugin, status.reasons) for name, status in statuses.items()}
 
     def turn_down(self, row: int, by: str, *reasons: str) -> int:
         """As an answer about one row has it; returns the rejection's number."""
         kept = self.kept[by]
         verdict = kept.learn_one(row, ((Code.UNSCHEDULABLE, reasons),))
-        number = self.standing.number(list(self.kept).index(by), verdict)
-        self.standing.set(row, number)
+        number = self.feasibility.number(list(self.kept).index(by), verdict)
+        self.feasibility.set(row, number)
         return number
 
 
@@ -88,9 +92,9 @@ def _rejection(row: int, reasons: tuple[str, ...]) -> Rejection:
 def test_who_was_turned_down_by_whom_is_read_and_told_again() -> None:
     stood = Stood(A={1: FULL, 3: TAINTED}, B={1: TAINTED, 2: FULL})
     assert stood.told() == {"n1": ("A", FULL), "n2": ("B", FULL), "n3": ("A", TAINTED)}
-    assert stood.standing.feasible_count == 2
-    assert stood.standing.feasible_rows().tolist() == [0, 4]
-    told = stood.standing.outcome(stood.nodes)
+    assert stood.feasibility.feasible_count == 2
+    assert stood.feasibility.feasible_rows().tolist() == [0, 4]
+    told = stood.feasibility.outcome(stood.nodes)
     assert told.reason_counts() == stood.given.reason_counts()
     assert told.feasible.tolist() == stood.given.feasible.tolist()
 
@@ -99,30 +103,30 @@ def test_codes_are_those_of_the_answer_and_follow_what_changes() -> None:
     stood = Stood(A={1: FULL, 3: TAINTED}, B={1: TAINTED, 2: FULL})
     for absent in (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING):
         expected = stood.given.codes(stood.nodes, absent).tolist()
-        assert stood.standing.codes(stood.nodes, absent).tolist() == expected
+        assert stood.feasibility.codes(stood.nodes, absent).tolist() == expected
     stood.turn_down(0, "A", "full")
-    found = stood.standing.codes(stood.nodes, Code.PENDING).tolist()
+    found = stood.feasibility.codes(stood.nodes, Code.PENDING).tolist()
     assert found == [Code.UNSCHEDULABLE, *expected[1:]]
 
 
 def test_where_all_nodes_are_feasible_there_is_nothing_to_tell() -> None:
     stood = Stood()
     assert stood.told() == {}
-    assert [stood.standing.of_row(row) for row in range(5)] == [FEASIBLE] * 5
+    assert [stood.feasibility.of_row(row) for row in range(5)] == [FEASIBLE] * 5
 
 
 def test_a_row_without_a_node_is_neither_feasible_nor_turned_down() -> None:
     stood = Stood()
-    assert len(stood.standing) > len(NAMES)
-    assert stood.standing.of_row(len(NAMES)) == NO_NODE
-    stood.standing.set(2, NO_NODE)
-    assert stood.standing.feasible_rows().tolist() == [0, 1, 3, 4]
+    assert len(stood.feasibility) > len(NAMES)
+    assert stood.feasibility.of_row(len(NAMES)) == NO_NODE
+    stood.feasibility.set(2, NO_NODE)
+    assert stood.feasibility.feasible_rows().tolist() == [0, 1, 3, 4]
     assert stood.told() == {}
 
 
 def test_the_same_rejection_has_one_number_and_another_plugins_has_its_own() -> None:
     stood = Stood(A={1: FULL})
-    by_a = stood.standing.of_row(1)
+    by_a = stood.feasibility.of_row(1)
     assert stood.turn_down(2, "A", *FULL) == by_a
     assert stood.turn_down(3, "A", *TAINTED) != by_a
     assert stood.turn_down(4, "B", *FULL) not in (by_a, FEASIBLE, NO_NODE)
@@ -136,19 +140,19 @@ def test_the_same_rejection_has_one_number_and_another_plugins_has_its_own() -> 
 
 def test_a_row_counts_where_it_stands_now() -> None:
     stood = Stood(A={1: FULL, 2: FULL})
-    stood.standing.set(1, FEASIBLE)
-    assert stood.standing.feasible_count == 4
+    stood.feasibility.set(1, FEASIBLE)
+    assert stood.feasibility.feasible_count == 4
     assert stood.told() == {"n2": ("A", FULL)}
-    stood.standing.set(2, FEASIBLE)
-    assert stood.standing.feasible_count == 5
-    assert stood.standing.outcome(stood.nodes).plugins() == set()
+    stood.feasibility.set(2, FEASIBLE)
+    assert stood.feasibility.feasible_count == 5
+    assert stood.feasibility.outcome(stood.nodes).plugins() == set()
     stood.turn_down(0, "B", *TAINTED)
-    assert stood.standing.feasible_count == 4
+    assert stood.feasibility.feasible_count == 4
     assert stood.told() == {"n0": ("B", TAINTED)}
 
 
 def test_more_kinds_of_rejections_than_it_can_number_are_not_followed() -> None:
-    standing = Stood().standing
+    standing = Stood().feasibility
     # Two numbers are not of rejections, and all have to fit into two bytes.
     assert [standing.number(0, verdict) for verdict in range((1 << 16) - 2)][-1] == (1 << 16) - 1
     with pytest.raises(RankingInvalid, match=TOO_MUCH_CHANGED):
@@ -203,8 +207,8 @@ def settled(*plugins: Any, count: int = 12) -> Attempts:
 def uses_totals(known: Attempts) -> Cycle:
     """One more attempt, which must be answered with what is kept, and as by asking all."""
     cycle = known.attempt()
-    assert cycle.row_totals is not None
-    assert cycle.picks is None
+    assert cycle.partial_ranking is not None
+    assert cycle.ranking is None
     assert told(cycle) == told(known.fresh())
     return cycle
 
@@ -215,7 +219,7 @@ def uses_totals(known: Attempts) -> Cycle:
 def test_only_those_who_look_across_nodes_are_asked() -> None:
     known = settled(Bad, NotTheFirst, Rank, Company)
     cycle = known.attempt()
-    assert cycle.row_totals is not None
+    assert cycle.partial_ranking is not None
     assert known.asked("Bad") == known.asked("Rank") == []
     assert told(cycle) == told(known.fresh())
 
@@ -240,19 +244,19 @@ def test_a_changed_node_alone_is_judged_anew() -> None:
     assert uses_totals(known).feasible_count == 10
 
 
-@pytest.mark.parametrize("count", [MANY, ROWS_MAX])
-def test_many_changed_nodes_are_judged_together(count: int) -> None:
-    known = settled(Bad, Worse, NotTheFirst, Rank, Company, count=count + 3)
-    for number in range(count):
+def test_after_many_changes_the_nodes_are_ranked_again() -> None:
+    known = settled(Bad, Worse, NotTheFirst, Rank, Company, count=MANY + 3)
+    for number in range(MANY):
         labels = {"rank": str(number % 5), "first": "no"}
         if number % 4 == 0:
             labels["bad" if number % 8 else "worse"] = f"broken {number % 3}"
         known.label(f"n{number:03}", **labels)
+    cycle = known.attempt()
+    assert cycle.partial_ranking is None
+    assert known.reuse.flushed_counts[TOO_MUCH_CHANGED] == 1
+    assert len(known.asked("Bad")) == MANY
+    assert told(cycle) == told(known.fresh())
     known.attempt()
-    assert len(known.asked("Bad")) == count
-    uses_totals(known)
-    for number in range(count):
-        known.label(f"n{number:03}", rank="3")
     uses_totals(known)
 
 
@@ -269,7 +273,7 @@ def test_why_no_node_is_left_is_told_as_all_plugins_told_it() -> None:
     for name in ("n001", "n002"):
         known.label(name, bad="broken", first="no")
     cycle = known.attempt()
-    assert cycle.row_totals is not None
+    assert cycle.partial_ranking is not None
     said = message(cycle)
     assert said == "0/3 nodes are available: 1 comes first, 2 broken."
     assert message(known.fresh()) == said
@@ -307,8 +311,8 @@ def test_one_that_is_asked_between_two_who_are_kept_is_blamed_between_them() -> 
 def test_scores_that_follow_from_the_extremes_of_the_feasible_nodes_are_normalised_anew() -> None:
     known = settled(Bad, NotTheFirst, Rank, MaxRank, Company)
     cycle = uses_totals(known)
-    assert cycle.row_totals is not None
-    assert set(cycle.row_totals.like.asked_scores) == {"MaxRank", "Company"}
+    assert cycle.partial_ranking is not None
+    assert set(cycle.partial_ranking.plan.called_scores) == {"MaxRank", "Company"}
 
 
 def test_one_that_all_nodes_share_is_kept_until_they_differ() -> None:
@@ -316,29 +320,20 @@ def test_one_that_all_nodes_share_is_kept_until_they_differ() -> None:
     for _ in range(3):
         known.attempt()
     cycle = uses_totals(known)
-    assert cycle.row_totals is not None
-    assert cycle.row_totals.like.asked_scores == []
+    assert cycle.partial_ranking is not None
+    assert cycle.partial_ranking.plan.called_scores == []
     known.label("n4", rank="1")
     cycle = known.attempt()
-    assert cycle.row_totals is None
+    assert cycle.partial_ranking is None
     assert known.reuse.flushed_counts[EXTREME_MOVED] == 1
     assert told(cycle) == told(known.fresh())
     uses_totals(known)
 
 
-def test_where_too_much_changed_all_are_asked() -> None:
-    known = settled(Bad, NotTheFirst, Rank, Company, count=ROWS_MAX + 2)
-    for number in range(ROWS_MAX + 1):
-        known.label(f"n{number:03}", rank="1")
-    cycle = known.attempt()
-    assert cycle.row_totals is None
-    assert known.reuse.flushed_counts[TOO_MUCH_CHANGED] == 1
-    assert told(cycle) == told(known.fresh())
-
-
 def test_where_nobody_need_be_asked_it_is_ranked() -> None:
     known = settled(Bad, Rank)
-    assert isinstance(known.known.picks, RankedNodes)
+    ranking = last_ranking(known.entry)
+    assert ranking is not None and ranking.plan.is_complete
 
 
 def test_a_plugin_that_fails_ends_the_attempt_in_its_name() -> None:
@@ -415,5 +410,5 @@ def test_rows_that_were_followed_count_as_asked() -> None:
         known.attempt()
     after = known.reuse.row_counts()["NodeResourcesFit"]
     # As a Filter and as a Score.
-    assert after.asked - before.asked == 4
-    assert after.kept - before.kept == 2 * 2 * (4 - 1)
+    assert after.evaluated - before.evaluated == 4
+    assert after.cached - before.cached == 2 * 2 * (4 - 1)

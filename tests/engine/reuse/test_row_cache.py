@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bayplan.engine.reuse.row_cache import (
-    ALIKE_MAX,
+    EQUIVALENT_MAX,
     PASSES,
     UNKNOWN,
     CachedFilterResults,
@@ -79,9 +79,9 @@ def test_a_row_is_forgotten_where_it_changed_in_what_is_read(
         if by == "catch_up":
             kept.catch_up()
         else:
-            kept.keep_up(before, [(1, int(Facet.REQUESTED | Facet.PODS))])
+            kept.forget_changed(before, [(1, int(Facet.REQUESTED | Facet.PODS))])
     assert (verdicts.ids[:3] != UNKNOWN).tolist() == [True, is_known, True]
-    assert scores.known[:3].tolist() == [True, is_known, True]
+    assert scores.cached[:3].tolist() == [True, is_known, True]
     assert verdicts.generation == scores.generation == table.log.generation
 
 
@@ -118,10 +118,10 @@ def test_what_is_kept_grows_with_the_table() -> None:
     cluster.add(*(node(f"more{row}") for row in range(table.capacity)))
     verdicts.catch_up()
     scores.catch_up()
-    assert len(verdicts.ids) == len(scores.known) == table.capacity
+    assert len(verdicts.ids) == len(scores.cached) == table.capacity
     assert verdicts.ids[2] == PASSES
     assert scores.of_row(2) == 6
-    assert not scores.known[3:].any()
+    assert not scores.cached[3:].any()
 
 
 def test_everything_can_be_forgotten() -> None:
@@ -129,14 +129,14 @@ def test_everything_can_be_forgotten() -> None:
     kept = CachedScores(cluster.cache.table, Facet.LABELS)
     kept.learn(rows(0, 1), np.array([5, 6], np.int64))
     kept.forget_all()
-    assert not kept.known.any()
+    assert not kept.cached.any()
 
 
 # ---- rows that are alike -------------------------------------------------------------------
 
 
 def of_amounts(cluster: SampleCluster) -> CachedScores:
-    return CachedScores(cluster.cache.table, Facet.REQUESTED, by_amounts=True)
+    return CachedScores(cluster.cache.table, Facet.REQUESTED, follows_amounts=True)
 
 
 def number_of(cluster: SampleCluster, row: int) -> int:
@@ -148,8 +148,8 @@ def test_what_was_answered_about_a_row_is_recalled_for_one_that_is_alike() -> No
     kept, others = of_amounts(cluster), CachedScores(cluster.cache.table, Facet.REQUESTED)
     kept.learn_one(0, 70)
     others.learn_one(0, 70)
-    assert (kept.recall(1), kept.of_row(1), kept.known[1]) == (70, 70, True)
-    assert others.recall(1) is None and not others.known[1]
+    assert (kept.recall(1), kept.of_row(1), kept.cached[1]) == (70, 70, True)
+    assert others.recall(1) is None and not others.cached[1]
 
 
 def test_a_row_that_became_alike_is_renewed() -> None:
@@ -180,9 +180,9 @@ def test_a_change_of_all_rows_makes_none_alike() -> None:
 
 
 def test_so_many_numbers_and_no_more_are_remembered() -> None:
-    cluster = some(ALIKE_MAX + 1)
+    cluster = some(EQUIVALENT_MAX + 1)
     kept = of_amounts(cluster)
-    for row in range(ALIKE_MAX + 1):
+    for row in range(EQUIVALENT_MAX + 1):
         cluster.cache.table.resources.alike.set_unlike(row)
         kept.learn_one(row, 1)
-    assert kept.recall(ALIKE_MAX) == 1 and kept.recall(0) is None
+    assert kept.recall(EQUIVALENT_MAX) == 1 and kept.recall(0) is None

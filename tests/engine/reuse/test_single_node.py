@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayplan.engine.reuse.single_node import SingleNodeEvaluator
+from bayplan.engine.reuse.evaluation_plan import SingleNodeEvaluator
 from bayplan.engine.reuse.weighted_score import PLUGIN_FAILED, RankingInvalid
 from bayplan.framework.status import Code
 from tests.engine.kept_kit import Attempts, Bad, Rank
@@ -28,9 +28,9 @@ def asking(known: Attempts) -> SingleNodeEvaluator:
 
 def test_one_row_is_judged_and_scored(known: Attempts) -> None:
     now = asking(known)
-    assert now.verdict("Bad", 0) == ()
-    assert now.verdict("Bad", 1) == ((Code.UNSCHEDULABLE, ("broken",)),)
-    assert now.score("Rank", 1) == 7
+    assert now.filter_row("Bad", 0) == ()
+    assert now.filter_row("Bad", 1) == ((Code.UNSCHEDULABLE, ("broken",)),)
+    assert now.score_row("Rank", 1) == 7
     assert known.asked("Bad") == ["n1", "n2"]
 
 
@@ -41,18 +41,18 @@ def test_all_who_are_asked_about_a_row_share_its_facade(known: Attempts) -> None
 
 
 def test_many_verdicts_are_kept_and_only_unknown_ones_asked(known: Attempts) -> None:
-    asking(known).judge("Bad", ROWS)
+    asking(known).filter_rows("Bad", ROWS)
     assert known.asked("Bad") == ["n1"]
-    assert known.known.verdicts["Bad"].ids[:2].all()
+    assert known.entry.filter_caches["Bad"].ids[:2].all()
 
 
 def test_of_no_rows_nobody_is_asked(known: Attempts) -> None:
-    asking(known).judge("Bad", ROWS[:0])
+    asking(known).filter_rows("Bad", ROWS[:0])
     assert known.asked("Bad") == []
 
 
 def test_many_scores_are_a_column(known: Attempts) -> None:
-    column = asking(known).column("Rank", ROWS)
+    column = asking(known).score_rows("Rank", ROWS)
     assert (column.name, column.normalized.tolist()) == ("Rank", [4, 7])
     assert known.asked("Rank") == ["n1", "n2"]
 
@@ -61,10 +61,10 @@ def test_a_plugin_that_fails_is_asked_in_full(known: Attempts) -> None:
     known.plugin("Bad").failure = known.plugin("Rank").failure = OSError("disk")
     now = asking(known)
     for ask in (
-        lambda: now.verdict("Bad", 0),
-        lambda: now.score("Rank", 0),
-        lambda: now.judge("Bad", ROWS),
-        lambda: now.column("Rank", ROWS),
+        lambda: now.filter_row("Bad", 0),
+        lambda: now.score_row("Rank", 0),
+        lambda: now.filter_rows("Bad", ROWS),
+        lambda: now.score_rows("Rank", ROWS),
     ):
         with pytest.raises(RankingInvalid) as problem:
             ask()

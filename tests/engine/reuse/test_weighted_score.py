@@ -70,22 +70,22 @@ class Shared:
     def __init__(self, normalizer: Normalizer, *raw: int) -> None:
         self.cluster = SampleCluster().add(*(node(f"n{row}") for row in range(len(raw))))
         table = self.cluster.cache.table
-        self.kept = CachedScores(table, Facet.LABELS)
+        self.cache = CachedScores(table, Facet.LABELS)
         nodes = self.cluster.lend().nodes
-        self.kept.learn(nodes.rows, np.array(raw, np.int64))
-        self.share = WeightedScore("Any", WEIGHT, normalizer, self.kept)
-        self.share.begin(nodes)
+        self.cache.learn(nodes.rows, np.array(raw, np.int64))
+        self.share = WeightedScore("Any", WEIGHT, normalizer, self.cache)
+        self.share.start(nodes)
 
     def move(self, row: int, score: int) -> int:
         """A feasible row gets another raw score: what it adds from now on."""
-        self.share.leave(row)
-        self.kept.learn_one(row, score)
-        return self.share.enter(row)
+        self.share.remove_row(row)
+        self.cache.learn_one(row, score)
+        return self.share.add_row(row)
 
     def stay(self, row: int) -> int:
         """What a row adds that goes and comes back as it was."""
-        self.share.leave(row)
-        return self.share.enter(row)
+        self.share.remove_row(row)
+        return self.share.add_row(row)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_score_beyond_the_extremes_changes_all_the_others(
 @pytest.mark.parametrize(("row", "is_fine"), [(0, False), (1, True), (2, True), (3, True)])
 def test_the_last_that_has_an_extreme_may_not_leave(row: int, is_fine: bool) -> None:
     share = Shared(Normalizer.MIN_MAX, 20, 50, 80, 80).share
-    share.leave(row)
+    share.remove_row(row)
     if is_fine:
         share.check()
     else:
@@ -127,7 +127,7 @@ def test_the_last_that_has_an_extreme_may_not_leave(row: int, is_fine: bool) -> 
 
 def test_an_extreme_that_leaves_may_be_followed_by_another_before_anybody_looks() -> None:
     shared = Shared(Normalizer.MAX, 20, 50, 80)
-    shared.share.leave(2)
+    shared.share.remove_row(2)
     assert shared.move(1, 80) == WEIGHT * 100
     shared.share.check()
 
@@ -136,7 +136,7 @@ def test_without_normalising_there_are_no_extremes_to_keep() -> None:
     shared = Shared(Normalizer.NONE, 20, 50)
     assert not shared.share.has_extremes
     assert shared.move(1, 99) == WEIGHT * 99
-    shared.share.leave(0)
+    shared.share.remove_row(0)
     shared.share.check()
     assert shared.share.bytes_used == 0
 

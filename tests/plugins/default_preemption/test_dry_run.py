@@ -143,7 +143,7 @@ def _fits_without(over: Scene, wanted: PodInfo, name: str, gone: Any) -> bool:
     with snapshot.trial() as trial:
         for victim in gone:
             trial.remove(victim)
-        state.kept = None
+        state.cached_results = None
         verdict = over.framework.filter_with_nominated(state, wanted, snapshot, name)
     return is_success(verdict)
 

@@ -1,1 +1,40 @@
-"""Cached results per signature: what plugins answered for a row, and the ranking of the nodes."""
+"""Cached results per pod signature (KEP-5598): exact, and dropped as soon as they may be wrong.
+
+A row-wise plugin gives the same result for equal signature parts and unchanged rows. A
+`ResultCache` per profile maps a signature to a `SignatureEntry`. An entry holds one row cache per
+row-wise plugin and, for each set of plugins that skip, a `RankedNodes`: the nodes by total score.
+The steps of a cycle that use the cache are in `engine/reuse_steps.py`.
+
+A cycle takes the first way that applies:
+
+1. One pod was placed since, and its node is now equivalent to a node that was evaluated before:
+   the ranking moves one node (`RankedNodes.follow`).
+2. Few rows changed: these rows are evaluated one by one (`RankedNodes.update`).
+3. More rows changed: the ranking is dropped, the plugins evaluate the unknown rows as arrays
+   through the row caches (`SignatureEntry.filter` and `score`), and the nodes are ranked again.
+4. More rows changed, and calling the plugins for all nodes is faster than catching up: the cycle
+   runs without the cache (`ResultCache.steps_aside`).
+
+Every change of a row is the next generation of the change log (`state/change_log.py`). What may
+lag behind the log:
+
+| value                         | meaning                               | may lag behind           |
+| ----------------------------- | ------------------------------------- | ------------------------ |
+| `log.generation`              | number of the newest change           | nothing                  |
+| `RowCache.generation`         | cached results are valid as of then   | the log; entries share   |
+|                               |                                       | row caches               |
+| `RankedNodes.generation`      | feasibility and totals as of then     | the log and its row      |
+|                               |                                       | caches; update first     |
+| moved and unscored rows       | feasible rows that have no total yet  | the ranking, until       |
+|                               |                                       | `score`                  |
+| extremes of a `WeightedScore` | of the rows that have a total         | nothing                  |
+| `ScoreIndex`                  | totals of the rows that have a total  | nothing                  |
+| draw order of a ranking       | as when the nodes were ranked         | nothing; a new order     |
+|                               |                                       | drops the ranking        |
+| `SignatureEntry.generation`   | when a cycle last used the entry, or  | the log; says how much   |
+|                               | -1; rankings may be older             | changed since            |
+| `ObjectGeneration.now()`      | changes of objects and affinity terms | nothing: an older state  |
+|                               |                                       | is not used              |
+
+`ResultCache.validate` recomputes all of this from scratch. Tests call it after each step.
+"""

@@ -1,14 +1,9 @@
-"""Prepared: what PreFilter and PreScore said about a pod, for the next of its like.
+"""SignatureEntry: what is cached for all pods that no row-wise plugin can tell apart.
 
-They are asked for one pod of a template, and not again before something changes that they follow
-from: see Plugin.prepares_alike.
-
-KnownPods: what is known about all pods that no row-wise plugin can tell apart.
-
-Each row-wise plugin's answers are kept under its own part of the signature, so pods that differ
-for one plugin only share the answers of all others. Filter and Score go on as always, but for
-rows that are known the plugin is not asked. Plugins that look across nodes, or do not sign, are
-asked as ever.
+Each row-wise plugin's results are cached under its own part of the signature, so entries whose
+signatures differ in another plugin's part share the row cache. Filter and Score run as always, but
+for cached rows the plugin is not called. Plugins that look across nodes, or do not sign, are called
+for all nodes.
 """
 
 from collections import defaultdict
@@ -17,15 +12,16 @@ from typing import Any, final
 
 import numpy as np
 
-from bayplan.engine.reuse.ranked_nodes import IncrementalScores, RankedNodes
-from bayplan.engine.reuse.row_cache import UNKNOWN, CachedFilterResults, CachedScores, RowCounts
-from bayplan.framework.cycle_state import (
-    AskFilter,
-    AskScore,
-    CycleState,
-    FilterQuestion,
-    ScoreQuestion,
+from bayplan.engine.reuse.evaluation_plan import SkipSet
+from bayplan.engine.reuse.ranked_nodes import RankedNodes
+from bayplan.engine.reuse.row_cache import (
+    UNKNOWN,
+    CachedFilterResults,
+    CachedScores,
+    RowCache,
+    RowCounts,
 )
+from bayplan.framework.cycle_state import CallFilter, CallScore, CycleState
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.status import Rejection
 from bayplan.state.change_log import ChangeLog
@@ -35,198 +31,237 @@ from bayplan.state.nodes import NodeView
 from bayplan.state.object_store import ObjectStore
 from bayplan.state.pods import PodInfo
 
-# ---- prepared -------------------------------------------------------------------------------
+#: Rankings that one entry has at most, each for another set of skipping plugins.
+RANKINGS_MAX = 4
 
 
 @final
 class ObjectGeneration:
-    """How long what does not follow from rows stays as it is."""
+    """Counts the changes, other than those of rows, that PreFilter and PreScore depend on."""
 
     def __init__(self, table: NodeTable, objects: ObjectStore) -> None:
         self._terms = table.placed_terms
         self._objects = objects
 
     def now(self) -> int:
-        """Another number as soon as an object changed, or a pod with terms came or went."""
+        """Another number after an object changed, or a pod with affinity terms came or went."""
         return self._objects.change_count + self._terms.change_count
 
 
 @final
 class CachedPreState:
-    """The notes of an attempt that was answered from a ranking, and for whom they are good."""
+    """The CycleState after PreFilter and PreScore of a cycle that a ranking answered.
 
-    __slots__ = ("_epoch", "_owners", "_shape", "_state", "is_scored", "picks")
+    The plugins run for one pod of a template, and again only when something that their notes
+    depend on changed: see `Plugin.prepares_alike`.
+    """
+
+    __slots__ = ("_object_generation", "_owners", "_shape", "_state", "is_scored", "ranking")
 
     def __init__(
-        self, pod: PodInfo, epoch: int, picks: RankedNodes, state: CycleState, *, is_scored: bool
+        self,
+        pod: PodInfo,
+        object_generation: int,
+        ranking: RankedNodes,
+        state: CycleState,
+        *,
+        is_scored: bool,
     ) -> None:
-        """``is_scored``: PreScore was asked, too."""
+        """``is_scored``: PreScore ran as well."""
         self._shape = pod.shape
         self._owners = pod.metadata.owner_references
-        self._epoch = epoch
+        self._object_generation = object_generation
         self._state = state.clone()
-        self.picks = picks
+        self.ranking = ranking
         self.is_scored = is_scored
 
-    def suits(self, pod: PodInfo, epoch: int, current: object) -> bool:
-        """Whether an attempt at ``pod`` would be prepared alike. ``current``: the totals for its
-        like."""
+    def fits(self, pod: PodInfo, object_generation: int) -> bool:
+        """Whether PreFilter and PreScore would leave the same notes for ``pod``."""
         return (
-            current is self.picks
-            and pod.shape is self._shape
-            and epoch == self._epoch
+            pod.shape is self._shape
+            and object_generation == self._object_generation
             and pod.metadata.owner_references == self._owners
         )
 
     def state(self) -> CycleState:
-        """The notes, to be written to."""
+        """A copy that the cycle may write to."""
         return self._state.clone()
-
-
-# ---- known pods -----------------------------------------------------------------------------
 
 
 @final
 class SignatureEntry:
-    """framework.plugin.KeptAnswers of one signature."""
+    """The `CachedResults` of one signature."""
 
     __slots__ = (
+        "_counts",
         "_log",
         "bytes_counted",
-        "counts",
         "cycle_count",
         "example",
+        "filter_caches",
         "generation",
-        "in_full",
-        "is_vectorised",
-        "parts",
-        "picks",
+        "is_vectorized",
         "pod_count",
-        "prepared",
-        "scores",
-        "set_aside",
-        "verdicts",
+        "pre_state",
+        "rankings",
+        "row_caches",
+        "score_caches",
+        "uncached",
     )
 
     def __init__(
         self,
         log: ChangeLog,
-        verdicts: Mapping[str, CachedFilterResults],
-        scores: Mapping[str, CachedScores],
+        filter_caches: Mapping[str, CachedFilterResults],
+        score_caches: Mapping[str, CachedScores],
         example: str,
     ) -> None:
         """By instance. ``example``: one of the pods, "namespace/name"."""
         self._log = log
-        self.verdicts = verdicts
-        self.scores = scores
-        self.parts: Sequence[CachedFilterResults | CachedScores] = [
-            *verdicts.values(),
-            *scores.values(),
-        ]
+        self.filter_caches = filter_caches
+        self.score_caches = score_caches
+        self.row_caches: Sequence[RowCache] = [*filter_caches.values(), *score_caches.values()]
         self.example = example
         #: Instances that are evaluated on all nodes for each of these pods, and why; see
-        #: `Reuse.prevented_counts`.
-        self.in_full: Sequence[tuple[str, str]] = ()
-        #: Whether nobody whose answers about such pods are kept is asked node by node.
-        self.is_vectorised = False
-        #: Pods of this kind that were tried, and attempts at them.
+        #: `ResultCache.prevented_counts`.
+        self.uncached: Sequence[tuple[str, str]] = ()
+        #: Whether none of the plugins with a row cache is written node by node.
+        self.is_vectorized = False
+        #: Pods of this signature, and attempts at them.
         self.pod_count = self.cycle_count = 0
-        #: Rows that instances were, and were not, asked about; see `count_rows`.
-        self.counts: dict[str, RowCounts] = defaultdict(RowCounts)
-        #: Of the last attempt with these answers; -1: there was none.
+        #: By instance, without the rows that `rankings` count; see `row_counts`.
+        self._counts: dict[str, RowCounts] = defaultdict(RowCounts)
+        #: Of the last cycle that used this entry; -1: none did.
         self.generation = -1
-        #: The totals, or ranking, that the last attempt was answered from.
-        self.picks: IncrementalScores | None = None
-        #: What PreFilter and PreScore said, where that need not be asked again.
-        self.prepared: CachedPreState | None = None
-        #: Others: pods that are alike to all who sign may be none of others' business, or not.
-        self.set_aside: list[IncrementalScores] = []
+        #: The one used last stands last.
+        self.rankings: dict[SkipSet, RankedNodes] = {}
+        #: Belongs to one of the rankings.
+        self.pre_state: CachedPreState | None = None
         self.bytes_counted = 0
 
-    def all_totals(self) -> Sequence[IncrementalScores]:
-        return self.set_aside if self.picks is None else [*self.set_aside, self.picks]
+    @property
+    def counts(self) -> Mapping[str, RowCounts]:
+        """Where evaluations are counted."""
+        return self._counts
 
-    def count_rows(self) -> None:
-        """Have `counts` up to now."""
-        for totals in self.all_totals():
-            totals.spared.add_up()
+    def row_counts(self) -> Mapping[str, RowCounts]:
+        """By instance, up to now."""
+        counts: dict[str, RowCounts] = defaultdict(RowCounts)
+        for name, own in self._counts.items():
+            counts[name].add(own)
+        for ranking in self.rankings.values():
+            ranking.add_counts(counts)
+        return counts
 
-    def take(self, state: CycleState, *, scored: bool) -> IncrementalScores | None:
-        """The totals for this attempt: of the plugins that it does not skip. ``scored``: PreScore
-        has said, too, who is skipped."""
-        picks = self.picks
-        if picks is None or not picks.like.suits(state, scored=scored):
-            picks = next((p for p in self.set_aside if p.like.suits(state, scored=scored)), None)
-            if picks is not None:
-                self.set_aside.remove(picks)
-                self.put_aside()
-                self.picks = picks
-        return picks
+    # ---- rankings -------------------------------------------------------------------------
 
-    def put_aside(self) -> None:
-        """The next attempt may be one that these totals are for, but this is not."""
-        if self.picks is not None:
-            self.set_aside.append(self.picks)
-            self.picks = None
+    def ranking_for(self, state: CycleState, *, is_scored: bool) -> RankedNodes | None:
+        """The ranking for the plugins that this cycle does not skip. ``is_scored``: PreScore ran,
+        and the cycle knows which Score plugins skip."""
+        for key, ranking in reversed(self.rankings.items()):
+            if ranking.plan.fits(state, is_scored=is_scored):
+                self.rankings[key] = self.rankings.pop(key)
+                return ranking
+        return None
+
+    def add_ranking(self, ranking: RankedNodes) -> bool:
+        """Whether another ranking had to leave for it."""
+        previous = self.rankings.get(ranking.plan.skip_set)
+        if previous is not None:
+            self.drop_ranking(previous)
+        self.rankings[ranking.plan.skip_set] = ranking
+        if len(self.rankings) <= RANKINGS_MAX:
+            return False
+        self.drop_ranking(next(iter(self.rankings.values())))
+        return True
+
+    def drop_ranking(self, ranking: RankedNodes) -> None:
+        """The row caches that it came from stay."""
+        ranking.add_counts(self._counts)
+        del self.rankings[ranking.plan.skip_set]
+        if self.pre_state is not None and self.pre_state.ranking is ranking:
+            self.pre_state = None
+
+    def drop_rankings(self) -> None:
+        for ranking in list(self.rankings.values()):
+            self.drop_ranking(ranking)
+
+    # ---- row caches -----------------------------------------------------------------------
 
     def catch_up(self) -> None:
-        """Forget what is not true any more. The log is read once, and again only for those whose
-        rows changed."""
+        """Forget results that are no longer valid. The log is read once, and once more for each row
+        cache whose rows changed."""
         since, log = self.generation, self._log
         if since < 0 or since == log.generation:
             return
         facets = log.facets_since(since)
-        for part in self.parts:
-            part.skip_to_now(since, facets)
+        for cache in self.row_caches:
+            cache.skip_to_now(since, facets)
 
-    # ---- KeptAnswers ----------------------------------------------------------------------
-
-    def filter(self, name: str, ask: AskFilter, asked: FilterQuestion) -> Iterable[Rejection]:
-        state, pod, nodes, feasible = asked
-        kept, counts = self.verdicts.get(name), self.counts[name]
-        if kept is None:
-            counts.asked += len(nodes)
-            return ask(state, pod, nodes, feasible)
-        kept.catch_up()
-        unknown = _unknown(kept, nodes, feasible)
+    def filter(
+        self,
+        name: str,
+        call: CallFilter,
+        state: CycleState,
+        pod: PodInfo,
+        nodes: NodeView,
+        feasible: NodeMask,
+    ) -> Iterable[Rejection]:
+        cache, counts = self.filter_caches.get(name), self._counts[name]
+        counts.needed += len(nodes)
+        if cache is None:
+            counts.evaluated += len(nodes)
+            return call(state, pod, nodes, feasible)
+        cache.catch_up()
+        unknown = _unknown(cache, nodes, feasible)
         if unknown is None:
-            counts.kept += len(nodes)
-            return kept.rejections(nodes, feasible)
+            return cache.rejections(nodes, feasible)
         some = nodes if len(unknown) == len(nodes) else nodes.take(unknown)
         outcome = FilterOutcome(some, all_true(len(some)))
-        outcome.add(name, ask(state, pod, some, outcome.feasible))
-        counts.asked += len(some)
-        counts.kept += len(nodes) - len(some)
+        outcome.add(name, call(state, pod, some, outcome.feasible))
+        counts.evaluated += len(some)
         if outcome.error is not None:
-            # What may not be answered is not kept, and told as if nothing ever were.
-            return ask(state, pod, nodes, feasible)
-        kept.learn(_rows_at(nodes, unknown), outcome)
-        return kept.rejections(nodes, feasible)
+            # An invalid answer is not cached, and is reported as if there were no cache.
+            return call(state, pod, nodes, feasible)
+        cache.learn(_rows_at(nodes, unknown), outcome)
+        return cache.rejections(nodes, feasible)
 
-    def score(self, name: str, ask: AskScore, asked: ScoreQuestion) -> NodeScores:
-        state, pod, nodes = asked
-        kept, counts = self.scores.get(name), self.counts[name]
-        if kept is None:
-            counts.asked += len(nodes)
-            return ask(state, pod, nodes)
-        kept.catch_up()
-        known = kept.known[nodes.selection]
-        if not known.all():
-            unknown = places_of(~known)
+    def score(
+        self, name: str, call: CallScore, state: CycleState, pod: PodInfo, nodes: NodeView
+    ) -> NodeScores:
+        cache, counts = self.score_caches.get(name), self._counts[name]
+        counts.needed += len(nodes)
+        if cache is None:
+            counts.evaluated += len(nodes)
+            return call(state, pod, nodes)
+        cache.catch_up()
+        is_cached = cache.cached[nodes.selection]
+        if not is_cached.all():
+            unknown = places_of(~is_cached)
             some = nodes if len(unknown) == len(nodes) else nodes.take(unknown)
-            raw = ask(state, pod, some)
-            counts.asked += len(some)
-            counts.kept -= len(some)
+            raw = call(state, pod, some)
+            counts.evaluated += len(some)
             if not _is_column(raw, len(some)):
-                return ask(state, pod, nodes)
-            kept.learn(_rows_at(nodes, unknown), raw)
-        counts.kept += len(nodes)
-        return kept.of(nodes)
+                return call(state, pod, nodes)
+            cache.learn(_rows_at(nodes, unknown), raw)
+        return cache.of(nodes)
+
+    def validate(self) -> None:
+        """Recompute all rankings from the row caches. Raises AssertionError where they differ."""
+        assert self.generation <= self._log.generation, "an entry is ahead of the log"
+        for cache in self.row_caches:
+            assert cache.generation <= self._log.generation, "a row cache is ahead of the log"
+        for skip_set, ranking in self.rankings.items():
+            assert ranking.plan.skip_set == skip_set, "a ranking stands under another skip set"
+            assert ranking.generation <= self._log.generation, "a ranking is ahead of the log"
+            ranking.validate()
+        rankings = [id(ranking) for ranking in self.rankings.values()]
+        assert self.pre_state is None or id(self.pre_state.ranking) in rankings
 
 
-def _unknown(kept: CachedFilterResults, nodes: NodeView, feasible: NodeMask) -> Rows | None:
-    """Positions to be asked about: of feasible nodes; None: there are none."""
-    unknown = kept.ids[nodes.selection] == UNKNOWN
+def _unknown(cache: CachedFilterResults, nodes: NodeView, feasible: NodeMask) -> Rows | None:
+    """Positions of feasible nodes without a cached result; None: there are none."""
+    unknown = cache.ids[nodes.selection] == UNKNOWN
     if not is_any(unknown):
         return None
     unknown &= feasible

@@ -1,17 +1,12 @@
-"""Standing: by row, whether a node is feasible, or which rejection of it came first.
+"""RankedNodes: for one signature and skip set, all nodes by feasibility and total score.
 
-Rejections that are the same, by the same plugin with the same verdict, have one number: nodes are
-counted by it, which is all that a pod's message needs.
+`follow` and `update` bring a ranking forward row by row: the rows that changed are evaluated by the
+plugins' single-row forms and get another total. Normalized scores are corrected, not recomputed,
+until an extreme moves.
 
-RowTotals: for one pod's like, what row-wise plugins say of every node, kept current row by row.
-
-The few rows that changed are judged again, by the plugins' one-row forms, and get another total.
-Normalised scores are corrected, not recomputed, until an extreme moves.
-
-Picks: for one pod's like, the nodes ranked by their totals.
-
-Where all plugins that have something to say about a pod are row-wise, a repeat placement needs no
-pass over the nodes: the few rows that changed move in the ranking, and the best stands first.
+A ranking is complete where no plugin has to be called besides: then it answers the cycle, and the
+best node stands first in its score index. Otherwise it is the cached part of an answer whose other
+part is evaluated in every cycle.
 """
 
 from array import array
@@ -21,10 +16,16 @@ from typing import NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from bayplan.engine.reuse.evaluation_plan import EvaluationPlan, NodeEquivalence, SparedRows
-from bayplan.engine.reuse.row_cache import PASSES, UNKNOWN, CachedFilterResults, CachedScores
+from bayplan.engine.reuse.evaluation_plan import EvaluationPlan, SingleNodeEvaluator
+from bayplan.engine.reuse.row_cache import (
+    EQUIVALENT_MAX,
+    PASSES,
+    UNKNOWN,
+    CachedFilterResults,
+    RowCache,
+    RowCounts,
+)
 from bayplan.engine.reuse.score_index import ScoreIndex
-from bayplan.engine.reuse.single_node import SingleNodeEvaluator
 from bayplan.engine.reuse.weighted_score import (
     NODES_CAME_OR_WENT,
     TOO_MUCH_CHANGED,
@@ -38,57 +39,78 @@ from bayplan.framework.score_table import PluginScores, ScoreTable, total_scores
 from bayplan.framework.status import Code, Codes, Status
 from bayplan.rng import tie_index
 from bayplan.state.change_log import Facet
-from bayplan.state.columns import Int64s, Rows, distinct
+from bayplan.state.columns import Int64s, Rows, distinct, places_of
 from bayplan.state.node_table import NodeTable
 from bayplan.state.nodes import NodeView
-
-# ---- standing -------------------------------------------------------------------------------
-
 
 NO_NODE = 0
 FEASIBLE = 1
 _NUMBER_MAX = 2**16 - 1
 
-#: How a numbered rejection came about: (place among the filters, number of its verdict).
-_Origin = tuple[int, int]
-Filters = Sequence[tuple[str, CachedFilterResults]]
+#: What a placed pod changes of its node.
+_PLACED = int(Facet.REQUESTED | Facet.PODS)
+#: The same of a pod with host ports: equivalent nodes agree in these facets.
+_TAKEN = _PLACED | int(Facet.PORTS)
+
+#: Up to so many changed rows are evaluated one by one. With more, evaluating the unknown rows as
+#: arrays and ranking all nodes again is faster: measured with 5,000 and with 30,000 nodes.
+CHANGES_MAX = 16
+
+#: (place among the filters, instance, its cache)
+_Filters = Sequence[tuple[int, str, CachedFilterResults]]
+
+
+# ---- feasibility ----------------------------------------------------------------------------
 
 
 @final
 class NodeFeasibility(RejectedNodes):
-    """Every row's number, and how many nodes have each."""
+    """By row: FEASIBLE, NO_NODE, or the number of its first rejection.
 
-    def __init__(self, filters: Filters, capacity: int) -> None:
+    Equal rejections by the same plugin have one number, and nodes are counted by number: a pod's
+    message needs no more.
+    """
+
+    def __init__(self, filters: Sequence[tuple[str, CachedFilterResults]], capacity: int) -> None:
         self._filters = filters
-        self._origins: dict[_Origin, int] = {}
+        #: (place among the filters, number of the verdict) → number.
+        self._numbers_by_origin: dict[tuple[int, int], int] = {}
         self._numbers = array("H", bytes(2 * capacity))
         self._counts = [0] * (FEASIBLE + 1)
-        #: By row, with that of those who were not rejected, until one changes.
+        #: By row, with the code of rows that are not rejected; until a row changes.
         self._codes: tuple[Code, Codes] | None = None
 
-    def read(self, outcome: FilterOutcome) -> None:
-        """Number the first rejections of all nodes. What others than these filters reject is
-        feasible here. Raises OutOfDate: they are too many."""
-        numbers, rows = self._as_array(), outcome.nodes.rows
+    def read(self, rows: Rows, evaluator: SingleNodeEvaluator) -> None:
+        """Take the cached results of all nodes; results that are missing are evaluated as arrays.
+
+        Raises RankingInvalid: a plugin failed, or there are too many rejections.
+        """
+        numbers = self._as_array()
         numbers[rows] = FEASIBLE
         self._counts[FEASIBLE] = len(rows)
-        for index, (name, kept) in enumerate(self._filters):
-            rejected = [e.positions for e in outcome.entries if e.plugin == name]
-            if not rejected:
+        left = rows
+        for index, (name, cache) in enumerate(self._filters):
+            ids = cache.ids[left]
+            unknown = places_of(ids == UNKNOWN)
+            if len(unknown):
+                evaluator.filter_rows(name, left[unknown])
+                ids = cache.ids[left]
+            is_rejected = ids != PASSES
+            if not is_rejected.any():
                 continue
-            some = rows[distinct(np.concatenate(rejected))]
-            for verdict_number in distinct(kept.ids[some]).tolist():
+            for verdict_number in distinct(ids[is_rejected]).tolist():
                 number = self.number(index, verdict_number)
-                same = some[kept.ids[some] == verdict_number]
+                same = left[ids == verdict_number]
                 numbers[same] = number
-                self._counts[number] = len(same)
+                self._counts[number] += len(same)
                 self._counts[FEASIBLE] -= len(same)
+            left = left[~is_rejected]
 
     def number(self, index: int, verdict_number: int) -> int:
-        """Of a rejection by the filter at ``index``. Raises OutOfDate: there are too many."""
-        number = self._origins.get((index, verdict_number))
+        """Of a rejection by the filter at ``index``. Raises RankingInvalid: there are too many."""
+        number = self._numbers_by_origin.get((index, verdict_number))
         if number is None:
-            number = self._origins[(index, verdict_number)] = len(self._counts)
+            number = self._numbers_by_origin[(index, verdict_number)] = len(self._counts)
             self._counts.append(0)
             if number > _NUMBER_MAX:
                 raise RankingInvalid(TOO_MUCH_CHANGED)
@@ -111,16 +133,16 @@ class NodeFeasibility(RejectedNodes):
         return np.flatnonzero(self._as_array() == FEASIBLE)
 
     def rejected(self) -> Iterator[Rejected]:
-        for (index, verdict_number), number in sorted(self._origins.items()):
+        for (index, verdict_number), number in sorted(self._numbers_by_origin.items()):
             if self._counts[number]:
-                name, kept = self._filters[index]
-                for code, reasons in kept.verdicts[verdict_number]:
+                name, cache = self._filters[index]
+                for code, reasons in cache.verdicts[verdict_number]:
                     yield Rejected(name, code, reasons, self._counts[number])
 
     def codes(self, nodes: NodeView, absent: Code) -> Codes:
         if self._codes is None or self._codes[0] is not absent:
             by_number = np.zeros(len(self._counts), np.uint8)
-            for (index, verdict_number), number in self._origins.items():
+            for (index, verdict_number), number in self._numbers_by_origin.items():
                 verdict = self._filters[index][1].verdicts[verdict_number]
                 by_number[number] = max(code for code, _ in verdict)
             by_number[by_number == Code.SUCCESS] = absent
@@ -132,29 +154,42 @@ class NodeFeasibility(RejectedNodes):
 
     def outcome(self, nodes: NodeView) -> FilterOutcome:
         """The same as arrays, over all nodes."""
-        numbers = self._as_array()[nodes.selection]
-        found = FilterOutcome(nodes, numbers == FEASIBLE)
-        for (index, verdict_number), number in sorted(self._origins.items()):
-            if self._counts[number]:
-                name, kept = self._filters[index]
-                positions = np.flatnonzero(numbers == number)
-                for code, reasons in kept.verdicts[verdict_number]:
-                    found.entries.append(Entry(name, code, reasons, positions))
-        return found
+        outcome = FilterOutcome(nodes, self._as_array()[nodes.selection] != NO_NODE)
+        self.reject(outcome, 0, len(self._filters))
+        return outcome
 
     def reject(self, outcome: FilterOutcome, start: int, end: int) -> None:
-        """Take the rejections by the filters from ``start`` to before ``end`` into an outcome over
-        all nodes, of those that are still feasible there."""
-        if not self._origins or start == end:
+        """Add the rejections by the filters from ``start`` to before ``end`` to an outcome over all
+        nodes, of the nodes that are still feasible there."""
+        if not self._numbers_by_origin or start == end:
             return
         numbers = self._as_array()[outcome.nodes.selection]
-        for (index, verdict_number), number in sorted(self._origins.items()):
+        for (index, verdict_number), number in sorted(self._numbers_by_origin.items()):
             if start <= index < end and self._counts[number]:
-                name, kept = self._filters[index]
+                name, cache = self._filters[index]
                 positions = np.flatnonzero((numbers == number) & outcome.feasible)
-                for code, reasons in kept.verdicts[verdict_number] if len(positions) else ():
+                for code, reasons in cache.verdicts[verdict_number] if len(positions) else ():
                     outcome.entries.append(Entry(name, code, reasons, positions))
                 outcome.feasible[positions] = False
+
+    def validate(self, rows: Rows, unchanged: Rows) -> None:
+        """``rows``: of all nodes as of the ranking's generation; ``unchanged``: those that have not
+        changed since. Raises AssertionError where a number is not what the caches say."""
+        numbers = self._as_array()
+        counts = np.bincount(numbers, minlength=len(self._counts)).tolist()
+        assert counts[FEASIBLE:] == self._counts[FEASIBLE:], "nodes are counted wrongly"
+        assert (np.flatnonzero(numbers != NO_NODE) == rows).all(), "not every node has a number"
+        for row in unchanged.tolist():
+            expected: int | None = FEASIBLE
+            for index, (_, cache) in enumerate(self._filters):
+                verdict_number = cache.ids.item(row)
+                if verdict_number == UNKNOWN:
+                    expected = None
+                    break
+                if verdict_number != PASSES:
+                    expected = self._numbers_by_origin.get((index, verdict_number), -1)
+                    break
+            assert expected in (None, numbers[row]), f"row {row} is {numbers[row]}, not {expected}"
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -164,128 +199,170 @@ class NodeFeasibility(RejectedNodes):
         return np.frombuffer(self._numbers, np.uint16)
 
 
-# ---- row totals -----------------------------------------------------------------------------
+# ---- equivalent nodes -----------------------------------------------------------------------
 
 
-#: What a placed pod changes of its node.
-_PLACED = int(Facet.REQUESTED | Facet.PODS)
-#: And one with host ports: what nodes that are alike are alike in.
-_TAKEN = _PLACED | int(Facet.PORTS)
+@final
+class NodeEquivalence:
+    """What became of feasible nodes that took a pod, by their class of equivalent nodes.
 
-#: More changes than this since the last time are judged faster as arrays,
-CHANGES_MAX = 16
-#: and where more rows changed than this, it is faster to ask about all.
-ROWS_MAX = 128
+    Where results depend on amounts alone, a node that is now equivalent to one that took a pod
+    before has the same verdict and the same scores: no plugin is called. See `AlikeRows`.
+    """
+
+    __slots__ = ("_caches", "_classes", "_log", "_of_class", "is_used")
+
+    def __init__(self, table: NodeTable, plan: EvaluationPlan) -> None:
+        self._classes = table.resources.alike
+        self._log = table.log
+        self._caches = [cache for cache in plan.row_caches() if cache.facets & _TAKEN]
+        self.is_used = plan.follows_amounts(_TAKEN)
+        #: (feasibility number, sum of the scores that a placed pod changes)
+        self._of_class: dict[int, tuple[int, int]] = {}
+
+    def learn(self, row: int, number: int, placed_total: int) -> None:
+        """``placed_total``: of the scores that a placed pod changes; 0 for a rejected row."""
+        if self.is_used:
+            if len(self._of_class) >= EQUIVALENT_MAX:
+                self._of_class.clear()
+            self._of_class[self._classes.of_row(row)] = number, placed_total
+
+    def find(self, row: int) -> tuple[int, int] | None:
+        """What `learn` was called with for an equivalent node; None: no such node."""
+        return self._of_class.get(self._classes.of_row(row))
+
+    def renew(self, row: int, *, is_needed: bool) -> bool:
+        """Renew the cached results of a row of which the newest change changed amounts alone.
+        False: a plugin has to be called. ``is_needed``: the row is feasible."""
+        equivalent, since = self._classes.of_row(row), self._log.generation - 1
+        for cache in self._caches:
+            if not cache.renew(since, row, equivalent, is_needed=is_needed):
+                return False
+        return True
 
 
-#: (place among the filters, instance, what is kept of it)
-_Filters = Sequence[tuple[int, str, CachedFilterResults]]
+# ---- ranking --------------------------------------------------------------------------------
 
 
-class _Readers(NamedTuple):
-    """Whose answers follow from some facets. The others need not even know of a change."""
+class _Affected(NamedTuple):
+    """The row caches and filters whose results depend on some facets."""
 
-    kept: Sequence[CachedFilterResults | CachedScores]
+    caches: Sequence[RowCache]
     filters: _Filters
 
 
-class IncrementalScores:
-    """Every node's verdict, and the total of what row-wise plugins score it, for one pod's like."""
+@final
+class RankedNodes:
+    """All nodes of one signature and skip set: feasibility, total score, order."""
 
     def __init__(
         self,
         table: NodeTable,
-        like: EvaluationPlan,
-        outcome: FilterOutcome,
+        plan: EvaluationPlan,
+        evaluator: SingleNodeEvaluator,
         scored: ScoreTable | None,
     ) -> None:
-        """From a complete answer. ``scored``: None where fewer than two nodes were feasible.
+        """From the row caches, after a cycle in which the plugins were evaluated. ``scored``: None
+        where fewer than two nodes were feasible.
 
-        Raises OutOfDate where it cannot be kept current row by row.
+        Raises RankingInvalid where the nodes cannot be ranked.
         """
         self._table = table
-        self.like = like
+        self.plan = plan
         self._order = table.draw_order()
         self._places = table.draw_places()
-        #: Who is best: of those that know all about a node.
-        self._ranking: ScoreIndex | None = None
         self._capacity = table.capacity
         self._facets = int(Facet.NODE)
-        for kept in like.all_kept():
-            self._facets |= kept.facets
-        self.standing = NodeFeasibility(like.filters, table.capacity)
-        self.standing.read(outcome)
-        #: Feasible rows whose totals nobody needed yet; and others of which only what follows
-        #: from placed pods changed.
+        for cache in plan.row_caches():
+            self._facets |= cache.facets
+        #: Feasible rows without a total; and rows of which only the scores that a placed pod
+        #: changes are missing.
         self._unscored: set[int] = set()
         self._moved: set[int] = set()
         self._totals = array("q", bytes(8 * table.capacity))
-        #: What follows from placed pods changes with every placement, and the rest hardly ever:
-        #: of that the sum is kept, too.
-        self._moving = [share for share in like.shares if share.kept.facets & _PLACED]
-        self._still = [share for share in like.shares if not share.kept.facets & _PLACED]
-        self._still_totals = array("q", bytes(8 * table.capacity))
-        self._still_facets = int(Facet.NODE)
-        for share in self._still:
-            self._still_facets |= share.kept.facets
-        self._alike = NodeEquivalence(table, like, _TAKEN)
-        self._filters = [(index, name, kept) for index, (name, kept) in enumerate(like.filters)]
+        #: A placed pod changes some scores. The others hardly ever change: their sum is kept.
+        self._placed_scores = [s for s in plan.scores if s.cache.facets & _PLACED]
+        self._other_scores = [s for s in plan.scores if not s.cache.facets & _PLACED]
+        self._other_totals = array("q", bytes(8 * table.capacity))
+        self._other_facets = int(Facet.NODE)
+        for score in self._other_scores:
+            self._other_facets |= score.cache.facets
+        self._equivalence = NodeEquivalence(table, plan)
+        self._filters = [(index, name, cache) for index, (name, cache) in enumerate(plan.filters)]
         #: By the facets that changed.
-        self._readers: dict[int, _Readers] = {}
-        #: What nobody was asked about, to be added up.
-        self.spared = SparedRows(like, _TAKEN)
-        self._begin(outcome, scored)
-        self._unjudged = _rows_not_judged(like, outcome)
+        self._affected: dict[int, _Affected] = {}
+        #: Rows that filters and scores had to answer for, and rows renewed by equivalence; see
+        #: `add_counts`.
+        self._filtered_count = self._scored_count = self._renewed_count = 0
+        self.feasibility = NodeFeasibility(plan.filters, table.capacity)
+        self.feasibility.read(places_of(table.alive.values), evaluator)
+        self._start(evaluator, scored)
+        self._index = self._indexed(scored) if plan.is_complete else None
         #: Those whose extremes may move.
-        self.with_extremes = [share for share in like.shares if share.has_extremes]
+        self.with_extremes = [score for score in plan.scores if score.has_extremes]
         self.generation = table.log.generation
 
-    def _begin(self, outcome: FilterOutcome, scored: ScoreTable | None) -> None:
-        """Take the totals of the nodes that were scored; the other feasible ones have none yet."""
+    def _start(self, evaluator: SingleNodeEvaluator, scored: ScoreTable | None) -> None:
+        """Take the totals of the nodes that were scored, and evaluate the other feasible ones."""
+        feasible = self.feasibility.feasible_rows()
         if scored is None:
-            self._unscored.update(self.standing.feasible_rows().tolist())
+            self._unscored.update(feasible.tolist())
             return
-        rows = outcome.nodes.rows[outcome.feasible]
-        for share in self.like.shares:
-            share.begin(scored.nodes)
-        by_name = {column.name: column for column in scored.columns}
-        still = total_scores([by_name[share.name] for share in self._still], len(rows))
-        moving = total_scores([by_name[share.name] for share in self._moving], len(rows))
-        as_array(self._still_totals)[rows] = still
-        as_array(self._totals)[rows] = still + moving
-        if len(rows) < self.feasible_count:
-            others = np.setdiff1d(self.standing.feasible_rows(), rows, assume_unique=True)
-            self._unscored.update(others.tolist())
+        for score in self.plan.scores:
+            score.start(scored.nodes)
+        rows, by_name = scored.nodes.rows, {column.name: column for column in scored.columns}
+        self._set_totals(rows, by_name)
+        if len(rows) < len(feasible):
+            # Another plugin, whose results are not cached, rejected these.
+            rows = np.setdiff1d(feasible, rows, assume_unique=True)
+            names = [score.name for score in self.plan.scores]
+            self._set_totals(rows, {name: evaluator.score_rows(name, rows) for name in names})
+            for score in self.plan.scores:
+                score.check()
 
-    # ---- current --------------------------------------------------------------------------
+    def _set_totals(self, rows: Rows, columns: dict[str, PluginScores]) -> None:
+        others = total_scores([columns[score.name] for score in self._other_scores], len(rows))
+        placed = total_scores([columns[score.name] for score in self._placed_scores], len(rows))
+        as_array(self._other_totals)[rows] = others
+        as_array(self._totals)[rows] = others + placed
+
+    def _indexed(self, scored: ScoreTable | None) -> ScoreIndex:
+        if scored is None:
+            return ScoreIndex(np.zeros(0, np.int64), np.zeros(0, np.intp))
+        by_place = self._order[np.isin(self._order, scored.nodes.rows, assume_unique=True)]
+        totals: Int64s = as_array(self._totals)[by_place]
+        return ScoreIndex(totals, self._places[by_place])
+
+    # ---- up to date -----------------------------------------------------------------------
 
     def follow(self) -> bool:
-        """The usual: a pod was placed on a feasible node since, which is now like one that was
-        seen before, and nothing else changed. False: this is to be refreshed."""
+        """The usual case: since `generation` a pod was placed on a feasible node, which is now
+        equivalent to a node that was evaluated before, and nothing else changed. False: call
+        `update`."""
         log = self._table.log
-        if log.generation != self.generation + 1 or self._unjudged is not None or self.is_behind:
+        if log.generation != self.generation + 1 or self.is_behind:
             return False
         row, bits = log.newest()
-        if bits & ~_TAKEN or row >= self._capacity or self.standing.of_row(row) != FEASIBLE:
+        if bits & ~_TAKEN or row >= self._capacity or self.feasibility.of_row(row) != FEASIBLE:
             return False
-        found = self._alike.find(row)
-        if found is None:
+        equivalent = self._equivalence.find(row)
+        if equivalent is None:
             return False
-        now, moving = found
-        if (now != FEASIBLE and self.with_extremes) or not self._alike.renew(
-            row, is_wanted=now == FEASIBLE
+        now, placed = equivalent
+        if (now != FEASIBLE and self.with_extremes) or not self._equivalence.renew(
+            row, is_needed=now == FEASIBLE
         ):
             return False
         if now == FEASIBLE:
-            total = self._still_totals[row] + moving
-            if self._ranking is not None:
-                self._ranking.move(self._places.item(row), self._totals[row], total)
+            total = self._other_totals[row] + placed
+            if self._index is not None:
+                self._index.move(self._places.item(row), self._totals[row], total)
             self._totals[row] = total
         else:
             self._drop(row)
-            self.standing.set(row, now)
-        self.spared.judged_count += self._table.node_count
-        self.spared.followed_count += 1
+            self.feasibility.set(row, now)
+        self._filtered_count += self._table.node_count
+        self._renewed_count += 1
         self.generation = log.generation
         return True
 
@@ -294,155 +371,114 @@ class IncrementalScores:
         """Whether some feasible rows have no total yet."""
         return bool(self._moved or self._unscored)
 
-    def refresh(self, asking: SingleNodeEvaluator) -> None:
-        """Judge the rows that changed since the last time. Raises OutOfDate: this is then to be
-        thrown away."""
+    def update(self, evaluator: SingleNodeEvaluator) -> None:
+        """Evaluate the filters for the rows that changed since `generation`. Raises RankingInvalid:
+        drop this ranking."""
         is_same_table = self._capacity == self._table.capacity
         if self._table.draw_order() is not self._order or not is_same_table:
             raise RankingInvalid(NODES_CAME_OR_WENT)
-        self.spared.judged_count += self._table.node_count
-        if self._unjudged is not None:
-            self._judge_many(self._unjudged, asking)
-            self._unjudged = None
         log = self._table.log
+        self._filtered_count += self._table.node_count
         if log.generation == self.generation:
             return
         changes = log.few_since(self.generation, CHANGES_MAX, self._facets)
-        if changes is not None:
-            self._judge_few(changes, asking)
-        else:
-            rows = log.rows_since(self.generation, self._facets)
-            if len(rows) > ROWS_MAX:
-                raise RankingInvalid(TOO_MUCH_CHANGED)
-            self._alike.forget()
-            self._judge_many(rows, asking)
+        if changes is None:
+            raise RankingInvalid(TOO_MUCH_CHANGED)
+        self._filter_changed(changes, evaluator)
         self.generation = log.generation
 
-    def _judge_few(self, changes: Sequence[tuple[int, int]], asking: SingleNodeEvaluator) -> None:
+    def _filter_changed(
+        self, changes: Sequence[tuple[int, int]], evaluator: SingleNodeEvaluator
+    ) -> None:
         """``changes``: (row, facets)."""
         bits, rows = 0, set[int]()
         for row, changed in changes:
             bits |= changed
             rows.add(row)
-        readers = self._readers.get(bits)
-        if readers is None:
-            readers = self._readers[bits] = _readers_of(self.like, self._filters, bits)
-        for kept in readers.kept:
-            kept.keep_up(self.generation, changes)
-        is_still = not bits & self._still_facets
+        affected = self._affected.get(bits)
+        if affected is None:
+            affected = self._affected[bits] = _Affected(
+                caches=[cache for cache in self.plan.row_caches() if cache.facets & bits],
+                filters=[each for each in self._filters if each[2].facets & bits],
+            )
+        for cache in affected.caches:
+            cache.forget_changed(self.generation, changes)
+        are_others_same = not bits & self._other_facets
         for row in rows:
-            before, now = self.standing.of_row(row), NO_NODE
+            before, now = self.feasibility.of_row(row), NO_NODE
             if self._table.nodes[row] is not None:
-                asked = readers.filters if before == FEASIBLE else self._filters
-                now = self._verdict(row, asked, asking)
+                filters = affected.filters if before == FEASIBLE else self._filters
+                now = self._first_rejection(row, filters, evaluator)
             if not bits & ~_TAKEN and before == FEASIBLE != now:
-                self._alike.learn(row, now, 0)
-            self._settle(row, before, now, is_still=is_still)
+                self._equivalence.learn(row, now, 0)
+            self._set_number(row, before, now, are_others_same=are_others_same)
 
-    def _verdict(self, row: int, filters: "_Filters", asking: SingleNodeEvaluator) -> int:
-        """The number of the first rejection of a row by these, or FEASIBLE."""
-        for index, name, kept in filters:
-            number = kept.ids.item(row)
-            if number == UNKNOWN:
-                asking.count(name)
-                number = kept.recall(row)
-            if number is None:
-                number = kept.learn_one(row, asking.verdict(name, row))
-            if number != PASSES:
-                return self.standing.number(index, number)
+    def _first_rejection(self, row: int, filters: _Filters, evaluator: SingleNodeEvaluator) -> int:
+        """The number of the first rejection of a row by these filters, or FEASIBLE."""
+        for index, name, cache in filters:
+            verdict_number: int | None = cache.ids.item(row)
+            if verdict_number == UNKNOWN:
+                evaluator.count(name)
+                verdict_number = cache.recall(row)
+            if verdict_number is None:
+                verdict_number = cache.learn_one(row, evaluator.filter_row(name, row))
+            if verdict_number != PASSES:
+                return self.feasibility.number(index, verdict_number)
         return FEASIBLE
 
-    def _judge_many(self, rows: Rows, asking: SingleNodeEvaluator) -> None:
-        """The same as arrays: so many rows changed that this is faster."""
-        if self.with_extremes:
-            raise RankingInvalid(TOO_MUCH_CHANGED)
-        for share in self.like.shares:
-            share.kept.catch_up()
-        numbers = np.full(self._table.capacity, FEASIBLE, np.int64)
-        left = rows[self._table.alive.values[rows]]
-        for index, name, kept in self._filters:
-            asking.judge(name, left)
-            ids = kept.ids[left]
-            rejected = ids != PASSES
-            for number in distinct(ids[rejected]).tolist():
-                numbers[left[ids == number]] = self.standing.number(index, number)
-            left = left[~rejected]
-        for row, now in zip(rows.tolist(), numbers[rows].tolist(), strict=True):
-            is_node = self._table.nodes[row] is not None
-            self._settle(row, self.standing.of_row(row), now if is_node else NO_NODE)
-
-    def _settle(self, row: int, before: int, now: int, *, is_still: bool = False) -> None:
-        """A row was judged anew. ``is_still``: nothing changed but what follows from placed
-        pods."""
-        if before == now == FEASIBLE and is_still:
+    def _set_number(self, row: int, before: int, now: int, *, are_others_same: bool) -> None:
+        """``are_others_same``: nothing changed but what a placed pod changes."""
+        if before == now == FEASIBLE and are_others_same:
             self._move(row)
             return
         if before == FEASIBLE:
             self._drop(row)
-        self.standing.set(row, now)
+        self.feasibility.set(row, now)
         if now == FEASIBLE:
             self._unscored.add(row)
 
-    def score(self, asking: SingleNodeEvaluator) -> None:
-        """Have totals of all feasible nodes, at least two. Raises as `refresh`."""
-        if len(self._unscored) > CHANGES_MAX and not self.with_extremes:
-            self._score_many(asking)
+    def score(self, evaluator: SingleNodeEvaluator) -> None:
+        """Give every feasible row a total; there are at least two. Raises as `update`."""
         for row in self._moved:
-            self._total_row(row, self._still_totals[row], asking)
+            self._set_total(row, self._other_totals[row], evaluator)
         for row in self._unscored:
-            self._still_totals[row] = still = self._entered(row, self._still, asking)
-            self._total_row(row, still, asking)
+            self._other_totals[row] = others = self._sum_of(row, self._other_scores, evaluator)
+            self._set_total(row, others, evaluator)
         self._moved.clear()
         self._unscored.clear()
-        # A row that only left may have been the last with an extreme, too.
-        for share in self.with_extremes:
-            share.check()
+        # The last row with an extreme may have left.
+        for score in self.with_extremes:
+            score.check()
 
-    def _total_row(self, row: int, still_total: int, asking: SingleNodeEvaluator) -> None:
-        moving = self._entered(row, self._moving, asking)
-        self._alike.learn(row, FEASIBLE, moving)
-        self._totals[row] = total = still_total + moving
-        if self._ranking is not None:
-            self._ranking.add(self._places.item(row), total)
+    def _set_total(self, row: int, others: int, evaluator: SingleNodeEvaluator) -> None:
+        placed = self._sum_of(row, self._placed_scores, evaluator)
+        self._equivalence.learn(row, FEASIBLE, placed)
+        self._totals[row] = total = others + placed
+        if self._index is not None:
+            self._index.add(self._places.item(row), total)
 
-    def _entered(
-        self, row: int, shares: Sequence[WeightedScore], asking: SingleNodeEvaluator
+    def _sum_of(
+        self, row: int, scores: Sequence[WeightedScore], evaluator: SingleNodeEvaluator
     ) -> int:
-        """What these add to the total of a row that is to have one."""
         total = 0
-        for share in shares:
-            kept = share.kept
-            if not kept.known.item(row):
-                asking.count(share.name)
-                if kept.recall(row) is None:
-                    kept.learn_one(row, asking.score(share.name, row))
-            total += share.enter(row)
+        for score in scores:
+            cache = score.cache
+            if not cache.cached.item(row):
+                evaluator.count(score.name)
+                if cache.recall(row) is None:
+                    cache.learn_one(row, evaluator.score_row(score.name, row))
+            total += score.add_row(row)
         return total
 
-    def _score_many(self, asking: SingleNodeEvaluator) -> None:
-        """The same as arrays, of all that have no total at all."""
-        rows = np.array(sorted(self._unscored), np.intp)
-        self._unscored.clear()
-        still = total_scores([asking.column(share.name, rows) for share in self._still], len(rows))
-        moving = [asking.column(share.name, rows) for share in self._moving]
-        for share in self.like.shares:
-            share.check()
-        totals = still + total_scores(moving, len(rows))
-        as_array(self._still_totals)[rows] = still
-        as_array(self._totals)[rows] = totals
-        if self._ranking is not None:
-            for row, total in zip(rows.tolist(), totals.tolist(), strict=True):
-                self._ranking.add(self._places.item(row), total)
-
     def _move(self, row: int) -> None:
-        """A row with a total stays feasible, but may have another."""
+        """A row with a total stays feasible, but may have another total."""
         if row in self._unscored or row in self._moved:
             return
         self._moved.add(row)
-        if self._ranking is not None:
-            self._ranking.remove(self._places.item(row), self._totals[row])
-        for share in self._moving:
-            share.leave(row)
+        if self._index is not None:
+            self._index.remove(self._places.item(row), self._totals[row])
+        for score in self._placed_scores:
+            score.remove_row(row)
 
     def _drop(self, row: int) -> None:
         """A feasible row has no total any more."""
@@ -451,110 +487,111 @@ class IncrementalScores:
             return
         self._move(row)
         self._moved.discard(row)
-        for share in self._still:
-            share.leave(row)
+        for score in self._other_scores:
+            score.remove_row(row)
 
-    # ---- what is known --------------------------------------------------------------------
+    # ---- the answer -----------------------------------------------------------------------
 
     @property
     def feasible_count(self) -> int:
-        return self.standing.feasible_count
+        return self.feasibility.feasible_count
 
     def feasible_rows(self) -> Rows | None:
         """None: every row of the table."""
         if self.feasible_count == self._table.row_count:
             return None
-        return self.standing.feasible_rows()
-
-    def totals(self, nodes: NodeView) -> Int64s:
-        """int64[nodes], not to be written: what the kept scores of these feasible nodes add up
-        to."""
-        self.spared.scored_count += self.standing.feasible_count
-        return as_array(self._totals)[nodes.selection]
-
-    def columns(self, nodes: NodeView) -> list[PluginScores]:
-        """What the kept scores of some nodes come to, instance by instance."""
-        columns: list[PluginScores] = []
-        for share in self.like.shares:
-            raw = share.kept.of(nodes)
-            normal = normalized(share.normalizer, raw)
-            columns.append(PluginScores(share.name, share.weight, raw, normal))
-        return columns
-
-    @property
-    def bytes_used(self) -> int:
-        of_shares = sum(share.bytes_used for share in self.like.shares)
-        return 18 * len(self.standing) + of_shares
-
-
-def _rows_not_judged(like: EvaluationPlan, outcome: FilterOutcome) -> Rows | None:
-    """Rows that some filters here were not asked about, for one that is not kept came first."""
-    early = {name for before, name in like.asked_filters if before < len(like.filters)}
-    rejected = [entry.positions for entry in outcome.entries if entry.plugin in early]
-    return outcome.nodes.rows[distinct(np.concatenate(rejected))] if rejected else None
-
-
-def _readers_of(like: EvaluationPlan, filters: _Filters, bits: int) -> _Readers:
-    return _Readers(
-        kept=[kept for kept in like.all_kept() if kept.facets & bits],
-        filters=[each for each in filters if each[2].facets & bits],
-    )
-
-
-def as_array(totals: "array[int]") -> Int64s:
-    """The same memory."""
-    return np.frombuffer(totals, np.int64)
-
-
-# ---- picks ----------------------------------------------------------------------------------
-
-
-@final
-class RankedNodes(IncrementalScores):
-    """Totals that are the whole answer, ranked."""
-
-    def __init__(
-        self,
-        table: NodeTable,
-        like: EvaluationPlan,
-        outcome: FilterOutcome,
-        scored: ScoreTable | None,
-    ) -> None:
-        """As `RowTotals`; nobody must be asked besides."""
-        assert like.is_whole
-        super().__init__(table, like, outcome, scored)
-        self._ranking = self._best_first = self._ranked(scored)
-
-    def _ranked(self, scored: ScoreTable | None) -> ScoreIndex:
-        """Of the nodes that have totals."""
-        if scored is None:
-            return ScoreIndex(np.zeros(0, np.int64), np.zeros(0, np.intp))
-        rows = scored.nodes.rows
-        by_place = self._order[np.isin(self._order, rows, assume_unique=True)]
-        totals: Int64s = as_array(self._totals)[by_place]
-        return ScoreIndex(totals, self._places[by_place])
+        return self.feasibility.feasible_rows()
 
     def only(self) -> Choice:
         """The one feasible node."""
         row = next(iter(self._unscored or self._moved), None)
         if row is None:
-            row = self._order.item(self._best_first.best()[0])
+            row = self._order.item(self._best_places()[0])
         return Choice(self._table.names[row])
 
     def choose(self, seed: int, pod_uid: str, attempt: int) -> Choice:
         """The node with the highest total; among equals the one that is drawn."""
-        self.spared.scored_count += self.standing.feasible_count
-        level = self._best_first.best()
-        count = len(level)
+        self._scored_count += self.feasible_count
+        places = self._best_places()
+        count = len(places)
         index = tie_index(seed, pod_uid, attempt, count) if count > 1 else 0
-        name = self._table.names[self._order.item(level[index])]
+        name = self._table.names[self._order.item(places[index])]
         return Choice(name, count, index)
+
+    def _best_places(self) -> "array[int]":
+        assert self._index is not None, "the ranking is only a part of the answer"
+        return self._index.best()
+
+    def totals(self, nodes: NodeView) -> Int64s:
+        """int64[nodes], not to be written: the sums of the cached scores of these feasible
+        nodes."""
+        self._scored_count += self.feasible_count
+        return as_array(self._totals)[nodes.selection]
+
+    def columns(self, nodes: NodeView) -> list[PluginScores]:
+        """The cached scores of some nodes, plugin by plugin."""
+        columns: list[PluginScores] = []
+        for score in self.plan.scores:
+            raw = score.cache.of(nodes)
+            normal = normalized(score.normalizer, raw)
+            columns.append(PluginScores(score.name, score.weight, raw, normal))
+        return columns
 
     def score_table(self, nodes: NodeView) -> ScoreTable:
         """The same as arrays, over the feasible nodes."""
         columns = self.columns(nodes)
         return ScoreTable(nodes, columns, total_scores(columns, len(nodes)))
 
+    def add_counts(self, counts: dict[str, RowCounts]) -> None:
+        """Add the rows that the instances had to answer for. A row that was renewed by equivalence
+        counts as evaluated."""
+        needed = [(name, cache, self._filtered_count) for name, cache in self.plan.filters]
+        needed += [(s.name, s.cache, self._scored_count) for s in self.plan.scores]
+        for name, cache, count in needed:
+            renewed = self._renewed_count if cache.facets & _TAKEN else 0
+            counts[name].add(RowCounts(count, renewed))
+
+    def validate(self) -> None:
+        """Recompute everything from the row caches, for the rows that have not changed since
+        `generation`. Raises AssertionError."""
+        log, table = self._table.log, self._table
+        if table.draw_order() is not self._order or self._capacity != table.capacity:
+            return
+        rows_changed = log.rows_since(self.generation, int(self._facets))
+        rows = np.sort(self._order)
+        unchanged = np.setdiff1d(rows, rows_changed, assume_unique=True)
+        self.feasibility.validate(rows, unchanged)
+        missing = {*self._unscored, *self._moved}
+        feasible = self.feasibility.feasible_rows()
+        assert missing <= set(feasible.tolist()), "a row that is not feasible is to be scored"
+        if self.plan.skip_set.scores is None:
+            return
+        scored = [row for row in feasible.tolist() if row not in missing]
+        for score in self._other_scores:
+            score.validate(np.array(sorted({*scored, *self._moved}), np.intp))
+        for score in self._placed_scores:
+            score.validate(np.array(scored, np.intp))
+        for row in set(scored) & set(unchanged.tolist()):
+            self._validate_total(row)
+        if self._index is not None:
+            totals: Int64s = as_array(self._totals)
+            self._index.validate({self._places.item(row): totals.item(row) for row in scored})
+
+    def _validate_total(self, row: int) -> None:
+        others = sum(score.expected(row) for score in self._other_scores)
+        placed = sum(score.expected(row) for score in self._placed_scores)
+        assert self._totals[row] == others + placed, f"row {row}: total {self._totals[row]}"
+        assert self._other_totals[row] == others, f"row {row}: others {self._other_totals[row]}"
+        equivalent = self._equivalence.find(row)
+        assert equivalent in (None, (FEASIBLE, placed)), f"row {row}: equivalent {equivalent}"
+
     @property
     def bytes_used(self) -> int:
-        return super().bytes_used + self._best_first.bytes_used
+        of_scores = sum(score.bytes_used for score in self.plan.scores)
+        of_index = 0 if self._index is None else self._index.bytes_used
+        return 18 * self._capacity + of_scores + of_index
+
+
+def as_array(totals: "array[int]") -> Int64s:
+    """The same memory."""
+    return np.frombuffer(totals, np.int64)

@@ -1,8 +1,8 @@
-"""Answers of one row-wise plugin about all pods that it cannot tell apart, row by row.
+"""Row caches: the results of one row-wise plugin for one signature part, by row.
 
-A kept answer is true for its row until the row changes in a facet that the plugin reads: then it
-is forgotten, and asked again when somebody needs it. Answers are kept in the narrowest form that
-holds them, for there may be thousands of pods' likes.
+A result is valid until its row changes in a facet that the plugin reads. Then the row cache forgets
+the result, and the plugin is called again when a cycle needs it. Arrays have the narrowest type
+that holds the results, because there may be thousands of signatures.
 """
 
 from abc import ABC, abstractmethod
@@ -28,77 +28,92 @@ PASSES = 1
 #: What a byte holds.
 _NARROW_MAX = 255
 
-#: Answers about rows that are alike are remembered by so many of their numbers.
-ALIKE_MAX = 1024
+#: Results are remembered for at most so many classes of equivalent nodes.
+EQUIVALENT_MAX = 1024
 
 
 @dataclass(slots=True)
 class RowCounts:
-    """How many rows an instance was asked about, and how many it was not."""
+    """Rows that an instance had to answer for, and rows that it was evaluated on."""
 
-    asked: int = 0
-    kept: int = 0
+    needed: int = 0
+    evaluated: int = 0
+
+    @property
+    def cached(self) -> int:
+        return self.needed - self.evaluated
+
+    def add(self, other: "RowCounts") -> None:
+        self.needed += other.needed
+        self.evaluated += other.evaluated
 
 
-class _Kept(ABC):
-    """What is known of which rows, and up to which change."""
+class RowCache(ABC):
+    """The rows whose result is cached, and the change up to which the results are valid."""
 
-    __slots__ = ("_of_alike", "_table", "bytes_counted", "facets", "generation", "like_count")
+    __slots__ = (
+        "_of_equivalent",
+        "_table",
+        "bytes_counted",
+        "entry_count",
+        "facets",
+        "generation",
+    )
 
-    def __init__(self, table: NodeTable, facets: int, by_amounts: bool = False) -> None:
-        """``by_amounts``: rows of the same amounts have the same answer."""
+    def __init__(self, table: NodeTable, facets: int, follows_amounts: bool = False) -> None:
+        """``follows_amounts``: equivalent nodes get the same result."""
         self._table = table
-        #: By the number of rows that are alike, what one of them was answered.
-        self._of_alike: dict[int, int] | None = {} if by_amounts else None
+        #: By class of equivalent nodes, the result of one of its rows.
+        self._of_equivalent: dict[int, int] | None = {} if follows_amounts else None
         # A plain integer: arithmetic with flags is slow.
         self.facets = int(facets)
         self.generation = table.log.generation
-        #: How many likes of pods these answers serve.
-        self.like_count = 0
+        #: How many entries use this cache.
+        self.entry_count = 0
         self.bytes_counted = 0
 
     @property
-    def by_amounts(self) -> bool:
-        return self._of_alike is not None
+    def follows_amounts(self) -> bool:
+        return self._of_equivalent is not None
 
     def recall(self, row: int) -> int | None:
-        """Learn what was answered about a row that is alike. None: nothing was."""
-        if self._of_alike is None:
+        """Learn the result of an equivalent node. None: none is cached."""
+        if self._of_equivalent is None:
             return None
-        found = self._of_alike.get(self._table.resources.alike.of_row(row))
-        if found is not None:
-            self._put(row, found)
-        return found
+        result = self._of_equivalent.get(self._table.resources.alike.of_row(row))
+        if result is not None:
+            self._put(row, result)
+        return result
 
-    def renew(self, since: int, row: int, number: int, *, is_wanted: bool = True) -> bool:
-        """The amounts of one row, and nothing else, changed after ``since``: learn what was
-        answered about one that is alike, by their ``number``. Where nothing was, False, or, if it
-        is not wanted, forget the row."""
-        if self.generation != since or self._of_alike is None:
+    def renew(self, since: int, row: int, equivalent: int, *, is_needed: bool = True) -> bool:
+        """The amounts of one row, and nothing else, changed after ``since``: learn the result of
+        its new class of ``equivalent`` nodes. Where none is cached: False, or, if the result is not
+        needed, forget the row."""
+        if self.generation != since or self._of_equivalent is None:
             return False
-        found = self._of_alike.get(number)
-        if found is not None:
-            self._put(row, found)
-        elif is_wanted:
+        result = self._of_equivalent.get(equivalent)
+        if result is not None:
+            self._put(row, result)
+        elif is_needed:
             return False
         else:
             self._forget_one(row)
         self.generation = self._table.log.generation
         return True
 
-    def _learn_alike(self, row: int, answer: int) -> None:
-        of_alike = self._of_alike
-        if of_alike is not None:
-            if len(of_alike) >= ALIKE_MAX:
-                of_alike.clear()
-            of_alike[self._table.resources.alike.of_row(row)] = answer
+    def _learn_equivalent(self, row: int, result: int) -> None:
+        of_equivalent = self._of_equivalent
+        if of_equivalent is not None:
+            if len(of_equivalent) >= EQUIVALENT_MAX:
+                of_equivalent.clear()
+            of_equivalent[self._table.resources.alike.of_row(row)] = result
 
-    def _forget_alike(self) -> None:
-        if self._of_alike:
-            self._of_alike.clear()
+    def _forget_equivalent(self) -> None:
+        if self._of_equivalent:
+            self._of_equivalent.clear()
 
-    def keep_up(self, since: int, changes: Iterable[tuple[int, int]]) -> None:
-        """Forget rows that changed. ``changes``: (row, facets) of all after ``since``."""
+    def forget_changed(self, since: int, changes: Iterable[tuple[int, int]]) -> None:
+        """Forget rows that changed. ``changes``: (row, facets) of all changes after ``since``."""
         if self.generation != since:
             self.catch_up()
             return
@@ -108,7 +123,7 @@ class _Kept(ABC):
         self.generation = self._table.log.generation
 
     def skip_to_now(self, since: int, facets: int) -> None:
-        """The same, where all changes after ``since`` were in these facets."""
+        """`catch_up`, where all changes after ``since`` were in these facets."""
         if self.generation >= since and not facets & self.facets:
             self._grow(self._table.capacity)
             self.generation = self._table.log.generation
@@ -116,22 +131,40 @@ class _Kept(ABC):
             self.catch_up()
 
     def catch_up(self) -> None:
-        """Forget rows that changed since the last time."""
+        """Forget rows that changed after `generation`."""
         log = self._table.log
         self._grow(self._table.capacity)
         if self.generation < log.generation:
             if log.all_rows_generation > self.generation:
-                self._forget_alike()
+                self._forget_equivalent()
             self._forget(log.rows_since(self.generation, self.facets))
             self.generation = log.generation
 
     def forget_all(self) -> None:
-        """Something changed that no row tells of."""
-        self._forget_alike()
+        """Something changed that the change log does not record."""
+        self._forget_equivalent()
         self._forget(slice(None))
 
+    def valid_now(self, rows: Rows) -> Mask:
+        """bool[rows]: whether a result is cached and its row has not changed since. For checks."""
+        valid = np.zeros(len(rows), np.bool_)
+        has_room = rows < len(self)
+        valid[has_room] = self.is_cached(rows[has_room])
+        changed = self._table.log.rows_since(self.generation, self.facets)
+        return valid & ~np.isin(rows, changed)
+
+    @property
     @abstractmethod
-    def _put(self, row: int, answer: int) -> None: ...
+    def bytes_used(self) -> int: ...
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def is_cached(self, rows: Rows) -> Mask: ...
+
+    @abstractmethod
+    def _put(self, row: int, result: int) -> None: ...
 
     @abstractmethod
     def _grow(self, capacity: int) -> None: ...
@@ -144,14 +177,14 @@ class _Kept(ABC):
 
 
 @final
-class CachedFilterResults(_Kept):
+class CachedFilterResults(RowCache):
     """Of a Filter: by row, the number of its verdict."""
 
     __slots__ = ("_ids", "ids", "verdicts")
 
-    def __init__(self, table: NodeTable, facets: int, by_amounts: bool = False) -> None:
-        super().__init__(table, facets, by_amounts)
-        #: uint8 or wider [rows]: UNKNOWN, PASSES, or a rejection's place in `verdicts`.
+    def __init__(self, table: NodeTable, facets: int, follows_amounts: bool = False) -> None:
+        super().__init__(table, facets, follows_amounts)
+        #: uint8 or wider [rows]: UNKNOWN, PASSES, or the index of a rejection in `verdicts`.
         self.ids: npt.NDArray[Any] = np.zeros(table.capacity, np.uint8)
         self.verdicts: list[Verdict] = [(), ()]
         self._ids: dict[Verdict, int] = {(): PASSES}
@@ -165,8 +198,14 @@ class CachedFilterResults(_Kept):
         """Whether any row was rejected so far."""
         return len(self.verdicts) > PASSES + 1
 
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def is_cached(self, rows: Rows) -> Mask:
+        return self.ids[rows] != UNKNOWN
+
     def learn(self, rows: Rows, outcome: FilterOutcome) -> None:
-        """What the plugin answered about these rows."""
+        """Cache what the plugin answered for these rows."""
         self.ids[rows] = PASSES
         if len(outcome.entries) == 1 and outcome.entries[0].codes is None:
             entry = outcome.entries[0]
@@ -176,19 +215,19 @@ class CachedFilterResults(_Kept):
         for position, verdict in verdicts_of(outcome).items():
             self.learn_one(int(rows[position]), verdict)
 
-    def find(self, verdict: Verdict) -> int:
-        """The verdict's number; -1: no row was given it."""
+    def number_of(self, verdict: Verdict) -> int:
+        """The verdict's number; -1: no row has had it."""
         return self._ids.get(verdict, -1)
 
     def learn_one(self, row: int, verdict: Verdict) -> int:
         """Returns the verdict's number."""
         number = self._number(verdict)
         self.ids[row] = number
-        self._learn_alike(row, number)
+        self._learn_equivalent(row, number)
         return number
 
     def rejections(self, nodes: NodeView, feasible: NodeMask) -> Sequence[Rejection]:
-        """What the plugin would answer about nodes whose rows are known."""
+        """What the plugin would answer for nodes whose results are cached."""
         if not self.may_reject:
             return ()
         ids = self.ids[nodes.selection]
@@ -200,16 +239,16 @@ class CachedFilterResults(_Kept):
         ]
 
     def _number(self, verdict: Verdict) -> int:
-        found = self._ids.get(verdict)
-        if found is None:
-            found = self._ids[verdict] = len(self.verdicts)
+        number = self._ids.get(verdict)
+        if number is None:
+            number = self._ids[verdict] = len(self.verdicts)
             self.verdicts.append(verdict)
-            if found > np.iinfo(self.ids.dtype).max:
+            if number > np.iinfo(self.ids.dtype).max:
                 self.ids = self.ids.astype(np.uint32)
-        return found
+        return number
 
-    def _put(self, row: int, answer: int) -> None:
-        self.ids[row] = answer
+    def _put(self, row: int, result: int) -> None:
+        self.ids[row] = result
 
     def _grow(self, capacity: int) -> None:
         self.ids = _grown(self.ids, capacity)
@@ -222,24 +261,31 @@ class CachedFilterResults(_Kept):
 
 
 @final
-class CachedScores(_Kept):
-    """Of a Score: by row, the raw score. One that all rows have is kept once."""
+class CachedScores(RowCache):
+    """Of a Score: by row, the raw score. A score that all rows have is stored once."""
 
-    __slots__ = ("_same", "known", "scores")
+    __slots__ = ("_same", "cached", "scores")
 
-    def __init__(self, table: NodeTable, facets: int, by_amounts: bool = False) -> None:
-        super().__init__(table, facets, by_amounts)
-        self.known: Mask = np.zeros(table.capacity, np.bool_)
-        #: uint8 or int64 [rows]; None: every known row has the same.
+    def __init__(self, table: NodeTable, facets: int, follows_amounts: bool = False) -> None:
+        super().__init__(table, facets, follows_amounts)
+        #: bool[rows]: whether a score is cached.
+        self.cached: Mask = np.zeros(table.capacity, np.bool_)
+        #: uint8 or int64 [rows]; None: every cached row has the same score.
         self.scores: npt.NDArray[Any] | None = None
         self._same = 0
 
     @property
     def bytes_used(self) -> int:
-        return self.known.nbytes + (0 if self.scores is None else self.scores.nbytes)
+        return self.cached.nbytes + (0 if self.scores is None else self.scores.nbytes)
+
+    def __len__(self) -> int:
+        return len(self.cached)
+
+    def is_cached(self, rows: Rows) -> Mask:
+        return self.cached[rows]
 
     def learn(self, rows: Rows, raw: NodeScores) -> None:
-        """What the plugin answered about these rows."""
+        """Cache what the plugin answered for these rows."""
         same = uniform_score(raw)
         if same is None:
             low, high = int(raw.min()), int(raw.max())
@@ -248,38 +294,38 @@ class CachedScores(_Kept):
             low = high = same
         if not self._is_all(same):
             self._room_for(low, high)[rows] = raw
-        self.known[rows] = True
+        self.cached[rows] = True
 
     def learn_one(self, row: int, score: int) -> None:
         self._put(row, score)
-        self._learn_alike(row, score)
+        self._learn_equivalent(row, score)
 
-    def _put(self, row: int, answer: int) -> None:
-        if self.scores is not None and 0 <= answer <= _NARROW_MAX:
-            self.scores[row] = answer
-        elif not self._is_all(answer):
-            self._room_for(answer, answer)[row] = answer
-        self.known[row] = True
+    def _put(self, row: int, result: int) -> None:
+        if self.scores is not None and 0 <= result <= _NARROW_MAX:
+            self.scores[row] = result
+        elif not self._is_all(result):
+            self._room_for(result, result)[row] = result
+        self.cached[row] = True
 
     def of_row(self, row: int) -> int:
         return self._same if self.scores is None else self.scores.item(row)
 
     @property
     def same(self) -> int | None:
-        """The score that every known row has."""
+        """The score that every cached row has."""
         return self._same if self.scores is None else None
 
     def of(self, nodes: NodeView) -> NodeScores:
-        """int64[nodes]: the raw scores of nodes whose rows are known."""
+        """int64[nodes]: the raw scores of nodes whose scores are cached."""
         if self.scores is None:
             return uniform(self._same, len(nodes))
         return self.scores[nodes.selection].astype(np.int64)
 
     def _is_all(self, score: int | None) -> bool:
-        """Whether this is the one score of all known rows, or can be."""
+        """Whether this is the one score of all cached rows, or can be."""
         if self.scores is not None or score is None:
             return False
-        if score != self._same and not self.known.any():
+        if score != self._same and not self.cached.any():
             self._same = score
         return score == self._same
 
@@ -288,21 +334,21 @@ class CachedScores(_Kept):
         if self.scores is None:
             is_narrow = is_narrow and 0 <= self._same <= _NARROW_MAX
             dtype = np.uint8 if is_narrow else np.int64
-            self.scores = np.full(len(self.known), self._same, dtype)
+            self.scores = np.full(len(self.cached), self._same, dtype)
         elif not is_narrow and self.scores.dtype == np.uint8:
             self.scores = self.scores.astype(np.int64)
         return self.scores
 
     def _grow(self, capacity: int) -> None:
-        self.known = _grown(self.known, capacity)
+        self.cached = _grown(self.cached, capacity)
         if self.scores is not None:
             self.scores = _grown(self.scores, capacity)
 
     def _forget(self, rows: Rows | slice) -> None:
-        self.known[rows] = False
+        self.cached[rows] = False
 
     def _forget_one(self, row: int) -> None:
-        self.known[row] = False
+        self.cached[row] = False
 
 
 def _grown(values: npt.NDArray[Any], capacity: int) -> npt.NDArray[Any]:

@@ -1,9 +1,8 @@
-"""Why a ranking is thrown away: upstream's words where it flushes its cache for the like of it.
+"""WeightedScore: what one score plugin adds to the totals, row by row.
 
-Share: what one score plugin adds to the totals, row by row.
-
-A normalised score follows from the extremes of all feasible nodes. As long as these stay, one row
-can be scored by itself; a row that goes beyond them, or is the last that has one, ends that.
+A normalized score depends on the lowest and highest raw score of all feasible nodes. While these
+extremes stay, one row can be scored by itself. A row beyond the extremes, or the departure of the
+last row that has one of them, invalidates the ranking.
 """
 
 from array import array
@@ -14,11 +13,10 @@ import numpy as np
 from bayplan.engine.reuse.row_cache import CachedScores
 from bayplan.framework.arithmetic import normalized
 from bayplan.framework.types import MAX_NODE_SCORE, Normalizer
+from bayplan.state.columns import Rows
 from bayplan.state.nodes import NodeView
 
-# ---- out of date ----------------------------------------------------------------------------
-
-
+#: Why a ranking was dropped: upstream's words for why it flushes its cached ranking.
 NODES_CAME_OR_WENT = "node_missing"
 TOO_MUCH_CHANGED = "expired"
 OTHER_PLUGINS = "pod_incompatible"
@@ -27,19 +25,16 @@ PLUGIN_FAILED = "rescore_error"
 
 
 class RankingInvalid(Exception):
-    """A ranking cannot be corrected row by row; the answers it was made from still hold."""
+    """A ranking cannot be corrected row by row. The cached results that it came from stay valid."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
 
 
-# ---- shares ---------------------------------------------------------------------------------
-
-
 @final
 class WeightedScore:
-    """One instance's share of the totals."""
+    """One instance's part of the totals."""
 
     __slots__ = (
         "_counts",
@@ -47,47 +42,48 @@ class WeightedScore:
         "_low",
         "_raw",
         "_same",
-        "kept",
+        "cache",
         "name",
         "normalizer",
         "weight",
     )
 
-    def __init__(self, name: str, weight: int, normalizer: Normalizer, kept: CachedScores) -> None:
+    def __init__(self, name: str, weight: int, normalizer: Normalizer, cache: CachedScores) -> None:
         self.name = name
         self.weight = weight
         self.normalizer = normalizer
-        self.kept = kept
-        #: What all rows add to the totals, where their raw scores are one and the same.
+        self.cache = cache
+        #: What every row adds, where all raw scores are the same and are normalized.
         self._same: int | None = None
-        #: Where they are not, and are normalised: by row, what counts among the extremes.
+        #: By row, the raw score that counts among the extremes, where raw scores differ and are
+        #: normalized.
         self._raw: array[int] | None = None
         self._low = self._high = 0
         #: How many rows have the lowest and the highest raw score.
         self._counts = [0, 0]
 
-    def begin(self, nodes: NodeView) -> None:
+    def start(self, nodes: NodeView) -> None:
         """Take the extremes of the feasible nodes, at least one."""
         if self.normalizer is Normalizer.NONE:
             return
-        if self.kept.same is not None:
-            score = normalized(self.normalizer, np.array([self.kept.same])).item()
+        if self.cache.same is not None:
+            score = normalized(self.normalizer, np.array([self.cache.same])).item()
             self._same = _checked(score) * self.weight
         else:
-            raw = self.kept.of(nodes)
+            raw = self.cache.of(nodes)
             self._low, self._high = int(raw.min()), int(raw.max())
             self._counts = [int((raw == bound).sum()) for bound in (self._low, self._high)]
-            by_row = np.zeros(len(self.kept.known), np.int64)
+            by_row = np.zeros(len(self.cache.cached), np.int64)
             by_row[nodes.rows] = raw
             self._raw = array("q", by_row.tobytes())
 
-    def enter(self, row: int) -> int:
-        """A row has become feasible: what it adds to its total. Raises OutOfDate."""
+    def add_row(self, row: int) -> int:
+        """A row became feasible: what it adds to its total. Raises RankingInvalid."""
         if self._same is not None:
-            if self.kept.same is None:
+            if self.cache.same is None:
                 raise RankingInvalid(EXTREME_MOVED)
             return self._same
-        score = self.kept.of_row(row)
+        score = self.cache.of_row(row)
         if self.normalizer is Normalizer.NONE:
             return _checked(score) * self.weight
         if self._raw is None or not self._low <= score <= self._high or row >= len(self._raw):
@@ -98,28 +94,46 @@ class WeightedScore:
         normal = _normalized_one(self.normalizer, score, self._low, self._high)
         return _checked(normal) * self.weight
 
-    def leave(self, row: int) -> None:
-        """A row is feasible no more, or not with this score."""
+    def remove_row(self, row: int) -> None:
+        """A row is no longer feasible, or no longer has this score."""
         if self._raw is not None:
             score = self._raw[row]
             self._counts[0] -= score == self._low
             self._counts[1] -= score == self._high
 
     def check(self) -> None:
-        """Raises OutOfDate where no row has one of the extremes any more."""
+        """Raises RankingInvalid where no row has one of the extremes any more."""
         if self.normalizer is Normalizer.NONE:
             return
         if self._raw is not None:
             is_current = all(self._counts)
         else:
-            is_current = self._same is not None and self.kept.same is not None
+            is_current = self._same is not None and self.cache.same is not None
         if not is_current:
             raise RankingInvalid(EXTREME_MOVED)
+
+    def validate(self, rows: Rows) -> None:
+        """``rows``: those with a total. Raises AssertionError where the counts of the extremes, or
+        the raw scores that they come from, are wrong."""
+        if self._raw is None:
+            return
+        raw = np.frombuffer(self._raw, np.int64)[rows]
+        counts = [int((raw == bound).sum()) for bound in (self._low, self._high)]
+        assert counts == self._counts, f"{self.name}: extremes {self._counts}, counted {counts}"
+        assert not ((raw < self._low) | (raw > self._high)).any(), f"{self.name}: beyond extremes"
+
+    def expected(self, row: int) -> int:
+        """What the cached score of a row adds to its total, computed from scratch."""
+        score = self.cache.of_row(row)
+        if self.normalizer is Normalizer.NONE:
+            return score * self.weight
+        bounds = (score, score) if self._raw is None else (self._low, self._high)
+        return _normalized_one(self.normalizer, score, *bounds) * self.weight
 
     @property
     def needs_no_extremes(self) -> bool:
         """Whether a score counts the same whichever nodes are feasible."""
-        return self.normalizer is Normalizer.NONE or self.kept.same is not None
+        return self.normalizer is Normalizer.NONE or self.cache.same is not None
 
     @property
     def has_extremes(self) -> bool:
@@ -131,7 +145,7 @@ class WeightedScore:
 
 
 def _checked(score: int) -> int:
-    """Raises OutOfDate: whoever asks in full tells whose score is out of range."""
+    """Raises RankingInvalid: the full evaluation names the plugin whose score is out of range."""
     if not 0 <= score <= MAX_NODE_SCORE:
         raise RankingInvalid(PLUGIN_FAILED)
     return score

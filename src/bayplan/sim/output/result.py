@@ -226,20 +226,20 @@ def pod_kinds(scheduler: Scheduler) -> tuple[PodKindResult, ...]:
     kinds = [
         _kind_result(profile, entry)
         for profile in scheduler.profile_names
-        for entry in scheduler.reuse(profile).kinds()
+        for entry in scheduler.reuse(profile).entries()
     ]
     return tuple(sorted(kinds, key=lambda kind: (-kind.cycles, kind.profile, kind.example)))
 
 
 def _kind_result(profile: str, entry: SignatureEntry) -> PodKindResult:
-    entry.count_rows()
+    row_counts = entry.row_counts().values()
     return PodKindResult(
         profile=profile,
         example=entry.example,
         pods=entry.pod_count,
         cycles=entry.cycle_count,
-        rows_evaluated=sum(counts.asked for counts in entry.counts.values()),
-        rows_cached=sum(counts.kept for counts in entry.counts.values()),
+        rows_evaluated=sum(counts.evaluated for counts in row_counts),
+        rows_cached=sum(counts.cached for counts in row_counts),
     )
 
 
