@@ -147,8 +147,8 @@ def compare_command(**values: Any) -> None:
 
 def _spec(options: _Options) -> tuple[ExperimentSpec, str, str]:
     """(experiment, source of the experiment, title). Raises InputError."""
-    [first, *others] = options.paths
-    if not others and is_experiment(first):
+    [first, *further] = options.paths
+    if not further and is_experiment(first):
         return _from_file(first, options)
     errors = InputErrors()
     if not options.configs:
@@ -184,21 +184,21 @@ def _from_file(path: str, options: _Options) -> tuple[ExperimentSpec, str, str]:
     assert document is not None
     spec = document.spec
     if options.nodes or options.pods:
-        given = InputSpec(paths=(*options.nodes, *options.pods))
-        spec = structs.replace(spec, inputs=(given,))
+        command_line_input = InputSpec(paths=(*options.nodes, *options.pods))
+        spec = structs.replace(spec, inputs=(command_line_input,))
     name = document.metadata.name or Path(path).stem
     return _with_flags(spec, options), path, f"Comparison: {name}"
 
 
 def _with_flags(spec: ExperimentSpec, options: _Options) -> ExperimentSpec:
     """The command line overrides the file."""
-    given = {
+    flags = {
         "seeds": options.seeds,
         "time": options.time_mode,
         "metrics": options.metrics,
         "baseline": options.baseline,
     }
-    changed: dict[str, Any] = {name: value for name, value in given.items() if value}
+    changed: dict[str, Any] = {name: value for name, value in flags.items() if value}
     plugins = (*spec.plugins, *options.plugins)
     return structs.replace(spec, plugins=plugins, **changed)
 
@@ -283,9 +283,9 @@ def _compare_runs(folders: list[Path]) -> None:
         fail(f"runs: found {len(folders)}, wanted two, to compare their decisions")
     one, other = folders
     with refusals():
-        found = differences(_decisions(one), _decisions(other))
-    show(list(differences_report(found, (str(one), str(other)))))
-    if found:
+        differing = differences(_decisions(one), _decisions(other))
+    show(list(differences_report(differing, (str(one), str(other)))))
+    if differing:
         sys.exit(EXIT_FAILED)
 
 

@@ -170,12 +170,12 @@ def _simulated(options: _Options) -> SimulationResult:
 
 def _with_pod_gc(workload: Workload, options: _Options) -> Workload:
     """The workload with the settings of pod garbage collection from the command line."""
-    given = {
+    flags = {
         "quarantine_seconds": ("--pod-gc-quarantine", options.pod_gc_quarantine),
         "period_seconds": ("--pod-gc-period", options.pod_gc_period),
     }
     times: dict[str, float] = {}
-    for field, (option, text) in given.items():
+    for field, (option, text) in flags.items():
         if text is not None:
             try:
                 times[field] = parse_duration(text)
@@ -220,7 +220,7 @@ def _remark_on(config: SchedulerConfig, registry: Registry) -> None:
 def _remark_on_idle(config: SchedulerConfig, registry: Registry, files: Sequence[str]) -> None:
     """Plugins from --plugin that no profile enables."""
     profiles = resolve(config, registry).profiles
-    used = {found.plugin.name for profile in profiles for found in profile.instances.values()}
+    used = {instance.plugin.name for profile in profiles for instance in profile.instances.values()}
     for name in registry.names:
         if registry.origin(name) in files and name not in used:
             remark(f"{registry.origin(name)}: {name} is in no profile; enable it with --config")

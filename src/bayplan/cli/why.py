@@ -318,11 +318,9 @@ def _attempt(
 ) -> AttemptRecord:
     """The last attempt of that number, or of all: a name may have had several pods."""
     attempts = [record for record in records if isinstance(record, AttemptRecord)]
-    found = [record for record in attempts if number in (None, record.attempt)]
-    if not found:
+    matching = [record for record in attempts if number in (None, record.attempt)]
+    if not matching:
         numbers = ", ".join(str(record.attempt) for record in attempts[-20:]) or "none"
-        explain_records = f"no attempt {number}" if number is not None else "no attempt"
-        raise RunFolderError(
-            f"{folder.path}: {explain_records} at {pod}; known attempts: {numbers}"
-        )
-    return found[-1]
+        missing = f"no attempt {number}" if number is not None else "no attempt"
+        raise RunFolderError(f"{folder.path}: {missing} at {pod}; known attempts: {numbers}")
+    return matching[-1]

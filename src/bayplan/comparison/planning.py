@@ -140,17 +140,19 @@ def _names(spec: ExperimentSpec) -> Iterable[Problem]:
         for index, name in enumerate(names):
             if name in names[:index]:
                 yield wrong(f"{path}[{index}].name", name, "a name that no other has")
-    known = [one.name for one in spec.configurations]
-    if spec.baseline and spec.baseline not in known:
-        yield wrong("spec.baseline", spec.baseline, listed(known), known)
+    configurations = [one.name for one in spec.configurations]
+    if spec.baseline and spec.baseline not in configurations:
+        yield wrong("spec.baseline", spec.baseline, listed(configurations), configurations)
 
 
 def _watched(spec: ExperimentSpec, source: str, errors: InputErrors) -> Watched:
-    known = [*(one.name for one in BUILT_IN), *installed_metrics()]
+    metric_names = [*(one.name for one in BUILT_IN), *installed_metrics()]
     for index, name in enumerate(spec.metrics):
-        if name not in known:
-            errors.add(source, wrong(f"spec.metrics[{index}]", name, listed(known), known))
-    return Watched(metrics=spec.metrics or tuple(known), topology_keys=spec.topology_keys)
+        if name not in metric_names:
+            errors.add(
+                source, wrong(f"spec.metrics[{index}]", name, listed(metric_names), metric_names)
+            )
+    return Watched(metrics=spec.metrics or tuple(metric_names), topology_keys=spec.topology_keys)
 
 
 def _plugin_files(paths: Sequence[str], errors: InputErrors) -> tuple[PluginFile, ...]:
@@ -165,7 +167,7 @@ def _plugin_files(paths: Sequence[str], errors: InputErrors) -> tuple[PluginFile
 def _configurations(
     specs: Sequence[ConfigurationSpec], source: str, errors: InputErrors
 ) -> list[Configuration]:
-    found: list[Configuration] = []
+    configurations: list[Configuration] = []
     for index, one in enumerate(specs):
         text: str | None = None
         origin = source
@@ -176,10 +178,10 @@ def _configurations(
         elif one.config is not None:
             text = msgspec.json.encode(one.config).decode()
             origin = f"{source}: {joined('spec', f'configurations[{index}].config')}"
-        found.append(
+        configurations.append(
             Configuration(name=one.name, text=text, source=origin, feature_gates=one.feature_gates)
         )
-    return found
+    return configurations
 
 
 def _check(
@@ -220,8 +222,8 @@ def _workload(
 def _refuse_name_users(workload: Workload, source: str, errors: InputErrors) -> None:
     first = next(name_users(workload), None)
     if first is not None:
-        found = f"found {first}, wanted an input in which nothing names a node"
-        errors.add(source, Problem("spec.arrivals.nodesRenumbered", found))
+        text = f"found {first}, wanted an input in which nothing names a node"
+        errors.add(source, Problem("spec.arrivals.nodesRenumbered", text))
 
 
 # ---- preparing ------------------------------------------------------------------------------
@@ -233,14 +235,16 @@ def _prepared(
     """The workload with the objects that preparations add."""
     if not names:
         return workload
-    known, added = installed_preparations(), list[Content]()
+    preparations, added = installed_preparations(), list[Content]()
     pods = [_compiled(one) for one in workload.initial if is_pending_pod(one)]
     for index, name in enumerate(names):
-        if name not in known:
+        if name not in preparations:
             at = f"spec.prepare[{index}]"
-            errors.add(source, wrong(at, name, listed(known) or "no such name", known))
+            errors.add(
+                source, wrong(at, name, listed(preparations) or "no such name", preparations)
+            )
             continue
-        added += [dict(content) for content in known[name](pods)]
+        added += [dict(content) for content in preparations[name](pods)]
     return msgspec.structs.replace(workload, initial=(*added, *workload.initial))
 
 

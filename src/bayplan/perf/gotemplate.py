@@ -146,16 +146,16 @@ def parse(text: str) -> tuple[Node, ...]:
 
 def _pieces(text: str) -> Iterator[Text | _Action]:
     position, trims_after = 0, False
-    for found in _ACTION.finditer(text):
-        trims_before, inside, trims_next = found.groups()
-        plain = text[position : found.start()]
+    for action in _ACTION.finditer(text):
+        trims_before, inside, trims_next = action.groups()
+        plain = text[position : action.start()]
         plain = plain.lstrip() if trims_after else plain
         plain = plain.rstrip() if trims_before else plain
         if plain:
             yield Text(plain)
-        position, trims_after = found.end(), bool(trims_next)
+        position, trims_after = action.end(), bool(trims_next)
         if not inside.strip().startswith("/*"):
-            line = text.count("\n", 0, found.start()) + 1
+            line = text.count("\n", 0, action.start()) + 1
             yield _Action(_tokens(inside, line), line)
     remainder = text[position:].lstrip() if trims_after else text[position:]
     if "{{" in remainder:
@@ -166,7 +166,7 @@ def _pieces(text: str) -> Iterator[Text | _Action]:
 
 
 def _tokens(inside: str, line: int) -> tuple[tuple[str, str], ...]:
-    found: list[tuple[str, str]] = []
+    tokens: list[tuple[str, str]] = []
     position = 0
     inside = inside.rstrip()
     while position < len(inside):
@@ -174,11 +174,11 @@ def _tokens(inside: str, line: int) -> tuple[tuple[str, str], ...]:
         if token is None:
             raise TemplateError(line, f"cannot read {json.dumps(inside[position:].strip())}")
         assert token.lastgroup is not None
-        found.append((token.lastgroup, token[token.lastgroup]))
+        tokens.append((token.lastgroup, token[token.lastgroup]))
         position = token.end()
-    if not found:
+    if not tokens:
         raise TemplateError(line, "found {{}}, wanted something in it")
-    return tuple(found)
+    return tuple(tokens)
 
 
 # ---- the parser ----------------------------------------------------------------------------
@@ -192,19 +192,19 @@ class _Parser:
 
     def nodes(self, ends: tuple[str, ...]) -> tuple[tuple[Node, ...], _Action | None]:
         """What stands before an action that ends it, and that action; ``()``: up to the end."""
-        found: list[Node] = []
+        children: list[Node] = []
         for piece in self._pieces:
             if isinstance(piece, Text):
-                found.append(piece)
+                children.append(piece)
             elif piece.keyword in ("else", "end"):
                 if piece.keyword not in ends:
                     raise TemplateError(piece.line, f"found {piece.keyword}, nothing is open here")
-                return tuple(found), piece
+                return tuple(children), piece
             else:
-                found.append(self._node(piece))
+                children.append(self._node(piece))
         if ends:
             raise TemplateError(self._last_line, "found the end of the file, wanted {{end}}")
-        return tuple(found), None
+        return tuple(children), None
 
     def _node(self, action: _Action) -> Node:
         if action.keyword == "if":
@@ -290,16 +290,16 @@ class _Expression:
         try:
             signature(function).bind(*arguments)
         except TypeError:
-            found = f"{name} was given {len(arguments)} values, which it does not take"
-            raise TemplateError(self._line, found) from None
+            text = f"{name} was given {len(arguments)} values, which it does not take"
+            raise TemplateError(self._line, text) from None
         return Call(name, arguments)
 
     def _function(self, name: str) -> str:
         if name in FUNCTIONS:
             return name
         if name in _UNKNOWN_KEYWORDS or name in KEYWORDS:
-            known = listed(KEYWORDS)
-            raise TemplateError(self._line, f'found "{name}", wanted a value or {known}')
+            keywords = listed(KEYWORDS)
+            raise TemplateError(self._line, f'found "{name}", wanted a value or {keywords}')
         hint = suggestion(name, FUNCTIONS) or f"known are {', '.join(sorted(FUNCTIONS))}"
         raise TemplateError(self._line, f'no function "{name}"; {hint}')
 
@@ -523,20 +523,20 @@ class _Filling:
             return FUNCTIONS[value.function](*arguments)
         if value.variable and value.variable not in self._variables:
             raise FunctionError(f'no variable "{value.variable}"')
-        found = self._variables[value.variable] if value.variable else dot
+        result = self._variables[value.variable] if value.variable else dot
         for name in value.fields:
-            if not isinstance(found, Mapping):
-                raise FunctionError(f'no field "{name}" in {json.dumps(found)}')
-            found = found.get(name)
-        return found
+            if not isinstance(result, Mapping):
+                raise FunctionError(f'no field "{name}" in {json.dumps(result)}')
+            result = result.get(name)
+        return result
 
 
 def _printed(value: Any, node: Put) -> str:
     if value is None:
         reference = node.value
         name = ".".join(reference.fields) if isinstance(reference, Reference) else ""
-        wanted = f'no parameter "{name}"' if name else "found no value to write"
-        raise FunctionError(wanted)
+        text = f'no parameter "{name}"' if name else "found no value to write"
+        raise FunctionError(text)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):

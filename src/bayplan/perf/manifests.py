@@ -84,12 +84,12 @@ class Manifest:
             raise ManifestError(f"{self.path}: {problem}") from None
 
     def _read(self, text: str) -> Content:
-        found = self._parsed_texts.get(text)
-        if found is None:
+        content = self._parsed_texts.get(text)
+        if content is None:
             if len(self._parsed_texts) == _CACHED_TEXTS_MAX:
                 self._parsed_texts.clear()
-            found = self._parsed_texts[text] = self._parsed(text)
-        return found
+            content = self._parsed_texts[text] = self._parsed(text)
+        return content
 
     def _parsed(self, text: str) -> Content:
         try:

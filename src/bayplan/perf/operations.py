@@ -81,9 +81,9 @@ def updated(old: Content, new: Content, subresources: Sequence[str]) -> Content:
         return {**old, "status": new.get("status") or {}}
     if kind_of(new) != POD:
         return new
-    given = old.get("spec") or {}
-    kept = {name: given[name] for name in _ADMITTED if name in given}
-    return {**new, "spec": {**kept, **(new.get("spec") or {})}}
+    old_spec = old.get("spec") or {}
+    admitted = {name: old_spec[name] for name in _ADMITTED if name in old_spec}
+    return {**new, "spec": {**admitted, **(new.get("spec") or {})}}
 
 
 def _resized(old: Content, new: Content) -> Content:
@@ -184,8 +184,8 @@ def allocations(
     gives it some; None: no node has enough. Raises AllocationError."""
     store = ObjectStore()
     for kind in DEVICE_KINDS:
-        for _, found in objects(kind):
-            store.of(kind).put(found)
+        for _, stored in objects(kind):
+            store.of(kind).put(stored)
     rules = gates.enabled("DRADeviceTaintRules")
     devices = Devices(NodeTable(), store, has_taint_rules=rules)
     draws = stream(0, "allocResourceClaims")
@@ -193,23 +193,23 @@ def allocations(
     claims = devices.resource_claims
     allocator = Allocator(pools, devices.device_classes, claims.allocated)
     nodes = [cast(Node, node) for _, node in objects(NODE)]
-    for key, found in objects(RESOURCE_CLAIM):
-        claim = cast(ResourceClaim, found)
+    for key, stored in objects(RESOURCE_CLAIM):
+        claim = cast(ResourceClaim, stored)
         if claim.allocation is None and namespace in ("", key.namespace):
             draws.shuffle(nodes)
-            given = _allocation(allocator, claim, nodes)
-            if given is not None:
-                claims.put_in_flight(claim, given)
-            yield key, None if given is None else _patch(given)
+            allocation = _allocation(allocator, claim, nodes)
+            if allocation is not None:
+                claims.put_in_flight(claim, allocation)
+            yield key, None if allocation is None else _patch(allocation)
 
 
 def _allocation(
     allocator: Allocator, claim: ResourceClaim, nodes: Sequence[Node]
 ) -> AllocationResult | None:
     for node in nodes:
-        found = allocator.allocate(node, [claim], lambda: None)
-        if found is not None:
-            return found[0]
+        allocated = allocator.allocate(node, [claim], lambda: None)
+        if allocated is not None:
+            return allocated[0]
     return None
 
 

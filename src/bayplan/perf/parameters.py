@@ -35,14 +35,14 @@ def filled_in(
 ) -> tuple[list[Operation], list[Problem]]:
     """The operations as they are run, and what is wrong. ``path``: of the workload."""
     parameters = _Parameters(params, f"{path}.params")
-    found: list[Operation] = []
+    filled: list[Operation] = []
     for operation in operations:
         if isinstance(operation, CreatePodSets):
-            found += _sets(operation, parameters)
+            filled += _sets(operation, parameters)
         else:
-            found.append(_filled(operation, parameters))
+            filled.append(_filled(operation, parameters))
     parameters.expect_all_used()
-    return found, parameters.problems
+    return filled, parameters.problems
 
 
 def seconds(duration: str) -> float:
@@ -82,7 +82,7 @@ def _filled(operation: Operation, parameters: "_Parameters") -> Operation:
 def _filled_pods(pods: CreatePods, parameters: "_Parameters") -> CreatePods:
     count = parameters.count(pods.count_param, pods.count)
     batch = parameters.count(pods.signature_batch_size_param, pods.signature_batch_size)
-    found = structs.replace(
+    filled = structs.replace(
         pods,
         count=count * parameters.count(pods.count_multiplier_param, 1),
         signature_batch_size=batch or 1,
@@ -90,8 +90,8 @@ def _filled_pods(pods: CreatePods, parameters: "_Parameters") -> CreatePods:
         duration=parameters.duration(pods.duration_param, pods.duration),
         template_params=parameters.of_template(pods.template_params),
     )
-    parameters.problems += _pod_problems(found)
-    return found
+    parameters.problems += _pod_problems(filled)
+    return filled
 
 
 def _pod_problems(pods: CreatePods) -> Iterable[Problem]:
@@ -106,8 +106,8 @@ def _pod_problems(pods: CreatePods) -> Iterable[Problem]:
     if (pods.persistent_volume_template_path is None) is not (
         pods.persistent_volume_claim_template_path is None
     ):
-        found = "found one of persistentVolumeTemplatePath, persistentVolumeClaimTemplatePath"
-        yield Problem(at, found, "wanted both or none")
+        text = "found one of persistentVolumeTemplatePath, persistentVolumeClaimTemplatePath"
+        yield Problem(at, text, "wanted both or none")
 
 
 @final
@@ -129,21 +129,23 @@ class _Parameters:
             self._unknown(name)
             return otherwise
         self._used.add(name)
-        found = self._params[name]
-        if not isinstance(found, kind) or isinstance(found, bool) is not (kind is bool):
-            wanted = {bool: "true or false", int: "a whole number", str: "a string"}[kind]
-            self.problems.append(Problem(f"{self._path}.{name}", shown(found), f"wanted {wanted}"))
+        value = self._params[name]
+        if not isinstance(value, kind) or isinstance(value, bool) is not (kind is bool):
+            expected = {bool: "true or false", int: "a whole number", str: "a string"}[kind]
+            self.problems.append(
+                Problem(f"{self._path}.{name}", shown(value), f"wanted {expected}")
+            )
             return otherwise
-        return found
+        return value
 
     def count(self, reference: str | None, otherwise: int) -> int:
-        found = self.value(reference, otherwise, int)
-        if found < 0:
+        count = self.value(reference, otherwise, int)
+        if count < 0:
             name = (reference or "").removeprefix("$")
-            problem = Problem(f"{self._path}.{name}", str(found), "wanted 0 or more")
+            problem = Problem(f"{self._path}.{name}", str(count), "wanted 0 or more")
             self.problems.append(problem)
             return 0
-        return found
+        return count
 
     def duration(self, reference: str | None, otherwise: str) -> str:
         text = self.value(reference, otherwise, str)

@@ -154,13 +154,13 @@ def plan_all(
     cases: Iterable[ReadCase], selection: Selection, setting: Setting
 ) -> list[Plan | Refused]:
     """The selected workloads in the order of the files."""
-    found: list[Plan | Refused] = []
+    plans: list[Plan | Refused] = []
     for case in cases:
         for index, workload in enumerate(case.case.workloads):
             name = f"{case.case.name}/{workload.name}"
             if selection.takes(name, (*case.case.labels, *workload.labels)):
-                found.append(_planned(case, index, setting))
-    return found
+                plans.append(_planned(case, index, setting))
+    return plans
 
 
 def _planned(case: ReadCase, index: int, setting: Setting) -> Plan | Refused:
@@ -218,8 +218,8 @@ def _checked(operations: Iterable[Operation], manifests: ScenarioFiles) -> Itera
 
 def _config(case: ReadCase, workload: Workload, setting: Setting) -> SchedulerConfig:
     """Gates: the test case's, then the workload's, then the command line's. Raises ConfigError."""
-    given = {**case.case.feature_gates, **workload.feature_gates}
-    gates = [f"{name}={str(value).lower()}" for name, value in given.items()]
+    feature_gates = {**case.case.feature_gates, **workload.feature_gates}
+    gates = [f"{name}={str(value).lower()}" for name, value in feature_gates.items()]
     flags = ",".join(filter(None, (*gates, setting.feature_gates)))
     if setting.config is not None:
         own = setting.config

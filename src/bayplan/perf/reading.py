@@ -50,14 +50,14 @@ def _renamed(value: Any, kind: inspect.Type) -> Any:
 def _members(value: Mapping[str, Any], kind: inspect.StructType) -> dict[str, Any]:
     fields = {field.encode_name: field for field in kind.fields}
     folded = {name.casefold(): name for name in fields}
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for written, part in value.items():
         name = written if written in fields else folded.get(written.casefold(), written)
         if name != written and name in value:
             name = written
         field = fields.get(name)
-        found[name] = part if field is None else _renamed(part, field.type)
-    return found
+        members[name] = part if field is None else _renamed(part, field.type)
+    return members
 
 
 # ---- reading --------------------------------------------------------------------------------
@@ -84,11 +84,11 @@ class ReadCase:
 
 def read_files(paths: Iterable[str], errors: InputErrors) -> list[ReadCase]:
     """The test cases of files and folders, in order; what is wrong is among the errors."""
-    found: list[ReadCase] = []
+    cases: list[ReadCase] = []
     for path in paths:
         for file in _files(Path(path), errors):
-            found += _read(file, errors)
-    return found
+            cases += _read(file, errors)
+    return cases
 
 
 def _files(path: Path, errors: InputErrors) -> list[Path]:
@@ -117,9 +117,9 @@ def _read(file: Path, errors: InputErrors) -> Iterator[ReadCase]:
         errors.add(str(file), "wanted one list of test cases, as in scheduler_perf")
         return
     cases = [_case(file, index, value, errors) for index, value in enumerate(values)]
-    found = [case for case in cases if case is not None]
-    errors.add_all(str(file), _repeated([case.case.name for case in found], ""))
-    yield from found
+    valid_cases = [case for case in cases if case is not None]
+    errors.add_all(str(file), _repeated([case.case.name for case in valid_cases], ""))
+    yield from valid_cases
 
 
 def _case(file: Path, index: int, value: Any, errors: InputErrors) -> ReadCase | None:
@@ -156,8 +156,8 @@ def _operations(case: TestCase, path: str, problems: list[Problem]) -> Iterator[
         if opcode in NOT_SUPPORTED:
             yield NotSupported(opcode=cast(str, opcode))
         elif not isinstance(opcode, str) or opcode not in OPERATIONS:
-            known = suggestion(str(opcode), OPERATIONS) or "known are " + ", ".join(OPERATIONS)
-            problems.append(Problem(f"{at}.opcode", f"found {shown(opcode)}", known))
+            hint = suggestion(str(opcode), OPERATIONS) or "known are " + ", ".join(OPERATIONS)
+            problems.append(Problem(f"{at}.opcode", f"found {shown(opcode)}", hint))
         else:
             kind = OPERATIONS[opcode]
             decoded, wrong = decode(with_field_names(value, kind), kind, at)

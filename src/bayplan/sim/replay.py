@@ -135,8 +135,8 @@ def _skip_reason(cycle: Cycle, node: str) -> str:
     """Why a node that existed was not evaluated; "": it was evaluated."""
     outcome = cycle.outcome
     if outcome is None:
-        said = cycle.status.message if cycle.status is not None else ""
-        return f"the attempt ended before any node was evaluated: {said}"
+        message = cycle.status.message if cycle.status is not None else ""
+        return f"the attempt ended before any node was evaluated: {message}"
     position = outcome.nodes.position(node)
     if position is None:
         if cycle.candidates is not None and cycle.candidates.position(node) is not None:

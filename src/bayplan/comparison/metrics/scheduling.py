@@ -138,14 +138,14 @@ def arranged(workload: Workload, arrivals: Arrivals, seed: int) -> Workload:
     if not arrivals.shuffled and arrivals.until_demand is None:
         return workload
     chance = stream(seed, "arrivals")
-    others = [one for one in workload.initial if not is_pending_pod(one)]
+    placed = [one for one in workload.initial if not is_pending_pod(one)]
     pods = [one for one in workload.initial if is_pending_pod(one)]
     if arrivals.shuffled:
         chance.shuffle(pods)
     if arrivals.until_demand is not None and pods:
-        missing = _missing(others, pods, arrivals.until_demand)
+        missing = _missing(placed, pods, arrivals.until_demand)
         pods = [*pods, *_drawn(pods, missing, arrivals, chance)]
-    return msgspec.structs.replace(workload, initial=(*others, *pods))
+    return msgspec.structs.replace(workload, initial=(*placed, *pods))
 
 
 def _missing(placed: Iterable[Content], pods: Iterable[Content], demand: Demand) -> float:

@@ -255,15 +255,15 @@ def _deployment(deployment: Content, index: ObjectIndex) -> Iterator[Content]:
 def _orphans(deployment: Content, index: ObjectIndex) -> list[Content]:
     """Active pods whose ReplicaSet is not in the input, but must be this Deployment's."""
     key = key_of(deployment)
-    found: list[Content] = []
+    pods: list[Content] = []
     for name in index.owner_names("ReplicaSet", key.namespace):
         ending = name.removeprefix(f"{key.name}-")
         if ending == name or index.named("ReplicaSet", key.namespace, name):
             continue
         bare: Content = {"metadata": {"name": name, "namespace": key.namespace}}
         owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", **bare}
-        found += [pod for pod in index.owned_by(owner) if _has_hash(pod, ending)]
-    return found
+        pods += [pod for pod in index.owned_by(owner) if _has_hash(pod, ending)]
+    return pods
 
 
 def _has_hash(pod: Content, ending: str) -> bool:
@@ -360,8 +360,10 @@ def _with_claims(pod: Content, claims: Mapping[str, Content]) -> Content:
         {"name": name, "persistentVolumeClaim": {"claimName": claim["metadata"]["name"]}}
         for name, claim in claims.items()
     ]
-    others = [one for one in pod["spec"].get("volumes") or () if one.get("name") not in claims]
-    return {**pod, "spec": {**pod["spec"], "volumes": volumes + others}}
+    other_volumes = [
+        one for one in pod["spec"].get("volumes") or () if one.get("name") not in claims
+    ]
+    return {**pod, "spec": {**pod["spec"], "volumes": volumes + other_volumes}}
 
 
 def _daemons(controller: Content, index: ObjectIndex) -> Iterator[Content]:

@@ -217,8 +217,8 @@ def _shown_resources(nodes: Iterable[NodeUsage]) -> list[str]:
     requested: Counter[str] = Counter()
     for node in nodes:
         requested.update(node.requested)
-    found = [resource for resource, amount in requested.items() if amount]
-    return sorted(found, key=lambda one: (one not in _FIRST_RESOURCES, one))[:RESOURCES_MAX]
+    resources = [resource for resource, amount in requested.items() if amount]
+    return sorted(resources, key=lambda one: (one not in _FIRST_RESOURCES, one))[:RESOURCES_MAX]
 
 
 def _share(node: NodeUsage, resource: str) -> str:
@@ -237,12 +237,12 @@ def _how_full(usage: Iterable[Usage]) -> Iterator[RenderableType]:
     table = new_table("resource", "requested", "", *peaks, "allocatable", numbers=True)
     for one in used:
         cells = [one.requested, one.peak] if has_peaks else [one.requested]
-        told = [
+        cells = [
             text
             for count in cells
             for text in (amount(one.resource, count), _percentage(count, one.allocatable))
         ]
-        table.add_row(one.resource, *told, amount(one.resource, one.allocatable))
+        table.add_row(one.resource, *cells, amount(one.resource, one.allocatable))
     yield table
 
 

@@ -163,8 +163,8 @@ def allowed_keys(storage_class: StorageClass) -> list[str]:
 
 def node_terms(labels: Mapping[str, str], keys: Iterable[str]) -> list[Content]:
     """The nodes that are with one node by these labels; none: all."""
-    found = [_one_of(key, (labels[key],)) for key in keys if key in labels]
-    return [{"matchExpressions": found}] if found else []
+    expressions = [_one_of(key, (labels[key],)) for key in keys if key in labels]
+    return [{"matchExpressions": expressions}] if expressions else []
 
 
 def _one_of(key: str, values: Iterable[str]) -> Content:
@@ -250,8 +250,8 @@ class ClaimBinding:
         return None
 
     def _find_or_make(self, stored: Stored, claim: ClaimInfo) -> None:
-        found = self._cluster.get(object_key(STORAGE_CLASS, "", claim.class_name))
-        storage_class = None if found is None else found.object
+        stored_class = self._cluster.get(object_key(STORAGE_CLASS, "", claim.class_name))
+        storage_class = None if stored_class is None else stored_class.object
         assert storage_class is None or isinstance(storage_class, StorageClass)
         if storage_class is None or storage_class.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER:
             best = self._free.best_for(claim)
@@ -275,11 +275,11 @@ class ClaimBinding:
 
     def _topology_keys(self, node_name: str, driver: str) -> tuple[str, ...]:
         """The labels with which a driver says which nodes reach its volumes."""
-        found = self._cluster.get(object_key(CSI_NODE, "", node_name))
-        if found is None:
+        csi_node = self._cluster.get(object_key(CSI_NODE, "", node_name))
+        if csi_node is None:
             return ()
-        assert isinstance(found.object, CSINode)
-        for each in found.object.spec.drivers or ():
+        assert isinstance(csi_node.object, CSINode)
+        for each in csi_node.object.spec.drivers or ():
             if each.name == driver:
                 return each.topology_keys or ()
         return ()
@@ -290,15 +290,15 @@ class ClaimBinding:
 
     def _default_class(self) -> str | None:
         """The newest default class; of equally old ones the first by name."""
-        found = [one for one in self._cluster.objects(STORAGE_CLASS) if _is_default(one)]
-        found.sort(key=lambda one: one.key.name)
-        found.sort(key=lambda one: one.content["metadata"]["creationTimestamp"], reverse=True)
-        return found[0].key.name if found else None
+        classes = [one for one in self._cluster.objects(STORAGE_CLASS) if _is_default(one)]
+        classes.sort(key=lambda one: one.key.name)
+        classes.sort(key=lambda one: one.content["metadata"]["creationTimestamp"], reverse=True)
+        return classes[0].key.name if classes else None
 
     def _bind(self, volume: Stored, claim: Stored) -> None:
         """Upstream: bind. First the volume, then the claim."""
-        info, wanted = volume_info(volume), claim_info(claim)
-        marks = {} if info.is_claimed_by(wanted) else {BOUND_BY_CONTROLLER: "yes"}
+        info, requested = volume_info(volume), claim_info(claim)
+        marks = {} if info.is_claimed_by(requested) else {BOUND_BY_CONTROLLER: "yes"}
         ref = {**(volume.content["spec"].get("claimRef") or {}), **claim_reference(claim.content)}
         self._write(
             volume,
@@ -309,7 +309,7 @@ class ClaimBinding:
             },
         )
         noted = {BIND_COMPLETED: "yes"}
-        if not wanted.volume_name:
+        if not requested.volume_name:
             noted[BOUND_BY_CONTROLLER] = "yes"
         spec = volume.content["spec"]
         modes, capacity = spec.get("accessModes") or [], spec.get("capacity") or {}
