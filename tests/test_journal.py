@@ -65,12 +65,12 @@ def test_the_memory_keeps_the_newest_and_tells_a_pods_story():
     for record in (ATTEMPT, BINDING, ATTEMPT):
         sink.write(record)
     assert list(sink.records) == [BINDING, ATTEMPT]
-    assert sink.story("u2") == [BINDING]
+    assert sink.records_of("u2") == [BINDING]
 
 
 def test_a_journal_without_sinks_is_not_kept():
-    assert not Journal().is_kept
-    assert Journal([MemorySink()]).is_kept
+    assert not Journal().is_recording
+    assert Journal([MemorySink()]).is_recording
 
 
 def test_a_line_that_is_no_record_is_refused_with_its_number():

@@ -189,7 +189,7 @@ class Journal:
         self._sinks.append(sink)
 
     @property
-    def is_kept(self) -> bool:
+    def is_recording(self) -> bool:
         """Whether anybody reads: spares making records."""
         return bool(self._sinks)
 
@@ -219,7 +219,7 @@ class MemorySink:
     def write(self, record: Record) -> None:
         self.records.append(record)
 
-    def story(self, uid: str) -> list[Record]:
+    def records_of(self, uid: str) -> list[Record]:
         """Everything recorded about one pod, oldest first."""
         return [r for r in self.records if getattr(r, "uid", None) == uid]
 

@@ -5,7 +5,7 @@ through a `Cluster`. A live API server and the embedded one implement the same p
 make their failures known as one small family of exceptions.
 """
 
-import asyncio
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -85,19 +85,26 @@ class WatchDroppedError(Exception):
 
 
 class RunAborted(BaseException):
-    """The outside ends the run in the midst of a call: whose call it is does not matter."""
+    """The environment ends the run in the middle of a call, whichever code makes the call."""
 
 
 def is_interruption(problem: BaseException) -> bool:
-    """Whether an exception ends the run or the running task, and is no failure of the code that it
-    passes through: Ctrl-C, the cancellation of this task, `RunAborted`."""
-    if isinstance(problem, asyncio.CancelledError):
-        try:
-            task = asyncio.current_task()
-        except RuntimeError:  # no event loop runs
-            return False
-        return task is not None and task.cancelling() > 0
-    return isinstance(problem, KeyboardInterrupt | RunAborted)
+    """Whether an exception ends the run or the running task: Ctrl-C, `RunAborted`, cancellation.
+
+    Such an exception is no failure of the code that it passes through. A CancelledError counts
+    only if the running task was cancelled.
+    """
+    if isinstance(problem, KeyboardInterrupt | RunAborted):
+        return True
+    # The core does not load asyncio; without asyncio there is no task to cancel.
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is None or not isinstance(problem, asyncio.CancelledError):
+        return False
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # no event loop runs
+        return False
+    return task is not None and task.cancelling() > 0
 
 
 def raise_interruption(problem: BaseException) -> None:

@@ -33,9 +33,9 @@ from bayplan.framework.status import Code, Rejection, Status, unschedulable
 from bayplan.framework.types import Normalizer, QueuedPodInfo
 from bayplan.queue.nominator import Nominator
 from bayplan.state.change_log import Facet
+from bayplan.state.cluster_objects import ClusterObjects
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
-from bayplan.state.object_store import ObjectStore
 from bayplan.state.pods import PodInfo
 from bayplan.testing import SampleCluster, node, pod
 from tests.framework.answering import plugins_of
@@ -115,7 +115,7 @@ class Attempts:
         self.warnings: list[str] = []
         table = self.cluster.cache.table
         ignore = (lambda seconds: None, lambda seconds: None)
-        epoch = ObjectGeneration(table, ObjectStore())
+        epoch = ObjectGeneration(table, ClusterObjects())
         self.reuse = ResultCache(self.framework, table, epoch, self.warnings.append, ignore)
         self._runner = CycleRunner(Nominator(), SEED, (), {profile.profile_name: self.reuse})
         self._fresh = CycleRunner(Nominator(), SEED, ())

@@ -18,7 +18,7 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.plugins.default_preemption.search_cache import CachedSearch
 from bayplan.state.change_log import Facet
 from bayplan.state.node_table import NodeTable
-from bayplan.state.resources import AlikeRows
+from bayplan.state.resources import RowEquivalence
 from bayplan.state.snapshot import Snapshot
 from tests.engine.reuse_pair import Fault, no_fault
 from tests.engine.reuse_plugins import Most
@@ -174,12 +174,12 @@ def what_was_prepared_outlives_what_it_follows_from(patch: pytest.MonkeyPatch) -
 
 def unlike_nodes_are_taken_for_alike(patch: pytest.MonkeyPatch) -> Fault:
     """Nodes that nobody is on are alike, whatever they offer."""
-    set_empty = AlikeRows.set_empty
+    set_empty = RowEquivalence.set_empty
 
-    def careless(rows: AlikeRows, row: int, offered: Hashable) -> None:
+    def careless(rows: RowEquivalence, row: int, offered: Hashable) -> None:
         set_empty(rows, row, "anything")
 
-    patch.setattr(AlikeRows, "set_empty", careless)
+    patch.setattr(RowEquivalence, "set_empty", careless)
     return no_fault
 
 

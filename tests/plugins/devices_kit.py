@@ -12,9 +12,9 @@ from bayplan.api.device_objects import (
 )
 from bayplan.api.objects import Node, decode
 from bayplan.plugins.dynamic_resources.allocator import Allocator, PoolsByNode
+from bayplan.state.cluster_objects import ClusterObjects
 from bayplan.state.device_table import Devices
 from bayplan.state.node_table import NodeTable
-from bayplan.state.object_store import ObjectStore
 from bayplan.testing import SampleCluster, node
 
 Json = dict[str, Any]
@@ -100,7 +100,7 @@ def allocated(*devices: tuple[str, str], node_name: str = "", users: Any = ()) -
     return {"allocation": allocation, "reservedFor": reserved}
 
 
-def put(store: ObjectStore, *contents: Json) -> None:
+def put(store: ClusterObjects, *contents: Json) -> None:
     """Slices, classes and claims, told apart by what they hold."""
     for content in contents:
         spec = content["spec"]
@@ -132,7 +132,7 @@ def found_on(
     node_name: str | Node, contents: tuple[Json, ...], *claims: Json
 ) -> list[list[str]] | None:
     """Per claim "request pool/device" of each device; None: the node has not enough."""
-    store = ObjectStore()
+    store = ClusterObjects()
     put(store, class_of(), *contents)
     devices = Devices(NodeTable(), store)
     where = node(node_name) if isinstance(node_name, str) else node_name

@@ -7,7 +7,7 @@ import pytest
 from bayplan.config import ConfigError, SchedulerConfig
 from bayplan.plugins.registry import Registry
 from bayplan.profile.dry_start import dry_start, idle_handle
-from bayplan.state.object_store import UndeclaredKind
+from bayplan.state.cluster_objects import UndeclaredKind
 from tests.engine.plugin_kit import Both, Gate, NoEvents, Rack, config, profile, registry
 
 KNOWN = registry(Both, Gate, Rack, NoEvents)

@@ -13,7 +13,7 @@ from bayplan.framework.plugin import ReservePlugin
 from bayplan.framework.status import Code, code_of, unschedulable
 from bayplan.ports import EmitEvent
 from bayplan.profile.handle import PluginHandle, SnapshotNotLent
-from bayplan.state.object_store import UndeclaredKind
+from bayplan.state.cluster_objects import UndeclaredKind
 from bayplan.testing import api_pod, node, pod
 from tests.engine.kit import Engine, uid, waiting_pod
 from tests.framework.answering import answering

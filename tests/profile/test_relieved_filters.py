@@ -4,7 +4,7 @@ import numpy as np
 
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.status import Code
-from bayplan.profile.handle import filter_relieved, likeness, only_amounts_matter
+from bayplan.profile.handle import filter_key, filter_relieved, only_amounts_matter
 from bayplan.state.change_log import Facet
 from bayplan.state.relieved_nodes import Relief, RelievedNodeView
 from bayplan.testing import node, pod
@@ -42,11 +42,11 @@ def test_pods_that_are_signed_alike_are_alike_and_others_are_not() -> None:
     over.framework.plugins.reuse_bytes_max = 1
 
     def of(cpu: int) -> object:
-        return likeness(over.framework, state, pod(f"q{cpu}", cpu=cpu), lambda kind: [kind])
+        return filter_key(over.framework, state, pod(f"q{cpu}", cpu=cpu), lambda kind: [kind])
 
     first = of(2)
     assert first is not None
-    assert first == likeness(over.framework, state, HIGH, lambda kind: [])
+    assert first == filter_key(over.framework, state, HIGH, lambda kind: [])
     assert of(1) != first
 
 
@@ -54,7 +54,7 @@ def test_what_answers_follow_from_comes_with_it() -> None:
     over = scene(node("n1", cpu=2), pod("a", cpu=2, node="n1"))
     state = over.cycle(HIGH).state
     over.framework.plugins.reuse_bytes_max = 1
-    found = likeness(over.framework, state, HIGH, lambda kind: [kind])
+    found = filter_key(over.framework, state, HIGH, lambda kind: [kind])
     assert found is not None
     assert found.facets & Facet.REQUESTED and found.facets & Facet.TAINTS
     assert not found.facets & Facet.PODS
@@ -64,7 +64,7 @@ def test_what_answers_follow_from_comes_with_it() -> None:
 def test_nothing_is_alike_where_a_filter_does_not_sign_or_nothing_is_kept() -> None:
     over = scene(node("n1", cpu=2), pod("a", cpu=2, node="n1"))
     state = over.cycle(HIGH).state
-    assert likeness(over.framework, state, HIGH, lambda kind: []) is None
+    assert filter_key(over.framework, state, HIGH, lambda kind: []) is None
     framework = framework_of(answering("A", filter_node=None))
     framework.plugins.reuse_bytes_max = 1
-    assert likeness(framework, CycleState(), HIGH, lambda kind: []) is None
+    assert filter_key(framework, CycleState(), HIGH, lambda kind: []) is None

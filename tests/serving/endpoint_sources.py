@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from bayplan.journal import BindingRecord, MemorySink
 from bayplan.metrics import SchedulerMetrics
-from bayplan.serving.decision_history import answer_about
+from bayplan.serving.decision_history import history_of
 from bayplan.serving.endpoints import EndpointSources
 
 BOUND = BindingRecord(at_seconds=1.0, pod="a/p", uid="u", node="n1", result="bound")
@@ -22,5 +22,5 @@ def sources(**ready: bool) -> EndpointSources:
         registry=metrics.registry,
         ready={name: check(is_well) for name, is_well in ready.items()},
         config={"kind": "KubeSchedulerConfiguration"},
-        story=lambda pod: answer_about(pod, memory, "2026-01-01T00:00:00Z"),
+        hihistory=lambda pod: history_of(pod, memory, "2026-01-01T00:00:00Z"),
     )

@@ -1,7 +1,7 @@
 """What a running scheduler remembers."""
 
 from bayplan.journal import BindingRecord, GroupRecord, MemorySink, NoteRecord, group_subject
-from bayplan.serving.decision_history import RECORDS_MAX, answer_about, decode, encode
+from bayplan.serving.decision_history import RECORDS_MAX, decode, encode, history_of
 
 
 def bound(pod: str, at_seconds: float = 1.0) -> BindingRecord:
@@ -17,27 +17,27 @@ def memory(*records: BindingRecord | GroupRecord | NoteRecord, length_max: int =
 
 def test_a_pods_records_come_oldest_first_and_survive_the_way() -> None:
     kept = memory(bound("a/p", 1.0), bound("a/q"), bound("a/p", 2.0))
-    answer = decode(encode(answer_about("a/p", kept, "2026-01-01T00:00:00Z")))
+    answer = decode(encode(history_of("a/p", kept, "2026-01-01T00:00:00Z")))
     assert answer.records == (bound("a/p", 1.0), bound("a/p", 2.0))
-    assert (answer.started, answer.kept_count, answer.known) == ("2026-01-01T00:00:00Z", 3, ())
-    assert answer.kept_count_max == RECORDS_MAX
+    assert (answer.started, answer.record_count, answer.subjects) == ("2026-01-01T00:00:00Z", 3, ())
+    assert answer.record_count_max == RECORDS_MAX
 
 
 def test_who_is_not_remembered_gets_names_of_those_who_are() -> None:
     note = NoteRecord(at_seconds=1.0, subject="node n1", text="ignored")
-    answer = answer_about("a/x", memory(bound("a/q"), bound("a/p"), note), "")
-    assert (answer.records, answer.known) == ((), ("a/p", "a/q"))
+    answer = history_of("a/x", memory(bound("a/q"), bound("a/p"), note), "")
+    assert (answer.records, answer.subjects) == ((), ("a/p", "a/q"))
 
 
 def test_groups_are_asked_for_and_suggested_by_themselves() -> None:
     one = GroupRecord(at_seconds=1.0, group="a/g", api_group="x", result="placed")
     kept = memory(bound("a/p"), one)
-    assert answer_about(group_subject("a/g"), kept, "").records == (one,)
-    assert answer_about(group_subject("a/other"), kept, "").known == ("podgroup a/g",)
-    assert answer_about("a/other", kept, "").known == ("a/p",)
+    assert history_of(group_subject("a/g"), kept, "").records == (one,)
+    assert history_of(group_subject("a/other"), kept, "").subjects == ("podgroup a/g",)
+    assert history_of("a/other", kept, "").subjects == ("a/p",)
 
 
 def test_the_oldest_is_forgotten_first() -> None:
     kept = memory(bound("a/p"), bound("a/q"), length_max=1)
-    assert answer_about("a/p", kept, "").records == ()
-    assert answer_about("a/q", kept, "").records == (bound("a/q"),)
+    assert history_of("a/p", kept, "").records == ()
+    assert history_of("a/q", kept, "").records == (bound("a/q"),)

@@ -148,7 +148,9 @@ class Markers:
 
 def stays(place: tuple[str, str]) -> bool:
     listed = {
-        (struct.__name__, field) for struct, fields in redaction._KEPT.items() for field in fields
+        (struct.__name__, field)
+        for struct, fields in redaction._PRESERVED_FIELDS.items()
+        for field in fields
     }
     return place in listed | LABELS | ATTRIBUTES
 
@@ -172,7 +174,7 @@ def test_no_text_survives_but_that_of_listed_fields(kind: str) -> None:
 
 
 def test_every_listed_field_exists() -> None:
-    for struct, fields in redaction._KEPT.items():
+    for struct, fields in redaction._PRESERVED_FIELDS.items():
         assert not fields - set(struct.__struct_fields__), struct
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from bayplan.framework.types import Nomination
+from bayplan.state.cluster_objects import UndeclaredKind
 from bayplan.state.nodes import LoanEnded
-from bayplan.state.object_store import UndeclaredKind
 from bayplan.testing import SampleCluster, cluster, handle, node, pod
 
 

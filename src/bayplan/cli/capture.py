@@ -18,7 +18,7 @@ from bayplan.cli.problems import fail, read_config, read_plugins, refusals, rema
 from bayplan.ports import ApiError
 from bayplan.serving.capture import Capture, capture
 from bayplan.serving.discovery import kinds_in_use
-from bayplan.serving.redaction import KEPT, redacted
+from bayplan.serving.redaction import PRESERVED, redacted
 
 #: A capture is a few list requests, so it needs no rate limit.
 _UNLIMITED = ClientOptions(qps=-1)
@@ -55,7 +55,7 @@ def capture_command(**options: Any) -> None:
     if options["redact"]:
         hidden = redacted(objects)
         objects = hidden.objects
-        for line in KEPT:
+        for line in PRESERVED:
             remark(f"kept: {line}")
         for kind, count in hidden.left_out.items():
             remark(f"left out: {count} of {kind}: only the plugin knows its fields")

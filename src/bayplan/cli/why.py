@@ -23,7 +23,7 @@ from bayplan.cli.options import examples
 from bayplan.cli.problems import fail, read_text, refusals
 from bayplan.journal import AttemptRecord, Record, group_subject, is_group, subject_of
 from bayplan.problems import suggestion
-from bayplan.serving.decision_history import PATH, StoryAnswer, decode
+from bayplan.serving.decision_history import PATH, DecisionHistory, decode
 from bayplan.sim.output.result import SimulationResult
 from bayplan.sim.output.run_folder import RunFolder, RunFolderError
 from bayplan.sim.replay import node_verdict
@@ -71,7 +71,7 @@ def address_of(text: str, token: str, ca_file: str) -> Address:
     return Address(url.rstrip("/"), token, ca_file)
 
 
-async def history_from(address: Address, pod: str) -> StoryAnswer:
+async def history_from(address: Address, pod: str) -> DecisionHistory:
     """What it remembers of ``pod``. Raises NotAnsweredError."""
     headers = {"Authorization": f"Bearer {address.token}"} if address.token else {}
     limits = aiohttp.ClientTimeout(total=_SECONDS_MAX)
@@ -219,7 +219,7 @@ def _remote_answer(pod: str, options: dict[str, Any]) -> list[RenderableType]:
     except NotAnsweredError as problem:
         fail(str(problem))
     if not answer.records:
-        remembered = f"among {answer.kept_count} records (at most {answer.kept_count_max})"
+        remembered = f"among {answer.record_count} records (at most {answer.record_count_max})"
         fail(f"{address.url}: no record of {pod} {remembered}; {_hint(pod, answer)}")
     head = Text(f"times are seconds since the scheduler's start, {answer.started}")
     number = options["attempt"]
@@ -231,8 +231,8 @@ def _remote_answer(pod: str, options: dict[str, Any]) -> list[RenderableType]:
     return [head, *explain_records(attempts[-1:])]
 
 
-def _hint(pod: str, answer: StoryAnswer) -> str:
-    return similar_pods(pod, answer.known)
+def _hint(pod: str, answer: DecisionHistory) -> str:
+    return similar_pods(pod, answer.subjects)
 
 
 def _answer(

@@ -39,7 +39,7 @@ class CycleEnd:
     ) -> None:
         """``status``: the answer that the cycle ended with, where it is not success."""
         engine = self._engine
-        if self._on_attempt is not None or engine.journal.is_kept:
+        if self._on_attempt is not None or engine.journal.is_recording:
             record = self.observe(cycle, result, status, message, nomination)
             if record is not None:
                 engine.journal.write(record)
@@ -57,7 +57,7 @@ class CycleEnd:
         if self._on_attempt is not None:
             self._on_attempt(cycle)
         engine = self._engine
-        if not engine.journal.is_kept:
+        if not engine.journal.is_recording:
             return None
         return attempt_record(
             cycle,
@@ -154,7 +154,9 @@ def _lines(table: ScoreTable, positions: Rows) -> tuple[NodeScore, ...]:
     """Column by column: at every attempt, numbers taken one by one would cost more than all."""
     names = [table.nodes.name(position) for position in positions.tolist()]
     totals = table.totals[positions].tolist()
-    others = [PluginScores(name, 1, scores, scores) for name, scores in table.others.items()]
+    others = [
+        PluginScores(name, 1, scores, scores) for name, scores in table.extender_scores.items()
+    ]
     plugins = _by_node([*table.columns, *others], positions)
     read = _by_node(table.read, positions)
     return tuple(

@@ -46,8 +46,8 @@ from bayplan.ports import (
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.state.cache import Cache
+from bayplan.state.cluster_objects import ClusterObjects
 from bayplan.state.device_table import Devices
-from bayplan.state.object_store import ObjectStore
 from bayplan.state.pod_groups import GroupState, PodGroups
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
@@ -140,7 +140,7 @@ class EngineState:
     group_kinds: PodGroupKinds = BUILT_IN_KINDS
     metrics: SchedulerMetrics = field(default_factory=SchedulerMetrics)
     cache: Cache = field(default_factory=Cache)
-    objects: ObjectStore = field(default_factory=ObjectStore)
+    objects: ClusterObjects = field(default_factory=ClusterObjects)
     waiting: WaitingPods = field(default_factory=WaitingPods)
     #: Pods whose PreBind plugins have something to do, until the binding ends; by uid.
     pods_in_pre_bind: dict[str, PodInPreBind] = field(default_factory=dict[str, PodInPreBind])
@@ -224,7 +224,7 @@ class EngineState:
 
     def note(self, subject: str, text: str, plugin: str = "") -> None:
         """Keep something for the journal. ``plugin``: the one that failed, if one did."""
-        if self.journal.is_kept:
+        if self.journal.is_recording:
             now = self.clock.now()
             record = NoteRecord(at_seconds=now, subject=subject, text=text, plugin=plugin)
             self.journal.write(record)
@@ -280,7 +280,7 @@ class EngineState:
 
     def record_group(self, state: GroupState, result: str, **told: Any) -> None:
         """Keep what became of a group for the journal; ``told``: fields of GroupRecord."""
-        if self.journal.is_kept:
+        if self.journal.is_recording:
             record = GroupRecord(
                 at_seconds=self.clock.now(),
                 group=str(state.key),

@@ -68,7 +68,7 @@ class QueueJournal:
         failed = not is_rejected(status)
         if failed:
             engine.metrics.plugin_failures.add(plugin)
-        if engine.journal.is_kept:
+        if engine.journal.is_recording:
             record = GateRecord(
                 at_seconds=engine.clock.now(),
                 pod=pod.key,

@@ -303,7 +303,7 @@ class Placements:
 
     def _record(self, placed: Placed, result: str, failure: Failure | None = None) -> None:
         engine, pod = self._engine, placed.pod
-        if not engine.journal.is_kept:
+        if not engine.journal.is_recording:
             return
         record = BindingRecord(
             at_seconds=engine.clock.now(),

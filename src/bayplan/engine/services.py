@@ -17,8 +17,8 @@ from bayplan.ports import EmitEvent
 from bayplan.profile.handle import PluginHandle, Write
 from bayplan.profile.profiles import make_plugin
 from bayplan.queue.nominator import Nominator
+from bayplan.state.cluster_objects import KindObjects
 from bayplan.state.device_table import Devices
-from bayplan.state.object_store import KindStore
 from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
@@ -76,7 +76,7 @@ class EngineServices:
     def devices(self) -> Devices:
         return self._engine.devices
 
-    def objects(self, kind: str) -> KindStore:
+    def objects(self, kind: str) -> KindObjects:
         return self._engine.objects.of(kind)
 
     @property

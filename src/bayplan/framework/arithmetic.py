@@ -149,5 +149,5 @@ def _quotients(numerators: Int64s, denominators: Int64s | int) -> Int64s:
     below = np.asarray(denominators, np.int64)
     with np.errstate(over="ignore"):  # -2^63 / -1 wraps, as in Go
         quotients = numerators // below
-    has_rest = quotients * below != numerators
-    return quotients + (has_rest & ((numerators < 0) != (below < 0)))
+    has_remainder = quotients * below != numerators
+    return quotients + (has_remainder & ((numerators < 0) != (below < 0)))

@@ -41,8 +41,8 @@ class AmountsOfNode(Protocol):
 
 def counted(devices: SharedDRAManager, resources: Iterable[str]) -> Counts:
     """Devices that stand for these resources; none for those that no class stands for."""
-    found = ((resource, devices.counts(resource)) for resource in resources)
-    return {resource: counts for resource, counts in found if counts is not None}
+    by_resource = ((resource, devices.counts(resource)) for resource in resources)
+    return {resource: counts for resource, counts in by_resource if counts is not None}
 
 
 @final
@@ -57,10 +57,10 @@ class NodesWithDevices:
         return len(self._nodes)
 
     def usage(self, bundle: Bundle, *, scored: bool) -> Usage:
-        found = self._nodes.usage(bundle, scored=scored)
-        if found.offered is None:
-            return found  # every node offers them all itself
-        used, allocatable, offered = found.used, found.allocatable.copy(), found.offered.copy()
+        own = self._nodes.usage(bundle, scored=scored)
+        if own.offered is None:
+            return own  # every node offers them all itself
+        used, allocatable, offered = own.used, own.allocatable.copy(), own.offered.copy()
         for place, resource in enumerate(bundle.resources):
             if resource not in self._counts:
                 continue

@@ -221,8 +221,8 @@ class ClusterEventWithHint:
 def default_events(kinds: Iterable[str] = ()) -> Sequence[ClusterEventWithHint]:
     """What a plugin waits for that registers nothing: everything, on every known resource and
     those of the kinds that it declares."""
-    known = [r for r in EventResource if r not in _POD_PARTS and r is not EventResource.WILDCARD]
-    resources: dict[str, None] = dict.fromkeys((*known, *map(resource_of_kind, kinds)))
+    built_in = [r for r in EventResource if r not in _POD_PARTS and r is not EventResource.WILDCARD]
+    resources: dict[str, None] = dict.fromkeys((*built_in, *map(resource_of_kind, kinds)))
     return [ClusterEventWithHint(ClusterEvent(resource, ALL)) for resource in resources]
 
 

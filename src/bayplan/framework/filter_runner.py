@@ -26,7 +26,7 @@ class Verdicts(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Likeness:
+class FilterKey:
     """Of pods of equal likenesses all Filters that are asked say the same, row by row."""
 
     key: Hashable
@@ -48,7 +48,7 @@ class FilterRunner(Protocol):
         `filter_relieved` then knows what they would say without some of them."""
         ...
 
-    def likeness(self, state: CycleState, pod: PodInfo) -> Likeness | None:
+    def filter_key(self, state: CycleState, pod: PodInfo) -> FilterKey | None:
         """None: not all of them say what their answers follow from, or nothing is to be kept."""
         ...
 

@@ -71,25 +71,25 @@ class RejectedNodes(ABC):
 
     def plugins(self) -> set[str]:
         """Instances that rejected some node."""
-        return {found.plugin for found in self.rejected()}
+        return {entry.plugin for entry in self.rejected()}
 
     def pending_plugins(self) -> set[str]:
-        return {found.plugin for found in self.rejected() if found.code is Code.PENDING}
+        return {entry.plugin for entry in self.rejected() if entry.code is Code.PENDING}
 
     def reason_counts(self) -> Counter[str]:
         """How many nodes give each reason."""
         counts: Counter[str] = Counter()
-        for found in self.rejected():
-            for reason in found.reasons:
-                counts[reason] += found.node_count
+        for entry in self.rejected():
+            for reason in entry.reasons:
+                counts[reason] += entry.node_count
         return counts
 
     def reason_counts_by_plugin(self) -> dict[tuple[str, str, str], int]:
         """(plugin, code, reason) → nodes; for the journal."""
         counts: Counter[tuple[str, str, str]] = Counter()
-        for found in self.rejected():
-            for reason in found.reasons:
-                counts[(found.plugin, str(found.code), reason)] += found.node_count
+        for entry in self.rejected():
+            for reason in entry.reasons:
+                counts[(entry.plugin, str(entry.code), reason)] += entry.node_count
         return dict(sorted(counts.items()))
 
 
@@ -188,9 +188,9 @@ class FilterOutcome(RejectedNodes):
         plugin = ""
         reasons: tuple[str, ...] = ()
         for entry in self.entries:
-            found = np.flatnonzero(entry.positions == position)
-            if len(found):
-                code = max(code or Code.SUCCESS, entry.code_at(int(found[0])))
+            places = np.flatnonzero(entry.positions == position)
+            if len(places):
+                code = max(code or Code.SUCCESS, entry.code_at(int(places[0])))
                 plugin, reasons = entry.plugin, (*reasons, *entry.reasons)
         return None if code is None else Status(code, reasons, plugin)
 
@@ -210,16 +210,18 @@ class FilterOutcome(RejectedNodes):
 
     def statuses(self) -> dict[str, Status]:
         """Every rejected node by name, in the order of the view."""
-        found: dict[int, Status] = {}
+        by_position: dict[int, Status] = {}
         for entry in self.entries:
             for index, position in enumerate(entry.positions.tolist()):
-                code, known = entry.code_at(index), found.get(position)
-                if known is None:
-                    found[position] = Status(code, entry.reasons, entry.plugin)
+                code, earlier = entry.code_at(index), by_position.get(position)
+                if earlier is None:
+                    by_position[position] = Status(code, entry.reasons, entry.plugin)
                 else:
-                    reasons = (*known.reasons, *entry.reasons)
-                    found[position] = Status(max(known.code, code), reasons, entry.plugin)
-        return {self.nodes.name(position): status for position, status in sorted(found.items())}
+                    reasons = (*earlier.reasons, *entry.reasons)
+                    by_position[position] = Status(max(earlier.code, code), reasons, entry.plugin)
+        return {
+            self.nodes.name(position): status for position, status in sorted(by_position.items())
+        }
 
 
 def _positions(rejection: Rejection, feasible: NodeMask) -> Rows:

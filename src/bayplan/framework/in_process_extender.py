@@ -85,11 +85,11 @@ class InProcessExtender:
         return ExtenderAnswer()
 
 
-def _mapping(answer: Any, wanted: type, text: str) -> Mapping[str, Any]:
-    """The answer, if it is a mapping of node names to ``wanted``. Raises WrongAnswer."""
+def _mapping(answer: Any, kind: type, text: str) -> Mapping[str, Any]:
+    """The answer, if it is a mapping of node names to ``kind``. Raises WrongAnswer."""
     if not isinstance(answer, Mapping):
         raise WrongAnswer(repr(answer), f"a mapping: {text}")
     for name, value in answer.items():  # pyright: ignore[reportUnknownVariableType]
-        if not isinstance(name, str) or not isinstance(value, wanted):
+        if not isinstance(name, str) or not isinstance(value, kind):
             raise WrongAnswer(f"{name!r}: {value!r}", f"a mapping: {text}")
     return answer  # pyright: ignore[reportUnknownVariableType]

@@ -21,8 +21,8 @@ _METHOD = "objects"
 
 def undeclared_kinds(plugin: type[Plugin]) -> list[str]:
     """Kinds that some method looks up and `kinds` does not name, sorted."""
-    found = {kind for method in _methods(plugin) for kind in _looked_up(method)}
-    return sorted(found.difference(plugin.kinds))
+    kinds = {kind for method in _methods(plugin) for kind in _looked_up(method)}
+    return sorted(kinds.difference(plugin.kinds))
 
 
 def _methods(plugin: type[Plugin]) -> Iterator[FunctionType]:

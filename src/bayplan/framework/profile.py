@@ -95,23 +95,23 @@ class ProfilePlugins:
     def scoring(self) -> list[tuple[ScorePlugin | ScalarScorePlugin, int]]:
         """All that score, each once, with their weights; 0: it is read, and not added up."""
         added = {plugin.instance_name for plugin, _ in self.score}
-        others = {
+        readers = {
             plugin.instance_name: plugin
             for plugin in (*self.sources, *self.tie_break)
             if not isinstance(plugin, TieBreakPlugin) and plugin.instance_name not in added
         }
-        return [*self.score, *((plugin, 0) for plugin in others.values())]
+        return [*self.score, *((plugin, 0) for plugin in readers.values())]
 
     def pre_scoring(self) -> list[PreScorePlugin]:
         """PreScore of those enabled there, and of all that are read."""
         names = {plugin.instance_name for plugin in self.pre_score}
         read = (*self.sources, *self.tie_break)
-        others = {
+        readers = {
             plugin.instance_name: plugin
             for plugin in read
             if isinstance(plugin, PreScorePlugin) and plugin.instance_name not in names
         }
-        return [*self.pre_score, *others.values()]
+        return [*self.pre_score, *readers.values()]
 
     def ignoring(self, shape: PodShape) -> set[str]:
         """Instances that have no say, for pods of this shape run and are to be resized."""
@@ -121,7 +121,7 @@ class ProfilePlugins:
 
     def instances(self) -> list[Plugin]:
         """Every instance once, in order of first appearance."""
-        found: dict[str, Plugin] = {}
+        by_name: dict[str, Plugin] = {}
         lists: Iterable[Iterable[Plugin]] = (
             self.pre_enqueue,
             (self.queue_sort,),
@@ -140,5 +140,5 @@ class ProfilePlugins:
         )
         for plugins in lists:
             for plugin in plugins:
-                found.setdefault(plugin.instance_name, plugin)
-        return list(found.values())
+                by_name.setdefault(plugin.instance_name, plugin)
+        return list(by_name.values())

@@ -22,12 +22,12 @@ def with_resizes(events: Iterable[ClusterEventWithHint]) -> list[ClusterEventWit
     """The same, and less of them for pods that wait for a resize: whoever is on another node, and
     what becomes of that, is no news to them. But they are to be tried again when they want more, or
     others on their node do: where there was room there may be none."""
-    found = [
+    narrowed = [
         event if event.hint is None else ClusterEventWithHint(event.event, _on_own_node(event.hint))
         for event in events
     ]
     grown = (EventResource.ASSIGNED_POD, EventResource.TARGET_POD)
-    return found + [
+    return narrowed + [
         ClusterEventWithHint(
             ClusterEvent(resource, ActionType.UPDATE_POD_SCALE_UP), _on_own_node(_after_growth)
         )
@@ -36,13 +36,13 @@ def with_resizes(events: Iterable[ClusterEventWithHint]) -> list[ClusterEventWit
 
 
 def _on_own_node(hint: QueueingHintFn) -> QueueingHintFn:
-    def asked(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
+    def hint_on_own_node(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
         changed = old if new is None else new
         if pod.has_deferred_resize and _node_name(pod, changed) != pod.node_name:
             return QueueingHint.QUEUE_SKIP
         return hint(pod, old, new)
 
-    return asked
+    return hint_on_own_node
 
 
 def _node_name(pod: PodInfo, changed: Any) -> str:

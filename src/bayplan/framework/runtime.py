@@ -55,7 +55,13 @@ from bayplan.framework.types import (
     Nomination,
     PreFilterResult,
 )
-from bayplan.framework.validation import WrongAnswer, as_error, checked, failure_of, told
+from bayplan.framework.validation import (
+    WrongAnswer,
+    as_error,
+    checked,
+    failure_of,
+    rejection_or_error,
+)
 from bayplan.state.columns import NodeMask, Rows, all_true
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
@@ -91,7 +97,7 @@ def reserve(
         except BaseException as problem:  # noqa: BLE001
             return failure_of(name, "Reserve", problem)
         if status is not None and not is_success(status):
-            return told(status, "Reserve", name)
+            return rejection_or_error(status, "Reserve", name)
     return None
 
 
@@ -110,7 +116,7 @@ def permit(
         except BaseException as problem:  # noqa: BLE001
             return failure_of(name, "Permit", problem), {}
         if status is not None and not is_success(status):
-            return told(status, "Permit", name), {}
+            return rejection_or_error(status, "Permit", name), {}
     return (Status(Code.WAIT) if waits else None), waits
 
 
@@ -250,7 +256,7 @@ class Framework:
             if is_skip(status):
                 state.skip_filter_plugins.add(name)
             elif status is not None and not is_success(status):
-                status = told(status, "PreFilter", name, _PRE_FILTER_REJECTS)
+                status = rejection_or_error(status, "PreFilter", name, _PRE_FILTER_REJECTS)
                 if status.code is not Code.UNSCHEDULABLE:
                     return result, status, set()
                 remembered = status
@@ -388,8 +394,8 @@ class Framework:
                 return None, status.with_plugin(name)
             if not is_rejected(status):
                 # Unlike elsewhere the text stands as it is: it ends the pod's message.
-                said = status.reasons or as_error(status, "PostFilter", name).reasons
-                return None, Status(Code.ERROR, said, name)
+                status_reasons = status.reasons or as_error(status, "PostFilter", name).reasons
+                return None, Status(Code.ERROR, status_reasons, name)
             if nomination is not None and nomination.mode is not NominatingMode.NOOP:
                 best = nomination
             reasons += status.reasons

@@ -75,7 +75,7 @@ class ScoreGraph:
         }
         everything = {*self.questions, *(q for each in self.for_keys.values() for q in each)}
         #: Those that somebody asks about all nodes.
-        self.asked_widely = frozenset(name for name, is_wide in everything if is_wide)
+        self.read_over_all = frozenset(name for name, is_wide in everything if is_wide)
 
     @property
     def is_needed(self) -> bool:
@@ -89,20 +89,20 @@ class ScoreGraph:
                 yield source, name
 
     def _first(self, names: Sequence[str]) -> dict[Question, None]:
-        found: dict[Question, None] = {}
+        questions: dict[Question, None] = {}
         for name in names:
-            self._visit((name, False), found, ())
-        return found
+            self._visit((name, False), questions, ())
+        return questions
 
     def _visit(
-        self, question: Question, found: dict[Question, None], path: tuple[str, ...]
+        self, question: Question, questions: dict[Question, None], path: tuple[str, ...]
     ) -> None:
         name, is_wide = question
         assert name not in path, f"a cycle of scores: {' → '.join((*path, name))}"
         scorer = self.scorers[name]
         for source in scorer.reads.names:
-            self._visit((source, is_wide or scorer.reads.over_all), found, (*path, name))
-        found[question] = None
+            self._visit((source, is_wide or scorer.reads.over_all), questions, (*path, name))
+        questions[question] = None
 
 
 def graph_of(plugins: ProfilePlugins) -> ScoreGraph | None:
@@ -142,8 +142,8 @@ class ScoreRun:
         """All that is added up. Raises ScorerFailed."""
         for question in self.graph.questions:
             self._ask(question)
-        found = [self._columns[name, False] for name in self.graph.added]
-        columns = [column for column in found if column is not None]
+        all_columns = [self._columns[name, False] for name in self.graph.added]
+        columns = [column for column in all_columns if column is not None]
         return ScoreTable(self.nodes, columns, total_scores(columns, len(self.nodes)), reading=self)
 
     def column(self, name: str) -> PluginScores | None:
@@ -155,8 +155,10 @@ class ScoreRun:
     def read(self) -> list[PluginScores]:
         """Columns over the feasible nodes that are not added up."""
         added = self.graph.added
-        found = [c for (name, wide), c in self._columns.items() if not wide and name not in added]
-        return [column for column in found if column is not None]
+        other_columns = [
+            c for (name, wide), c in self._columns.items() if not wide and name not in added
+        ]
+        return [column for column in other_columns if column is not None]
 
     # ---- one question ---------------------------------------------------------------------
 
@@ -168,7 +170,7 @@ class ScoreRun:
             scorer = self.graph.scorers[name]
             try:
                 is_skipped = self._is_skipped(question, scorer)
-                self._columns[question] = None if is_skipped else self._asked(question, scorer)
+                self._columns[question] = None if is_skipped else self._evaluated(question, scorer)
             except ScorerFailed:
                 raise
             except BaseException as problem:
@@ -192,14 +194,14 @@ class ScoreRun:
             self._note(f"{name} read zeros in place of {source}, which was skipped")
         return False
 
-    def _asked(self, question: Question, scorer: Scorer) -> PluginScores:
+    def _evaluated(self, question: Question, scorer: Scorer) -> PluginScores:
         name, is_wide = question
         cluster = self._whole_cluster() if is_wide else None
         state, nodes = self.state, self.nodes if cluster is None else cluster.nodes
         if cluster is not None and scorer.plugin.scope == "cluster":
             state = cluster.state
         call = self.calls.scoring[name]
-        if not is_wide and scorer.is_row_wise and self._is_asked_widely(name):
+        if not is_wide and scorer.is_row_wise and self._is_read_over_all(name):
             wide = self._ask((name, True))
             assert wide is not None, f"{name} is skipped for some nodes only"
             return call.finished(state, self.pod, self._whole_cluster().picked(wide.raw))
@@ -209,9 +211,9 @@ class ScoreRun:
         finally:
             state.sources = NO_SOURCES
 
-    def _is_asked_widely(self, name: str) -> bool:
+    def _is_read_over_all(self, name: str) -> bool:
         """Whether somebody reads it over all nodes, and these are not all."""
-        return name in self.graph.asked_widely and not self._whole_cluster().is_feasible
+        return name in self.graph.read_over_all and not self._whole_cluster().is_feasible
 
     # ---- sources --------------------------------------------------------------------------
 
@@ -223,11 +225,11 @@ class ScoreRun:
         is_wide = question[1] or scorer.reads.over_all
         nodes = self._whole_cluster().nodes if is_wide else self.nodes
         zeros = PluginScores("", 0, *[uniform(0, len(nodes))] * 2)
-        found = {name: self._source(question, scorer, name) for name in scorer.reads.names}
+        columns = {name: self._source(question, scorer, name) for name in scorer.reads.names}
         return SourceScores(
             scorer.plugin.instance_name,
             nodes,
-            {name: _both_stages(column or zeros) for name, column in found.items()},
+            {name: _both_stages(column or zeros) for name, column in columns.items()},
         )
 
     def _note(self, text: str) -> None:

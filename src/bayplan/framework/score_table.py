@@ -26,7 +26,7 @@ class PluginScores:
 
 
 # Made at every attempt: to call dict[str, NodeScores] takes three times as long.
-def _no_others() -> dict[str, NodeScores]:
+def _no_extender_scores() -> dict[str, NodeScores]:
     return {}
 
 
@@ -59,7 +59,7 @@ class ScoreTable:
     columns: Sequence[PluginScores]
     totals: Int64s
     #: Named contributions that no plugin made (extenders), already weighted.
-    others: dict[str, NodeScores] = field(default_factory=_no_others)
+    extender_scores: dict[str, NodeScores] = field(default_factory=_no_extender_scores)
     #: bool[nodes]: the best that tie-break keys left, and what each key left; None: no key was
     #: asked.
     tied: Mask | None = None
@@ -86,7 +86,7 @@ class ScoreTable:
 
     def row_at(self, position: int) -> tuple[list[tuple[str, int]], int]:
         pairs = [(c.name, int(c.weighted[position])) for c in self.columns]
-        pairs += [(name, int(scores[position])) for name, scores in self.others.items()]
+        pairs += [(name, int(scores[position])) for name, scores in self.extender_scores.items()]
         return pairs, int(self.totals[position])
 
     def best(self) -> Mask:

@@ -122,5 +122,5 @@ def check_form(scores: Any, count: int) -> None:
     """Raises WrongAnswer for what is no int64[count]."""
     dtype, shape = getattr(scores, "dtype", None), getattr(scores, "shape", None)
     if dtype != np.int64 or shape != (count,):
-        found = f"{dtype}{shape}" if dtype is not None else type(scores).__name__
-        raise WrongAnswer(found, f"int64({count},)")
+        form = f"{dtype}{shape}" if dtype is not None else type(scores).__name__
+        raise WrongAnswer(form, f"int64({count},)")

@@ -101,7 +101,7 @@ def as_error(status: Status, point: str, name: str) -> Status:
     return Status(Code.ERROR, (f'running {point} plugin "{name}": {message}',), name)
 
 
-def told(
+def rejection_or_error(
     status: Status,
     point: str,
     name: str,

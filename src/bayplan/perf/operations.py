@@ -62,9 +62,9 @@ from bayplan.plugins.dynamic_resources.features import features_of
 from bayplan.plugins.dynamic_resources.pools import AllocationError
 from bayplan.ports import ApiError
 from bayplan.rng import stream
+from bayplan.state.cluster_objects import ClusterObjects
 from bayplan.state.device_table import DEVICE_KINDS, Devices
 from bayplan.state.node_table import NodeTable
-from bayplan.state.object_store import ObjectStore
 
 # ---- updates --------------------------------------------------------------------------------
 
@@ -182,7 +182,7 @@ def allocations(
 ) -> Iterator[tuple[ObjectKey, dict[str, Any] | None]]:
     """Each claim of a namespace (all where it is "") that has no devices yet, with the patch that
     gives it some; None: no node has enough. Raises AllocationError."""
-    store = ObjectStore()
+    store = ClusterObjects()
     for kind in DEVICE_KINDS:
         for _, stored in objects(kind):
             store.of(kind).put(stored)

@@ -20,9 +20,9 @@ from bayplan.ports import EmitEvent
 from bayplan.profile.handle import PluginHandle, Write
 from bayplan.profile.profiles import build_profiles, event_kinds, make_plugin
 from bayplan.queue.nominator import Nominator
+from bayplan.state.cluster_objects import ClusterObjects, KindObjects
 from bayplan.state.device_table import Devices
 from bayplan.state.node_table import NodeTable
-from bayplan.state.object_store import KindStore, ObjectStore
 from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
 from bayplan.state.volumes import Volumes
@@ -77,8 +77,8 @@ class _IdleScheduler:
         self.gates = gates
         self.nominator = Nominator()
         self.pod_groups = PodGroups(lambda _: False)
-        self.volumes = Volumes(NodeTable(), ObjectStore())
-        self.devices = Devices(NodeTable(), ObjectStore())
+        self.volumes = Volumes(NodeTable(), ClusterObjects())
+        self.devices = Devices(NodeTable(), ClusterObjects())
         self.metrics = SchedulerMetrics()
         self.pods_in_pre_bind: dict[str, PodInPreBind] = {}
 
@@ -91,8 +91,8 @@ class _IdleScheduler:
     def framework(self, profile_name: str) -> NoReturn:
         raise RuntimeError("no profile is running")
 
-    def objects(self, kind: str) -> KindStore:
-        return KindStore()
+    def objects(self, kind: str) -> KindObjects:
+        return KindObjects()
 
     def perform(self, subject: str, write: Write, plugin: str) -> None: ...
 

@@ -14,7 +14,7 @@ import numpy as np
 from bayplan.config.feature_gates import FeatureGates
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.extender import Extender
-from bayplan.framework.filter_runner import FilterRunner, Likeness, Verdicts
+from bayplan.framework.filter_runner import FilterKey, FilterRunner, Verdicts
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.handle import PodInPreBind, WaitingPod
 from bayplan.framework.plugin import FilterPlugin, Plugin
@@ -26,9 +26,9 @@ from bayplan.metrics import SchedulerMetrics
 from bayplan.ports import BindPort, EmitEvent, ObjectReference, pod_reference
 from bayplan.queue.nominator import Nominator
 from bayplan.state.change_log import ALL_FACETS, Facet
+from bayplan.state.cluster_objects import KindObjects, UndeclaredKind
 from bayplan.state.device_table import Devices
 from bayplan.state.nodes import NodeInfo, NodeView
-from bayplan.state.object_store import KindStore, UndeclaredKind
 from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
@@ -51,12 +51,12 @@ def only_amounts_matter(framework: Framework, state: CycleState) -> bool:
     )
 
 
-def likeness(
+def filter_key(
     framework: Framework,
     state: CycleState,
     pod: PodInfo,
     objects: Callable[[str], Sequence[Any]],
-) -> Likeness | None:
+) -> FilterKey | None:
     """See framework.filter_runner; ``objects``: all of a kind."""
     if not framework.plugins.reuse_bytes_max:
         return None
@@ -72,7 +72,7 @@ def likeness(
         if follows_from_objects(plugin, part):
             kinds.update(followed_kinds(plugin))
     lists = tuple(objects(kind) for kind in sorted(kinds))
-    return Likeness((signature, frozenset(skipped)), facets, lists)
+    return FilterKey((signature, frozenset(skipped)), facets, lists)
 
 
 def filter_relieved(
@@ -138,7 +138,7 @@ class Services(Protocol):
     def devices(self) -> Devices: ...
     @property
     def metrics(self) -> SchedulerMetrics: ...
-    def objects(self, kind: str) -> KindStore: ...
+    def objects(self, kind: str) -> KindObjects: ...
     @property
     def pod_groups(self) -> PodGroups: ...
     def perform(self, subject: str, write: Write, plugin: str) -> None: ...
@@ -203,7 +203,7 @@ class PluginHandle:
     def devices(self) -> Devices:
         return self._services.devices
 
-    def objects(self, kind: str) -> KindStore:
+    def objects(self, kind: str) -> KindObjects:
         if kind not in self._kinds:
             raise UndeclaredKind(kind, self.instance_name)
         return self._services.objects(kind)
@@ -287,9 +287,9 @@ class _Runner:
     def only_amounts_matter(self, state: CycleState) -> bool:
         return only_amounts_matter(self._framework, state)
 
-    def likeness(self, state: CycleState, pod: PodInfo) -> Likeness | None:
+    def filter_key(self, state: CycleState, pod: PodInfo) -> FilterKey | None:
         objects = self._services.objects
-        return likeness(self._framework, state, pod, lambda kind: objects(kind).list())
+        return filter_key(self._framework, state, pod, lambda kind: objects(kind).list())
 
     def filter_relieved(
         self, state: CycleState, pod: PodInfo, nodes: NodeView, reading: Facet = ALL_FACETS

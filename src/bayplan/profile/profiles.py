@@ -42,7 +42,7 @@ from bayplan.problems import Problem, joined
 from bayplan.profile.handle import PluginHandle
 from bayplan.profile.plugin_sets import absence, plugin_name
 from bayplan.profile.resolved_config import Instance, ResolvedProfile, checked_args, resolve
-from bayplan.state.object_store import undeclared
+from bayplan.state.cluster_objects import undeclared
 
 #: (profile name, instance name, class) → the handle of that instance.
 HandleFor = Callable[[str, str, type[Plugin]], Handle]

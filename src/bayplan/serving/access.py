@@ -86,9 +86,9 @@ def owner_of(certificate: Mapping[str, Any] | None) -> Owner | None:
     Upstream: apiserver's CommonNameUserConversion.
     """
     subject = (pair for part in (certificate or {}).get("subject", ()) for pair in part)
-    found = [(key, value) for key, value in subject if value]
-    names = [value for key, value in found if key == "commonName"]
-    groups = tuple(value for key, value in found if key == "organizationName")
+    attributes = [(key, value) for key, value in subject if value]
+    names = [value for key, value in attributes if key == "commonName"]
+    groups = tuple(value for key, value in attributes if key == "organizationName")
     return Owner(names[-1], (*groups, "system:authenticated")) if names else None
 
 
@@ -155,8 +155,12 @@ class ReviewedAccess:
         if scheme.lower() != "bearer" or not token:
             return Denial(401, "Unauthorized: a bearer token or a client certificate is wanted")
         digest = hashlib.sha256(token.encode(errors="surrogateescape")).digest()
-        found = await self._users.get(digest, lambda: self._user(token, peer))
-        return found if isinstance(found, Denial) else await self._access(digest, found, path, peer)
+        reviewed = await self._users.get(digest, lambda: self._user(token, peer))
+        return (
+            reviewed
+            if isinstance(reviewed, Denial)
+            else await self._access(digest, reviewed, path, peer)
+        )
 
     async def _access(
         self, identity: Hashable, user: dict[str, Any], path: str, peer: str

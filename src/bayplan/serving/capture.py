@@ -36,17 +36,17 @@ class Capture:
 
 async def capture(client: ApiClient, kinds: Iterable[str]) -> Capture:
     """Everything of ``kinds`` and of those that are always read. Raises ApiError."""
-    wanted = sorted({*kinds, *ALWAYS}, key=_order)
+    ordered = sorted({*kinds, *ALWAYS}, key=_order)
     discovery = Discovery(client)
-    await discovery.discover(wanted)
-    found = Capture([], [])
-    for kind in wanted:
+    await discovery.discover(ordered)
+    captured = Capture([], [])
+    for kind in ordered:
         resource = discovery.resource(kind)
         if resource is None:
-            found.absent.append(kind)
+            captured.absent.append(kind)
         else:
-            found.objects.extend(await _listed(client, resource))
-    return found
+            captured.objects.extend(await _listed(client, resource))
+    return captured
 
 
 def _order(kind: str) -> tuple[int, str]:
@@ -58,14 +58,14 @@ async def _listed(client: ApiClient, resource: Resource) -> list[Content]:
     query = {"limit": str(PAGE_LENGTH)}
     if resource.kind in FIELD_SELECTORS:
         query["fieldSelector"] = FIELD_SELECTORS[resource.kind]
-    found: list[Content] = []
+    contents: list[Content] = []
     while True:
         body = await client.request("GET", f"{resource.path()}?{urlencode(query)}")
         page = read_answer(body, dict[str, Any], f"GET {resource.path()}")
-        found += (_cleaned(resource.kind, content) for content in page.get("items") or ())
+        contents += (_cleaned(resource.kind, content) for content in page.get("items") or ())
         more = page["metadata"].get("continue")
         if not more:
-            return found
+            return contents
         query["continue"] = more
 
 

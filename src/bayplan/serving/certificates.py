@@ -79,9 +79,11 @@ def server_context(cert_file: str, key_file: str, client_ca_file: str = "") -> s
             context.verify_mode = ssl.CERT_REQUIRED
         return context
     except (OSError, ssl.SSLError) as problem:
-        said = getattr(problem, "strerror", None) or str(problem)
+        reason = getattr(problem, "strerror", None) or str(problem)
         text = f"--tls-cert-file {cert_file}, --tls-private-key-file {key_file}"
-        text += f", --client-ca-file {client_ca_file}: {said}" if client_ca_file else f": {said}"
+        text += (
+            f", --client-ca-file {client_ca_file}: {reason}" if client_ca_file else f": {reason}"
+        )
         raise CertificateError(text) from None
 
 
@@ -122,8 +124,8 @@ def _restrict(context: ssl.SSLContext, suites: tuple[str, ...]) -> None:
     try:
         context.set_ciphers(":".join(names))
     except ssl.SSLError:
-        wanted = "wanted at least one that this OpenSSL offers for TLS 1.2"
-        raise CertificateError(f"--tls-cipher-suites {','.join(suites)}: {wanted}") from None
+        expected = "wanted at least one that this OpenSSL offers for TLS 1.2"
+        raise CertificateError(f"--tls-cipher-suites {','.join(suites)}: {expected}") from None
 
 
 def directory_context(folder: str, host: str, epoch_seconds: float) -> ssl.SSLContext:
@@ -172,8 +174,8 @@ def trust_clients(context: ssl.SSLContext, ca_file: str) -> None:
     try:
         context.load_verify_locations(ca_file)
     except (OSError, ssl.SSLError) as problem:
-        said = getattr(problem, "strerror", None) or str(problem)
-        raise CertificateError(f"--client-ca-file {ca_file}: {said}") from None
+        reason = getattr(problem, "strerror", None) or str(problem)
+        raise CertificateError(f"--client-ca-file {ca_file}: {reason}") from None
     context.verify_mode = ssl.CERT_OPTIONAL
 
 
@@ -197,11 +199,11 @@ def _named_pair(text: str) -> _NamedPair:
         raise CertificateError(f"--tls-sni-cert-key {text}: wanted CERT,KEY or CERT,KEY:NAME,NAME")
     try:
         context = _context(certificate, key)
-        found = names.split(",") if names else _certified_names(Path(certificate).read_bytes())
+        patterns = names.split(",") if names else _certified_names(Path(certificate).read_bytes())
     except (OSError, ssl.SSLError, ValueError) as problem:
-        said = getattr(problem, "strerror", None) or str(problem)
-        raise CertificateError(f"--tls-sni-cert-key {text}: {said}") from None
-    return _NamedPair(tuple(name.strip().lower() for name in found), context)
+        reason = getattr(problem, "strerror", None) or str(problem)
+        raise CertificateError(f"--tls-sni-cert-key {text}: {reason}") from None
+    return _NamedPair(tuple(name.strip().lower() for name in patterns), context)
 
 
 def _certified_names(pem: bytes) -> list[str]:

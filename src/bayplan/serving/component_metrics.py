@@ -32,11 +32,11 @@ _Samples = Iterable[tuple[tuple[str, ...], float]]
 def register_build_info(registry: CollectorRegistry) -> None:
     """kubernetes_build_info: always 1, the labels matter. There is no Go and no git here."""
     number = version("bayplan")
-    major, _, rest = number.partition(".")
+    major, _, after_major = number.partition(".")
     architecture = _ARCHITECTURES.get(platform.machine(), platform.machine())
     compiler = f"{platform.python_implementation()} {platform.python_version()}"
     where = f"{platform.system().lower()}/{architecture}"
-    labels = (major, rest.partition(".")[0], f"v{number}", "", "", "", "", compiler, where)
+    labels = (major, after_major.partition(".")[0], f"v{number}", "", "", "", "", compiler, where)
     text = "Always 1: the version of Bayplan and of the Python that runs it."
     build = Reading(
         GaugeMetricFamily, "kubernetes_build_info", text, _BUILD_LABELS, lambda: [(labels, 1.0)]

@@ -1,7 +1,7 @@
-"""What a running scheduler remembers of its decisions, and how that is asked for from outside.
+"""The decisions that a running scheduler remembers, and their JSON form for other processes.
 
-The newest records stay in memory, a bounded number of them; older ones are gone. An answer names
-the moment that the records' times count from, for they are the scheduler's own.
+The newest records stay in memory, at most `RECORDS_MAX`; older records are dropped. A record's time
+counts from the start of the scheduler, so the JSON also names that moment.
 """
 
 from collections.abc import Sequence
@@ -18,38 +18,49 @@ from bayplan.journal import (
     subject_of,
 )
 
-#: Some kilobytes each: a score table of the best nodes, plugin by plugin.
+#: A record takes some kilobytes: the scores of the best nodes, plugin by plugin.
 RECORDS_MAX = 4000
-#: Where the answer is served.
+#: The path of the endpoint.
 PATH = "/debug/journal"
-#: Names that an answer without records suggests.
+#: How many names an answer without records suggests.
 _NAMED_MAX = 200
 
 
-class StoryAnswer(Struct, frozen=True, kw_only=True):
-    """What a running scheduler knows of a pod."""
+class DecisionHistory(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    rename={
+        "subjects": "known",
+        "record_count": "kept_count",
+        "record_count_max": "kept_count_max",
+    },
+):
+    """What a running scheduler remembers of a pod."""
 
     #: Oldest first.
     records: tuple[Record, ...]
     #: Times of the records count from here.
     started: str
-    #: Pods that it remembers, some of them, where there are no records.
-    known: tuple[str, ...] = ()
-    #: Records of any pod that are kept, and how many there may be.
-    kept_count: int = 0
-    kept_count_max: int = RECORDS_MAX
+    #: Without records: up to 200 pods or groups that have records.
+    subjects: tuple[str, ...] = ()
+    #: How many records are in memory, of any pod, and how many fit.
+    record_count: int = 0
+    record_count_max: int = RECORDS_MAX
 
 
-def answer_about(pod: str, memory: MemorySink, started: str) -> StoryAnswer:
-    """What is remembered of ``pod``: a namespace/name, or the `group_subject` of a group."""
-    kept = memory.records
-    records = tuple(record for record in kept if subject_of(record) == pod)
-    known = () if records else _known(kept, is_group(pod))
-    return StoryAnswer(records=records, started=started, known=known, kept_count=len(kept))
+def history_of(pod: str, memory: MemorySink, started: str) -> DecisionHistory:
+    """The records of ``pod``: a namespace/name, or the `group_subject` of a group."""
+    remembered = memory.records
+    records = tuple(record for record in remembered if subject_of(record) == pod)
+    subjects = () if records else _subjects(remembered, is_group(pod))
+    return DecisionHistory(
+        records=records, started=started, subjects=subjects, record_count=len(remembered)
+    )
 
 
-def _known(records: Sequence[Record], of_groups: bool) -> tuple[str, ...]:
-    """Pods, or groups, that something is remembered of."""
+def _subjects(records: Sequence[Record], of_groups: bool) -> tuple[str, ...]:
+    """Pods, or groups, that have records; sorted, at most 200."""
     named = {
         subject_of(record)
         for record in records
@@ -59,4 +70,4 @@ def _known(records: Sequence[Record], of_groups: bool) -> tuple[str, ...]:
 
 
 encode = msgspec.json.Encoder().encode
-decode = msgspec.json.Decoder(StoryAnswer).decode
+decode = msgspec.json.Decoder(DecisionHistory).decode

@@ -38,7 +38,7 @@ class DelegationOptions:
     policy: AccessPolicy = field(default_factory=AccessPolicy)
 
     @property
-    def is_asked_for(self) -> bool:
+    def is_enabled(self) -> bool:
         return bool(self.authentication_kubeconfig or self.authorization_kubeconfig)
 
 
@@ -70,7 +70,7 @@ class Delegation:
         if not options.authentication_kubeconfig or options.skips_lookup:
             return ""
         try:
-            found = await self._authentication.get(
+            config_map = await self._authentication.get(
                 AUTHENTICATION_CONFIG, timeout_seconds=REVIEW_SECONDS_MAX
             )
         except ApiError as problem:
@@ -78,7 +78,7 @@ class Delegation:
                 raise
             _log.warning("Client certificates are not accepted", err=str(problem))
             return ""
-        data: dict[str, Any] = found.get("data") or {}
+        data: dict[str, Any] = config_map.get("data") or {}
         return str(data.get(_CLIENT_CA) or "")
 
 

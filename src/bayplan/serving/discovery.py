@@ -68,7 +68,7 @@ def without_absent(
     absent = [AbsentKind(name, kinds) for name, kinds in missing.items() if kinds]
     if not absent:
         return config, []
-    names = frozenset(found.plugin for found in absent)
+    names = frozenset(each.plugin for each in absent)
     profiles = tuple(_profile(profile, names) for profile in config.spec.profiles)
     return replace(config, spec=structs.replace(config.spec, profiles=profiles)), absent
 
@@ -93,8 +93,8 @@ def _profile(profile: Profile, names: frozenset[str]) -> Profile:
 def _set(plugins: PluginSet, names: frozenset[str]) -> PluginSet:
     """Without the plugins, be they in the defaults or enabled here."""
     enabled = tuple(e for e in plugins.enabled if plugin_name(e.name) not in names)
-    known = {entry.name for entry in plugins.disabled}
-    more = tuple(PluginEntry(name=name) for name in sorted(names - known))
+    disabled = {entry.name for entry in plugins.disabled}
+    more = tuple(PluginEntry(name=name) for name in sorted(names - disabled))
     return PluginSet(enabled=enabled, disabled=(*plugins.disabled, *more))
 
 
@@ -150,10 +150,12 @@ class GroupKinds:
         await discovery.discover(kinds)
         offered = offered_kinds(kinds, lambda kind: discovery.resource(kind) is not None)
         resources = [discovery.resource(kind) for kind in offered]
-        found = [each for each in resources if each is not None and await self._is_readable(each)]
-        for resource in found:
+        readable = [
+            each for each in resources if each is not None and await self._is_readable(each)
+        ]
+        for resource in readable:
             self._followed[api_group_of(resource.kind)] = resource.kind
-        return tuple(resource.kind for resource in found)
+        return tuple(resource.kind for resource in readable)
 
     async def _is_readable(self, resource: Resource) -> bool:
         """Without a right to read them pods are placed all the same, and without a right to write
@@ -175,9 +177,9 @@ class GroupKinds:
     ) -> None:
         """Look again and again, until cancelled. ``awaited``: API groups of groups that pods wait
         for and that have no object; ``follow``: begins to follow a kind."""
-        known = {api_group_of(kind) for kind in self._kinds}
-        while len(self._followed) < len(known):
-            lacking = (known & set(awaited())) - set(self._followed)
+        groups = {api_group_of(kind) for kind in self._kinds}
+        while len(self._followed) < len(groups):
+            lacking = (groups & set(awaited())) - set(self._followed)
             await self._sleep(AWAITED_PERIOD_SECONDS if lacking else PERIOD_SECONDS)
             try:
                 kinds = await self.look()

@@ -1,4 +1,4 @@
-"""The endpoints of a running scheduler: health, metrics, configuration, stories. Read-only.
+"""The read-only endpoints of a running scheduler: health, metrics, configuration, decisions.
 
     /livez, /healthz   the process answers
     /readyz            every cache has been listed, and it is not ending; a standby is ready, too
@@ -19,9 +19,9 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
-from bayplan.serving import decision_history as stories
+from bayplan.serving import decision_history
 from bayplan.serving.access import Access, Denial, OpenAccess, owner_of
-from bayplan.serving.decision_history import StoryAnswer
+from bayplan.serving.decision_history import DecisionHistory
 from bayplan.serving.http_server import Handler, HttpServer, answer_everybody, refuse_foreign_names
 
 #: Name → whether all is well. Asked at each request.
@@ -35,7 +35,7 @@ class EndpointSources:
     registry: CollectorRegistry
     ready: Checks
     config: Mapping[str, Any]
-    story: Callable[[str], StoryAnswer]
+    history: Callable[[str], DecisionHistory]
     #: Metrics that are not shown, by their whole name.
     hidden_metrics: frozenset[str] = frozenset()
     live: Checks = field(default_factory=dict[str, Callable[[], bool]])
@@ -82,7 +82,7 @@ class Endpoints:
             app.router.add_get(path, _health(path[1:], checks))
         app.router.add_get("/metrics", self._metrics)
         app.router.add_get("/configz", self._configz)
-        app.router.add_get(stories.PATH, self._story)
+        app.router.add_get(decision_history.PATH, self._journal)
         return app
 
     @web.middleware
@@ -106,12 +106,12 @@ class Endpoints:
         text = json.dumps({"componentconfig": self._sources.config})
         return web.Response(text=text, content_type="application/json")
 
-    async def _story(self, request: web.Request) -> web.Response:
+    async def _journal(self, request: web.Request) -> web.Response:
         pod = request.query.get("pod", "")
         if "/" not in pod:
             text = f"found ?pod={pod}, wanted ?pod=namespace/name\n"
             return web.Response(status=400, text=text)
-        body = stories.encode(self._sources.story(pod))
+        body = decision_history.encode(self._sources.history(pod))
         return web.Response(body=body, content_type="application/json")
 
 

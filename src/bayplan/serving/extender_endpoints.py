@@ -175,7 +175,7 @@ class ExtenderEndpoints:
             pod, parts = self._pod(body)
             victims = _victims(parts)
             _check_count(victims)
-            uids = {name: found.uids for name, found in victims.items()}
+            uids = {name: node_victims.uids for name, node_victims in victims.items()}
             fitting = self._advice.advisor.preempt(self._advice.profile, pod, uids)
             left = {name: victims[name] for name in victims if name in fitting}
             return {"NodeNameToMetaVictims": {n: _meta(each) for n, each in left.items()}}
@@ -325,11 +325,11 @@ def _name(item: Raw) -> str:
 def _victims(parts: Mapping[str, Raw]) -> dict[str, _Victims]:
     """By node; named by a scheduler that counts on our knowing pods, else whole."""
     for member in ("nodenametometavictims", "nodenametovictims"):
-        found = msgspec.json.decode(
+        decoded = msgspec.json.decode(
             parts.get(member, b"null"), type=dict[str, _Victims | None] | None
         )
-        if found is not None:
-            return {name: victims or _Victims() for name, victims in found.items()}
+        if decoded is not None:
+            return {name: victims or _Victims() for name, victims in decoded.items()}
     raise EvaluationError("found no victims in the question, wanted ExtenderPreemptionArgs")
 
 
@@ -339,19 +339,19 @@ def _meta(victims: _Victims) -> dict[str, Any]:
     return {"Pods": pods, "NumPDBViolations": victims.pdb_violation_count}
 
 
-def _filter_result(question: _Question, found: FilterResult) -> dict[str, Any]:
+def _filter_result(question: _Question, result: FilterResult) -> dict[str, Any]:
     """ExtenderFilterResult."""
     nodes: dict[str, Any] | None = None
-    names: list[str] | None = found.fitting
+    names: list[str] | None = result.fitting
     if question.nodes is not None:
-        nodes = {"metadata": {}, "items": [question.nodes[name] for name in found.fitting]}
+        nodes = {"metadata": {}, "items": [question.nodes[name] for name in result.fitting]}
         names = None
     failed = {
         name: status.message
-        for name, status in found.rejected.items()
+        for name, status in result.rejected.items()
         if status.code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     }
-    for_good = {name: s.message for name, s in found.rejected.items() if name not in failed}
+    for_good = {name: s.message for name, s in result.rejected.items() if name not in failed}
     return {
         "Nodes": nodes,
         "NodeNames": names,

@@ -74,8 +74,8 @@ async def _offered(options: ExtenderServerOptions, discovery: Discovery) -> Sche
     config, absent = without_absent(
         options.config, options.registry, lambda kind: discovery.resource(kind) is not None
     )
-    for found in absent:
-        _log.warning("Plugin switched off", plugin=found.plugin, reason=str(found))
+    for each in absent:
+        _log.warning("Plugin switched off", plugin=each.plugin, reason=str(each))
     return config
 
 

@@ -80,12 +80,12 @@ class PeerRates:
 def peer_of(address: str) -> str:
     """The part of an address that tells hosts apart."""
     try:
-        found = IPv6Address(address.partition("%")[0])
+        ipv6 = IPv6Address(address.partition("%")[0])
     except AddressValueError:
         return address
-    if found.ipv4_mapped is not None:
-        return str(found.ipv4_mapped)
-    return str(IPv6Address(int(found) >> _IPV6_HOST_BITS << _IPV6_HOST_BITS))
+    if ipv6.ipv4_mapped is not None:
+        return str(ipv6.ipv4_mapped)
+    return str(IPv6Address(int(ipv6) >> _IPV6_HOST_BITS << _IPV6_HOST_BITS))
 
 
 # ---- browser guard --------------------------------------------------------------------------

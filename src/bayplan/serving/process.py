@@ -16,11 +16,11 @@ def stop_on_signals() -> asyncio.Event:
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
 
-        def asked(number: signal.Signals = number) -> None:
+        def stop_once(number: signal.Signals = number) -> None:
             stop.set()
             loop.remove_signal_handler(number)
 
-        loop.add_signal_handler(number, asked)
+        loop.add_signal_handler(number, stop_once)
     return stop
 
 

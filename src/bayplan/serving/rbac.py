@@ -64,11 +64,11 @@ class Names:
 def manifests(config: SchedulerConfig, registry: Registry, names: Names) -> list[Manifest]:
     """Roles and their bindings. Raises ConfigError."""
     election = config.spec.leader_election
-    found = [*_pair("ClusterRole", cluster_rules(config, registry), names, namespace="")]
+    documents = [*_pair("ClusterRole", cluster_rules(config, registry), names, namespace="")]
     if election.leader_elect:
         namespace = election.resource_namespace or names.namespace
-        found += _pair("Role", lease_rules(election.resource_name), names, namespace=namespace)
-    return found
+        documents += _pair("Role", lease_rules(election.resource_name), names, namespace=namespace)
+    return documents
 
 
 def cluster_rules(config: SchedulerConfig, registry: Registry) -> list[Manifest]:
@@ -118,10 +118,10 @@ def _rules(rights: Iterable[Right]) -> Iterator[Manifest]:
     for right in rights:
         verbs[right.group, right.resource].add(right.verb)
     together: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
-    for (group, resource), found in sorted(verbs.items()):
-        together[group, tuple(sorted(found))].append(resource)
-    for (group, found), resources in together.items():
-        yield {"apiGroups": [group], "resources": resources, "verbs": list(found)}
+    for (group, resource), allowed in sorted(verbs.items()):
+        together[group, tuple(sorted(allowed))].append(resource)
+    for (group, allowed), resources in together.items():
+        yield {"apiGroups": [group], "resources": resources, "verbs": list(allowed)}
 
 
 def _pair(

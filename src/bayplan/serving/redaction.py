@@ -1,10 +1,11 @@
 """Captured objects without the names in them and without what their pods run.
 
 Of each object only the fields that a scheduler reads are decoded: that drops environment, commands,
-mounts and everything else a pod holds. Of the decoded fields, `_KEPT` lists those whose text stays
-and `_LABELS` lists maps of labels, whose keys stay; all other text is replaced by a numbered name.
-The same text gets the same name in the whole file, so objects still refer to each other and labels
-still match selectors. A field that is added to an API struct is replaced until it is listed.
+mounts and everything else a pod holds. Of the decoded fields, `_PRESERVED_FIELDS` lists those whose
+text stays and `_LABELS` lists maps of labels, whose keys stay; all other text is replaced by a
+numbered name. The same text gets the same name in the whole file, so objects still refer to each
+other and labels still match selectors. A field that is added to an API struct is replaced until it
+is listed.
 """
 
 # pyright: standard
@@ -40,7 +41,7 @@ from bayplan.api.objects import (
 Content = dict[str, Any]
 
 #: For the person who captures: what a reader of the file can still see.
-KEPT = (
+PRESERVED = (
     "label keys, label values that are no names of objects, and selectors on them",
     "taints, tolerations, topology keys, affinities and spread constraints",
     "resource names and amounts, host ports, image sizes, priorities, schedulerName",
@@ -53,7 +54,7 @@ KEPT = (
 # ---- what stays -----------------------------------------------------------------------------
 
 #: By struct, the fields whose text stays: words of the API, amounts, times, keys of labels.
-_KEPT: Final[dict[type[Api], frozenset[str]]] = {
+_PRESERVED_FIELDS: Final[dict[type[Api], frozenset[str]]] = {
     struct: frozenset(names.split())
     for struct, names in {
         object_meta.OwnerReference: "api_version kind uid",
@@ -168,9 +169,9 @@ _FINALIZERS: Final = frozenset(
 )
 
 #: Names that every cluster has say nothing.
-_WELL_KNOWN_NAMESPACES = frozenset(("default", "kube-system", "kube-public", "kube-node-lease"))
-_WELL_KNOWN_CLASSES = frozenset(("system-cluster-critical", "system-node-critical"))
-_WELL_KNOWN = _WELL_KNOWN_NAMESPACES | _WELL_KNOWN_CLASSES
+_BUILT_IN_NAMESPACES = frozenset(("default", "kube-system", "kube-public", "kube-node-lease"))
+_BUILT_IN_CLASSES = frozenset(("system-cluster-critical", "system-node-critical"))
+_BUILT_IN = _BUILT_IN_NAMESPACES | _BUILT_IN_CLASSES
 #: Addresses that name no machine.
 _WILDCARD_ADDRESSES = frozenset(("0.0.0.0", "::", "127.0.0.1", "::1"))
 
@@ -193,7 +194,7 @@ class Redacted:
 
 
 def redacted(contents: Iterable[Content]) -> Redacted:
-    """Copies that hold no name, no environment and no text but what `KEPT` lists.
+    """Copies that hold no name, no environment and no text but what `PRESERVED` lists.
 
     Raises DecodeError for an object that is none of its kind.
     """
@@ -218,9 +219,9 @@ def redacted(contents: Iterable[Content]) -> Redacted:
 def _learn(names: "_Names", kind: str, value: Any) -> None:
     """Names after the kind of the object that has them, before another field repeats them."""
     short, meta = kind.rpartition(" ")[2], value.metadata
-    if kind != objects.CSI_DRIVER and not _is_well_known(kind, meta.name):
+    if kind != objects.CSI_DRIVER and not _is_built_in(kind, meta.name):
         names.of(meta.name, short)
-    if meta.namespace is not None and meta.namespace not in _WELL_KNOWN_NAMESPACES:
+    if meta.namespace is not None and meta.namespace not in _BUILT_IN_NAMESPACES:
         names.of(meta.namespace, "Namespace")
     if kind == objects.POD:
         for volume in value.spec.volumes or ():
@@ -231,10 +232,10 @@ def _learn(names: "_Names", kind: str, value: Any) -> None:
                 names.set(f"{meta.name}-{volume.name}", claim)
 
 
-def _is_well_known(kind: str, name: str) -> bool:
+def _is_built_in(kind: str, name: str) -> bool:
     if kind == NAMESPACE:
-        return name in _WELL_KNOWN_NAMESPACES
-    return kind == PRIORITY_CLASS and name in _WELL_KNOWN_CLASSES
+        return name in _BUILT_IN_NAMESPACES
+    return kind == PRIORITY_CLASS and name in _BUILT_IN_CLASSES
 
 
 def _drivers(values: Iterable[Any]) -> frozenset[str]:
@@ -308,16 +309,16 @@ class _Texts:
         changes: dict[str, Any] = {}
         if isinstance(value, _REQUIREMENTS):
             changes["values"] = self._values(value.key, value.values)
-        kept = _KEPT.get(type(value), frozenset())
+        preserved = _PRESERVED_FIELDS.get(type(value), frozenset())
         for field in value.__struct_fields__:
             part = getattr(value, field)
             if field in changes or part is None:
                 continue
-            changes[field] = self._field(value, field, part, is_kept=field in kept)
+            changes[field] = self._field(value, field, part, is_preserved=field in preserved)
         return msgspec.structs.replace(value, **changes)
 
-    def _field(self, owner: Any, field: str, part: Any, *, is_kept: bool) -> Any:
-        if is_kept:
+    def _field(self, owner: Any, field: str, part: Any, *, is_preserved: bool) -> Any:
+        if is_preserved:
             return _with_class_names(part, self._names) if isinstance(part, dict) else part
         if isinstance(owner, ObjectMeta) and field in ("annotations", "finalizers"):
             return self._annotations(part) if field == "annotations" else _finalizers(part)
@@ -340,7 +341,7 @@ class _Texts:
         if isinstance(part, Api):
             return self._struct(part)
         if isinstance(part, str):
-            return part if part in _WELL_KNOWN else self._names.of(part, kind)
+            return part if part in _BUILT_IN else self._names.of(part, kind)
         if isinstance(part, list | tuple):
             return type(part)(self._any(item, kind) for item in part)
         if isinstance(part, dict):
@@ -369,19 +370,19 @@ class _Texts:
     def _label(self, key: str, value: str) -> str:
         """Hidden where the key says that it names an object, or where an object has that name."""
         kind = _NAMING_LABELS.get(key.rpartition("/")[2])
-        if kind is not None and value not in _WELL_KNOWN:
+        if kind is not None and value not in _BUILT_IN:
             return self._names.of(value, kind)
         return value if _NUMBER.fullmatch(value) else self._names.get(value)
 
     def _annotations(self, annotations: dict[str, str]) -> dict[str, str] | None:
-        kept: dict[str, str] = {}
+        preserved: dict[str, str] = {}
         for key, value in annotations.items():
             if key in _ANNOTATIONS:
                 kind = _ANNOTATIONS[key]
-                kept[key] = value if kind is None else self._names.of(value, kind)
+                preserved[key] = value if kind is None else self._names.of(value, kind)
             elif key.startswith(_OWN_ANNOTATIONS):
-                kept[key] = value
-        return kept or None
+                preserved[key] = value
+        return preserved or None
 
     def _cel_literal(self, match: re.Match[str]) -> str:
         """A literal is replaced like the attribute it is compared with; a comment goes."""

@@ -57,7 +57,7 @@ from bayplan.serving.certificates import (
     trust_clients,
 )
 from bayplan.serving.component_metrics import register_build_info, register_cluster
-from bayplan.serving.decision_history import RECORDS_MAX, StoryAnswer, answer_about
+from bayplan.serving.decision_history import RECORDS_MAX, DecisionHistory, history_of
 from bayplan.serving.delegation import Delegation, DelegationOptions, open_delegation
 from bayplan.serving.discovery import GroupKinds, kinds_in_use, without_absent
 from bayplan.serving.election.candidate import Candidate
@@ -110,16 +110,16 @@ class CacheCheck:
 
     async def run(self) -> None:
         try:
-            found = await check_cache(self._scheduler, self._cluster)
+            differing = await check_cache(self._scheduler, self._cluster)
         except (ApiError, OutcomeUnknownError) as problem:
             self._log.error("The caches could not be compared", err=str(problem))
             return
-        for difference in found[:_SHOWN_MAX]:
+        for difference in differing[:_SHOWN_MAX]:
             self._log.error("Cache differs from the API server", difference=difference)
         queue = {name: len(pods) for name, pods in self._scheduler.queue.pending_pods().items()}
         nodes, pods = self._scheduler.cache.table.node_count, len(self._scheduler.cache.pods())
         self._log.info(
-            "Compared caches", differences=len(found), nodes=nodes, pods=pods, pending=queue
+            "Compared caches", differences=len(differing), nodes=nodes, pods=pods, pending=queue
         )
 
     def stop(self) -> None:
@@ -160,7 +160,7 @@ class ServingOptions:
     @property
     def is_open(self) -> bool:
         """To everybody who can connect: on loopback, unless callers are to be reviewed."""
-        is_reviewed = self.client_ca_file or self.delegation.is_asked_for
+        is_reviewed = self.client_ca_file or self.delegation.is_enabled
         return self.address in _LOOPBACK and not is_reviewed
 
 
@@ -258,8 +258,8 @@ class _SchedulerServer:
             lambda kind: discovery.resource(kind) is not None,
         )
         await self._check_rights(discovery)
-        for found in absent:
-            _log.warning("Plugin switched off", plugin=found.plugin, reason=str(found))
+        for each in absent:
+            _log.warning("Plugin switched off", plugin=each.plugin, reason=str(each))
         self._absent_kinds = tuple(
             kind
             for kind in kinds_in_use(self._config, self._options.registry)
@@ -270,8 +270,8 @@ class _SchedulerServer:
         """Without what it reads it cannot begin; without a right to write it goes as far as it
         can."""
         kinds = (NODE, POD, *kinds_in_use(self._config, self._options.registry))
-        found = [discovery.resource(kind) for kind in kinds]
-        reading = rights_to_follow(resource for resource in found if resource is not None)
+        resources = [discovery.resource(kind) for kind in kinds]
+        reading = rights_to_follow(resource for resource in resources if resource is not None)
         writing = rights_to_write(self._config, self._options.registry)
         missing = await missing_rights(self._client, (*reading, *writing))
         unreadable = [right for right in missing if right in reading]
@@ -370,7 +370,7 @@ class _SchedulerServer:
                 "shutdown": lambda: not replica.is_stopping,
             },
             config=effective(self._config, self._options.registry),
-            story=self._story,
+            history=self._history,
             hidden_metrics=self._options.serving.hidden_metrics,
         )
 
@@ -378,8 +378,8 @@ class _SchedulerServer:
         """With delayCacheUntilActive a standby is ready without having listed anything."""
         return self._config.spec.delay_cache_until_active and not replica.is_leading
 
-    def _story(self, pod: str) -> StoryAnswer:
-        return answer_about(pod, self._memory, self._started)
+    def _history(self, pod: str) -> DecisionHistory:
+        return history_of(pod, self._memory, self._started)
 
     def _add_collectors(self, scheduler: Scheduler, replica: Replica, cluster: LiveCluster) -> None:
         registry = scheduler.metrics.registry

@@ -90,7 +90,7 @@ class Cache:
         old = self._pods.get(pod.uid)
         assert old is not None, f"{pod!r} is not placed"
         self._assumed.discard(pod.uid)
-        if _counts_alike(old, pod):
+        if _counts_equally(old, pod):
             self._pods[pod.uid] = pod
             row = self.table.row_of[pod.node_name]
             self.table.pods[row][pod.uid] = pod
@@ -135,7 +135,7 @@ class Cache:
         assert self._loan is None or self._loan.ended, "the cluster changes while it is lent"
 
 
-def _counts_alike(one: PodInfo, other: PodInfo) -> bool:
+def _counts_equally(one: PodInfo, other: PodInfo) -> bool:
     """Whether two versions of a placed pod are the same to whoever reads its row."""
     return (
         one.shape is other.shape

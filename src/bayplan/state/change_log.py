@@ -90,19 +90,19 @@ class ChangeLog:
             return self._rows_late(generation)
         rows, changed = self._newest(count)
         # A plain integer: arithmetic with flags is slow.
-        wanted = int(facets)
+        facet_bits = int(facets)
         if count == 1 and rows.item(0) != ALL_ROWS:
             # The usual: one pod was placed since.
-            return rows.astype(np.intp) if changed.item(0) & wanted else _NO_ROWS
+            return rows.astype(np.intp) if changed.item(0) & facet_bits else _NO_ROWS
         if count <= _FEW_ENTRIES:
             pairs = zip(rows.tolist(), changed.tolist(), strict=True)
-            few = sorted({row for row, bits in pairs if bits & wanted})
+            few = sorted({row for row, bits in pairs if bits & facet_bits})
             return self._rows_ever_used() if few[:1] == [ALL_ROWS] else np.array(few, np.intp)
-        found = rows[(changed & wanted) != 0]
-        if len(found) and found.min() == ALL_ROWS:
+        changed_rows = rows[(changed & facet_bits) != 0]
+        if len(changed_rows) and changed_rows.min() == ALL_ROWS:
             return self._rows_ever_used()
         marked = np.zeros(len(self._row_generations.values), np.bool_)
-        marked[found] = True
+        marked[changed_rows] = True
         return places_of(marked)
 
     def few_since(
@@ -124,13 +124,13 @@ class ChangeLog:
             return None
         rows, all_changed = self._newest(count)
         if count > count_max:
-            wanted = (all_changed & facets) != 0
-            if np.count_nonzero(wanted) > count_max:
+            is_relevant = (all_changed & facets) != 0
+            if np.count_nonzero(is_relevant) > count_max:
                 return None
-            rows, all_changed = rows[wanted], all_changed[wanted]
+            rows, all_changed = rows[is_relevant], all_changed[is_relevant]
         pairs = zip(rows.tolist(), all_changed.tolist(), strict=True)
-        found = [(row, changed) for row, changed in pairs if changed & facets]
-        return None if any(row == ALL_ROWS for row, _ in found) else found
+        relevant = [(row, changed) for row, changed in pairs if changed & facets]
+        return None if any(row == ALL_ROWS for row, _ in relevant) else relevant
 
     def newest(self) -> tuple[int, int]:
         """(row, facets) of the last change; there was one."""

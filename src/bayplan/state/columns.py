@@ -70,12 +70,12 @@ class Vocabulary(Generic[T]):
         self.values: list[T] = []
 
     def intern(self, value: T) -> int:
-        found = self._ids.get(value)
-        if found is None:
-            found = len(self.values)
-            self._ids[value] = found
+        value_id = self._ids.get(value)
+        if value_id is None:
+            value_id = len(self.values)
+            self._ids[value] = value_id
             self.values.append(value)
-        return found
+        return value_id
 
     def find(self, value: T) -> int | None:
         return self._ids.get(value)

@@ -57,9 +57,9 @@ from bayplan.api.objects import Node
 from bayplan.api.quantity import nanos
 from bayplan.api.selectors import NodeTerm, node_term
 from bayplan.state.change_log import ALL_ROWS, Facet
+from bayplan.state.cluster_objects import ClusterObjects, KindObjects
 from bayplan.state.columns import Rows
 from bayplan.state.node_table import NodeTable
-from bayplan.state.object_store import KindStore, ObjectStore
 
 # ---- allocated devices ----------------------------------------------------------------------
 
@@ -198,11 +198,11 @@ class ClassDevices:
         for each in slices:
             self.put(each)
 
-    def put(self, found: ResourceSlice) -> Collection[str]:
+    def put(self, resource_slice: ResourceSlice) -> Collection[str]:
         """A slice as it is from now on. Whom it concerns: names of nodes, ANY_NODE among them."""
-        gone = self.remove(found)
-        name = found.metadata.name
-        offers = self._of_slice[name] = list(self._offers_of(found))
+        gone = self.remove(resource_slice)
+        name = resource_slice.metadata.name
+        offers = self._of_slice[name] = list(self._offers_of(resource_slice))
         for offer in offers:
             place = offer.reach.node_name
             self._offers[place].setdefault(name, []).append(offer)
@@ -210,9 +210,9 @@ class ClassDevices:
                 self._places.setdefault(device, []).append(place)
         return {*gone, *(offer.reach.node_name for offer in offers)}
 
-    def remove(self, found: ResourceSlice) -> Collection[str]:
+    def remove(self, resource_slice: ResourceSlice) -> Collection[str]:
         """A slice of this name counts no longer. Whom it concerned."""
-        name = found.metadata.name
+        name = resource_slice.metadata.name
         offers = self._of_slice.pop(name, ())
         for offer in offers:
             place = offer.reach.node_name
@@ -258,9 +258,9 @@ class ClassDevices:
 
     # ---- one slice ------------------------------------------------------------------------
 
-    def _offers_of(self, found: ResourceSlice) -> Iterator[_Offer]:
+    def _offers_of(self, resource_slice: ResourceSlice) -> Iterator[_Offer]:
         """Those with any devices of the class."""
-        spec, by_reach = found.spec, dict[_Reach, list[Device]]()
+        spec, by_reach = resource_slice.spec, dict[_Reach, list[Device]]()
         if spec.per_device_node_selection:
             for device in spec.devices or ():
                 reach = _reach(device.all_nodes, device.node_name, device.node_selector)
@@ -271,12 +271,14 @@ class ClassDevices:
             reach = _reach(spec.all_nodes, spec.node_name, spec.node_selector) or _Reach()
             by_reach[reach] = list(spec.devices or ())
         for reach, devices in by_reach.items():
-            offer = self._offer(found, reach, devices)
+            offer = self._offer(resource_slice, reach, devices)
             if offer.ids or offer.is_broken:
                 yield offer
 
-    def _offer(self, found: ResourceSlice, reach: _Reach, devices: Iterable[Device]) -> _Offer:
-        driver, pool = found.spec.driver, found.spec.pool.name
+    def _offer(
+        self, resource_slice: ResourceSlice, reach: _Reach, devices: Iterable[Device]
+    ) -> _Offer:
+        driver, pool = resource_slice.spec.driver, resource_slice.spec.pool.name
         if reach.is_broken:
             return _Offer(reach, (), is_broken=True)
         try:
@@ -328,9 +330,11 @@ _FACETS = Facet.ALLOCATABLE | Facet.LABELS
 class DeviceCounts:
     """Columns of counts, one for each resource that was asked about."""
 
-    def __init__(self, table: NodeTable, objects: ObjectStore, allocated: AllocatedDevices) -> None:
+    def __init__(
+        self, table: NodeTable, objects: ClusterObjects, allocated: AllocatedDevices
+    ) -> None:
         self._table = table
-        self._slices: KindStore = objects.of(RESOURCE_SLICE)
+        self._slices: KindObjects = objects.of(RESOURCE_SLICE)
         self._allocated = allocated
         #: By the resource that a class stands for.
         self._of_resource: dict[str, ClassDevices] = {}
@@ -339,11 +343,11 @@ class DeviceCounts:
 
     def by_row(self, resource: str, device_class: DeviceClass) -> CountsByRow:
         """COUNTS [rows] of the devices that stand for the resource, by this class."""
-        found = self._of_resource.get(resource)
-        if found is None or found.device_class is not device_class:
-            found = ClassDevices(device_class, self._slices.list())
-            self._of_resource[resource] = found
-        key, compute = ("devices", resource), partial(self._counted, found)
+        devices = self._of_resource.get(resource)
+        if devices is None or devices.device_class is not device_class:
+            devices = ClassDevices(device_class, self._slices.list())
+            self._of_resource[resource] = devices
+        key, compute = ("devices", resource), partial(self._counted, devices)
         return self._table.derived(key, _FACETS, COUNTS, compute).lent
 
     def taken_changed(self, allocation: AllocationResult) -> None:
@@ -353,23 +357,23 @@ class DeviceCounts:
         devices = {DeviceId(each.driver, each.pool, each.device) for each in allocation.results}
         self._note(
             place
-            for found in self._of_resource.values()
+            for class_devices in self._of_resource.values()
             for device in devices
-            for place in found.places_of(device)
+            for place in class_devices.places_of(device)
         )
 
     def _counted(self, counting: ClassDevices, rows: Rows) -> CountsByRow:
         numbers: list[int] = rows.tolist()
-        held = (self._table.nodes[row] for row in numbers)
-        counts = counting.counts((node for node in held if node is not None), self._allocated)
+        nodes = (self._table.nodes[row] for row in numbers)
+        counts = counting.counts((node for node in nodes if node is not None), self._allocated)
         return np.array(list(counts), COUNTS)
 
     def _slice_changed(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
         about = old if new is None else new
         assert about is not None
         concerned: set[str] = set()
-        for found in self._of_resource.values():
-            concerned.update(found.remove(about) if new is None else found.put(new))
+        for devices in self._of_resource.values():
+            concerned.update(devices.remove(about) if new is None else devices.put(new))
         self._note(concerned)
 
     def _class_changed(self, old: Any, new: Any) -> None:
@@ -396,7 +400,7 @@ DEVICE_KINDS = (RESOURCE_CLAIM, RESOURCE_SLICE, DEVICE_CLASS, DEVICE_TAINT_RULE)
 class Claims:
     """ResourceClaims with those in flight. Upstream: fwk.ResourceClaimTracker."""
 
-    def __init__(self, store: KindStore) -> None:
+    def __init__(self, store: KindObjects) -> None:
         self._store = store
         #: By uid: claims with the allocation that the API does not tell of yet.
         self._in_flight: dict[str, ResourceClaim] = {}
@@ -408,20 +412,22 @@ class Claims:
         self._subscribers: list[Callable[[AllocationResult], None]] = []
         for claim in store.list():
             self._changed(None, claim)
-        store.subscribe(self._told)
+        store.subscribe(self._claim_changed)
 
     def subscribe(self, subscriber: Callable[[AllocationResult], None]) -> None:
         """Have somebody called with what is taken or given back, right after it was counted."""
         self._subscribers.append(subscriber)
 
     def get(self, namespace: str, name: str) -> ResourceClaim | None:
-        told: ResourceClaim | None = self._store.get(name, namespace)
-        return self._assumed.get(told.key, told) if told is not None else None
+        reported: ResourceClaim | None = self._store.get(name, namespace)
+        return self._assumed.get(reported.key, reported) if reported is not None else None
 
     def list(self, namespace: str | None = None) -> Sequence[ResourceClaim]:
         """All, or those of one namespace, in order of their keys."""
-        found: Sequence[ResourceClaim] = self._store.list(namespace)
-        return [self._assumed.get(each.key, each) for each in found] if self._assumed else found
+        reported: Sequence[ResourceClaim] = self._store.list(namespace)
+        return (
+            [self._assumed.get(each.key, each) for each in reported] if self._assumed else reported
+        )
 
     # ---- in flight ------------------------------------------------------------------------
 
@@ -457,23 +463,23 @@ class Claims:
     def assume(self, claim: ResourceClaim) -> bool:
         """The API took this version in, and will tell of it. False: it tells of another claim, or
         of a newer version."""
-        known = self.get(claim.metadata.namespace or "", claim.metadata.name)
-        if known is None or known.uid != claim.uid or _is_behind(claim, known):
+        current = self.get(claim.metadata.namespace or "", claim.metadata.name)
+        if current is None or current.uid != claim.uid or _is_behind(claim, current):
             return False
         self._assumed[claim.key] = claim
-        self._changed(known, claim)
+        self._changed(current, claim)
         return True
 
     def restore(self, namespace: str, name: str) -> None:
         """What was assumed of a claim does not hold: back to what the API tells."""
-        told = self._store.get(name, namespace)
-        assumed = None if told is None else self._assumed.pop(told.key, None)
+        reported = self._store.get(name, namespace)
+        assumed = None if reported is None else self._assumed.pop(reported.key, None)
         if assumed is not None:
-            self._changed(assumed, told)
+            self._changed(assumed, reported)
 
     # ---- inside ---------------------------------------------------------------------------
 
-    def _told(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+    def _claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         """A watch that is behind what was assumed tells nothing new."""
         about = old if new is None else new
         assert about is not None
@@ -526,7 +532,7 @@ def _is_behind(one: ResourceClaim, other: ResourceClaim) -> bool:
 class Slices:
     """ResourceSlices with the taints that rules add. Upstream: fwk.ResourceSliceLister."""
 
-    def __init__(self, slices: KindStore, rules: KindStore, *, has_rules: bool) -> None:
+    def __init__(self, slices: KindObjects, rules: KindObjects, *, has_rules: bool) -> None:
         """``has_rules``: whether rules count. Gate DRADeviceTaintRules."""
         self._has_rules = has_rules
         self._slices = slices
@@ -553,7 +559,7 @@ class Slices:
 class Classes:
     """DeviceClasses, also by the resource they stand for. Upstream: fwk.DeviceClassLister."""
 
-    def __init__(self, store: KindStore) -> None:
+    def __init__(self, store: KindObjects) -> None:
         self._store = store
         self._by_resource: Mapping[str, DeviceClass] | None = None
         store.subscribe(self._changed)
@@ -579,7 +585,7 @@ class Devices:
     """Everything about devices. Upstream: fwk.SharedDRAManager."""
 
     def __init__(
-        self, table: NodeTable, objects: ObjectStore, *, has_taint_rules: bool = True
+        self, table: NodeTable, objects: ClusterObjects, *, has_taint_rules: bool = True
     ) -> None:
         slices, rules = objects.of(RESOURCE_SLICE), objects.of(DEVICE_TAINT_RULE)
         self.resource_claims = Claims(objects.of(RESOURCE_CLAIM))
@@ -593,29 +599,29 @@ class Devices:
 
         None: no class does.
         """
-        found = self.device_classes.behind(resource)
-        return None if found is None else self._counts.by_row(resource, found)
+        device_class = self.device_classes.behind(resource)
+        return None if device_class is None else self._counts.by_row(resource, device_class)
 
 
 # ---- taint rules ---------------------------------------------------------------------------
 
 
-def with_taints(found: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> ResourceSlice:
+def with_taints(resource_slice: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> ResourceSlice:
     """The slice with the taints of all rules that mean it; itself where none does."""
-    about = [rule for rule in rules if _is_about(rule, found)]
+    about = [rule for rule in rules if _is_about(rule, resource_slice)]
     if not about:
-        return found
-    devices = tuple(_tainted(device, about) for device in found.spec.devices or ())
-    spec = msgspec.structs.replace(found.spec, devices=devices)
-    return msgspec.structs.replace(found, spec=spec)
+        return resource_slice
+    devices = tuple(_tainted(device, about) for device in resource_slice.spec.devices or ())
+    spec = msgspec.structs.replace(resource_slice.spec, devices=devices)
+    return msgspec.structs.replace(resource_slice, spec=spec)
 
 
-def _is_about(rule: DeviceTaintRule, found: ResourceSlice) -> bool:
+def _is_about(rule: DeviceTaintRule, resource_slice: ResourceSlice) -> bool:
     """A rule without a selector means every device."""
     selector = rule.spec.device_selector
     return selector is None or (
-        selector.driver in (None, found.spec.driver)
-        and selector.pool in (None, found.spec.pool.name)
+        selector.driver in (None, resource_slice.spec.driver)
+        and selector.pool in (None, resource_slice.spec.pool.name)
     )
 
 
@@ -636,15 +642,18 @@ def _tainted(device: Device, rules: Sequence[DeviceTaintRule]) -> Device:
 
 def _by_resource(classes: Sequence[DeviceClass]) -> Mapping[str, DeviceClass]:
     """Of several classes for one resource the newest counts, then the first by name."""
-    found: dict[str, DeviceClass] = {}
+    classes_by_resource: dict[str, DeviceClass] = {}
     for each in classes:
-        found[DEVICE_CLASS_RESOURCE_PREFIX + each.metadata.name] = each
+        classes_by_resource[DEVICE_CLASS_RESOURCE_PREFIX + each.metadata.name] = each
         resource = each.spec.extended_resource_name
-        if resource and (resource not in found or _created(found[resource]) < _created(each)):
-            found[resource] = each
-    return found
+        if resource and (
+            resource not in classes_by_resource
+            or _created(classes_by_resource[resource]) < _created(each)
+        ):
+            classes_by_resource[resource] = each
+    return classes_by_resource
 
 
-def _created(found: DeviceClass) -> str:
+def _created(device_class: DeviceClass) -> str:
     """As the API writes times, they sort as text."""
-    return found.metadata.creation_timestamp or ""
+    return device_class.metadata.creation_timestamp or ""

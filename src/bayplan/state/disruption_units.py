@@ -39,7 +39,7 @@ class Units:
     def __init__(self, groups: PodGroups, nodes: NodeView) -> None:
         self._nodes = nodes
         self._groups = {state.key: state for state in groups.all() if _leaves_whole(state)}
-        self._found: dict[GroupKey, Unit] = {}
+        self._unit_by_group: dict[GroupKey, Unit] = {}
 
     @property
     def are_single(self) -> bool:
@@ -54,35 +54,35 @@ class Units:
         """The units that these pods on nodes belong to, in the order in which they come up."""
         if not self._groups:
             return [Unit((pod,), pod.priority) for pod in pods]
-        found: list[Unit] = []
+        units: list[Unit] = []
         taken = set[GroupKey]()
         for pod in pods:
             key = pod.group_key
             state = None if key is None else self._groups.get(key)
             if state is None:
-                found.append(Unit((pod,), pod.priority))
+                units.append(Unit((pod,), pod.priority))
             elif state.key not in taken:
                 taken.add(state.key)
-                found.append(self._of_group(state))
-        return found
+                units.append(self._of_group(state))
+        return units
 
     def all_groups(self) -> list[Unit]:
         """Groups that leave as one, if at all."""
         return [self._of_group(state) for state in self._groups.values()]
 
     def _of_group(self, state: GroupState) -> Unit:
-        found = self._found.get(state.key)
-        if found is None:
+        unit = self._unit_by_group.get(state.key)
+        if unit is None:
             pods = self._members(state)
             own = None if state.group is None else state.group.priority
             priority = max(pod.priority for pod in pods) if own is None else own
-            found = self._found[state.key] = Unit(pods, priority, is_group=True)
-        return found
+            unit = self._unit_by_group[state.key] = Unit(pods, priority, is_group=True)
+        return unit
 
     def _members(self, state: GroupState) -> tuple[PodInfo, ...]:
         positions: Sequence[int] = self._nodes.positions(sorted(state.node_names())).tolist()
-        found = (pod for at in positions for pod in self._nodes.info(at).pods)
-        members = [pod for pod in found if pod.group_key == state.key]
+        pods = (pod for at in positions for pod in self._nodes.info(at).pods)
+        members = [pod for pod in pods if pod.group_key == state.key]
         return tuple(sorted(members, key=lambda pod: (-pod.priority, started_seconds(pod))))
 
 

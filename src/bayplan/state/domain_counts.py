@@ -166,29 +166,31 @@ class SelectorCounts:
 
     def _class_of(self, pod: PodInfo) -> PodClass:
         if pod.is_terminating:
-            return self._found(pod)
+            return self._interned(pod)
         shape, pod_class = self._last
         if pod.shape is not shape:
-            pod_class = self._found(pod)
+            pod_class = self._interned(pod)
             self._last = pod.shape, pod_class
         assert pod_class is not None
         return pod_class
 
-    def _found(self, pod: PodInfo) -> PodClass:
+    def _interned(self, pod: PodInfo) -> PodClass:
         classes = self._namespaces.get(pod.namespace)
         if classes is None:
             classes = self._namespaces[pod.namespace] = _Classes()
         key = _class_key(pod)
-        found = classes.by_key.get(key)
-        if found is None:
-            found = PodClass(pod.namespace, pod.labels, pod.is_terminating)
-            classes.enter(key, found)
-            found.counters += [
+        pod_class = classes.by_key.get(key)
+        if pod_class is None:
+            pod_class = PodClass(pod.namespace, pod.labels, pod.is_terminating)
+            classes.enter(key, pod_class)
+            pod_class.counters += [
                 counter
-                for counter in self._counters_for(found)
-                if counter.pods.matches(found.namespace, found.labels, found.terminating)
+                for counter in self._counters_for(pod_class)
+                if counter.pods.matches(
+                    pod_class.namespace, pod_class.labels, pod_class.terminating
+                )
             ]
-        return found
+        return pod_class
 
     def _counters_for(self, pod_class: PodClass) -> Iterator[Counter]:
         """Those that may match a class."""
@@ -200,8 +202,8 @@ class SelectorCounts:
     def _classes_for(self, pods: PodSet) -> Iterator[PodClass]:
         """Those that may match a pod set."""
         pair = pods.selector.equality()
-        wanted = self._namespaces if pods.namespaces is None else pods.namespaces
-        for namespace in wanted:
+        namespaces = self._namespaces if pods.namespaces is None else pods.namespaces
+        for namespace in namespaces:
             classes = self._namespaces.get(namespace)
             if classes is not None:
                 yield from classes.carrying(pair)

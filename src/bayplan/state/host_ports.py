@@ -22,8 +22,8 @@ class HostPort(NamedTuple):
 
 def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
     """What containers and sidecars bind on their host, defaults filled in, sorted."""
-    found = {_host_port(port) for container in _lasting(spec) for port in container.ports or ()}
-    return tuple(sorted(p for p in found if p.port > 0))
+    ports = {_host_port(port) for container in _lasting(spec) for port in container.ports or ()}
+    return tuple(sorted(p for p in ports if p.port > 0))
 
 
 def _lasting(spec: PodSpec) -> Iterator[Container]:

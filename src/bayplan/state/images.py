@@ -45,13 +45,13 @@ class ImageIndex:
 
     def __init__(self) -> None:
         self._images: dict[str, ImageState] = {}
-        self._held: dict[int, frozenset[str]] = {}
+        self._names_by_row: dict[int, frozenset[str]] = {}
 
     def find(self, name: str) -> ImageState | None:
         return self._images.get(name)
 
     def on_row(self, row: int) -> frozenset[str]:
-        return self._held.get(row, frozenset())
+        return self._names_by_row.get(row, frozenset())
 
     def __len__(self) -> int:
         """How many image names some node holds."""
@@ -73,7 +73,7 @@ class ImageIndex:
         Returns the names that came or went, or whose size changed.
         """
         sizes = image_sizes(node) if node is not None else {}
-        before, after = self._held.get(row, frozenset[str]()), frozenset(sizes)
+        before, after = self._names_by_row.get(row, frozenset[str]()), frozenset(sizes)
         resized = self._resize(row, {name: sizes[name] for name in before & after})
         for name in before - after:
             image = self._images[name]
@@ -86,9 +86,9 @@ class ImageIndex:
                 image = self._images[name] = ImageState(sizes[name])
             image.add(row)
         if after:
-            self._held[row] = after
+            self._names_by_row[row] = after
         else:
-            self._held.pop(row, None)
+            self._names_by_row.pop(row, None)
         return (before ^ after) | resized
 
     def _resize(self, row: int, sizes: dict[str, int]) -> frozenset[str]:

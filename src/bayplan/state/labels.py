@@ -59,15 +59,15 @@ class LabelColumn:
 
     def _among(self, ids: Int32s, values: Sequence[str]) -> Mask:
         """bool[ids]: whose value is one of these; absent ones are not."""
-        wanted = [found for value in values if (found := self.values.find(value)) is not None]
-        if len(wanted) > _COMPARED_VALUES_MAX:
+        value_ids = [each for value in values if (each := self.values.find(value)) is not None]
+        if len(value_ids) > _COMPARED_VALUES_MAX:
             table = np.zeros(len(self.values) + 1, np.bool_)
-            table[wanted] = True
+            table[value_ids] = True
             return table.take(ids)
-        if not wanted:
+        if not value_ids:
             return np.zeros(len(ids), np.bool_)
-        among = ids == wanted[0]
-        for value_id in wanted[1:]:
+        among = ids == value_ids[0]
+        for value_id in value_ids[1:]:
             among |= ids == value_id
         return among
 
@@ -92,9 +92,9 @@ class LabelColumns:
         column = self._columns.get(key)
         if column is None:
             column = self._columns[key] = LabelColumn(capacity)
-            for row, found in enumerate(labels):
-                if found is not None and key in found:
-                    column.set(row, found[key])
+            for row, node_labels in enumerate(labels):
+                if node_labels is not None and key in node_labels:
+                    column.set(row, node_labels[key])
         return column
 
     def set_row(self, row: int, labels: dict[str, str] | None) -> None:

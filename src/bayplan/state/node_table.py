@@ -108,10 +108,10 @@ class DrawOrder:
         """Looks no further than it must, which on average is half of the order."""
         for start in range(0, len(order), _BLOCK):
             block = order[start : start + _BLOCK]
-            found = marked.take(block)
-            count = int(np.count_nonzero(found))
+            marked_count = marked.take(block)
+            count = int(np.count_nonzero(marked_count))
             if index < count:
-                return block.item(places_of(found).item(index))
+                return block.item(places_of(marked_count).item(index))
             index -= count
         raise IndexError("fewer rows are marked than were counted")
 
@@ -395,20 +395,20 @@ class NodeTable:
         compute: Callable[[Rows], npt.NDArray[Any]],
     ) -> Column:
         """A column that follows from each row's ``facets``, current; see NodeView.derived."""
-        found = self._derived.get(key)
-        if found is None:
-            found = self._derived[key] = Derived(Column(self.capacity, dtype), facets, -1)
-        if found.generation < self.log.generation:
-            if found.generation < 0:
+        column = self._derived.get(key)
+        if column is None:
+            column = self._derived[key] = Derived(Column(self.capacity, dtype), facets, -1)
+        if column.generation < self.log.generation:
+            if column.generation < 0:
                 rows: Rows = np.arange(self.row_count)
             else:
-                rows = self.log.rows_since(found.generation, found.facets)
+                rows = self.log.rows_since(column.generation, column.facets)
             # A row without a node has nothing to follow from; all of it changes when one comes.
             rows = rows[self.alive.values[rows]]
             if len(rows):
-                found.column.values[rows] = compute(rows)
-            found.generation = self.log.generation
-        return found.column
+                column.column.values[rows] = compute(rows)
+            column.generation = self.log.generation
+        return column.column
 
     def generation_of(self, row: int) -> int:
         return int(self._row_generations.values[row])
@@ -456,5 +456,5 @@ def changed_facets(old: Node, new: Node) -> Facet:
     return facets
 
 
-def _map(found: dict[str, str] | None) -> Mapping[str, str]:
-    return found or {}
+def _map(mapping: dict[str, str] | None) -> Mapping[str, str]:
+    return mapping or {}

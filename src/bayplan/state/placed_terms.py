@@ -185,12 +185,12 @@ class _TermIndex:
 
     def about(self, shape: PodShape) -> TermsAbout:
         looks = shape.once("placed_terms.looks", _looks_of)
-        found = self._about.get(looks)
-        if found is None:
+        terms = self._about.get(looks)
+        if terms is None:
             if len(self._about) >= _REMEMBERED_MAX:
                 self._about.clear()
-            found = self._about[looks] = self._matching(shape.namespace, shape.labels)
-        return found
+            terms = self._about[looks] = self._matching(shape.namespace, shape.labels)
+        return terms
 
     def _matching(self, namespace: str, labels: Mapping[str, str]) -> TermsAbout:
         certain: list[PlacedTerm] = []
@@ -233,10 +233,10 @@ def _keys_of(shape: PodShape) -> tuple[TermKey, ...]:
 
 
 def _interned(kind: TermKind, term: AffinityTerm, weight: int) -> TermKey:
-    found = _keys.get((kind, term, weight))
-    if found is None:
-        found = _keys[(kind, term, weight)] = TermKey(kind, term, weight)
-    return found
+    key = _keys.get((kind, term, weight))
+    if key is None:
+        key = _keys[(kind, term, weight)] = TermKey(kind, term, weight)
+    return key
 
 
 def _stated(shape: PodShape) -> Iterator[tuple[TermKind, AffinityTerm, int]]:

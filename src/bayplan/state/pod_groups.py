@@ -1,6 +1,6 @@
 """Pod groups and their members, as the API tells of them and a step ahead: who counts.
 
-`standing_of` is the one function that says what a pod is to its group. A member that is bound or
+`member_status` is the one function that says what a pod is to its group. A member that is bound or
 waits for a node counts; one that has ended, is being deleted, is held back by a scheduling gate or
 belongs to another scheduler does not, and a pod of another namespace is no member. Counts are the
 sizes of sets into which each member is sorted anew whenever it changes, so nothing drifts.
@@ -22,7 +22,7 @@ from bayplan.api.pod_groups import (
 from bayplan.state.pods import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, PodInfo
 
 
-class Standing(Enum):
+class MemberStatus(Enum):
     """What a pod is to the group that it names."""
 
     #: Waits for a node.
@@ -36,27 +36,27 @@ class Standing(Enum):
     OUTSIDE = "outside"
 
 
-_HERE: Final = (Standing.PENDING, Standing.BOUND, Standing.RUNNING)
-_ALIVE: Final = (*_HERE, Standing.OUTSIDE)
-_ON_NODE: Final = (Standing.BOUND, Standing.RUNNING)
-_ENDED: Final[dict[str | None, Standing]] = {
-    "Succeeded": Standing.SUCCEEDED,
-    "Failed": Standing.FAILED,
+_HERE: Final = (MemberStatus.PENDING, MemberStatus.BOUND, MemberStatus.RUNNING)
+_ALIVE: Final = (*_HERE, MemberStatus.OUTSIDE)
+_ON_NODE: Final = (MemberStatus.BOUND, MemberStatus.RUNNING)
+_ENDED: Final[dict[str | None, MemberStatus]] = {
+    "Succeeded": MemberStatus.SUCCEEDED,
+    "Failed": MemberStatus.FAILED,
 }
 
 
-def standing_of(pod: Pod, is_ours: Callable[[str], bool]) -> Standing:
+def member_status(pod: Pod, is_ours: Callable[[str], bool]) -> MemberStatus:
     """Who counts, and as what. ``is_ours``: whether a scheduler name is one of our profiles'."""
     spec, status = pod.spec, pod.status
     if not is_ours(spec.scheduler_name or DEFAULT_SCHEDULER):
-        return Standing.OUTSIDE
+        return MemberStatus.OUTSIDE
     if status.phase in _ENDED:
         return _ENDED[status.phase]
     if pod.metadata.deletion_timestamp is not None:
-        return Standing.OUTSIDE
+        return MemberStatus.OUTSIDE
     if spec.node_name:
-        return Standing.RUNNING if status.phase == "Running" else Standing.BOUND
-    return Standing.OUTSIDE if spec.scheduling_gates else Standing.PENDING
+        return MemberStatus.RUNNING if status.phase == "Running" else MemberStatus.BOUND
+    return MemberStatus.OUTSIDE if spec.scheduling_gates else MemberStatus.PENDING
 
 
 def group_key_of(pod: Pod, kinds: PodGroupKinds) -> GroupKey | None:
@@ -66,8 +66,8 @@ def group_key_of(pod: Pod, kinds: PodGroupKinds) -> GroupKey | None:
     return kinds.membership(pod.metadata.namespace or DEFAULT_NAMESPACE, pod.metadata.labels, name)
 
 
-def _no_members() -> dict[Standing, dict[str, Pod]]:
-    return {standing: {} for standing in Standing}
+def _no_members() -> dict[MemberStatus, dict[str, Pod]]:
+    return {status: {} for status in MemberStatus}
 
 
 @final
@@ -78,7 +78,7 @@ class GroupState:
     key: GroupKey
     group: PodGroup | None = None
     #: By uid, in the order in which they became what they are.
-    members: dict[Standing, dict[str, Pod]] = field(default_factory=_no_members)
+    members: dict[MemberStatus, dict[str, Pod]] = field(default_factory=_no_members)
     #: Members that count on a node before the API knows; uid → as placed.
     assumed: dict[str, PodInfo] = field(default_factory=dict[str, PodInfo])
     #: Members that ended before we looked, by the status we found.
@@ -105,7 +105,7 @@ class GroupState:
     @property
     def here_count(self) -> int:
         """Members that count: bound, assumed, or waiting for a node."""
-        return sum(len(self.members[standing]) for standing in _HERE)
+        return sum(len(self.members[status]) for status in _HERE)
 
     @property
     def assigned_count(self) -> int:
@@ -115,24 +115,24 @@ class GroupState:
     @property
     def bound_count(self) -> int:
         """Members that the API knows on a node."""
-        return sum(len(self.members[standing]) for standing in _ON_NODE)
+        return sum(len(self.members[status]) for status in _ON_NODE)
 
     @property
     def waiting_count(self) -> int:
         """Members that hold no node."""
-        return len(self.members[Standing.PENDING]) - len(self.assumed)
+        return len(self.members[MemberStatus.PENDING]) - len(self.assumed)
 
     @property
     def running_count(self) -> int:
-        return len(self.members[Standing.RUNNING])
+        return len(self.members[MemberStatus.RUNNING])
 
     @property
     def succeeded_count(self) -> int:
-        return self.succeeded_before + len(self.members[Standing.SUCCEEDED])
+        return self.succeeded_before + len(self.members[MemberStatus.SUCCEEDED])
 
     @property
     def failed_count(self) -> int:
-        return self.failed_before + len(self.members[Standing.FAILED])
+        return self.failed_before + len(self.members[MemberStatus.FAILED])
 
     @property
     def is_complete(self) -> bool:
@@ -146,22 +146,22 @@ class GroupState:
 
     def has(self, uid: str) -> bool:
         """Whether the pod counts as a member."""
-        return any(uid in self.members[standing] for standing in _HERE)
+        return any(uid in self.members[status] for status in _HERE)
 
     def assigned(self) -> list[Pod | PodInfo]:
         """Members that hold a node."""
-        on_node = [pod for standing in _ON_NODE for pod in self.members[standing].values()]
+        on_node = [pod for status in _ON_NODE for pod in self.members[status].values()]
         return [*on_node, *self.assumed.values()]
 
     def node_names(self) -> set[str]:
         """Where pods of the group are, also those that do not count as members."""
-        placed = (*_ON_NODE, Standing.OUTSIDE)
+        placed = (*_ON_NODE, MemberStatus.OUTSIDE)
         on_node = (pod.spec.node_name for one in placed for pod in self.members[one].values())
         return {name for name in on_node if name} | {p.node_name for p in self.assumed.values()}
 
     def pending(self) -> list[Pod]:
         """Members that hold no node."""
-        waiting = self.members[Standing.PENDING].items()
+        waiting = self.members[MemberStatus.PENDING].items()
         return [pod for uid, pod in waiting if uid not in self.assumed]
 
     @property
@@ -169,17 +169,17 @@ class GroupState:
         """Whether nothing is left to tell of; without an object, those that ended are not."""
         return self.group is None and not any(self.members[one] for one in _ALIVE)
 
-    def sort_in(self, uid: str, pod: Pod, standing: Standing) -> None:
-        found = self.members[standing]
-        if uid in found:
-            found[uid] = pod
+    def sort_in(self, uid: str, pod: Pod, status: MemberStatus) -> None:
+        members = self.members[status]
+        if uid in members:
+            members[uid] = pod
             return
         self.take_out(uid)
-        found[uid] = pod
+        members[uid] = pod
 
     def take_out(self, uid: str) -> None:
-        for found in self.members.values():
-            found.pop(uid, None)
+        for members in self.members.values():
+            members.pop(uid, None)
 
 
 @final
@@ -247,11 +247,11 @@ class PodGroups:
         left = self._left(uid, key)
         if key is None:
             return left
-        state, standing = self._open(key), standing_of(pod, self._is_ours)
-        state.sort_in(uid, pod, standing)
-        if standing is not Standing.PENDING:
+        state, status = self._open(key), member_status(pod, self._is_ours)
+        state.sort_in(uid, pod, status)
+        if status is not MemberStatus.PENDING:
             state.assumed.pop(uid, None)
-        if standing in _ALIVE:
+        if status in _ALIVE:
             self._key_of[uid] = key
         else:
             # It ended: nothing that comes after that changes what is known of it.
@@ -280,7 +280,7 @@ class PodGroups:
     def assume(self, placed: PodInfo) -> None:
         """A pod counts on a node from now on."""
         state = self._member_state(placed)
-        if state is not None and placed.uid in state.members[Standing.PENDING]:
+        if state is not None and placed.uid in state.members[MemberStatus.PENDING]:
             state.assumed[placed.uid] = placed
 
     def forget(self, placed: PodInfo) -> None:
@@ -296,12 +296,12 @@ class PodGroups:
     # ---- inside ---------------------------------------------------------------------------
 
     def _open(self, key: GroupKey) -> GroupState:
-        found = self._groups.get(key)
-        if found is None:
-            found = self._groups[key] = GroupState(key)
+        state = self._groups.get(key)
+        if state is None:
+            state = self._groups[key] = GroupState(key)
             while self._on_first_group:
                 self._on_first_group.pop(0)()
-        return found
+        return state
 
     def _close(self, state: GroupState) -> None:
         if state.is_empty:

@@ -74,13 +74,13 @@ def pod_volumes(spec: PodSpec) -> PodVolumes:
     volumes = spec.volumes
     if not volumes:
         return NO_VOLUMES
-    found = PodVolumes(
+    by_kind = PodVolumes(
         claims=tuple(use for volume in volumes if (use := _claim_use(volume)) is not None),
         migrated=tuple(v for v in volumes if _claim_use(v) is None and plugin_of(v) is not None),
         exclusive=tuple(filter(is_exclusive, volumes)),
         inline_drivers=tuple(volume.csi.driver for volume in volumes if volume.csi is not None),
     )
-    return found if found != NO_VOLUMES else NO_VOLUMES
+    return by_kind if by_kind != NO_VOLUMES else NO_VOLUMES
 
 
 def _claim_use(volume: Volume) -> ClaimUse | None:
@@ -152,8 +152,8 @@ class PodShape:
         try:
             return self._memo[key]
         except KeyError:
-            found = self._memo[key] = compute(self)
-            return found
+            value = self._memo[key] = compute(self)
+            return value
 
 
 class PodInfo:
@@ -305,16 +305,16 @@ def _shape_of(pod: Pod, group_kinds: PodGroupKinds, *, is_deferred: bool) -> Pod
     meta, status_part = pod.metadata, _status_part(pod.status)
     labels = None if group_kinds is BUILT_IN_KINDS else group_kinds.labels
     key = _encoder.encode((meta.namespace, meta.labels, pod.spec, status_part, is_deferred, labels))
-    found = _shapes.get(key)
-    if found is None:
-        found = _compiled(pod, group_kinds, is_deferred=is_deferred)
+    shape = _shapes.get(key)
+    if shape is None:
+        shape = _compiled(pod, group_kinds, is_deferred=is_deferred)
         if status_part is not None and not is_deferred:
             # Every running pod says what it was given: mostly what its template asks for.
             plain = msgspec.structs.replace(pod, status=PodStatus())
             template = _shape_of(plain, group_kinds, is_deferred=False)
-            found = template if _asks_alike(found, template) else found
-        _shapes[key] = found
-    return found
+            shape = template if _requests_equally(shape, template) else shape
+        _shapes[key] = shape
+    return shape
 
 
 def _status_part(status: PodStatus) -> object:
@@ -337,7 +337,7 @@ def _is_resize_deferred(status: PodStatus) -> bool:
     return False
 
 
-def _asks_alike(one: PodShape, other: PodShape) -> bool:
+def _requests_equally(one: PodShape, other: PodShape) -> bool:
     return (
         one.requests == other.requests
         and one.non_zero_milli_cpu == other.non_zero_milli_cpu
@@ -354,13 +354,13 @@ def _compiled(pod: Pod, group_kinds: PodGroupKinds, *, is_deferred: bool) -> Pod
     group_name = None if group is None else group.pod_group_name
     terms = affinity.pod_affinity if affinity else None
     anti_terms = affinity.pod_anti_affinity if affinity else None
-    asked = requested(pod)
+    amounts = requested(pod)
     non_zero = requested(pod, defaults=NON_ZERO_DEFAULTS)
     return PodShape(
         namespace=namespace,
         labels=labels,
         spec=_read_only(pod.spec),
-        requests=ReadOnlyDict({n: amount for n, amount in asked.items() if is_counted(n)}),
+        requests=ReadOnlyDict({n: amount for n, amount in amounts.items() if is_counted(n)}),
         non_zero_milli_cpu=non_zero.get(CPU, 0),
         non_zero_memory_bytes=non_zero.get(MEMORY, 0),
         host_ports=host_ports(pod.spec),

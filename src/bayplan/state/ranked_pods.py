@@ -36,8 +36,8 @@ _epoch_of = lru_cache(maxsize=4096)(epoch_of)
 def started_seconds(pod: PodInfo) -> float:
     """When a pod was started, as seconds since 1970; infinity where it was not yet."""
     stamp = pod.status.start_time
-    found = _epoch_of(stamp) if stamp else None
-    return inf if found is None else found
+    seconds = _epoch_of(stamp) if stamp else None
+    return inf if seconds is None else seconds
 
 
 def importance(pod: PodInfo) -> tuple[int, float]:
@@ -90,13 +90,13 @@ class RankedPods:
 
     def amounts(self, resource: str) -> Ranked:
         """What each pod takes of a resource; 0 behind the last one."""
-        found = self._amounts.get(resource)
-        if found is None:
-            found = self._amounts[resource] = np.zeros(self.priorities.shape, np.int64)
+        array = self._amounts.get(resource)
+        if array is None:
+            array = self._amounts[resource] = np.zeros(self.priorities.shape, np.int64)
             for row, pods in enumerate(self._ranked):
                 if pods:
-                    found[row, : len(pods)] = [pod.requests.get(resource, 0) for pod in pods]
-        return found
+                    array[row, : len(pods)] = [pod.requests.get(resource, 0) for pod in pods]
+        return array
 
     def _rank(self, row: int) -> None:
         pods = tuple(sorted(self._pods[row].values(), key=importance))

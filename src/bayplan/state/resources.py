@@ -1,16 +1,12 @@
-"""AlikeRows: a number for every row, the same only where nodes offer the same amounts and hold pods
-of the same shapes: so that the same amounts, and host ports, are taken of them.
-
-A pod of one shape takes rows of one number to one other, and its leaving takes them back: so rows
-that were filled alike are known to be alike without a look at them. Rows that came to the same by
-other ways may have other numbers.
-
-Amounts of resources per node: what nodes offer, what placed pods ask for, what is left.
+"""Amounts of resources per node: what nodes offer, what placed pods request, what is free.
 
 Each resource has a place, the same in every stack of columns, so that several resources are read as
-one array [resources, nodes]. Amounts are int64. While those of a resource are small enough to be
-exact in float64, they are kept in float64 as well: to convert a column costs as much as to divide
-it, and every cycle divides several.
+one array [resources, nodes]. Amounts are int64. While all amounts of a resource are small enough to
+be exact in float64, a float64 copy is stored as well: every cycle divides several columns, and the
+conversion of a column costs as much as its division.
+
+`RowEquivalence` numbers the rows so that rows with equal numbers offer the same amounts and hold
+pods of the same shapes.
 """
 
 from collections.abc import Hashable, Sequence
@@ -26,18 +22,24 @@ from bayplan.api.pod_requests import CPU, MEMORY, PODS, Amounts, is_counted
 from bayplan.state.columns import Column, Mask, Rows, Scratch, Stack, is_any
 from bayplan.state.pods import PodShape
 
-# ---- alike rows -----------------------------------------------------------------------------
+# ---- equivalent rows ------------------------------------------------------------------------
 
 
 _NOTHING = 0
 
-#: So many ways from one number to another are remembered.
+#: How many steps from one number to another are remembered.
 _WAYS_MAX = 1 << 14
 
 
 @final
-class AlikeRows:
-    """Numbers by row. One that was given up is never given again."""
+class RowEquivalence:
+    """Row → number. Rows with equal numbers offer the same amounts and hold pods of equal shapes.
+
+    A pod of one shape changes each number to one other number, and its removal changes the number
+    back. So rows that were filled in the same order have equal numbers without a comparison of the
+    rows. The converse does not hold: equal rows that were filled in different orders may have
+    different numbers. A number is never used again after all its rows have left it.
+    """
 
     __slots__ = ("_empty", "_next", "_of_row", "_ways")
 
@@ -45,9 +47,9 @@ class AlikeRows:
         #: At first no row offers anything.
         self._of_row = [_NOTHING] * capacity
         self._next = count(1)
-        #: By what the node offers, where nobody takes anything.
+        #: What an empty node offers → number.
         self._empty: dict[Hashable, int] = {}
-        #: (number, shape of a pod, whether it comes) → number.
+        #: (number, shape of a pod, whether the pod is added) → number.
         self._ways: dict[tuple[int, Hashable, bool], int] = {}
 
     def of_row(self, row: int) -> int:
@@ -57,19 +59,19 @@ class AlikeRows:
         self._of_row += [_NOTHING] * (capacity - len(self._of_row))
 
     def set_empty(self, row: int, offered: Hashable) -> None:
-        """The row offers this, and nobody takes anything of it."""
+        """The row offers these amounts and holds no pod."""
         number = self._empty.get(offered)
         if number is None:
             self._forget_if_many()
             number = self._empty[offered] = next(self._next)
         self._of_row[row] = number
 
-    def set_unlike(self, row: int) -> None:
-        """The row is like no other."""
+    def set_unique(self, row: int) -> None:
+        """Give the row a number that no other row has."""
         self._of_row[row] = next(self._next)
 
     def change(self, row: int, shape: Hashable, *, comes: bool) -> None:
-        """A pod of this shape comes to the row, or leaves it."""
+        """A pod of this shape was added to the row (``comes``) or removed from it."""
         before = self._of_row[row]
         after = self._ways.get((before, shape, comes))
         if after is None:
@@ -286,7 +288,7 @@ class Resources:
         self._resources: dict[str, _Resource] = {}
         self._selections: dict[tuple[str, ...], _Selection] = {}
         self._scratch = Scratch(np.float64)
-        self.alike = AlikeRows(capacity)
+        self.equivalence = RowEquivalence(capacity)
         #: Whether all that came can leave again: sums that wrapped are not what they were.
         self._are_exact = True
         self._nothing = self._of("")
@@ -313,26 +315,26 @@ class Resources:
 
     def of_row(self, resource: str, row: int) -> RowAmounts:
         """All amounts of a resource on one row."""
-        found = self._resources.get(resource, self._nothing)
+        amounts = self._resources.get(resource, self._nothing)
         return RowAmounts(
-            found.allocatable.values.item(row),
-            found.requested.values.item(row),
-            found.scored.values.item(row),
-            found.free.values.item(row),
+            amounts.allocatable.values.item(row),
+            amounts.requested.values.item(row),
+            amounts.scored.values.item(row),
+            amounts.free.values.item(row),
         )
 
     def offered_names(self) -> list[str]:
         """Resources that some node offers, sorted."""
-        return sorted(name for name, found in self._resources.items() if found.offering_count)
+        return sorted(name for name, amounts in self._resources.items() if amounts.offering_count)
 
     def allocatable_on(self, row: int) -> dict[str, int]:
         """What a row has any of."""
-        found = {n: r.allocatable.values.item(row) for n, r in self._resources.items()}
-        return {name: amount for name, amount in found.items() if amount}
+        amounts = {n: r.allocatable.values.item(row) for n, r in self._resources.items()}
+        return {name: amount for name, amount in amounts.items() if amount}
 
     def requested_on(self, row: int) -> dict[str, int]:
-        found = {n: r.requested.values.item(row) for n, r in self._resources.items()}
-        return {name: amount for name, amount in found.items() if amount}
+        amounts = {n: r.requested.values.item(row) for n, r in self._resources.items()}
+        return {name: amount for name, amount in amounts.items() if amount}
 
     def short(
         self, resource: str, amount: int, rows: Rows | slice, *, are_all: bool
@@ -375,9 +377,9 @@ class Resources:
             resource.offer(row, amounts.get(name, 0))
         self._selections.clear()
         if self._are_exact and not self.pod_counts.values.item(row):
-            self.alike.set_empty(row, frozenset(amounts.items()))
+            self.equivalence.set_empty(row, frozenset(amounts.items()))
         else:
-            self.alike.set_unlike(row)
+            self.equivalence.set_unique(row)
 
     def count(self, row: int, shape: PodShape, step: int) -> None:
         """A pod comes to a row (step 1) or leaves it (-1)."""
@@ -390,35 +392,35 @@ class Resources:
         self._pods.take(row, step)
         self.pod_counts.values[row] += step
         if self._are_exact:
-            self.alike.change(row, shape, comes=step > 0)
+            self.equivalence.change(row, shape, comes=step > 0)
         else:
-            self.alike.set_unlike(row)
+            self.equivalence.set_unique(row)
 
     def grow(self, capacity: int) -> None:
         for stack in self._kinds.all():
             stack.grow(capacity)
         self.pod_counts.grow(capacity)
-        self.alike.grow(capacity)
+        self.equivalence.grow(capacity)
 
     # ---- inside ---------------------------------------------------------------------------
 
     def _of(self, name: str) -> _Resource:
-        found = self._resources.get(name)
-        if found is None:
-            found = self._resources[name] = _Resource(len(self._resources), self._kinds)
+        amounts = self._resources.get(name)
+        if amounts is None:
+            amounts = self._resources[name] = _Resource(len(self._resources), self._kinds)
             self._selections.clear()
-        return found
+        return amounts
 
     def _selection(self, names: tuple[str, ...], node_count: int) -> _Selection:
-        found = self._selections.get(names)
-        return self._select(names, node_count) if found is None else found
+        selection = self._selections.get(names)
+        return self._select(names, node_count) if selection is None else selection
 
     def _select(self, names: tuple[str, ...], node_count: int) -> _Selection:
         resources = [self._resources.get(name, self._nothing) for name in names]
         places = [resource.place for resource in resources]
         first = places[0] if places else 0
         neighbours = [*range(first, first + len(places))]
-        found = _Selection(
+        selection = _Selection(
             resources,
             places=slice(first, first + len(places)) if places == neighbours else places,
             is_exact=all(resource.is_exact for resource in resources),
@@ -426,8 +428,8 @@ class Resources:
         )
         if len(self._selections) >= _SELECTIONS_MAX:
             self._selections.clear()
-        self._selections[names] = found
-        return found
+        self._selections[names] = selection
+        return selection
 
 
 def _amounts(shape: PodShape) -> tuple[tuple[str, int, int], ...]:

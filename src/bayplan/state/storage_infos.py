@@ -187,11 +187,11 @@ def _selected(capacity: CSIStorageCapacity) -> Selector:
 
 
 def _storage(quantities: Quantities | None) -> int | None:
-    found = (quantities or {}).get(STORAGE)
-    if found is None:
+    text = (quantities or {}).get(STORAGE)
+    if text is None:
         return None
     try:
-        return nanos(found)
+        return nanos(text)
     except QuantityError:
         return None  # no API server stores one
 

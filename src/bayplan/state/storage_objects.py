@@ -26,8 +26,8 @@ from bayplan.api.storage_objects import (
     VolumeAttachment,
 )
 from bayplan.state.change_log import ALL_ROWS, Facet
+from bayplan.state.cluster_objects import ClusterObjects
 from bayplan.state.node_table import NodeTable
-from bayplan.state.object_store import ObjectStore
 from bayplan.state.storage_infos import CapacityInfo, ClaimInfo, VolumeInfo
 
 #: All kinds that are known here, for `Plugin.kinds`.
@@ -81,7 +81,7 @@ class StorageChanges:
 class StorageObjects:
     """What the API tells of storage."""
 
-    def __init__(self, changes: StorageChanges, objects: ObjectStore) -> None:
+    def __init__(self, changes: StorageChanges, objects: ClusterObjects) -> None:
         self._changes = changes
         self._classes = objects.of(STORAGE_CLASS)
         self._csi_nodes = objects.of(CSI_NODE)
@@ -133,7 +133,7 @@ class StorageObjects:
 
     # ---- what the API tells ---------------------------------------------------------------
 
-    def _subscribe(self, objects: ObjectStore) -> None:
+    def _subscribe(self, objects: ClusterObjects) -> None:
         tells = {
             PERSISTENT_VOLUME_CLAIM: self._claim_changed,
             PERSISTENT_VOLUME: self._volume_changed,
@@ -145,8 +145,8 @@ class StorageObjects:
         }
         for kind, tell in tells.items():
             store = objects.of(kind)
-            for found in store.list():
-                tell(None, found)
+            for each in store.list():
+                tell(None, each)
             store.subscribe(tell)
 
     def _claim_changed(
@@ -234,12 +234,12 @@ class _Groups:
             del self._names[group]
 
     def of(self, group: str) -> list[str]:
-        found = self._sorted.get(group)
-        if found is None:
-            found = sorted(self._names.get(group, ()))
-            if found:
-                self._sorted[group] = found
-        return found
+        names = self._sorted.get(group)
+        if names is None:
+            names = sorted(self._names.get(group, ()))
+            if names:
+                self._sorted[group] = names
+        return names
 
 
 def _either(old: Any, new: Any) -> Any:

@@ -10,8 +10,8 @@ from typing import final
 from bayplan.api.objects import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, Node
 from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim
 from bayplan.printable import quoted
+from bayplan.state.cluster_objects import ClusterObjects
 from bayplan.state.node_table import NodeTable
-from bayplan.state.object_store import ObjectStore
 from bayplan.state.pods import PodInfo
 from bayplan.state.storage_infos import ClaimInfo, VolumeInfo
 from bayplan.state.storage_objects import STORAGE_KINDS, StorageChanges, StorageObjects
@@ -23,7 +23,7 @@ __all__ = ["STORAGE_KINDS", "Volumes"]
 class Volumes:
     """Storage as a scheduling cycle sees it; ``api``: without what is assumed."""
 
-    def __init__(self, table: NodeTable, objects: ObjectStore) -> None:
+    def __init__(self, table: NodeTable, objects: ClusterObjects) -> None:
         self._table = table
         self._changes = StorageChanges(table)
         self.api = StorageObjects(self._changes, objects)
@@ -43,8 +43,8 @@ class Volumes:
 
     def volumes_of_class(self, class_name: str) -> list[VolumeInfo]:
         """In order of their names."""
-        found = map(self.volume, self.api.volumes_of_class(class_name))
-        return [volume for volume in found if volume is not None]
+        volumes = map(self.volume, self.api.volumes_of_class(class_name))
+        return [volume for volume in volumes if volume is not None]
 
     # ---- for whoever waits outside a cycle ------------------------------------------------
 
@@ -63,16 +63,18 @@ class Volumes:
     def assume_claim(self, claim: PersistentVolumeClaim) -> None:
         """A newer version of a claim that the API will have; made of the newest it has."""
         info = ClaimInfo(claim)
-        known = self.api.claim(info.key)
-        assert known is not None and known.version == info.version, f"claim {info.key} has changed"
+        reported = self.api.claim(info.key)
+        assert reported is not None and reported.version == info.version, (
+            f"claim {info.key} has changed"
+        )
         self._assumed_claims[info.key] = info
         self._changes.note_storage()
 
     def assume_volume(self, volume: PersistentVolume) -> None:
         """The same of a volume."""
         info = VolumeInfo(volume)
-        known = self.api.volume(info.name)
-        assert known is not None and known.version == info.version, f"{info.name} has changed"
+        reported = self.api.volume(info.name)
+        assert reported is not None and reported.version == info.version, f"{info.name} has changed"
         self._assumed_volumes[info.name] = info
         self._changes.note_storage()
 

@@ -32,8 +32,8 @@ from bayplan.profile.profiles import make_plugin
 from bayplan.queue.nominator import Nominator
 from bayplan.rng import stream
 from bayplan.state.cache import Cache
+from bayplan.state.cluster_objects import ClusterObjects, KindObjects
 from bayplan.state.device_table import Devices
-from bayplan.state.object_store import KindStore, ObjectStore
 from bayplan.state.pod_groups import PodGroups
 from bayplan.state.pods import PodInfo
 from bayplan.state.snapshot import Snapshot
@@ -64,7 +64,7 @@ class SampleCluster:
         self.clock = ManualClock()
         self.nominator = Nominator()
         self.extenders: Sequence[Extender] = ()
-        self.store = ObjectStore()
+        self.store = ClusterObjects()
         self.volumes = Volumes(self.cache.table, self.store)
         self.devices = Devices(self.cache.table, self.store)
         #: Profile name → its plugins, for those that run others (`handle.runner`).
@@ -126,7 +126,7 @@ class SampleCluster:
     def framework(self, profile_name: str) -> Framework:
         return self.frameworks[profile_name]
 
-    def objects(self, kind: str) -> KindStore:
+    def objects(self, kind: str) -> KindObjects:
         return self.store.of(kind)
 
     def perform(self, subject: str, write: Write, plugin: str) -> None:

@@ -35,7 +35,7 @@ from bayplan.framework.status import (
 )
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.ports import PatchPodStatus
-from bayplan.state.object_store import ObjectStore
+from bayplan.state.cluster_objects import ClusterObjects
 from bayplan.state.pods import PodInfo
 from bayplan.testing.cases import Scene, Subject
 from bayplan.testing.fingerprints import fingerprint
@@ -47,7 +47,7 @@ from bayplan.testing.fingerprints import fingerprint
 class SamplePort:
     """ports.BindPort of a cluster in which everything succeeds at once."""
 
-    def __init__(self, objects: ObjectStore) -> None:
+    def __init__(self, objects: ClusterObjects) -> None:
         self._objects = objects
         self._bound: dict[tuple[str, str], Pod] = {}
         #: What was written about pods: statuses, and the keys of those that were told to go.

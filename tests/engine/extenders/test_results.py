@@ -142,7 +142,7 @@ def test_what_is_out_of_range_counts_as_it_is() -> None:
 def test_without_an_answer_there_are_no_scores_and_that_is_all(answer: ExtenderAnswer) -> None:
     table = scored(answer, ExtenderAnswer(scores=(("a", 1),)))
     assert table.totals.tolist() == [11, 1, 1, 1]
-    assert list(table.others) == ["far 1"]
+    assert list(table.extender_scores) == ["far 1"]
 
 
 # ---- who is asked, and bindings ------------------------------------------------------------

@@ -23,7 +23,7 @@ from bayplan.engine.podgroups.status import (
     waiting_for,
 )
 from bayplan.framework.status import Code, Status, unschedulable
-from bayplan.state.pod_groups import GroupState, Standing
+from bayplan.state.pod_groups import GroupState, MemberStatus
 from bayplan.testing import api_pod
 from tests.framework.answering import answering
 from tests.scenarios.gangs import (
@@ -82,7 +82,7 @@ def add_waiting(state: GroupState, clock: ManualClock, name: str, created_second
     found: Pod = api_pod(name)
     stamp = rfc3339(clock.epoch_seconds() - clock.now() + created_seconds)
     found = replace(found, metadata=replace(found.metadata, creation_timestamp=stamp))
-    state.sort_in(name, found, Standing.PENDING)
+    state.sort_in(name, found, MemberStatus.PENDING)
 
 
 @pytest.mark.parametrize(
@@ -148,11 +148,11 @@ def _state(bound: int, running: int, succeeded: int, failed: int, pending: int) 
     group = KINDS[KIND].compile(KIND, decode(KIND, content))
     state = GroupState(GroupKey("scheduling.x-k8s.io", "default", "g"), group)
     counts = {
-        Standing.BOUND: bound - running - succeeded - failed,
-        Standing.RUNNING: running,
-        Standing.SUCCEEDED: succeeded,
-        Standing.FAILED: failed,
-        Standing.PENDING: pending,
+        MemberStatus.BOUND: bound - running - succeeded - failed,
+        MemberStatus.RUNNING: running,
+        MemberStatus.SUCCEEDED: succeeded,
+        MemberStatus.FAILED: failed,
+        MemberStatus.PENDING: pending,
     }
     for standing, count in counts.items():
         for index in range(count):

@@ -126,7 +126,7 @@ def test_no_more_than_so_many_are_remembered() -> None:
     cluster = three()
     nodes, _ = alike(cluster)
     for _ in range(EQUIVALENT_MAX + 1):
-        cluster.cache.table.resources.alike.set_unlike(0)
+        cluster.cache.table.resources.equivalence.set_unique(0)
         nodes.learn(0, FEASIBLE, 1)
     assert nodes.find(0) is not None
     nodes.learn(1, FEASIBLE, 2)

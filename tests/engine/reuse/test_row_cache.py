@@ -140,7 +140,7 @@ def of_amounts(cluster: SampleCluster) -> CachedScores:
 
 
 def number_of(cluster: SampleCluster, row: int) -> int:
-    return cluster.cache.table.resources.alike.of_row(row)
+    return cluster.cache.table.resources.equivalence.of_row(row)
 
 
 def test_what_was_answered_about_a_row_is_recalled_for_one_that_is_alike() -> None:
@@ -183,6 +183,6 @@ def test_so_many_numbers_and_no_more_are_remembered() -> None:
     cluster = some(EQUIVALENT_MAX + 1)
     kept = of_amounts(cluster)
     for row in range(EQUIVALENT_MAX + 1):
-        cluster.cache.table.resources.alike.set_unlike(row)
+        cluster.cache.table.resources.equivalence.set_unique(row)
         kept.learn_one(row, 1)
     assert kept.recall(EQUIVALENT_MAX) == 1 and kept.recall(0) is None

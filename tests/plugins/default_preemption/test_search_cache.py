@@ -193,11 +193,11 @@ def test_nothing_is_kept_where_reuse_is_off(monkeypatch: Any) -> None:
 def test_the_likenesses_asked_for_last_are_kept() -> None:
     over, kept = keeping(*full_nodes(2)), SearchCache()
     state = over.cycle(PREEMPTORS[0]).state
-    likeness = over.plugin.handle.runner.likeness(state, PREEMPTORS[0])
-    assert likeness is not None
+    filter_key = over.plugin.handle.runner.filter_key(state, PREEMPTORS[0])
+    assert filter_key is not None
     none = over.plugin._current_budgets()
-    first = kept.of(likeness, 0, none)
-    assert kept.of(likeness, 0, none) is first
+    first = kept.of(filter_key, 0, none)
+    assert kept.of(filter_key, 0, none) is first
     for priority in range(1, ENTRIES_MAX + 1):
-        kept.of(likeness, priority, none)
-    assert kept.of(likeness, 0, none) is not first
+        kept.of(filter_key, priority, none)
+    assert kept.of(filter_key, 0, none) is not first

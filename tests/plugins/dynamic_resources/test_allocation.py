@@ -8,9 +8,9 @@ import pytest
 from bayplan.api.device_objects import AllocationResult
 from bayplan.plugins.dynamic_resources.allocator import Allocator, PoolsByNode
 from bayplan.plugins.dynamic_resources.pools import AllocationError
+from bayplan.state.cluster_objects import ClusterObjects
 from bayplan.state.device_table import Devices
 from bayplan.state.node_table import NodeTable
-from bayplan.state.object_store import ObjectStore
 from bayplan.testing import node
 from tests.plugins.devices_kit import (
     as_claim,
@@ -28,7 +28,7 @@ RACK = {"key": "rack", "operator": "Exists"}
 
 
 def allocation(content: Any, *others: Any, classes: tuple[Any, ...] = ()) -> AllocationResult:
-    store = ObjectStore()
+    store = ClusterObjects()
     put(store, class_of(), *classes, *others)
     devices = Devices(NodeTable(), store)
     pools, taken = PoolsByNode(devices.resource_slices), devices.resource_claims.allocated

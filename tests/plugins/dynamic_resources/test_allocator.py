@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from bayplan.plugins.dynamic_resources.allocator import PoolsByNode
 from bayplan.plugins.dynamic_resources.pools import AllocationError, NodeAllocationFailed
+from bayplan.state.cluster_objects import ClusterObjects
 from bayplan.state.device_table import Devices
 from bayplan.state.node_table import NodeTable
-from bayplan.state.object_store import ObjectStore
 from bayplan.testing import node
 from tests.plugins.devices_kit import (
     DRIVER,
@@ -237,7 +237,7 @@ def test_an_invalid_pool_is_told_of_where_nothing_else_will_do() -> None:
 
 
 def test_pools_of_a_node_are_kept_until_a_slice_or_the_node_changes() -> None:
-    store = ObjectStore()
+    store = ClusterObjects()
     put(store, SLICE, class_of())
     pools, one = PoolsByNode(Devices(NodeTable(), store).resource_slices), node("n1")
     known = pools.pools(one)

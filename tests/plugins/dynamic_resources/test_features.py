@@ -8,9 +8,9 @@ from bayplan.config.feature_gates import default_gates, resolve_gates
 from bayplan.plugins.dynamic_resources.allocator import Allocator, PoolsByNode
 from bayplan.plugins.dynamic_resources.features import ALL_ON, GATES, DeviceFeatures, features_of
 from bayplan.plugins.dynamic_resources.pools import AllocationError
+from bayplan.state.cluster_objects import ClusterObjects
 from bayplan.state.device_table import Devices
 from bayplan.state.node_table import NodeTable
-from bayplan.state.object_store import ObjectStore
 from bayplan.testing import node
 from tests.plugins.devices_kit import (
     Json,
@@ -34,7 +34,7 @@ PART = device("a", consumesCounters=[{"counterSet": "s", "counters": {"c": {"val
 
 def given(features: DeviceFeatures, contents: tuple[Json, ...], *claims: Json) -> Any:
     """Devices per claim; None: there are not enough."""
-    store = ObjectStore()
+    store = ClusterObjects()
     put(store, class_of(), *contents)
     devices = Devices(NodeTable(), store)
     pools = PoolsByNode(devices.resource_slices, features)

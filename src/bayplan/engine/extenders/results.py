@@ -122,8 +122,8 @@ def add_scores(table: ScoreTable, answered: Answered) -> None:
     for extender, answer in zip(answered.question.extenders, answered.answers, strict=True):
         scores = _scores(extender, answer, place)
         if scores is not None:
-            before = table.others.get(extender.name)
-            table.others[extender.name] = scores if before is None else before + scores
+            before = table.extender_scores.get(extender.name)
+            table.extender_scores[extender.name] = scores if before is None else before + scores
             table.totals = table.totals + scores
 
 

@@ -35,7 +35,7 @@ from bayplan.framework.plugin import GroupPlacement
 from bayplan.framework.queued_group import QueueGroup
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import is_success
-from bayplan.state.pod_groups import GroupState, Standing
+from bayplan.state.pod_groups import GroupState, MemberStatus
 from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo, pod_info
 from bayplan.state.snapshot import Snapshot
 
@@ -69,7 +69,7 @@ class PodGroupController:
     def queue_group(self, pod: PodInfo) -> QueueGroup | None:
         """The group whose other members a pod waits for; None: it is tried alone."""
         state = self._engine.pod_groups.of(pod)
-        if state is None or pod.uid not in state.members[Standing.PENDING]:
+        if state is None or pod.uid not in state.members[MemberStatus.PENDING]:
             return None
         return self._queue_group(state, pod)
 
@@ -136,7 +136,7 @@ class PodGroupController:
 
     @staticmethod
     def _waiting_uids(state: GroupState) -> Iterator[str]:
-        return (uid for uid in state.members[Standing.PENDING] if uid not in state.assumed)
+        return (uid for uid in state.members[MemberStatus.PENDING] if uid not in state.assumed)
 
     def explain(
         self, key: GroupKey, message: str, condition_message: str = "", *, has_failed: bool = False

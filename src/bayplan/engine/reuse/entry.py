@@ -25,10 +25,10 @@ from bayplan.framework.cycle_state import CallFilter, CallScore, CycleState
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.status import Rejection
 from bayplan.state.change_log import ChangeLog
+from bayplan.state.cluster_objects import ClusterObjects
 from bayplan.state.columns import NodeMask, NodeScores, Rows, all_true, is_any, places_of
 from bayplan.state.node_table import NodeTable
 from bayplan.state.nodes import NodeView
-from bayplan.state.object_store import ObjectStore
 from bayplan.state.pods import PodInfo
 
 #: Rankings that one entry has at most, each for another set of skipping plugins.
@@ -39,7 +39,7 @@ RANKINGS_MAX = 4
 class ObjectGeneration:
     """Counts the changes, other than those of rows, that PreFilter and PreScore depend on."""
 
-    def __init__(self, table: NodeTable, objects: ObjectStore) -> None:
+    def __init__(self, table: NodeTable, objects: ClusterObjects) -> None:
         self._terms = table.placed_terms
         self._objects = objects
 

@@ -207,13 +207,13 @@ class NodeEquivalence:
     """What became of feasible nodes that took a pod, by their class of equivalent nodes.
 
     Where results depend on amounts alone, a node that is now equivalent to one that took a pod
-    before has the same verdict and the same scores: no plugin is called. See `AlikeRows`.
+    before has the same verdict and the same scores: no plugin is called. See `RowEquivalence`.
     """
 
     __slots__ = ("_caches", "_classes", "_log", "_of_class", "is_used")
 
     def __init__(self, table: NodeTable, plan: EvaluationPlan) -> None:
-        self._classes = table.resources.alike
+        self._classes = table.resources.equivalence
         self._log = table.log
         self._caches = [cache for cache in plan.row_caches() if cache.facets & _TAKEN]
         self.is_used = plan.follows_amounts(_TAKEN)

@@ -80,7 +80,7 @@ class RowCache(ABC):
         """Learn the result of an equivalent node. None: none is cached."""
         if self._of_equivalent is None:
             return None
-        result = self._of_equivalent.get(self._table.resources.alike.of_row(row))
+        result = self._of_equivalent.get(self._table.resources.equivalence.of_row(row))
         if result is not None:
             self._put(row, result)
         return result
@@ -106,7 +106,7 @@ class RowCache(ABC):
         if of_equivalent is not None:
             if len(of_equivalent) >= EQUIVALENT_MAX:
                 of_equivalent.clear()
-            of_equivalent[self._table.resources.alike.of_row(row)] = result
+            of_equivalent[self._table.resources.equivalence.of_row(row)] = result
 
     def _forget_equivalent(self) -> None:
         if self._of_equivalent:

@@ -53,7 +53,7 @@ from bayplan.plugins.coscheduling.args import CoschedulingArgs
 from bayplan.ports import BindPort
 from bayplan.state.columns import Int64s
 from bayplan.state.nodes import NodeView
-from bayplan.state.pod_groups import GroupState, PodGroups, Standing
+from bayplan.state.pod_groups import GroupState, MemberStatus, PodGroups
 from bayplan.state.pods import DEFAULT_NAMESPACE, PodInfo, pod_info
 
 # ---- hints ----------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def _after_pod_left(groups: PodGroups, pod: PodInfo, old: PodInfo, new: None) ->
     if state is None or not state.is_complete:
         return _SKIP
     left = groups.of(old)
-    gives_back = left is not None and old.uid in left.members[Standing.PENDING]
+    gives_back = left is not None and old.uid in left.members[MemberStatus.PENDING]
     return _SKIP if gives_back else _QUEUE
 
 
@@ -390,7 +390,7 @@ class Coscheduling(
         now = self.handle.now_seconds
         self._denied.note(key, now)
         if self._denied.has(key, now):
-            unbound = _infos(members.members[Standing.PENDING].values())
+            unbound = _infos(members.members[MemberStatus.PENDING].values())
             self.handle.activate(unbound, self._denied.until_seconds(key))
 
     def _waiting_siblings(self, pod: PodInfo) -> list[WaitingPod]:

@@ -142,10 +142,10 @@ class DryRun:
     def _search_cached(self, positions: Rows, candidate_count: int) -> Batch | None:
         """None: nothing is kept for such pods; or there is no candidate, and what is kept does not
         say why."""
-        likeness = self.runner.likeness(self.state, self.pod)
-        if likeness is None:
+        filter_key = self.runner.filter_key(self.state, self.pod)
+        if filter_key is None:
             return None
-        cached = self.cache.of(likeness, self.pod.priority, self.budgets)
+        cached = self.cache.of(filter_key, self.pod.priority, self.budgets)
         cached.catch_up(self.snapshot)
         batch = cached.search(self.snapshot, positions, candidate_count, self._side)
         return batch if batch is not None and len(batch) else None

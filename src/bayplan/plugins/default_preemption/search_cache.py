@@ -13,7 +13,7 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from bayplan.framework.filter_runner import Likeness
+from bayplan.framework.filter_runner import FilterKey
 from bayplan.framework.preemption import Victims
 from bayplan.plugins.default_preemption.budgets import Budgets
 from bayplan.plugins.default_preemption.candidates import Batch, Costs
@@ -32,11 +32,11 @@ SearchSide = Callable[[Rows], Side | None]
 
 @final
 class CachedSearch:
-    """What is known for pods of one likeness and priority."""
+    """What is known for pods of one filter_key and priority."""
 
-    def __init__(self, likeness: Likeness, budgets: Budgets) -> None:
-        self._facets = int(likeness.facets)
-        self._objects = likeness.objects
+    def __init__(self, filter_key: FilterKey, budgets: Budgets) -> None:
+        self._facets = int(filter_key.facets)
+        self._objects = filter_key.objects
         self._budgets = budgets
         #: Up to where the log of changes, and the ranks of pods, were looked at.
         self._generation: int = -1
@@ -47,9 +47,9 @@ class CachedSearch:
         self._leaving: Places = np.zeros((0, 0), np.bool_)
         self._violating: Places = np.zeros((0, 0), np.bool_)
 
-    def holds(self, likeness: Likeness, budgets: Budgets) -> bool:
+    def holds(self, filter_key: FilterKey, budgets: Budgets) -> bool:
         """Whether it follows from what still is so, but for rows that changed."""
-        pairs = zip(self._objects, likeness.objects, strict=True)
+        pairs = zip(self._objects, filter_key.objects, strict=True)
         return budgets is self._budgets and all(old is new for old, new in pairs)
 
     def catch_up(self, snapshot: Snapshot) -> None:
@@ -145,11 +145,11 @@ class SearchCache:
     def __init__(self) -> None:
         self._entries: OrderedDict[Hashable, CachedSearch] = OrderedDict()
 
-    def of(self, likeness: Likeness, priority: int, budgets: Budgets) -> CachedSearch:
-        key = (likeness.key, priority)
+    def of(self, filter_key: FilterKey, priority: int, budgets: Budgets) -> CachedSearch:
+        key = (filter_key.key, priority)
         search = self._entries.get(key)
-        if search is None or not search.holds(likeness, budgets):
-            search = self._entries[key] = CachedSearch(likeness, budgets)
+        if search is None or not search.holds(filter_key, budgets):
+            search = self._entries[key] = CachedSearch(filter_key, budgets)
         self._entries.move_to_end(key)
         if len(self._entries) > ENTRIES_MAX:
             self._entries.popitem(last=False)

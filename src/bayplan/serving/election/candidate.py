@@ -75,7 +75,7 @@ class Candidate:
 
     async def _give_up(self) -> bool:
         """A renewal that was cancelled under way may have been carried out: then it is read."""
-        if await self._said(self._write(self._released())):
+        if await self._succeeded(self._write(self._released())):
             return True
         await self._read()
         is_ours = self._election.holder == self._election.identity
@@ -108,13 +108,13 @@ class Candidate:
         election = self._election
         if election.is_leader(self._clock.now()):
             with_luck = election.next_record(self._clock.now(), self._clock.epoch_seconds())
-            if with_luck is not None and await self._said(self._write(with_luck)):
+            if with_luck is not None and await self._succeeded(self._write(with_luck)):
                 return True
         await self._read()
         record = election.next_record(self._clock.now(), self._clock.epoch_seconds())
         return record is not None and await self._write(record)
 
-    async def _said(self, request: Coroutine[Any, Any, bool]) -> bool:
+    async def _succeeded(self, request: Coroutine[Any, Any, bool]) -> bool:
         """What a request came to; one that failed is told of and came to nothing."""
         try:
             return await request
@@ -126,7 +126,7 @@ class Candidate:
         """The same, and one that takes too long is given up."""
         try:
             async with asyncio.timeout(seconds_max):
-                return await self._said(request)
+                return await self._succeeded(request)
         except TimeoutError:
             self._failed(f"no answer within {seconds_max:.1f} s")
             return False

@@ -97,9 +97,9 @@ class FencedCluster:
 def fenced_ask(ask: Ask, may_act: Callable[[], bool]) -> Ask:
     """Extenders bind pods, and reserve what they filter for: they are asked by the leader only."""
 
-    async def asked(question: AskExtender) -> ExtenderAnswer:
+    async def guarded_ask(question: AskExtender) -> ExtenderAnswer:
         if not may_act():
             raise NotLeaderError
         return await ask(question)
 
-    return asked
+    return guarded_ask

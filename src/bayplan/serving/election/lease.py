@@ -26,9 +26,9 @@ DEFAULT_NAMESPACE = "kube-system"
 
 def own_namespace(namespace_file: Path = _NAMESPACE_FILE) -> str:
     """The namespace that the scheduler's own objects are in."""
-    given = os.environ.get("POD_NAMESPACE", "")
-    if given:
-        return given
+    from_environment = os.environ.get("POD_NAMESPACE", "")
+    if from_environment:
+        return from_environment
     try:
         return namespace_file.read_text(encoding="utf-8").strip() or DEFAULT_NAMESPACE
     except OSError:

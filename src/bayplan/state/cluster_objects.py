@@ -10,7 +10,7 @@ Subscriber = Callable[[Any, Any], None]
 
 
 @final
-class KindStore:
+class KindObjects:
     """All objects of one kind. Lists are in order of namespace and name."""
 
     def __init__(self) -> None:
@@ -34,25 +34,25 @@ class KindStore:
         for key in sorted(self._objects):
             for name in (None, key[0]):
                 lists.setdefault(name, []).append(self._objects[key])
-        return {name: tuple(found) for name, found in lists.items()}
+        return {name: tuple(objects) for name, objects in lists.items()}
 
     def get(self, name: str, namespace: str | None = None) -> Any | None:
         return self._objects.get((namespace or "", name))
 
-    def put(self, found: Any) -> Any | None:
+    def put(self, added: Any) -> Any | None:
         """Add or replace. Returns the older version."""
-        key = _key(found)
+        key = _key(added)
         old = self._objects.get(key)
-        self._objects[key] = found
+        self._objects[key] = added
         self._lists.clear()
         for tell in self._subscribers:
-            tell(old, found)
+            tell(old, added)
         return old
 
-    def remove(self, found: Any) -> Any | None:
+    def remove(self, removed: Any) -> Any | None:
         """Whatever version of it. Returns what was there."""
         self._lists.clear()
-        old = self._objects.pop(_key(found), None)
+        old = self._objects.pop(_key(removed), None)
         for tell in self._subscribers if old is not None else ():
             tell(old, None)
         return old
@@ -61,8 +61,8 @@ class KindStore:
         return len(self._objects)
 
 
-def _key(found: Any) -> tuple[str, str]:
-    return (found.metadata.namespace or "", found.metadata.name)
+def _key(content: Any) -> tuple[str, str]:
+    return (content.metadata.namespace or "", content.metadata.name)
 
 
 class UndeclaredKind(KeyError):
@@ -84,20 +84,20 @@ def undeclared(kind: str, plugin: str) -> str:
 
 
 @final
-class ObjectStore:
+class ClusterObjects:
     """Kind → its objects."""
 
     def __init__(self) -> None:
-        self._kinds: dict[str, KindStore] = {}
+        self._kinds: dict[str, KindObjects] = {}
         #: How often any object came, changed or went.
         self.change_count = 0
 
-    def of(self, kind: str) -> KindStore:
-        found = self._kinds.get(kind)
-        if found is None:
-            found = self._kinds[kind] = KindStore()
-            found.subscribe(self._changed)
-        return found
+    def of(self, kind: str) -> KindObjects:
+        store = self._kinds.get(kind)
+        if store is None:
+            store = self._kinds[kind] = KindObjects()
+            store.subscribe(self._changed)
+        return store
 
     def _changed(self, old: Any, new: Any) -> None:
         self.change_count += 1

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.api.objects import NAMESPACE, SERVICE, decode
-from bayplan.state.object_store import KindStore, ObjectStore, UndeclaredKind
+from bayplan.state.cluster_objects import ClusterObjects, KindObjects, UndeclaredKind
 
 
 def service(name: str, namespace: str = "a", **labels: str) -> Any:
@@ -19,7 +19,7 @@ def names(found: Any) -> list[str]:
 
 
 def test_lists_are_in_the_order_of_keys() -> None:
-    store = KindStore()
+    store = KindObjects()
     for found in (service("z"), service("m", "b"), service("a")):
         store.put(found)
     assert names(store.list()) == ["a/a", "a/z", "b/m"]
@@ -29,12 +29,12 @@ def test_lists_are_in_the_order_of_keys() -> None:
 
 
 def test_an_empty_store_lists_nothing() -> None:
-    assert KindStore().list() == ()
-    assert KindStore().list("a") == ()
+    assert KindObjects().list() == ()
+    assert KindObjects().list("a") == ()
 
 
 def test_a_newer_version_replaces_the_older_and_hands_it_back() -> None:
-    store = KindStore()
+    store = KindObjects()
     old, new = service("s"), service("s", colour="blue")
     assert store.put(old) is None
     assert store.list() == (old,)
@@ -44,7 +44,7 @@ def test_a_newer_version_replaces_the_older_and_hands_it_back() -> None:
 
 
 def test_what_is_gone_is_handed_back_whatever_version_is_named() -> None:
-    store = KindStore()
+    store = KindObjects()
     old = service("s")
     store.put(old)
     assert store.remove(service("s", colour="blue")) is old
@@ -53,7 +53,7 @@ def test_what_is_gone_is_handed_back_whatever_version_is_named() -> None:
 
 
 def test_objects_without_a_namespace_are_found_by_their_name() -> None:
-    store = KindStore()
+    store = KindObjects()
     found = decode(NAMESPACE, {"metadata": {"name": "default"}})
     store.put(found)
     assert store.get("default") is found
@@ -61,7 +61,7 @@ def test_objects_without_a_namespace_are_found_by_their_name() -> None:
 
 
 def test_a_list_that_was_handed_out_does_not_change() -> None:
-    store = KindStore()
+    store = KindObjects()
     store.put(service("s"))
     before = store.list()
     store.put(service("t"))
@@ -72,7 +72,7 @@ def test_a_list_that_was_handed_out_does_not_change() -> None:
     st.lists(st.tuples(st.booleans(), st.sampled_from("ab"), st.sampled_from("xyz")), max_size=20)
 )
 def test_it_is_a_sorted_dictionary(steps: list[tuple[bool, str, str]]) -> None:
-    store, model = KindStore(), dict[tuple[str, str], Any]()
+    store, model = KindObjects(), dict[tuple[str, str], Any]()
     for is_put, namespace, name in steps:
         found = service(name, namespace)
         if is_put:
@@ -86,7 +86,7 @@ def test_it_is_a_sorted_dictionary(steps: list[tuple[bool, str, str]]) -> None:
 
 
 def test_kinds_are_kept_apart() -> None:
-    store = ObjectStore()
+    store = ClusterObjects()
     store.of(SERVICE).put(service("s"))
     assert store.of(SERVICE).get("s", "a") is not None
     assert store.of("v1 Other").list() == ()

@@ -3,14 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.state.resources import AlikeRows
+from bayplan.state.resources import RowEquivalence
 from bayplan.testing import SampleCluster, node, pod
 
 SMALL, LARGE = "100m", "1500m"
 
 
 def test_rows_that_were_filled_alike_have_one_number() -> None:
-    rows = AlikeRows(3)
+    rows = RowEquivalence(3)
     for row, cores in enumerate((4, 4, 8)):
         rows.set_empty(row, cores)
     assert rows.of_row(0) == rows.of_row(1) != rows.of_row(2)
@@ -21,7 +21,7 @@ def test_rows_that_were_filled_alike_have_one_number() -> None:
 
 
 def test_a_pod_that_leaves_takes_a_row_back_to_its_number() -> None:
-    rows = AlikeRows(1)
+    rows = RowEquivalence(1)
     before = rows.of_row(0)
     rows.change(0, SMALL, comes=True)
     rows.change(0, LARGE, comes=True)
@@ -31,14 +31,14 @@ def test_a_pod_that_leaves_takes_a_row_back_to_its_number() -> None:
 
 
 def test_a_row_may_be_like_no_other() -> None:
-    rows = AlikeRows(2)
+    rows = RowEquivalence(2)
     assert rows.of_row(0) == rows.of_row(1)
-    rows.set_unlike(0)
+    rows.set_unique(0)
     assert rows.of_row(0) != rows.of_row(1)
 
 
 def test_numbers_that_were_forgotten_are_not_given_again() -> None:
-    rows = AlikeRows(1)
+    rows = RowEquivalence(1)
     seen = {rows.of_row(0)}
     for shape in range(1 << 14):
         rows.change(0, shape, comes=True)
@@ -69,4 +69,4 @@ def test_rows_of_one_number_have_the_same_amounts(steps: list[tuple[str, str, bo
         row, resources = table.row_of[name], table.resources
         amounts = [resources.of_row(each, row) for each in ("cpu", "memory", "pods")]
         found = [*amounts, table.pod_counts.values.item(row)]
-        assert by_number.setdefault(resources.alike.of_row(row), found) == found
+        assert by_number.setdefault(resources.equivalence.of_row(row), found) == found
